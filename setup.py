@@ -1,0 +1,20 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+Packages the part that needs no ROS, for `pip install .`; metadata is in setup.cfg.
+
+ROS builds with CMakeLists.txt instead. The files that ament installs into its share folder become
+package data here.
+"""
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+SHARED = [folder for folder in ('msg', 'resource', 'config') if Path(folder).is_dir()]
+
+setup(
+    packages=find_packages(include=['state_sensor_ros', 'state_sensor_ros.*'])
+    + [f'state_sensor_ros.files.{folder}' for folder in SHARED],
+    package_dir={f'state_sensor_ros.files.{folder}': folder for folder in SHARED},
+    package_data={f'state_sensor_ros.files.{folder}': ['*', '**/*'] for folder in SHARED},
+)
