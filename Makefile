@@ -1,0 +1,42 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+#
+# Everything runs in the environment that `make setup` makes: ROS 2 from PyPI (Jazzy, or what ROS_DISTRO_WHEELS names), or the
+# ROS 2 that this shell has sourced.
+SHELL := /bin/sh
+PYTHON ?= python3
+DURATION ?= 10
+ENTER := . ./scripts/env.sh
+# Runs beside each other must not meet: each has a domain of its own, and stays on this machine. Ids above 101 reach into
+# the ports that Linux hands out.
+APART = ROS_DOMAIN_ID=$$(( $$$$ % 101 + 1 )) ROS_AUTOMATIC_DISCOVERY_RANGE=LOCALHOST
+
+.PHONY: help setup test demo bench lint clean
+
+help:
+	@echo 'make setup   the environment: ROS 2 and libraries, the messages, this package; ROS_DISTRO_WHEELS=kilted for Kilted'
+	@echo 'make test    setup, then every test with coverage; TESTS="test/test_x.py -k name" for some'
+	@echo 'make demo    setup, then simulator, node and bag on this machine; DURATION=60 (s) for longer'
+	@echo 'make bench   setup, then the benchmark'
+	@echo 'make lint    setup, then ruff, mypy and the ament linters that are there'
+	@echo 'make clean   remove all that setup, test and demo made'
+
+setup:
+	@command -v $(PYTHON) >/dev/null || { echo 'error: $(PYTHON): found none; expected Python 3.10 or newer' >&2; exit 1; }
+	@$(PYTHON) scripts/set_up.py
+
+test: setup
+	@$(ENTER) && $(APART) pytest --cov --cov-report=term $(TESTS)
+
+demo: setup
+	@$(ENTER) && $(APART) python3 scripts/demo.py --duration $(DURATION)
+
+bench: setup
+	@$(ENTER) && $(APART) python3 bench/run.py
+
+lint: setup
+	@$(ENTER) && sh scripts/lint.sh
+
+clean:
+	rm -rf .venv-* .setup build install log demo dist *.egg-info .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

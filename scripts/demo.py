@@ -1,0 +1,230 @@
+#!/usr/bin/env python3
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+The demonstration: simulator, driver and recorder on this machine, then a table and pictures.
+
+May know: which programs to run, what they print. Must not know: how any of them works.
+"""
+
+from __future__ import annotations
+
+import argparse
+from contextlib import ExitStack, suppress
+import os
+from pathlib import Path
+import re
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from types import FrameType
+
+from demo_recorder import record, Recording, Row
+from domains import is_empty, MAX_DOMAIN
+import rclpy
+from rclpy.signals import SignalHandlerOptions
+
+from state_sensor_ros.errors import StateSensorError
+
+ROOT = Path(__file__).resolve().parents[1]
+NODE = '/state_sensor'
+SCOUT_S = 1.0
+# Topics that must flow; those of all actors are counted together, under *.
+EXPECTED = ('/tf', '/diagnostics', f'{NODE}/frame', f'{NODE}/actors', f'{NODE}/markers',
+            f'{NODE}/control_states', f'{NODE}/ego/odometry', f'{NODE}/ego/control_state',
+            f'{NODE}/actors/*/odometry', f'{NODE}/actors/*/control_state')
+START_TIMEOUT_S = 30.0
+STOP_TIMEOUT_S = 5.0
+
+
+class DemoError(Exception):
+    """Something did not come up, or a topic stayed silent."""
+
+
+class Interruption:
+    """SIGINT or SIGTERM: noted when it comes, followed where nothing is half made."""
+
+    def __init__(self) -> None:
+        self._is_wanted = False
+        for signum in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(signum, self._note)
+
+    def follow(self) -> None:
+        """Raise KeyboardInterrupt if one has come."""
+        if self._is_wanted:
+            raise KeyboardInterrupt
+
+    def _note(self, signum: int, frame: FrameType | None) -> None:
+        self._is_wanted = True
+
+
+def main() -> int:
+    """Run it; 0 when all topics flowed or it was interrupted, 1 otherwise."""
+    parser = argparse.ArgumentParser(description='Simulator, driver, bag and pictures.')
+    parser.add_argument('--duration', type=seconds, default=10.0, metavar='S',
+                        help='how long to record, s (default: 10)')
+    parser.add_argument('--output', type=Path, default=ROOT / 'demo', metavar='FOLDER',
+                        help='where everything goes, emptied first (default: demo)')
+    args = parser.parse_args()
+    # Whoever else runs ROS on this network must not meet the demonstration.
+    os.environ.setdefault('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')
+    try:
+        run(args.output, args.duration, Interruption())
+    except KeyboardInterrupt:
+        print('interrupted')
+    except (DemoError, StateSensorError, OSError) as error:
+        sys.stderr.write(f'error: demo: {error}\n')
+        return 1
+    return 0
+
+
+def seconds(text: str) -> float:
+    """Read a time of a second to a day."""
+    value = float(text)
+    if not 1.0 <= value <= 86400.0:
+        raise argparse.ArgumentTypeError(f'{text} is not 1 to 86400 s')
+    return value
+
+
+def run(folder: Path, duration_s: float, interruption: Interruption) -> None:
+    """Make the demonstration and say where it is."""
+    prepare(folder)
+    os.environ['ROS_DOMAIN_ID'] = str(empty_domain(interruption))
+    with ExitStack() as stack:
+        simulator = Program(stack, interruption, folder / 'simulator.log', 'state_sensor',
+                            'simulate', '--port', '0')
+        port = simulator.wait_for(r'listening on 127\.0\.0\.1:(\d+)')
+        driver = Program(stack, interruption, folder / 'driver.log', 'state_sensor_node',
+                         '--ros-args', '-p', f'port:={port}', '-p', 'debug_drawing:=true')
+        print(f'simulator on 127.0.0.1:{port}, driver {NODE}, recording for {duration_s:g} s …',
+              flush=True)
+        recording = record(folder / 'bag', NODE, duration_s,
+                           lambda: check_all(simulator, driver))
+    show(recording)
+    pictures = [folder / 'picture.png', folder / 'animation.html']
+    for picture in pictures:
+        with ExitStack() as stack:
+            Program(stack, interruption, folder / 'render.log', 'state_sensor', 'render',
+                    str(folder / 'bag'), str(picture), '--title', 'make demo').wait()
+    print(f'\nbag        {folder / "bag"}\npicture    {pictures[0]}\n'
+          f'animation  {pictures[1]}  (open it in a browser)\n'
+          f'logs       {folder / "simulator.log"}, {folder / "driver.log"}')
+    silent = [name for name in EXPECTED if not recording.rows.get(name, Row()).n_messages]
+    if silent:
+        raise DemoError(f'nothing came on {", ".join(silent)}; see {folder / "driver.log"}')
+
+
+def empty_domain(interruption: Interruption) -> int:
+    """Return a ROS domain in which nobody is, the given one if possible."""
+    first = int(os.environ.get('ROS_DOMAIN_ID') or os.getpid() % MAX_DOMAIN + 1)
+    for domain in (first, *((first + i) % MAX_DOMAIN + 1 for i in range(MAX_DOMAIN))):
+        if not is_empty(domain):
+            continue
+        # Other machines, and others than DDS, are found by asking alone.
+        context = rclpy.Context()
+        rclpy.init(context=context, domain_id=domain,
+                   signal_handler_options=SignalHandlerOptions.NO)
+        scout = rclpy.create_node('demo_scout', context=context)
+        deadline = time.monotonic() + SCOUT_S
+        while (alone := scout.get_node_names() == ['demo_scout']) and time.monotonic() < deadline:
+            interruption.follow()
+            time.sleep(0.05)
+        scout.destroy_node()
+        context.shutdown()
+        if alone:
+            return domain
+    raise DemoError('found somebody in every ROS domain; expected an empty one')
+
+
+def prepare(folder: Path) -> None:
+    """Empty what an earlier run left, and nothing else."""
+    folder.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(folder / 'bag', ignore_errors=True)
+    for name in ('picture.png', 'animation.html', 'simulator.log', 'driver.log', 'render.log'):
+        (folder / name).unlink(missing_ok=True)
+
+
+class Program:
+    """
+    A program that runs until the stack is left; its output goes to ``log``.
+
+    :raises DemoError: where it cannot be started.
+    """
+
+    def __init__(self, stack: ExitStack, interruption: Interruption, log: Path,
+                 *command: str) -> None:
+        self.log = log
+        self._interruption = interruption
+        try:
+            with log.open('wb') as output:
+                self._process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+        except FileNotFoundError:
+            raise DemoError(f'found no {command[0]}; expected `. scripts/env.sh`') from None
+        stack.callback(self._end)
+
+    def check(self) -> None:
+        """Complain if it has ended by itself, or if all shall end."""
+        self._interruption.follow()
+        if self._process.poll() is not None:
+            raise DemoError(f'{self._process.args[0]} ended with {self._process.returncode}: '
+                            f'{self.log.read_text().strip()[-300:]}')
+
+    def wait_for(self, pattern: str) -> str:
+        """Wait until the program prints a line with ``pattern``; return its first group."""
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while time.monotonic() < deadline:
+            found = re.search(pattern, self.log.read_text())
+            if found:
+                return found[1]
+            self.check()
+            time.sleep(0.05)
+        raise DemoError(f'{self._process.args[0]} said nothing for {START_TIMEOUT_S:g} s')
+
+    def wait(self) -> None:
+        """Wait until the program has ended well."""
+        while self._process.poll() is None:
+            self._interruption.follow()
+            time.sleep(0.05)
+        if self._process.returncode:
+            self.check()
+
+    def _end(self) -> None:
+        with suppress(ProcessLookupError):
+            self._process.terminate()
+        try:
+            self._process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+def check_all(*programs: Program) -> None:
+    """Complain if one has ended by itself, or if all shall end."""
+    for program in programs:
+        program.check()
+
+
+def show(recording: Recording) -> None:
+    """Print what came as a table, and how long it took."""
+    table = [('topic', 'type', 'topics', 'messages', 'rate of each')]
+    for name, row in recording.rows.items():
+        rate = f'{statistics.median(row.rates_hz):.1f} Hz' if row.rates_hz else '-'
+        table.append((name, row.type_name, str(row.n_topics), str(row.n_messages), rate))
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    print()
+    for cells in table:
+        print('  '.join(cell.ljust(width) if i < 2 else cell.rjust(width)
+                        for i, (cell, width) in enumerate(zip(cells, widths, strict=True))))
+    if recording.latencies_ms:
+        median_ms = statistics.median(median for median, _ in recording.latencies_ms)
+        # The driver's 99th percentile is already one over all frames so far.
+        p99_ms = recording.latencies_ms[-1][1]
+        print(f'\nlatency, last byte received to last topic published: median {median_ms:.2f} ms, '
+              f'p99 {p99_ms:.2f} ms')
+
+
+if __name__ == '__main__':
+    sys.exit(main())

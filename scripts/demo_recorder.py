@@ -1,0 +1,171 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+Records for the demonstration: every topic of a node, serialised, into a bag.
+
+May know: rclpy's subscriptions, bags. Must not know: what runs in the demonstration, messages but
+those of the diagnostics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+import re
+import time
+
+from diagnostic_msgs.msg import DiagnosticArray
+import rclpy
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.signals import SignalHandlerOptions
+
+from state_sensor_ros.encode import Topic
+from state_sensor_ros.sinks.bag import BagSink
+from state_sensor_ros.sinks.topics import message_class
+
+ALWAYS = ('/tf', '/diagnostics', '/clock')
+START_TIMEOUT_S = 30.0
+LOOK_PERIOD_S = 0.2
+# All topics are found when none has been for this long.
+SETTLE_S = 1.0
+# The kind of topic that a bag offers to late listeners.
+LATCHED = 'latched'
+LATENCY_KEYS = ('stream-to-publish latency median (ms)', 'stream-to-publish latency p99 (ms)')
+
+
+@dataclass
+class Row:
+    """What came on one topic, or on that of all actors."""
+
+    type_name: str = ''
+    n_topics: int = 0
+    n_messages: int = 0
+    rates_hz: list[float] = field(default_factory=list)
+
+
+@dataclass
+class Recording:
+    """What was recorded: a row a topic, and each second's median and 99th percentile, ms."""
+
+    rows: dict[str, Row]
+    latencies_ms: list[tuple[float, float]]
+
+
+def record(bag: Path, node: str, duration_s: float, check: Callable[[], None]) -> Recording:
+    """
+    Write into a bag, as it comes, whatever a node publishes, the transforms and the diagnostics.
+
+    :param bag: folder of the bag.
+    :param node: full name of the node, which publishes ~/frame.
+    :param check: called every now and then; what it raises ends the recording without a bag.
+    :raises TimeoutError: when no frame comes.
+    """
+    rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
+    try:
+        recorder = Recorder(bag, node)
+        try:
+            return recorder.run(duration_s, check)
+        finally:
+            recorder.close()
+    finally:
+        rclpy.try_shutdown()
+
+
+class Recorder:
+    """A ROS node that takes the topics of another, serialised, into a bag."""
+
+    def __init__(self, bag: Path, node: str) -> None:
+        self._name = node
+        self._node = rclpy.create_node('demo_recorder')
+        self._executor = SingleThreadedExecutor()
+        self._executor.add_node(self._node)
+        self._sink = BagSink(bag)
+        self._topics: dict[str, Topic] = {}
+        self._times_ns: dict[str, list[int]] = {}
+        self._latencies_ms: list[tuple[float, float]] = []
+        self._latched: list[tuple[Topic, bytes]] = []
+        self._last_found_s = time.monotonic()
+        self._is_recording = False
+        self._node.create_subscription(DiagnosticArray, '/diagnostics', self._look_at, 10)
+
+    def run(self, duration_s: float, check: Callable[[], None]) -> Recording:
+        """Record for ``duration_s`` once frames come and all topics are found."""
+        deadline, next_look = time.monotonic() + START_TIMEOUT_S, 0.0
+        while (now := time.monotonic()) < deadline:
+            if now >= next_look:
+                next_look = now + LOOK_PERIOD_S
+                self._subscribe_to_new()
+                check()
+            self._executor.spin_once(timeout_sec=0.05)
+            if not self._is_recording and now > self._last_found_s + SETTLE_S \
+                    and f'{self._name}/frame' in self._topics:
+                self._begin()
+                deadline = now + duration_s
+        if not self._is_recording:
+            raise TimeoutError(f'no frame came within {START_TIMEOUT_S:g} s')
+        self._sink.finish()
+        return Recording(self._rows(), self._latencies_ms)
+
+    def _begin(self) -> None:
+        """
+        Write from now on.
+
+        Subscribing takes a second; what came meanwhile has waited, and would look like a burst.
+        """
+        self._is_recording = True
+        for topic, data in self._latched:
+            self._take(topic, data)
+
+    def close(self) -> None:
+        """Leave no half bag."""
+        self._sink.abort()
+        self._executor.shutdown(0.0)
+        self._node.destroy_node()
+
+    def _subscribe_to_new(self) -> None:
+        for name, (type_name, *_) in self._node.get_topic_names_and_types():
+            offers = self._node.get_publishers_info_by_topic(name)
+            if name in self._topics or not offers or not name.startswith(
+                    (f'{self._name}/', *ALWAYS)):
+                continue
+            is_latched = offers[0].qos_profile.durability == DurabilityPolicy.TRANSIENT_LOCAL
+            topic = Topic(name, type_name, LATCHED if is_latched else '')
+            self._topics[name] = topic
+            self._last_found_s = time.monotonic()
+            self._sink.open([topic])
+            # Deep enough for a machine that is busy with something else for seconds.
+            self._node.create_subscription(
+                message_class(type_name), name, lambda data, topic=topic: self._take(topic, data),
+                QoSProfile(depth=1000, reliability=ReliabilityPolicy.RELIABLE,
+                           durability=offers[0].qos_profile.durability), raw=True)
+
+    def _take(self, topic: Topic, data: bytes) -> None:
+        if not self._is_recording:
+            if topic.kind == LATCHED:
+                self._latched.append((topic, data))
+            return
+        now_ns = time.time_ns()
+        self._sink.publish([(topic, data)], now_ns)
+        self._times_ns.setdefault(topic.name, []).append(now_ns)
+
+    def _look_at(self, array: DiagnosticArray) -> None:
+        for status in array.status:
+            values = {item.key: item.value for item in status.values}
+            if all(values.get(key) for key in LATENCY_KEYS):
+                median_ms, p99_ms = (float(values[key]) for key in LATENCY_KEYS)
+                self._latencies_ms.append((median_ms, p99_ms))
+
+    def _rows(self) -> dict[str, Row]:
+        """Count what came; the topics of all actors are one row for each of their kinds."""
+        rows: dict[str, Row] = {}
+        for name, topic in sorted(self._topics.items()):
+            row = rows.setdefault(re.sub(f'^({self._name}/actors)/[^/]+/', r'\1/*/', name), Row())
+            times_ns = self._times_ns.get(name, [])
+            row.type_name = topic.type_name
+            row.n_topics += 1
+            row.n_messages += len(times_ns)
+            if len(times_ns) > 1:
+                row.rates_hz.append((len(times_ns) - 1) * 1e9 / (times_ns[-1] - times_ns[0]))
+        return rows

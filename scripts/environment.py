@@ -1,0 +1,162 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+Which environment is meant, where it lies, and whether this machine can have it.
+
+Needs nothing but the standard library, and stays readable to Python 3.6, so that an old one
+gets an error and no traceback.
+"""
+import os
+from pathlib import Path
+import platform
+import shlex
+import shutil
+import sys
+import sysconfig
+
+ROOT = Path(__file__).resolve().parent.parent
+OLDEST_PYTHON = (3, 10)
+# What the project ros-python-wheels builds: CPython 3.10 to 3.14 on manylinux_2_28 x86_64.
+NEWEST_WHEEL_PYTHON = (3, 14)
+WHEEL_MACHINE = 'x86_64'
+WHEEL_GLIBC = (2, 28)
+PATH_LISTS = ('AMENT_PREFIX_PATH', 'CMAKE_PREFIX_PATH', 'LD_LIBRARY_PATH', 'PATH', 'PYTHONPATH')
+# Left behind by a shell that entered this or another environment, and by the make above us.
+FOREIGN_VARIABLES = ('COLCON_PREFIX_PATH', 'MAKEFLAGS', 'MAKELEVEL', 'MFLAGS', 'PYTHONHOME',
+                     'VIRTUAL_ENV', '_ROS_WHEELS_BOOTSTRAP_COMPLETE')
+
+
+class SetupError(Exception):
+    """What keeps the environment from being made; one line."""
+
+
+class Environment:
+    """Where one environment lies, and which ROS 2 it stands on."""
+
+    def __init__(self, distribution: str, is_sourced: bool) -> None:
+        """
+        Name the folders.
+
+        :param distribution: ROS 2 distribution in lower case.
+        :param is_sourced: the shell has sourced that ROS 2; otherwise it comes from PyPI.
+        """
+        self.distribution = distribution
+        self.is_sourced = is_sourced
+        self.name = 'ros-' + distribution if is_sourced else distribution
+        self.venv = ROOT / ('.venv-' + self.name)
+        self.python = self.venv / 'bin' / 'python3'
+        self.build = ROOT / 'build' / self.name
+        self.install = ROOT / 'install' / self.name
+        self.records = ROOT / '.setup' / self.name
+
+    def variables(self) -> dict:
+        """
+        Return the variables for a program that runs in this environment.
+
+        :returns: those of this process, without what lies in this folder or belongs to another
+            environment.
+        """
+        variables = {name: value for name, value in os.environ.items()
+                     if name not in FOREIGN_VARIABLES}
+        for name in PATH_LISTS:
+            entries = variables.pop(name, '').split(os.pathsep)
+            ours = str(ROOT) + os.sep
+            kept = [entry for entry in entries if entry and not entry.startswith(ours)]
+            if name == 'PATH':
+                kept.insert(0, str(self.venv / 'bin'))
+            elif not self.is_sourced and name != 'LD_LIBRARY_PATH':
+                kept = [str(self.venv)] if name.endswith('_PREFIX_PATH') else []
+            if kept:
+                variables[name] = os.pathsep.join(kept)
+        variables['VIRTUAL_ENV'] = str(self.venv)
+        variables['PIP_DISABLE_PIP_VERSION_CHECK'] = '1'
+        variables['PYTHONNOUSERSITE'] = '1'
+        return variables
+
+
+def choose_environment() -> Environment:
+    """
+    Read from the variables which environment is meant.
+
+    :returns: the sourced ROS 2, else the wheels of ROS_DISTRO_WHEELS (default jazzy).
+    :raises SetupError: if that is no ROS 2 which can be had.
+    """
+    sourced = os.environ.get('ROS_DISTRO', '')
+    if sourced:
+        if not os.environ.get('AMENT_PREFIX_PATH'):
+            raise SetupError(
+                'ROS_DISTRO: found {0} but an empty AMENT_PREFIX_PATH; expected a sourced ROS 2 '
+                '(`. /opt/ros/{0}/setup.sh`) or ROS_DISTRO unset'.format(sourced))
+        return Environment(sourced, True)
+    distribution = os.environ.get('ROS_DISTRO_WHEELS') or 'jazzy'
+    known = sorted(path.stem for path in (ROOT / 'requirements').glob('*.txt')
+                   if 'ros-rclpy' in path.read_text())
+    if distribution not in known:
+        raise SetupError('ROS_DISTRO_WHEELS: found {}; expected one of {}'.format(
+            distribution, ', '.join(known)))
+    return Environment(distribution, False)
+
+
+def base_python() -> str:
+    """Return the interpreter below: a virtual environment must not lean on another one."""
+    return os.path.realpath(getattr(sys, '_base_executable', sys.executable))
+
+
+def check_machine(environment: Environment) -> None:
+    """
+    Find out before anything is downloaded what would stop the set-up later.
+
+    :param environment: what is to be set up.
+    :raises SetupError: if Python, the processor, the C library or the compiler does not fit.
+    """
+    version = '{}.{}.{}'.format(*sys.version_info)
+    if sys.version_info < OLDEST_PYTHON:
+        raise SetupError('python3: found {} ({}); expected 3.10 or newer (another one: '
+                         '`PYTHON=python3.12 make setup`)'.format(version, sys.executable))
+    if not environment.is_sourced:
+        _check_wheels_fit(version)
+    for module in ('ensurepip', 'venv'):
+        if not _module_exists(module):
+            raise SetupError(
+                'python3: found no module {} in {}; expected one that makes virtual environments '
+                '(Debian, Ubuntu: apt install python3-venv)'.format(module, sys.executable))
+    for variable, usual in (('CC', ['cc', 'gcc', 'clang']), ('CXX', ['c++', 'g++', 'clang++'])):
+        wanted = shlex.split(os.environ.get(variable, ''))[:1] or usual
+        if not any(shutil.which(name) for name in wanted):
+            raise SetupError(
+                'compiler: found none of {}; expected a C and a C++ compiler '
+                '(Debian, Ubuntu: apt install build-essential)'.format(', '.join(wanted)))
+    headers = Path(sysconfig.get_path('include'))
+    if not (headers / 'Python.h').is_file():
+        raise SetupError(
+            'Python.h: found none in {}; expected the headers of Python {} '
+            '(Debian, Ubuntu: apt install python3-dev)'.format(headers, version))
+
+
+def _check_wheels_fit(version: str) -> None:
+    remedy = '(on other machines install a ROS 2 and source it first)'
+    machine = platform.machine()
+    if sys.platform != 'linux' or machine != WHEEL_MACHINE:
+        raise SetupError(
+            'machine: found {} {}; expected linux {}, which the ROS 2 wheels on PyPI are built '
+            'for {}'.format(sys.platform, machine, WHEEL_MACHINE, remedy))
+    implementation = sys.implementation.name
+    if implementation != 'cpython' or sys.version_info[:2] > NEWEST_WHEEL_PYTHON:
+        raise SetupError(
+            'python3: found {} {}; expected CPython 3.10 to 3.14, which the ROS 2 wheels on PyPI '
+            'are built for'.format(implementation, version))
+    library, library_version = platform.libc_ver()
+    known = tuple(int(part) for part in library_version.split('.')[:2] if part.isdigit())
+    if library != 'glibc' or known < WHEEL_GLIBC:
+        raise SetupError(
+            'C library: found {} {}; expected glibc 2.28 or newer, which the ROS 2 wheels on PyPI '
+            'are built for {}'.format(library or 'none known', library_version, remedy))
+
+
+def _module_exists(name: str) -> bool:
+    # Not find_spec: some distributions leave a package in place that cannot be imported.
+    try:
+        __import__(name)
+    except ImportError:
+        return False
+    return True

@@ -1,0 +1,273 @@
+#!/usr/bin/env python3
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+Make the environment that everything else runs in, or bring it up to date.
+
+Where a ROS 2 is sourced it is used; elsewhere ROS 2 comes from PyPI
+(requirements/<distribution>.txt). A step runs only if what it depends on has changed. Readable
+to Python 3.6, for the reason that environment.py gives.
+"""
+import argparse
+import configparser
+import fcntl
+import hashlib
+import os
+from pathlib import Path
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+
+from environment import (
+    base_python,
+    check_machine,
+    choose_environment,
+    Environment,
+    ROOT,
+    SetupError,
+)
+
+# What pip says when it is the network that fails.
+NETWORK_SIGNS = (
+    'Failed to establish a new connection', 'Temporary failure in name resolution',
+    'Network is unreachable', 'NewConnectionError', 'ConnectTimeoutError',
+    'Name or service not known', 'ProxyError', 'ReadTimeoutError')
+
+
+def digest(parts: list) -> str:
+    """
+    Return a key that changes with what a step depends on.
+
+    :param parts: strings, and paths of files whose contents count.
+    :returns: hexadecimal digest.
+    """
+    collected = hashlib.sha256()
+    for part in parts:
+        collected.update(str(part).encode() + b'\0')
+        if isinstance(part, Path):
+            collected.update(part.read_bytes() + b'\0')
+    return collected.hexdigest()
+
+
+def run(environment: Environment, step: str, command: list) -> str:
+    """
+    Run a program and keep what it says in a log.
+
+    :param environment: in which it runs.
+    :param step: names the step, in the log's name and in errors.
+    :param command: program and arguments.
+    :returns: what the program wrote.
+    :raises SetupError: if it fails, with the line that tells most.
+    """
+    words = [str(word) for word in command]
+    log = environment.records / (step + '.log')
+    with log.open('a+', encoding='utf-8', errors='replace') as stream:
+        stream.write('$ {}\n'.format(' '.join(words)))
+        stream.flush()
+        start = stream.tell()
+        status = subprocess.call(
+            words, cwd=str(ROOT), env=environment.variables(), stdin=subprocess.DEVNULL,
+            stdout=stream, stderr=subprocess.STDOUT)
+        stream.seek(start)
+        said = stream.read()
+    if status == 0:
+        return said
+    place = log.relative_to(ROOT)
+    if any(sign in said for sign in NETWORK_SIGNS):
+        raise SetupError('network: found no connection to the package index; expected PyPI within '
+                         'reach (log: {})'.format(place))
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    telling = [line for line in lines if re.search(r'\berror\b', line, re.IGNORECASE)]
+    raise SetupError('{}: found "{}"; expected it to succeed (log: {})'.format(
+        step, (telling or lines or ['no word'])[0], place))
+
+
+def install_packages(environment: Environment) -> str:
+    """
+    Make the virtual environment and fill it.
+
+    :param environment: to fill.
+    :returns: key of what compiled packages stand on; other tools need no other build.
+    """
+    folder = ROOT / 'requirements'
+    constraints = folder / 'constraints.txt'
+    files = [folder / 'run.txt']
+    if not environment.is_sourced:
+        files += [folder / 'build.txt', folder / (environment.distribution + '.txt')]
+    prefixes = environment.variables()['AMENT_PREFIX_PATH']
+    foundation = digest([sys.version, base_python(), str(ROOT), prefixes])
+    build_key = digest([foundation] + files)
+    files.append(folder / 'tools.txt')
+    key = digest([foundation, constraints] + files)
+    stamp = environment.venv / 'packages.stamp'
+    done = stamp.read_text().split() if stamp.is_file() else ['', '']
+    if done == [foundation, key]:
+        return build_key
+    print('setup: installing {} into {}; about a minute'.format(
+        'libraries beside the sourced ROS 2' if environment.is_sourced
+        else 'ROS 2 ' + environment.distribution, environment.venv.name), flush=True)
+    if done[0] != foundation:
+        shutil.rmtree(str(environment.venv), ignore_errors=True)
+        options = ['--system-site-packages'] if environment.is_sourced else []
+        run(environment, 'venv', [base_python(), '-m', 'venv', environment.venv] + options)
+    elif stamp.is_file():
+        stamp.unlink()
+    if environment.is_sourced:
+        wanted = sourced_requirements(environment, files)
+    else:
+        wanted = [word for path in files for word in ('-r', path)] + ['-c', constraints]
+    pip = [environment.python, '-m', 'pip', 'install', '--no-compile', '--no-input',
+           '--retries', '2']
+    run(environment, 'pip', pip + wanted)
+    if not environment.is_sourced:
+        rewrite_header_paths(environment)
+    stamp.write_text(foundation + ' ' + key)
+    return build_key
+
+
+def sourced_requirements(environment: Environment, files: list) -> list:
+    """
+    Pin only what the ROS 2 installation does not bring.
+
+    Its Python packages fit each other, and its compiled ones fit its NumPy and no other.
+
+    :param environment: its virtual environment is made.
+    :param files: requirement files.
+    :returns: requirements for pip.
+    :raises SetupError: if this Python is not the one that the sourced ROS 2 is built for.
+    """
+    listing = ('import importlib.metadata as m, rclpy\n'
+               'for d in m.distributions(): print(d.metadata["Name"], d.version)')
+    try:
+        said = run(environment, 'sourced', [environment.python, '-c', listing])
+    except SetupError as error:
+        raise SetupError(
+            'python3: found no usable rclpy in {}; expected the Python of the sourced ROS 2 '
+            '(`PYTHON=/usr/bin/python3 make setup`)'.format(base_python())) from error
+    # Of two with one name Python imports the first.
+    lines = [line for line in reversed(said.splitlines()) if ' ' in line]
+    present = dict(line.lower().replace('_', '-').split(' ', 1) for line in lines)
+    metadata = configparser.ConfigParser()
+    metadata.read(str(ROOT / 'setup.cfg'), encoding='utf-8')
+    ranges = {re.split('[<>=]', line)[0]: line
+              for line in metadata['options']['install_requires'].split()}
+    wanted = ['numpy==' + present['numpy']] if 'numpy' in present else []
+    for path in files:
+        for line in path.read_text().splitlines():
+            name = line.split('==')[0].lower()
+            if not line.startswith('#') and not (name == 'numpy' and wanted):
+                wanted.append(ranges.get(name, name) if name in present else line)
+    if not shutil.which('colcon'):
+        wanted += ['-r', str(ROOT / 'requirements' / 'build.txt')]
+    return wanted
+
+
+def rewrite_header_paths(environment: Environment) -> None:
+    """
+    Replace the header folders of the machine that built the wheels.
+
+    CMake refuses folders that do not exist.
+
+    :param environment: filled with wheels.
+    """
+    command = [environment.python, '-c', 'import numpy; print(numpy.get_include())']
+    numpy_headers = run(environment, 'numpy', command).strip()
+    python_headers = sysconfig.get_path('include')
+    for path in (environment.venv / 'share').glob('*/cmake/*.cmake'):
+        text = path.read_text()
+        if '/opt/python/' in text:
+            text = re.sub('/opt/python/[^;"]*/numpy/(_?core)/include', numpy_headers, text)
+            text = re.sub('/opt/python/[^;"]*/include/python[0-9.]+', python_headers, text)
+            path.write_text(text)
+
+
+def build_interfaces(environment: Environment, packages_key: str) -> str:
+    """
+    Build the interface packages that PyPI does not carry into the environment.
+
+    :param environment: filled; one with a sourced ROS 2 lacks nothing.
+    :param packages_key: of what they are built with.
+    :returns: key of what is built.
+    """
+    folder = ROOT / 'scripts' / 'interfaces'
+    key = digest([packages_key] + sorted(path for path in folder.rglob('*') if path.is_file()))
+    stamp = environment.venv / 'interfaces.stamp'
+    if environment.is_sourced or (stamp.is_file() and stamp.read_text() == key):
+        return key
+    cmake = environment.venv / 'bin' / 'cmake'
+    options = [
+        '-DBUILD_TESTING=OFF', '-DCMAKE_INSTALL_PREFIX=' + str(environment.venv),
+        '-DPYTHON_INSTALL_DIR=lib/python{}.{}/site-packages'.format(*sys.version_info),
+        '-DPython3_EXECUTABLE=' + str(environment.python)]
+    for package in sorted(path for path in folder.iterdir() if path.is_dir()):
+        print('setup: building {} into {}'.format(package.name, environment.venv.name), flush=True)
+        build = environment.build / package.name
+        shutil.rmtree(str(build), ignore_errors=True)
+        run(environment, package.name, [cmake, '-S', package, '-B', build] + options)
+        run(environment, package.name, [cmake, '--build', build, '-j', os.cpu_count() or 1])
+        run(environment, package.name, [cmake, '--install', build])
+    stamp.write_text(key)
+    return key
+
+
+def build_package(environment: Environment, interfaces_key: str) -> None:
+    """
+    Build this package with links to its modules, so that an edited module needs no build.
+
+    :param environment: filled.
+    :param interfaces_key: of what it is built with.
+    """
+    compiled = [ROOT / name for name in ('CMakeLists.txt', 'package.xml', 'setup.cfg')]
+    compiled += sorted((ROOT / 'msg').glob('*.msg'))
+    linked = [str(path.relative_to(ROOT))
+              for folder in ('state_sensor_ros', 'launch', 'config', 'resource')
+              for path in sorted((ROOT / folder).rglob('*'))
+              if path.is_file() and '__pycache__' not in path.parts]
+    key = digest([interfaces_key] + compiled + linked)
+    stamp = environment.install / 'package.stamp'
+    done = stamp.read_text().split() if stamp.is_file() else ['', '']
+    if done == [interfaces_key, key]:
+        return
+    print('setup: building state_sensor_ros', flush=True)
+    if done[0] != interfaces_key:
+        shutil.rmtree(str(environment.build / 'state_sensor_ros'), ignore_errors=True)
+        shutil.rmtree(str(environment.install), ignore_errors=True)
+    for path in environment.install.rglob('*'):
+        if path.is_symlink() and not path.exists():
+            path.unlink()
+    run(environment, 'state_sensor_ros', [
+        'colcon', '--log-base', environment.records / 'log', 'build', '--base-paths', ROOT,
+        '--packages-select', 'state_sensor_ros', '--build-base', environment.build,
+        '--install-base', environment.install, '--symlink-install',
+        '--event-handlers', 'console_direct+', '--cmake-args', '-DBUILD_TESTING=OFF',
+        '-DPython3_EXECUTABLE=' + str(environment.python)])
+    stamp.write_text(interfaces_key + ' ' + key)
+
+
+def main() -> int:
+    """
+    Set up the environment that the variables ask for.
+
+    :returns: exit code.
+    """
+    argparse.ArgumentParser(description=__doc__.strip().splitlines()[0]).parse_args()
+    try:
+        environment = choose_environment()
+        check_machine(environment)
+        environment.records.mkdir(parents=True, exist_ok=True)
+        with (environment.records / 'lock').open('w') as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            packages_key = install_packages(environment)
+            build_package(environment, build_interfaces(environment, packages_key))
+    except SetupError as error:
+        print('error: {}'.format(error), file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
