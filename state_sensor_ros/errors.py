@@ -1,0 +1,68 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+The exception tree; every message reads ``where: found X; expected Y``.
+
+StateSensorError
+ +- ConfigError            a parameter or option has a value it cannot have
+ +- TransportError         a socket did what the protocol does not foresee
+ |   +- RefusalError       the simulator answered that it did not do as it was told
+ +- FramingError           a packet cannot be what its header says
+ +- DecodeError            a payload is not a frame
+ +- StateError             arrays of a frame break an invariant
+ +- EncodeError            a message cannot be laid out: our own mistake
+ +- TrajectoryFormatError  a recording breaks a rule of its format
+ +- SinkError              an output cannot be written
+"""
+
+
+class StateSensorError(Exception):
+    """
+    Base of everything this package raises on purpose.
+
+    :param where: the place: a file, a key path, ``host:port`` or a parameter.
+    :param found: what was there.
+    :param expected: what should have been there, or what to do about it.
+    """
+
+    def __init__(self, where: str, found: str, expected: str) -> None:
+        super().__init__(f'{where}: found {found}; expected {expected}')
+        self.where = where
+        self.found = found
+        self.expected = expected
+
+
+class ConfigError(StateSensorError, ValueError):
+    """A parameter or option is out of its range; ``where`` names it."""
+
+
+class TransportError(StateSensorError, OSError):
+    """A connection failed, for example refused or closed inside a packet."""
+
+
+class RefusalError(TransportError):
+    """A command was answered with a failure; ``found`` has the simulator's words."""
+
+
+class FramingError(StateSensorError):
+    """A packet length is impossible; the stream cannot be trusted from here on."""
+
+
+class DecodeError(StateSensorError, ValueError):
+    """A payload, or one actor in it, is not what any frame generation sends."""
+
+
+class StateError(StateSensorError, ValueError):
+    """Arrays that belong together do not fit together."""
+
+
+class EncodeError(StateSensorError):
+    """A message definition is not the one that the encoder was written for."""
+
+
+class TrajectoryFormatError(StateSensorError, ValueError):
+    """A recording cannot be read, or cannot be replayed by the simulator."""
+
+
+class SinkError(StateSensorError, OSError):
+    """An output cannot be written; ``where`` is its path or topic."""

@@ -1,0 +1,71 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+What one simulator has beside what all have: topics and their encoders.
+
+May know: which source or recording speaks which simulator's language. Must not know: messages.
+What CARLA needs, protobuf and an image library, is loaded for CARLA only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from state_sensor_ros.definitions import Definitions
+from state_sensor_ros.encode import Sample, Topic
+from state_sensor_ros.pipeline import ExtraEncoder, Report
+from state_sensor_ros.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Extras:
+    """``topics`` that exist whoever is there; their ``encoders``; ``samples`` to verify."""
+
+    topics: tuple[Topic, ...] = ()
+    encoders: tuple[ExtraEncoder, ...] = ()
+    samples: tuple[Sample, ...] = ()
+
+
+NOTHING = Extras()
+
+
+def is_dataset(path: str) -> bool:
+    """Tell whether a recording is a dataset of CARLA: any folder that is no bag."""
+    from state_sensor_ros.bags import is_bag
+    return Path(path).is_dir() and not is_bag(Path(path))
+
+
+def extras_of(settings: Settings, definitions: Definitions, report: Report) -> Extras:
+    """
+    Return what the source of a node has beside the common topics.
+
+    :param report: called with a kind and a line about what cannot be encoded.
+    """
+    if settings.source == 'carla':
+        return carla_extras(settings, definitions, report, with_images=False)
+    if settings.source == 'file':
+        return extras_of_recording(settings.trajectory_file, settings, definitions, report)
+    return NOTHING
+
+
+def extras_of_recording(path: str, settings: Settings, definitions: Definitions,
+                        report: Report) -> Extras:
+    """Return the same of a recording."""
+    if is_dataset(path):
+        return carla_extras(settings, definitions, report, with_images=True)
+    return NOTHING
+
+
+def carla_extras(settings: Settings, definitions: Definitions, report: Report, *,
+                 with_images: bool) -> Extras:
+    """
+    Return what CARLA has.
+
+    :param with_images: and what only a dataset of it has.
+    """
+    from state_sensor_ros.carla.encode import CarlaEncoder
+    from state_sensor_ros.carla.topics import DATASET_TOPICS, LIVE_TOPICS
+    encoder = CarlaEncoder(settings, definitions, report)
+    return Extras(DATASET_TOPICS if with_images else LIVE_TOPICS, (encoder,),
+                  tuple(encoder.samples()))

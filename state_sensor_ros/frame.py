@@ -1,0 +1,309 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+One frame of ground truth as a struct of arrays, in SI units and REP-103 axes.
+
+May know: shapes, dtypes, invariants, selection of actors. Must not know: JSON, CDR, ROS, the
+simulator's units. A part that nobody asked the decoder for is ``None``; a number that the source
+does not know is NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache
+import math
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from state_sensor_ros.errors import StateError
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int32]
+Bools = npt.NDArray[np.bool_]
+Rows = npt.NDArray[np.int64]
+Kinds = npt.NDArray[np.uint8]
+
+KIND_OBJECT = 0
+KIND_VEHICLE = 1
+
+FRONT_LEFT, FRONT_RIGHT, REAR_LEFT, REAR_RIGHT = range(4)
+NO_SOURCE_ID = -1
+
+# A pose whose quaternion is this far from unit length is no pose (PROTOCOL 5.h measured 2e-7).
+QUATERNION_NORM_MIN = 0.9
+QUATERNION_NORM_MAX = 1.1
+# What the squared length may be off by on either side.
+_NORM2_TOLERANCE = 1.0 - QUATERNION_NORM_MIN ** 2
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """
+    Which optional parts of a frame somebody will read; decoding the others is skipped.
+
+    Names, kinds, tags, kinematics and who carries a lane state are always decoded.
+    """
+
+    boxes: bool = True
+    wheels: bool = True
+    inputs: bool = True
+    looks: bool = True
+    lanes: bool = True
+
+
+EVERYTHING = Needs()
+ESSENTIALS = Needs(boxes=False, wheels=False, inputs=False, looks=False, lanes=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Boxes:
+    """
+    Oriented bounding boxes of all actors, in the order of the actors.
+
+    ``actor`` (M,) int64 row of the owner, ascending; ``names`` M strings; ``position_xyz`` (M, 3)
+    box centre, metres, global frame; ``orientation_xyzw`` (M, 4) of the box's own axes, global
+    frame; ``size_xyz`` (M, 3) full edge lengths, metres, along the box's own axes; ``scale_xyz``
+    (M, 3) coefficient as sent.
+    """
+
+    actor: Rows
+    names: tuple[str, ...]
+    position_xyz: Floats
+    orientation_xyzw: Floats
+    size_xyz: Floats
+    scale_xyz: Floats
+
+
+NO_BOXES = Boxes(np.zeros(0, np.int64), (), np.zeros((0, 3)), np.zeros((0, 4)),
+                 np.zeros((0, 3)), np.zeros((0, 3)))
+
+
+@dataclass(frozen=True, slots=True)
+class Wheels:
+    """
+    Wheels of all actors, in the order of the actors and, within one, of the source.
+
+    ``actor`` (W,) int64 row of the owner, ascending; ``wheel`` (W,) uint8 FRONT_LEFT …
+    REAR_RIGHT; ``source_id`` (W,) int32 id of the source's own entry, -1 where it has none;
+    ``position_xyz`` (W, 3) metres and ``orientation_xyzw`` (W, 4), both in the actor's frame
+    and meaningful where ``position_known``/``orientation_known`` (W,) say so;
+    ``speed`` (W,) rad/s, + = forward, NaN unknown.
+    """
+
+    actor: Rows
+    wheel: npt.NDArray[np.uint8]
+    source_id: Ints
+    position_xyz: Floats
+    orientation_xyzw: Floats
+    position_known: Bools
+    orientation_known: Bools
+    speed: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """
+    OpenDRIVE lane state (``control_state``) of the actors that carry one.
+
+    ``actor`` (L,) int64 row of the owner, ascending; ``lane_change_left``/``_right`` (L,) bool;
+    ``road_id``, ``section_id``, ``lane_id`` (L,) int32; ``s`` (L,) metres along the road. All but
+    ``actor`` is blank (false, zero, NaN) where nobody asked the decoder for lanes.
+    """
+
+    actor: Rows
+    lane_change_left: Bools
+    lane_change_right: Bools
+    road_id: Ints
+    section_id: Ints
+    lane_id: Ints
+    s: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """Paint and blueprint of each actor, ``''`` where the source has none: N strings each."""
+
+    colors: tuple[str, ...]
+    replay_classes: tuple[str, ...]
+
+
+class Extension(Protocol):
+    """What one simulator sends beyond the common frame; carried along, never looked into."""
+
+    def select(self, rows: Rows) -> Extension:
+        """Return the same for the actors at ``rows`` only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """
+    All actors at one instant.
+
+    ``game_time`` s since the simulation started (NaN: the source has none); ``time`` s since the
+    Unix epoch and ``sample_count`` (0: the source has none); ``names`` N raw names; ``kinds`` (N,)
+    uint8; ``tags`` N tuples of strings as sent. ``kinematics`` (N, 13) float64: position xyz
+    (m), orientation xyzw (as it came, not normalised), velocity xyz (m/s), angular velocity xyz
+    (rad/s), all in the axes of the global frame, NaN where unknown. ``inputs`` (N, 4): throttle
+    0..1, brake 0..1, steering -1..1 (+ = left), steering angle (rad, + = left), NaN where the
+    frame has none. ``forward_speed`` (N,) m/s along the actor's own x axis, from a source that
+    measures this one component only: then all velocities in ``kinematics`` are NaN.
+    """
+
+    generation: str
+    game_time: float
+    time: int
+    sample_count: int
+    names: tuple[str, ...]
+    kinds: Kinds
+    tags: tuple[tuple[str, ...], ...]
+    kinematics: Floats
+    lanes: Lanes
+    boxes: Boxes | None = None
+    wheels: Wheels | None = None
+    inputs: Floats | None = None
+    looks: Looks | None = None
+    forward_speed: Floats | None = None
+    extension: Extension | None = None
+    _poses: Bools | None = field(default=None, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """
+        Check that everything speaks of the same N actors.
+
+        :raises StateError: on unequal lengths or a wrong shape.
+        """
+        n_actors = len(self.names)
+        if self.kinematics.shape != (n_actors, 13):
+            raise StateError('kinematics', f'shape {self.kinematics.shape}', f'({n_actors}, 13)')
+        if len(self.kinds) != n_actors or len(self.tags) != n_actors:
+            raise StateError('kinds, tags', f'{len(self.kinds)}, {len(self.tags)} entries',
+                             f'{n_actors}, one an actor')
+        if self.inputs is not None and self.inputs.shape != (n_actors, 4):
+            raise StateError('inputs', f'shape {self.inputs.shape}', f'({n_actors}, 4)')
+        if self.forward_speed is not None and self.forward_speed.shape != (n_actors,):
+            raise StateError('forward_speed', f'shape {self.forward_speed.shape}',
+                             f'({n_actors},)')
+
+    @property
+    def n_actors(self) -> int:
+        """Return the number of actors, N."""
+        return len(self.names)
+
+    @property
+    def position_xyz(self) -> Floats:
+        """(N, 3) float64, metres, global frame."""
+        return self.kinematics[:, 0:3]
+
+    @property
+    def orientation_xyzw(self) -> Floats:
+        """(N, 4) float64, global frame, as it came."""
+        return self.kinematics[:, 3:7]
+
+    @property
+    def velocity_xyz(self) -> Floats:
+        """(N, 3) float64, m/s, axes of the global frame."""
+        return self.kinematics[:, 7:10]
+
+    @property
+    def angular_velocity_xyz(self) -> Floats:
+        """(N, 3) float64, rad/s, axes of the global frame."""
+        return self.kinematics[:, 10:13]
+
+    def has_pose(self) -> Bools:
+        """
+        Tell which actors have a pose that can be published.
+
+        :returns: (N,) bool, False for NaN in the pose and for a quaternion that is no rotation.
+        """
+        if self._poses is None:
+            usable = usable_poses(self.position_xyz, self.orientation_xyzw)
+            # Kept: three readers ask, and at ten actors each answer is a tenth of the frame.
+            object.__setattr__(self, '_poses', usable)
+            return usable
+        return self._poses
+
+    def select(self, rows: Rows) -> Frame:
+        """
+        Keep only the actors at ``rows``, with everything that belongs to them.
+
+        :param rows: (K,) int64, ascending.
+        :returns: a frame of K actors.
+        """
+        new_row = np.full(self.n_actors, -1, np.int64)
+        new_row[rows] = np.arange(len(rows))
+        return replace(
+            self,
+            names=tuple(self.names[i] for i in rows),
+            kinds=self.kinds[rows],
+            tags=tuple(self.tags[i] for i in rows),
+            kinematics=self.kinematics[rows],
+            lanes=_select_part(self.lanes, new_row),
+            boxes=None if self.boxes is None else _select_part(self.boxes, new_row),
+            wheels=None if self.wheels is None else _select_part(self.wheels, new_row),
+            inputs=None if self.inputs is None else self.inputs[rows],
+            looks=None if self.looks is None else Looks(
+                tuple(self.looks.colors[i] for i in rows),
+                tuple(self.looks.replay_classes[i] for i in rows)),
+            forward_speed=None if self.forward_speed is None else self.forward_speed[rows],
+            extension=None if self.extension is None else self.extension.select(rows))
+
+
+def usable_poses(position_xyz: Floats, orientation_xyzw: Floats) -> Bools:
+    """
+    Tell which poses can be published.
+
+    :param position_xyz: (M, 3) float64.
+    :param orientation_xyzw: (M, 4) float64, of any length.
+    :returns: (M,) bool, False for NaN and for a quaternion that is no rotation; not to be
+        written to.
+    """
+    norm2 = np.einsum('ij,ij->i', orientation_xyzw, orientation_xyzw)
+    # Two numbers tell that all are, as nearly always. NaN compares false with everything.
+    deviation = norm2 - 1.0
+    if deviation.dot(deviation) <= _NORM2_TOLERANCE ** 2 and math.isfinite(position_xyz.sum()):
+        return _all_usable(len(norm2))
+    usable: Bools = (norm2 >= QUATERNION_NORM_MIN ** 2) & (norm2 <= QUATERNION_NORM_MAX ** 2) \
+        & np.isfinite(np.einsum('ij->i', position_xyz))
+    return usable
+
+
+@lru_cache(maxsize=16)
+def _all_usable(n_poses: int) -> Bools:
+    usable = np.ones(n_poses, np.bool_)
+    usable.setflags(write=False)
+    return usable
+
+
+Part = TypeVar('Part', Boxes, Wheels, Lanes)
+
+
+def _select_part(part: Part, new_row: Rows) -> Part:
+    """Keep the entries whose actor stays; ``new_row`` maps old rows to new ones, -1 = gone."""
+    actor = new_row[part.actor]
+    keep = np.flatnonzero(actor >= 0)
+    columns: dict[str, Any] = {column.name: _take(getattr(part, column.name), keep)
+                               for column in fields(part) if column.name != 'actor'}
+    return replace(part, actor=actor[keep], **columns)
+
+
+def _take(column: npt.NDArray[np.generic] | tuple[str, ...],
+          keep: Rows) -> npt.NDArray[np.generic] | tuple[str, ...]:
+    if isinstance(column, tuple):
+        return tuple(column[i] for i in keep)
+    return column[keep]
+
+
+def passes_tags(tags: Sequence[str], desired: frozenset[str], undesired: frozenset[str]) -> bool:
+    """
+    Tell whether an actor with ``tags`` is wanted, as PROTOCOL 3.1 defines it.
+
+    :param tags: as sent; compared without case.
+    :param desired: lower case; the actor needs at least one of them, an empty set passes all.
+    :param undesired: lower case; the actor must have none of them.
+    """
+    own = {tag.lower() for tag in tags}
+    return (not desired or not own.isdisjoint(desired)) and own.isdisjoint(undesired)

@@ -1,0 +1,83 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+How the clock of a recording goes: its rate, its jitter, its steps.
+
+May know: differences of ``game_time``. Must not know: frames, files. Memory does not grow with the
+number of steps.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+import math
+
+import numpy as np
+
+# Steps are told apart by 10 us; so many different ones are no clock any more.
+_STEPS_PER_S = 100_000
+_MAX_DIFFERENT = 10_000
+# A step so many times the median is a step of the clock.
+_JUMP = 5.0
+# Within these shares of the median a step is a usual one.
+_USUAL = (0.5, 1.5)
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """
+    Steps of a clock, s; all NaN where there are none.
+
+    ``rate`` Hz, of the usual steps; ``jitter`` mean deviation from the ``median``; ``n_jumps`` how
+    many are far longer than that.
+    """
+
+    n_steps: int
+    rate: float
+    median: float
+    least: float
+    greatest: float
+    jitter: float
+    n_jumps: int
+
+
+class Pacing:
+    """Collect the steps of a clock; ``duration`` is their sum, s."""
+
+    def __init__(self) -> None:
+        self.duration = 0.0
+        self.greatest = 0.0
+        self._steps: Counter[int] = Counter()
+
+    def add(self, seconds: float) -> bool:
+        """
+        Take a step.
+
+        :param seconds: above 0.
+        :returns: whether it is the greatest so far.
+        """
+        self.duration += seconds
+        step = round(seconds * _STEPS_PER_S)
+        if step in self._steps or len(self._steps) < _MAX_DIFFERENT:
+            self._steps[step] += 1
+        is_greatest = seconds > self.greatest
+        self.greatest = max(seconds, self.greatest)
+        return is_greatest
+
+    def pace(self) -> Pace:
+        """Return what is known now."""
+        if not self._steps:
+            return Pace(0, *(math.nan,) * 5, n_jumps=0)
+        different = sorted(self._steps)
+        steps = np.array(different) / _STEPS_PER_S
+        counts = np.array([self._steps[step] for step in different])
+        n_steps = int(counts.sum())
+        median = float(steps[np.searchsorted(np.cumsum(counts), n_steps / 2)])
+        usual = (steps >= _USUAL[0] * median) & (steps <= _USUAL[1] * median)
+        spent = float(steps[usual] @ counts[usual])
+        return Pace(
+            n_steps=n_steps, rate=float(counts[usual].sum()) / spent if spent else math.nan,
+            median=median, least=float(steps[0]), greatest=self.greatest,
+            jitter=float(np.abs(steps - median) @ counts / n_steps),
+            n_jumps=int(counts[steps > _JUMP * median].sum()))

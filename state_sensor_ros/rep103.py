@@ -1,0 +1,324 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+Simulator axes and units to REP-103 and back: the only sign flips and factors of the package.
+
+May know: the mirror, the units, quaternion algebra. Must not know: JSON keys, ROS messages. The
+source is left-handed (x forward, y right, z up) in centimetres and degrees, wheels and lanes
+included; PROTOCOL 5.1 states the rules, sections 5.a to 5.f prove them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from state_sensor_ros.frame import Floats
+
+_CM = 100.0
+_DEG = 180.0 / math.pi
+
+# What one SI unit is in the source, and which axes S = diag(1, -1, 1) turns round: a polar
+# vector loses the sign of y; a rotation, being axial, those of x and z.
+_LENGTH = (_CM, -_CM, _CM)
+_QUATERNION = (-1.0, 1.0, -1.0, 1.0)
+_RATE = (-1.0, 1.0, -1.0)
+
+# position, orientation, velocity, angular velocity
+_KINEMATICS: Floats = np.array(_LENGTH + _QUATERNION + _LENGTH + _RATE)
+# centre, orientation, edge lengths, coefficients
+_BOX: dict[str, Floats] = {
+    'full': np.array((*_LENGTH, *_QUATERNION, _CM, _CM, _CM, 1.0, 1.0, 1.0)),
+    'half': np.array((*_LENGTH, *_QUATERNION, _CM / 2, _CM / 2, _CM / 2, 1.0, 1.0, 1.0))}
+# position, orientation, spin: + about +y in both, right is -left but forward stays forward
+_WHEEL: Floats = np.array((*_LENGTH, *_QUATERNION, 1.0))
+# throttle, brake, steering wheel, steering angle
+_INPUTS: Floats = np.array((1.0, 1.0, -1.0, -_DEG))
+_MIRROR: Floats = np.array(_QUATERNION)
+_REFLECTION: Floats = np.array((1.0, -1.0, 1.0))
+_ROTATOR: Floats = np.array((_DEG, -_DEG, -_DEG))
+_ROAD_S = {'cm': _CM, 'm': 1.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """
+    What differs between simulators and cannot be seen in a frame.
+
+    ``obb_extents`` ``full`` edge lengths of a box or ``half`` of them; ``road_s_unit`` ``cm`` or
+    ``m``, of ``control_state.s``.
+    """
+
+    obb_extents: str = 'full'
+    road_s_unit: str = 'cm'
+
+
+DEFAULT_UNITS = Units()
+
+
+def to_rep103_kinematics(rows: Floats) -> Floats:
+    """
+    Convert poses and velocities of actors.
+
+    :param rows: (N, 13) float64, source: position xyz cm, orientation xyzw, velocity xyz cm/s,
+        angular velocity xyz rad/s.
+    :returns: (N, 13) float64, REP-103: the same in m, m/s, rad/s.
+    """
+    return rows / _KINEMATICS
+
+
+def from_rep103_kinematics(rows: Floats) -> Floats:
+    """
+    Undo :func:`to_rep103_kinematics`.
+
+    :param rows: (N, 13) float64, REP-103, m, m/s, rad/s.
+    :returns: (N, 13) float64, source, cm, cm/s, rad/s.
+    """
+    return rows * _KINEMATICS
+
+
+def to_rep103_boxes(rows: Floats, units: Units) -> Floats:
+    """
+    Convert oriented bounding boxes.
+
+    :param rows: (M, 13) float64, source: centre xyz cm, orientation xyzw, extents xyz cm (full or
+        half edge lengths, as ``units`` say), scale xyz.
+    :returns: (M, 13) float64, REP-103: centre m, orientation, full edge lengths m, scale.
+    """
+    return rows / _BOX[units.obb_extents]
+
+
+def from_rep103_boxes(rows: Floats, units: Units) -> Floats:
+    """
+    Undo :func:`to_rep103_boxes`.
+
+    :param rows: (M, 13) float64, REP-103: centre m, orientation, full edge lengths m, scale.
+    :returns: (M, 13) float64, source, cm.
+    """
+    return rows * _BOX[units.obb_extents]
+
+
+def to_rep103_wheels(rows: Floats) -> Floats:
+    """
+    Convert wheels, which are given in the frame of their actor.
+
+    :param rows: (W, 8) float64, source: position xyz cm, orientation xyzw, speed rad/s.
+    :returns: (W, 8) float64, REP-103: position m, orientation, speed rad/s, + = forward.
+    """
+    return rows / _WHEEL
+
+
+def from_rep103_wheels(rows: Floats) -> Floats:
+    """
+    Undo :func:`to_rep103_wheels`.
+
+    :param rows: (W, 8) float64, REP-103: position m, orientation, speed rad/s.
+    :returns: (W, 8) float64, source, cm.
+    """
+    return rows * _WHEEL
+
+
+def to_rep103_inputs(rows: Floats) -> Floats:
+    """
+    Convert what the driver does.
+
+    Recordings send the brake as -1..0, the documentation says 0..1: its amount counts.
+
+    :param rows: (N, 4) float64, source: throttle, brake, steering wheel -1..1 (+ = right),
+        steering direction degrees (+ = right).
+    :returns: (N, 4) float64, REP-103: throttle, brake 0..1, steering -1..1 (+ = left), steering
+        angle rad (+ = left).
+    """
+    inputs = rows / _INPUTS
+    inputs[:, 1] = np.minimum(np.abs(inputs[:, 1]), 1.0)
+    return inputs
+
+
+def from_rep103_inputs(rows: Floats) -> Floats:
+    """
+    Undo :func:`to_rep103_inputs`, but for the sign and the excess of the brake.
+
+    :param rows: (N, 4) float64, REP-103: throttle, brake, steering, steering angle rad.
+    :returns: (N, 4) float64, source: + = right, degrees.
+    """
+    return rows * _INPUTS
+
+
+def to_rep103_road_s(road_s: Floats, units: Units) -> Floats:
+    """
+    Convert distances along a road.
+
+    :param road_s: (L,) float64, in ``units.road_s_unit``.
+    :returns: (L,) float64, metres.
+    """
+    return road_s / _ROAD_S[units.road_s_unit]
+
+
+def from_rep103_road_s(road_s: Floats, units: Units) -> Floats:
+    """
+    Undo :func:`to_rep103_road_s`.
+
+    :param road_s: (L,) float64, metres.
+    :returns: (L,) float64, in ``units.road_s_unit``.
+    """
+    return road_s * _ROAD_S[units.road_s_unit]
+
+
+def mirrored_orientation(orientation_xyzw: Floats) -> Floats:
+    """
+    Take rotations from one handedness to the other; doing so twice changes nothing.
+
+    :param orientation_xyzw: (..., 4) float64, source or REP-103.
+    :returns: (..., 4) float64, REP-103 or source.
+    """
+    return orientation_xyzw * _MIRROR
+
+
+def mirrored_vectors(vectors_xyz: Floats) -> Floats:
+    """
+    Take positions, velocities or accelerations from one handedness to the other, and back.
+
+    :param vectors_xyz: (..., 3) float64, any unit, source or REP-103.
+    :returns: (..., 3) float64, the same unit, REP-103 or source.
+    """
+    return vectors_xyz * _REFLECTION
+
+
+def to_rep103_rotator(roll_pitch_yaw_deg: Floats) -> Floats:
+    """
+    Convert rotators: + pitch lifts the nose, + yaw turns right, + roll lowers the right side.
+
+    :param roll_pitch_yaw_deg: (..., 3) float64, degrees, source.
+    :returns: (..., 4) float64, orientation xyzw, REP-103, unit length.
+    """
+    return quaternion_from_rpy(roll_pitch_yaw_deg / _ROTATOR)
+
+
+def from_rep103_rotator(orientation_xyzw: Floats) -> Floats:
+    """
+    Undo :func:`to_rep103_rotator`; pitch in -90..90, the others in -180..180.
+
+    :param orientation_xyzw: (..., 4) float64, REP-103, of any length but zero.
+    :returns: (..., 3) float64, roll pitch yaw in degrees, source.
+    """
+    x, y, z, w = np.moveaxis(np.asarray(orientation_xyzw), -1, 0)
+    # The half-angle sums keep full precision at a pitch of 90 degrees, where an arcsine has half
+    # of it: tan(half pitch + 45 deg) is the ratio of these two lengths.
+    up, down = np.hypot(w + y, x - z), np.hypot(w - y, x + z)
+    pitch = 2.0 * np.arctan2(up, down) - math.pi / 2.0
+    # Half the difference and half the sum of roll and yaw.
+    minus, plus = np.arctan2(x - z, w + y), np.arctan2(x + z, w - y)
+    roll, yaw = plus + minus, plus - minus
+    turned = np.stack((roll, -pitch, -yaw), axis=-1) * _DEG
+    return turned - 360.0 * np.round(turned / 360.0)
+
+
+def quaternion_from_rpy(roll_pitch_yaw: Floats) -> Floats:
+    """
+    Make quaternions of fixed-axis roll, pitch and yaw, as REP-103 orders them.
+
+    :param roll_pitch_yaw: (..., 3) float64, rad, REP-103.
+    :returns: (..., 4) float64, orientation xyzw, unit length.
+    """
+    half = np.asarray(roll_pitch_yaw).reshape(-1, 3).T / 2.0
+    (cr, cp, cy), (sr, sp, sy) = np.cos(half), np.sin(half)
+    level, across = cp * cy, sp * sy
+    turned, raised = cp * sy, sp * cy
+    quaternions = np.empty((half.shape[1], 4))
+    quaternions[:, 0] = sr * level - cr * across
+    quaternions[:, 1] = cr * raised + sr * turned
+    quaternions[:, 2] = cr * turned - sr * raised
+    quaternions[:, 3] = cr * level + sr * across
+    return quaternions.reshape(*np.shape(roll_pitch_yaw)[:-1], 4)
+
+
+def quaternion_product(left_xyzw: Floats, right_xyzw: Floats) -> Floats:
+    """
+    Turn first by ``right_xyzw``, then by ``left_xyzw``.
+
+    :param left_xyzw: (N, 4) float64, such as global from body.
+    :param right_xyzw: (N, 4) float64, such as body from box.
+    :returns: (N, 4) float64, then global from box.
+    """
+    x0, y0, z0, w0 = left_xyzw.T
+    x1, y1, z1, w1 = right_xyzw.T
+    return np.stack((w0 * x1 + x0 * w1 + y0 * z1 - z0 * y1, w0 * y1 - x0 * z1 + y0 * w1 + z0 * x1,
+                     w0 * z1 + x0 * y1 - y0 * x1 + z0 * w1, w0 * w1 - x0 * x1 - y0 * y1 - z0 * z1),
+                    axis=1)
+
+
+def normalised(orientation_xyzw: Floats) -> Floats:
+    """
+    Scale quaternions to unit length.
+
+    :param orientation_xyzw: (N, 4) float64, none of them zero.
+    :returns: (N, 4) float64.
+    """
+    norm2 = np.einsum('ij,ij->i', orientation_xyzw, orientation_xyzw)
+    scaled: Floats = orientation_xyzw / np.sqrt(norm2)[:, None]
+    return scaled
+
+
+def _rotation_terms() -> npt.NDArray[np.float64]:
+    """
+    Write the rotation matrix as a linear map of the products of the quaternion's components.
+
+    :returns: (16, 9) float64; outer(q, q) flattened, times this, is |q|^2 times the matrix
+        flattened row by row.
+    """
+    x, y, z, w = range(4)
+    diagonal = {(0, 0): (x, y, z), (1, 1): (y, x, z), (2, 2): (z, x, y)}
+    mixed = {(0, 1): (x, y, z, -1), (0, 2): (x, z, y, 1), (1, 0): (x, y, z, 1),
+             (1, 2): (y, z, x, -1), (2, 0): (x, z, y, -1), (2, 1): (y, z, x, 1)}
+    terms = np.zeros((4, 4, 3, 3))
+    for (row, column), (plus, minus, also_minus) in diagonal.items():
+        terms[w, w, row, column] = terms[plus, plus, row, column] = 1.0
+        terms[minus, minus, row, column] = terms[also_minus, also_minus, row, column] = -1.0
+    for (row, column), (one, other, axis, sign) in mixed.items():
+        terms[one, other, row, column] = 2.0
+        terms[axis, w, row, column] = 2.0 * sign
+    return terms.reshape(16, 9)
+
+
+_ROTATION_TERMS = _rotation_terms()
+
+
+def global_from_body(orientation_xyzw: Floats) -> Floats:
+    """
+    Make rotation matrices.
+
+    :param orientation_xyzw: (N, 4) float64, REP-103, of any length but zero.
+    :returns: (N, 3, 3) float64; each takes a column vector of the body into the global frame.
+    """
+    norm2 = np.einsum('ij,ij->i', orientation_xyzw, orientation_xyzw)
+    matrices: Floats = global_from_unit(orientation_xyzw) / norm2[:, None, None]
+    return matrices
+
+
+def global_from_unit(orientation_xyzw: Floats) -> Floats:
+    """
+    Make rotation matrices of quaternions that are known to be normalised.
+
+    :param orientation_xyzw: (N, 4) float64, REP-103, of unit length.
+    :returns: (N, 3, 3) float64; each takes a column vector of the body into the global frame.
+    """
+    outer = orientation_xyzw[:, :, None] * orientation_xyzw[:, None, :]
+    flat: Floats = outer.reshape(-1, 16) @ _ROTATION_TERMS
+    return flat.reshape(-1, 3, 3)
+
+
+def body_from_global(orientation_xyzw: Floats, vectors_xyz: Floats) -> Floats:
+    """
+    Rotate vectors by the inverse of their body's orientation.
+
+    :param orientation_xyzw: (N, 4) float64, REP-103, of any length but zero.
+    :param vectors_xyz: (N, K, 3) float64, K vectors a body, axes of the global frame; any
+        reshape of (N, 3 K) will do.
+    :returns: (N, K, 3) float64, axes of the body.
+    """
+    # A row vector times the matrix is the column vector times its transpose, the inverse.
+    rotated: Floats = vectors_xyz @ global_from_body(orientation_xyzw)
+    return rotated

@@ -1,0 +1,249 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+Every parameter of the driver: name, default, unit, range and one line of help.
+
+May know: what a value may be and why. Must not know: rclpy, YAML. The node declares its parameters
+from these fields and the command line builds its options from the same (INTERFACE 3.5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+import math
+import re
+from typing import Any, cast, get_args, get_type_hints, TypeAlias
+
+from state_sensor_ros.errors import ConfigError
+
+Value: TypeAlias = bool | int | float | str | tuple[str, ...] | tuple[float, ...]
+
+_FRAME_ID = re.compile(r'[A-Za-z0-9_][A-Za-z0-9_/.-]*')
+_FRAME_PREFIX = re.compile(r'([A-Za-z0-9_][A-Za-z0-9_/.-]*)?')
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """
+    What a parameter may be.
+
+    ``help`` one line; ``low``/``high`` inclusive bounds of a number; ``choices`` of a string;
+    ``length`` of an array; ``pattern`` of a string with what it means; ``dynamic`` whether it may
+    change while running.
+    """
+
+    help: str
+    low: float | None = None
+    high: float | None = None
+    choices: tuple[str, ...] = ()
+    length: int | None = None
+    pattern: re.Pattern[str] | None = None
+    dynamic: bool = False
+
+
+def _parameter(default: Value, help_: str, **rule: Any) -> Any:  # noqa: ANN401
+    return field(default=default, metadata={'rule': Rule(help_, **rule)})
+
+
+# Longest reasonable wait or rate: a value above it is a unit mistake (ms for s).
+_LONG_S = 86400.0
+_NO_COVARIANCE = (1e-9,) * 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """All parameters of INTERFACE 3.5, checked by :func:`parse_settings`."""
+
+    autostart: bool = _parameter(True, 'Configure and activate without being asked.')
+    source: str = _parameter('tcp', 'Where frames come from: a simulator, a recording, or CARLA.',
+                             choices=('tcp', 'file', 'carla'))
+    host: str = _parameter('127.0.0.1', 'Host of the simulator.',
+                           pattern=re.compile(r'\S+'))
+    port: int = _parameter(
+        8700, 'TCP port of the State sensor on that host; of CARLA, its measurements (2001).',
+        low=1, high=65535)
+    control_port: int = _parameter(
+        0, 'Control port of the simulator (8999; world port of CARLA, 2000); 0 leaves its '
+        'configuration to somebody else.',
+        low=0, high=65535)
+    sample_rate: float = _parameter(
+        0.0, 'Sample commands per second, Hz; 0 sends none. Needs control_port.',
+        low=0.0, high=1000.0)
+    config_file: str = _parameter(
+        '', "The simulator's own sensor JSON, whose State entry sets port, tags, boxes; of CARLA, "
+        'the settings of an episode.')
+    trajectory_file: str = _parameter('', 'Recording to play where source is file.')
+    rate: float = _parameter(1.0, 'Pace of a recording against real time; 0 = unpaced.',
+                             low=0.0, high=1000.0, dynamic=True)
+    loop: bool = _parameter(False, 'Play a recording again from its start, for ever.')
+    global_frame: str = _parameter('map', 'TF frame of the world.', pattern=_FRAME_ID)
+    frame_prefix: str = _parameter('', "Put before each actor's name to make its TF frame.",
+                                   pattern=_FRAME_PREFIX)
+    parent_frame: str = _parameter('', 'Parent of global_frame on /tf_static; empty: none.',
+                                   pattern=_FRAME_PREFIX)
+    global_frame_pose: tuple[float, ...] = _parameter(
+        (0.0,) * 6, 'Pose of global_frame in parent_frame: x y z (m) roll pitch yaw (rad).',
+        length=6)
+    camera_tf: bool = _parameter(
+        False, "Frames of CARLA's cameras on /tf_static, under the player's.")
+    camera_poses: tuple[float, ...] = _parameter(
+        (0.0,) * 18, 'Poses of the central, left and right camera of CARLA on the player, each '
+        'x y z (m) roll pitch yaw (rad).', length=18)
+    ego_tag: str = _parameter('ego', 'Tag that marks the ego actor.', pattern=re.compile(r'\S+'))
+    ego_frame: str = _parameter('', "The ego's TF frame, such as base_link; empty: as others.",
+                                pattern=_FRAME_PREFIX)
+    desired_tags: tuple[str, ...] = _parameter(
+        (), 'An actor needs one of these tags; empty passes all.', dynamic=True)
+    undesired_tags: tuple[str, ...] = _parameter(
+        (), 'An actor with one of these tags is left out.', dynamic=True)
+    include_obb: bool = _parameter(True, 'Take the oriented bounding boxes.', dynamic=True)
+    debug_drawing: bool = _parameter(False, 'Publish the boxes as markers.', dynamic=True)
+    labels: bool = _parameter(True, 'A text marker with its name above each actor.', dynamic=True)
+    tf: str = _parameter('all', 'Whose transforms go to /tf.', choices=('all', 'ego', 'none'),
+                         dynamic=True)
+    wheel_tf: bool = _parameter(False, 'Wheel frames under each actor.', dynamic=True)
+    joint_states: bool = _parameter(False, 'Wheel angles as joint states.', dynamic=True)
+    odometry: bool = _parameter(True, 'The topics of each actor.', dynamic=True)
+    frame: bool = _parameter(True, 'The topic ~/frame with everything.', dynamic=True)
+    max_actor_topics: int = _parameter(1024, 'Actors with topics of their own.', low=0, high=65536)
+    actor_timeout: float = _parameter(
+        5.0, 'Stream time without an actor before its topics are removed, s.',
+        low=0.0, high=_LONG_S)
+    stamp_source: str = _parameter('game_time', 'Where stamps come from.',
+                                   choices=('game_time', 'utc', 'ros'))
+    publish_clock: bool = _parameter(False, 'Publish /clock from the stamps.')
+    twist_frame: str = _parameter('child', "Axes of Odometry's twist.",
+                                  choices=('child', 'global'))
+    obb_extents: str = _parameter('full', 'What the simulator means by extents of a box.',
+                                  choices=('full', 'half'))
+    road_s_unit: str = _parameter('cm', 'Unit of control_state.s on the wire.',
+                                  choices=('cm', 'm'))
+    pose_covariance_diagonal: tuple[float, ...] = _parameter(
+        _NO_COVARIANCE, 'Variances of x y z (m2) and rotation about X Y Z (rad2).',
+        length=6, low=0.0)
+    twist_covariance_diagonal: tuple[float, ...] = _parameter(
+        _NO_COVARIANCE, 'Variances of linear (m2/s2) and angular velocity (rad2/s2).',
+        length=6, low=0.0)
+    queue_size: int = _parameter(8, 'Frames that may wait to be published.', low=1, high=10000)
+    overflow: str = _parameter('drop_oldest', 'What a full queue does.',
+                               choices=('drop_oldest', 'block'))
+    max_frame_bytes: int = _parameter(67108864, 'A longer packet is a protocol error, bytes.',
+                                      low=1024, high=2147483647)
+    reconnect_min: float = _parameter(0.1, 'First wait before connecting again, s.',
+                                      low=0.001, high=_LONG_S)
+    reconnect_max: float = _parameter(2.0, 'Longest wait before connecting again, s.',
+                                      low=0.001, high=_LONG_S)
+    stale_after: float = _parameter(2.0, 'Silence after which the stream counts as stale, s.',
+                                    low=0.01, high=_LONG_S)
+
+
+NAMES: tuple[str, ...] = tuple(f.name for f in fields(Settings))
+DEFAULTS = Settings()
+_TYPES = get_type_hints(Settings)
+
+
+def rule_of(name: str) -> Rule:
+    """Return what the parameter ``name`` may be."""
+    return cast(Rule, Settings.__dataclass_fields__[name].metadata['rule'])
+
+
+def parse_settings(values: Mapping[str, object], base: Settings = DEFAULTS) -> Settings:
+    """
+    Check ``values`` one by one and against each other.
+
+    :param values: parameter name to value; lists and arrays are taken as tuples.
+    :param base: what the others keep.
+    :raises ConfigError: naming the parameter, the value and what is allowed.
+    """
+    unknown = [name for name in values if name not in _TYPES]
+    if unknown:
+        raise ConfigError(unknown[0], 'an unknown parameter', f'one of {", ".join(NAMES)}')
+    settings = replace(base, **{name: _checked(name, value)  # type: ignore[arg-type]
+                                for name, value in values.items()})
+    _check_together(settings)
+    return settings
+
+
+def _checked(name: str, value: object) -> Value:
+    rule, type_ = rule_of(name), _TYPES[name]
+    if get_args(type_):
+        return _checked_array(name, value, get_args(type_)[0], rule)
+    if type_ is float and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    if type(value) is not type_:
+        raise ConfigError(name, repr(value), f'a value of type {type_.__name__}')
+    if isinstance(value, str):
+        _check_text(name, value, rule)
+    else:
+        _check_number(name, cast(float, value), rule)
+    return cast(Value, value)
+
+
+def _checked_array(name: str, value: object, item: type, rule: Rule) -> Value:
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise ConfigError(name, repr(value), 'a list')
+    items = tuple(float(v) if item is float and isinstance(v, int) and not isinstance(v, bool)
+                  else v for v in value)
+    wrong = [v for v in items if type(v) is not item]
+    if wrong:
+        raise ConfigError(name, repr(wrong[0]), f'items of type {item.__name__}')
+    if rule.length is not None and len(items) != rule.length:
+        raise ConfigError(name, f'{len(items)} items', f'{rule.length} items: {rule.help}')
+    if item is float:
+        for number in items:
+            _check_number(name, number, rule)
+    return items
+
+
+def _check_number(name: str, value: float, rule: Rule) -> None:
+    if not math.isfinite(value):
+        raise ConfigError(name, repr(value), 'a finite number')
+    low, high = rule.low, rule.high
+    if (low is not None and value < low) or (high is not None and value > high):
+        raise ConfigError(name, repr(value), f'{_bounds(rule)}: {rule.help}')
+
+
+def _bounds(rule: Rule) -> str:
+    if rule.low is None or rule.high is None:
+        return f'at least {rule.low:g}' if rule.high is None else f'at most {rule.high:g}'
+    return f'{rule.low:.12g} to {rule.high:.12g}'
+
+
+def _check_text(name: str, value: str, rule: Rule) -> None:
+    if rule.choices and value not in rule.choices:
+        raise ConfigError(name, repr(value), f'one of {", ".join(rule.choices)}')
+    if rule.pattern is not None and not rule.pattern.fullmatch(value):
+        raise ConfigError(name, repr(value), f'text of the form {rule.pattern.pattern}')
+
+
+def _check_together(settings: Settings) -> None:
+    """Check what one parameter demands of another."""
+    if settings.reconnect_min > settings.reconnect_max:
+        raise ConfigError('reconnect_min', f'{settings.reconnect_min:g}',
+                          f'at most reconnect_max, {settings.reconnect_max:g}')
+    if settings.source == 'file' and not settings.trajectory_file:
+        raise ConfigError('trajectory_file', 'nothing', 'a recording, because source is file')
+    if settings.source == 'carla':
+        _check_carla(settings)
+    elif settings.control_port and not any(settings.desired_tags):
+        raise ConfigError('desired_tags', 'an empty list',
+                          'at least one tag where control_port is set: the simulator sends '
+                          'nothing for an empty list')
+    if settings.sample_rate > 0 and not settings.control_port:
+        raise ConfigError('sample_rate', f'{settings.sample_rate:g}',
+                          '0 where control_port is 0: there is nobody to ask for samples')
+    if settings.parent_frame == settings.global_frame:
+        raise ConfigError('parent_frame', repr(settings.parent_frame),
+                          'another name than global_frame')
+    if settings.ego_frame == settings.global_frame:
+        raise ConfigError('ego_frame', repr(settings.ego_frame), 'another name than global_frame')
+
+
+def _check_carla(settings: Settings) -> None:
+    if settings.stamp_source == 'utc':
+        raise ConfigError('stamp_source', 'utc', 'game_time or ros where source is carla: its '
+                          'frames carry no date')
+    if settings.sample_rate > 0:
+        raise ConfigError('sample_rate', f'{settings.sample_rate:g}',
+                          '0 where source is carla: it measures each of its frames')

@@ -1,0 +1,39 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+Find the files that come with the package: message definitions, sample, configuration.
+
+May know the three places where they lie; must not know what is in them.
+Source of truth: CMakeLists.txt (ament) and setup.py (pip).
+"""
+from pathlib import Path
+
+PACKAGE = 'state_sensor_ros'
+
+
+def share_file(*parts: str) -> Path:
+    """
+    Return the path of a file or folder that comes with the package.
+
+    :param parts: path below the package's share folder, such as ``'msg', 'ControlState.msg'``.
+    :returns: the path in the source tree, in the pip package or in the ament prefix, whichever
+        this module runs from.
+    :raises FileNotFoundError: if the file is in none of them.
+    """
+    folders = _share_folders(Path(__file__))
+    for folder in folders:
+        path = folder.joinpath(*parts)
+        if path.exists():
+            return path
+    looked = ', '.join(str(folder) for folder in folders)
+    raise FileNotFoundError(
+        f'{PACKAGE}: found no {"/".join(parts)} in {looked}; expected it to be installed')
+
+
+def _share_folders(module: Path) -> list[Path]:
+    # A build with --symlink-install leaves a link here that leads into the source tree.
+    source = module.resolve().parent.parent
+    if (source / 'package.xml').is_file():
+        return [source]
+    ament = [parent / 'share' / PACKAGE for parent in module.absolute().parents]
+    return [module.absolute().parent / 'files', *(folder for folder in ament if folder.is_dir())]

@@ -1,0 +1,250 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+Does the truth agree with itself? Twist against pose differences, wheels and boxes against sense.
+
+May know: kinematics of a frame in REP-103. Must not know: ROS, units of the simulator. Kinematics
+alone cannot reveal a mirrored or a scaled world (PROTOCOL 5.a), so wheels and boxes testify, too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+import math
+
+import numpy as np
+
+from state_sensor_ros.frame import (
+    Floats,
+    Frame,
+    FRONT_LEFT,
+    FRONT_RIGHT,
+    KIND_VEHICLE,
+    REAR_LEFT,
+    REAR_RIGHT,
+)
+from state_sensor_ros.rep103 import global_from_body
+
+# Below these an actor says nothing of units or axes; above a gap nothing about a derivative.
+_MIN_SPEED = 1.0  # m/s
+_MIN_YAW_RATE = 0.1  # rad/s
+_MAX_GAP_S = 0.5
+# Sums forget with this factor a pair, so that about the last twenty pairs count.
+_MEMORY = 0.95
+_MIN_PAIRS = 3
+# PROTOCOL 5.b: the slope of displacement on velocity is 1.000 +- 0.002 in every recording.
+_SLOPE_TOLERANCE = 0.25
+# Rotation is noisier: cars start to turn within a step, and the simulator clamps first steps.
+_ANGULAR_SLOPES = (0.4, 2.5)
+# A slope below minus this is no noise: the observed goes against the predicted.
+_OPPOSITE = 0.5
+# PROTOCOL 5.c: heading and velocity of road users agree within 15 degrees in 99 %.
+_MAX_SLIP_SINE = 0.4
+# Cars have wheels of 0.25 to 0.6 m and bodies of 1 to 25 m; a wrong unit is off by 100.
+_WHEEL_RADIUS_M = (0.08, 2.0)
+_VEHICLE_LENGTH_M = (0.3, 60.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """
+    What the last seconds say.
+
+    ``linear_slope`` displacement per (velocity times time), 1 where units agree;
+    ``angular_slope`` the same of rotation; ``linear_residual`` m and ``angular_residual`` rad, RMS
+    per step; ``slip`` median sine between a vehicle's own x axis and its displacement; all NaN as
+    long as nothing moves. ``complaints`` what is wrong, in words; empty where all is well.
+    """
+
+    linear_slope: float
+    angular_slope: float
+    linear_residual: float
+    angular_residual: float
+    slip: float
+    n_pairs: int
+    complaints: tuple[str, ...]
+
+
+class TruthMonitor:
+    """Compare frames two by two; :meth:`restart` when a run ends."""
+
+    def __init__(self) -> None:
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget the run so far."""
+        self._last: Frame | None = None
+        self._n_pairs = self._n_turns = 0
+        # Sums over actors of: observed*predicted, predicted^2, residual^2, count.
+        self._linear: Floats = np.zeros(4)
+        self._lateral: Floats = np.zeros(4)
+        self._angular: Floats = np.zeros(4)
+        self._slip = math.nan
+        self._handedness = 0.0
+        self._radius = math.nan
+        self._length = math.nan
+
+    def begin(self) -> None:
+        """Have the next frame begin a pair: nothing is compared with those before."""
+        self._last = None
+
+    def add(self, frame: Frame) -> None:
+        """Take a frame whose ``game_time`` advanced; a next one soon after makes a pair."""
+        last, self._last = self._last, _with_velocities(frame)
+        frame = self._last
+        self._look_at_wheels(frame)
+        self._look_at_boxes(frame)
+        if last is None or last.names != frame.names:
+            return
+        elapsed = frame.game_time - last.game_time
+        if 0.0 < elapsed <= _MAX_GAP_S:
+            self._compare(last, frame, elapsed)
+
+    def _compare(self, last: Frame, frame: Frame, elapsed: float) -> None:
+        both = last.has_pose() & frame.has_pose()
+        moved = (frame.position_xyz - last.position_xyz)[both]
+        mean_velocity = (0.5 * (frame.velocity_xyz + last.velocity_xyz))[both]
+        predicted = mean_velocity * elapsed
+        # Either side may be the one that is wrong: the faster of the two tells who moves.
+        moves = np.maximum(_norm(moved), _norm(predicted)) > _MIN_SPEED * elapsed
+        self._linear = _accumulate(self._linear, moved[moves], predicted[moves])
+        self._lateral = _accumulate(self._lateral, moved[moves, 1:2], predicted[moves, 1:2])
+        turned = _rotation_vectors(last.orientation_xyzw[both], frame.orientation_xyzw[both])
+        mean_rate = (0.5 * (frame.angular_velocity_xyz + last.angular_velocity_xyz))[both]
+        # Yaw alone: roll and pitch rates carry an artefact of the simulator (PROTOCOL 5.d).
+        turned, predicted = turned[:, 2:], mean_rate[:, 2:] * elapsed
+        turns = np.maximum(_norm(turned), _norm(predicted)) > _MIN_YAW_RATE * elapsed
+        self._angular = _accumulate(self._angular, turned[turns], predicted[turns])
+        self._n_turns += bool(turns.any())
+        self._look_at_headings(frame, both, moved, moves)
+        self._n_pairs += bool(moves.any())
+
+    def _look_at_headings(self, frame: Frame, both: np.typing.NDArray[np.bool_], moved: Floats,
+                          moves: np.typing.NDArray[np.bool_]) -> None:
+        vehicles = moves & (frame.kinds[both] == KIND_VEHICLE)
+        if not vehicles.any():
+            return
+        x, y, z, w = frame.orientation_xyzw[both][vehicles].T
+        forward_xy = np.stack((w * w + x * x - y * y - z * z, 2.0 * (x * y + w * z)), axis=1)
+        step_xy = moved[vehicles, :2]
+        crossed = forward_xy[:, 0] * step_xy[:, 1] - forward_xy[:, 1] * step_xy[:, 0]
+        sines = np.abs(crossed) / np.maximum(_norm(forward_xy) * _norm(step_xy), 1e-9)
+        sine = float(np.median(sines))
+        self._slip = sine if math.isnan(self._slip) else _MEMORY * self._slip + 0.05 * sine
+
+    def _look_at_wheels(self, frame: Frame) -> None:
+        wheels = frame.wheels
+        if wheels is None or not len(wheels.wheel):
+            return
+        known = wheels.position_known
+        left = np.isin(wheels.wheel, (FRONT_LEFT, REAR_LEFT)) & known
+        right = np.isin(wheels.wheel, (FRONT_RIGHT, REAR_RIGHT)) & known
+        if left.any() and right.any():
+            # REP-103: y points left.
+            self._handedness = float(np.median(wheels.position_xyz[left, 1])
+                                     - np.median(wheels.position_xyz[right, 1]))
+        speed = _norm(frame.velocity_xyz)[wheels.actor]
+        rolling = (speed > _MIN_SPEED) & (np.abs(wheels.speed) > 1.0)
+        if rolling.any():
+            self._radius = float(np.median(speed[rolling] / np.abs(wheels.speed[rolling])))
+
+    def _look_at_boxes(self, frame: Frame) -> None:
+        boxes = frame.boxes
+        if boxes is not None and len(boxes.names):
+            vehicles = frame.kinds[boxes.actor] == KIND_VEHICLE
+            if vehicles.any():
+                self._length = float(np.median(boxes.size_xyz[vehicles].max(axis=1)))
+
+    def verdict(self) -> Verdict:
+        """Return what is known now."""
+        linear, lateral, angular = (_slope(sums) for sums in
+                                    (self._linear, self._lateral, self._angular))
+        return Verdict(linear, angular, _rms(self._linear), _rms(self._angular), self._slip,
+                       self._n_pairs, self._complaints(linear, lateral, angular))
+
+    def _complaints(self, linear: float, lateral: float, angular: float) -> tuple[str, ...]:
+        found = []
+        if self._n_pairs >= _MIN_PAIRS:
+            if lateral < -_OPPOSITE:
+                found.append('y is not mirrored: actors move against their lateral velocity')
+            elif abs(linear - 1.0) > _SLOPE_TOLERANCE:
+                found.append(f'displacement is {linear:.3g} times velocity x time: lengths and '
+                             'velocities are not in the same units')
+            if self._slip > _MAX_SLIP_SINE:
+                found.append('vehicles do not move along their own x axis: y is not mirrored, or '
+                             'quaternions are')
+        if self._n_turns >= _MIN_PAIRS:
+            if angular < -_OPPOSITE:
+                found.append('actors turn against their angular velocity: axes are mirrored')
+            elif not _within(angular, _ANGULAR_SLOPES):
+                found.append(f'rotation is {angular:.3g} times angular velocity x time: '
+                             + ('rates look like degrees/s' if 0.01 < angular < 0.03
+                                else 'rates are not in rad/s'))
+        if self._handedness < 0.0:
+            found.append('left wheels lie on the right: y is not mirrored')
+        if not _within(self._radius, _WHEEL_RADIUS_M):
+            found.append(f'wheels would have a radius of {self._radius:.3g} m: lengths are not in '
+                         'the expected unit')
+        if not _within(self._length, _VEHICLE_LENGTH_M):
+            found.append(f'vehicles would be {self._length:.3g} m long: lengths are not in the '
+                         'expected unit')
+        return tuple(found)
+
+
+def _with_velocities(frame: Frame) -> Frame:
+    """Take a forward speed for the whole velocity, which it is unless an actor slides."""
+    if frame.forward_speed is None:
+        return frame
+    kinematics = frame.kinematics.copy()
+    with np.errstate(invalid='ignore'):
+        forward = global_from_body(frame.orientation_xyzw)[:, :, 0]
+    kinematics[:, 7:10] = frame.forward_speed[:, None] * forward
+    return replace(frame, kinematics=kinematics, forward_speed=None)
+
+
+def _within(value: float, bounds: tuple[float, float]) -> bool:
+    return math.isnan(value) or bounds[0] <= value <= bounds[1]
+
+
+def _norm(vectors: Floats) -> Floats:
+    norm: Floats = np.sqrt(np.einsum('ij,ij->i', vectors, vectors))
+    return norm
+
+
+def _accumulate(sums: Floats, observed: Floats, predicted: Floats) -> Floats:
+    """Add the finite pairs to sums that slowly forget."""
+    fine = np.isfinite(observed).all(axis=1) & np.isfinite(predicted).all(axis=1)
+    if not fine.any():
+        return sums
+    observed, predicted = observed[fine], predicted[fine]
+    residual = observed - predicted
+    kept: Floats = _MEMORY * sums
+    kept += (np.sum(observed * predicted), np.sum(predicted * predicted),
+             np.sum(residual * residual), float(len(observed)))
+    return kept
+
+
+def _slope(sums: Floats) -> float:
+    """Least-squares slope of observed on predicted through the origin."""
+    return float(sums[0] / sums[1]) if sums[1] > 0.0 else math.nan
+
+
+def _rms(sums: Floats) -> float:
+    return math.sqrt(sums[2] / sums[3]) if sums[3] > 0.0 else math.nan
+
+
+def _rotation_vectors(before_xyzw: Floats, after_xyzw: Floats) -> Floats:
+    """Return the global-frame rotation, rad about each axis, that leads from before to after."""
+    x0, y0, z0, w0 = before_xyzw.T
+    x1, y1, z1, w1 = after_xyzw.T
+    # after * conjugate(before), Hamilton product.
+    vector = np.stack((-w1 * x0 + x1 * w0 - y1 * z0 + z1 * y0,
+                       -w1 * y0 + x1 * z0 + y1 * w0 - z1 * x0,
+                       -w1 * z0 - x1 * y0 + y1 * x0 + z1 * w0), axis=1)
+    scalar = w1 * w0 + x1 * x0 + y1 * y0 + z1 * z0
+    # q and -q are one rotation; the one with scalar >= 0 is the short way round.
+    vector = np.where(scalar[:, None] < 0.0, -vector, vector)
+    sine = _norm(vector)
+    angle = 2.0 * np.arctan2(sine, np.abs(scalar))
+    rotation: Floats = vector * (angle / np.maximum(sine, 1e-12))[:, None]
+    return rotation
