@@ -1,0 +1,159 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+Which fields a message type has, from the definitions that are installed.
+
+May know: the ROS interface language, where .msg files lie, the type store of rosbags. Must not
+know: any particular message, CDR. A sourced ROS comes first, so that what is encoded is what its
+subscribers were built with; without one there are this package's own files and rosbags.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+import os
+from pathlib import Path
+import re
+from typing import Any
+
+from state_sensor_ros.errors import EncodeError
+from state_sensor_ros.share import share_file
+
+OWN_PACKAGE = 'state_sensor_ros'
+
+PRIMITIVES = frozenset((
+    'bool', 'byte', 'char', 'int8', 'uint8', 'int16', 'uint16', 'int32', 'uint32', 'int64',
+    'uint64', 'float32', 'float64', 'string', 'wstring'))
+
+SEQUENCE = 0
+
+# What rosidl puts into a message without fields, because IDL knows no empty structure.
+_DUMMY = 'structure_needs_at_least_one_member'
+
+_LINE = re.compile(
+    r'(?P<type>[A-Za-z][\w/]*)(<=\d+)?(?P<array>\[(?P<bound><=)?(?P<length>\d*)\])?'
+    r'\s+(?P<name>[A-Za-z]\w*)\s*(?P<constant>=)?')
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """
+    One field of a message.
+
+    ``type_name`` a primitive or ``package/msg/Name``; ``length`` None for a single value,
+    ``SEQUENCE`` for a sequence, otherwise that of an array.
+    """
+
+    name: str
+    type_name: str
+    length: int | None = None
+
+
+class Definitions:
+    """
+    Fields of message types, looked up when first asked for.
+
+    :param find: returns the fields of a type, or None where it does not know it.
+    """
+
+    def __init__(self, *find: Callable[[str], tuple[Field, ...] | None]) -> None:
+        self._find = find
+        self._known: dict[str, tuple[Field, ...]] = {}
+
+    def __getitem__(self, type_name: str) -> tuple[Field, ...]:
+        """
+        Return the fields of ``type_name`` in their order.
+
+        :raises EncodeError: where nobody defines it.
+        """
+        if type_name not in self._known:
+            for find in self._find:
+                fields = find(type_name)
+                if fields is not None:
+                    self._known[type_name] = fields
+                    break
+            else:
+                raise EncodeError(type_name, 'no definition',
+                                  'a sourced ROS 2 that has it, or the Python package rosbags')
+        return self._known[type_name]
+
+
+def load_definitions() -> Definitions:
+    """Return the definitions of the sourced ROS, else of this package and rosbags."""
+    prefixes = [Path(prefix) / 'share'
+                for prefix in os.environ.get('AMENT_PREFIX_PATH', '').split(os.pathsep) if prefix]
+    return Definitions(lambda type_name: _installed(type_name, prefixes), _own, _stored)
+
+
+def parse_message(text: str, type_name: str) -> tuple[Field, ...]:
+    """
+    Read the fields of a ``.msg`` file; constants and defaults do not travel, so are passed over.
+
+    :param type_name: of the message, ``package/msg/Name``; its package is where bare names lie.
+    :raises EncodeError: on a line that is none of the language.
+    """
+    fields = []
+    for number, line in enumerate(text.splitlines(), 1):
+        stripped = line.partition('#')[0].strip()
+        if not stripped:
+            continue
+        match = _LINE.match(stripped)
+        if match is None:
+            raise EncodeError(f'{type_name} line {number}', repr(stripped), 'a field or constant')
+        if not match['constant']:
+            fields.append(Field(match['name'], _full_name(match['type'], type_name),
+                                _length(match)))
+    return tuple(fields) or (Field(_DUMMY, 'uint8'),)
+
+
+def _full_name(name: str, within: str) -> str:
+    if name in PRIMITIVES:
+        return name
+    package, _, bare = name.rpartition('/')
+    return f"{package.removesuffix('/msg') or within.partition('/')[0]}/msg/{bare}"
+
+
+def _length(match: re.Match[str]) -> int | None:
+    if not match['array']:
+        return None
+    return int(match['length']) if match['length'] and not match['bound'] else SEQUENCE
+
+
+def _installed(type_name: str, shares: Iterable[Path]) -> tuple[Field, ...] | None:
+    package, _, bare = type_name.partition('/msg/')
+    for share in shares:
+        path = share / package / 'msg' / f'{bare}.msg'
+        if path.is_file():
+            return parse_message(path.read_text('utf-8'), type_name)
+    return None
+
+
+def _own(type_name: str) -> tuple[Field, ...] | None:
+    package, _, bare = type_name.partition('/msg/')
+    if package != OWN_PACKAGE:
+        return None
+    path = share_file('msg') / f'{bare}.msg'
+    return parse_message(path.read_text('utf-8'), type_name) if path.is_file() else None
+
+
+def _stored(type_name: str) -> tuple[Field, ...] | None:
+    """Look into the type store of rosbags; it costs 0.15 s to load and a driver needs none."""
+    try:
+        from rosbags.typesys import get_typestore, Stores
+    except ImportError:
+        return None
+    known = get_typestore(Stores.ROS2_JAZZY).fielddefs.get(type_name)
+    if known is None:
+        return None
+    # Kind and type, or kind of container and what is in it.
+    descriptions: list[tuple[str, Any]] = list(known[1])
+    fields = []
+    for name, (kind, detail) in descriptions:
+        length = None
+        if kind.name in ('ARRAY', 'SEQUENCE'):
+            container = kind.name
+            (kind, detail), bound = detail
+            length = bound if container == 'ARRAY' else SEQUENCE
+        fields.append(Field(name, detail[0] if kind.name == 'BASE' else detail, length))
+    return tuple(fields)

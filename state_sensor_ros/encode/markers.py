@@ -1,0 +1,246 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+Boxes and names as markers for RViz: what is drawn, what has to be taken back.
+
+May know: visualization_msgs, what a display shows by now. Must not know: where numbers come from.
+A marker is (namespace, id); a display keeps it until it is deleted (INTERFACE 3.3).
+"""
+
+from __future__ import annotations
+
+from itertools import chain, compress
+import struct
+
+import numpy as np
+
+from state_sensor_ros.cdr import (
+    ALIGNMENT,
+    ENCAPSULATION,
+    Given,
+    MESSAGE_PHASE,
+    Segment,
+    Template,
+    Values,
+)
+from state_sensor_ros.definitions import Definitions
+from state_sensor_ros.encode.scene import Part, PerActor, rows_where, Scene
+from state_sensor_ros.encode.tables import (
+    CUBE,
+    Fields,
+    given_header,
+    given_stamp,
+    header,
+    LABEL,
+    pose,
+    xyz,
+)
+from state_sensor_ros.encode.topics import MARKERS_TOPIC
+from state_sensor_ros.ends import same_ends
+from state_sensor_ros.frame import Bools, Boxes, KIND_VEHICLE, Rows
+from state_sensor_ros.naming import Actor, Cast
+from state_sensor_ros.settings import Settings
+from state_sensor_ros.strand import Strand
+
+_CUBE, _TEXT = 1, 9
+_ADD, _DELETE, _DELETE_ALL = 0, 2, 3
+
+# Red, green, blue, opacity in 0..1; the ego stands out, others stay behind it.
+COLORS = {'ego': (1.0, 0.45, 0.0, 0.9), 'vehicles': (0.15, 0.5, 0.95, 0.7),
+          'objects': (0.6, 0.6, 0.6, 0.7), 'labels': (1.0, 1.0, 1.0, 1.0)}
+# Metres: readable above a car from where all of a crossing is seen.
+LABEL_HEIGHT = 0.8
+
+# Displays warn of a quaternion of zeros, even where it means nothing.
+_NO_POSE: Fields = {'orientation': {'w': 1.0}}
+
+_NAMESPACES = ('ego', 'vehicles', 'objects')
+_LABELS = 'labels'
+
+
+class _Marker(Segment):
+    """One marker, with the id that it keeps while it is needed or shown."""
+
+    __slots__ = ('id', 'is_needed', 'is_shown', 'namespace')
+
+    def __init__(self, template: Template, values: Values, namespace: str, id_: int) -> None:
+        super().__init__(template, values)
+        self.namespace, self.id = namespace, id_
+        self.is_needed, self.is_shown = True, False
+
+
+class _Ids:
+    """The lowest int32 that is free."""
+
+    def __init__(self) -> None:
+        self._n_taken = 0
+        self._free: list[int] = []
+
+    def take(self) -> int:
+        """Return an id that nobody has."""
+        if self._free:
+            return self._free.pop()
+        self._n_taken += 1
+        return self._n_taken - 1
+
+    def release(self, id_: int) -> None:
+        """Let somebody else have ``id_``."""
+        self._free.append(id_)
+
+
+class Markers:
+    """One MarkerArray with a cube for each box and a text for each actor."""
+
+    def __init__(self, settings: Settings, definitions: Definitions) -> None:
+        type_name, frame_id = 'visualization_msgs/msg/Marker', settings.global_frame
+        self.head = Template(definitions, MARKERS_TOPIC.type_name, {}, is_message=True)
+        self.cubes = [Template(definitions, type_name, {
+            'header': header(frame_id), 'ns': namespace, 'id': Given('id'), 'type': _CUBE,
+            'action': _ADD, 'pose': pose(CUBE), 'scale': xyz(CUBE, 7),
+            'color': _color(namespace)}) for namespace in _NAMESPACES]
+        self.label = Template(definitions, type_name, {
+            'header': header(frame_id), 'ns': _LABELS, 'id': Given('id'), 'type': _TEXT,
+            'action': _ADD, 'pose': {'position': xyz(LABEL, 0), 'orientation': {'w': 1.0}},
+            'scale': {'z': LABEL_HEIGHT}, 'color': _color(_LABELS), 'text': Given('text')})
+        self.deletion = Template(definitions, type_name, {
+            'header': given_header(frame_id), 'ns': Given('ns'), 'id': Given('id'),
+            'action': _DELETE, 'pose': _NO_POSE})
+        self.delete_all = Template(definitions, type_name, {
+            'header': header(frame_id), 'action': _DELETE_ALL, 'pose': _NO_POSE})
+        self.only_delete_all = Template(definitions, MARKERS_TOPIC.type_name, {
+            'markers': [{'header': given_header(frame_id), 'action': _DELETE_ALL,
+                         'pose': _NO_POSE}]}, is_message=True)
+        self._head, self._delete_all = Segment(self.head, {}), Segment(self.delete_all, {})
+        self._strand = Strand(is_array=True)
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin anew: the next array first deletes all that displays may have."""
+        self._is_first = True
+        self.is_transient = False
+        self._ids = _Ids()
+        self._drawn = PerActor(self._draw, self._drop)
+        self._shown: list[_Marker] = []
+        self._gone: list[_Marker] = []
+
+    def parts(self, scene: Scene) -> list[Part]:
+        """
+        Lay out the array; whatever the last one had and this one has not is deleted.
+
+        ``is_transient`` says afterwards that the array is for one frame only.
+        """
+        boxes = scene.frame.boxes
+        self.is_transient = False
+        if not scene.demand.markers or boxes is None:
+            return []
+        are_drawn = scene.usable[boxes.actor] & scene.usable_boxes
+        markers = self._chosen(scene, boxes, are_drawn)
+        self._show(markers)
+        if not markers and not self._gone and not self._is_first:
+            return []
+        first = [self._head, self._delete_all] if self._is_first else [self._head]
+        self._strand.update([*first, *markers])
+        self.is_transient, self._is_first = self._is_first, False
+        return [Part(self._strand, rows_where(scene.usable, LABEL) | rows_where(are_drawn, CUBE),
+                     [MARKERS_TOPIC])]
+
+    @property
+    def has_gone(self) -> bool:
+        """Whether something has to be deleted with the next array."""
+        return bool(self._gone)
+
+    def with_deletions(self, array: bytes, stamp_ns: int) -> bytes:
+        """Append the deletion of what has gone to the serialised ``array``."""
+        stamp = given_stamp(stamp_ns)
+        message = bytearray(array)
+        for marker in self._gone:
+            values = {**stamp, 'ns': marker.namespace, 'id': marker.id}
+            phase = (len(message) - len(ENCAPSULATION)) % ALIGNMENT
+            message += self.deletion.lay_out(values, phase).data
+        i_count = len(ENCAPSULATION)
+        n_markers, = struct.unpack_from('<I', array, i_count)
+        struct.pack_into('<I', message, i_count, n_markers + len(self._gone))
+        self._hide()
+        return bytes(message)
+
+    def encode_delete_all(self, stamp_ns: int) -> bytes:
+        """Return the array that empties displays."""
+        self._show([])
+        self._hide()
+        return self.only_delete_all.lay_out(given_stamp(stamp_ns), MESSAGE_PHASE).data
+
+    def _chosen(self, scene: Scene, boxes: Boxes, are_drawn: Bools) -> list[_Marker]:
+        """Return the markers of all usable actors, cubes and label of one after another."""
+        cast, usable, with_label = scene.cast, scene.usable, scene.settings.labels
+        n_boxes = np.bincount(boxes.actor, minlength=len(usable))
+        drawn = self._drawn.of(cast, _codes(cast, n_boxes, with_label))
+        markers = list(chain.from_iterable(compress(drawn, usable.tobytes())))
+        are_cubes = usable[boxes.actor]
+        if np.array_equal(are_cubes, are_drawn):
+            return markers
+        # Some actor has a box without a pose: leave that out, and keep all labels.
+        is_label = np.zeros(len(markers), np.bool_)
+        if with_label:
+            is_label[np.cumsum(n_boxes[usable] + 1) - 1] = True
+        is_chosen = is_label.copy()
+        is_chosen[~is_label] = are_drawn[are_cubes]
+        return list(compress(markers, is_chosen.tobytes()))
+
+    def _draw(self, actor: Actor, code: int,
+              before: tuple[_Marker, ...] | None) -> tuple[_Marker, ...]:
+        """Make the markers of an actor, of those ``before`` as many as can stay."""
+        n_boxes, rest = divmod(code, 2 * len(_NAMESPACES))
+        with_label, i_namespace = divmod(rest, len(_NAMESPACES))
+        namespaces = [_NAMESPACES[i_namespace]] * n_boxes + [_LABELS] * with_label
+        left = list(before or ())
+        markers = []
+        for namespace in namespaces:
+            same = [marker for marker in left if marker.namespace == namespace]
+            if same:
+                left.remove(same[0])
+                markers.append(same[0])
+                continue
+            id_ = self._ids.take()
+            template = self.label if namespace == _LABELS else self.cubes[i_namespace]
+            markers.append(_Marker(template, {'id': id_, 'text': actor.name}, namespace, id_))
+        self._drop(tuple(left))
+        return tuple(markers)
+
+    def _drop(self, markers: tuple[_Marker, ...]) -> None:
+        for marker in markers:
+            marker.is_needed = False
+            if not marker.is_shown:
+                self._ids.release(marker.id)
+
+    def _show(self, markers: list[_Marker]) -> None:
+        """Note what displays show from now on, and what they have to drop."""
+        head, tail = same_ends(self._shown, markers)
+        new = markers[head:len(markers) - tail]
+        kept = set(new)
+        self._gone += [marker for marker in self._shown[head:len(self._shown) - tail]
+                       if marker not in kept]
+        for marker in new:
+            marker.is_shown = True
+        self._shown = markers
+
+    def _hide(self) -> None:
+        """Let the ids of what displays have dropped be used again, where nobody needs them."""
+        for marker in self._gone:
+            marker.is_shown = False
+            if not marker.is_needed:
+                self._ids.release(marker.id)
+        self._gone = []
+
+
+def _codes(cast: Cast, n_boxes: Rows, with_label: bool) -> Rows:
+    """Return what the markers of each actor depend on, as a number."""
+    kinds = np.frombuffer(cast.kinds, np.uint8)
+    codes = np.where(kinds == KIND_VEHICLE, _NAMESPACES.index('vehicles'),
+                     _NAMESPACES.index('objects'))
+    if cast.i_ego >= 0:
+        codes[cast.i_ego] = _NAMESPACES.index('ego')
+    return codes + len(_NAMESPACES) * (with_label + 2 * n_boxes)
+
+
+def _color(namespace: str) -> Fields:
+    return dict(zip('rgba', COLORS[namespace], strict=True))

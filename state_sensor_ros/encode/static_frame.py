@@ -1,0 +1,68 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+/tf_static: where ``global_frame`` is in ``parent_frame``, and cameras on the player of CARLA.
+
+May know: TFMessage, the settings, names of frames. Must not know: who sends it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+import math
+
+import numpy as np
+
+from state_sensor_ros.cdr import MESSAGE_PHASE, Template
+from state_sensor_ros.definitions import Definitions
+from state_sensor_ros.encode.tables import Fields
+from state_sensor_ros.encode.topics import STATIC_TF_TOPIC, Topic
+from state_sensor_ros.rep103 import quaternion_from_rpy
+from state_sensor_ros.settings import Settings
+
+# From a body's axes to those of its images: z forward, x right, y down (REP-103).
+_OPTICAL = (0.0, 0.0, 0.0, -math.pi / 2.0, 0.0, -math.pi / 2.0)
+CAMERAS = ('central', 'left', 'right')
+# The player of CARLA is tagged so; with another ego it keeps a frame of its own.
+_PLAYER, _PLAYER_TAGS = 'player', ('ego', 'vehicle')
+
+
+def camera_frame(player_frame: str, camera: str) -> str:
+    """Return the frame of a camera: x forward, y left, z up, as REP-103 has bodies."""
+    return f'{player_frame}/camera_{camera}'
+
+
+def optical_frame(player_frame: str, camera: str) -> str:
+    """Return the frame of a camera's images: z forward, x right, y down, as REP-103 has them."""
+    return f'{camera_frame(player_frame, camera)}_optical'
+
+
+def encode_static_frames(settings: Settings,
+                         definitions: Definitions) -> tuple[Topic, bytes] | None:
+    """Return the topic and the message, whose stamp is zero: it always holds; None for none."""
+    transforms = []
+    if settings.parent_frame:
+        transforms.append(_transform(settings.parent_frame, settings.global_frame,
+                                     settings.global_frame_pose))
+    if settings.camera_tf:
+        player = f'{settings.frame_prefix}{_PLAYER}'
+        if settings.ego_frame and settings.ego_tag.lower() in _PLAYER_TAGS:
+            player = settings.ego_frame
+        for i, camera in enumerate(CAMERAS):
+            frame = camera_frame(player, camera)
+            transforms += [
+                _transform(player, frame, settings.camera_poses[6 * i:6 * i + 6]),
+                _transform(frame, optical_frame(player, camera), _OPTICAL)]
+    if not transforms:
+        return None
+    message = Template(definitions, STATIC_TF_TOPIC.type_name, {'transforms': transforms},
+                       is_message=True)
+    return STATIC_TF_TOPIC, message.lay_out({}, MESSAGE_PHASE).data
+
+
+def _transform(parent: str, child: str, pose: Sequence[float]) -> Fields:
+    x, y, z, *roll_pitch_yaw = pose
+    qx, qy, qz, qw = quaternion_from_rpy(np.array([roll_pitch_yaw]))[0].tolist()
+    return {'header': {'frame_id': parent}, 'child_frame_id': child,
+            'transform': {'translation': {'x': x, 'y': y, 'z': z},
+                          'rotation': {'x': qx, 'y': qy, 'z': qz, 'w': qw}}}

@@ -1,0 +1,94 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+The numbers that change with each frame, and prototypes of the messages that hold them.
+
+May know: which columns a pose or a twist has. Must not know: who is in a frame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from state_sensor_ros.cdr import Given, Prototype, Slot, Table
+
+# Of the frame: seconds, nanoseconds.
+STAMP = Table('stamp', 4, 2)
+# Of actors: position xyz, orientation xyzw of unit length.
+POSE = Table('pose', 8, 7)
+# Of actors: linear xyz, angular xyz in the axes that Odometry asks for.
+TWIST = Table('twist', 8, 6)
+# Of actors: variance of linear x, where it is the only component that the source may know.
+FORWARD_VARIANCE = Table('forward variance', 8, 1)
+# Of lanes: change left, change right; road, section, lane; s.
+LANE_CHANGE = Table('lane change', 1, 2)
+LANE_ID = Table('lane id', 4, 3)
+LANE_S = Table('lane s', 8, 1)
+# Of wheels: position xyz, orientation xyzw of unit length; spin angle, speed.
+WHEEL_POSE = Table('wheel pose', 8, 7)
+JOINT = Table('joint', 8, 2)
+# Of boxes: centre xyz, orientation xyzw of unit length, scaled edge lengths xyz.
+CUBE = Table('cube', 8, 10)
+# Of actors: place of the label xyz.
+LABEL = Table('label', 8, 3)
+
+# As they came, for ~/frame: game time, time; sample count; of actors pose and twist; of boxes
+# centre, orientation, edge lengths, scale; of wheels pose, speed; of actors throttle, brake,
+# steering, steering angle.
+RAW_TIME = Table('raw time', 8, 2)
+RAW_COUNT = Table('raw count', 4, 1)
+RAW_ACTOR = Table('raw actor', 8, 13)
+RAW_BOX = Table('raw box', 8, 13)
+RAW_WHEEL = Table('raw wheel', 8, 8)
+RAW_INPUTS = Table('raw inputs', 8, 4)
+
+# (m/s)2 and (rad/s)2 of a component that the source does not know and that is published as 0:
+# whatever drives is within a fraction of its square root.
+UNKNOWN_VARIANCE = 1e6
+
+NS_PER_S = 1_000_000_000
+
+Fields = Mapping[str, Prototype]
+
+
+def header(frame_id: Prototype) -> Fields:
+    """Return a header with the stamp of the frame."""
+    return {'stamp': {'sec': Slot(STAMP, 0), 'nanosec': Slot(STAMP, 1)}, 'frame_id': frame_id}
+
+
+def given_header(frame_id: Prototype) -> Fields:
+    """Return a header of a message that is sent once, so that its stamp is given."""
+    return {'stamp': {'sec': Given('sec'), 'nanosec': Given('nanosec')}, 'frame_id': frame_id}
+
+
+def given_stamp(stamp_ns: int) -> dict[str, int]:
+    """Return what :func:`given_header` asks for."""
+    sec, nanosec = divmod(stamp_ns, NS_PER_S)
+    return {'sec': sec, 'nanosec': nanosec}
+
+
+def xyz(table: Table, column: int) -> Fields:
+    """Return a vector or point from three columns."""
+    return {axis: Slot(table, column + i) for i, axis in enumerate('xyz')}
+
+
+def xyzw(table: Table, column: int) -> Fields:
+    """Return a quaternion from four columns."""
+    return {axis: Slot(table, column + i) for i, axis in enumerate('xyzw')}
+
+
+def pose(table: Table, column: int = 0) -> Fields:
+    """Return a pose from seven columns."""
+    return {'position': xyz(table, column), 'orientation': xyzw(table, column + 3)}
+
+
+def twist(table: Table, column: int) -> Fields:
+    """Return a twist from six columns."""
+    return {'linear': xyz(table, column), 'angular': xyz(table, column + 3)}
+
+
+def lane() -> Fields:
+    """Return a ControlState."""
+    return {'lane_change_left': Slot(LANE_CHANGE, 0), 'lane_change_right': Slot(LANE_CHANGE, 1),
+            'road_id': Slot(LANE_ID, 0), 'section_id': Slot(LANE_ID, 1),
+            'lane_id': Slot(LANE_ID, 2), 's': Slot(LANE_S, 0)}

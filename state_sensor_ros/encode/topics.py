@@ -1,0 +1,172 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+The topics of INTERFACE 3.1 and who listens to which.
+
+May know: names, types and quality of service of topics, which parameter switches what. Must not
+know: how a message is laid out, rclpy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from state_sensor_ros.frame import Needs
+from state_sensor_ros.naming import Actor
+from state_sensor_ros.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Qos:
+    """What a publisher offers; history is keep last, ``latched`` is transient local."""
+
+    reliable: bool = True
+    latched: bool = False
+    depth: int = 10
+
+
+_LATCHED = Qos(latched=True, depth=1)
+# What differs from the rule of INTERFACE 3.1; depth of /tf as tf2_ros has it.
+_QOS = {'tf': Qos(depth=100), 'actors': _LATCHED, 'tf_static': _LATCHED, 'latched': _LATCHED}
+_ORDINARY = Qos()
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """
+    Where a message goes.
+
+    ``name`` absolute or with ``~`` for the node's own; ``type_name`` ``package/msg/Name``;
+    ``kind`` field of :class:`Demand`; ``actor`` the ``Actor.topic_name`` that has it alone.
+    """
+
+    name: str
+    type_name: str
+    kind: str
+    actor: str = ''
+
+    @property
+    def qos(self) -> Qos:
+        """Return what its publisher offers unless told otherwise."""
+        return _QOS.get(self.kind, _ORDINARY)
+
+
+ODOMETRY = 'nav_msgs/msg/Odometry'
+CONTROL_STATE = 'state_sensor_ros/msg/ControlStateStamped'
+JOINT_STATES = 'sensor_msgs/msg/JointState'
+
+CLOCK_TOPIC = Topic('/clock', 'rosgraph_msgs/msg/Clock', 'clock')
+TF_TOPIC = Topic('/tf', 'tf2_msgs/msg/TFMessage', 'tf')
+STATIC_TF_TOPIC = Topic('/tf_static', 'tf2_msgs/msg/TFMessage', 'tf_static')
+EGO_ODOMETRY_TOPIC = Topic('~/ego/odometry', ODOMETRY, 'ego_odometry')
+EGO_CONTROL_STATE_TOPIC = Topic('~/ego/control_state', CONTROL_STATE, 'ego_control_state')
+CONTROL_STATES_TOPIC = Topic('~/control_states', 'state_sensor_ros/msg/ControlStateArray',
+                             'control_states')
+FRAME_TOPIC = Topic('~/frame', 'state_sensor_ros/msg/StateFrame', 'frame')
+ACTORS_TOPIC = Topic('~/actors', 'state_sensor_ros/msg/ActorArray', 'actors')
+MARKERS_TOPIC = Topic('~/markers', 'visualization_msgs/msg/MarkerArray', 'markers')
+
+_FIXED = ('clock', 'tf', 'ego_odometry', 'ego_control_state', 'control_states', 'frame', 'actors',
+          'markers')
+_OWN = ('odometry', 'control_state', 'joint_states')
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """
+    What somebody listens to; the rest need not be decoded or encoded.
+
+    ``odometry``, ``control_state``, ``joint_states``: ``Actor.topic_name`` of those whose own
+    topics are wanted, None for all; ``others`` names of topics of any other kind, None for all.
+    """
+
+    clock: bool = True
+    tf: bool = True
+    ego_odometry: bool = True
+    ego_control_state: bool = True
+    control_states: bool = True
+    frame: bool = True
+    actors: bool = True
+    markers: bool = True
+    odometry: frozenset[str] | None = None
+    control_state: frozenset[str] | None = None
+    joint_states: frozenset[str] | None = None
+    others: frozenset[str] | None = None
+
+    @classmethod
+    def of(cls, topics: Iterable[Topic]) -> Demand:
+        """Return the demand for exactly these topics."""
+        fixed = set()
+        own: dict[str, set[str]] = {kind: set() for kind in (*_OWN, 'others')}
+        for topic in topics:
+            if topic.kind in _OWN:
+                own[topic.kind].add(topic.actor)
+            elif topic.kind in _FIXED:
+                fixed.add(topic.kind)
+            else:
+                own['others'].add(topic.name)
+        wanted: dict[str, Any] = {kind: kind in fixed for kind in _FIXED}
+        wanted |= {kind: frozenset(members) for kind, members in own.items()}
+        return cls(**wanted)
+
+    @classmethod
+    def nothing(cls) -> Demand:
+        """Return the demand of nobody."""
+        return cls.of(())
+
+
+EVERYTHING = Demand()
+_NOBODY: frozenset[str] = frozenset()
+
+
+def fixed_topics(settings: Settings) -> tuple[Topic, ...]:
+    """Return the topics that exist whoever is there, dynamic parameters notwithstanding."""
+    clock = (CLOCK_TOPIC,) if settings.publish_clock else ()
+    return (*clock, TF_TOPIC, EGO_ODOMETRY_TOPIC, EGO_CONTROL_STATE_TOPIC, CONTROL_STATES_TOPIC,
+            FRAME_TOPIC, ACTORS_TOPIC, MARKERS_TOPIC)
+
+
+def actor_topics(settings: Settings, actor: Actor, *, has_lanes: bool,
+                 has_wheels: bool) -> tuple[Topic, ...]:
+    """Return the topics that ``actor`` has of its own under ``settings``."""
+    if not actor.has_topics:
+        return ()
+    topics = []
+    if settings.odometry:
+        topics.append(own_topic(actor, 'odometry', ODOMETRY))
+    if settings.odometry and has_lanes:
+        topics.append(own_topic(actor, 'control_state', CONTROL_STATE))
+    if settings.joint_states and has_wheels:
+        topics.append(own_topic(actor, 'joint_states', JOINT_STATES))
+    return tuple(topics)
+
+
+def own_topic(actor: Actor, kind: str, type_name: str) -> Topic:
+    """Return the topic of one kind that belongs to ``actor`` alone."""
+    return Topic(f'~/actors/{actor.topic_name}/{kind}', type_name, kind, actor.topic_name)
+
+
+def switched(settings: Settings, demand: Demand) -> Demand:
+    """Return ``demand`` without what ``settings`` switch off."""
+    return replace(
+        demand,
+        clock=demand.clock and settings.publish_clock,
+        tf=demand.tf and settings.tf != 'none',
+        frame=demand.frame and settings.frame,
+        markers=demand.markers and settings.debug_drawing and settings.include_obb,
+        odometry=demand.odometry if settings.odometry else _NOBODY,
+        control_state=demand.control_state if settings.odometry else _NOBODY,
+        joint_states=demand.joint_states if settings.joint_states else _NOBODY)
+
+
+def needs_of(settings: Settings, demand: Demand) -> Needs:
+    """Return which parts of a frame have to be decoded for ``demand``."""
+    wanted = switched(settings, demand)
+    wheel_tf = wanted.tf and settings.wheel_tf
+    return Needs(boxes=wanted.frame or wanted.markers,
+                 wheels=wanted.frame or wheel_tf or wanted.joint_states != _NOBODY,
+                 inputs=wanted.frame, looks=wanted.frame,
+                 lanes=wanted.frame or wanted.ego_control_state or wanted.control_states
+                 or wanted.control_state != _NOBODY)

@@ -1,0 +1,212 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+Proof at start that what is encoded is what others read.
+
+May know: all templates, an independent deserialiser that somebody hands in. Must not know: rclpy,
+rosbags. Each slot gets a number of its own, each given a value: a definition that has changed, or
+a middleware that serialises otherwise, is an error at start and never a wrong number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+
+from state_sensor_ros.cdr import Each, Given, Prototype, Segment, Slot, Table, Template
+from state_sensor_ros.definitions import Definitions, Field
+from state_sensor_ros.encode.actors import Actors
+from state_sensor_ros.encode.joints import Joints
+from state_sensor_ros.encode.lanes import Lanes
+from state_sensor_ros.encode.markers import Markers
+from state_sensor_ros.encode.odometry import Odometry
+from state_sensor_ros.encode.state_frame import StateFrames
+from state_sensor_ros.encode.transforms import Clock, Transforms
+from state_sensor_ros.errors import EncodeError
+from state_sensor_ros.settings import Settings
+from state_sensor_ros.strand import Strand
+
+_DTYPES: dict[int, npt.DTypeLike] = {8: np.float64, 4: np.int32, 1: np.uint8}
+# Tables hold other numbers of the same size by their bits.
+_VIEWS: dict[str, npt.DTypeLike] = {
+    'int64': np.int64, 'uint64': np.uint64, 'uint32': np.uint32, 'float32': np.float32}
+
+Path = tuple[str | int, ...]
+Leaf = bool | int | float | str
+
+_SETTINGS = Settings(
+    global_frame='world', pose_covariance_diagonal=(1.0, 2.0, 3.0, 4.0, 5.0, 6.0),
+    twist_covariance_diagonal=(7.0, 8.0, 9.0, 10.0, 11.0, 12.0))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sample:
+    """A serialised message and what each field that carries a value must be read as."""
+
+    type_name: str
+    data: bytes
+    leaves: tuple[tuple[Path, Leaf], ...]
+
+
+def samples(definitions: Definitions) -> list[Sample]:
+    """Return a sample of each message that is ever encoded, made as the messages are."""
+    lanes, markers = Lanes(_SETTINGS, definitions), Markers(_SETTINGS, definitions)
+    frames, actors = StateFrames(_SETTINGS, definitions), Actors(_SETTINGS, definitions)
+    transforms, odometry = Transforms(_SETTINGS, definitions), Odometry(_SETTINGS, definitions)
+    drawn = (markers.delete_all, *markers.cubes, markers.label, markers.deletion)
+    return [
+        sample_of((Clock(definitions).template,)),
+        sample_of((transforms.head, transforms.actor, transforms.wheel, transforms.actor)),
+        sample_of((odometry.template,)),
+        sample_of((odometry.forward_only,)),
+        sample_of((lanes.message,)),
+        sample_of((lanes.head, lanes.element, lanes.element)),
+        sample_of((Joints(definitions).template,)),
+        sample_of((markers.head, *drawn)),
+        sample_of((markers.only_delete_all,)),
+        sample_of((frames.head, *frames.actors, *frames.actors)),
+        sample_of((actors.head, actors.element, actors.element))]
+
+
+def verify(samples: Iterable[Sample], deserialize: Callable[[bytes, str], object]) -> None:
+    """
+    Compare what ``deserialize`` reads with what was meant.
+
+    :param deserialize: makes a message from its bytes and the name of its type; raises
+        RuntimeError, as that of rclpy does, for bytes that cannot be one.
+    :raises EncodeError: naming type and field where they differ.
+    """
+    for sample in samples:
+        try:
+            message = deserialize(sample.data, sample.type_name)
+        except RuntimeError as exc:
+            raise EncodeError(sample.type_name, str(exc),
+                              'a message with the fields of its definition') from exc
+        for path, expected in sample.leaves:
+            found: object = message
+            for step in path:
+                found = cast(Sequence[object], found)[step] if isinstance(step, int) \
+                    else getattr(found, step, None)
+            if found != expected:
+                name = '.'.join(str(step) for step in path)
+                raise EncodeError(f'{sample.type_name} {name}', repr(found), repr(expected))
+
+
+def sample_of(templates: Sequence[Template]) -> Sample:
+    """Lay out a message: the only template, or the first with the others as its elements."""
+    reader = _Reader(templates[0].definitions)
+    sequence = templates[0].definitions[templates[0].type_name][-1].name
+    segments: list[Segment] = []
+    leaves: list[tuple[Path, Leaf]] = []
+    for i, template in enumerate(templates):
+        values: dict[str, object] = {}
+        found = reader.of_segment(template, values, i)
+        leaves += [((sequence, i - 1, *path) if i else path, leaf) for path, leaf in found]
+        segments.append(Segment(template, values))
+    strand = Strand(is_array=len(templates) > 1)
+    strand.update(segments)
+    for table in strand.tables:
+        strand.patch(table, reader.numbers(table))
+    begins, ends = strand.messages()
+    return Sample(templates[0].type_name, strand.tobytes(begins[0], ends[-1]), tuple(leaves))
+
+
+def _read(number: int, table: Table, type_name: str) -> Leaf:
+    """Return what ``number`` is read as: other types of the same size have its bits."""
+    held = np.array(number, _DTYPES[table.word])
+    view = _VIEWS.get(type_name)
+    return cast(Leaf, (held if view is None else held.view(view)).item())
+
+
+class _Reader:
+    """Walk prototypes along the definitions, with nothing of how templates are laid out."""
+
+    def __init__(self, definitions: Definitions) -> None:
+        self._definitions = definitions
+        self._salt = 0
+        # By table: rows of the segments before, and of this one.
+        self._n_before: dict[Table, int] = {}
+        self._n_rows: dict[Table, int] = {}
+
+    def of_segment(self, template: Template, values: dict[str, object],
+                   salt: int) -> list[tuple[Path, Leaf]]:
+        """
+        Find out how each field that the prototype names must be read.
+
+        :param values: receives something for each given.
+        :param salt: makes texts differ in length, which moves what follows them.
+        :returns: path and value of each.
+        """
+        self._salt, self._n_rows = salt, {}
+        found = list(self._of_message(template.type_name, template.prototype, values, 0))
+        for table, n_rows in self._n_rows.items():
+            self._n_before[table] = self._n_before.get(table, 0) + n_rows
+        return found
+
+    def numbers(self, table: Table) -> npt.NDArray[np.generic]:
+        """Return the rows of a table that the segments were to read."""
+        n_rows = self._n_before[table]
+        numbers = [[self._number(table, row, column) for column in range(table.width)]
+                   for row in range(n_rows)]
+        return np.array(numbers, _DTYPES[table.word])
+
+    def _number(self, table: Table, row: int, column: int) -> int:
+        """Return a number that occurs nowhere else; a single byte can only be 0 or 1."""
+        if table.word == 1:
+            return (row + column) % 2
+        i_table = list(self._n_before | self._n_rows).index(table)
+        return 1000 * (i_table + 1) + row * table.width + column
+
+    def _of_message(self, type_name: str, prototype: Mapping[str, Prototype],
+                    values: dict[str, object], row: int) -> Iterator[tuple[Path, Leaf]]:
+        """Return path and value of each field that ``prototype`` names, at ``row`` of tables."""
+        for field in self._definitions[type_name]:
+            if field.name in prototype:
+                for path, leaf in self._of_field(field, prototype[field.name], values, row):
+                    yield (field.name, *path), leaf
+
+    def _of_field(self, field: Field, part: Prototype, values: dict[str, object],
+                  row: int) -> Iterator[tuple[Path, Leaf]]:
+        if field.length is None:
+            yield from self._of_value(field.type_name, part, values, row)
+            return
+        if isinstance(part, Given):
+            texts = values[part.key] = [self._text(part.key), 'text']
+            yield from (((i,), text) for i, text in enumerate(texts))
+            return
+        if isinstance(part, Each):
+            elements: list[dict[str, object]] = [{}, {}]
+            parts: Sequence[Prototype] = [part.element] * len(elements)
+            values[part.key] = elements
+        else:
+            parts = cast(Sequence[Prototype], part)
+            elements = [values] * len(parts)
+        for i, (item, own) in enumerate(zip(parts, elements, strict=True)):
+            i_row = row + i if isinstance(part, Each) else row
+            for path, leaf in self._of_value(field.type_name, item, own, i_row):
+                yield (i, *path), leaf
+
+    def _of_value(self, type_name: str, part: Prototype, values: dict[str, object],
+                  row: int) -> Iterator[tuple[Path, Leaf]]:
+        if isinstance(part, Mapping):
+            yield from self._of_message(type_name, part, values, row)
+        elif isinstance(part, Given):
+            given: Leaf = self._text(part.key) if type_name == 'string' else \
+                True if type_name == 'bool' else self._salt + 1
+            values[part.key] = given
+            yield (), given
+        elif isinstance(part, Slot):
+            self._n_rows[part.table] = max(self._n_rows.get(part.table, 0), row + 1)
+            row += self._n_before.get(part.table, 0)
+            number = self._number(part.table, row, part.column)
+            yield (), _read(number, part.table, type_name)
+        else:
+            constant = cast(Leaf, part)
+            yield (), np.float32(constant).item() if type_name == 'float32' else constant
+
+    def _text(self, key: str) -> str:
+        return key[0] * (self._salt + 1)
