@@ -1,0 +1,60 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+Message types as bags carry them: definition text and type hash.
+
+May know: rosbags' type store, this package's msg/ files. Must not know: bags, fields of a message.
+Hashes are RIHS01 of REP-2011; rosbags computes them.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from rosbags.typesys import get_types_from_msg, get_typestore, Stores
+from rosbags.typesys.store import Typestore
+
+from state_sensor_ros.share import PACKAGE, share_file
+
+# What stands between the definitions of a type and of those that it is made of.
+_SEPARATOR = '=' * 80 + '\nMSG: '
+
+
+@lru_cache(maxsize=1)
+def typestore() -> Typestore:
+    """Return the standard types and ours; it costs 0.15 s, once."""
+    store = get_typestore(Stores.ROS2_JAZZY)
+    for name, text in _own_texts().items():
+        store.register(get_types_from_msg(text, name))
+    return store
+
+
+@lru_cache(maxsize=1)
+def _own_texts() -> dict[str, str]:
+    return {f'{PACKAGE}/msg/{path.stem}': path.read_text('utf-8')
+            for path in sorted(share_file('msg').glob('*.msg'))}
+
+
+@lru_cache(maxsize=64)
+def definition(type_name: str) -> str:
+    """
+    Return the definition of a type followed by those of all it is made of.
+
+    Our own stand there as they are in ``msg/``, with the units in their comments.
+
+    :param type_name: ``package/msg/Name``.
+    """
+    whole, _ = typestore().generate_msgdef(type_name, ros_version=2)
+    first, *others = whole.split(_SEPARATOR)
+    sections = [_own_texts().get(type_name, first)]
+    for section in others:
+        bare, _, text = section.partition('\n')
+        package, _, name = bare.partition('/')
+        sections.append(f'{bare}\n{_own_texts().get(f"{package}/msg/{name}", text)}')
+    return _SEPARATOR.join(text if text.endswith('\n') else f'{text}\n' for text in sections)
+
+
+@lru_cache(maxsize=64)
+def type_hash(type_name: str) -> str:
+    """Return ``RIHS01_`` and the hash of a type, which any ROS 2 computes alike."""
+    return typestore().hash_rihs01(type_name)

@@ -1,0 +1,133 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+The ~/frame messages of a rosbag2 bag, whoever recorded it under whatever node name.
+
+May know: the rosbags library, which topic to look for. Must not know: what is in a message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+import struct
+
+import apsw
+from rosbags.interfaces import Connection, MessageDefinitionFormat
+from rosbags.rosbag2 import Reader, ReaderError
+from rosbags.typesys import get_types_from_msg, TypesysError
+
+from state_sensor_ros.bag_types import type_hash, typestore
+from state_sensor_ros.errors import TrajectoryFormatError
+from state_sensor_ros.state_frames import STATE_FRAME
+
+METADATA = 'metadata.yaml'
+_STORAGE_SUFFIXES = ('.mcap', '.db3')
+
+# What rosbags lets through of a damaged bag, besides its own; RuntimeError comes from lz4.
+_DAMAGED = (ReaderError, TypesysError, OSError, apsw.Error, struct.error, EOFError, KeyError,
+            TypeError, ValueError, IndexError, AssertionError, OverflowError, MemoryError,
+            RuntimeError)
+
+
+def is_bag(path: Path) -> bool:
+    """Tell whether ``path`` is a bag's folder or a single storage file of one."""
+    return (path / METADATA).is_file() or (path.suffix in _STORAGE_SUFFIXES and path.is_file())
+
+
+class Bag:
+    """
+    A bag whose StateFrames are wanted; open until :meth:`close`.
+
+    :param path: folder with metadata.yaml, or a .mcap or .db3 file.
+    :param topic: to read; ``''`` for the only one of the type StateFrame.
+    :raises TrajectoryFormatError: when it cannot be read or has no such topic.
+    """
+
+    def __init__(self, path: Path, topic: str = '') -> None:
+        self._name = str(path)
+        with self._reading():
+            self._reader = Reader(path)
+            self._reader.open()
+        try:
+            with self._reading():
+                self._connections = self._chosen(topic)
+                self.topic = self._connections[0].topic
+                self.n_messages = sum(one.msgcount for one in self._connections)
+        except TrajectoryFormatError:
+            self.close()
+            raise
+
+    def messages(self) -> Iterator[tuple[int, bytes]]:
+        """
+        Yield log time, ns, and serialised StateFrame of each message, in the order of log times.
+
+        :raises TrajectoryFormatError: where the bag is damaged.
+        """
+        with self._reading():
+            for _, log_ns, data in self._reader.messages(self._connections):
+                yield log_ns, bytes(data)
+
+    def messages_of_node(self, names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+        """
+        Yield messages of the node that published the StateFrames, in the order of log times.
+
+        :param names: of topics, without the node's, such as ``frame``.
+        :returns: the name and the serialised message of each.
+        :raises TrajectoryFormatError: where the bag is damaged.
+        """
+        node = self.topic.rpartition('/')[0]
+        wanted = {f'{node}/{name}': name for name in names}
+        connections = [one for one in self._reader.connections if one.topic in wanted]
+        with self._reading():
+            for one, _, data in self._reader.messages(connections):
+                yield wanted[one.topic], bytes(data)
+
+    def close(self) -> None:
+        """Close the bag; closing twice is quiet."""
+        if self._reader.is_open:
+            self._reader.close()
+
+    def _chosen(self, topic: str) -> list[Connection]:
+        frames = [one for one in self._reader.connections if one.msgtype == STATE_FRAME]
+        topics = sorted({one.topic for one in frames})
+        if not frames:
+            raise TrajectoryFormatError(self._name, 'no topic of the type StateFrame',
+                                        f'a bag with {STATE_FRAME}, such as ~/frame')
+        if not topic and len(topics) > 1:
+            raise TrajectoryFormatError(self._name, f'the topics {", ".join(topics)}',
+                                        'one of them to be named by --topic')
+        if topic and topic not in topics:
+            raise TrajectoryFormatError(self._name, f'no topic {topic} of the type StateFrame',
+                                        f'one of {", ".join(topics)}')
+        chosen = [one for one in frames if one.topic == (topic or topics[0])]
+        for one in chosen:
+            self._check_definition(one)
+        return chosen
+
+    def _check_definition(self, connection: Connection) -> None:
+        """Make sure that this StateFrame is the one that we know."""
+        if connection.digest and connection.digest != type_hash(STATE_FRAME):
+            self._refuse_definition(connection.digest)
+        if connection.msgdef.format is MessageDefinitionFormat.MSG:
+            ours = typestore().fielddefs
+            for name, found in get_types_from_msg(connection.msgdef.data, STATE_FRAME).items():
+                if ours.get(name) != found:
+                    self._refuse_definition(f'another {name}')
+
+    def _refuse_definition(self, found: str) -> None:
+        raise TrajectoryFormatError(f'{self._name}: {STATE_FRAME}', found,
+                                    f'{type_hash(STATE_FRAME)}, the definition of this version')
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Turn what goes wrong into one line."""
+        try:
+            yield
+        except TrajectoryFormatError:
+            raise
+        except _DAMAGED as error:
+            text = ' '.join(str(error).split()).rstrip('.') or type(error).__name__
+            raise TrajectoryFormatError(self._name, f'a damaged bag ({text})',
+                                        'a whole rosbag2 bag') from error

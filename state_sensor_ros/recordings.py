@@ -1,0 +1,193 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+A recording, whatever its form: frames one after another, undecoded, in constant memory.
+
+May know: where files lie, which form a recording has. Must not know: what is in a frame but its
+time. Source of truth: PROTOCOL 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+import math
+import os
+from pathlib import Path
+import stat
+import sys
+from typing import BinaryIO, Protocol
+
+import msgspec
+
+from state_sensor_ros.bags import Bag, is_bag
+from state_sensor_ros.decode import Decoder
+from state_sensor_ros.entry import Entry, PERIOD_S
+from state_sensor_ros.errors import TrajectoryFormatError
+from state_sensor_ros.framing import Packet
+from state_sensor_ros.pipeline import PayloadDecoder
+from state_sensor_ros.rep103 import DEFAULT_UNITS, Units
+from state_sensor_ros.state_frames import stamp_s, StateFrameDecoder
+from state_sensor_ros.trajectory import read_payloads
+
+STANDARD_INPUT = '-'
+
+
+class Recording(Protocol):
+    """
+    Frames to be read from the beginning as often as wanted, except from standard input.
+
+    ``name`` of the file; ``decoder`` of its payloads; ``total`` and ``unit`` (``B`` or ``frame``)
+    say what :attr:`Entry.position` goes up to, None where nobody knows.
+    """
+
+    name: str
+    decoder: PayloadDecoder
+    total: int | None
+    unit: str
+
+    def entries(self) -> Iterator[Entry]:
+        """
+        Yield all frames, from the first one on.
+
+        :raises TrajectoryFormatError: where the recording is damaged.
+        """
+
+    def close(self) -> None:
+        """Close what is open; closing twice is quiet."""
+
+
+@contextmanager
+def opened(path: str, units: Units = DEFAULT_UNITS, topic: str = '') -> Iterator[Recording]:
+    """Do what :func:`open_recording` does, and close the recording at the end."""
+    recording = open_recording(path, units, topic)
+    try:
+        yield recording
+    finally:
+        recording.close()
+
+
+def open_recording(path: str, units: Units = DEFAULT_UNITS, topic: str = '') -> Recording:
+    """
+    Open a trajectory, a bag or a dataset of CARLA.
+
+    :param path: a file, the folder of a bag or dataset, or ``-`` for a trajectory on standard
+        input.
+    :param units: what the simulator means by extents and by ``s``.
+    :param topic: of a bag, where it has several of the type StateFrame.
+    :raises TrajectoryFormatError: when it is neither, or cannot be read.
+    """
+    if path == STANDARD_INPUT:
+        return TrajectoryRecording(path, units)
+    where = Path(path)
+    if is_bag(where):
+        return BagRecording(where, topic)
+    if topic:
+        raise TrajectoryFormatError(path, 'no bag', f'one with the topic {topic}')
+    if where.is_dir():
+        # What CARLA needs, protobuf and an image library, is loaded for CARLA only.
+        from state_sensor_ros.carla.recording import DatasetRecording
+        return DatasetRecording(where)
+    return TrajectoryRecording(path, units)
+
+
+class _Head(msgspec.Struct, gc=False):
+    """Where v0, v1 and v2 name their time."""
+
+    game_time: float | None = None
+
+
+class _Inner(msgspec.Struct, gc=False):
+    """Where v1t names its time: in each actor."""
+
+    frame: list[_Head]
+
+
+_HEAD = msgspec.json.Decoder(_Head)
+_INNER = msgspec.json.Decoder(_Inner)
+
+
+def game_time_of(payload: bytes) -> float:
+    """
+    Look for the time of a frame without decoding it.
+
+    :param payload: JSON of any generation.
+    :returns: s, NaN where there is none or the payload is unusual.
+    """
+    try:
+        game_time = _HEAD.decode(payload).game_time
+        if game_time is None:
+            game_time = next((actor.game_time for actor in _INNER.decode(payload).frame), None)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return math.nan
+    return math.nan if game_time is None else game_time
+
+
+class TrajectoryRecording:
+    """
+    A trajectory file, or standard input for ``-``.
+
+    :param path: opened here, so that what is missing is missed at once.
+    """
+
+    unit = 'B'
+
+    def __init__(self, path: str, units: Units = DEFAULT_UNITS) -> None:
+        self.name = path
+        self.decoder: PayloadDecoder = Decoder(units)
+        self.total: int | None = None
+        self._file: BinaryIO = sys.stdin.buffer
+        if path != STANDARD_INPUT:
+            try:
+                self._file = open(path, 'rb')  # noqa: SIM115
+            except OSError as error:
+                raise TrajectoryFormatError(path, (error.strerror or str(error)).lower(),
+                                            'a trajectory or a bag') from error
+            status = os.fstat(self._file.fileno())
+            # A pipe has no size and no beginning to go back to.
+            self.total = status.st_size if stat.S_ISREG(status.st_mode) else None
+
+    def entries(self) -> Iterator[Entry]:
+        """Yield all frames."""
+        if self.total is not None:
+            self._file.seek(0)
+        game_time = -PERIOD_S
+        for payload in read_payloads(self._file, self.name):
+            clock_s = game_time_of(payload.data)
+            game_time = game_time + PERIOD_S if math.isnan(clock_s) else clock_s
+            yield Entry(Packet(payload.data, game_time, 0, 0), clock_s, payload.index,
+                        f'line {payload.line} column {payload.column}',
+                        payload.offset + len(payload.data))
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not sys.stdin.buffer:
+            self._file.close()
+
+
+class BagRecording:
+    """The StateFrames of a bag; their time is that of their stamps."""
+
+    unit = 'frame'
+
+    def __init__(self, path: Path, topic: str = '') -> None:
+        self.name = str(path)
+        self.decoder: PayloadDecoder = StateFrameDecoder()
+        self._bag = Bag(path, topic)
+        self.topic = self._bag.topic
+        self.total: int | None = self._bag.n_messages
+
+    def entries(self) -> Iterator[Entry]:
+        """Yield all frames in the order of their log times."""
+        for index, (_, data) in enumerate(self._bag.messages()):
+            clock_s = stamp_s(data)
+            yield Entry(Packet(data, clock_s, 0, 0), clock_s, index,
+                        f'message {index} of {self.topic}', index + 1)
+
+    def messages_of_node(self, names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+        """Yield the messages of other topics of the same node, as :class:`Bag` does."""
+        return self._bag.messages_of_node(names)
+
+    def close(self) -> None:
+        """Close the bag."""
+        self._bag.close()

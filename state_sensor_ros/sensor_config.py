@@ -1,0 +1,157 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+The State sensor's entry in the simulator's own configuration, read and written.
+
+May know: its keys (PROTOCOL 3), how files of it are laid out. Must not know: sockets, the other
+sensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+import json
+from pathlib import Path
+
+from state_sensor_ros.errors import ConfigError
+from state_sensor_ros.settings import Settings
+
+STATE = 'State'
+_MAX_SHOWN = 40
+# An object that has an array of sensors as a member.
+_MAX_DEPTH = 2
+# Longer than the configuration of any suite; a recording given by mistake is not read to its end.
+_MAX_BYTES = 16 * 1024 * 1024
+
+
+def state_sensor(settings: Settings) -> dict[str, object]:
+    """
+    Lay out the configuration of the State sensor that ``settings`` describe.
+
+    ``ros`` is left out: with it, the simulator would not open the data connection (PROTOCOL 1.6).
+
+    :returns: the body of a command that configures it.
+    """
+    zero_vector, zero_rotator = dict.fromkeys('xyz', 0.0), dict.fromkeys(
+        ('pitch', 'yaw', 'roll'), 0.0)
+    return {
+        'type': STATE,
+        'listen_port': settings.port,
+        'location': zero_vector,
+        'rotation': zero_rotator,
+        'desired_tags': list(settings.desired_tags),
+        'undesired_tags': list(settings.undesired_tags),
+        'include_obb': settings.include_obb,
+        'debug_drawing': settings.debug_drawing,
+        'enable_streaming': True,
+        'wait_for_fresh_frame': True,
+    }
+
+
+def read_sensor_config(path: str | Path) -> dict[str, object]:
+    """
+    Read the State sensor from a file in the simulator's own format.
+
+    The file holds one sensor, an array of sensors, or an object whose members are either. Keys
+    that say nothing about our parameters are ignored.
+
+    :param path: of the file.
+    :returns: parameters by name: ``port``, ``desired_tags``, ``undesired_tags``, ``include_obb``
+        and ``debug_drawing``, those that the file sets.
+    :raises ConfigError: where it cannot be read or is not JSON (with line and column), has no
+        State sensor or several, or a value of a wrong type.
+    """
+    where = str(path)
+    entries = [entry for entry in _sensors(read_json(path), where)
+               if entry.get('type') == STATE]
+    if not entries:
+        raise ConfigError(where, 'no State sensor', 'an entry with "type": "State"')
+    if len(entries) > 1:
+        ports = ', '.join(_shown(entry.get('listen_port')) for entry in entries)
+        raise ConfigError(where, f'State sensors on ports {ports}', 'one, as a node reads one')
+    return _parameters(entries[0], f'{where}: {STATE}')
+
+
+def _parameters(entry: Mapping[str, object], where: str) -> dict[str, object]:
+    parameters: dict[str, object] = {}
+    if 'listen_port' in entry:
+        parameters['port'] = _port(entry['listen_port'], f'{where}.listen_port')
+    for key in ('desired_tags', 'undesired_tags'):
+        if key in entry:
+            parameters[key] = _tags(entry[key], f'{where}.{key}')
+    for key in ('include_obb', 'debug_drawing'):
+        if key in entry:
+            parameters[key] = _flag(entry[key], f'{where}.{key}')
+    return parameters
+
+
+def read_json(path: str | Path) -> object:
+    """
+    Read any configuration of the simulator.
+
+    :param path: of the file.
+    :raises ConfigError: where it cannot be read, or is not JSON: with line and column.
+    """
+    where = str(path)
+    try:
+        with Path(path).open('rb') as file:
+            data = file.read(_MAX_BYTES + 1)
+        if len(data) > _MAX_BYTES:
+            raise ConfigError(where, f'more than {_MAX_BYTES} bytes', 'a sensor configuration')
+        return json.loads(str(data, 'utf-8-sig'))
+    except UnicodeDecodeError as exc:
+        raise ConfigError(where, f'0x{exc.object[exc.start]:02x} at byte {exc.start}',
+                          'UTF-8') from exc
+    except json.JSONDecodeError as exc:
+        found = repr(exc.doc[exc.pos:exc.pos + _MAX_SHOWN].split('\n')[0]) \
+            if exc.pos < len(exc.doc) else 'the end of the file'
+        raise ConfigError(f'{where}: line {exc.lineno} column {exc.colno}', found,
+                          f'JSON ({exc.msg})') from exc
+    except ValueError as exc:
+        # An integer of more digits than Python likes.
+        raise ConfigError(where, str(exc).lower(), 'a sensor configuration') from exc
+    except RecursionError as exc:
+        raise ConfigError(where, 'brackets nested too deep', 'a sensor configuration') from exc
+    except OSError as exc:
+        raise ConfigError(where, (exc.strerror or type(exc).__name__).lower(),
+                          'a readable file') from exc
+
+
+def _sensors(value: object, where: str, depth: int = 0) -> Iterator[Mapping[str, object]]:
+    """Yield the sensors in a file; what is no sensor and holds none is passed over."""
+    if isinstance(value, dict) and 'type' in value:
+        yield value
+    elif isinstance(value, (list, dict)):
+        if depth < _MAX_DEPTH:
+            for item in value.values() if isinstance(value, dict) else value:
+                yield from _sensors(item, where, depth + 1)
+    elif not depth:
+        raise ConfigError(where, _shown(value), 'an array of sensors')
+
+
+def _port(value: object, where: str) -> int:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 65535:
+        raise ConfigError(where, _shown(value), 'a port, 1 to 65535')
+    return value
+
+
+def _tags(value: object, where: str) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise ConfigError(where, _shown(value), 'an array of strings')
+    for i, tag in enumerate(value):
+        if not isinstance(tag, str):
+            raise ConfigError(f'{where}[{i}]', _shown(tag), 'a string')
+    return tuple(value)
+
+
+def _flag(value: object, where: str) -> bool:
+    if not isinstance(value, bool):
+        raise ConfigError(where, _shown(value), 'true or false')
+    return value
+
+
+def _shown(value: object) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + '…'
