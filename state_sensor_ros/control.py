@@ -1,0 +1,191 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+Messages of the simulator's control port: requests to bytes, bytes to replies.
+
+May know: magic, length, envelope, the names of commands (PROTOCOL 2). Must not know: sockets,
+time, what a caller wants with a command.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+import re
+import struct
+
+import msgspec
+
+from state_sensor_ros.errors import DecodeError, FramingError, RefusalError
+
+CONFIGURE_SIMULATOR = 'SimulatorConfig_ID'
+CONFIGURE_TRAJECTORY = 'REPLAY_ConfigureTrajectoryCommand_ID'
+CONFIGURE_SENSORS = 'REPLAY_ConfigureSensorsCommand_ID'
+RECONFIGURE_SENSOR = 'REPLAY_ReConfigureSensorCommand_ID'
+STEP = 'REPLAY_StepSimulationCommand_ID'
+SAMPLE = 'SampleSensorsCommand_ID'
+
+# Magic, length (PROTOCOL 2.1).
+_HEADER = struct.Struct('>II')
+# 'mono'; simulators before release 1.11 answer with the bytes reversed (PROTOCOL 2.2).
+REQUEST_MAGIC = 0x6D6F6E6F
+OLD_REPLY_MAGIC = 0x6F6E6F6D
+MAX_REFERENCE = 2 ** 63 - 1
+_MAX_REQUEST_BYTES = 2 ** 32 - 1
+# Known replies take less than a kilobyte.
+MAX_REPLY_BYTES = 16 * 1024 * 1024
+# A peer whose length does not count the header has sent so many bytes more (PROTOCOL 2.3).
+_EXTRA_BYTES = _HEADER.size
+# What failed where a reply does not carry `success`: the texts of PROTOCOL 2.5 and their like.
+# Assumed complete; test_control lists the texts of both kinds.
+_FAILURE = re.compile(r'\b(fail(s|ed|ure)?|errors?|invalid|unable|can ?not|could not|'
+                      r'no (\w+ )*(ego|actors?|vehicles?|trajectory)|not (found|registered))\b',
+                      re.IGNORECASE)
+_MAX_SHOWN = 200
+
+
+def encode_request(command: str, message: object, reference: int) -> bytes:
+    """
+    Lay out one request.
+
+    :param command: the command's identifier.
+    :param message: its body, plain data or ``msgspec.Raw`` JSON that is sent as it is.
+    :param reference: 1 to :data:`MAX_REFERENCE`, repeated by the reply.
+    :raises FramingError: where it is longer than a length field can say.
+    """
+    body = msgspec.json.encode({'type': command, 'reference': reference, 'message': message})
+    length = _HEADER.size + len(body)
+    if length > _MAX_REQUEST_BYTES:
+        raise FramingError(command, f'{length} bytes', f'at most {_MAX_REQUEST_BYTES}')
+    return _HEADER.pack(REQUEST_MAGIC, length) + body
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """
+    What the simulator answered.
+
+    ``reference`` None where the reply has none; ``success`` as sent, or judged by the text.
+    """
+
+    command: str
+    reference: int | None
+    message: object
+    success: bool
+
+    def check(self, where: str, command: str, reference: int) -> None:
+        """
+        Make sure that this answers the request and that it was done.
+
+        :param where: named in errors, such as ``host:port``.
+        :raises DecodeError: where it answers another request.
+        :raises RefusalError: with the simulator's own words, where it was not done.
+        """
+        if self.reference not in (None, reference):
+            raise DecodeError(where, f'a reply to request {self.reference}',
+                              f'one to request {reference}, {command}')
+        if not self.success:
+            raise RefusalError(where, f'{_shown(self.message)} in reply to {command}', 'success')
+
+
+class ReplyReader:
+    """
+    Put one reply together without touching a socket.
+
+    The caller feeds exactly ``n_wanted`` bytes, in as many parts as it likes, until that is 0. A
+    caller for whom no more bytes come says so with :meth:`end`.
+
+    :param where: named in errors, such as ``host:port``.
+    """
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+        self._header = bytearray()
+        self._body = bytearray()
+        self._reply: Reply | None = None
+        self._unfinished: DecodeError | None = None
+        self.n_wanted = _HEADER.size
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether the wanted bytes may never come: they are not in the length."""
+        return self._unfinished is not None
+
+    @property
+    def reply(self) -> Reply:
+        """Return the reply, once nothing more is wanted."""
+        assert self._reply is not None
+        return self._reply
+
+    def feed(self, data: bytes) -> None:
+        """
+        Take up to ``n_wanted`` bytes.
+
+        :raises FramingError: where magic or length cannot be; nothing after it can be trusted.
+        :raises DecodeError: where the body is no envelope.
+        """
+        assert len(data) <= self.n_wanted
+        in_header = len(self._header) < _HEADER.size
+        (self._header if in_header else self._body).extend(data)
+        self.n_wanted -= len(data)
+        if self.n_wanted:
+            return
+        if in_header:
+            self.n_wanted = self._body_bytes()
+        else:
+            self._body_complete()
+
+    def end(self) -> None:
+        """
+        Take note that no more bytes come.
+
+        :raises DecodeError: always: the reply is not whole.
+        """
+        n_bytes = len(self._header) + len(self._body)
+        raise self._unfinished or DecodeError(
+            self._where, f'{n_bytes} bytes of a reply', f'{self.n_wanted} more')
+
+    def _body_bytes(self) -> int:
+        magic, length = _HEADER.unpack(self._header)
+        if magic not in (REQUEST_MAGIC, OLD_REPLY_MAGIC):
+            raise FramingError(self._where, f'magic {magic:#010x}',
+                               f'{REQUEST_MAGIC:#010x} or {OLD_REPLY_MAGIC:#010x}')
+        # An envelope is never empty.
+        if not _HEADER.size < length <= MAX_REPLY_BYTES:
+            raise FramingError(self._where, f'reply length {length}',
+                               f'{_HEADER.size + 1} to {MAX_REPLY_BYTES}')
+        return int(length) - _HEADER.size
+
+    def _body_complete(self) -> None:
+        try:
+            value = msgspec.json.decode(self._body)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
+            if self._unfinished is not None:
+                raise self._unfinished from exc
+            self._unfinished = DecodeError(self._where, f'a reply that is no JSON ({exc})',
+                                           'an object')
+            self.n_wanted = _EXTRA_BYTES
+            return
+        self._unfinished = None
+        self._reply = self._opened(value)
+
+    def _opened(self, value: object) -> Reply:
+        if not isinstance(value, dict):
+            raise DecodeError(self._where, f'a reply of {_shown(value)}', 'an object')
+        reference, message, success = (value.get(key) for key in (
+            'reference', 'message', 'success'))
+        if isinstance(reference, float) and reference.is_integer():
+            reference = int(reference)  # a peer may know no integers
+        if reference is not None and (not isinstance(reference, int)
+                                      or isinstance(reference, bool)):
+            raise DecodeError(f'{self._where}: reference', _shown(reference), 'an integer')
+        if not isinstance(success, bool):
+            success = not (isinstance(message, str) and _FAILURE.search(message))
+        command = value.get('type')
+        return Reply(command if isinstance(command, str) else '', reference,
+                     message, success)
+
+
+def _shown(value: object) -> str:
+    """Describe a value in one short line."""
+    text = repr(value)
+    return text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + '…'
