@@ -1,0 +1,150 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+The folders of CARLA's imitation-learning dataset: which files, in which order, what goes together.
+
+May know: names of files and folders. Must not know: what is in them but their time. Source:
+PROTOCOL 7.4 and seed 002; a dataset has a folder for each episode, or is one such folder itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+import math
+from pathlib import Path
+import re
+
+import msgspec
+
+from state_sensor_ros.carla.decode import GameClock
+from state_sensor_ros.carla.extension import EncodedImage
+from state_sensor_ros.carla.framing import DATASET_MARK, join_messages
+from state_sensor_ros.carla.images import image_file_parts, pack_dataset_image
+from state_sensor_ros.errors import TrajectoryFormatError
+
+_MEASUREMENTS = re.compile(r'measurements_(\d{1,18})\.json')
+_EPISODE = re.compile(r'episode_(\d{1,18})')
+# A measurement of a thousand agents has 1.5 MB, an image of 4096 x 4096 pixels at most 67 MB.
+_MAX_FILE_BYTES = 67_108_864
+
+
+@dataclass(slots=True)
+class Episode:
+    """
+    One folder of measurements, by their number.
+
+    ``images`` camera, kind and file of each image that belongs to a number; every second
+    measurement has some.
+    """
+
+    folder: Path
+    measurements: list[tuple[int, Path]] = field(default_factory=list)
+    images: dict[int, list[tuple[str, str, Path]]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetFrame:
+    """
+    One measurement with its images, undecoded.
+
+    ``name`` of its file, below the dataset's folder; ``payload`` as CarlaDecoder takes it;
+    ``game_time`` s since its episode began, NaN where the file does not say.
+    """
+
+    name: str
+    payload: bytes
+    game_time: float
+
+
+def find_episodes(path: Path) -> list[Episode]:
+    """
+    List the files of a dataset.
+
+    :param path: folder of the dataset or of a single episode.
+    :returns: episodes in the order of their numbers, the files of each likewise.
+    :raises TrajectoryFormatError: where a folder cannot be read, or there are none.
+    """
+    try:
+        episodes = [_list_episode(folder) for folder in (path, *_episode_folders(path))]
+    except OSError as error:
+        raise TrajectoryFormatError(str(path), (error.strerror or str(error)).lower(),
+                                    'folders that can be read') from error
+    episodes = [episode for episode in episodes if episode.measurements]
+    if not episodes:
+        raise TrajectoryFormatError(
+            str(path), 'a folder without metadata.yaml and without measurements_NNNNN.json',
+            'a bag, or a dataset of CARLA')
+    return episodes
+
+
+def read_frames(path: Path, episodes: list[Episode]) -> Iterator[DatasetFrame]:
+    """
+    Read the frames of a dataset one after the other.
+
+    :param path: of the dataset, for names.
+    :param episodes: from :func:`find_episodes`.
+    :raises TrajectoryFormatError: where a file cannot be read.
+    """
+    for episode in episodes:
+        clock = GameClock()
+        for number, file in episode.measurements:
+            text = _read(file)
+            images = [EncodedImage(camera, kind, _read(image))
+                      for camera, kind, image in episode.images.get(number, ())]
+            payload = join_messages((DATASET_MARK + text, *map(pack_dataset_image, images)))
+            yield DatasetFrame(str(file.relative_to(path)), payload, _game_time(text, clock))
+
+
+class _Head(msgspec.Struct, gc=False):
+    """Where a measurement says its time, ms."""
+
+    gameTimestamp: int = 0  # noqa: N815
+    game_timestamp: int = 0
+
+
+_HEAD = msgspec.json.Decoder(_Head)
+
+
+def _game_time(text: bytes, clock: GameClock) -> float:
+    try:
+        head = _HEAD.decode(text)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return math.nan
+    return clock.seconds(head.gameTimestamp or head.game_timestamp)
+
+
+def _episode_folders(path: Path) -> list[Path]:
+    numbered = [(int(match[1]), folder) for folder in path.iterdir()
+                if (match := _EPISODE.fullmatch(folder.name)) and folder.is_dir()]
+    return [folder for _, folder in sorted(numbered)]
+
+
+def _list_episode(folder: Path) -> Episode:
+    episode = Episode(folder)
+    for file in folder.iterdir():
+        match = _MEASUREMENTS.fullmatch(file.name)
+        if match is not None:
+            episode.measurements.append((int(match[1]), file))
+            continue
+        parts = image_file_parts(file.name)
+        if parts is not None:
+            camera, kind, number = parts
+            episode.images.setdefault(number, []).append((camera, kind, file))
+    episode.measurements.sort()
+    for images in episode.images.values():
+        images.sort()
+    return episode
+
+
+def _read(file: Path) -> bytes:
+    try:
+        with file.open('rb') as opened:
+            data = opened.read(_MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise TrajectoryFormatError(str(file), (error.strerror or str(error)).lower(),
+                                    'a file that can be read') from error
+    if len(data) > _MAX_FILE_BYTES:
+        raise TrajectoryFormatError(str(file), f'more than {_MAX_FILE_BYTES} bytes',
+                                    'a measurement or an image')
+    return data

@@ -1,0 +1,185 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+Payloads of a CARLA server or of a dataset to frames.
+
+May know: which form a payload has, what each of its messages is. Must not know: sockets, files,
+ROS. Source: PROTOCOL 7. A payload is what carla/framing.py joins: a measurement, then images.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+import math
+
+from google.protobuf.message import DecodeError as ProtobufError
+import numpy as np
+
+from state_sensor_ros.carla.commands import command_inputs
+from state_sensor_ros.carla.extension import Command, DatasetCommands, EncodedImage, PlayerStatus
+from state_sensor_ros.carla.framing import DATASET_MARK, split_messages
+from state_sensor_ros.carla.images import dataset_image
+from state_sensor_ros.carla.measurements import Counters, FrameMaker
+from state_sensor_ros.carla.members import parse_measurement_file, Parsed, to_float
+from state_sensor_ros.carla.rows import Agent, agents_of_file, agents_of_message, Tree
+from state_sensor_ros.carla.schema import Measurements
+from state_sensor_ros.decode import Decoded, Fault, LEFT_OUT
+from state_sensor_ros.errors import DecodeError
+from state_sensor_ros.frame import EVERYTHING, Needs
+from state_sensor_ros.rep103 import mirrored_vectors
+
+_UINT32_MAX = 2 ** 32 - 1
+_UINT64_MAX = 2 ** 64 - 1
+# A counter that went back by nearly all of its range went on, if the step is no longer than this.
+_LONGEST_STEP_MS = 3_600_000
+
+
+class GameClock:
+    """Seconds from the counter of milliseconds, which wraps in long episodes (49.7 days)."""
+
+    def __init__(self) -> None:
+        self._last = 0
+        self._base = 0
+
+    def seconds(self, game_timestamp: int) -> float:
+        """
+        Return the time since the episode began, s; less than the last one in a new episode.
+
+        :param game_timestamp: ms, uint32.
+        """
+        if game_timestamp < self._last:
+            wrapped = game_timestamp + _UINT32_MAX + 1 - self._last <= _LONGEST_STEP_MS
+            self._base = self._base + _UINT32_MAX + 1 if wrapped else 0
+        self._last = game_timestamp
+        return (self._base + game_timestamp) / 1000.0
+
+
+class CarlaDecoder:
+    """
+    Decode the payloads of one stream.
+
+    :param needs: parts of the frame that somebody will read.
+    """
+
+    def __init__(self, needs: Needs = EVERYTHING) -> None:
+        self._maker = FrameMaker(needs)
+        self._clock = GameClock()
+        self._unknown: set[str] = set()
+
+    @property
+    def needs(self) -> Needs:
+        """Parts of the frame that are decoded; may be set between payloads."""
+        return self._maker.needs
+
+    @needs.setter
+    def needs(self, needs: Needs) -> None:
+        self._maker.needs = needs
+
+    @property
+    def unknown_members(self) -> frozenset[str]:
+        """Members of dataset files ignored so far."""
+        return frozenset(self._unknown)
+
+    def decode(self, payload: bytes | bytearray | memoryview, *, game_time: float = math.nan,
+               time: int = 0, sample_count: int = 0) -> list[Decoded]:
+        """
+        Decode one frame; times and counts come from the measurement, not from the header.
+
+        :param payload: messages with their lengths: a protobuf measurement and messages of
+            sensors, or a file of a dataset and its images.
+        :returns: one entry.
+        :raises DecodeError: where the payload is no frame; never anything else.
+        """
+        measurement, *images = split_messages(payload)
+        if measurement[:len(DATASET_MARK)] == DATASET_MARK:
+            return [self.decode_dataset(measurement[len(DATASET_MARK):],
+                                        tuple(map(dataset_image, images)))]
+        # Which sensors a live server has is its client's choice; none is asked for here.
+        return [self.decode_measurements(measurement)]
+
+    def decode_measurements(self, payload: bytes | memoryview) -> Decoded:
+        """
+        Decode a measurement as the server sends it.
+
+        :param payload: a protobuf ``Measurements``.
+        :raises DecodeError: where it is none.
+        """
+        message = Measurements()
+        try:
+            message.ParseFromString(payload)
+        except ProtobufError as error:
+            raise DecodeError('payload', f'{len(payload)} bytes ({error})',
+                              'a protobuf Measurements') from error
+        player = message.player_measurements if message.HasField('player_measurements') else None
+        return self._decoded(message, agents_of_message(message.non_player_agents), player,
+                             None, ())
+
+    def decode_dataset(self, payload: bytes | memoryview,
+                       images: tuple[EncodedImage, ...] = ()) -> Decoded:
+        """
+        Decode a file of the dataset.
+
+        :param payload: JSON text, UTF-8.
+        :param images: that belong to it.
+        :raises DecodeError: with the key path, where it is none.
+        """
+        parsed = parse_measurement_file(payload)
+        self._unknown |= parsed.unknown
+        file = parsed.file
+        agents = agents_of_file(file.non_player_agents)
+        decoded = self._decoded(file, agents, file.player_measurements, _dataset_commands(parsed),
+                                images)
+        bad_actors = tuple(Fault(LEFT_OUT, error) for error in parsed.bad_actors)
+        return Decoded(decoded.frame, bad_actors + decoded.faults)
+
+    def _decoded(self, tree: Tree, agents: Iterator[Agent | None], player: Tree,
+                 dataset: DatasetCommands | None, images: tuple[EncodedImage, ...]) -> Decoded:
+        if player is None and not tree.non_player_agents:
+            raise DecodeError('playerMeasurements', 'nothing', 'an object, or nonPlayerAgents')
+        counters = _counters(tree)
+        inputs = None if dataset is None else command_inputs(dataset.applied)[0]
+        status = None if player is None else _status(player, dataset)
+        frame, faults = self._maker.frame(
+            counters, agents, player, game_time=self._clock.seconds(counters.game_timestamp),
+            status=status, inputs=inputs, images=images)
+        return Decoded(frame, tuple(faults))
+
+
+def _counters(tree: Tree) -> Counters:
+    return Counters(_checked('frameNumber', int(tree.frame_number), _UINT64_MAX),
+                    _checked('gameTimestamp', int(tree.game_timestamp), _UINT32_MAX),
+                    _checked('platformTimestamp', int(tree.platform_timestamp), _UINT32_MAX))
+
+
+def _checked(name: str, value: int, most: int) -> int:
+    if value > most:
+        raise DecodeError(f'$.{name}', str(value), f'at most {most}')
+    return value
+
+
+def _status(player: Tree, dataset: DatasetCommands | None) -> PlayerStatus:
+    acceleration = player.acceleration
+    return PlayerStatus(
+        mirrored_vectors(np.array([to_float(acceleration.x), to_float(acceleration.y),
+                                   to_float(acceleration.z)])),
+        to_float(player.collision_vehicles), to_float(player.collision_pedestrians),
+        to_float(player.collision_other), to_float(player.intersection_otherlane),
+        to_float(player.intersection_offroad), _command(player.autopilot_control), dataset)
+
+
+def _command(control: Tree) -> Command:
+    return Command(to_float(control.steer), to_float(control.throttle), to_float(control.brake),
+                   control.hand_brake, control.reverse)
+
+
+def _dataset_commands(parsed: Parsed) -> DatasetCommands:
+    file = parsed.file
+    hand_brake, reverse = bool(file.hand_brake), bool(file.reverse)
+    return DatasetCommands(
+        Command(to_float(file.steer), to_float(file.throttle), to_float(file.brake), hand_brake,
+                reverse),
+        Command(to_float(file.steer_noise), to_float(file.throttle_noise),
+                to_float(file.brake_noise), hand_brake, reverse),
+        file.hand_brake is not None or file.reverse is not None, to_float(file.directions),
+        to_float(file.stop_pedestrian), to_float(file.stop_vehicle),
+        to_float(file.stop_traffic_lights), parsed.extras)

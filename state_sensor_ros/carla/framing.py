@@ -1,0 +1,127 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+Bytes of CARLA's measurements port to whole frames: a measurement and the images that go with it.
+
+May know: lengths, limits, the end of a stream. Must not know: sockets, protobuf. Source: PROTOCOL
+7.1. Each message follows its length, which does not count itself; a length of 0 ends the frame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+import math
+import struct
+
+from state_sensor_ros.errors import DecodeError, FramingError, TransportError
+from state_sensor_ros.framing import Packet
+
+_LENGTH = struct.Struct('<I')
+LENGTH_BYTES = _LENGTH.size
+# Begins the first message of a frame from a dataset; no protobuf message begins with it, because
+# `d` would end a group that was never begun.
+DATASET_MARK = b'dataset\n'
+
+
+class MeasurementFramer:
+    """
+    Cut one connection's bytes into frames without touching a socket.
+
+    A packet's payload is the frame as it was sent, lengths included: :func:`split_messages` takes
+    it apart. Its header values are unknown, because CARLA has them in the measurement.
+
+    :param max_frame_bytes: longest frame believed, images included.
+    :param where: named in errors, such as ``host:port``.
+    """
+
+    def __init__(self, max_frame_bytes: int, where: str = 'stream') -> None:
+        self._max = max_frame_bytes
+        self._where = where
+        self._offset = 0  # of the current frame in the stream
+        self._begin()
+
+    def _begin(self) -> None:
+        self._parts: list[bytearray] = []
+        self._n_bytes = 0
+        self._filled = 0
+        self._want(LENGTH_BYTES)
+
+    def _want(self, n_bytes: int) -> None:
+        part = bytearray(n_bytes)
+        self._parts.append(part)
+        self._view = memoryview(part)
+        self._n_bytes += n_bytes
+
+    def buffer(self) -> memoryview:
+        """Return where the next bytes belong; never empty."""
+        return self._view
+
+    def advance(self, n_bytes: int) -> Packet | None:
+        """
+        Take note of ``n_bytes`` put at the start of :meth:`buffer`.
+
+        :returns: the frame that they complete, if they do.
+        :raises FramingError: when a length cannot be; nothing after it can be trusted.
+        """
+        self._filled += n_bytes
+        self._view = self._view[n_bytes:]
+        if len(self._view):
+            return None
+        (length,) = _LENGTH.unpack_from(self._parts[-1], len(self._parts[-1]) - LENGTH_BYTES)
+        if length:
+            if self._n_bytes + length + LENGTH_BYTES > self._max:
+                raise FramingError(
+                    self._where, f'message length {length} at byte {self._offset + self._filled}',
+                    f'a frame of at most max_frame_bytes, {self._max}')
+            # Whatever follows this message, the next length comes with it in one go.
+            self._want(length + LENGTH_BYTES)
+            return None
+        payload = b''.join(self._parts) if len(self._parts) > 1 else b''
+        self._offset += self._filled
+        self._begin()
+        return Packet(payload, math.nan, 0, 0)
+
+    def end(self) -> None:
+        """
+        Take note of the end of the stream.
+
+        :raises TransportError: when it ends inside a frame.
+        """
+        if self._filled:
+            raise TransportError(self._where,
+                                 f'the end of the stream {self._filled} bytes into a frame',
+                                 'its other messages and the empty one')
+
+
+def join_messages(messages: Iterable[bytes | memoryview]) -> bytes:
+    """
+    Make the payload of a frame.
+
+    :param messages: the measurement, then images; none of them empty.
+    """
+    parts: list[bytes | memoryview] = []
+    for message in messages:
+        parts += (_LENGTH.pack(len(message)), message)
+    return b''.join((*parts, _LENGTH.pack(0)))
+
+
+def split_messages(payload: bytes | bytearray | memoryview) -> list[memoryview]:
+    """
+    Take the payload of a frame apart.
+
+    :returns: views of its messages, the measurement first.
+    :raises DecodeError: where lengths and content do not fit, or there is no message.
+    """
+    view = memoryview(payload)
+    messages: list[memoryview] = []
+    at = 0
+    while at + LENGTH_BYTES <= len(view):
+        (length,) = _LENGTH.unpack_from(view, at)
+        at += LENGTH_BYTES + length
+        if not length:
+            break
+        messages.append(view[at - length:at])
+    if not messages or length or at != len(view):
+        raise DecodeError('payload', f'{len(view)} bytes that end elsewhere than its messages',
+                          'messages with their lengths, then a length of 0')
+    return messages

@@ -1,0 +1,147 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+Camera images of a dataset, PNG files, to pixels.
+
+May know: file names, codings of depth and classes, colours. Must not know: ROS, folders. Source:
+PROTOCOL 7.5; files are named as the collector of the dataset names them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+import io
+import re
+import struct
+from typing import Final
+import zlib
+
+import numpy as np
+from PIL import Image
+
+from state_sensor_ros.carla.extension import EncodedImage
+from state_sensor_ros.errors import DecodeError
+
+CAMERAS = CENTRAL, LEFT, RIGHT = 'central', 'left', 'right'
+RGB, DEPTH, SEGMENTATION = 'rgb', 'depth', 'segmentation'
+
+# The three bytes of a depth count from 0 at the camera to this at the far plane.
+FAR_PLANE_M: Final = 1000.0
+_DEPTH_MAX: Final = 256 ** 3 - 1
+
+CLASS_NAMES: Final = (
+    'None', 'Buildings', 'Fences', 'Other', 'Pedestrians', 'Poles', 'RoadLines', 'Roads',
+    'Sidewalks', 'Vegetation', 'Vehicles', 'Walls', 'TrafficSigns')
+# Our own choice of thirteen colours that are easy to tell apart; tags beyond them are white.
+CLASS_COLORS: Final = (
+    (0, 0, 0), (110, 110, 110), (150, 90, 60), (70, 160, 160), (230, 25, 75), (190, 190, 190),
+    (255, 225, 25), (90, 60, 120), (240, 50, 230), (60, 160, 60), (0, 110, 230), (90, 90, 40),
+    (245, 130, 48))
+_PALETTE: Final = bytes(sum(CLASS_COLORS, ())).ljust(3 * 256, b'\xff')
+
+# A dataset has CentralRGB_00042.png and so on; depth and classes of the central camera only.
+_FILE_NAME: Final = re.compile(
+    r'((?P<camera>central|left|right)_?(?P<rgb>rgb)|central_?(?P<kind>depth|(semantic_?)?seg'
+    r'(mentation)?))_0*(?P<number>\d{1,18})\.png', re.IGNORECASE)
+_MAX_LABEL_BYTES: Final = 32
+# A PNG of a few bytes can claim any size; the simulator's cameras stay far below this.
+_MAX_PIXELS: Final = 4096 * 4096
+# What Pillow raises for files that are damaged, cut short or none at all.
+_NO_IMAGE: Final = (OSError, SyntaxError, ValueError, EOFError, struct.error, zlib.error,
+                    Image.DecompressionBombError)
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedImage:
+    """Pixels row by row without gaps, from the top left."""
+
+    width: int
+    height: int
+    data: bytes
+
+
+def image_file_parts(name: str) -> tuple[str, str, int] | None:
+    """
+    Tell what an image file of the dataset shows.
+
+    >>> image_file_parts('CentralSemanticSeg_00042.png')
+    ('central', 'segmentation', 42)
+
+    :returns: camera, kind and number of the measurement it belongs to; ``None``: no such image.
+    """
+    match = _FILE_NAME.fullmatch(name)
+    if match is None:
+        return None
+    number = int(match['number'])
+    if match['rgb']:
+        return match['camera'].lower(), RGB, number
+    return CENTRAL, DEPTH if match['kind'].lower() == 'depth' else SEGMENTATION, number
+
+
+def pack_dataset_image(image: EncodedImage) -> bytes:
+    """Make the message of a PNG file, which :func:`dataset_image` takes apart."""
+    return b'%s/%s\0%s' % (image.camera.encode(), image.kind.encode(), image.data)
+
+
+def dataset_image(message: memoryview) -> EncodedImage:
+    """Take apart what :func:`pack_dataset_image` made."""
+    label, _, _ = bytes(message[:_MAX_LABEL_BYTES]).partition(b'\0')
+    camera, _, kind = label.decode('ascii', 'replace').partition('/')
+    return EncodedImage(camera, kind, message[len(label) + 1:])
+
+
+def decode_rgb(image: EncodedImage) -> DecodedImage:
+    """
+    Decode a colour image.
+
+    :returns: three bytes a pixel: red, green, blue.
+    :raises DecodeError: where the data are no image that a camera takes.
+    """
+    opened = _opened(image)
+    return DecodedImage(opened.width, opened.height, opened.tobytes())
+
+
+def decode_depth(image: EncodedImage) -> DecodedImage:
+    """
+    Decode a depth map.
+
+    :returns: one float32, little-endian, a pixel: metres, 0 to 1000.
+    :raises DecodeError: where the data are no image that a camera takes.
+    """
+    opened = _opened(image)
+    # Red is the least significant byte; the fourth is padding.
+    counts = np.frombuffer(opened.tobytes('raw', 'RGBX'), '<u4') & _DEPTH_MAX
+    metres = (FAR_PLANE_M * counts / _DEPTH_MAX).astype('<f4')
+    return DecodedImage(opened.width, opened.height, metres.tobytes())
+
+
+def decode_segmentation(image: EncodedImage) -> tuple[DecodedImage, DecodedImage]:
+    """
+    Decode an image of classes.
+
+    :returns: one byte a pixel: the tag; and three bytes a pixel: its colour.
+    :raises DecodeError: where the data are no image that a camera takes.
+    """
+    opened = _opened(image)
+    tags = opened.getchannel('R')
+    size = opened.width, opened.height
+    tag_bytes = tags.tobytes()
+    coloured = Image.frombytes('P', size, tag_bytes)
+    coloured.putpalette(_PALETTE)
+    return DecodedImage(*size, tag_bytes), DecodedImage(*size, coloured.convert('RGB').tobytes())
+
+
+def _opened(image: EncodedImage) -> Image.Image:
+    """Return the image in red, green and blue."""
+    where = f'{image.camera} {image.kind} image'
+    try:
+        opened = Image.open(io.BytesIO(image.data), formats=('PNG',))
+        if opened.width * opened.height > _MAX_PIXELS:
+            raise DecodeError(where, f'{opened.width} x {opened.height} pixels',
+                              f'at most {_MAX_PIXELS} pixels')
+        opened.load()
+        return opened if opened.mode == 'RGB' else opened.convert('RGB')
+    except DecodeError:
+        raise
+    except _NO_IMAGE as error:
+        raise DecodeError(where, f'{len(image.data)} bytes ({error})', 'a PNG file') from error

@@ -1,0 +1,147 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+The player's status and the commands to its vehicle as messages.
+
+May know: CarlaPlayerStatus, VehicleControl. Must not know: how CARLA sent them, who listens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+import json
+import math
+
+import numpy as np
+
+from state_sensor_ros.carla.commands import command_inputs
+from state_sensor_ros.carla.extension import CarlaExtension, Command, PlayerStatus
+from state_sensor_ros.carla.topics import (
+    AUTOPILOT_CONTROL_TOPIC,
+    CONTROL,
+    CONTROL_TOPIC,
+    EXPERT_CONTROL_TOPIC,
+    STATUS,
+    STATUS_TOPIC,
+)
+from state_sensor_ros.cdr import Given, Segment, Slot, Table, Template
+from state_sensor_ros.definitions import Definitions
+from state_sensor_ros.encode.numbers import Numbers
+from state_sensor_ros.encode.scene import Part
+from state_sensor_ros.encode.tables import Fields, header, xyz
+from state_sensor_ros.encode.topics import Topic
+from state_sensor_ros.settings import Settings
+from state_sensor_ros.strand import Strand
+
+# frame number (uint64), acceleration xyz, forward speed, collisions, intersections, directions,
+# reasons to stop
+STATUS_NUMBERS = Table('carla status', 8, 14)
+# game and platform timestamp (uint32)
+STATUS_COUNTS = Table('carla counts', 4, 2)
+# rows by origin: steer, raw steer, steering angle, throttle, brake
+CONTROLS = Table('carla controls', 8, 5)
+# rows by origin: hand brake, reverse
+CONTROL_SWITCHES = Table('carla switches', 1, 2)
+
+ORIGIN_AUTOPILOT, ORIGIN_EXPERT, ORIGIN_APPLIED = range(3)
+_TOPIC_OF_ORIGIN = (AUTOPILOT_CONTROL_TOPIC, EXPERT_CONTROL_TOPIC, CONTROL_TOPIC)
+_NUMBERS = ('collision_vehicles', 'collision_pedestrians', 'collision_other',
+            'intersection_otherlane', 'intersection_offroad', 'directions', 'stop_pedestrian',
+            'stop_vehicle', 'stop_traffic_lights')
+_NO_COMMAND = Command()
+
+
+class PlayerMessages:
+    """The status, and a message for each command that the frame has."""
+
+    def __init__(self, settings: Settings, definitions: Definitions) -> None:
+        self.status = Template(definitions, STATUS, {
+            'header': header(settings.global_frame), 'frame_number': Slot(STATUS_NUMBERS, 0),
+            'game_timestamp': Slot(STATUS_COUNTS, 0), 'platform_timestamp': Slot(STATUS_COUNTS, 1),
+            'acceleration': xyz(STATUS_NUMBERS, 1), 'forward_speed': Slot(STATUS_NUMBERS, 4),
+            **{name: Slot(STATUS_NUMBERS, 5 + i) for i, name in enumerate(_NUMBERS)},
+            'autopilot_control': _control(ORIGIN_AUTOPILOT),
+            'is_dataset': Given('is_dataset'), 'has_switches': Given('has_switches'),
+            'extra_members': Given('extra_members'),
+        }, is_message=True)
+        self.controls = [Template(definitions, CONTROL, _control(origin), is_message=True)
+                         for origin in range(len(_TOPIC_OF_ORIGIN))]
+        self._strand = Strand()
+
+    def key(self, extension: CarlaExtension) -> object:
+        """Return what the layout depends on."""
+        player = extension.player
+        if player is None or player.dataset is None:
+            return player is None
+        return player.dataset.has_switches, player.dataset.extras
+
+    def parts(self, player: PlayerStatus, frame_id: str,
+              is_wanted: Callable[[Topic], bool]) -> list[Part]:
+        """
+        Lay out the messages that are wanted.
+
+        :param frame_id: the player's own frame.
+        """
+        topics: list[Topic] = []
+        segments: list[Segment] = []
+        rows: list[int] = []
+        if is_wanted(STATUS_TOPIC):
+            topics.append(STATUS_TOPIC)
+            segments.append(Segment(self.status, _givens(player, frame_id)))
+            rows.append(ORIGIN_AUTOPILOT)
+        for origin, topic in enumerate(_TOPIC_OF_ORIGIN):
+            if is_wanted(topic) and (origin == ORIGIN_AUTOPILOT or player.dataset is not None):
+                topics.append(topic)
+                segments.append(Segment(self.controls[origin], {'frame': frame_id}))
+                rows.append(origin)
+        if not segments:
+            return []
+        self._strand.update(segments)
+        own = np.array(rows)
+        return [Part(self._strand, {CONTROLS: own, CONTROL_SWITCHES: own}, topics)]
+
+
+def player_numbers(extension: CarlaExtension, player: PlayerStatus, forward_speed: float,
+                   tables: frozenset[Table]) -> Numbers:
+    """Return the numbers of the player for those ``tables`` that are in use."""
+    numbers: Numbers = {}
+    dataset = player.dataset
+    if STATUS_NUMBERS in tables:
+        row = np.array((
+            0.0, *player.acceleration_xyz.tolist(), forward_speed, player.collision_vehicles,
+            player.collision_pedestrians, player.collision_other, player.intersection_otherlane,
+            player.intersection_offroad, *((math.nan,) * 4 if dataset is None else (
+                dataset.directions, dataset.stop_pedestrian, dataset.stop_vehicle,
+                dataset.stop_traffic_lights))))
+        row.view(np.uint64)[0] = extension.frame_number
+        numbers[STATUS_NUMBERS] = row[None]
+        numbers[STATUS_COUNTS] = np.array(
+            ((extension.game_timestamp, extension.platform_timestamp),), np.uint32).view(np.int32)
+    if CONTROLS in tables:
+        commands = (player.autopilot, _NO_COMMAND, _NO_COMMAND) if dataset is None else (
+            player.autopilot, dataset.expert, dataset.applied)
+        inputs = command_inputs(*commands)
+        numbers[CONTROLS] = np.array([
+            (steer, command.steer, angle, command.throttle, command.brake)
+            for command, (steer, angle) in zip(commands, inputs[:, 2:].tolist(), strict=True)])
+        numbers[CONTROL_SWITCHES] = np.array([
+            (command.hand_brake, command.reverse) for command in commands], np.uint8)
+    return numbers
+
+
+def _control(origin: int) -> Fields:
+    """Return a VehicleControl; inside a status its rows count from the autopilot's."""
+    return {
+        'header': header(Given('frame')), 'origin': origin,
+        **{name: Slot(CONTROLS, i) for i, name in enumerate(
+            ('steer', 'raw_steer', 'steering_angle', 'throttle', 'brake'))},
+        'hand_brake': Slot(CONTROL_SWITCHES, 0), 'reverse': Slot(CONTROL_SWITCHES, 1)}
+
+
+def _givens(player: PlayerStatus, frame_id: str) -> dict[str, bool | str]:
+    dataset = player.dataset
+    if dataset is None:
+        return {'frame': frame_id, 'is_dataset': False, 'has_switches': False, 'extra_members': ''}
+    members = ','.join(f'{json.dumps(name)}:{text}' for name, text in dataset.extras)
+    return {'frame': frame_id, 'is_dataset': True, 'has_switches': dataset.has_switches,
+            'extra_members': f'{{{members}}}' if members else ''}

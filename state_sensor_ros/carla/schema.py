@@ -1,0 +1,125 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+The protobuf messages of a CARLA 0.8 server, built at run time from the field tables.
+
+May know: names, numbers and types of fields. Must not know: what they mean. Source: PROTOCOL 7.1,
+7.2; the messages of the world port as the public description of the 0.8.4 server numbers them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+_PACKAGE: Final = 'carla_server'
+_Field = descriptor_pb2.FieldDescriptorProto
+
+_SCALARS: Final = {
+    'float': _Field.TYPE_FLOAT, 'bool': _Field.TYPE_BOOL, 'string': _Field.TYPE_STRING,
+    'uint32': _Field.TYPE_UINT32, 'uint64': _Field.TYPE_UINT64, 'fixed32': _Field.TYPE_FIXED32,
+}
+
+# Message: one line a field, `number name type`; `*` repeated, `|` member of the oneof `agent`.
+_MESSAGES: Final = {
+    'Vector3D': '1 x float, 2 y float, 3 z float',
+    'Rotation3D': '1 pitch float, 2 yaw float, 3 roll float',
+    'Transform': '1 location Vector3D, 2 orientation Vector3D, 3 rotation Rotation3D',
+    'BoundingBox': '1 transform Transform, 2 extent Vector3D',
+    'Control': '1 steer float, 2 throttle float, 3 brake float, 4 hand_brake bool, 5 reverse bool',
+    'Vehicle': '1 transform Transform, 3 forward_speed float, 4 bounding_box BoundingBox',
+    'Pedestrian': '1 transform Transform, 3 forward_speed float, 4 bounding_box BoundingBox',
+    'TrafficLight': '1 transform Transform, 2 state TrafficLightState',
+    'SpeedLimitSign': '1 transform Transform, 2 speed_limit float',
+    'Agent': '1 id fixed32, 2 vehicle Vehicle |, 3 pedestrian Pedestrian |, '
+             '4 traffic_light TrafficLight |, 5 speed_limit_sign SpeedLimitSign |',
+    # box_extent: 0.8.0 and 0.8.1, before the box had a transform of its own.
+    'PlayerMeasurements':
+        '1 transform Transform, 3 acceleration Vector3D, 4 forward_speed float, '
+        '5 collision_vehicles float, 6 collision_pedestrians float, 7 collision_other float, '
+        '8 intersection_otherlane float, 9 intersection_offroad float, '
+        '10 autopilot_control Control, 11 box_extent Vector3D, 12 bounding_box BoundingBox',
+    'Measurements':
+        '1 platform_timestamp uint32, 2 game_timestamp uint32, '
+        '3 player_measurements PlayerMeasurements, 4 non_player_agents Agent *, '
+        '5 frame_number uint64',
+    'Sensor': '1 id fixed32, 2 type SensorType, 3 name string',
+    'RequestNewEpisode': '1 ini_file string',
+    'SceneDescription': '1 player_start_spots Transform *, 2 sensors Sensor *, 3 map_name string',
+    'EpisodeStart': '1 player_start_spot_index uint32',
+    'EpisodeReady': '1 ready bool',
+}
+
+_ENUMS: Final = {
+    'TrafficLightState': ('GREEN', 'YELLOW', 'RED'),
+    'SensorType': ('UNKNOWN', 'CAMERA', 'LIDAR_RAY_CAST'),
+}
+
+
+def _describe_field(proto: descriptor_pb2.DescriptorProto, line: str) -> None:
+    number, name, type_name, *marks = line.split()
+    field = proto.field.add(name=name, number=int(number))
+    field.label = _Field.LABEL_REPEATED if '*' in marks else _Field.LABEL_OPTIONAL
+    if type_name in _SCALARS:
+        field.type = _SCALARS[type_name]
+        return
+    field.type = _Field.TYPE_ENUM if type_name in _ENUMS else _Field.TYPE_MESSAGE
+    field.type_name = f'.{_PACKAGE}.{type_name}'
+    if '|' in marks:
+        field.oneof_index = 0
+
+
+def describe() -> descriptor_pb2.FileDescriptorProto:
+    """Return the whole schema as a descriptor, for this module and for documentation."""
+    file = descriptor_pb2.FileDescriptorProto(
+        name=f'state_sensor_ros/{_PACKAGE}.proto', package=_PACKAGE, syntax='proto3')
+    for name, values in _ENUMS.items():
+        enum = file.enum_type.add(name=name)
+        for number, value in enumerate(values):
+            enum.value.add(name=value, number=number)
+    for name, lines in _MESSAGES.items():
+        proto = file.message_type.add(name=name)
+        if '|' in lines:
+            proto.oneof_decl.add(name='agent')
+        for line in lines.split(', '):
+            _describe_field(proto, line)
+    return file
+
+
+# A pool of our own: a process may well hold CARLA's generated messages of the same names, too.
+_POOL: Final = descriptor_pool.DescriptorPool()
+_POOL.AddSerializedFile(describe().SerializeToString())
+
+
+def _message_class(name: str) -> type[Any]:
+    """Return the class of a message, untyped because its fields exist at run time only."""
+    descriptor = _POOL.FindMessageTypeByName(f'{_PACKAGE}.{name}')
+    if hasattr(message_factory, 'GetMessageClass'):
+        return message_factory.GetMessageClass(descriptor)
+    # Before protobuf 4.22, and so on Ubuntu 24.04, a factory object makes the class.
+    factory: Any = message_factory.MessageFactory(_POOL)
+    class_: type[Any] = factory.GetPrototype(descriptor)
+    return class_
+
+
+Measurements: Final = _message_class('Measurements')
+Control: Final = _message_class('Control')
+RequestNewEpisode: Final = _message_class('RequestNewEpisode')
+SceneDescription: Final = _message_class('SceneDescription')
+EpisodeStart: Final = _message_class('EpisodeStart')
+EpisodeReady: Final = _message_class('EpisodeReady')
+
+
+def members_of(message: str) -> dict[str, tuple[str, str]]:
+    """
+    Name the members of a message in its JSON form.
+
+    :param message: such as ``Transform``.
+    :returns: either spelling to the usual one, lowerCamelCase, and the message inside, ``''``
+        for none.
+    """
+    fields = _POOL.FindMessageTypeByName(f'{_PACKAGE}.{message}').fields
+    usual = {field.name: (field.json_name, field.message_type.name if field.message_type else '')
+             for field in fields}
+    return {**usual, **{member[0]: member for member in usual.values()}}

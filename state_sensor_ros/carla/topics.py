@@ -1,0 +1,43 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+The topics that only CARLA has.
+
+May know: names, types and quality of service of topics. Must not know: how a message is laid out.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from state_sensor_ros.carla.images import CAMERAS, CENTRAL, DEPTH, RGB, SEGMENTATION
+from state_sensor_ros.encode.topics import Topic
+
+STATUS: Final = 'state_sensor_ros/msg/CarlaPlayerStatus'
+CONTROL: Final = 'state_sensor_ros/msg/VehicleControl'
+IMAGE: Final = 'sensor_msgs/msg/Image'
+
+_OTHER: Final = 'other'
+
+STATUS_TOPIC: Final = Topic('~/player/status', STATUS, _OTHER)
+AUTOPILOT_CONTROL_TOPIC: Final = Topic('~/player/autopilot_control', CONTROL, _OTHER)
+# What was applied; the expert's own command is told apart by its topic and by its origin.
+CONTROL_TOPIC: Final = Topic('~/player/control', CONTROL, _OTHER)
+EXPERT_CONTROL_TOPIC: Final = Topic('~/player/expert_control', CONTROL, _OTHER)
+LIGHTS_TOPIC: Final = Topic(
+    '~/traffic_lights', 'state_sensor_ros/msg/TrafficLightStateArray', _OTHER)
+LIMITS_TOPIC: Final = Topic('~/speed_limits', 'state_sensor_ros/msg/SpeedLimitArray', _OTHER)
+CLASSES_TOPIC: Final = Topic(
+    '~/camera/segmentation_classes', 'state_sensor_ros/msg/SegmentationClassArray', 'latched')
+
+LIVE_TOPICS: Final = (STATUS_TOPIC, AUTOPILOT_CONTROL_TOPIC, LIGHTS_TOPIC, LIMITS_TOPIC)
+
+# By camera and kind; the segmentation goes out as tags and, for eyes, in colour.
+IMAGE_TOPICS: Final = {
+    **{(camera, RGB): Topic(f'~/camera/{camera}/image', IMAGE, _OTHER) for camera in CAMERAS},
+    (CENTRAL, DEPTH): Topic('~/camera/central/depth', IMAGE, _OTHER),
+    (CENTRAL, SEGMENTATION): Topic('~/camera/central/segmentation', IMAGE, _OTHER)}
+COLORED_TOPIC: Final = Topic('~/camera/central/segmentation_color', IMAGE, _OTHER)
+
+DATASET_TOPICS: Final = (*LIVE_TOPICS, CONTROL_TOPIC, EXPERT_CONTROL_TOPIC, CLASSES_TOPIC,
+                         *IMAGE_TOPICS.values(), COLORED_TOPIC)
