@@ -1,0 +1,42 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+The stand-in simulator with endless synthetic traffic, the driver on it, and RViz.
+
+May know: which processes make a demonstration (INTERFACE 4). Must not know: parameters, data.
+"""
+
+from __future__ import annotations
+
+from launch import LaunchDescription
+from launch.actions import (
+    DeclareLaunchArgument,
+    ExecuteProcess,
+    IncludeLaunchDescription,
+    Shutdown,
+)
+from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
+from launch_ros.substitutions import ExecutableInPackage, FindPackageShare
+
+PACKAGE = 'state_sensor_ros'
+
+
+def generate_launch_description() -> LaunchDescription:
+    """Return the three processes; they end together with the simulator."""
+    port = LaunchConfiguration('port')
+    share = FindPackageShare(PACKAGE)
+    return LaunchDescription([
+        DeclareLaunchArgument('rviz', default_value='true', choices=['true', 'false'],
+                              description='start RViz'),
+        DeclareLaunchArgument('port', default_value='8700',
+                              description='sensor port of the simulator, on this machine only'),
+        ExecuteProcess(
+            cmd=[ExecutableInPackage(package=PACKAGE, executable='state_sensor'),
+                 'simulate', '--port', port],
+            name='simulator', output='both', on_exit=Shutdown(reason='the simulator has ended')),
+        IncludeLaunchDescription(
+            PathJoinSubstitution([share, 'launch', 'state_sensor.launch.py']),
+            launch_arguments={
+                'host': '127.0.0.1', 'port': port, 'rviz': LaunchConfiguration('rviz'),
+                'params_file': PathJoinSubstitution([share, 'config', 'demo.yaml'])}.items()),
+    ])
