@@ -1,0 +1,93 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+The command ``state_sensor``: finds the sub-command, runs it, turns its errors into an exit code.
+
+May know: argparse, exit codes (INTERFACE 2). Must not know: rclpy, what a sub-command does.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from importlib import import_module
+import os
+import signal
+import sys
+from types import FrameType
+from typing import cast, Protocol
+
+from state_sensor_ros.errors import StateSensorError
+
+# Help is here as well, so that one sub-command does not pay for the imports of all.
+COMMANDS = {
+    'simulate': 'serve a recording or synthetic traffic as the simulator would',
+    'inspect': 'say what is in a recording',
+    'convert': 'trajectory JSON to rosbag2 bag, and back',
+    'synth': 'make synthetic traffic as a trajectory',
+    'record': 'write the live stream to a trajectory',
+    'replay': "play a trajectory in a running simulator's Replay Mode",
+    'render': 'draw a recording as a picture or an animation',
+}
+FAILED = 1
+WRONG_USAGE = 2
+
+
+class Command(Protocol):
+    """What each module of ``commands/`` offers."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the sub-command's options."""
+
+    def run(self, args: argparse.Namespace) -> None:
+        """Do it; :class:`StateSensorError` or :class:`OSError` ends the program with 1."""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Parse arguments; errors are one line that begins as all of ours do."""
+
+    def error(self, message: str) -> None:  # type: ignore[override]
+        self.exit(WRONG_USAGE, f'error: {self.prog}: {message} (see {self.prog} --help)\n')
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """
+    Run ``state_sensor``.
+
+    :returns: 0 done, 1 bad input or a failed run, 2 wrong usage.
+    """
+    # A shell that starts a program with & has it ignore Ctrl-C; ours end by it all the same.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        return _run(list(sys.argv[1:] if argv is None else argv))
+    except KeyboardInterrupt:
+        return 0  # Ctrl-C and SIGTERM are how a running program is meant to end
+    except BrokenPipeError:
+        # The reader of our output has gone, as `head` does; Python would complain once more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except (StateSensorError, OSError) as error:
+        sys.stderr.write(f'error: {error}\n')
+        return FAILED
+
+
+def _run(words: list[str]) -> int:
+    """Find the sub-command that ``words`` name and run it with the rest."""
+    parser = _Parser(prog='state_sensor', description='Ground truth of a driving simulator: '
+                     'simulate, record, convert, inspect, replay, draw. Needs no ROS.')
+    subparsers = parser.add_subparsers(dest='command', metavar='COMMAND', required=True)
+    asked = next((word for word in words if word in COMMANDS), '')
+    for name, help_ in COMMANDS.items():
+        subparser = subparsers.add_parser(name, help=help_, description=help_.capitalize() + '.')
+        if name == asked:
+            command = cast(Command, import_module(f'state_sensor_ros.commands.{name}'))
+            command.add_arguments(subparser)
+    args = parser.parse_args(words)
+    command.run(args)
+    sys.stdout.flush()
+    return 0
+
+
+def _interrupt(signum: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt

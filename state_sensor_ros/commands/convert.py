@@ -1,0 +1,182 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+`state_sensor convert`: a recording to a rosbag2 bag, and back to what it was made from.
+
+May know: options, files, progress, signals. Must not know: messages, key names, how a bag is laid
+out. Source of truth: INTERFACE 2. A bag is made by the very pipeline of the node.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import time
+
+from state_sensor_ros.commands.parameters import add_parameters, settings_of
+from state_sensor_ros.commands.reading import reading
+from state_sensor_ros.commands.warnings import say, Warnings
+from state_sensor_ros.decode import format_payload, losses
+from state_sensor_ros.definitions import load_definitions
+from state_sensor_ros.encode import Encoder, fixed_topics
+from state_sensor_ros.encode.static_frame import encode_static_frames
+from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
+from state_sensor_ros.extras import extras_of_recording
+from state_sensor_ros.generations.wire import GENERATIONS
+from state_sensor_ros.pipeline import Pipeline
+from state_sensor_ros.recordings import BagRecording, opened, Recording
+from state_sensor_ros.rep103 import Units
+from state_sensor_ros.settings import parse_settings, Settings
+from state_sensor_ros.sinks.bag import BagSink, STORAGES
+from state_sensor_ros.sinks.whole_file import STANDARD_OUTPUT, WholeFile
+from state_sensor_ros.trajectory import TrajectoryWriter
+
+HELP = 'trajectory JSON to rosbag2 bag, and back'
+# The generation of frames that become a dataset.
+CARLA = 'carla'
+
+# What the messages of a bag depend on. Stamps by the clock of ROS mean nothing here.
+_BAG_PARAMETERS = (
+    'desired_tags', 'undesired_tags', 'global_frame', 'frame_prefix', 'parent_frame',
+    'global_frame_pose', 'camera_tf', 'camera_poses', 'ego_tag', 'ego_frame', 'include_obb',
+    'debug_drawing', 'labels', 'tf', 'wheel_tf', 'joint_states', 'odometry', 'frame',
+    'max_actor_topics', 'twist_frame', 'pose_covariance_diagonal', 'twist_covariance_diagonal',
+    'stamp_source')
+_UNITS = ('obb_extents', 'road_s_unit')
+_TOKEN = re.compile(r'[A-Za-z_][A-Za-z0-9_]*')
+_STORAGE_SUFFIXES = ('.mcap', '.db3')
+_INTERRUPTED = 'interrupted: what was converted so far is kept'
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """
+    Declare the options.
+
+    :param parser: of this sub-command.
+    """
+    parser.add_argument('input', metavar='IN', help='trajectory (- for standard input), bag, '
+                        'or dataset of CARLA')
+    parser.add_argument('output', metavar='OUT', help='folder of the bag to write, or trajectory '
+                        '(NAME.json, or - for standard output); of a bag of CARLA, folder of the '
+                        'dataset')
+    parser.add_argument('--force', action='store_true', help='overwrite OUT')
+    parser.add_argument('--generation', choices=sorted(GENERATIONS),
+                        help='of the trajectory to write (default: that of each frame)')
+    parser.add_argument('--topic', default='', help='of a bag with several ~/frame topics')
+    bag = parser.add_argument_group('bag to write')
+    bag.add_argument('--storage', choices=sorted(STORAGES), default='mcap',
+                     help='form of the file (default: mcap)')
+    bag.add_argument('--clock', action='store_true', help='with /clock')
+    bag.add_argument('--name', default='state_sensor', metavar='NODE',
+                     help='node whose topics they are (default: state_sensor)')
+    bag.add_argument('--namespace', default='/', help='its namespace (default: /)')
+    add_parameters(parser, _BAG_PARAMETERS + _UNITS)
+
+
+def run(args: argparse.Namespace) -> None:
+    """
+    Convert; an interruption ends it early and leaves OUT whole.
+
+    :param args: the parsed options.
+    :raises StateSensorError: when IN cannot be read or OUT cannot be written.
+    """
+    settings = settings_of(args, _BAG_PARAMETERS + _UNITS)
+    if settings.stamp_source == 'ros':
+        raise ConfigError('--stamp-source', 'ros', 'game_time or utc: a recording is not live')
+    units = Units(settings.obb_extents, settings.road_s_unit)
+    with opened(args.input, units, args.topic) as recording:
+        if isinstance(recording, BagRecording) and not _is_trajectory(args.output):
+            _to_dataset(recording, args)
+        elif _is_trajectory(args.output):
+            _to_trajectory(recording, args, units)
+        else:
+            _to_bag(recording, args, settings)
+
+
+def _is_trajectory(path: str) -> bool:
+    return path == STANDARD_OUTPUT or path.endswith('.json')
+
+
+def _node_name(args: argparse.Namespace) -> str:
+    """Return the fully qualified name of the node that the bag pretends to come from."""
+    tokens = [*args.namespace.strip('/').split('/'), args.name] if args.namespace.strip('/') \
+        else [args.name]
+    for token in tokens:
+        if not _TOKEN.fullmatch(token):
+            raise ConfigError('--name, --namespace', repr(token),
+                              'letters, digits and _, none of them beginning with a digit')
+    return '/' + '/'.join(tokens)
+
+
+def _to_bag(recording: Recording, args: argparse.Namespace, settings: Settings) -> None:
+    """Run the pipeline of the node into a bag."""
+    if args.output.endswith(_STORAGE_SUFFIXES):
+        raise ConfigError('OUT', args.output, 'the name of a folder, or NAME.json for a '
+                          'trajectory')
+    if args.generation:
+        raise ConfigError('--generation', args.generation, 'a trajectory to write, not a bag')
+    settings = parse_settings({'publish_clock': args.clock}, base=settings)
+    definitions = load_definitions()
+    warnings = Warnings(recording.name)
+    sink = BagSink(args.output, storage=args.storage, overwrite=args.force,
+                   node_name=_node_name(args))
+    try:
+        extras = extras_of_recording(args.input, settings, definitions, warnings.add)
+        sink.open((*fixed_topics(settings), *extras.topics))
+        static_frames = encode_static_frames(settings, definitions)
+        if static_frames is not None:
+            sink.latch(*static_frames)
+        pipeline = Pipeline(settings, recording.decoder, Encoder(settings, definitions), sink,
+                            report=warnings.add, extra_encoders=extras.encoders)
+        with reading(recording, 'convert') as progress:
+            for entry in progress.entries:
+                warnings.place = entry.place
+                pipeline.process(entry.packet, time.perf_counter_ns())
+        if not pipeline.counters.n_published:
+            raise TrajectoryFormatError(recording.name, 'no frames', 'at least one frame')
+        sink.finish()
+    finally:
+        sink.abort()
+    if progress.was_interrupted:
+        say(_INTERRUPTED)
+    warnings.show()
+
+
+def _to_dataset(recording: BagRecording, args: argparse.Namespace) -> None:
+    """Write a bag of CARLA as the dataset that it came from, or could have come from."""
+    first = next(recording.entries(), None)
+    if first is None or recording.decoder.decode(
+            first.packet.payload)[0].frame.generation != CARLA:
+        raise ConfigError('OUT', args.output, 'NAME.json or -: a bag becomes a trajectory, unless '
+                          'it is of CARLA')
+    from state_sensor_ros.commands.dataset import write_dataset
+    if write_dataset(recording, args.output, force=args.force):
+        say(_INTERRUPTED)
+
+
+def _to_trajectory(recording: Recording, args: argparse.Namespace, units: Units) -> None:
+    """Write the frames of a recording as JSON."""
+    with WholeFile(args.output, force=args.force) as file:
+        _write_frames(recording, args, units, file)
+
+
+def _write_frames(recording: Recording, args: argparse.Namespace, units: Units,
+                  file: WholeFile) -> None:
+    """Write each frame, and say what cannot be written."""
+    warnings = Warnings(recording.name)
+    lost: dict[str, None] = {}
+    writer = TrajectoryWriter(file.handle)
+    with reading(recording, 'convert') as progress:
+        for entry in progress.entries:
+            for frame in warnings.frames_of(recording, entry):
+                if args.generation not in (None, frame.generation):
+                    lost.update(dict.fromkeys(losses(frame, args.generation)))
+                writer.write(format_payload(frame, args.generation, units))
+    if not writer.n_frames:
+        raise TrajectoryFormatError(recording.name, 'no frames', 'at least one frame')
+    writer.close()
+    if progress.was_interrupted:
+        say(_INTERRUPTED)
+    warnings.show()
+    if lost:
+        say(f'warning: {args.output}: {args.generation} does not carry: {", ".join(lost)}')

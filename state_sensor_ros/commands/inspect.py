@@ -1,0 +1,195 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+`state_sensor inspect`: one screen about a trajectory or a bag, or JSON for machines.
+
+May know: options, progress, how figures look on a screen. Must not know: how they are found.
+Source of truth: INTERFACE 2; exit code 1 means that Replay Mode would refuse the recording.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from dataclasses import asdict
+from datetime import datetime, timezone
+import json
+import math
+import sys
+
+from state_sensor_ros.commands.reading import reading
+from state_sensor_ros.inspection import ActorSummary, EGO_TAG, Inspector, Oddity
+from state_sensor_ros.recordings import BagRecording, opened, Recording, TrajectoryRecording
+from state_sensor_ros.rep103 import Units
+from state_sensor_ros.settings import DEFAULTS, rule_of
+
+HELP = 'say what is in a recording'
+_MAX_SHOWN = 8
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """
+    Declare the options.
+
+    :param parser: of this sub-command.
+    """
+    parser.add_argument('file', metavar='FILE', help='trajectory (- for standard input), bag, '
+                        'or dataset of CARLA')
+    parser.add_argument('--json', action='store_true', help='write JSON')
+    parser.add_argument('--topic', default='', help='of a bag with several ~/frame topics')
+    parser.add_argument('--obb-extents', choices=rule_of('obb_extents').choices,
+                        default=DEFAULTS.obb_extents,
+                        help=f'{rule_of("obb_extents").help} (default: {DEFAULTS.obb_extents})')
+
+
+def run(args: argparse.Namespace) -> None:
+    """
+    Look at the recording, say what was found, and refuse what Replay Mode would refuse.
+
+    :param args: the parsed options.
+    :raises TrajectoryFormatError: when it cannot be read, or not be replayed.
+    """
+    with opened(args.file, Units(obb_extents=args.obb_extents), args.topic) as recording:
+        inspector = Inspector(recording)
+        with reading(recording, 'inspect') as progress:
+            inspector.look_at(progress.entries)
+    if progress.was_interrupted:
+        sys.stderr.write(f'interrupted after {inspector.n_frames} frames\n')
+    if args.json:
+        print(json.dumps(_record(recording, inspector), indent=2, allow_nan=False))
+    elif inspector.n_frames:
+        for heading, text in _screen(recording, inspector):
+            print(f'{heading:<12}{text}')
+    if inspector.refusal is not None:
+        sys.stdout.flush()
+        raise inspector.refusal
+
+
+def _form(recording: Recording) -> str:
+    if isinstance(recording, BagRecording):
+        return f'bag, topic {recording.topic}'
+    return 'trajectory' if isinstance(recording, TrajectoryRecording) else 'dataset of CARLA'
+
+
+def _screen(recording: Recording, found: Inspector) -> list[tuple[str, str]]:
+    """Return headings, each with a line of text."""
+    generations = ', '.join(f'{name} ({count} frames)' if len(found.generations) > 1 else name
+                            for name, count in found.generations.items())
+    rows = [('recording', f'{recording.name} ({_form(recording)})'),
+            ('generation', generations),
+            ('frames', f'{found.n_frames}, {found.n_bytes / 1e6:.3g} MB'),
+            *_clock_rows(found), *_actor_rows(found),
+            ('present', _counted(found.parts.items(), found.n_frames) or 'poses alone')]
+    rows += _several('odd', [_told(kind, oddity) for kind, oddity in found.oddities.items()],
+                     'nothing')
+    rows += _truth_rows(found)
+    verdict = 'yes' if found.refusal is None else 'no'
+    return [*rows, ('replayable', verdict)]
+
+
+def _clock_rows(found: Inspector) -> list[tuple[str, str]]:
+    pace = found.pacing.pace()
+    if math.isnan(found.first_game_time):
+        return [('clock', 'no frame tells its time')]
+    start = f'game time {found.first_game_time:.6g} to {found.last_game_time:.6g} s'
+    if found.first_time:
+        start += f', begun {datetime.fromtimestamp(found.first_time, timezone.utc):%F %T} UTC'
+    rows = [('duration', f'{found.pacing.duration:.6g} s ({start})')]
+    if pace.n_steps:
+        median, least, greatest = (
+            f'{1e3 * step:.4g}' for step in (pace.median, pace.least, pace.greatest))
+        jitter = f'{1e3 * pace.jitter:.3g}'
+        steps = f'step {median} ms, from {least} to {greatest} ms, jitter {jitter} ms'
+        rows.append(('rate', f'{pace.rate:.4g} Hz ({steps})'))
+    return rows
+
+
+def _actor_rows(found: Inspector) -> list[tuple[str, str]]:
+    actors = found.actors
+    n_vehicles = sum(actor.is_vehicle for actor in actors.values())
+    least, most = found.n_actors_least, found.n_actors_most
+    a_frame = f'{most}' if least == most else f'{least} to {most}'
+    tags: dict[str, int] = {}
+    for actor in actors.values():
+        for tag in actor.tags:
+            tags[tag] = tags.get(tag, 0) + 1
+    counts = f'{n_vehicles} vehicles, {len(actors) - n_vehicles} objects; {a_frame} a frame'
+    return [('actors', f'{len(actors)}: {counts}'),
+            ('', _listed(list(actors))),
+            ('tags', _listed([f'{tag} {count}' for tag, count in sorted(
+                tags.items(), key=lambda item: -item[1])]) or 'none'),
+            ('ego', _listed(_egos(actors)) or 'none')]
+
+
+def _egos(actors: dict[str, ActorSummary]) -> list[str]:
+    return [name for name, actor in actors.items()
+            if any(tag.lower() == EGO_TAG for tag in actor.tags)]
+
+
+def _truth_rows(found: Inspector) -> list[tuple[str, str]]:
+    verdict = found.truth.verdict()
+    if not verdict.n_pairs:
+        text = 'nothing moves'
+    else:
+        text = (f'displacement {_figure(verdict.linear_slope)} x velocity x time (residual '
+                f'{_figure(verdict.linear_residual)} m), rotation '
+                f'{_figure(verdict.angular_slope)} x angular velocity x time (residual '
+                f'{_figure(verdict.angular_residual)} rad)')
+    return [('truth', text), *[('', f'{complaint.text} ({complaint.place})')
+                               for complaint in found.complaints.values()]]
+
+
+def _several(heading: str, lines: list[str], none: str) -> list[tuple[str, str]]:
+    return [('' if i else heading, line) for i, line in enumerate(lines or [none])]
+
+
+def _told(kind: str, oddity: Oddity) -> str:
+    return f'{kind}: {oddity.count}, first at {oddity.place}: {oddity.text}'
+
+
+def _listed(items: list[str]) -> str:
+    more = f' and {len(items) - _MAX_SHOWN} more' if len(items) > _MAX_SHOWN else ''
+    return ', '.join(items[:_MAX_SHOWN]) + more
+
+
+def _counted(parts: Iterable[tuple[str, int]], n_frames: int) -> str:
+    return ', '.join(part if count == n_frames else f'{part} ({count} frames)'
+                     for part, count in parts)
+
+
+def _figure(value: float) -> str:
+    return 'unknown' if math.isnan(value) else f'{value:.4g}'
+
+
+def _record(recording: Recording, found: Inspector) -> dict[str, object]:
+    """Return all that was found as JSON, null for what is not known."""
+    pace, verdict, refusal = found.pacing.pace(), found.truth.verdict(), found.refusal
+    return {
+        'file': recording.name, 'form': _form(recording), 'frames': found.n_frames,
+        'bytes': found.n_bytes, 'generations': dict(found.generations),
+        'duration_s': found.pacing.duration, 'rate_hz': _known(pace.rate),
+        'step_s': {'median': _known(pace.median), 'least': _known(pace.least),
+                   'greatest': _known(pace.greatest), 'jitter': _known(pace.jitter)},
+        'game_time_s': {'first': _known(found.first_game_time),
+                        'last': _known(found.last_game_time)},
+        'time_s': found.first_time or None,
+        'actors_per_frame': {'least': found.n_actors_least, 'most': found.n_actors_most},
+        'actors': [{'name': name, 'kind': 'vehicle' if actor.is_vehicle else 'object',
+                    'tags': list(actor.tags), 'frames': actor.n_frames}
+                   for name, actor in found.actors.items()],
+        'egos': _egos(found.actors), 'present': dict(found.parts),
+        'anomalies': [{'kind': kind, **asdict(oddity)} for kind, oddity in found.oddities.items()],
+        'truth': {
+            'linear_slope': _known(verdict.linear_slope),
+            'linear_residual_m': _known(verdict.linear_residual),
+            'angular_slope': _known(verdict.angular_slope),
+            'angular_residual_rad': _known(verdict.angular_residual),
+            'slip': _known(verdict.slip), 'pairs': verdict.n_pairs,
+            'complaints': [asdict(complaint) for complaint in found.complaints.values()]},
+        'replayable': refusal is None,
+        'refusal': None if refusal is None else {
+            'where': refusal.where, 'found': refusal.found, 'expected': refusal.expected}}
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else value

@@ -1,0 +1,66 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+Options that several sub-commands share, and the types of their values.
+
+May know: argparse. Must not know: what a sub-command does with them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+
+from state_sensor_ros.settings import DEFAULTS
+
+
+def add_stream_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare where the simulator's sensor port is, as every reader of the stream has it."""
+    parser.add_argument('--host', default=DEFAULTS.host,
+                        help=f'host of the simulator (default: {DEFAULTS.host})')
+    parser.add_argument('--port', type=port, default=DEFAULTS.port,
+                        help=f'its sensor port (default: {DEFAULTS.port})')
+
+
+def port(text: str) -> int:
+    """Read a port, 1 to 65535."""
+    return _whole(text, 1, 65535)
+
+
+def count(text: str) -> int:
+    """Read a number of things, at least one."""
+    return _whole(text, 1, None)
+
+
+def index(text: str) -> int:
+    """Read a position, counted from 0."""
+    return _whole(text, 0, None)
+
+
+def seconds(text: str) -> float:
+    """Read a time above 0."""
+    value = number(text)
+    if value <= 0:
+        raise argparse.ArgumentTypeError(f'{text} is not above 0')
+    return value
+
+
+def number(text: str) -> float:
+    """Read a finite number, at least 0."""
+    try:
+        value = float(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f'{text!r} is not a number') from error
+    if not math.isfinite(value) or value < 0:
+        raise argparse.ArgumentTypeError(f'{text} is not a number of 0 or more')
+    return value
+
+
+def _whole(text: str, low: int, high: int | None) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise argparse.ArgumentTypeError(f'{text!r} is not a whole number')
+    value = int(text)
+    if value < low or (high is not None and value > high):
+        raise argparse.ArgumentTypeError(
+            f'{text} is not ' + (f'{low} or more' if high is None else f'{low} to {high}'))
+    return value

@@ -1,0 +1,101 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+`state_sensor render`: a recording as a picture, or as an animation for a browser.
+
+May know: options, files, progress. Must not know: how anything is drawn.
+Source of truth: INTERFACE 2.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from state_sensor_ros.commands.options import number
+from state_sensor_ros.commands.parameters import add_parameters, settings_of
+from state_sensor_ros.commands.reading import reading
+from state_sensor_ros.commands.warnings import say, Warnings
+from state_sensor_ros.drawing.palette import BY_SPEED, COLORINGS
+from state_sensor_ros.drawing.scene import Scene, SceneBuilder
+from state_sensor_ros.recordings import opened, STANDARD_INPUT
+from state_sensor_ros.rep103 import Units
+from state_sensor_ros.sinks.whole_file import WholeFile
+
+HELP = 'draw a recording as a picture or an animation'
+PICTURE, ANIMATION = '.png', '.html'
+# What the meaning of a frame depends on.
+_PARAMETERS = ('ego_tag', 'obb_extents')
+
+
+def _output(text: str) -> str:
+    if Path(text).suffix.lower() not in (PICTURE, ANIMATION):
+        raise argparse.ArgumentTypeError(f'{text!r} is neither NAME.png nor NAME.html')
+    return text
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """
+    Declare the options.
+
+    :param parser: of this sub-command.
+    """
+    parser.add_argument('input', metavar='IN', help='trajectory (- for standard input) or bag')
+    parser.add_argument('output', metavar='OUT', type=_output,
+                        help='NAME.png for a picture, NAME.html for an animation in one file')
+    parser.add_argument('--force', action='store_true', help='overwrite OUT')
+    parser.add_argument('--color', choices=COLORINGS, default=BY_SPEED,
+                        help=f'what colours mean (default: {BY_SPEED})')
+    parser.add_argument('--at', type=number, metavar='S',
+                        help='when the boxes are drawn, or the animation begins, s since the '
+                        'first frame (default: at the end, or at the start)')
+    parser.add_argument('--title', help='written above (default: the name of IN)')
+    parser.add_argument('--topic', default='', help='of a bag with several ~/frame topics')
+    add_parameters(parser, _PARAMETERS)
+
+
+def run(args: argparse.Namespace) -> None:
+    """
+    Draw; an interruption while reading ends that early and draws what there is.
+
+    :param args: the parsed options.
+    :raises StateSensorError: when IN cannot be read or OUT cannot be written.
+    """
+    with WholeFile(args.output, force=args.force) as file:
+        scene = _scene(args)
+        write = _write_animation if Path(args.output).suffix.lower() == ANIMATION \
+            else _write_picture
+        write(scene, args, file)
+
+
+def _scene(args: argparse.Namespace) -> Scene:
+    """Read the whole recording."""
+    settings = settings_of(args, _PARAMETERS)
+    builder = SceneBuilder(settings.ego_tag)
+    with opened(args.input, Units(obb_extents=settings.obb_extents), args.topic) as recording:
+        warnings = Warnings(recording.name)
+        with reading(recording, 'render') as progress:
+            for entry in progress.entries:
+                for frame in warnings.frames_of(recording, entry, entry.packet.game_time):
+                    builder.add(frame)
+    if progress.was_interrupted:
+        say('interrupted: what was read so far is drawn')
+    warnings.show()
+    return builder.finish()
+
+
+def _title(args: argparse.Namespace) -> str:
+    if args.title is not None:
+        return str(args.title)
+    return 'standard input' if args.input == STANDARD_INPUT else Path(args.input).resolve().name
+
+
+# Each form loads its own plotting library, and not the other.
+def _write_picture(scene: Scene, args: argparse.Namespace, file: WholeFile) -> None:
+    from state_sensor_ros.drawing.picture import write_picture
+    write_picture(scene, file.handle, title=_title(args), coloring=args.color, at_s=args.at)
+
+
+def _write_animation(scene: Scene, args: argparse.Namespace, file: WholeFile) -> None:
+    from state_sensor_ros.drawing.animation import write_animation
+    write_animation(scene, file.handle, title=_title(args), coloring=args.color, at_s=args.at)

@@ -1,0 +1,148 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+`state_sensor replay`: a trajectory in a running simulator's Replay Mode.
+
+May know: options, keys, progress, interruption. Must not know: sockets, commands of the simulator.
+"""
+
+from __future__ import annotations
+
+import argparse
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+
+from tqdm import tqdm
+
+from state_sensor_ros.commands.keyboard import keyboard
+from state_sensor_ros.commands.options import (
+    add_stream_arguments,
+    count,
+    index,
+    number,
+    port,
+)
+from state_sensor_ros.commands.reading import reading
+from state_sensor_ros.errors import ConfigError
+from state_sensor_ros.recordings import TrajectoryRecording
+from state_sensor_ros.replay import Plan, Replay
+from state_sensor_ros.replayable import read_trajectory, Trajectory
+from state_sensor_ros.sensor_config import read_json
+
+NAME = 'replay'
+HELP = "play a trajectory in a running simulator's Replay Mode"
+CONTROL_PORT = 8999
+_EPILOG = (
+    'On a terminal the space bar pauses and resumes, b turns round. Ctrl-C stops stepping, waits '
+    'for the answer that is outstanding, and closes the connection to the sensor, then that to '
+    'the control port: the simulator stands still at the frame shown, free for the next client. '
+    'Its trajectory and its sensor stay until somebody configures others, as the protocol has no '
+    'command to take them back.')
+_REFRESH_S = 0.1
+# For an answer to the step that is under way; then the connection is closed all the same.
+_LAST_ANSWER_S = 1.0
+_BAR = '{desc}: {bar}| {n_fmt}/{total_fmt} [{elapsed}{postfix}]'
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """
+    Declare the options.
+
+    :param parser: of this sub-command.
+    """
+    parser.epilog = _EPILOG
+    parser.add_argument('file', metavar='FILE', help='trajectory, - for standard input')
+    add_stream_arguments(parser)
+    parser.add_argument('--control-port', type=port, default=CONTROL_PORT,
+                        help=f'its control port (default: {CONTROL_PORT})')
+    parser.add_argument('--rate', type=number, default=1.0, metavar='R',
+                        help='pace against game_time, 0 = as fast as it can (default: 1)')
+    parser.add_argument('--step', type=_step, default=1, metavar='N',
+                        help='frames to go at a time, negative goes backwards (default: 1)')
+    parser.add_argument('--start', type=index, metavar='N',
+                        help='frame to begin with (default: the first, backwards the last)')
+    parser.add_argument('--loop', action='store_true', help='go on at the other end, for ever')
+    parser.add_argument('--backwards', action='store_true', help='from the end to the beginning')
+    parser.add_argument('--no-sensor', action='store_true',
+                        help='make and read no sensor of our own: step, and let others read')
+    parser.add_argument('--simulator', metavar='CONFIG', help='configuration of the simulator to '
+                        'send first, JSON with map and simulation_mode (default: as it is)')
+
+
+def run(args: argparse.Namespace) -> None:
+    """
+    Replay to the end, or until an interruption.
+
+    :param args: the parsed options.
+    :raises TrajectoryFormatError: where Replay Mode would refuse FILE.
+    :raises ConfigError: where an option does not fit FILE.
+    :raises TransportError: with what the simulator said.
+    """
+    replay = Replay(_read(args.file), _plan(args))
+    with ThreadPoolExecutor(1, thread_name_prefix='replay') as executor:
+        replaying: Future[None] | None = None
+        try:
+            replaying = executor.submit(replay.run)
+            _watch(replaying, replay)
+        finally:
+            _let_go(replaying, replay)
+    replaying.result()
+
+
+def _step(text: str) -> int:
+    """Read a number of frames to go, in either direction."""
+    step = count(text.removeprefix('-'))
+    return -step if text.startswith('-') else step
+
+
+def _read(path: str) -> Trajectory:
+    recording = TrajectoryRecording(path)
+    try:
+        with reading(recording, 'read') as progress:
+            trajectory = read_trajectory(path, progress.entries)
+    finally:
+        recording.close()
+    if progress.was_interrupted:
+        raise KeyboardInterrupt
+    return trajectory
+
+
+def _plan(args: argparse.Namespace) -> Plan:
+    simulator = None
+    if args.simulator is not None:
+        simulator = read_json(args.simulator)
+        if not isinstance(simulator, dict):
+            raise ConfigError(args.simulator, 'no object', 'an object with map, simulation_mode')
+    return Plan(host=args.host, control_port=args.control_port,
+                port=None if args.no_sensor else args.port, rate=args.rate, step=abs(args.step),
+                start=args.start, loop=args.loop,
+                is_backwards=args.backwards or args.step < 0, simulator=simulator)
+
+
+def _watch(replaying: Future[None], replay: Replay) -> None:
+    """Show how far it is, and do what the keys say, until it has ended."""
+    with keyboard() as keys, tqdm(total=replay.trajectory.n_frames, disable=None, leave=False,
+                                  bar_format=_BAR) as bar:
+        while not replaying.done():
+            if keys.is_there:
+                _obey(keys.wait(_REFRESH_S), replay)
+            else:
+                wait([replaying], None if bar.disable else _REFRESH_S)
+            bar.n = replay.cursor.index + 1
+            bar.set_description_str(replay.state)
+
+
+def _obey(key: str, replay: Replay) -> None:
+    if key == ' ':
+        replay.pause_or_resume()
+    elif key == 'b':
+        replay.turn_round()
+
+
+def _let_go(replaying: Future[None] | None, replay: Replay) -> None:
+    """End the replay; where the simulator does not answer, without its answer."""
+    replay.stop()
+    try:
+        if replaying is not None:
+            wait([replaying], _LAST_ANSWER_S)
+    finally:
+        replay.abort()

@@ -1,0 +1,81 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+`state_sensor synth`: synthetic traffic as a trajectory file.
+
+May know: options, files, progress, signals. Must not: traffic models, key names.
+Source of truth: INTERFACE 2.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from tqdm import tqdm
+
+from state_sensor_ros.commands.interruption import interruptible
+from state_sensor_ros.commands.options import count, index, number
+from state_sensor_ros.simulator.layout import GENERATIONS
+from state_sensor_ros.simulator.traffic import generate, MAX_RATE_HZ
+from state_sensor_ros.simulator.wire import encode_json
+from state_sensor_ros.sinks.whole_file import WholeFile
+
+NAME = 'synth'
+HELP = 'write synthetic traffic as a trajectory'
+
+
+def frame_rate(text: str) -> float:
+    """Read frames per second, Hz."""
+    value = number(text)
+    if not 0.0 < value <= MAX_RATE_HZ:
+        raise argparse.ArgumentTypeError(f'{text} Hz is not above 0 and up to {MAX_RATE_HZ:g}')
+    return value
+
+
+def add_traffic_arguments(parser: argparse.ArgumentParser) -> None:
+    """
+    Declare what synthetic traffic is made of.
+
+    :param parser: of a sub-command.
+    """
+    group = parser.add_argument_group('synthetic traffic')
+    group.add_argument('--vehicles', type=count, default=12, metavar='N',
+                       help='vehicles, one of them the ego (default: 12)')
+    group.add_argument('--objects', type=index, default=9, metavar='N',
+                       help='cones and signs (default: 9)')
+    group.add_argument('--seed', type=index, default=1, metavar='N',
+                       help='same seed, same traffic (default: 1)')
+    group.add_argument('--generation', choices=GENERATIONS, default='v2',
+                       help='schema of the frames (default: v2)')
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """
+    Declare the options.
+
+    :param parser: of this sub-command.
+    """
+    parser.add_argument('out', metavar='OUT', help='trajectory to write, - for standard output')
+    parser.add_argument('--frames', type=count, default=200, metavar='N',
+                        help='length of the trajectory (default: 200)')
+    parser.add_argument('--rate', type=frame_rate, default=20.0, metavar='HZ',
+                        help='frames per second (default: 20)')
+    parser.add_argument('--force', action='store_true', help='overwrite OUT')
+    add_traffic_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> None:
+    """
+    Write the trajectory, frame by frame; an interruption ends it early and leaves it whole.
+
+    :param args: the parsed options.
+    :raises SinkError: when the file cannot be written.
+    """
+    frames = generate(args.vehicles, args.objects, args.rate, args.seed, args.generation)
+    with WholeFile(args.out, force=args.force) as file, interruptible() as interruption:
+        file.handle.write(b'[')
+        numbers = tqdm(range(args.frames), unit='frame', disable=None)
+        for i in interruption.until(numbers):
+            file.handle.write(b',\n' if i else b'\n')
+            file.handle.write(encode_json(next(frames)))
+        file.handle.write(b'\n]\n')

@@ -1,0 +1,3 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""Pictures and animations of a recording, seen from above."""

@@ -1,0 +1,85 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+A scene as one HTML file that plays in a browser without a network: boxes that move, and a slider.
+
+May know: scenes, pages. Must not know: where frames come from. ``animation.js``, written
+into the page together with plotly.js, moves what the figures leave open.
+"""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import asdict
+import html
+import json
+from typing import BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+from plotly.offline import get_plotlyjs
+
+from state_sensor_ros.drawing.figures import class_colors, map_figure, strip_figure
+from state_sensor_ros.drawing.palette import BY_SPEED, speed_range
+from state_sensor_ros.drawing.scene import Scene
+from state_sensor_ros.drawing.tracks import JUMP_FACTOR, JUMP_M
+from state_sensor_ros.share import share_file
+
+Json = dict[str, object]
+# The types of arrays in the player: little-endian, as every browser has them.
+_PACKED = {'time_s': '<f8', 'row_start': '<i4', 'actor': '<i4', 'position_xy': '<f4',
+           'yaw': '<f4', 'speed': '<f4', 'lane': '<i4', 'footprint_xy': '<f4'}
+
+
+def write_animation(scene: Scene, handle: BinaryIO, *, title: str, coloring: str = BY_SPEED,
+                    at_s: float | None = None) -> None:
+    """
+    Write ``scene`` as a page of HTML.
+
+    :param handle: open for writing.
+    :param title: what was recorded, such as a file's name.
+    :param coloring: ``speed`` or ``actor``.
+    :param at_s: where it begins, s since the first frame; None for the start.
+    """
+    figure, parts = map_figure(scene, coloring)
+    data: Json = {
+        'map': figure.to_plotly_json(), 'parts': asdict(parts),
+        'strip': strip_figure(scene, coloring).to_plotly_json(),
+        'start_s': min(max(at_s or 0.0, 0.0), scene.duration_s),
+        'scene': _packed(scene), 'coloring': coloring, 'colors': class_colors(coloring),
+        'speed_range': speed_range(scene), 'jump': {'m': JUMP_M, 'factor': JUMP_FACTOR}}
+    pieces = {
+        'title': html.escape(title), 'facts': html.escape('  ·  '.join(scene.facts())),
+        'style': _text('animation.css'), 'plotly': get_plotlyjs(), 'player': _text('animation.js'),
+        # Names come from the network: inside a script element, no "<" may begin a tag.
+        'data': json.dumps(data, cls=_Encoder, allow_nan=False).replace('<', r'\u003c'),
+    }
+    for piece in _text('animation.html').split('@@'):
+        handle.write(pieces.get(piece, piece).encode())
+
+
+def _text(name: str) -> str:
+    return share_file('resource', name).read_text('utf-8')
+
+
+class _Encoder(json.JSONEncoder):
+    """Write arrays as lists; NaN, which JSON has not, as null."""
+
+    def default(self, o: object) -> object:
+        assert isinstance(o, np.ndarray)
+        return [None if item != item else item for item in o.tolist()]
+
+
+def _packed(scene: Scene) -> Json:
+    """Return what the player needs of the scene, arrays as base64."""
+    packed: Json = {name: _base64(getattr(scene, name), type_) for name, type_ in _PACKED.items()}
+    # plotly takes a little HTML in the text that it shows.
+    packed['names'] = [html.escape(name) for name in scene.names]
+    packed['lanes'] = scene.lanes
+    packed['is_ego'] = scene.is_ego.tolist()
+    packed['is_vehicle'] = scene.is_vehicle.tolist()
+    return packed
+
+
+def _base64(array: npt.NDArray[np.generic], type_: str) -> str:
+    return base64.b64encode(np.ascontiguousarray(array, type_).tobytes()).decode('ascii')

@@ -1,0 +1,181 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+The two figures of an animation: a map and a strip of speeds, with what stays as it is.
+
+May know: scenes, plotly, which traces of the map somebody else fills in while it plays. Must not
+know: pages.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import plotly.graph_objects as go
+
+from state_sensor_ros.drawing.palette import (
+    ACTORS,
+    BY_ACTOR,
+    BY_SPEED,
+    EGO,
+    EGO_BED,
+    FAINT,
+    GROUND,
+    INK,
+    OBJECT,
+    QUIET,
+    speed_range,
+    speed_scale,
+    UNKNOWN,
+)
+from state_sensor_ros.drawing.scene import LEFT, NOTHING, Scene
+from state_sensor_ros.drawing.tracks import (
+    actors_in_motion,
+    along,
+    Column,
+    instants_of_samples,
+    polylines,
+)
+from state_sensor_ros.frame import Bools
+
+N_SPEED_CLASSES = 12
+# What stands still is computed again with every step of the player: a few milliseconds for these.
+MAX_POINTS = 4000
+MAX_EGO_POINTS = 1000
+# How far the arrow of a lane change reaches: about the width of a lane, metres.
+_LANE_M = 3.5
+# Shown around everybody: metres at each side, and a share of the extent.
+_MARGIN_M, _MARGIN = 8.0, 0.04
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """
+    The traces of the map that the player fills: each is drawn with one colour.
+
+    ``classes`` outlines, by class of actor: those of :func:`class_colors`; ``fronts`` arrow
+    heads; ``points`` where to hover.
+    """
+
+    classes: tuple[int, ...]
+    fronts: int
+    points: int
+
+
+def class_colors(coloring: str) -> list[str]:
+    """Return the colours of outlines: the scale's, then unknown speed, object, ego."""
+    scale = list(ACTORS) if coloring == BY_ACTOR else speed_scale(N_SPEED_CLASSES)
+    return [*scale, UNKNOWN, OBJECT, EGO]
+
+
+def map_figure(scene: Scene, coloring: str) -> tuple[go.Figure, Parts]:
+    """Return the map, nobody on it yet."""
+    figure = go.Figure()
+    x, y = scene.position_xy.T
+    moving = actors_in_motion(scene)
+    _add_lines(figure, scene, moving & ~scene.is_ego, x, y, '#b8c1cc', 1.0)
+    _add_lines(figure, scene, moving & scene.is_ego, x, y, EGO_BED, 5.0)
+    _add_lane_changes(figure, scene)
+    n_before = len(figure.data)
+    colors = class_colors(coloring)
+    for color in colors:
+        figure.add_scatter(x=[], y=[], mode='lines', fill='toself', fillcolor=color,
+                           line={'color': INK, 'width': 0.8}, hoverinfo='skip')
+    figure.add_scatter(x=[], y=[], mode='lines', fill='toself', fillcolor='white',
+                       line={'width': 0}, hoverinfo='skip')
+    figure.add_scatter(x=[], y=[], mode='markers', hovertemplate='%{text}<extra></extra>',
+                       marker={'size': 9, 'line': {'color': INK, 'width': 0.5}})
+    if coloring == BY_SPEED:
+        _add_color_bar(figure, scene)
+    (x_low, x_high), (y_low, y_high) = _extent(scene)
+    axis = {'gridcolor': 'white', 'gridwidth': 1, 'zeroline': False, 'ticks': 'outside',
+            'tickcolor': FAINT}
+    figure.update_layout(
+        template='none', showlegend=False, plot_bgcolor=GROUND, dragmode='pan', uirevision='map',
+        font={'color': INK, 'size': 11}, margin={'l': 64, 'r': 84, 't': 8, 'b': 44},
+        xaxis={**axis, 'range': [x_low, x_high], 'title': {'text': 'x (m)', 'standoff': 6}},
+        yaxis={**axis, 'range': [y_low, y_high], 'title': {'text': 'y (m)', 'standoff': 6},
+               'scaleanchor': 'x'})
+    if not len(scene.actor):
+        figure.add_annotation(text=NOTHING, showarrow=False, font={'color': QUIET, 'size': 16})
+    fronts = n_before + len(colors)
+    return figure, Parts(tuple(range(n_before, fronts)), fronts, fronts + 1)
+
+
+def strip_figure(scene: Scene, coloring: str) -> go.Figure:
+    """Return the speeds of all who move over time."""
+    figure = go.Figure()
+    time_s = scene.time_s[instants_of_samples(scene)]
+    moving = actors_in_motion(scene)
+    others = moving & ~scene.is_ego
+    if coloring == BY_ACTOR:
+        who = np.arange(len(scene.names)) % len(ACTORS)
+        for k, color in enumerate(ACTORS):
+            _add_lines(figure, scene, others & (who == k), time_s, scene.speed, color, 1.0, 0.7)
+    else:
+        _add_lines(figure, scene, others, time_s, scene.speed, QUIET, 1.0, 0.6)
+    _add_lines(figure, scene, moving & scene.is_ego, time_s, scene.speed, EGO, 2.0)
+    figure.update_layout(
+        template='none', showlegend=False, plot_bgcolor=GROUND, font={'color': INK, 'size': 11},
+        margin={'l': 64, 'r': 84, 't': 4, 'b': 38}, dragmode=False,
+        xaxis={'range': [0.0, scene.duration_s or 1.0], 'gridcolor': 'white', 'zeroline': False,
+               'fixedrange': True, 'title': {'text': 'time since the first frame (s)',
+                                             'standoff': 4}},
+        yaxis={'range': list(speed_range(scene)), 'gridcolor': 'white', 'zeroline': False,
+               'fixedrange': True, 'nticks': 4, 'title': {'text': 'm/s', 'standoff': 6}})
+    return figure
+
+
+def _add_lines(figure: go.Figure, scene: Scene, who: Bools, horizontal: Column, vertical: Column,
+               color: str, width: float, opacity: float = 1.0) -> None:
+    """Add the lines of some actors as one trace."""
+    max_points = MAX_EGO_POINTS if color in (EGO, EGO_BED) else MAX_POINTS
+    lines = polylines(scene, who, max_points)
+    figure.add_scatter(x=along(horizontal, lines), y=along(vertical, lines), mode='lines',
+                       hoverinfo='skip', opacity=opacity, line={'color': color, 'width': width})
+
+
+def _add_lane_changes(figure: go.Figure, scene: Scene) -> None:
+    """Add an arrow to the neighbouring lane where each lane change begins."""
+    columns: dict[str, list[float | str | None]] = {
+        name: [] for name in ('x', 'y', 'size', 'angle', 'text')}
+    for change in scene.lane_changes:
+        heading = change.yaw + (np.pi / 2 if change.side == LEFT else -np.pi / 2)
+        (x, y), (dx, dy) = change.position_xy, (_LANE_M * np.cos(heading),
+                                                _LANE_M * np.sin(heading))
+        side = 'left' if change.side == LEFT else 'right'
+        columns['x'] += [x, x + dx, None]
+        columns['y'] += [y, y + dy, None]
+        columns['size'] += [0, 10, 0]
+        # Angles of markers are clockwise from straight up.
+        columns['angle'] += [0.0, 90.0 - np.rad2deg(heading), 0.0]
+        columns['text'] += ['', f'{change.time_s:.2f} s: changes to the {side}', '']
+    figure.add_scatter(
+        x=columns['x'], y=columns['y'], text=columns['text'], mode='lines+markers',
+        hovertemplate='%{text}<extra></extra>', line={'color': INK, 'width': 1},
+        marker={'symbol': 'arrow', 'size': columns['size'], 'angle': columns['angle'],
+                'color': 'white', 'opacity': 1, 'line': {'color': INK, 'width': 1}})
+
+
+def _add_color_bar(figure: go.Figure, scene: Scene) -> None:
+    """Add a trace that shows nothing but what the colours of speeds mean."""
+    low, high = speed_range(scene)
+    scale = speed_scale(N_SPEED_CLASSES)
+    steps = [[(k + end) / len(scale), color] for k, color in enumerate(scale) for end in (0, 1)]
+    figure.add_scatter(
+        x=[None], y=[None], mode='markers', hoverinfo='skip',
+        marker={'color': [low], 'cmin': low, 'cmax': high, 'colorscale': steps, 'showscale': True,
+                'colorbar': {'title': {'text': 'm/s'}, 'thickness': 12, 'outlinewidth': 0,
+                             'xpad': 12}})
+
+
+def _extent(scene: Scene) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Return from where to where the map goes at first: x and y, metres."""
+    if not len(scene.actor):
+        return (-25.0, 25.0), (-25.0, 25.0)
+    low, high = (edge.astype(float) for edge in (scene.position_xy.min(axis=0),
+                                                 scene.position_xy.max(axis=0)))
+    margin = _MARGIN_M + _MARGIN / 2 * (high - low)
+    low, high = low - margin, high + margin
+    return (low[0], high[0]), (low[1], high[1])

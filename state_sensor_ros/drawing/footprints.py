@@ -1,0 +1,109 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+What an actor covers of the ground, seen from above, in its own axes.
+
+May know: oriented boxes, poses. Must not know: what draws them, where frames come from.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from state_sensor_ros.frame import Boxes, Floats, Frame, Rows
+
+# Length and width (m) drawn for an actor without a box: a mid-size car, and a cone.
+DEFAULT_VEHICLE_M = (4.6, 1.9)
+DEFAULT_OBJECT_M = (0.5, 0.5)
+# Signs of the half edges at front left, front right, rear right and rear left.
+_CORNERS = np.array([(1.0, 1.0), (1.0, -1.0), (-1.0, -1.0), (-1.0, 1.0)])
+
+
+def default_footprint(is_vehicle: bool) -> Floats:
+    """
+    Return the ground that an actor without a box is drawn with.
+
+    :returns: (4, 2) float64, metres, the actor's own x (forward) and y (left); front left, front
+        right, rear right, rear left.
+    """
+    length, width = DEFAULT_VEHICLE_M if is_vehicle else DEFAULT_OBJECT_M
+    return 0.5 * _CORNERS * (length, width)
+
+
+def yaw_of(orientation_xyzw: Floats) -> Floats:
+    """
+    Return the headings of actors.
+
+    :param orientation_xyzw: (N, 4) float64, of any length but zero.
+    :returns: (N,) float64, rad, 0 = along x, + = to the left.
+    """
+    x, y, z, w = orientation_xyzw.T
+    heading: Floats = np.arctan2(2.0 * (w * z + x * y), w * w + x * x - y * y - z * z)
+    return heading
+
+
+def box_footprints(frame: Frame) -> tuple[Rows, Floats]:
+    """
+    Return what the largest box of each actor covers of the ground.
+
+    :returns: (K,) int64 rows of the actors that have a box, ascending, and (K, 4, 2) float64,
+        metres, corners as in :func:`default_footprint`.
+    """
+    boxes = frame.boxes
+    if boxes is None or not len(boxes.actor):
+        return np.zeros(0, np.int64), np.zeros((0, 4, 2))
+    largest = _largest(boxes)
+    rows = boxes.actor[largest]
+    edges = _half_edges_xy(boxes.orientation_xyzw[largest], boxes.size_xyz[largest])
+    centre = (boxes.position_xyz[largest] - frame.position_xyz[rows])[:, None, :2]
+    own_from_global = _turn(-yaw_of(frame.orientation_xyzw[rows]))
+    edges = _forward_then_left(np.einsum('nij,nkj->nki', own_from_global, edges))
+    corners = np.einsum('ck,nki->nci', _CORNERS, edges)
+    corners += np.einsum('nij,nkj->nki', own_from_global, centre)
+    known = np.isfinite(corners).all(axis=(1, 2))
+    return rows[known], corners[known]
+
+
+def _turn(angle: Floats) -> Floats:
+    """Return the rotations by ``angle`` (N,), rad, in the plane: (N, 2, 2)."""
+    cos, sin = np.cos(angle), np.sin(angle)
+    return np.stack([np.stack([cos, -sin], axis=-1), np.stack([sin, cos], axis=-1)], axis=1)
+
+
+def _forward_then_left(edges: Floats) -> Floats:
+    """Order the two half edges (K, 2, 2) of boxes, and turn them to the front and to the left."""
+    swapped = np.abs(edges[:, 0, 0]) < np.abs(edges[:, 0, 1])
+    edges = np.where(swapped[:, None, None], edges[:, ::-1], edges)
+    signs = np.sign(np.stack([edges[:, 0, 0], edges[:, 1, 1]], axis=-1))
+    ordered: Floats = edges * np.where(signs == 0.0, 1.0, signs)[:, :, None]
+    return ordered
+
+
+def _largest(boxes: Boxes) -> Rows:
+    """Return the row of each actor's largest box."""
+    order = np.lexsort((boxes.size_xyz.prod(axis=1), boxes.actor))
+    is_last = np.append(np.diff(boxes.actor[order]) != 0, True)
+    largest: Rows = order[is_last]
+    return largest
+
+
+def _half_edges_xy(orientation_xyzw: Floats, size_xyz: Floats) -> Floats:
+    """
+    Return the two half edges that span a box's ground: (K, 2, 2), metres, global x and y.
+
+    Which of its own axes points up differs between simulators' boxes: it is the one left out.
+    """
+    x, y, z, w = orientation_xyzw.T
+    norm2 = np.einsum('ij,ij->i', orientation_xyzw, orientation_xyzw)
+    scale = np.divide(2.0, norm2, out=np.full_like(norm2, np.nan), where=norm2 > 0.0)
+    axes = np.stack([
+        np.stack([1.0 - scale * (y * y + z * z), scale * (x * y + w * z),
+                  scale * (x * z - w * y)], axis=-1),
+        np.stack([scale * (x * y - w * z), 1.0 - scale * (x * x + z * z),
+                  scale * (y * z + w * x)], axis=-1),
+        np.stack([scale * (x * z + w * y), scale * (y * z - w * x),
+                  1.0 - scale * (x * x + y * y)], axis=-1)], axis=1)
+    upright = np.abs(axes[..., 2]).argmax(axis=1)
+    sides = np.array([(1, 2), (2, 0), (0, 1)])[upright]
+    k = np.arange(len(upright))[:, None]
+    return 0.5 * axes[k, sides, :2] * size_xyz[k, sides, None]

@@ -1,0 +1,172 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+What lies over each other on a map: tracks, lane changes, outlines of road users, a scale.
+
+May know: scenes, matplotlib. Must not know: how a page is divided.
+"""
+
+from __future__ import annotations
+
+from matplotlib import patheffects
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.patches import Rectangle
+from matplotlib.transforms import Affine2D, Bbox
+import numpy as np
+
+from state_sensor_ros.drawing.footprints import DEFAULT_OBJECT_M, DEFAULT_VEHICLE_M
+from state_sensor_ros.drawing.palette import (
+    colors_of,
+    EGO,
+    EGO_BED,
+    INK,
+    OBJECT,
+    OBJECT_EDGE,
+    QUIET,
+)
+from state_sensor_ros.drawing.scene import LEFT, Scene
+from state_sensor_ros.drawing.tracks import actors_in_motion, segments
+from state_sensor_ros.frame import Floats
+
+# A mark of a lane change: an arrow head that points along x, in points.
+_ARROW_PT = 0.9 * np.array([(5.0, 0.0), (-2.5, 3.2), (-1.2, 0.0), (-2.5, -3.2)])
+# Road users smaller than this on paper get a dot as well, or they would not be seen.
+_MIN_LENGTH_PT = 5.0
+_NAME_PT = 6.5
+# Mean width of a character in heights of the font, for DejaVu Sans.
+_NAME_EM = 0.6
+HALO = [patheffects.withStroke(linewidth=2.2, foreground='white')]
+
+
+def draw_tracks(axes: Axes, scene: Scene, coloring: str, width_pt: float = 1.6) -> None:
+    """Draw where everybody went, the ego on a dark bed."""
+    begin, end = segments(scene, actors_in_motion(scene))
+    lines = np.stack([scene.position_xy[begin], scene.position_xy[end]], axis=1)
+    colors = colors_of(scene, end, coloring)
+    is_ego = scene.is_ego[scene.actor[begin]]
+    for rows, bed in ((~is_ego, False), (is_ego, True)):
+        if bed:
+            axes.add_collection(LineCollection(
+                list(lines[rows]), colors=EGO_BED, linewidths=width_pt * 3.2,
+                capstyle='round', zorder=2.5), autolim=False)
+        axes.add_collection(LineCollection(
+            list(lines[rows]), colors=colors[rows], linewidths=width_pt, capstyle='round',
+            zorder=3 if bed else 2), autolim=False)
+
+
+def draw_lane_changes(axes: Axes, scene: Scene, size: float = 1.0) -> None:
+    """Draw an arrow head to the side of the road, left or right, where a lane change begins."""
+    if not scene.lane_changes:
+        return
+    marks, offsets = [], []
+    for change in scene.lane_changes:
+        heading = change.yaw + (np.pi / 2 if change.side == LEFT else -np.pi / 2)
+        marks.append(Affine2D().rotate(heading).transform(size * _ARROW_PT))
+        offsets.append(change.position_xy)
+    points = Affine2D().scale(axes.figure.dpi / 72.0)
+    axes.add_collection(PolyCollection(
+        marks, offsets=offsets, offset_transform=axes.transData, transform=points,
+        facecolors='white', edgecolors=INK, linewidths=0.9, zorder=5), autolim=False)
+
+
+def draw_road_users(axes: Axes, scene: Scene, instant: int, coloring: str, *,
+                    inches_per_m: float) -> None:
+    """Draw the boxes of all actors at one instant, the ego last, with a notch at the front."""
+    samples = np.arange(scene.samples_at(instant).start, scene.samples_at(instant).stop)
+    actor = scene.actor[samples]
+    is_ego, is_vehicle = scene.is_ego[actor], scene.is_vehicle[actor]
+    for who, face, edge, order, length in (
+            (~(is_vehicle | is_ego), OBJECT, OBJECT_EDGE, 6, DEFAULT_OBJECT_M[0]),
+            (is_vehicle & ~is_ego, None, INK, 7, DEFAULT_VEHICLE_M[0]),
+            (is_ego, EGO, INK, 8, DEFAULT_VEHICLE_M[0])):
+        rows = samples[who]
+        if not len(rows):
+            continue
+        colors = face if face is not None else colors_of(scene, rows, coloring)
+        outlines = scene.outlines(rows)
+        known = scene.has_box[scene.actor[rows]]
+        for boxed, style in ((known, 'solid'), (~known, (0, (2.0, 1.2)))):
+            axes.add_collection(PolyCollection(
+                list(outlines[boxed]), facecolors=colors if face is not None else colors[boxed],
+                edgecolors=edge, linewidths=0.7, linestyles=style, zorder=order), autolim=False)
+        if inches_per_m * 72.0 * length < _MIN_LENGTH_PT:
+            x, y = scene.position_xy[rows].T
+            axes.scatter(x, y, s=26.0 if order == 8 else 9.0, c=colors, edgecolors=edge,
+                         linewidths=0.5, zorder=order)
+        elif order > 6:
+            _draw_fronts(axes, outlines, order)
+
+
+def _draw_fronts(axes: Axes, outlines: Floats, order: int) -> None:
+    """Draw a light arrow head on each outline; the front is where its x axis points."""
+    centre = outlines.mean(axis=1)
+    forward = 0.5 * (outlines[:, 0] + outlines[:, 1]) - centre
+    left = 0.5 * (outlines[:, 0] + outlines[:, 3]) - centre
+    heads = np.stack([centre + 0.75 * forward, centre + 0.2 * forward + 0.6 * left,
+                      centre + 0.2 * forward - 0.6 * left], axis=1)
+    axes.add_collection(PolyCollection(list(heads), facecolors='white', alpha=0.9,
+                                       linewidths=0.0, zorder=order), autolim=False)
+
+
+def draw_names(axes: Axes, scene: Scene, instant: int) -> None:
+    """Write the names of the vehicles in view beside them, where they hide no other name."""
+    figure = axes.figure
+    point = figure.dpi / 72.0
+    view = axes.get_window_extent()
+    samples = scene.samples_at(instant)
+    rows = samples.start + np.flatnonzero(scene.is_vehicle[scene.actor[samples]])
+    rows = rows[np.argsort(~scene.is_ego[scene.actor[rows]], kind='stable')]
+    centres = axes.transData.transform(scene.position_xy[rows].astype(np.float64))
+    # A car is in the way of names, too.
+    taken = [Bbox.from_bounds(x - 7 * point, y - 7 * point, 14 * point, 14 * point)
+             for x, y in centres]
+    for row, (x, y) in zip(rows, centres, strict=True):
+        actor = int(scene.actor[row])
+        width = _NAME_EM * _NAME_PT * len(scene.names[actor]) * point
+        height = 1.3 * _NAME_PT * point
+        for dx, dy in ((0.0, 1.0), (0.0, -1.0), (1.0, 0.0), (-1.0, 0.0)):
+            at = (x + dx * (width / 2 + 9 * point), y + dy * (height / 2 + 9 * point))
+            box = Bbox.from_bounds(at[0] - width / 2, at[1] - height / 2, width, height)
+            if view.containsx(x) and view.containsy(y) and _contains(view, box) \
+                    and not any(box.overlaps(other) for other in taken):
+                taken.append(box)
+                axes.annotate(scene.names[actor], at, xycoords='figure pixels', ha='center',
+                              va='center', fontsize=_NAME_PT, zorder=9, path_effects=HALO,
+                              color=EGO if scene.is_ego[actor] else INK)
+                break
+
+
+def _contains(outer: Bbox, inner: Bbox) -> bool:
+    return bool(outer.x0 <= inner.x0 and inner.x1 <= outer.x1
+                and outer.y0 <= inner.y0 and inner.y1 <= outer.y1)
+
+
+def draw_scale(axes: Axes, inches_per_m: float) -> None:
+    """Draw a bar of a round length, about an inch, in the lower left corner."""
+    length = round_length(1.1 / inches_per_m)
+    x, y = (limits[0] + 0.14 / inches_per_m for limits in (axes.get_xlim(), axes.get_ylim()))
+    thick = 0.05 / inches_per_m
+    for k in range(4):
+        axes.add_patch(Rectangle((x + k * length / 4, y), length / 4, thick, linewidth=0.6,
+                                 facecolor=INK if k % 2 == 0 else 'white', edgecolor=INK,
+                                 zorder=10))
+    axes.text(x + length / 2, y + 1.6 * thick, f'{length:g} m', ha='center', va='bottom',
+              fontsize=8, color=INK, zorder=10, path_effects=HALO)
+
+
+def round_length(wanted: float) -> float:
+    """
+    Return the largest of 1, 2, 5, 10, 20 … and their tenths that ``wanted`` reaches.
+
+    >>> round_length(37.0), round_length(0.3)
+    (20.0, 0.2)
+    """
+    power = 10.0 ** np.floor(np.log10(wanted))
+    return float(power * max(step for step in (1.0, 2.0, 5.0) if step * power <= wanted))
+
+
+def frame_rectangle(axes: Axes, x: tuple[float, float], y: tuple[float, float]) -> None:
+    """Outline on the map what another map shows larger."""
+    axes.add_patch(Rectangle((x[0], y[0]), x[1] - x[0], y[1] - y[0], facecolor='none',
+                             edgecolor=QUIET, linewidth=0.9, linestyle=(0, (4, 2)), zorder=4))

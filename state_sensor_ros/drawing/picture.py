@@ -1,0 +1,245 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+A scene as a picture: a map of tracks and boxes, a close-up around the ego, speeds over time.
+
+May know: scenes, matplotlib, how a page is divided. Must not know: files.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.cm import ScalarMappable
+from matplotlib.collections import LineCollection
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+import numpy as np
+
+from state_sensor_ros.drawing import layers
+from state_sensor_ros.drawing.palette import (
+    BY_ACTOR,
+    BY_SPEED,
+    colors_of,
+    EGO,
+    FAINT,
+    GROUND,
+    INK,
+    OBJECT,
+    QUIET,
+    speed_range,
+    SPEEDS,
+)
+from state_sensor_ros.drawing.scene import NOTHING, Scene
+from state_sensor_ros.drawing.tracks import actors_in_motion, instants_of_samples, segments
+from state_sensor_ros.frame import Floats
+
+DPI = 150
+KPH_PER_MPS = 3.6
+# The page, inches: from the left to the map, from the map to the right, and so on.
+PAGE_WIDTH = 11.0
+LEFT, RIGHT, TOP, BOTTOM, GAP = 0.75, 0.95, 0.85, 0.55, 0.65
+MAP_HEIGHT = (3.0, 6.5)
+STRIP_HEIGHT = 1.9
+CLOSE_UP_HEIGHT = 2.6
+# A map narrower than this, in height per width, leaves room for the close-up at its side.
+BESIDE_ABOVE = 0.6
+# Boxes cannot be told where a metre is shorter: then there is a close-up, that many metres wide.
+CLOSE_UP_BELOW = 0.03
+CLOSE_UP_M = 80.0
+# Shown around all tracks: metres at each side, and a share of their extent.
+MARGIN_M, MARGIN = 8.0, 0.04
+# Shown where nothing is, metres.
+EMPTY_M = 50.0
+_STYLE = {
+    'font.family': 'DejaVu Sans', 'font.size': 8.5, 'axes.edgecolor': QUIET,
+    'axes.linewidth': 0.7, 'axes.labelcolor': INK, 'xtick.color': QUIET, 'ytick.color': QUIET,
+    'xtick.labelcolor': INK, 'ytick.labelcolor': INK, 'text.color': INK,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """A rectangle of ground: its centre and its extents, metres."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+    @property
+    def x_range(self) -> tuple[float, float]:
+        """From, to."""
+        return self.x - self.width / 2, self.x + self.width / 2
+
+    @property
+    def y_range(self) -> tuple[float, float]:
+        """From, to."""
+        return self.y - self.height / 2, self.y + self.height / 2
+
+    def filling(self, aspect: float) -> Ground:
+        """Return it grown in one direction until height / width is ``aspect``."""
+        return Ground(self.x, self.y, max(self.width, self.height / aspect),
+                      max(self.height, self.width * aspect))
+
+
+def write_picture(scene: Scene, handle: BinaryIO, *, title: str, coloring: str = BY_SPEED,
+                  at_s: float | None = None) -> None:
+    """
+    Write ``scene`` as PNG.
+
+    :param handle: open for writing.
+    :param title: what was recorded, such as a file's name.
+    :param coloring: ``speed`` or ``actor``.
+    :param at_s: instant of the boxes, s since the first frame; None for the last.
+    """
+    with rc_context(_STYLE):
+        figure = _page(scene, title, coloring, scene.instant_at(at_s))
+        figure.savefig(handle, format='png')
+
+
+def _page(scene: Scene, title: str, coloring: str, instant: int) -> Figure:
+    """Divide the page and fill it."""
+    ground = _ground(scene)
+    full = PAGE_WIDTH - LEFT - RIGHT
+    aspect = ground.height / ground.width
+    close_up = _close_up(scene, instant) \
+        if full / ground.filling(MAP_HEIGHT[1] / full).width < CLOSE_UP_BELOW else None
+    beside = close_up is not None and aspect > BESIDE_ABOVE
+    width = 0.56 * (full - GAP) if beside else full
+    height = min(max(width * aspect, MAP_HEIGHT[0]), MAP_HEIGHT[1])
+    below = CLOSE_UP_HEIGHT + GAP if close_up is not None and not beside else 0.0
+    page_height = TOP + height + below + GAP + STRIP_HEIGHT + BOTTOM
+    figure = Figure((PAGE_WIDTH, page_height), dpi=DPI, facecolor='white')
+    FigureCanvasAgg(figure)
+
+    def place(left: float, bottom: float, width: float, height: float) -> Axes:
+        return figure.add_axes((left / PAGE_WIDTH, bottom / page_height, width / PAGE_WIDTH,
+                                height / page_height))
+
+    bottom = BOTTOM + STRIP_HEIGHT + GAP
+    ground = ground.filling(height / width)
+    axes = place(LEFT, bottom + below, width, height)
+    _draw_map(axes, scene, ground, instant, coloring, width / ground.width)
+    if close_up is not None:
+        size = (full - GAP - width, height) if beside else (full, CLOSE_UP_HEIGHT)
+        part = close_up.filling(size[1] / size[0])
+        layers.frame_rectangle(axes, part.x_range, part.y_range)
+        detail = place(PAGE_WIDTH - RIGHT - size[0] if beside else LEFT, bottom, *size)
+        _draw_map(detail, scene, part, instant, coloring, size[0] / part.width, detailed=True)
+    _draw_strip(place(LEFT, BOTTOM, full, STRIP_HEIGHT), scene, instant, coloring)
+    if coloring == BY_SPEED:
+        _draw_color_bar(place(PAGE_WIDTH - RIGHT + 0.15, bottom + below, 0.14, height), scene)
+    _draw_head(figure, scene, title, instant, page_height)
+    return figure
+
+
+def _ground(scene: Scene) -> Ground:
+    """Return the ground that all who move have covered, or all others where nobody does."""
+    moving = actors_in_motion(scene)[scene.actor]
+    points = scene.position_xy[moving] if moving.any() else scene.position_xy
+    if not len(points):
+        return Ground(0.0, 0.0, EMPTY_M, EMPTY_M / 2)
+    low, high = points.min(axis=0).astype(float), points.max(axis=0).astype(float)
+    (x, y), (width, height) = (low + high) / 2, (1 + MARGIN) * (high - low) + 2 * MARGIN_M
+    return Ground(x, y, width, height)
+
+
+def _close_up(scene: Scene, instant: int) -> Ground | None:
+    """Return the surroundings of the ego, or of the first vehicle; None without any."""
+    samples = scene.samples_at(instant)
+    actor = scene.actor[samples]
+    rows = np.flatnonzero(scene.is_ego[actor])
+    if not len(rows):
+        rows = np.flatnonzero(scene.is_vehicle[actor])
+    if not len(rows):
+        return None
+    x, y = scene.position_xy[samples][rows[0]].tolist()
+    return Ground(x, y, CLOSE_UP_M, CLOSE_UP_M / 8)
+
+
+def _draw_map(axes: Axes, scene: Scene, ground: Ground, instant: int, coloring: str,
+              inches_per_m: float, *, detailed: bool = False) -> None:
+    axes.set(xlim=ground.x_range, ylim=ground.y_range, facecolor=GROUND)
+    axes.set_aspect('equal')
+    axes.grid(color='white', linewidth=1.0)
+    axes.set_axisbelow(True)
+    layers.draw_tracks(axes, scene, coloring, 2.2 if detailed else 1.4)
+    layers.draw_lane_changes(axes, scene, 1.3 if detailed else 1.0)
+    layers.draw_road_users(axes, scene, instant, coloring, inches_per_m=inches_per_m)
+    if detailed:
+        layers.draw_names(axes, scene, instant)
+    else:
+        axes.set(xlabel='x (m)', ylabel='y (m)')
+    layers.draw_scale(axes, inches_per_m)
+    if not len(scene.actor):
+        axes.text(0.5, 0.5, NOTHING, transform=axes.transAxes,
+                  ha='center', va='center', color=QUIET, fontsize=12)
+
+
+def _draw_strip(axes: Axes, scene: Scene, instant: int, coloring: str) -> None:
+    """Draw the speeds of all who move over time, the ego's on top."""
+    begin, end = segments(scene, actors_in_motion(scene))
+    time_s = scene.time_s[instants_of_samples(scene)]
+    lines = np.stack([np.stack([time_s[row], scene.speed[row]], axis=-1)
+                      for row in (begin, end)], axis=1)
+    is_ego = scene.is_ego[scene.actor[begin]]
+    others: Floats | str = colors_of(scene, end[~is_ego], BY_ACTOR) \
+        if coloring == BY_ACTOR else QUIET
+    for rows, colors, width, alpha in ((~is_ego, others, 0.8, 0.6), (is_ego, EGO, 2.0, 1.0)):
+        axes.add_collection(LineCollection(list(lines[rows]), colors=colors, linewidths=width,
+                                           alpha=alpha), autolim=False)
+    if instant >= 0:
+        axes.axvline(scene.time_s[instant], color=INK, linewidth=0.9, linestyle=(0, (3, 2)))
+    axes.set(xlim=(0.0, scene.duration_s or 1.0), ylim=speed_range(scene),
+             facecolor=GROUND, xlabel='time since the first frame (s)', ylabel='speed (m/s)')
+    axes.grid(color='white', linewidth=1.0)
+    axes.set_axisbelow(True)
+    kph = axes.twinx()
+    low, high = speed_range(scene)
+    kph.set(ylim=(low * KPH_PER_MPS, high * KPH_PER_MPS), ylabel='km/h')
+
+
+def _draw_color_bar(axes: Axes, scene: Scene) -> None:
+    mappable = ScalarMappable(Normalize(*speed_range(scene)), SPEEDS)
+    axes.figure.colorbar(mappable, cax=axes, label='speed (m/s)').ax.set_frame_on(False)
+
+
+def _draw_head(figure: Figure, scene: Scene, title: str, instant: int, page_height: float) -> None:
+    """Write what is shown, and what its signs mean."""
+    def at(inches: float) -> float:
+        return 1.0 - inches / page_height
+
+    figure.text(LEFT / PAGE_WIDTH, at(0.32), title, fontsize=13, fontweight='bold')
+    facts = scene.facts()
+    if instant >= 0:
+        facts.append(f'boxes at {scene.time_s[instant]:.2f} s')
+    figure.text(LEFT / PAGE_WIDTH, at(0.58), '  ·  '.join(facts),
+                fontsize=9, color=QUIET)
+    figure.legend(handles=_signs(scene), loc='upper right', ncols=5, frameon=False,
+                  bbox_to_anchor=(1.0 - RIGHT / PAGE_WIDTH, at(0.36)), fontsize=8.5,
+                  borderaxespad=0.0, handletextpad=0.5, columnspacing=1.3)
+
+
+def _signs(scene: Scene) -> list[Patch | Line2D]:
+    """Return a legend of what is in the scene."""
+    signs: list[Patch | Line2D] = []
+    if scene.is_ego.any():
+        signs.append(Patch(facecolor=EGO, edgecolor=INK, label='ego'))
+    if (scene.is_vehicle & ~scene.is_ego).any():
+        signs.append(Patch(facecolor=FAINT, edgecolor=INK, label='vehicle'))
+    if not scene.is_vehicle.all():
+        signs.append(Patch(facecolor=OBJECT, edgecolor=INK, label='object'))
+    if not scene.has_box.all():
+        signs.append(Patch(facecolor='white', edgecolor=INK, linestyle=(0, (2.0, 1.2)),
+                           label='no box: size assumed'))
+    if scene.lane_changes:
+        signs.append(Line2D([], [], marker='>', color='none', markerfacecolor='white',
+                            markeredgecolor=INK, label='lane change begins'))
+    return signs

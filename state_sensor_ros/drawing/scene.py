@@ -1,0 +1,278 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+Frames gathered into what a drawing needs: where everybody was when, how fast, in which lane.
+
+May know: frames. Must not know: files, plotting libraries. Memory is bounded: a long recording is
+thinned as it is read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+import math
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from state_sensor_ros.drawing.footprints import box_footprints, default_footprint, yaw_of
+from state_sensor_ros.frame import Bools, Floats, Frame, Ints, KIND_VEHICLE, Rows
+
+# Above either, every second instant is left out: more than a screen shows, 15 MB.
+MAX_INSTANTS = 3000
+MAX_SAMPLES = 300_000
+
+# Put between the last frame before a restart of the simulator and the first one after it.
+_RESTART_S = 1e-3
+LEFT, RIGHT = 1, -1
+# Said in place of a picture.
+NOTHING = 'nothing to draw: nobody has a pose'
+NO_LANE = -1
+Lane = tuple[int, int, int]
+
+_Number = TypeVar('_Number', bound=np.generic)
+
+
+@dataclass(frozen=True, slots=True)
+class LaneChange:
+    """
+    An actor begins to change lanes.
+
+    ``time_s`` since the first frame; ``position_xy`` metres and ``yaw`` rad, global frame;
+    ``side`` LEFT or RIGHT.
+    """
+
+    time_s: float
+    actor: int
+    position_xy: tuple[float, float]
+    yaw: float
+    side: int
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """
+    All of a recording that is drawn: T instants, A actors, K samples of an actor at an instant.
+
+    ``n_frames`` read; ``time_s`` (T,) since the first frame, ascending; ``row_start`` (T + 1,)
+    where the samples of each instant begin. Of each sample: ``actor`` (K,), ``position_xy``
+    (K, 2) metres and ``yaw`` (K,) rad, global frame, ``speed`` (K,) m/s, NaN unknown, ``lane``
+    (K,) row of ``lanes``, NO_LANE without. ``lanes`` (road, section, lane) ids. Of each actor:
+    ``names``, ``is_ego`` (A,), ``is_vehicle`` (A,), ``has_box`` (A,) and ``footprint_xy``
+    (A, 4, 2) metres, its own axes.
+    """
+
+    generation: str
+    n_frames: int
+    time_s: Floats
+    row_start: Rows
+    actor: Rows
+    position_xy: npt.NDArray[np.float32]
+    yaw: npt.NDArray[np.float32]
+    speed: npt.NDArray[np.float32]
+    lane: Ints
+    lanes: tuple[Lane, ...]
+    names: tuple[str, ...]
+    is_ego: Bools
+    is_vehicle: Bools
+    has_box: Bools
+    footprint_xy: Floats
+    lane_changes: tuple[LaneChange, ...]
+
+    @property
+    def duration_s(self) -> float:
+        """Time between the first and the last instant, s."""
+        return float(self.time_s[-1]) if len(self.time_s) else 0.0
+
+    def facts(self) -> list[str]:
+        """Return what there is, in a few words each."""
+        n_vehicles = int(self.is_vehicle.sum())
+        facts = [self.generation, f'{self.n_frames} frames', f'{self.duration_s:.1f} s',
+                 f'{n_vehicles} vehicles', f'{len(self.names) - n_vehicles} objects']
+        return [fact for fact in facts if fact]
+
+    def instant_at(self, time_s: float | None) -> int:
+        """Return the instant nearest to ``time_s``, the last one for None; -1 if there is none."""
+        if time_s is None or not len(self.time_s):
+            return len(self.time_s) - 1
+        return int(np.abs(self.time_s - time_s).argmin())
+
+    def samples_at(self, instant: int) -> slice:
+        """Return which samples belong to ``instant``; none for -1."""
+        if instant < 0:
+            return slice(0, 0)
+        return slice(int(self.row_start[instant]), int(self.row_start[instant + 1]))
+
+    def outlines(self, samples: slice | Rows) -> Floats:
+        """
+        Return the ground that the actors of some samples cover.
+
+        :returns: (n, 4, 2) float64, metres, global frame.
+        """
+        local = self.footprint_xy[self.actor[samples]]
+        yaw = self.yaw[samples].astype(np.float64)[:, None]
+        x, y = local[..., 0], local[..., 1]
+        turned = np.stack([np.cos(yaw) * x - np.sin(yaw) * y,
+                           np.sin(yaw) * x + np.cos(yaw) * y], axis=-1)
+        outlines: Floats = turned + self.position_xy[samples][:, None, :]
+        return outlines
+
+
+@dataclass(frozen=True, slots=True)
+class _Instant:
+    """The samples of one frame, as in :class:`Scene`."""
+
+    time_s: float
+    actor: Rows
+    position_xy: npt.NDArray[np.float32]
+    yaw: npt.NDArray[np.float32]
+    speed: npt.NDArray[np.float32]
+    lane: Ints
+
+
+class SceneBuilder:
+    """
+    Gather frames in their order.
+
+    A frame that repeats the last ``game_time``, or has none, is left out.
+
+    :param ego_tag: the tag, in any case, that marks the ego.
+    """
+
+    def __init__(self, ego_tag: str) -> None:
+        self._ego_tag = ego_tag.lower()
+        self._instants: list[_Instant] = []
+        self._stride = 1
+        self._n_samples = 0
+        self._n_advanced = 0
+        self._newest: _Instant | None = None
+        self._generation = ''
+        self._n_frames = 0
+        self._start_s = math.nan  # game_time at time_s 0 of this run of the simulator
+        self._columns: dict[str, int] = {}
+        self._is_ego: list[bool] = []
+        self._is_vehicle: list[bool] = []
+        self._footprints: list[Floats] = []
+        self._has_box: list[bool] = []
+        self._lanes: dict[Lane, int] = {}
+        self._changing: dict[int, int] = {}
+        self._lane_of: dict[int, Lane] = {}
+        self._flagged: list[LaneChange] = []
+        self._crossed: list[LaneChange] = []
+
+    def add(self, frame: Frame) -> None:
+        """Take in one frame."""
+        self._n_frames += 1
+        self._generation = self._generation or frame.generation
+        if math.isnan(frame.game_time):
+            return
+        time_s = self._time_of(frame.game_time)
+        if self._newest is not None and time_s == self._newest.time_s:
+            return
+        rows = np.flatnonzero(frame.has_pose())
+        actor = self._actors_of(frame)
+        self._take_footprints(frame, actor)
+        lane = np.full(frame.n_actors, NO_LANE, np.int32)
+        yaw = yaw_of(frame.orientation_xyzw)
+        self._take_lanes(frame, actor, yaw, time_s, lane)
+        self._newest = _Instant(
+            time_s, actor[rows], frame.position_xyz[rows, :2].astype(np.float32),
+            yaw[rows].astype(np.float32), _speed_of(frame)[rows].astype(np.float32), lane[rows])
+        if self._n_advanced % self._stride == 0:
+            self._keep(self._newest)
+        self._n_advanced += 1
+
+    def finish(self) -> Scene:
+        """Return everything that was taken in."""
+        instants = self._instants
+        if self._newest is not None and instants[-1] is not self._newest:
+            instants = [*instants, self._newest]
+        sizes = [len(instant.actor) for instant in instants]
+
+        def joined(name: str, empty: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
+            return np.concatenate([empty, *(getattr(instant, name) for instant in instants)])
+
+        return Scene(
+            generation=self._generation, n_frames=self._n_frames,
+            time_s=np.array([instant.time_s for instant in instants]),
+            row_start=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+            actor=joined('actor', np.zeros(0, np.int64)),
+            position_xy=joined('position_xy', np.zeros((0, 2), np.float32)),
+            yaw=joined('yaw', np.zeros(0, np.float32)),
+            speed=joined('speed', np.zeros(0, np.float32)),
+            lane=joined('lane', np.zeros(0, np.int32)),
+            lanes=tuple(self._lanes), names=tuple(self._columns),
+            is_ego=np.array(self._is_ego, np.bool_),
+            is_vehicle=np.array(self._is_vehicle, np.bool_),
+            has_box=np.array(self._has_box, np.bool_),
+            footprint_xy=np.array(self._footprints).reshape(-1, 4, 2),
+            # A change of the lane's id counts only where the simulator flags none.
+            lane_changes=tuple(self._flagged or self._crossed))
+
+    def _time_of(self, game_time: float) -> float:
+        """Return the time since the first frame; after a restart it goes on from the last."""
+        if math.isnan(self._start_s):
+            self._start_s = game_time
+        elif self._newest is not None and game_time < self._start_s + self._newest.time_s:
+            self._start_s = game_time - self._newest.time_s - _RESTART_S
+        return game_time - self._start_s
+
+    def _actors_of(self, frame: Frame) -> Rows:
+        columns = self._columns
+        for i, name in enumerate(frame.names):
+            if name not in columns:
+                is_vehicle = bool(frame.kinds[i] == KIND_VEHICLE)
+                columns[name] = len(columns)
+                self._is_ego.append(any(tag.lower() == self._ego_tag for tag in frame.tags[i]))
+                self._is_vehicle.append(is_vehicle)
+                self._footprints.append(default_footprint(is_vehicle))
+                self._has_box.append(False)
+        return np.array([columns[name] for name in frame.names], np.int64)
+
+    def _take_footprints(self, frame: Frame, actor: Rows) -> None:
+        # A rigid body: its box is taken once, where it is first seen.
+        if frame.boxes is None or all(self._has_box[i] for i in actor[frame.boxes.actor]):
+            return
+        rows, footprints = box_footprints(frame)
+        for i, footprint in zip(actor[rows].tolist(), footprints, strict=True):
+            if not self._has_box[i]:
+                self._footprints[i], self._has_box[i] = footprint, True
+
+    def _take_lanes(self, frame: Frame, actor: Rows, yaw: Floats, time_s: float,
+                    lane: Ints) -> None:
+        lanes = frame.lanes
+        columns = (actor[lanes.actor], lanes.road_id, lanes.section_id, lanes.lane_id,
+                   lanes.lane_change_left, lanes.lane_change_right)
+        for row, (i, road, section, id_, left, right) in zip(
+                lanes.actor.tolist(), zip(*(column.tolist() for column in columns), strict=True),
+                strict=True):
+            ids = (road, section, id_)
+            lane[row] = self._lanes.setdefault(ids, len(self._lanes))
+            side = LEFT if left else RIGHT if right else 0
+            x, y, _ = frame.position_xyz[row].tolist()
+            if side and side != self._changing.get(i, 0):
+                self._flagged.append(LaneChange(time_s, i, (x, y), float(yaw[row]), side))
+            last = self._lane_of.get(i, ids)
+            if last[:2] == ids[:2] and last[2] != id_:
+                # OpenDRIVE counts lanes from the middle: to the right negative, in the direction
+                # of the road, to the left positive, against it.
+                is_left = (id_ > last[2]) != (last[2] > 0)
+                self._crossed.append(LaneChange(
+                    time_s, i, (x, y), float(yaw[row]), LEFT if is_left else RIGHT))
+            self._changing[i], self._lane_of[i] = side, ids
+
+    def _keep(self, instant: _Instant) -> None:
+        self._instants.append(instant)
+        self._n_samples += len(instant.actor)
+        if len(self._instants) > MAX_INSTANTS or self._n_samples > MAX_SAMPLES:
+            del self._instants[1::2]
+            self._stride *= 2
+            self._n_samples = sum(len(kept.actor) for kept in self._instants)
+
+
+def _speed_of(frame: Frame) -> Floats:
+    if frame.forward_speed is not None:
+        return np.abs(frame.forward_speed)
+    speed: Floats = np.linalg.norm(frame.velocity_xyz, axis=1)
+    return speed
