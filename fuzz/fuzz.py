@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+Coverage-guided fuzzing of what comes from the network and from files, with atheris.
+
+    pip install atheris && python3 fuzz/fuzz.py decode -runs=400000 CORPUS_FOLDER
+    python3 fuzz/fuzz.py framing -runs=300000 CORPUS_FOLDER
+    python3 fuzz/fuzz.py trajectory -runs=300000 CORPUS_FOLDER
+
+Any exception but our own is a finding: its input is written to a file ``crash-…``, which belongs
+into ``test/data/bad`` together with its mend. ``make test`` runs a short budget of the same kind
+without atheris (test/test_fuzz.py).
+"""
+
+import io
+from pathlib import Path
+import sys
+
+import atheris
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+with atheris.instrument_imports(include=['state_sensor_ros']):
+    from state_sensor_ros.decode import Decoder, format_payload
+    from state_sensor_ros.errors import StateSensorError
+    from state_sensor_ros.framing import PacketFramer
+    from state_sensor_ros.trajectory import read_payloads
+
+LIMIT = 1 << 16
+
+
+def fuzz_framing(data: bytes) -> None:
+    """Feed any bytes, cut anywhere, to the framer."""
+    provider = atheris.FuzzedDataProvider(data)
+    framer = PacketFramer(LIMIT)
+    try:
+        while provider.remaining_bytes():
+            piece = provider.ConsumeBytes(provider.ConsumeIntInRange(1, 64))
+            while piece:
+                room = framer.buffer()
+                if not len(room) or len(room) > LIMIT:
+                    raise RuntimeError(f'room for {len(room)} bytes')
+                n_bytes = min(len(room), len(piece))
+                room[:n_bytes] = piece[:n_bytes]
+                piece = piece[n_bytes:]
+                framer.advance(n_bytes)
+        framer.end()
+    except StateSensorError:
+        pass
+
+
+DECODER = Decoder()
+
+
+def fuzz_decode(data: bytes) -> None:
+    """Decode any bytes, and write back what could be decoded."""
+    try:
+        for decoded in DECODER.decode(data):
+            format_payload(decoded.frame)
+    except StateSensorError:
+        pass
+
+
+def fuzz_trajectory(data: bytes) -> None:
+    """Split any bytes into payloads."""
+    try:
+        for _ in read_payloads(io.BytesIO(data), 'fuzz'):
+            pass
+    except StateSensorError:
+        pass
+
+
+def main() -> None:
+    """Fuzz the target that the first argument names; the rest is libFuzzer's."""
+    targets = {'framing': fuzz_framing, 'decode': fuzz_decode, 'trajectory': fuzz_trajectory}
+    if len(sys.argv) < 2 or sys.argv[1] not in targets:
+        sys.exit(f'error: usage: found no target; expected one of {", ".join(targets)}')
+    target = targets[sys.argv.pop(1)]
+    atheris.Setup(sys.argv, target)
+    atheris.Fuzz()
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,93 @@
+// Copyright 2026 The state_sensor_ros maintainers
+// SPDX-License-Identifier: Apache-2.0
+//
+// A browser and a plotly that show nothing: runs the player of an animation and tells after each
+// action what it has put on the map. Input and output are JSON; see test_animation.py.
+'use strict';
+const { player, data, actions } = JSON.parse(require('fs').readFileSync(0, 'utf8'));
+
+let wall = 0;
+let pending = null;
+const documentListeners = {};
+
+const makeElement = (id) => ({
+  id, style: {}, listeners: {}, clientWidth: 1000, clientHeight: 500, tagName: 'DIV', value: '',
+  textContent: id === 'data' ? JSON.stringify(data) : '',
+  addEventListener(name, listener) { this.listeners[name] = listener; },
+  on(name, listener) { this.listeners[name] = listener; },
+  getBoundingClientRect: () => ({ left: 0, top: 0 }),
+});
+const elements = {};
+globalThis.document = {
+  getElementById: (id) => (elements[id] ||= makeElement(id)),
+  addEventListener: (name, listener) => { documentListeners[name] = listener; },
+};
+globalThis.window = { addEventListener: () => {} };
+globalThis.performance = { now: () => wall };
+globalThis.requestAnimationFrame = (callback) => { pending = callback; };
+document.getElementById('pace').value = '1';
+
+const setRanges = (figure, layout) => {
+  for (const axis of ['xaxis', 'yaxis']) {
+    if (layout[`${axis}.range`]) figure.layout[axis].range = layout[`${axis}.range`];
+  }
+};
+globalThis.Plotly = {
+  newPlot: async (figure, traces, layout) => { Object.assign(figure, { data: traces, layout }); },
+  relayout: async (figure, layout) => setRanges(figure, layout),
+  update: async (figure, traces, layout, indices) => {
+    indices.forEach((index, i) => {
+      for (const name of ['x', 'y', 'text', 'marker']) {
+        if (traces[name][i] !== undefined) figure.data[index][name] = traces[name][i];
+      }
+    });
+    setRanges(figure, layout);
+  },
+};
+
+const settled = () => new Promise((resolve) => { setTimeout(resolve, 0); });
+
+const state = () => {
+  const { map } = elements;
+  const filled = [...data.parts.classes, data.parts.fronts, data.parts.points];
+  const points = map.data[data.parts.points];
+  return {
+    x: filled.map((index) => map.data[index].x), y: filled.map((index) => map.data[index].y),
+    points: points.x.map((x, i) => [x, points.y[i]]), text: points.text,
+    clock: elements.clock.value, button: elements.play.textContent,
+    xRange: map.layout.xaxis.range,
+  };
+};
+
+const act = async (action) => {
+  const [verb, word] = String(action).split(' ');
+  if (verb === 'play' || verb === 'pause') elements.play.listeners.click();
+  else if (verb === 'pace') elements.pace.value = word;
+  else if (verb === 'key') {
+    documentListeners.keydown({ key: word, target: elements.map, preventDefault() {} });
+  } else if (verb === 'unfollow') {
+    elements.follow.checked = false;
+    elements.follow.listeners.change();
+  } else if (verb === 'tick') {
+    wall += Number(word);
+    const callback = pending;
+    pending = null;
+    if (callback) callback(wall);
+  } else {
+    elements.time.value = verb;
+    elements.time.listeners.input();
+  }
+  await settled();
+};
+
+(async () => {
+  // The player runs in this page's own scope, as a script of it does.
+  (0, eval)(player);
+  await settled();
+  const states = [];
+  for (const action of actions) {
+    await act(action);
+    states.push(state());
+  }
+  process.stdout.write(JSON.stringify(states));
+})();

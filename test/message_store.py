@@ -1,0 +1,26 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""Deserialise messages with rosbags, an implementation that shares nothing with the package."""
+
+from functools import cache
+from pathlib import Path
+
+from rosbags.typesys import get_types_from_msg, get_typestore, Stores
+
+MSG = Path(__file__).parents[1] / 'msg'
+
+
+@cache
+def typestore():
+    store = get_typestore(Stores.ROS2_JAZZY)
+    types = {}
+    for path in sorted(MSG.glob('*.msg')):
+        types.update(get_types_from_msg(path.read_text(), f'state_sensor_ros/msg/{path.stem}'))
+    types.update(get_types_from_msg('geometry_msgs/TransformStamped[] transforms',
+                                    'tf2_msgs/msg/TFMessage'))
+    store.register(types)
+    return store
+
+
+def read(data, type_name):
+    return typestore().deserialize_cdr(data, type_name)

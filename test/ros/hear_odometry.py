@@ -1,0 +1,26 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""Print frame, child frame and speed of the first odometry heard; run in another distribution."""
+
+import sys
+
+from nav_msgs.msg import Odometry
+import rclpy
+
+
+def main():
+    """Wait for one message."""
+    rclpy.init()
+    node = rclpy.create_node('hearer')
+    heard = []
+    node.create_subscription(Odometry, '/state_sensor/ego/odometry', heard.append, 10)
+    while not heard:
+        rclpy.spin_once(node, timeout_sec=0.1)
+    message = heard[0]
+    sys.stdout.write(f'{message.header.frame_id} {message.child_frame_id} '
+                     f'{message.twist.twist.linear.x}\n')
+    rclpy.shutdown()
+
+
+if __name__ == '__main__':
+    main()

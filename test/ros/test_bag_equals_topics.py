@@ -1,0 +1,154 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""A bag made by `convert` against what the node publishes: same topics, types, QoS and bytes."""
+
+import itertools
+import json
+from pathlib import Path
+
+import pytest
+from rclpy.qos import DurabilityPolicy, QoSProfile
+from rig import NodeProcess, packet
+from rosbags.rosbag2 import Reader, StoragePlugin, Writer
+
+from state_sensor_ros.cli import main
+from state_sensor_ros.simulator.traffic import generate
+from state_sensor_ros.sinks.topics import message_class
+
+ROOT = Path(__file__).parents[2]
+RECORDINGS = sorted((ROOT.parent / 'shared' / 'recordings').glob('*.json'))
+SAMPLE = ROOT / 'resource' / 'sample.v2.json'
+# Node parameters and the same as options.
+PARAMETERS = {'debug_drawing': True, 'joint_states': True, 'wheel_tf': True, 'publish_clock': True,
+              'parent_frame': 'earth', 'global_frame_pose': [1.0, 2.0, 0.0, 0.0, 0.0, 0.5],
+              'ego_frame': 'base_link', 'overflow': 'block'}
+OPTIONS = ['--debug-drawing', '--joint-states', '--wheel-tf', '--clock', '--parent-frame', 'earth',
+           '--global-frame-pose', '1', '2', '0', '0', '0', '0.5', '--ego-frame', 'base_link']
+FRAMES = '/state_sensor/frame'
+MAX_FRAMES = 30
+BURST = 4
+ALIGNMENT = 4
+# What every node has, and what tells of its own health at wall time.
+NOT_OF_THE_STREAM = ('/diagnostics', '/parameter_events', '/rosout', '/transition_event')
+
+
+def synthetic():
+    return list(itertools.islice(generate(5, 3, 20.0, 11, 'v2'), 40))
+
+
+def contents():
+    for path in (*RECORDINGS, SAMPLE):
+        yield pytest.param(lambda path=path: json.loads(path.read_text())[:MAX_FRAMES],
+                           id=path.stem)
+    yield pytest.param(synthetic, id='synthetic')
+
+
+def prelude(frame, number):
+    """Return a frame again at a later time: it brings every topic into being."""
+    again = {**frame, 'game_time': 10_000.0 + number / 8}
+    return {**again, 'sample_count': 100_000 + number} if 'sample_count' in frame else again
+
+
+def bag_of(frames, path):
+    """Convert and return of each topic its connection and messages."""
+    path.mkdir()
+    (path / 'in.json').write_text(json.dumps(frames))
+    assert main(['convert', str(path / 'in.json'), str(path / 'bag'), *OPTIONS]) == 0
+    with Reader(path / 'bag') as reader:
+        topics = {one.topic: (one, []) for one in reader.connections}
+        for one, _, data in reader.messages():
+            topics[one.topic][1].append(bytes(data))
+    return topics
+
+
+class Recorder:
+    """Keep the bytes of every topic of the node, from when it is found."""
+
+    def __init__(self, listener):
+        self._node = listener.node
+        self.heard = {}
+
+    def subscribe(self):
+        """Subscribe to what there is now."""
+        for topic, types in self._node.get_topic_names_and_types():
+            if not topic.endswith(NOT_OF_THE_STREAM) and topic not in self.heard:
+                self._hear(topic, message_class(types[0]))
+
+    def _hear(self, topic, class_):
+        heard = self.heard[topic] = []
+        latched = topic in ('/tf_static', '/state_sensor/actors')
+        self._node.create_subscription(class_, topic, heard.append, QoSProfile(
+            depth=1000, durability=DurabilityPolicy.TRANSIENT_LOCAL if latched
+            else DurabilityPolicy.VOLATILE), raw=True)
+
+
+def published_on(listener, topic):
+    """Return type, hash, reliability and durability of the one publisher of a topic."""
+    [writer] = listener.node.get_publishers_info_by_topic(topic)
+    qos = writer.qos_profile
+    return (writer.topic_type, str(writer.topic_type_hash), qos.reliability.name,
+            qos.durability.name)
+
+
+def same(heard, written):
+    """Compare messages; the middleware fills them up to a multiple of four bytes."""
+    return heard[:len(written)] == written and len(heard) - len(written) < ALIGNMENT
+
+
+@pytest.mark.parametrize('frames', list(contents()))
+def test_bag_has_the_topics_and_bytes_of_the_node(frames, tmp_path, domain, listener, simulator):
+    frames = frames()
+    first = bag_of([prelude(frames[0], 0)], tmp_path / 'first')
+    recorder, n_preludes = Recorder(listener), 0
+
+    def everything_is_heard():
+        nonlocal n_preludes
+        recorder.subscribe()
+        simulator.send(packet(prelude(frames[0], n_preludes)))
+        n_preludes += 1
+        # One callback a turn, so that the listener keeps up.
+        for _ in first:
+            listener.spin(0.01)
+        return all(recorder.heard.get(topic) for topic, (_, data) in first.items() if data)
+
+    with NodeProcess(domain, port=simulator.port, **PARAMETERS):
+        simulator.accept()
+        listener.until(everything_is_heard)
+        preludes = [prelude(frames[0], number) for number in range(n_preludes)]
+        n_before = {topic: len(data) for topic, (_, data)
+                    in bag_of(preludes, tmp_path / 'before').items()}
+        bag = bag_of(preludes + frames, tmp_path / 'whole')
+        for begin in range(0, len(frames), BURST):
+            burst = frames[begin:begin + BURST]
+            simulator.send(*[packet(frame) for frame in burst])
+            last = bag[FRAMES][1][n_preludes + begin + len(burst) - 1]
+            listener.until(lambda last=last: same(recorder.heard[FRAMES][-1], last))
+        assert recorder.heard.keys() == bag.keys()
+        for topic, (connection, messages) in bag.items():
+            expected, heard = messages[n_before[topic]:], recorder.heard[topic]
+            if expected:
+                last = expected[-1]
+                listener.until(lambda heard=heard, last=last: same(heard[-1], last), what=topic)
+            tail = heard[len(heard) - len(expected):]
+            assert len(tail) == len(expected), topic
+            assert all(map(same, tail, expected)), topic
+            [offered] = connection.ext.offered_qos_profiles
+            assert published_on(listener, topic) == (
+                connection.msgtype, connection.digest, offered.reliability.name,
+                offered.durability.name), topic
+    assert sum(len(data) for _, data in bag.values()) > 5 * len(frames)
+    live = live_bag(tmp_path / 'live', bag[FRAMES][0], recorder.heard[FRAMES][-len(frames):])
+    assert main(['convert', live, str(tmp_path / 'live.json')]) == 0
+    (tmp_path / 'in.json').write_text(json.dumps(frames))
+    assert main(['convert', str(tmp_path / 'in.json'), str(tmp_path / 'again.json')]) == 0
+    assert (tmp_path / 'live.json').read_text() == (tmp_path / 'again.json').read_text()
+
+
+def live_bag(path, connection, heard):
+    """Write what was heard as `ros2 bag record` does, at the time of its receipt."""
+    with Writer(path, version=9, storage_plugin=StoragePlugin.MCAP) as writer:
+        topic = writer.add_connection('/front/truth/frame', connection.msgtype,
+                                      msgdef=connection.msgdef.data, rihs01=connection.digest)
+        for i, data in enumerate(heard):
+            writer.write(topic, 1_700_000_000_000_000_000 + i * 49_000_000, data)
+    return str(path)

@@ -1,0 +1,92 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+What others get from the built package: generated headers, entered shells, the real TFMessage.
+
+Needs a set-up environment; compiles one small C++ program.
+"""
+import json
+import os
+from pathlib import Path
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+# As every ROS 2 with type hashes reports it (Jazzy, Kilted, Lyrical).
+TF_MESSAGE_HASH = 'RIHS01_e369d0f05a23ae52508854b66f6aa0437f3449d652e8cbf22d5abe85d020f087'
+IMPORT_MESSAGES = 'from state_sensor_ros.msg import ControlState; print(ControlState(s=1.5).s)'
+
+pytest.importorskip('state_sensor_ros.msg', reason='the messages are not built')
+
+
+def share_folder(package: str) -> Path:
+    for prefix in os.environ['AMENT_PREFIX_PATH'].split(os.pathsep):
+        if (folder := Path(prefix) / 'share' / package).is_dir():
+            return folder
+    raise AssertionError(f'no {package} in AMENT_PREFIX_PATH')
+
+
+def library_folders() -> str:
+    # The re-exec of wheels' Python has put every folder of libraries here.
+    return os.environ.get('LD_LIBRARY_PATH', '')
+
+
+def run(*command: str | Path, **options) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=180, **options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_cpp_package_finds_and_links_the_messages(tmp_path):
+    if not shutil.which('cmake'):
+        pytest.skip('no cmake')
+    run('cmake', '-S', ROOT / 'test' / 'data' / 'cpp_consumer', '-B', tmp_path,
+        f'-DPython3_EXECUTABLE={sys.executable}')
+    run('cmake', '--build', tmp_path)
+    environment = {**os.environ, 'LD_LIBRARY_PATH': library_folders()}
+    assert run(tmp_path / 'cpp_consumer', env=environment) == '2 1 rosidl_typesupport_cpp\n'
+
+
+def test_exports_name_no_header_folder_of_this_machine():
+    exports = share_folder('state_sensor_ros') / 'cmake'
+    for path in exports.glob('*__rosidl_generator_pyExport.cmake'):
+        assert 'site-packages/numpy' not in path.read_text(encoding='utf-8'), path
+
+
+def test_tf_message_has_the_type_hash_of_the_real_one():
+    description = share_folder('tf2_msgs') / 'msg' / 'TFMessage.json'
+    hashes = {entry['type_name']: entry['hash_string']
+              for entry in json.loads(description.read_text(encoding='utf-8'))['type_hashes']}
+    assert hashes['tf2_msgs/msg/TFMessage'] == TF_MESSAGE_HASH
+
+
+@pytest.mark.skipif(not list(ROOT.glob('install/*/package.stamp')),
+                    reason='built in a workspace, not by `make setup`')
+@pytest.mark.parametrize('shell', ['bash', 'dash', 'zsh', 'ksh', 'sh'])
+@pytest.mark.parametrize('folder', [ROOT, Path('/')], ids=['source', 'root'])
+def test_entered_shell_has_programs_and_messages(shell, folder):
+    if not shutil.which(shell):
+        pytest.skip(f'no {shell}')
+    script = ROOT / 'scripts' / 'env.sh'
+    where = script.relative_to(folder) if folder == ROOT else script
+    # Twice: entering again must change nothing.
+    said = run(
+        shell, '-c', f'. ./{where} && . {script} && command -v state_sensor_node && '
+        f'command -v state_sensor && python3 -c "{IMPORT_MESSAGES}" && echo "$PYTHONPATH"',
+        cwd=folder).splitlines()
+    assert [Path(line).name for line in said[:2]] == ['state_sensor_node', 'state_sensor']
+    assert said[2] == '1.5'
+    ours = [entry for entry in said[3].split(':') if entry.startswith(f'{ROOT}/')]
+    assert len(ours) == 1
+
+
+def test_shell_of_another_distribution_is_refused_where_it_is_not_set_up():
+    said = subprocess.run(
+        ['sh', '-c', '. ./scripts/env.sh'], cwd=ROOT, capture_output=True, text=True, timeout=60,
+        env={'PATH': os.environ['PATH'], 'ROS_DISTRO_WHEELS': 'turtle'})
+    assert said.returncode == 1
+    assert said.stderr.startswith('error: env.sh: found no finished set-up of turtle in ')
+    assert said.stderr.count('\n') == 1

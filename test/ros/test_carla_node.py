@@ -1,0 +1,153 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""CARLA on the topics of the node: a live server, and a dataset played as a recording."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+import pytest
+from rig import NodeProcess, statuses
+
+from state_sensor_ros.simulator.carla import CarlaOptions, CarlaServer
+from state_sensor_ros.simulator.carla_wire import EpisodeSettings
+from state_sensor_ros.simulator.town import CRUISE_SPEED
+
+SAMPLE = Path(__file__).parents[2] / 'resource' / 'carla'
+OWN = 'state_sensor_ros'
+
+
+def stamp_of(message):
+    return message.header.stamp.sec + message.header.stamp.nanosec / 1e9
+
+
+def forward_axis(q):
+    """Return the x axis of a body, REP-103."""
+    return np.array((1 - 2 * (q.y * q.y + q.z * q.z), 2 * (q.x * q.y + q.z * q.w),
+                     2 * (q.x * q.z - q.y * q.w)))
+
+
+def place(message):
+    position = message.pose.pose.position
+    return np.array((position.x, position.y, position.z))
+
+
+@pytest.fixture
+def server():
+    """Serve a town at 50 frames a second of simulated tenths of seconds."""
+    options = CarlaOptions(rate=50.0, episode=EpisodeSettings(n_vehicles=3, n_pedestrians=2))
+    with CarlaServer(options) as found:
+        yield found
+
+
+def test_carla_server_on_the_topics(domain, listener, server):
+    ego = listener.hear('/state_sensor/ego/odometry', 'nav_msgs/Odometry')
+    status = listener.hear('/state_sensor/player/status', f'{OWN}/CarlaPlayerStatus')
+    lights = listener.hear('/state_sensor/traffic_lights', f'{OWN}/TrafficLightStateArray')
+    limits = listener.hear('/state_sensor/speed_limits', f'{OWN}/SpeedLimitArray')
+    frames = listener.hear('/state_sensor/frame', f'{OWN}/StateFrame')
+    markers = listener.hear('/state_sensor/markers', 'visualization_msgs/MarkerArray')
+    transforms = listener.hear('/tf', 'tf2_msgs/TFMessage')
+    with NodeProcess(domain, source='carla', port=server.port, debug_drawing=True,
+                     ego_frame='base_link') as node:
+        listener.until(lambda: min(map(len, (ego, status, lights, limits, frames, transforms)))
+                       > 40 and markers)
+        assert node.end()[0] == 0
+    assert {t.child_frame_id for t in transforms[-1].transforms} >= {
+        'base_link', 'vehicle_100', 'pedestrian_103', 'traffic_light_105', 'speed_limit_sign_109'}
+    by_stamp = {stamp_of(message): message for message in ego}
+    pairs = [(by_stamp[stamp], by_stamp[stamp + 0.1]) for stamp in by_stamp
+             if stamp + 0.1 in by_stamp]
+    assert pairs
+    for first, second in pairs:
+        forward = forward_axis(first.pose.pose.orientation)
+        twist = first.twist.twist
+        np.testing.assert_allclose(place(second) - place(first), 0.1 * twist.linear.x * forward,
+                                   atol=0.05)
+        assert (twist.linear.y, twist.linear.z, twist.angular.z) == (0.0, 0.0, 0.0)
+        assert first.twist.covariance[0] == 1e-9
+        assert first.twist.covariance[7] == 1e6
+    assert ego[-1].child_frame_id == 'base_link'
+    check_agreement(frames, status, lights, limits)
+
+
+def check_agreement(frames, statuses_, lights, limits):
+    """All messages of a stamp speak of the same frame."""
+    found = {stamp_of(message): message for message in frames}
+    matched = 0
+    for status in statuses_:
+        frame = found.get(stamp_of(status))
+        if frame is None:
+            continue
+        matched += 1
+        player = frame.actors[0]
+        assert (frame.generation, player.name) == ('carla', 'player')
+        assert player.twist.linear.x == status.forward_speed
+        assert math.isnan(player.twist.linear.y)
+        assert status.game_timestamp == round(1000 * frame.game_time)
+        assert status.frame_number == frame.sample_count
+    assert matched > 20
+    assert {len(array.traffic_lights) for array in lights} == {4}
+    assert {light.state for array in lights for light in array.traffic_lights} <= {0, 1, 2}
+    assert {round(3.6 * sign.speed_limit) for sign in limits[-1].speed_limits} == {30, 60, 90}
+
+
+def test_carla_episodes_are_restarts_and_the_node_plays_the_client(domain, listener):
+    options = CarlaOptions(rate=100.0, episode=EpisodeSettings(n_vehicles=2, n_pedestrians=0))
+    with CarlaServer(options) as server:
+        control = listener.hear('/state_sensor/player/autopilot_control', f'{OWN}/VehicleControl')
+        ego = listener.hear('/state_sensor/ego/odometry', 'nav_msgs/Odometry')
+        diagnostics = listener.hear('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
+        with NodeProcess(domain, source='carla', port=server.port,
+                         control_port=server.world_port) as node:
+            listener.until(lambda: ego and ego[-1].twist.twist.linear.x > 0.8 * CRUISE_SPEED)
+            before = stamp_of(ego[-1])
+            server.disconnect()
+            listener.until(lambda: stamp_of(ego[-1]) < before)
+            listener.until(lambda: any(status.get('simulator restarts', '0') != '0'
+                                       for status in statuses(diagnostics)))
+            assert node.end()[0] == 0
+    assert all(each.origin == each.ORIGIN_AUTOPILOT for each in control)
+    # The ring turns right, and + is left.
+    assert control[-1].steer < 0.0 < control[-1].raw_steer
+
+
+def check_pixels(images):
+    """Compare what was heard of a step with its files."""
+    depth = next(each for each in images['central/depth'] if round(10 * stamp_of(each)) == 34)
+    tags = next(each for each in images['central/segmentation']
+                if round(10 * stamp_of(each)) == 34)
+    with Image.open(SAMPLE / 'episode_00000' / 'CentralDepth_00004.png') as file:
+        r, g, b = np.moveaxis(np.asarray(file, np.float64), -1, 0)
+    metres = 1000.0 * (r + 256.0 * g + 65536.0 * b) / 16777215.0
+    assert np.frombuffer(bytes(depth.data), '<f4').tolist() == metres.astype('f4').ravel().tolist()
+    with Image.open(SAMPLE / 'episode_00000' / 'CentralSemanticSeg_00004.png') as file:
+        assert bytes(tags.data) == np.asarray(file)[..., 0].tobytes()
+
+
+def test_carla_dataset_on_the_topics(domain, listener):
+    images = {name: listener.hear(f'/state_sensor/camera/{name}', 'sensor_msgs/Image')
+              for name in ('central/image', 'left/image', 'right/image', 'central/depth',
+                           'central/segmentation', 'central/segmentation_color')}
+    expert = listener.hear('/state_sensor/player/expert_control', f'{OWN}/VehicleControl')
+    applied = listener.hear('/state_sensor/player/control', f'{OWN}/VehicleControl')
+    legend = listener.hear('/state_sensor/camera/segmentation_classes',
+                           f'{OWN}/SegmentationClassArray', latched=True)
+    static = listener.hear('/tf_static', 'tf2_msgs/TFMessage', latched=True)
+    with NodeProcess(domain, source='file', trajectory_file=str(SAMPLE), loop=True,
+                     camera_tf=True, camera_poses=[1.5, 0.0, 1.25, 0.0, 0.0, 0.0] * 3) as node:
+        listener.until(lambda: min(map(len, images.values())) > 6 and len(expert) > 12
+                       and len(applied) > 12 and legend and static)
+        assert node.end()[0] == 0
+    assert len(legend[0].classes) == 13
+    assert len(static[0].transforms) == 6
+    for name, heard in images.items():
+        assert {(image.width, image.height) for image in heard} == {(40, 40)}
+        # Every second step has images.
+        assert {round(10 * stamp_of(image)) % 2 for image in heard} == {0}, name
+    check_pixels(images)
+    commands = {stamp_of(each): each for each in expert}
+    differences = {round(commands[stamp_of(each)].raw_steer - each.raw_steer, 6)
+                   for each in applied if stamp_of(each) in commands}
+    assert differences == {0.0, 0.25}

@@ -1,0 +1,118 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""The demonstration, as `make demo` runs it."""
+
+import os
+from pathlib import Path
+import re
+import signal
+import subprocess
+import sys
+import time
+
+from PIL import Image
+import pytest
+from rosbags.highlevel import AnyReader
+
+DEMO = Path(__file__).parents[2] / 'scripts' / 'demo.py'
+END_S = 10.0
+# On a machine that does a lot besides.
+RUN_S = 120.0
+
+
+def environment(domain, **others):
+    return {**os.environ, 'ROS_DOMAIN_ID': str(domain),
+            'ROS_AUTOMATIC_DISCOVERY_RANGE': 'LOCALHOST', **others}
+
+
+def demo(domain, *arguments, **others):
+    return subprocess.Popen([sys.executable, str(DEMO), *map(str, arguments)], text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            env=environment(domain, **others))
+
+
+def rows(text):
+    """Return the table that was printed: type, topics, messages and rate by topic."""
+    found = re.findall(r'^(/\S+) +(\S+) +(\d+) +(\d+) +(\S+)(?: Hz)?$', text, re.MULTILINE)
+    return {name: (type_, int(n_topics), int(n_messages), rate)
+            for name, type_, n_topics, n_messages, rate in found}
+
+
+def test_demo_records_all_topics_and_says_where_everything_is(domain, tmp_path):
+    process = demo(domain, '--duration', 3, '--output', tmp_path)
+    text, error = process.communicate(timeout=RUN_S)
+    assert (process.returncode, error) == (0, '')
+    table = rows(text)
+    type_, n_topics, n_messages, rate = table['/state_sensor/actors/*/odometry']
+    assert (type_, n_topics) == ('nav_msgs/msg/Odometry', 21)
+    assert n_messages > 21 * 20
+    assert float(rate) > 10.0
+    assert table['/state_sensor/frame'][2] > 30
+    assert re.search(r'median \d+\.\d+ ms, p99 \d+\.\d+ ms', text)
+    for name in ('bag', 'picture.png', 'animation.html', 'driver.log', 'simulator.log'):
+        assert str(tmp_path / name) in text
+        assert (tmp_path / name).exists()
+    with Image.open(tmp_path / 'picture.png') as picture:
+        assert picture.size[0] == 1650
+    with AnyReader([tmp_path / 'bag']) as bag:
+        counts = {one.topic: one.msgcount for one in bag.connections}
+        assert counts['/state_sensor/frame'] == table['/state_sensor/frame'][2]
+        own = [count for topic, count in counts.items()
+               if re.fullmatch('/state_sensor/actors/[^/]+/odometry', topic)]
+        assert (len(own), sum(own)) == (n_topics, n_messages)
+        frames = [bag.deserialize(data, one.msgtype) for one, _, data in bag.messages(
+            [one for one in bag.connections if one.topic == '/state_sensor/frame'])]
+    assert all(len(frame.actors) == 21 for frame in frames)
+
+
+def test_demo_keeps_away_from_others_in_its_domain(domain, listener, tmp_path):
+    heard = listener.hear('/state_sensor/frame', 'state_sensor_ros/StateFrame')
+    process = demo(domain, '--duration', 2, '--output', tmp_path)
+    while process.poll() is None:
+        listener.spin()
+    assert (process.communicate()[1], process.returncode, heard) == ('', 0, [])
+
+
+def wait_for(condition):
+    deadline = time.monotonic() + RUN_S
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def children(process):
+    return Path(f'/proc/{process.pid}/task/{process.pid}/children').read_text().split()
+
+
+@pytest.mark.parametrize('signum', [signal.SIGINT, signal.SIGTERM])
+def test_demo_interrupted_leaves_no_process_and_no_half_bag(domain, tmp_path, signum):
+    process = demo(domain, '--duration', 600, '--output', tmp_path)
+    assert 'recording for' in process.stdout.readline()
+    programs = children(process)
+    assert len(programs) == 2
+    wait_for(lambda: any('.bag' in path.name for path in tmp_path.iterdir()))
+    process.send_signal(signum)
+    text, error = process.communicate(timeout=END_S)
+    assert (process.returncode, text, error) == (0, 'interrupted\n', '')
+    assert not any(Path(f'/proc/{pid}').exists() for pid in programs)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ['driver.log', 'simulator.log']
+
+
+def test_demo_says_why_when_the_driver_does_not_come_up(domain, tmp_path):
+    broken = tmp_path / 'bin'
+    broken.mkdir()
+    (broken / 'state_sensor_node').write_text('#!/bin/sh\necho "no luck today"; exit 3\n')
+    (broken / 'state_sensor_node').chmod(0o755)
+    process = demo(domain, '--output', tmp_path / 'out',
+                   PATH=f'{broken}{os.pathsep}{os.environ["PATH"]}')
+    _, error = process.communicate(timeout=RUN_S)
+    assert process.returncode == 1
+    assert error == 'error: demo: state_sensor_node ended with 3: no luck today\n'
+
+
+@pytest.mark.parametrize('duration', ['0', 'x', '1e9'])
+def test_demo_refuses_a_duration_that_is_none(domain, duration):
+    process = demo(domain, '--duration', duration)
+    _, error = process.communicate(timeout=RUN_S)
+    assert process.returncode == 2
+    assert '--duration' in error

@@ -1,0 +1,227 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""Back-pressure, churn and time: what is lost is counted, who is gone is gone, stamps increase."""
+
+import os
+import threading
+
+from rig import frame, framed, NodeProcess, packet, state, statuses
+
+PERIOD_S = 0.05
+
+
+def ego(number):
+    return state('ego_car', position=(100.0 * number, 0.0, 0.0), tags=('vehicle', 'ego'))
+
+
+def test_pressure_block_publishes_every_sample(domain, listener, simulator):
+    n = 400
+    counts = []
+    with NodeProcess(domain, port=simulator.port, overflow='block', queue_size=2) as node:
+        frames = listener.hear('/state_sensor/frame', 'state_sensor_ros/StateFrame')
+        diagnostics = listener.hear('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
+        simulator.accept()
+        number = 0
+        while not frames:
+            simulator.send(framed(number))
+            number += 1
+            listener.spin(0.1)
+        first = number
+        sent = threading.Event()
+
+        def pour():
+            # A little at a time: the node keeps ten messages for a reader that lags.
+            for i in range(first, first + n):
+                simulator.send(framed(i))
+                room.acquire()
+            sent.set()
+
+        room = threading.Semaphore(8)
+        thread = threading.Thread(target=pour, daemon=True)
+        thread.start()
+
+        def all_heard():
+            while len(counts) < len(frames):
+                counts.append(frames[len(counts)].sample_count)
+                room.release()
+            return counts[-1] == first + n
+
+        listener.until(all_heard, 60.0, 'every sample')
+        assert counts[-n:] == list(range(first + 1, first + n + 1))
+        values = listener.until(lambda: [each for each in statuses(diagnostics)
+                                         if each['frames received'] == str(first + n)])[0]
+        assert values['frames dropped'] == '0'
+        assert values['samples missed'] == '0'
+        assert node.is_alive
+
+
+def test_pressure_drop_oldest_counts_exactly(domain, listener, simulator):
+    """Frames too large to keep up with arrive in a burst; published plus dropped is all."""
+    n = 60
+    crowd = [state(f'car_{i}', position=(i * 500.0, 0.0, 0.0)) for i in range(400)]
+    with NodeProcess(domain, port=simulator.port, overflow='drop_oldest', queue_size=3) as node:
+        frames = listener.hear('/state_sensor/frame', 'state_sensor_ros/StateFrame')
+        diagnostics = listener.hear('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
+        simulator.accept()
+        n_sent = 0
+        while not frames:
+            simulator.send(framed(n_sent, ego(n_sent), *crowd))
+            n_sent += 1
+            listener.spin(0.2)
+        simulator.send(*(framed(i, ego(i), *crowd) for i in range(n_sent, n_sent + n)))
+        n_sent += n
+
+        def settled():
+            for values in statuses(diagnostics)[-1:]:
+                done = int(values['frames published']) + int(values['frames dropped'])
+                if done == int(values['frames received']) == n_sent:
+                    return values
+            return None
+
+        values = listener.until(settled, 30.0, 'the end of the burst')
+        # The last one is never dropped, and gaps are not blamed on the simulator alone.
+        listener.until(lambda: frames[-1].sample_count == n_sent)
+        assert int(values['frames dropped']) >= 1
+        assert values['samples missed'] == values['frames dropped']
+        order = [each.sample_count for each in frames]
+        assert order == sorted(order)
+        assert node.is_alive
+
+
+def show(markers, n_seen, shown):
+    """Do what a display does with the arrays that are new; return how many there are now."""
+    for array in markers[n_seen:]:
+        for marker in array.markers:
+            if marker.action == 3:
+                shown.clear()
+            elif marker.action == 2:
+                shown.pop((marker.ns, marker.id))
+            else:
+                shown[marker.ns, marker.id] = marker
+    return len(markers)
+
+
+def stamp_of(message):
+    """Return the stamp of an array of markers, or of a message with a header of its own."""
+    stamp = (message.markers[-1] if hasattr(message, 'markers') else message).header.stamp
+    return stamp.sec, stamp.nanosec
+
+
+def test_churn_of_ten_thousand_actors(domain, listener, simulator):
+    """50 new actors a frame, the old ones gone: topics, memory and the registry stay right."""
+    n_frames, n_each = 200, 50
+    with NodeProcess(domain, port=simulator.port, actor_timeout=0.2, overflow='block',
+                     debug_drawing=True, labels=False) as node:
+        actors = listener.hear('/state_sensor/actors', 'state_sensor_ros/ActorArray',
+                               depth=1000, latched=True)
+        markers = listener.hear('/state_sensor/markers', 'visualization_msgs/MarkerArray')
+        simulator.accept()
+        warm = iter(range(10 ** 6))
+        listener.until(lambda: (simulator.send(framed(next(warm), ego(0), period=1e-4,
+                                                      start=0.5)),
+                                listener.spin(0.2), actors and markers)[-1])
+        early_mb = early_threads = 0
+        shown = {}
+        n_seen = 0
+        for i in range(1, n_frames + 1):
+            crowd = [state(f'actor {i}.{k}', position=(k * 600.0, i, 0.0))
+                     for k in range(n_each)]
+            simulator.send(framed(i, ego(i), *crowd))
+            expected = ['ego_car', *(f'actor {i}.{k}' for k in range(n_each))]
+            listener.until(lambda e=expected: [a.name for a in actors[-1].actors] == e,
+                           what=f'~/actors of frame {i}')
+            assert [a.topic_name for a in actors[-1].actors][1] == f'actor_{i}_0'
+            n_seen = show(markers, n_seen, shown)
+            if i == n_frames // 4:
+                early_mb = node.memory_mb()
+                early_threads = len(os.listdir(f'/proc/{node.process.pid}/task'))
+        listener.until(lambda: stamp_of(markers[-1]) == stamp_of(actors[-1]),
+                       what='the last markers')
+        show(markers, n_seen, shown)
+        assert len(shown) == n_each + 1
+        assert node.memory_mb() < early_mb + 25.0
+        assert len(os.listdir(f'/proc/{node.process.pid}/task')) <= early_threads + 2
+        # Everybody but the ego leaves; only its topics are left after the timeout.
+        for i in range(n_frames + 1, n_frames + 9):
+            simulator.send(framed(i, ego(i)))
+
+        def topics():
+            return {name for name, _ in listener.node.get_topic_names_and_types()
+                    if name.startswith('/state_sensor/actors/')
+                    and listener.node.count_publishers(name)}
+
+        listener.until(lambda: len(topics()) == 2, 30.0, 'topics of the gone to go')
+        assert topics() == {'/state_sensor/actors/ego_car/odometry',
+                            '/state_sensor/actors/ego_car/control_state'}
+
+
+def test_churn_respects_the_limit_of_topics(domain, listener, simulator):
+    with NodeProcess(domain, port=simulator.port, max_actor_topics=3):
+        diagnostics = listener.hear('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
+        tf = listener.hear('/tf', 'tf2_msgs/TFMessage')
+        simulator.accept()
+        crowd = [state(f'car_{i}') for i in range(5)]
+        number = iter(range(10 ** 6))
+        listener.until(lambda: (simulator.send(framed(next(number), ego(0), *crowd)),
+                                listener.spin(0.1), tf)[-1])
+        assert len(tf[-1].transforms) == 6
+        listener.until(lambda: (simulator.send(framed(next(number), ego(0), *crowd)), [
+            each for each in statuses(diagnostics)
+            if each['actors without topics'] == '3' and each['level'] == 1
+            and 'max_actor_topics is 3' in each['message']])[-1], what='the warning')
+        names = {name for name, _ in listener.node.get_topic_names_and_types()
+                 if name.endswith('/odometry') and '/actors/' in name}
+        assert len(names) == 3
+
+
+def test_time_repeats_steps_back_and_restarts(domain, listener, simulator):
+    """/tf never goes back within a run; ~/frame has all; /clock jumps once with a restart."""
+    times = [1.0, 1.05, 1.05, 1.1, 1.1, 1.15, 0.2, 0.25, 0.25, 0.3]
+    with NodeProcess(domain, port=simulator.port, publish_clock=True, overflow='block') as node:
+        tf = listener.hear('/tf', 'tf2_msgs/TFMessage')
+        clock = listener.hear('/clock', 'rosgraph_msgs/Clock')
+        frames = listener.hear('/state_sensor/frame', 'state_sensor_ros/StateFrame')
+        diagnostics = listener.hear('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
+        simulator.accept()
+        warm = iter(range(10 ** 6))
+        listener.until(lambda: (simulator.send(framed(next(warm), ego(0), period=1e-4,
+                                                      start=0.5)),
+                                listener.spin(0.1), tf and clock and frames)[-1])
+        n_warm = len(frames)
+        for i, game_time in enumerate(times):
+            content = frame(0, ego(i))
+            content.update(game_time=game_time, sample_count=1_000_000 + i if i < 6 else i)
+            simulator.send(packet(content))
+        listener.until(lambda: [each.game_time for each in frames[n_warm:]][-len(times):] == times,
+                       what='all frames')
+        listener.until(lambda: sec(clock[-1].clock) == 0.3, what='the last clock')
+        listener.until(lambda: sec(tf[-1].transforms[0].header.stamp) == 0.3,
+                       what='the last transforms')
+
+        def distinct(stamps):
+            """Return the run from 1.0 s on: what was on its way before belongs to the warm-up."""
+            return stamps[stamps.index(1.0):]
+
+        expected = [1.0, 1.05, 1.1, 1.15, 0.2, 0.25, 0.3]
+        assert distinct([sec(each.transforms[0].header.stamp) for each in tf]) == expected
+        assert distinct([sec(each.clock) for each in clock]) == expected
+        listener.until(lambda: [each for each in statuses(diagnostics)
+                                if each['simulator restarts'] == '1'
+                                and int(each['frames repeated']) >= 3], what='what was counted')
+        assert node.is_alive
+
+
+def sec(stamp):
+    return round(stamp.sec + stamp.nanosec * 1e-9, 6)
+
+
+def test_time_float32_grown_coarse_is_warned_of(domain, listener, simulator):
+    with NodeProcess(domain, port=simulator.port):
+        diagnostics = listener.hear('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
+        simulator.accept()
+        number = iter(range(10 ** 6))
+        # Ten hours and 100 Hz: the clock steps by 3.9 ms, which is more than a tenth of 10 ms.
+        listener.until(lambda: (simulator.send(framed(
+            next(number), ego(0), start=36000.0, period=0.01171875)), [
+                each for each in statuses(diagnostics) if 'game_time' in each['message']
+                and each['level'] == 1])[-1], what='the warning')

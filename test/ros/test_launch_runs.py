@@ -1,0 +1,75 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""The launch files with ROS's own `launch`, until Ctrl-C."""
+
+from itertools import count
+import os
+from pathlib import Path
+import signal
+from socket import create_server
+import subprocess
+import sys
+
+import pytest
+from rig import AWAIT_S, framed
+
+pytest.importorskip('launch_ros', reason='needs launch_ros: a full ROS 2')
+
+LAUNCH = Path(__file__).parents[2] / 'launch'
+# What `ros2 launch FILE NAME:=VALUE …` does.
+PROGRAM = """
+import sys
+from launch import LaunchDescription, LaunchService
+from launch.actions import IncludeLaunchDescription
+from launch.launch_description_sources import PythonLaunchDescriptionSource
+given = [word.split(':=', 1) for word in sys.argv[2:]]
+service = LaunchService(argv=sys.argv[2:], noninteractive=True)
+service.include_launch_description(LaunchDescription([IncludeLaunchDescription(
+    PythonLaunchDescriptionSource(sys.argv[1]), launch_arguments=given)]))
+sys.exit(service.run())
+"""
+
+
+@pytest.fixture
+def launched(domain, tmp_path):
+    """Return a function that launches a file; what it started is ended at the end."""
+    running = []
+
+    def launch(file, /, **arguments):
+        words = [f'{key}:={value}' for key, value in arguments.items()]
+        process = subprocess.Popen(
+            [sys.executable, '-c', PROGRAM, str(LAUNCH / f'{file}.launch.py'), *words],
+            env={**os.environ, 'ROS_DOMAIN_ID': str(domain), 'ROS_LOG_DIR': str(tmp_path),
+                 'ROS_AUTOMATIC_DISCOVERY_RANGE': 'LOCALHOST'})
+        running.append(process)
+        return process
+
+    yield launch
+    for process in running:
+        if process.poll() is None:
+            process.send_signal(signal.SIGINT)
+            process.wait(AWAIT_S)
+
+
+def test_launch_driver_under_another_name_until_interrupted(launched, listener, simulator):
+    process = launched('state_sensor', port=simulator.port, namespace='sim1', name='truth')
+    heard = listener.hear('/sim1/truth/frame', 'state_sensor_ros/StateFrame')
+    simulator.accept()
+    listener.matched('/sim1/truth/frame')
+    numbers = count(1)
+    listener.until(lambda: simulator.send(framed(next(numbers))) or len(heard) >= 2,
+                   what='two frames')
+    process.send_signal(signal.SIGINT)
+    assert process.wait(AWAIT_S) == 0
+    listener.until(lambda: listener.node.count_publishers('/sim1/truth/frame') == 0)
+
+
+def test_launch_demo_brings_its_own_simulator(launched, listener):
+    with create_server(('127.0.0.1', 0)) as server:
+        port = server.getsockname()[1]
+    process = launched('demo', rviz='false', port=port)
+    heard = listener.hear('/state_sensor/ego/odometry', 'nav_msgs/Odometry')
+    listener.until(lambda: len(heard) >= 3, what='odometry of the ego')
+    assert heard[0].child_frame_id == 'base_link'
+    process.send_signal(signal.SIGINT)
+    assert process.wait(AWAIT_S) == 0

@@ -1,0 +1,179 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""The managed node: transitions in any order, a hundred times, and the ends of the process."""
+
+import os
+import signal
+import socket
+import threading
+
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState, GetState
+import pytest
+from rig import framed, NodeProcess, ScriptedSimulator
+
+IDS = {'configure': Transition.TRANSITION_CONFIGURE, 'activate': Transition.TRANSITION_ACTIVATE,
+       'deactivate': Transition.TRANSITION_DEACTIVATE, 'cleanup': Transition.TRANSITION_CLEANUP}
+N_ROUNDS = 100
+
+
+class Managed:
+    """Ask a node for transitions."""
+
+    def __init__(self, listener):
+        self._listener = listener
+        self._change = listener.node.create_client(ChangeState, '/state_sensor/change_state')
+        self._state = listener.node.create_client(GetState, '/state_sensor/get_state')
+        listener.until(self._change.service_is_ready, what='the life cycle services')
+        listener.until(self._state.service_is_ready)
+
+    def _call(self, client, request):
+        future = client.call_async(request)
+        self._listener.until(future.done, what='an answer')
+        return future.result()
+
+    def ask(self, name):
+        request = ChangeState.Request()
+        request.transition.id = IDS[name]
+        return self._call(self._change, request).success
+
+    @property
+    def state(self):
+        return self._call(self._state, GetState.Request()).current_state.label
+
+
+class Streaming:
+    """A simulator that serves one client after the other without end."""
+
+    def __init__(self, period_s=0.02):
+        self._simulator = ScriptedSimulator()
+        self.port = self._simulator.port
+        self._ended = threading.Event()
+        self._period_s = period_s
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def _serve(self):
+        number = 0
+        self._simulator._server.settimeout(0.2)
+        while not self._ended.is_set():
+            try:
+                self._simulator.accept()
+                while not self._ended.wait(self._period_s):
+                    self._simulator.send(framed(number))
+                    number += 1
+            except OSError:
+                continue
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._ended.set()
+        self._thread.join()
+        self._simulator.close()
+
+
+@pytest.fixture
+def streaming():
+    with Streaming() as found:
+        yield found
+
+
+def n_open_files(node):
+    return len(os.listdir(f'/proc/{node.process.pid}/fd'))
+
+
+def test_lifecycle_any_order_a_hundred_times(domain, listener, streaming):
+    frames = listener.hear('/state_sensor/frame', 'state_sensor_ros/StateFrame')
+    with NodeProcess(domain, port=streaming.port, autostart=False) as node:
+        managed = Managed(listener)
+        assert managed.state == 'unconfigured'
+        assert not managed.ask('activate')
+        early_mb = early_files = 0
+        for i in range(N_ROUNDS):
+            assert managed.ask('configure')
+            assert not managed.ask('configure')
+            assert managed.ask('activate')
+            if i % 10 == 0:
+                n_before = len(frames)
+                listener.until(lambda n=n_before: len(frames) > n, what=f'a frame in round {i}')
+            assert managed.ask('deactivate')
+            assert managed.ask('cleanup')
+            if i == 20:
+                early_mb, early_files = node.memory_mb(), n_open_files(node)
+        assert managed.state == 'unconfigured'
+        assert n_open_files(node) <= early_files + 2
+        assert node.memory_mb() < early_mb + 15.0
+        code, _ = node.end()
+        assert code == 0, node.log
+        assert 'Traceback' not in node.log
+
+
+def test_lifecycle_nothing_comes_after_deactivate_but_delete_all(domain, listener, streaming):
+    frames = listener.hear('/state_sensor/frame', 'state_sensor_ros/StateFrame')
+    markers = listener.hear('/state_sensor/markers', 'visualization_msgs/MarkerArray')
+    with NodeProcess(domain, port=streaming.port, debug_drawing=True):
+        managed = Managed(listener)
+        listener.until(lambda: len(frames) > 2 and len(markers) > 2)
+        assert managed.ask('deactivate')
+        listener.until(lambda: [each.action for each in markers[-1].markers] == [3],
+                       what='the array that empties displays')
+        n_frames, n_markers = len(frames), len(markers)
+        for _ in range(20):
+            listener.spin(0.05)
+        assert (len(frames), len(markers)) == (n_frames, n_markers)
+        assert managed.ask('activate')
+        listener.until(lambda: len(frames) > n_frames, what='frames after activation')
+
+
+def test_lifecycle_while_the_simulator_is_away(domain, listener):
+    with socket.create_server(('127.0.0.1', 0)) as server:
+        port = server.getsockname()[1]
+    with NodeProcess(domain, port=port, autostart=False) as node:
+        managed = Managed(listener)
+        for _ in range(5):
+            assert all(managed.ask(name) for name in
+                       ('configure', 'activate', 'deactivate', 'activate', 'deactivate',
+                        'cleanup'))
+        code, _ = node.end()
+        assert code == 0, node.log
+
+
+def test_lifecycle_refused_configuration_can_be_mended(domain, listener, tmp_path):
+    with NodeProcess(domain, autostart=False, source='file',
+                     trajectory_file=str(tmp_path / 'nothing.json')) as node:
+        managed = Managed(listener)
+        assert not (managed.ask('configure') and managed.ask('activate'))
+        assert node.is_alive
+        listener.until(lambda: 'nothing.json' in node.log, what='the reason in the log')
+
+
+@pytest.mark.parametrize('signum', [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize('moment', ['start', 'connecting', 'streaming', 'inactive'])
+def test_lifecycle_signals_end_it(domain, listener, streaming, signum, moment):
+    with socket.create_server(('127.0.0.1', 0)) as server:
+        nobody = server.getsockname()[1]
+    frames = listener.hear('/state_sensor/frame', 'state_sensor_ros/StateFrame')
+    options = {'port': streaming.port if moment == 'streaming' else nobody,
+               'autostart': moment != 'inactive'}
+    with NodeProcess(domain, **options) as node:
+        if moment == 'streaming':
+            listener.until(lambda: frames)
+        elif moment != 'start':
+            listener.matched('/diagnostics')
+        else:
+            # As soon as our own code runs: the handlers are the first thing it sets.
+            listener.until(lambda: _handles(node, signum), what='a handler')
+        code, seconds = node.end(signum)
+        assert code == 0, node.log
+        assert seconds < 2.0
+        assert 'Traceback' not in node.log
+
+
+def _handles(node, signum):
+    """Tell whether the process catches ``signum``."""
+    with open(f'/proc/{node.process.pid}/status') as status:
+        caught = next(line.split()[1] for line in status if line.startswith('SigCgt'))
+    # Python itself catches SIGINT from the start; ours come together.
+    return int(caught, 16) >> (signal.SIGTERM - 1) & 1

@@ -1,0 +1,201 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+Real frames over TCP into the node; every actor of every frame compared on the topics.
+
+What is expected is computed here from the source's own numbers by the rules of PROTOCOL 5.1,
+with scalar arithmetic of its own and nothing of the package.
+"""
+
+import json
+import math
+from pathlib import Path
+import re
+
+import pytest
+from rig import NodeProcess, packet
+
+ROOT = Path(__file__).parents[2]
+RECORDINGS = sorted((ROOT.parent / 'shared' / 'recordings').glob('*.json'))
+SAMPLES = [ROOT / 'resource' / 'sample.v2.json',
+           *sorted((ROOT / 'test/data/good').glob('sample*'))]
+# Enough of a file to have turned, braked and repeated a frame; more is only more of it.
+MAX_FRAMES = 120
+BURST = 5
+
+
+def triple(value):
+    return [value[key] for key in 'xyz'] if isinstance(value, dict) else value
+
+
+def quadruple(value):
+    return [value[key] for key in 'xyzw'] if isinstance(value, dict) else value
+
+
+def actors_of(frame):
+    """Return name, position, orientation, linear and angular velocity of all, in order."""
+    if 'frame' not in frame:
+        items = [(name, actor) for name, actor in frame.items() if isinstance(actor, dict)]
+    elif isinstance(frame['frame'], list):
+        items = [(actor['name'], actor) for actor in frame['frame']]
+    else:
+        states = frame['frame']['objects'] + [each['state'] for each in frame['frame']['vehicles']]
+        return [(each['name'], triple(each['odometry']['pose']['position']),
+                 quadruple(each['odometry']['pose']['orientation']),
+                 triple(each['odometry']['linear_velocity']),
+                 triple(each['odometry']['angular_velocity'])) for each in states]
+    return [(name, triple(actor['position']), quadruple(actor['orientation']),
+             triple(actor['velocity']), triple(actor.get('angular_velocity', [None] * 3)))
+            for name, actor in items]
+
+
+def multiplied(p, q):
+    """Multiply two quaternions x y z w, Hamilton."""
+    px, py, pz, pw = p
+    qx, qy, qz, qw = q
+    return (pw * qx + px * qw + py * qz - pz * qy, pw * qy - px * qz + py * qw + pz * qx,
+            pw * qz + px * qy - py * qx + pz * qw, pw * qw - px * qx - py * qy - pz * qz)
+
+
+def into_body(orientation, v):
+    x, y, z, w = orientation
+    return multiplied(multiplied((-x, -y, -z, w), (*v, 0.0)), orientation)[:3]
+
+
+def number(value):
+    return math.nan if value is None else value
+
+
+def expected_odometry(position, orientation, velocity, angular):
+    """Convert by hand: mirror y, centimetres to metres, twist into the body."""
+    x, y, z, w = orientation
+    norm = math.sqrt(x * x + y * y + z * z + w * w)
+    q = (-x / norm, y / norm, -z / norm, w / norm)
+    v = [number(component) for component in velocity]
+    r = [number(component) for component in angular]
+    linear = [0.0 if math.isnan(c) else c for c in (v[0] / 100, -v[1] / 100, v[2] / 100)]
+    rates = [0.0 if math.isnan(c) else c for c in (-r[0], r[1], -r[2])]
+    return ((position[0] / 100, -position[1] / 100, position[2] / 100), q, into_body(q, linear),
+            into_body(q, rates))
+
+
+def topic_name(raw):
+    return re.sub('[^A-Za-z0-9_]', '_', raw)
+
+
+def xyz(vector):
+    return [vector.x, vector.y, vector.z]
+
+
+def xyzw(quaternion):
+    return [quaternion.x, quaternion.y, quaternion.z, quaternion.w]
+
+
+def advancing(frames):
+    """Return the frames whose clock goes on: the others bring nothing but ~/frame."""
+    kept, last = [], -1.0
+    for frame in frames:
+        game_time = time_of(frame)
+        if game_time > last:
+            kept.append(frame)
+            last = game_time
+    return kept
+
+
+def time_of(frame):
+    return frame['game_time'] if 'game_time' in frame else frame['frame'][0]['game_time']
+
+
+def stamp_ns(header):
+    return header.stamp.sec * 1_000_000_000 + header.stamp.nanosec
+
+
+@pytest.mark.parametrize('path', RECORDINGS + SAMPLES, ids=lambda path: path.name)
+def test_node_publishes_every_actor_of_every_frame(path, domain, listener, simulator):
+    content = json.loads(path.read_text())
+    frames = content[:MAX_FRAMES] if isinstance(content, list) else [content]
+    names = [actor[0] for actor in actors_of(frames[0])]
+    with NodeProcess(domain, port=simulator.port, overflow='block'):
+        simulator.accept()
+        tf = listener.hear('/tf', 'tf2_msgs/TFMessage')
+        whole = listener.hear('/state_sensor/frame', 'state_sensor_ros/StateFrame')
+        # The first frame makes the topics of the actors; it comes again when all is connected.
+        simulator.send(packet(frames[0]))
+        odometry = {}
+        for name in names:
+            topic = f'/state_sensor/actors/{topic_name(name)}/odometry'
+            listener.matched(topic)
+            odometry[name] = listener.hear(topic, 'nav_msgs/Odometry')
+        warm = dict(frames[0])
+        number_sent = 0
+        while not (tf and whole and all(odometry.values())):
+            # A clock that runs backwards is a restart, after which the real frames come.
+            warm = {**warm, 'game_time': 1e6 + number_sent,
+                    'sample_count': 1_000_000 + number_sent}
+            if isinstance(warm.get('frame'), list) and 'game_time' in warm['frame'][0]:
+                warm['frame'] = [{**actor, 'game_time': 1e6 + number_sent}
+                                 for actor in warm['frame']]
+            number_sent += 1
+            simulator.send(packet(warm))
+            listener.until(lambda: True)
+            listener.spin(0.1)
+        for heard in (tf, whole, *odometry.values()):
+            heard.clear()
+        expected = advancing(frames)
+        mine = {round(time_of(frame) * 1e9) for frame in expected}
+
+        def of_run(messages, header=lambda message: message.header):
+            return [each for each in messages if stamp_ns(header(each)) in mine]
+
+        # A publisher keeps ten messages for a reader that lags; a test in Python lags.
+        for i in range(0, len(frames), BURST):
+            simulator.send(*(packet(frame) for frame in frames[i:i + BURST]))
+            listener.until(lambda i=i: len(of_run(whole)) >= min(i + BURST, len(frames)),
+                           what=f'frames {i} to {i + BURST}')
+        listener.until(lambda: len(of_run(whole)) >= len(frames)
+                       and len(of_run(tf, lambda each: each.transforms[0].header)) >= len(expected)
+                       and all(len(of_run(each)) >= len(expected) for each in odometry.values()),
+                       what='all messages')
+    whole, tf = of_run(whole), of_run(tf, lambda each: each.transforms[0].header)
+    for frame, message in zip(frames, whole, strict=True):
+        compare_frame(frame, message)
+    for i, frame in enumerate(expected):
+        assert [each.child_frame_id for each in tf[i].transforms] == [
+            topic_name(name) for name in names]
+        for (name, *numbers), transform in zip(actors_of(frame), tf[i].transforms, strict=True):
+            compare_odometry(numbers, of_run(odometry[name])[i], transform, topic_name(name))
+    stamps = [stamp_ns(each.transforms[0].header) for each in tf]
+    assert stamps == sorted(set(stamps))
+
+
+def compare_odometry(numbers, message, transform, child):
+    position, orientation, linear, angular = expected_odometry(*numbers)
+    pose, twist = message.pose.pose, message.twist.twist
+    assert (message.header.frame_id, message.child_frame_id) == ('map', child)
+    assert xyz(pose.position) == pytest.approx(position, abs=1e-9)
+    assert xyzw(pose.orientation) == pytest.approx(orientation, abs=1e-12)
+    assert xyz(twist.linear) == pytest.approx(linear, abs=1e-9)
+    assert xyz(twist.angular) == pytest.approx(angular, abs=1e-9)
+    assert transform.header.frame_id == 'map'
+    assert xyz(transform.transform.translation) == xyz(pose.position)
+    assert xyzw(transform.transform.rotation) == xyzw(pose.orientation)
+    assert list(message.pose.covariance) == [1e-9 if i % 7 == 0 else 0.0 for i in range(36)]
+
+
+def compare_frame(frame, message):
+    """~/frame has every actor in its order, velocities in global axes."""
+    actors = actors_of(frame)
+    assert [actor.name for actor in message.actors] == [actor[0] for actor in actors]
+    assert message.game_time == pytest.approx(time_of(frame), abs=1e-9)
+    assert message.sample_count == frame.get('sample_count', 0)
+    for (_, position, orientation, velocity, angular), actor in zip(actors, message.actors,
+                                                                    strict=True):
+        x, y, z, w = orientation
+        assert xyzw(actor.pose.orientation) == [-x, y, -z, w]
+        assert xyz(actor.pose.position) == pytest.approx(
+            [position[0] / 100, -position[1] / 100, position[2] / 100])
+        v = [number(component) for component in velocity]
+        r = [number(component) for component in angular]
+        assert xyz(actor.twist.linear) == pytest.approx(
+            [v[0] / 100, -v[1] / 100, v[2] / 100], nan_ok=True)
+        assert xyz(actor.twist.angular) == pytest.approx([-r[0], r[1], -r[2]], nan_ok=True)

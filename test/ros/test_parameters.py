@@ -1,0 +1,207 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""Parameters of the running node: described, refused with reasons, changed between two frames."""
+
+import math
+import re
+import subprocess
+
+import pytest
+from rcl_interfaces.msg import ParameterType
+from rcl_interfaces.srv import DescribeParameters, GetParameters, SetParameters
+from rclpy.parameter import Parameter
+from rig import framed, NodeProcess, state
+from wrong_values import WRONG
+
+from state_sensor_ros.settings import NAMES, rule_of
+
+START_S, PERIOD_S = 1.0, 0.05
+
+
+class Remote:
+    """Use the parameter services of a node."""
+
+    def __init__(self, listener, node='/state_sensor'):
+        self._listener = listener
+        self._clients = {
+            kind: listener.node.create_client(kind, f'{node}/{name}') for kind, name in (
+                (SetParameters, 'set_parameters'), (GetParameters, 'get_parameters'),
+                (DescribeParameters, 'describe_parameters'))}
+        for client in self._clients.values():
+            listener.until(client.service_is_ready, what='the parameter services')
+
+    def call(self, kind, **fields):
+        future = self._clients[kind].call_async(kind.Request(**fields))
+        self._listener.until(future.done, what='an answer')
+        return future.result()
+
+    def set(self, name, value):
+        parameter = Parameter(name, value=value).to_parameter_msg()
+        return self.call(SetParameters, parameters=[parameter]).results[0]
+
+
+@pytest.fixture
+def remote(domain, listener, simulator):
+    with NodeProcess(domain, port=simulator.port) as node:
+        found = Remote(listener)
+        found.node = node
+        yield found
+
+
+def test_parameters_are_described(remote):
+    described = remote.call(DescribeParameters, names=list(NAMES)).descriptors
+    assert [each.name for each in described] == list(NAMES)
+    for each in described:
+        assert each.description.startswith(rule_of(each.name).help)
+        assert each.type != ParameterType.PARAMETER_NOT_SET
+        rule = rule_of(each.name)
+        if rule.choices:
+            assert all(choice in each.additional_constraints for choice in rule.choices)
+        if rule.low is not None and rule.high is not None:
+            ranges = list(each.integer_range) + list(each.floating_point_range)
+            assert [(r.from_value, r.to_value) for r in ranges] == [(rule.low, rule.high)]
+
+
+def test_parameters_wrong_values_are_refused_while_running(remote):
+    for name, value in WRONG:
+        result = remote.set(name, value)
+        assert not result.successful, (name, value)
+        assert result.reason, (name, value)
+    assert remote.node.is_alive
+
+
+def test_parameters_others_are_refused_with_a_reason(remote):
+    result = remote.set('port', 9999)
+    assert not result.successful
+    assert 'restart' in result.reason
+    assert remote.set('tf', 'ego').successful
+
+
+@pytest.mark.parametrize(('parameters', 'words'), [
+    ({'port': 0}, 'port: found 0; expected 1 to 65535'),
+    ({'tf': 'sometimes'}, 'tf: found .sometimes.; expected one of all, ego, none'),
+    ({'rate': 'fast'}, 'rate: found .fast.; expected a value of type float'),
+    ({'control_port': 8999}, 'desired_tags: found an empty list'),
+    ({'config_file': '/nowhere/sensors.json'}, '/nowhere/sensors.json'),
+    ({'source': 'file', 'trajectory_file': '/nowhere/drive.json'}, '/nowhere/drive.json'),
+], ids=str)
+def test_parameters_wrong_at_start_end_the_node(domain, parameters, words):
+    with NodeProcess(domain, **parameters) as node:
+        assert node.process.wait(20) == 1
+        errors = [line for line in node.log.splitlines() if line.startswith('error: ')]
+        assert len(errors) == 1, node.log
+        assert re.search(words, errors[0])
+        assert 'Traceback' not in node.log
+
+
+@pytest.mark.parametrize('arguments', [
+    ['-p', 'port'], ['--params-file', '/nowhere.yaml'], ['-r', '__node:=bad-name']], ids=str)
+def test_parameters_wrong_ros_arguments_are_one_line(domain, arguments):
+    with NodeProcess(domain, arguments=arguments) as node:
+        assert node.process.wait(20) == 1
+        errors = [line for line in node.log.splitlines() if line.startswith('error: ')]
+        assert len(errors) == 1, node.log
+        assert arguments[-1] in errors[0]
+        assert 'Traceback' not in node.log
+
+
+@pytest.mark.parametrize(('option', 'code', 'words'), [
+    ('--help', 0, 'max_actor_topics'), ('--fast', 2, 'error: --fast: found no such option')])
+def test_parameters_help_and_unknown_options(option, code, words):
+    found = subprocess.run(['state_sensor_node', option], capture_output=True, text=True,
+                           timeout=20, check=False)
+    assert found.returncode == code
+    assert words in found.stdout + found.stderr
+
+
+def test_parameters_empty_list_and_integers_are_taken(domain, listener, simulator):
+    with NodeProcess(domain, port=simulator.port, global_frame_pose=[0, 0, 1, 0, 0, 0],
+                     desired_tags=['car'], stale_after=3):
+        remote = Remote(listener)
+        values = remote.call(GetParameters, names=['desired_tags', 'stale_after']).values
+        assert list(values[0].string_array_value) == ['car']
+        assert values[1].double_value == 3.0
+        assert remote.set('desired_tags', []).successful
+
+
+class Drive:
+    """Send frames of two actors and hear all of them."""
+
+    def __init__(self, listener, simulator):
+        self.listener, self.simulator, self.number = listener, simulator, 0
+        self.heard = {
+            'tf': listener.hear('/tf', 'tf2_msgs/TFMessage'),
+            'frame': listener.hear('/state_sensor/frame', 'state_sensor_ros/StateFrame'),
+            'markers': listener.hear('/state_sensor/markers', 'visualization_msgs/MarkerArray'),
+            'odometry': listener.hear('/state_sensor/actors/ego_car/odometry',
+                                      'nav_msgs/Odometry')}
+        simulator.accept()
+
+    def send(self):
+        states = (state('ego_car', tags=('vehicle', 'ego')), state('other', tags=('vehicle',)))
+        self.simulator.send(framed(self.number, *states, period=PERIOD_S, start=START_S))
+        self.number += 1
+        self.listener.spin(0.05)
+
+    def until(self, condition, what):
+        def sent_and_true():
+            self.send()
+            return condition()
+        self.listener.until(sent_and_true, what=what)
+
+    def children(self):
+        return [each.child_frame_id for each in self.heard['tf'][-1].transforms]
+
+    def last_stamp_s(self):
+        stamp = self.heard['tf'][-1].transforms[0].header.stamp
+        return stamp.sec + stamp.nanosec * 1e-9
+
+    def drawn(self):
+        return sorted((each.ns, each.action) for each in self.heard['markers'][-1].markers)
+
+
+def test_parameters_dynamic_ones_take_effect_while_streaming(remote, listener, simulator):
+    drive = Drive(listener, simulator)
+    drive.until(lambda: drive.heard['tf'] and drive.heard['odometry'], 'the stream')
+    assert drive.children() == ['ego_car', 'other']
+
+    assert remote.set('tf', 'ego').successful
+    drive.until(lambda: drive.children() == ['ego_car'], 'TF of the ego alone')
+    assert remote.set('tf', 'all').successful
+    assert remote.set('undesired_tags', ['EGO']).successful
+    drive.until(lambda: drive.children() == ['other'], 'TF without the ego')
+    assert remote.set('undesired_tags', []).successful
+    drive.until(lambda: drive.children() == ['ego_car', 'other'], 'TF of all')
+
+    assert remote.set('debug_drawing', True).successful
+    drive.until(lambda: drive.heard['markers'], 'markers')
+    drive.until(lambda: drive.drawn() == [('ego', 0), ('labels', 0), ('labels', 0),
+                                          ('vehicles', 0)], 'boxes and labels')
+    assert remote.set('labels', False).successful
+    drive.until(lambda: drive.drawn() == [('ego', 0), ('vehicles', 0)], 'boxes alone')
+    assert remote.set('include_obb', False).successful
+    drive.until(lambda: [action for _, action in drive.drawn()] == [3], 'empty displays')
+    drive.until(lambda: not drive.heard['frame'][-1].actors[0].oriented_bounding_boxes,
+                '~/frame without boxes')
+
+    assert remote.set('frame', False).successful
+    n_sent = drive.number
+    assert remote.set('odometry', False).successful
+    listener.until(lambda: not listener.node.count_publishers(
+        '/state_sensor/actors/ego_car/odometry') or drive.send(), what='topics that go')
+    drive.until(lambda: drive.last_stamp_s() > START_S + (n_sent + 5) * PERIOD_S,
+                'TF that goes on')
+    # What is heard may lag behind; nothing that was sent afterwards is in it.
+    assert all(each.sample_count <= n_sent for each in drive.heard['frame'])
+    assert remote.set('odometry', True).successful
+    n_odometry = len(drive.heard['odometry'])
+    drive.until(lambda: len(drive.heard['odometry']) > n_odometry, 'odometry once more')
+    # No frame was torn: each transform message has one stamp, and stamps increase.
+    stamps = []
+    for message in drive.heard['tf']:
+        own = {(each.header.stamp.sec, each.header.stamp.nanosec) for each in message.transforms}
+        assert len(own) == 1
+        stamps += own
+    assert stamps == sorted(set(stamps))
+    assert all(math.isfinite(each.transform.rotation.w) for message in drive.heard['tf']
+               for each in message.transforms)

@@ -1,0 +1,73 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""The node plays a recording: all of it, at its pace, steered while it plays."""
+
+import json
+from pathlib import Path
+
+from rig import frame, NodeProcess, statuses
+from test_parameters import Remote
+
+N_FRAMES = 60
+SAMPLE = Path(__file__).parents[2] / 'resource' / 'sample.v2.json'
+
+
+def recorded(tmp_path, n=N_FRAMES):
+    path = tmp_path / 'drive.json'
+    path.write_text(json.dumps([frame(i) for i in range(n)]))
+    return str(path)
+
+
+def settled(listener, heard, spins=20):
+    """Spin for a while; return how many came."""
+    for _ in range(spins):
+        listener.spin(0.05)
+    return len(heard)
+
+
+def test_playback_publishes_all_of_it_unpaced(domain, listener, tmp_path):
+    with NodeProcess(domain, source='file', trajectory_file=recorded(tmp_path), rate=0.0,
+                     autostart=False) as node:
+        frames = listener.hear('/state_sensor/frame', 'state_sensor_ros/StateFrame')
+        diagnostics = listener.hear('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
+        from test_lifecycle import Managed
+        managed = Managed(listener)
+        assert managed.ask('configure')
+        listener.matched('/state_sensor/frame')
+        assert managed.ask('activate')
+        listener.until(lambda: [each for each in statuses(diagnostics)
+                                if each['frames published'] == str(N_FRAMES)], what='the end')
+        assert frames[-1].sample_count == N_FRAMES
+        assert node.end()[0] == 0
+
+
+def test_playback_is_steered_by_parameters(domain, listener, tmp_path):
+    with NodeProcess(domain, source='file', trajectory_file=recorded(tmp_path), rate=1.0,
+                     loop=True):
+        frames = listener.hear('/state_sensor/frame', 'state_sensor_ros/StateFrame')
+        remote = Remote(listener)
+        listener.until(lambda: len(frames) > 3)
+        assert remote.set('playback.paused', True).successful
+        n_held = settled(listener, frames)
+        assert settled(listener, frames, 10) == n_held
+        last = frames[-1].sample_count
+        assert remote.set('playback.step', 3).successful
+        listener.until(lambda: len(frames) >= n_held + 3)
+        assert settled(listener, frames, 10) == n_held + 3
+        assert frames[-1].sample_count == (last + 3 - 1) % N_FRAMES + 1
+        assert remote.set('playback.seek', 2.0).successful
+        assert remote.set('playback.step', 1).successful
+        listener.until(lambda: abs(frames[-1].game_time - 3.0) < 0.051, what='second 2')
+        assert not remote.set('playback.step', 0).successful
+        assert not remote.set('playback.seek', -1.0).successful
+        assert remote.set('rate', 20.0).successful
+        assert remote.set('playback.paused', False).successful
+        # Twenty times as fast it soon begins again: a loop is a restart.
+        listener.until(lambda: frames[-1].sample_count < 30)
+
+
+def test_playback_of_the_shipped_sample(domain, listener):
+    with NodeProcess(domain, source='file', trajectory_file=str(SAMPLE), loop=True):
+        frames = listener.hear('/state_sensor/frame', 'state_sensor_ros/StateFrame')
+        listener.until(lambda: len(frames) > 5)
+        assert any('ego' in actor.tags for actor in frames[-1].actors)

@@ -1,0 +1,198 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""The rival that the benchmark compares with says the same as the driver, field by field."""
+
+import importlib
+import itertools
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import rclpy
+from rclpy.serialization import deserialize_message, serialize_message
+from visualization_msgs.msg import Marker
+
+from state_sensor_ros.decode import Decoder
+from state_sensor_ros.definitions import load_definitions
+from state_sensor_ros.encode import Encoder, EVERYTHING
+from state_sensor_ros.framing import Packet
+from state_sensor_ros.pipeline import Pipeline
+from state_sensor_ros.settings import parse_settings
+from state_sensor_ros.simulator.traffic import generate
+from state_sensor_ros.sinks.topics import message_class
+
+BENCH = Path(__file__).parents[2] / 'bench'
+SETTINGS = parse_settings({'frame': False, 'debug_drawing': True, 'labels': False})
+# Both compute with doubles, in different orders.
+TOLERANCE = 1e-9
+
+
+def traffic():
+    """Make frames in which actors come and go, lose a lane, stand still and have odd numbers."""
+    # Frames share what never changes; as text they share nothing.
+    texts = [json.dumps(frame) for frame in itertools.islice(generate(6, 3, 20.0, 7, 'v2'), 12)]
+    frames = [json.loads(text) for text in texts]
+    for frame in frames[3:6]:
+        del frame['frame']['vehicles'][4]
+    for frame in frames[5:8]:
+        del frame['frame']['objects'][0]
+    for frame in frames[6:9]:
+        del frame['frame']['vehicles'][2]['control_state']
+    twice = frames[9]['frame']['vehicles'][1]['state']
+    twice['oriented_bounding_box'] *= 2
+    twice['odometry']['angular_velocity'] = dict.fromkeys('xyz')
+    return [json.dumps(frame).encode() for frame in frames]
+
+
+class Recorder:
+    """A sink that listens to everything and keeps it, deserialised, by topic."""
+
+    def __init__(self):
+        self.heard = {}
+
+    def demand(self):
+        return EVERYTHING
+
+    def open(self, topics):
+        pass
+
+    def shut(self, topics):
+        pass
+
+    def publish(self, messages, stamp_ns):
+        for topic, data in messages:
+            self.heard.setdefault(topic.name, []).append(
+                deserialize_message(data, message_class(topic.type_name)))
+
+
+class Published:
+    """A publisher of the rival whose messages go through the wire format into a list."""
+
+    def __init__(self, type_, heard):
+        self._type, self._heard = type_, heard
+
+    def publish(self, message):
+        assert isinstance(message, self._type)
+        self._heard.append(deserialize_message(serialize_message(message), self._type))
+
+
+@pytest.fixture(scope='module')
+def ours():
+    sink = Recorder()
+    pipeline = Pipeline(SETTINGS, Decoder(), Encoder(SETTINGS, load_definitions()), sink,
+                        report=lambda kind, text: None)
+    for payload in traffic():
+        pipeline.process(Packet(payload, 0.0, 0, 0), 0)
+    assert pipeline.counters.n_published == len(traffic())
+    return sink.heard
+
+
+@pytest.fixture(scope='module')
+def theirs():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(BENCH))
+        rival = importlib.import_module('rival')
+    heard = {}
+
+    class Recording(rival.Rival):
+        def create_publisher(self, type_, topic, *args, **options):
+            if topic in ('/tf', *heard) or topic.startswith('~/'):
+                return Published(type_, heard.setdefault(topic, []))
+            return super().create_publisher(type_, topic, *args, **options)
+
+    context = rclpy.Context()
+    rclpy.init(context=context)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rival.Node, '__init__', with_context(rival.Node.__init__, context))
+        node = Recording()
+    for payload in traffic():
+        node.process(payload)
+    node.destroy_node()
+    rclpy.shutdown(context=context)
+    # A driver that publishes an empty topic is not told apart from one that does not have it.
+    return {topic: messages for topic, messages in heard.items() if messages}
+
+
+def with_context(init, context):
+    return lambda self, name: init(self, name, context=context)
+
+
+def plain(message):
+    """Return a message as dictionaries, lists and numbers."""
+    if hasattr(message, 'get_fields_and_field_types'):
+        return {name: plain(getattr(message, name))
+                for name in message.get_fields_and_field_types()}
+    if isinstance(message, (list, tuple, np.ndarray)):
+        return [plain(each) for each in message]
+    return message.item() if isinstance(message, np.generic) else message
+
+
+def differences(one, other, where=''):
+    """Yield where two plain messages differ."""
+    if isinstance(one, dict):
+        assert one.keys() == other.keys()
+        for key in one:
+            yield from differences(one[key], other[key], f'{where}.{key}')
+    elif isinstance(one, list):
+        if len(one) != len(other):
+            yield f'{where}: {len(one)} and {len(other)} elements'
+        for i, (mine, yours) in enumerate(zip(one, other, strict=False)):
+            yield from differences(mine, yours, f'{where}[{i}]')
+    elif isinstance(one, float):
+        if not math.isclose(one, other, rel_tol=TOLERANCE, abs_tol=TOLERANCE):
+            yield f'{where}: {one} and {other}'
+    elif one != other:
+        yield f'{where}: {one!r} and {other!r}'
+
+
+def compare(ours, theirs, where):
+    for i, (mine, yours) in enumerate(zip(ours, theirs, strict=True)):
+        assert list(differences(plain(mine), plain(yours), f'{where} {i}')) == []
+
+
+def test_rival_uses_the_same_topics(ours, theirs):
+    assert theirs.keys() == ours.keys()
+    assert len([topic for topic in ours if topic.endswith('/odometry')]) == 6 + 3 + 1
+
+
+@pytest.mark.parametrize('kind', ['/tf', '/odometry', '/control_state', '~/control_states',
+                                  '~/actors'])
+def test_rival_publishes_the_same(kind, ours, theirs):
+    topics = [topic for topic in ours if topic.endswith(kind)]
+    assert topics
+    for topic in topics:
+        compare(ours[topic], theirs[topic], topic)
+
+
+def drawn(arrays):
+    """
+    Return what a display is told, array by array.
+
+    An id says only which marker is meant: it is replaced by the order in which that appeared.
+    """
+    told, shown, n_shown = [], {}, 0
+    for array in arrays:
+        markers = [plain(marker) for marker in array.markers]
+        for marker in markers:
+            key = marker['ns'], marker['id']
+            if marker['action'] == Marker.ADD:
+                if key not in shown:
+                    shown[key] = n_shown
+                    n_shown += 1
+                marker['id'] = shown[key]
+                continue
+            if marker['action'] == Marker.DELETE:
+                marker['id'] = shown.pop(key)
+            # Where a marker is that goes, nobody reads.
+            del marker['pose']
+        told.append(sorted(markers, key=lambda marker: (marker['action'], marker['id'])))
+    return told
+
+
+def test_rival_draws_the_same(ours, theirs):
+    mine, yours = (drawn(heard['~/markers']) for heard in (ours, theirs))
+    assert list(differences(mine, yours)) == []
+    assert {marker['action'] for array in mine for marker in array} == {
+        Marker.ADD, Marker.DELETE, Marker.DELETEALL}

@@ -1,0 +1,95 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""The services of simulation_interfaces on a recording, where that package is installed."""
+
+import pytest
+
+pytest.importorskip('simulation_interfaces', reason='comes with a full ROS 2 only')
+
+from rig import NodeProcess
+from simulation_interfaces.msg import EntityCategory, Result, SimulationState
+from simulation_interfaces.srv import (
+    GetEntities,
+    GetEntitiesStates,
+    GetEntityInfo,
+    GetEntityState,
+    GetSimulationState,
+    GetSimulatorFeatures,
+    ResetSimulation,
+    SetSimulationState,
+    StepSimulation,
+)
+from test_playback import recorded
+
+NAMES = {GetEntities: 'get_entities', GetEntitiesStates: 'get_entities_states',
+         GetEntityInfo: 'get_entity_info', GetEntityState: 'get_entity_state',
+         GetSimulationState: 'get_simulation_state', SetSimulationState: 'set_simulation_state',
+         GetSimulatorFeatures: 'get_simulator_features', StepSimulation: 'step_simulation',
+         ResetSimulation: 'reset_simulation'}
+
+
+@pytest.fixture
+def call(domain, listener, tmp_path):
+    """Call a service of a node that plays a recording."""
+    frames = listener.hear('/state_sensor/frame', 'state_sensor_ros/StateFrame')
+    with NodeProcess(domain, source='file', trajectory_file=recorded(tmp_path), loop=True):
+        clients = {type_: listener.node.create_client(type_, f'/state_sensor/{name}')
+                   for type_, name in NAMES.items()}
+        for client in clients.values():
+            listener.until(client.service_is_ready, what='the services')
+        listener.until(lambda: len(frames) > 3, what='frames')
+
+        def ask(type_, **fields):
+            request = type_.Request()
+            for name, value in fields.items():
+                owner = request
+                *path, last = name.split('__')
+                for step in path:
+                    owner = getattr(owner, step)
+                setattr(owner, last, value)
+            future = clients[type_].call_async(request)
+            listener.until(future.done, what='an answer')
+            return future.result()
+
+        ask.frames = frames
+        ask.listener = listener
+        yield ask
+
+
+def test_services_tell_of_entities(call):
+    assert list(call(GetEntities).entities) == ['ego_car']
+    assert list(call(GetEntities, filters__filter='e.*r').entities) == ['ego_car']
+    assert list(call(GetEntities, filters__filter='car').entities) == []
+    assert call(GetEntities, filters__filter='(').result.result == Result.RESULT_OPERATION_FAILED
+    assert list(call(GetEntities, filters__tags__tags=['EGO']).entities) == ['ego_car']
+    assert list(call(GetEntities, filters__tags__tags=['cone']).entities) == []
+    human = EntityCategory(category=EntityCategory.CATEGORY_HUMAN)
+    assert list(call(GetEntities, filters__categories=[human]).entities) == []
+    state = call(GetEntityState, entity='ego_car').state
+    assert (state.header.frame_id, state.twist.linear.x, state.pose.position.y) == (
+        'map', 10.0, 2.0)
+    states = call(GetEntitiesStates)
+    assert [each.twist.linear.x for each in states.states] == [10.0]
+    assert call(GetEntityState, entity='nobody').result.result == Result.RESULT_NOT_FOUND
+    info = call(GetEntityInfo, entity='ego_car').info
+    assert (info.category.category, list(info.tags)) == (
+        EntityCategory.CATEGORY_ROBOT, ['vehicle', 'ego'])
+
+
+def test_services_steer_the_recording(call):
+    assert 26 in call(GetSimulatorFeatures).features.features
+    assert call(StepSimulation, steps=1).result.result == Result.RESULT_OPERATION_FAILED
+    pause = SimulationState(state=SimulationState.STATE_PAUSED)
+    assert call(SetSimulationState, state=pause).result.result == Result.RESULT_OK
+    assert call(SetSimulationState, state=pause).result.result == \
+        SetSimulationState.Response.ALREADY_IN_TARGET_STATE
+    for _ in range(10):
+        call.listener.spin(0.05)
+    n_frames = len(call.frames)
+    assert call(StepSimulation, steps=2).result.result == Result.RESULT_OK
+    call.listener.until(lambda: len(call.frames) == n_frames + 2)
+    assert call(ResetSimulation).result.result == Result.RESULT_OK
+    play = SimulationState(state=SimulationState.STATE_PLAYING)
+    assert call(SetSimulationState, state=play).result.result == Result.RESULT_OK
+    assert call(GetSimulationState).state.state == SimulationState.STATE_PLAYING
+    call.listener.until(lambda: call.frames[-1].sample_count < 10)

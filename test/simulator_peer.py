@@ -1,0 +1,102 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+A reader and a controller of a State-sensor simulator, small enough to check by eye.
+
+May know: the byte layouts of the protocol, sockets. Must not: the package.
+Source of truth: PROTOCOL 1.2, 1.3 and 2.1 to 2.4, written independently of both sides.
+"""
+
+import json
+import socket
+import struct
+
+TIMEOUT_S = 10.0
+
+
+def receive_exactly(connection, size):
+    data = bytearray()
+    while len(data) < size:
+        part = connection.recv(size - len(data))
+        if not part:
+            raise EOFError(f'{len(data)} of {size} bytes, then the end')
+        data += part
+    return bytes(data)
+
+
+class Reader:
+    """Reads the packets of one sensor port."""
+
+    def __init__(self, port, header_size=16, host='127.0.0.1'):
+        self.connection = socket.create_connection((host, port), TIMEOUT_S)
+        self.header_size = header_size
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        self.connection.close()
+
+    def packet(self):
+        """Return length, time, game_time, sample_count (None in the old header) and payload."""
+        header = receive_exactly(self.connection, self.header_size)
+        length, time, = struct.unpack('!II', header[:8])
+        game_time, = struct.unpack('!f', header[8:12])
+        sample_count = struct.unpack('!I', header[12:])[0] if self.header_size == 16 else None
+        return length, time, game_time, sample_count, receive_exactly(
+            self.connection, length - self.header_size)
+
+    def frame(self):
+        return json.loads(self.packet()[4])
+
+    def frames_until_end(self):
+        """Return all frames; an end inside a packet is an error."""
+        frames = []
+        while self.connection.recv(1, socket.MSG_PEEK):
+            frames.append(self.frame())
+        return frames
+
+    def has_nothing(self, timeout_s=0.2):
+        """Tell whether no packet comes for a while."""
+        self.connection.settimeout(timeout_s)
+        try:
+            return not self.connection.recv(1, socket.MSG_PEEK)
+        except TimeoutError:
+            return True
+        finally:
+            self.connection.settimeout(TIMEOUT_S)
+
+
+class Controller:
+    """Sends requests to a control port and reads the replies."""
+
+    def __init__(self, port, host='127.0.0.1'):
+        self.connection = socket.create_connection((host, port), TIMEOUT_S)
+        self.magic = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        self.connection.close()
+
+    def send(self, body, magic=0x6D6F6E6F, extra_length=8):
+        self.connection.sendall(struct.pack('!II', magic, len(body) + extra_length) + body)
+
+    def receive(self):
+        self.magic, length = struct.unpack('!II', receive_exactly(self.connection, 8))
+        return json.loads(receive_exactly(self.connection, length - 8))
+
+    def ask(self, command, message=None, reference=1):
+        self.send(json.dumps(
+            {'type': command, 'reference': reference, 'message': message}).encode())
+        reply = self.receive()
+        assert reply['type'] == command
+        assert reply['reference'] == reference
+        return reply
+
+    def is_hung_up(self):
+        try:
+            return not self.connection.recv(1)
+        except ConnectionResetError:
+            return True

@@ -1,0 +1,229 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""Animations: what is in the page, and, where Node.js is, what its player does with it."""
+
+import base64
+from html.parser import HTMLParser
+import io
+import json
+from pathlib import Path
+import re
+import shutil
+import subprocess
+
+from drawn_scenes import box, frame, ride, scene_of, Someone
+import numpy as np
+import pytest
+
+from state_sensor_ros.drawing.animation import write_animation
+from state_sensor_ros.drawing.figures import class_colors
+from state_sensor_ros.drawing.palette import BY_ACTOR, BY_SPEED, EGO, OBJECT, UNKNOWN
+
+STUB = Path(__file__).parent / 'data' / 'animation_stub.js'
+needs_node = pytest.mark.skipif(shutil.which('node') is None, reason='Node.js is not installed')
+
+
+class Page(HTMLParser):
+    """The scripts of a page by id, its title, and what it would load from elsewhere."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.scripts, self.loads, self.text, self.title = [], [], '', ''
+        self._inside = []
+        self.feed(text)
+        self.data = json.loads(next(body for attrs, body in self.scripts if attrs.get('id')))
+        self.player = self.scripts[-1][1]
+
+    def handle_starttag(self, tag, attrs):
+        attrs = dict(attrs)
+        self.loads += [attrs[key] for key in ('src', 'href') if key in attrs]
+        if tag == 'script':
+            self.scripts.append((attrs, ''))
+        self._inside.append(tag)
+
+    def handle_endtag(self, tag):
+        while self._inside and self._inside.pop() != tag:
+            pass
+
+    def handle_data(self, data):
+        inside = self._inside[-1] if self._inside else ''
+        if inside == 'script':
+            attrs, body = self.scripts[-1]
+            self.scripts[-1] = attrs, body + data
+        elif inside == 'title':
+            self.title += data
+
+
+def page_of(scene, **options):
+    file = io.BytesIO()
+    write_animation(scene, file, title=options.pop('title', 'test'), **options)
+    return Page(file.getvalue().decode())
+
+
+def unpacked(page, name, type_):
+    return np.frombuffer(base64.b64decode(page.data['scene'][name]), type_)
+
+
+def test_animation_needs_nothing_from_elsewhere():
+    page = page_of(scene_of(*ride()))
+    assert not page.loads
+    assert len(page.scripts) == 3
+    assert 'plotly.js v' in page.scripts[0][1][:200]
+    assert not re.search(r'https?://', page.player)
+
+
+def test_animation_carries_the_scene():
+    scene = scene_of(*ride(4))
+    page = page_of(scene)
+    np.testing.assert_array_equal(unpacked(page, 'time_s', '<f8'), scene.time_s)
+    np.testing.assert_array_equal(unpacked(page, 'row_start', '<i4'), scene.row_start)
+    np.testing.assert_array_equal(unpacked(page, 'actor', '<i4'), scene.actor)
+    np.testing.assert_array_equal(unpacked(page, 'position_xy', '<f4').reshape(-1, 2),
+                                  scene.position_xy)
+    assert page.data['scene']['names'] == list(scene.names)
+    assert page.data['scene']['lanes'] == [[1, 0, -1], [1, 0, 1]]
+
+
+def test_animation_lets_no_name_out_of_its_place():
+    evil = '</script><script>alert(1)</script><img src=x>'
+    page = page_of(scene_of(frame(0.0, Someone(evil))), title=evil)
+    assert page.title == evil
+    assert len(page.scripts) == 3
+    assert not page.loads
+    assert '<' not in page.data['scene']['names'][0]
+
+
+@pytest.mark.parametrize('scene', [
+    scene_of(), scene_of(frame(0.0)), scene_of(frame(0.0, Someone('a', speed=np.nan))),
+], ids=['nothing', 'nobody', 'no_speed'])
+@pytest.mark.parametrize('coloring', [BY_SPEED, BY_ACTOR])
+def test_animation_of_odd_scenes_is_valid(scene, coloring):
+    page = page_of(scene, coloring=coloring)
+    n_parts = len(page.data['parts']['classes'])
+    assert n_parts == len(page.data['colors']) == len(class_colors(coloring))
+    assert page.data['start_s'] == 0.0
+
+
+@pytest.mark.parametrize(('flag', 'yaw', 'end', 'angle'), [
+    ('left', 0.0, (20.0, 3.5), 0.0), ('right', 0.0, (20.0, -3.5), 180.0),
+    ('right', 90.0, (23.5, 0.0), 90.0)])
+def test_animation_points_to_the_lane_that_is_changed_to(flag, yaw, end, angle):
+    page = page_of(scene_of(*(frame(float(i), Someone(
+        'a', 10.0 * i, 0.0, np.deg2rad(yaw), lane=(1, 0, -1), change=flag if i == 2 else ''))
+        for i in range(4))))
+    [arrows] = [trace for trace in page.data['map']['data']
+                if trace['marker' if 'marker' in trace else 'line'].get('symbol') == 'arrow']
+    assert (arrows['x'][0], arrows['y'][0]) == (20.0, 0.0)
+    assert (arrows['x'][1], arrows['y'][1]) == pytest.approx(end)
+    # Clockwise from straight up.
+    assert arrows['marker']['angle'][1] % 360.0 == pytest.approx(angle)
+    assert arrows['text'][1] == f'2.00 s: changes to the {flag}'
+
+
+def test_animation_begins_within_the_recording():
+    scene = scene_of(*ride(11))
+    assert [page_of(scene, at_s=at).data['start_s'] for at in (None, 0.4, 99.0)] == [
+        0.0, 0.4, pytest.approx(1.0)]
+
+
+def played(scene, actions, **options):
+    """Run the player on a page that is not shown; return what the map holds after each action."""
+    page = page_of(scene, **options)
+    result = subprocess.run(
+        ['node', str(STUB)], input=json.dumps({
+            'player': page.player, 'data': page.data, 'actions': actions}),
+        capture_output=True, text=True, check=True, timeout=60)
+    return page, json.loads(result.stdout)
+
+
+def outline(page, state, color):
+    """Return the corners of the first outline of a colour: (4, 2)."""
+    place = page.data['colors'].index(color)
+    return np.array([state['x'][place][:4], state['y'][place][:4]]).T
+
+
+@needs_node
+def test_animation_interpolates_between_instants():
+    straight = box(0, (1.0, 0.0, 0.5), (0, 0, 0, 1), (4.0, 2.0, 1.0))
+    scene = scene_of(
+        frame(0.0, Someone('hero', 0.0, 0.0, 0.0, 10.0, ('ego',)), boxes=straight),
+        frame(1.0, Someone('hero', 10.0, 2.0, np.deg2rad(90), 20.0, ('ego',))))
+    page, states = played(scene, [0.0, 0.5, 1.0])
+    local = np.array([(3, 1), (3, -1), (-1, -1), (-1, 1)])
+    for state, x, y, yaw in zip(states, (0, 5, 10), (0, 1, 2), np.deg2rad([0, 45, 90]),
+                                strict=True):
+        turn = np.array([[np.cos(yaw), -np.sin(yaw)], [np.sin(yaw), np.cos(yaw)]])
+        np.testing.assert_allclose(outline(page, state, EGO), local @ turn.T + (x, y), atol=1e-5)
+    assert '15.0 m/s, 54 km/h' in states[1]['text'][0]
+    assert [state['clock'] for state in states] == [
+        '0.00 / 1.00 s', '0.50 / 1.00 s', '1.00 / 1.00 s']
+
+
+@needs_node
+def test_animation_turns_the_short_way():
+    scene = scene_of(frame(0.0, Someone('a', yaw=np.deg2rad(170))),
+                     frame(1.0, Someone('a', yaw=np.deg2rad(-170))))
+    page, [state] = played(scene, [0.5])
+    color = page.data['colors'][0]
+    np.testing.assert_allclose(outline(page, state, color)[0], (-2.3, -0.95), atol=1e-5)
+
+
+@needs_node
+def test_animation_neither_glides_over_a_jump_nor_keeps_who_left():
+    scene = scene_of(frame(0.0, Someone('a', speed=1.0), Someone('b', x=50.0)),
+                     frame(1.0, Someone('a', x=500.0, speed=1.0)))
+    _, states = played(scene, [0.9, 1.0])
+    assert [len(state['text']) for state in states] == [2, 1]
+    assert states[0]['points'][0] == pytest.approx([0.0, 0.0])
+    assert states[1]['points'][0] == pytest.approx([500.0, 0.0])
+
+
+@needs_node
+def test_animation_colors_by_speed_and_by_kind():
+    scene = scene_of(frame(0.0, Someone('slow', speed=10.1), Someone('fast', speed=19.9),
+                           Someone('?', speed=np.nan), Someone('hero', tags=('ego',), speed=12.0),
+                           Someone('cone', kind=0)))
+    page, [state] = played(scene, [0.0])
+    filled = [color for color, xs in zip(page.data['colors'], state['x'], strict=False) if xs]
+    scale = page.data['colors'][:-3]
+    assert filled == [scale[0], scale[-1], UNKNOWN, OBJECT, EGO]
+    # Hovering tells the lane only of who has one, and escapes what came over the network.
+    assert state['text'][0] == '<b>slow</b><br>10.1 m/s, 36 km/h'
+    assert state['text'][2] == '<b>?</b><br>speed unknown'
+
+
+@needs_node
+def test_animation_tells_the_lane():
+    _, [state] = played(scene_of(frame(0.0, Someone('a', lane=(7, 1, -2)))), [0.0])
+    assert state['text'] == ['<b>a</b><br>0.0 m/s, 0 km/h<br>road 7, section 1, lane -2']
+
+
+@needs_node
+def test_animation_follows_the_ego_in_a_large_scene_until_told_not_to():
+    scene = scene_of(*(frame(float(i), Someone('hero', 100.0 * i, speed=100.0, tags=('ego',)))
+                       for i in range(11)))
+    _, [followed, free] = played(scene, [5.0, 'unfollow'])
+    assert sum(followed['xRange']) / 2 == pytest.approx(500.0)
+    assert followed['xRange'][1] - followed['xRange'][0] == pytest.approx(120.0)
+    assert free['xRange'][0] < 0.0 < 1000.0 < free['xRange'][1]
+
+
+@needs_node
+def test_animation_plays_in_the_time_of_the_wall_and_stops_at_the_end():
+    _, states = played(scene_of(*ride(31)), ['play', 'tick 1000', 'tick 500', 'pace 2',
+                                             'tick 500', 'pause', 'tick 1000', 'play',
+                                             'tick 9000', 'play', 'tick 0'])
+    assert [state['clock'].split()[0] for state in states] == [
+        '0.00', '1.00', '1.50', '1.50', '2.50', '2.50', '2.50', '2.50', '3.00', '3.00',
+        '0.00']
+    assert [state['button'] for state in states] == [
+        'Pause', 'Pause', 'Pause', 'Pause', 'Pause', 'Play', 'Play', 'Pause', 'Play', 'Pause',
+        'Pause']
+
+
+@needs_node
+def test_animation_steps_with_the_arrow_keys():
+    _, states = played(scene_of(*ride(5)), ['key ArrowRight', 'key ArrowRight', 'key ArrowLeft',
+                                            'key ArrowLeft', 'key ArrowLeft'])
+    assert [state['clock'].split()[0] for state in states] == ['0.10', '0.20', '0.10', '0.00',
+                                                               '0.00']

@@ -1,0 +1,239 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""The bag sink, read back by implementations that are not ours: rosbags, mcap, sqlite3, YAML."""
+
+from pathlib import Path
+import sqlite3
+
+from message_store import read, typestore
+import pytest
+from rosbags.rosbag2 import Reader
+from ruamel.yaml import YAML
+
+from state_sensor_ros.bag_types import definition, type_hash
+from state_sensor_ros.encode import Topic
+from state_sensor_ros.encode.topics import ACTORS_TOPIC, FRAME_TOPIC, ODOMETRY, TF_TOPIC
+from state_sensor_ros.errors import SinkError
+from state_sensor_ros.sinks.bag import BagSink, full_name
+
+OWN = Topic('~/actors/car/odometry', ODOMETRY, 'odometry', 'car')
+# An empty TFMessage and ActorArray as CDR, written by hand.
+TF = bytes.fromhex('00010000 00000000')
+ACTORS = bytes.fromhex('00010000 00000000 00000000 01000000 00 000000 00000000')
+STORAGES = ('mcap', 'sqlite3')
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / 'bag'
+
+
+def written(path, **options):
+    """Write three frames' worth of messages."""
+    sink = BagSink(path, **options)
+    sink.open([OWN])
+    sink.latch(ACTORS_TOPIC, ACTORS)
+    for stamp_ns in (5, 1_000_000_000, 1_000_000_000):
+        sink.publish([(TF_TOPIC, TF)], stamp_ns)
+    sink.finish()
+    return path
+
+
+def contents(path):
+    """Return topic, type, log time, data of all messages, and the topics with their QoS."""
+    with Reader(path) as reader:
+        return ([(one.topic, one.msgtype, at_ns, bytes(data))
+                 for one, at_ns, data in reader.messages()],
+                {one.topic: one for one in reader.connections})
+
+
+@pytest.mark.parametrize('storage', STORAGES)
+def test_bag_reads_back_what_was_written(path, storage):
+    messages, topics = contents(written(path, storage=storage))
+    assert messages == [
+        ('/state_sensor/actors', 'state_sensor_ros/msg/ActorArray', 5, ACTORS),
+        ('/tf', 'tf2_msgs/msg/TFMessage', 5, TF),
+        ('/tf', 'tf2_msgs/msg/TFMessage', 10**9, TF),
+        ('/tf', 'tf2_msgs/msg/TFMessage', 10**9, TF)]
+    assert topics.keys() == {'/tf', '/state_sensor/actors', '/state_sensor/actors/car/odometry'}
+    assert read(ACTORS, 'state_sensor_ros/msg/ActorArray').actors == []
+
+
+@pytest.mark.parametrize('storage', STORAGES)
+def test_bag_offers_the_profiles_of_the_node(path, storage):
+    _, topics = contents(written(path, storage=storage))
+    profiles = {name: [(qos.depth, qos.reliability.name, qos.durability.name, qos.history.name)
+                       for qos in one.ext.offered_qos_profiles] for name, one in topics.items()}
+    assert profiles == {
+        '/tf': [(100, 'RELIABLE', 'VOLATILE', 'KEEP_LAST')],
+        '/state_sensor/actors': [(1, 'RELIABLE', 'TRANSIENT_LOCAL', 'KEEP_LAST')],
+        '/state_sensor/actors/car/odometry': [(10, 'RELIABLE', 'VOLATILE', 'KEEP_LAST')]}
+
+
+def test_bag_metadata_is_what_rosbag2_writes(path):
+    metadata = YAML(typ='safe').load((written(path) / 'metadata.yaml').read_text())
+    information = metadata['rosbag2_bagfile_information']
+    assert information['version'] == 9
+    assert information['storage_identifier'] == 'mcap'
+    assert information['relative_file_paths'] == ['bag.mcap']
+    assert information['message_count'] == 4
+    assert information['starting_time'] == {'nanoseconds_since_epoch': 5}
+    assert information['duration'] == {'nanoseconds': 10**9 - 5}
+    topics = {one['topic_metadata']['name']: (one['message_count'], one['topic_metadata'])
+              for one in information['topics_with_message_count']}
+    count, actors = topics['/state_sensor/actors']
+    assert count == 1
+    assert actors['type_description_hash'] == type_hash('state_sensor_ros/msg/ActorArray')
+    assert actors['serialization_format'] == 'cdr'
+    assert actors['offered_qos_profiles'][0]['durability'] == 'transient_local'
+    assert topics['/state_sensor/actors/car/odometry'][0] == 0
+
+
+def test_bag_is_read_by_the_mcap_library(path):
+    reader_module = pytest.importorskip('mcap.reader', reason='needs the package mcap')
+    with (written(path) / 'bag.mcap').open('rb') as file:
+        reader = reader_module.make_reader(file, validate_crcs=True)
+        assert reader.get_header().profile == 'ros2'
+        found = [(channel.topic, schema.name, schema.encoding, message.log_time, message.data)
+                 for schema, channel, message in reader.iter_messages()]
+        summary = reader.get_summary()
+    assert found[0] == ('/state_sensor/actors', 'state_sensor_ros/msg/ActorArray', 'ros2msg', 5,
+                        ACTORS)
+    assert [row[0] for row in found[1:]] == ['/tf'] * 3
+    assert summary.statistics.message_count == 4
+    texts = {schema.name: schema.data.decode() for schema in summary.schemas.values()}
+    assert texts['state_sensor_ros/msg/ActorArray'] == definition(
+        'state_sensor_ros/msg/ActorArray')
+
+
+def test_bag_is_understood_by_mcap_ros2_support(path):
+    decoder_module = pytest.importorskip('mcap_ros2.reader', reason='needs mcap-ros2-support')
+    found = [(message.channel.topic, message.ros_msg)
+             for message in decoder_module.read_ros2_messages(written(path) / 'bag.mcap')]
+    assert [topic for topic, _ in found] == ['/state_sensor/actors', '/tf', '/tf', '/tf']
+    assert found[0][1].header.stamp.sec == 0
+    assert found[0][1].actors == []
+
+
+def test_bag_sqlite_has_the_tables_of_rosbag2(path):
+    database = sqlite3.connect(written(path, storage='sqlite3') / 'bag.db3')
+    assert database.execute('select schema_version from schema').fetchone() == (4,)
+    rows = database.execute('select topics.name, timestamp, data from messages join topics on '
+                            'topic_id = topics.id order by messages.id').fetchall()
+    hashes = dict(database.execute('select topic_type, type_description_hash from '
+                                   'message_definitions'))
+    database.close()
+    assert rows == [('/state_sensor/actors', 5, ACTORS), ('/tf', 5, TF), ('/tf', 10**9, TF),
+                    ('/tf', 10**9, TF)]
+    assert hashes['tf2_msgs/msg/TFMessage'] == type_hash('tf2_msgs/msg/TFMessage')
+
+
+def test_bag_goes_on_where_stamps_go_back(path):
+    sink = BagSink(path)
+    for stamp_ns in (3_000_000_000, 3_050_000_000, 1_000_000_000, 1_050_000_000, 500_000_000):
+        sink.publish([(TF_TOPIC, TF)], stamp_ns)
+    sink.finish()
+    assert [at_ns for _, _, at_ns, _ in contents(path)[0]] == [
+        3_000_000_000, 3_050_000_000, 3_100_000_000, 3_150_000_000, 3_200_000_000]
+
+
+@pytest.mark.parametrize(('topic', 'node', 'expected'), [
+    ('~/frame', '/state_sensor', '/state_sensor/frame'),
+    ('~/frame', '/front/sensor', '/front/sensor/frame'), ('/tf', '/front/sensor', '/tf')])
+def test_bag_names_topics_as_the_node_does(topic, node, expected):
+    assert full_name(topic, node) == expected
+
+
+def test_bag_aborted_leaves_nothing(path, tmp_path):
+    sink = BagSink(path)
+    sink.publish([(TF_TOPIC, TF)], 1)
+    sink.abort()
+    sink.abort()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_bag_unfinished_has_no_name_yet(path, tmp_path):
+    sink = BagSink(path)
+    sink.publish([(TF_TOPIC, TF)], 1)
+    assert not path.exists()
+    sink.finish()
+    sink.abort()
+    assert [entry.name for entry in tmp_path.iterdir()] == ['bag']
+
+
+def test_bag_refuses_what_exists(path):
+    path.mkdir()
+    with pytest.raises(SinkError, match=r'bag: found something that exists; expected .*--force'):
+        BagSink(path)
+
+
+def test_bag_overwrites_a_bag_alone(path, tmp_path):
+    path.mkdir()
+    (path / 'thesis.tex').write_text('years of work')
+    with pytest.raises(SinkError, match='found something that is no bag'):
+        BagSink(path, overwrite=True)
+    (path / 'thesis.tex').unlink()
+    path.rmdir()
+    written(path)
+    sink = BagSink(path, overwrite=True)
+    assert len(contents(path)[0]) == 4
+    sink.publish([(TF_TOPIC, TF)], 7)
+    sink.finish()
+    assert contents(path)[0] == [('/tf', 'tf2_msgs/msg/TFMessage', 7, TF)]
+    assert [entry.name for entry in tmp_path.iterdir()] == ['bag']
+
+
+def test_bag_refused_leaves_the_old_one(path):
+    written(path)
+    sink = BagSink(path, overwrite=True)
+    sink.publish([(TF_TOPIC, TF)], 7)
+    sink.abort()
+    assert len(contents(path)[0]) == 4
+
+
+def test_bag_without_a_place_says_so(tmp_path):
+    with pytest.raises(SinkError, match='no such file or directory; expected room'):
+        BagSink(tmp_path / 'nowhere' / 'bag')
+
+
+def test_bag_on_a_full_disk_is_one_error(path):
+    sink = BagSink(path)
+
+    def full(*_):
+        raise OSError(28, 'No space left on device')
+
+    sink._writer.storage.write = full
+    with pytest.raises(SinkError, match='found no space left on device; expected room'):
+        sink.publish([(TF_TOPIC, TF)], 1)
+    sink.abort()
+
+
+def test_bag_with_more_topics_than_mcap_can_number_is_one_error(path):
+    sink = BagSink(path)
+    sink._writer.connections += [sink._connection(TF_TOPIC)._replace(id=number, topic=str(number))
+                                 for number in range(2, 65536)]
+    with pytest.raises(SinkError, match='expected at most 65535 in a bag'):
+        sink.publish([(FRAME_TOPIC, TF)], 1)
+    sink.abort()
+
+
+def test_definition_is_complete_and_keeps_the_units():
+    text = definition('state_sensor_ros/msg/StateFrame')
+    own = (Path(__file__).parents[1] / 'msg' / 'StateFrame.msg').read_text()
+    assert text.startswith(own)
+    named = {line.removeprefix('MSG: ') for line in text.splitlines() if line.startswith('MSG: ')}
+    assert named >= {'std_msgs/Header', 'state_sensor_ros/ActorState', 'geometry_msgs/Pose',
+                     'state_sensor_ros/WheelState', 'builtin_interfaces/Time'}
+
+
+@pytest.mark.parametrize('type_name', [
+    'nav_msgs/msg/Odometry', 'state_sensor_ros/msg/StateFrame', 'tf2_msgs/msg/TFMessage',
+    'visualization_msgs/msg/MarkerArray', 'rosgraph_msgs/msg/Clock'])
+def test_type_hash_is_the_one_of_rosbags_store(type_name):
+    assert type_hash(type_name) == typestore().hash_rihs01(type_name)
+
+
+def test_type_hash_of_odometry_is_the_one_that_ros_computes():
+    # From nav_msgs/msg/Odometry.json of ROS 2 Jazzy.
+    assert type_hash('nav_msgs/msg/Odometry') == (
+        'RIHS01_3cc97dc7fb7502f8714462c526d369e35b603cfc34d946e3f2eda2766dfec6e0')

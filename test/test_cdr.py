@@ -1,0 +1,189 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""Layouts against bytes written by hand: padding, phases, givens, slots, refusals."""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+import pytest
+
+from state_sensor_ros.cdr import (
+    ALIGNMENT,
+    Each,
+    ENCAPSULATION,
+    Given,
+    MESSAGE_PHASE,
+    Segment,
+    Slot,
+    Table,
+    Template,
+)
+from state_sensor_ros.definitions import Definitions, Field, SEQUENCE
+from state_sensor_ros.errors import EncodeError
+
+# Types of nobody: the walker must know none.
+TYPES = {
+    'x/msg/Point': (Field('x', 'float64'), Field('y', 'float64')),
+    'x/msg/Mixed': (Field('flag', 'bool'), Field('small', 'uint8'), Field('word', 'int32'),
+                    Field('name', 'string'), Field('wide', 'float64'), Field('half', 'uint16')),
+    'x/msg/Parts': (Field('names', 'string', SEQUENCE), Field('points', 'x/msg/Point', SEQUENCE),
+                    Field('fixed', 'float32', 3), Field('last', 'int8')),
+    'x/msg/Bytes': (Field('a', 'byte'), Field('b', 'char'), Field('c', 'int64'),
+                    Field('d', 'uint64'), Field('e', 'int16'), Field('f', 'uint32')),
+}
+DEFINITIONS = Definitions(TYPES.get)
+
+POINT = Table('point', 8, 2)
+FLAG = Table('flag', 1, 1)
+WORD = Table('word', 4, 1)
+
+
+def lay_out(type_name, prototype, values=None, phase=0):
+    return Template(DEFINITIONS, type_name, prototype).lay_out(values or {}, phase)
+
+
+def offsets(layout, table):
+    return np.frombuffer(layout.slots[table], np.int64).tolist()
+
+
+def hexed(text):
+    return bytes.fromhex(text)
+
+
+def test_constants_and_padding():
+    layout = lay_out('x/msg/Mixed', {'flag': True, 'small': 5, 'word': -2, 'name': 'ab',
+                                     'wide': 1.0, 'half': 0x1234})
+    assert layout.data == hexed(
+        '01 05 0000 feffffff'            # flag, small, padding to 4, word
+        '03000000 616200 00'             # length with its end, a b, end, padding to 8
+        '000000000000f03f 3412')
+    assert layout.end == len(layout.data) % ALIGNMENT
+
+
+def test_missing_fields_are_zero_and_strings_end():
+    assert lay_out('x/msg/Mixed', {}).data == hexed(
+        '00 00 0000 00000000 01000000 00 000000 0000000000000000 0000')
+
+
+@pytest.mark.parametrize('phase', range(ALIGNMENT))
+def test_alignment_counts_from_the_message_not_from_the_layout(phase):
+    layout = lay_out('x/msg/Mixed', {'word': 1, 'wide': 2.0, 'name': 'abc'}, phase=phase)
+    data = bytes(phase) + layout.data
+    position = phase + 2
+    position += -position % 4
+    assert struct.unpack_from('<i', data, position) == (1,)
+    assert data[position + 4:position + 12] == b'\x04\0\0\0abc\0'
+    position += 12
+    assert not any(data[position:position + -position % 8])
+    position += -position % 8
+    assert struct.unpack_from('<d', data, position) == (2.0,)
+    assert len(data) == position + 10
+    assert layout.end == len(data) % ALIGNMENT
+
+
+def test_every_primitive_has_its_size_and_alignment():
+    layout = lay_out('x/msg/Bytes', {'a': 1, 'b': 2, 'c': -3, 'd': 2 ** 64 - 1, 'e': -4,
+                                     'f': 2 ** 32 - 1})
+    assert layout.data == struct.pack('<BB6xqQh2xI', 1, 2, -3, 2 ** 64 - 1, -4, 2 ** 32 - 1)
+
+
+def test_sequences_and_arrays():
+    layout = lay_out('x/msg/Parts', {
+        'names': ['a', ''], 'points': [{'x': 1.0}, {'y': 2.0}], 'fixed': [0.5, 0.0, -1.0],
+        'last': -1})
+    assert layout.data == hexed(
+        '02000000 02000000 6100 0000 01000000 00 000000'
+        '02000000'
+        '000000000000f03f 0000000000000000 0000000000000000 0000000000000040'
+        '0000003f 00000000 000080bf ff')
+
+
+def test_an_empty_sequence_of_doubles_is_not_padded():
+    assert lay_out('x/msg/Parts', {}).data == hexed('00000000 00000000' + '00000000' * 3 + '00')
+
+
+def test_a_message_begins_behind_its_header_at_four_modulo_eight():
+    template = Template(DEFINITIONS, 'x/msg/Point', {'x': 1.0}, is_message=True)
+    for phase in range(ALIGNMENT):
+        data = template.lay_out({}, phase).data
+        n_padding = (4 - phase) % 8
+        assert data == bytes(n_padding) + ENCAPSULATION + struct.pack('<dd', 1.0, 0.0)
+    assert template.lay_out({}, MESSAGE_PHASE).data[:4] == ENCAPSULATION
+
+
+def test_givens_differ_from_layout_to_layout():
+    template = Template(DEFINITIONS, 'x/msg/Mixed', {'name': Given('text'), 'half': Given('n')})
+    assert template.lay_out({'text': 'é', 'n': 7}, 0).data == hexed(
+        '00 00 0000 00000000 03000000 c3a900 00 0000000000000000 0700')
+    assert template.lay_out({'text': '', 'n': 8}, 0).data[-2:] == b'\x08\0'
+
+
+def test_given_sequences_and_elements_have_the_length_that_they_are_given():
+    template = Template(DEFINITIONS, 'x/msg/Parts', {
+        'names': Given('names'), 'points': Each('points', {'x': Given('x')})})
+    layout = template.lay_out({'names': ['b'], 'points': [{'x': 3.0}, {'x': 4.0}]}, 0)
+    assert layout.data[:16] == hexed('01000000 02000000 6200 0000 02000000')
+    assert struct.unpack_from('<4d', layout.data, 16) == (3.0, 0.0, 4.0, 0.0)
+
+
+def test_slots_are_zero_and_their_places_are_told():
+    layout = lay_out('x/msg/Mixed', {'flag': Slot(FLAG, 0), 'word': Slot(WORD, 0), 'name': 'abcd'})
+    assert layout.data[:8] == bytes(8)
+    assert offsets(layout, FLAG) == [0]
+    assert offsets(layout, WORD) == [4]
+
+
+def test_slots_of_a_row_are_in_the_order_of_its_columns():
+    layout = lay_out('x/msg/Point', {'x': Slot(POINT, 1), 'y': Slot(POINT, 0)}, phase=4)
+    assert offsets(layout, POINT) == [12, 4]
+
+
+def test_slots_of_elements_are_row_after_row():
+    template = Template(DEFINITIONS, 'x/msg/Parts', {
+        'points': Each('points', {'x': Slot(POINT, 0), 'y': Slot(POINT, 1)})})
+    layout = template.lay_out({'points': [{}, {}]}, 0)
+    assert offsets(layout, POINT) == [8, 16, 24, 32]
+
+
+def test_a_row_may_be_held_again_but_not_one_of_several():
+    twice = [{'x': Slot(POINT, 0), 'y': Slot(POINT, 1)}] * 2
+    layout = lay_out('x/msg/Parts', {'points': twice})
+    assert offsets(layout, POINT) == [8, 16, 24, 32]
+    template = Template(DEFINITIONS, 'x/msg/Parts', {
+        'names': Given('names'), 'points': Each('points', {'x': Slot(POINT, 0),
+                                                           'y': Slot(POINT, 0)})})
+    with pytest.raises(EncodeError, match='rows of all 2 columns'):
+        template.lay_out({'names': [], 'points': [{}]}, 0)
+
+
+def test_a_row_that_is_held_in_part_is_refused():
+    with pytest.raises(EncodeError, match=r'x/msg/Point: found words \[0\] of table point'):
+        lay_out('x/msg/Point', {'x': Slot(POINT, 0)})
+
+
+@pytest.mark.parametrize(('type_name', 'prototype', 'message'), [
+    ('x/msg/Point', {'z': 1.0}, 'x/msg/Point: found no field z; expected the definition'),
+    ('x/msg/None', {}, 'x/msg/None: found no definition'),
+    ('x/msg/Mixed', {'word': Slot(POINT, 0)}, 'x/msg/Mixed word: found int32; expected 8 bytes'),
+    ('x/msg/Mixed', {'name': Slot(POINT, 0)}, 'x/msg/Mixed name: found string'),
+    ('x/msg/Mixed', {'name': 5}, 'x/msg/Mixed name: found string; expected what holds 5'),
+    ('x/msg/Mixed', {'word': 'five'}, "x/msg/Mixed word: found int32; expected what holds 'five'"),
+    ('x/msg/Mixed', {'word': [1]}, 'x/msg/Mixed word: found int32'),
+    ('x/msg/Parts', {'names': 'one'}, 'x/msg/Parts names: found several elements'),
+    ('x/msg/Parts', {'fixed': [1.0]}, 'x/msg/Parts fixed: found 3 elements; expected 1'),
+    ('x/msg/Parts', {'points': Given('p')}, 'x/msg/Parts points: found a sequence of x/msg/Point'),
+    ('x/msg/Parts', {'points': [1.0]}, 'x/msg/Parts points: found the message x/msg/Point'),
+    ('x/msg/Parts', {'points': [Slot(POINT, 0)]}, 'x/msg/Parts points: found the message')])
+def test_a_prototype_that_does_not_fit_its_definition_is_refused(type_name, prototype, message):
+    with pytest.raises(EncodeError) as caught:
+        Template(DEFINITIONS, type_name, prototype)
+    assert str(caught.value).startswith(message)
+
+
+def test_a_segment_is_laid_out_once_for_each_phase():
+    segment = Segment(Template(DEFINITIONS, 'x/msg/Mixed', {'name': Given('n')}), {'n': 'abc'})
+    assert segment.at(3) is segment.at(3)
+    assert segment.at(3) is not segment.at(4)
+    assert segment.at(5).data == segment.template.lay_out({'n': 'abc'}, 5).data

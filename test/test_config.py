@@ -1,0 +1,119 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""The files of config/ say what the code says."""
+
+import json
+from pathlib import Path
+import re
+
+import pytest
+import yaml
+
+from state_sensor_ros.encode import fixed_topics
+from state_sensor_ros.settings import DEFAULTS, NAMES, parse_settings, rule_of
+
+CONFIG = Path(__file__).parents[1] / 'config'
+PARAMETERS = CONFIG / 'state_sensor.yaml'
+NODE = '/state_sensor'
+
+
+def parameters_of(path):
+    tree = yaml.safe_load(path.read_text())
+    assert list(tree) == ['/**']
+    assert list(tree['/**']) == ['ros__parameters']
+    return tree['/**']['ros__parameters']
+
+
+def comments():
+    """Return the comment above each parameter, as one line."""
+    return {name: ' '.join(re.findall(r'# (.*)', text)) for text, name in re.findall(
+        r'((?:^    # .*\n)+)    (\w+):', PARAMETERS.read_text(), re.MULTILINE)}
+
+
+def test_config_lists_every_parameter_in_the_order_of_the_settings():
+    assert list(parameters_of(PARAMETERS)) == [*NAMES, 'actor_qos']
+
+
+@pytest.mark.parametrize('name', NAMES)
+def test_config_holds_the_default(name):
+    value = parameters_of(PARAMETERS)[name]
+    default = getattr(DEFAULTS, name)
+    if isinstance(default, tuple):
+        # YAML cannot tell what an empty list is a list of; '' matches no tag.
+        assert isinstance(value, list)
+        value = tuple(item for item in value if item != '')
+    assert value == default
+    assert type(value) is type(default)
+
+
+@pytest.mark.parametrize('name', NAMES)
+def test_config_explains_each_parameter_as_the_settings_do(name):
+    comment, rule = comments()[name], rule_of(name)
+    assert comment.startswith(rule.help)
+    assert all(choice in comment for choice in rule.choices)
+    assert comment.endswith('(D)') is rule.dynamic
+
+
+def test_config_is_accepted_as_it_stands():
+    values = parameters_of(PARAMETERS)
+    assert values.pop('actor_qos') == {'reliability': 'reliable', 'depth': 10}
+    parse_settings(values)
+
+
+def test_config_of_the_demo_is_accepted():
+    assert parse_settings(parameters_of(CONFIG / 'demo.yaml')).ego_frame
+
+
+def topics():
+    return {topic.name.replace('~', NODE) for topic in fixed_topics(DEFAULTS)}
+
+
+def displays():
+    tree = yaml.safe_load((CONFIG / 'state_sensor.rviz').read_text())['Visualization Manager']
+    return tree, {display['Class'].rpartition('/')[2]: display for display in tree['Displays']}
+
+
+def test_rviz_shows_what_the_driver_publishes():
+    tree, shown = displays()
+    assert tree['Global Options']['Fixed Frame'] == DEFAULTS.global_frame
+    assert {'TF', 'MarkerArray', 'Odometry'} <= shown.keys()
+    assert all(display['Enabled'] for display in shown.values())
+    for kind in ('MarkerArray', 'Odometry'):
+        topic = shown[kind]['Topic']
+        assert topic['Value'] in topics()
+        # What the driver offers: a display that asks for more shows nothing.
+        assert (topic['Reliability Policy'], topic['Durability Policy']) == (
+            'Reliable', 'Volatile')
+    assert {'ego', 'vehicles', 'objects', 'labels'} <= shown['MarkerArray']['Namespaces'].keys()
+    assert all(shown['MarkerArray']['Namespaces'].values())
+
+
+def test_rviz_stays_legible_with_many_actors():
+    _, shown = displays()
+    assert shown['Odometry']['Keep'] == 1
+    assert shown['Odometry']['Covariance']['Value'] is False
+    assert shown['TF']['Show Names'] is False
+
+
+def test_rviz_follows_the_frame_of_the_demo():
+    tree, _ = displays()
+    assert tree['Views']['Current']['Target Frame'] \
+        == parameters_of(CONFIG / 'demo.yaml')['ego_frame']
+
+
+def panels(node):
+    return [node] if isinstance(node, str) else panels(node['first']) + panels(node['second'])
+
+
+def test_foxglove_layout_is_whole_and_names_our_topics():
+    layout = json.loads((CONFIG / 'foxglove_layout.json').read_text())
+    assert sorted(panels(layout['layout'])) == sorted(layout['configById'])
+    named = set(re.findall(rf'{NODE}/[a-z_/]+', json.dumps(layout)))
+    assert named
+    assert {name.split('.')[0] for name in named} <= topics()
+
+
+def test_config_names_are_those_of_the_launch_file():
+    text = (CONFIG.parent / 'launch' / 'state_sensor.launch.py').read_text()
+    for path in re.findall(r"'config', '([\w.]+)'", text):
+        assert (CONFIG / path).is_file()

@@ -1,0 +1,120 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""Message definitions: the language, where they come from, and that all places agree."""
+
+from __future__ import annotations
+
+import sys
+
+from message_store import MSG, typestore
+import pytest
+from rosbags.interfaces import Nodetype
+
+from state_sensor_ros.definitions import (
+    Definitions,
+    Field,
+    load_definitions,
+    parse_message,
+    SEQUENCE,
+)
+from state_sensor_ros.errors import EncodeError
+
+STANDARD = (
+    'builtin_interfaces/msg/Duration', 'builtin_interfaces/msg/Time',
+    'geometry_msgs/msg/Point', 'geometry_msgs/msg/Pose', 'geometry_msgs/msg/PoseWithCovariance',
+    'geometry_msgs/msg/Quaternion', 'geometry_msgs/msg/Transform',
+    'geometry_msgs/msg/TransformStamped', 'geometry_msgs/msg/Twist',
+    'geometry_msgs/msg/TwistWithCovariance', 'geometry_msgs/msg/Vector3',
+    'nav_msgs/msg/Odometry', 'rosgraph_msgs/msg/Clock', 'sensor_msgs/msg/CompressedImage',
+    'sensor_msgs/msg/JointState', 'std_msgs/msg/ColorRGBA', 'std_msgs/msg/Header',
+    'tf2_msgs/msg/TFMessage', 'visualization_msgs/msg/Marker',
+    'visualization_msgs/msg/MarkerArray', 'visualization_msgs/msg/MeshFile',
+    'visualization_msgs/msg/UVCoordinate')
+OWN = sorted(f'state_sensor_ros/msg/{path.stem}' for path in MSG.glob('*.msg'))
+
+
+def described_by_rosbags(type_name):
+    fields = []
+    for name, (kind, detail) in typestore().fielddefs[type_name][1]:
+        length = None
+        if kind == Nodetype.SEQUENCE:
+            kind, detail = detail[0]
+            length = SEQUENCE
+        elif kind == Nodetype.ARRAY:
+            (kind, detail), length = detail
+        fields.append(Field(name, detail if kind == Nodetype.NAME else detail[0], length))
+    return tuple(fields)
+
+
+@pytest.mark.parametrize('type_name', [*STANDARD, *OWN])
+def test_installed_definitions_are_what_rosbags_reads(type_name):
+    # rosbags has its own grammar of .msg files, and its own copies of the standard ones.
+    assert load_definitions()[type_name] == described_by_rosbags(type_name)
+
+
+@pytest.mark.parametrize('type_name', [*STANDARD, *OWN])
+def test_definitions_without_a_ros_are_the_same(type_name, monkeypatch):
+    monkeypatch.delenv('AMENT_PREFIX_PATH', raising=False)
+    assert load_definitions()[type_name] == described_by_rosbags(type_name)
+
+
+def test_a_sourced_ros_comes_before_everything_else(tmp_path, monkeypatch):
+    folder = tmp_path / 'share' / 'nav_msgs' / 'msg'
+    folder.mkdir(parents=True)
+    (folder / 'Odometry.msg').write_text('float64 changed\n')
+    monkeypatch.setenv('AMENT_PREFIX_PATH', f'/nowhere:{tmp_path}')
+    assert load_definitions()['nav_msgs/msg/Odometry'] == (Field('changed', 'float64'),)
+    assert load_definitions()['nav_msgs/msg/Path'][0].name == 'header'
+
+
+@pytest.mark.parametrize(('line', 'field'), [
+    ('float64 x', Field('x', 'float64')),
+    ('  string   name  # comment with = and [3]', Field('name', 'string')),
+    ('string name "a default"', Field('name', 'string')),
+    ('int32 n 5', Field('n', 'int32')),
+    ('string<=10 short', Field('short', 'string')),
+    ('uint8[] data', Field('data', 'uint8', SEQUENCE)),
+    ('uint8[<=4] data', Field('data', 'uint8', SEQUENCE)),
+    ('float64[36] covariance', Field('covariance', 'float64', 36)),
+    ('string<=5[3] names', Field('names', 'string', 3)),
+    ('Point[] points', Field('points', 'a_package/msg/Point', SEQUENCE)),
+    ('std_msgs/Header header', Field('header', 'std_msgs/msg/Header')),
+    ('std_msgs/msg/Header header', Field('header', 'std_msgs/msg/Header'))])
+def test_a_line_of_a_message(line, field):
+    assert parse_message(line, 'a_package/msg/Name') == (field,)
+
+
+def test_constants_comments_and_empty_lines_are_no_fields():
+    text = '# comment\n\nuint8 ONE=1\nint32 TWO = 2  # x\nstring S="a # b"\nbool real\n'
+    assert parse_message(text, 'p/msg/M') == (Field('real', 'bool'),)
+
+
+def test_a_message_without_fields_has_the_one_that_idl_needs():
+    assert parse_message('# nothing\n', 'std_msgs/msg/Empty') == described_by_rosbags(
+        'std_msgs/msg/Empty')
+
+
+@pytest.mark.parametrize('line', ['float64', '5 x', 'float64 [3] x', '- x'])
+def test_a_line_that_is_no_field_is_refused(line):
+    with pytest.raises(EncodeError, match=r'p/msg/M line 2: found .* expected a field'):
+        parse_message(f'bool ok\n{line}', 'p/msg/M')
+
+
+def test_a_type_that_nobody_knows_is_refused():
+    with pytest.raises(EncodeError, match=r'no_msgs/msg/No: found no definition; expected a sour'):
+        load_definitions()['no_msgs/msg/No']
+
+
+def test_without_ros_and_without_rosbags_own_types_are_known_and_others_asked_for(monkeypatch):
+    monkeypatch.delenv('AMENT_PREFIX_PATH', raising=False)
+    monkeypatch.setitem(sys.modules, 'rosbags.typesys', None)
+    assert load_definitions()['state_sensor_ros/msg/Actor'][0] == Field('name', 'string')
+    with pytest.raises(EncodeError, match=r'expected a sourced ROS 2 .* or the Python package'):
+        load_definitions()['std_msgs/msg/Header']
+
+
+def test_a_type_is_looked_up_once():
+    asked = []
+    definitions = Definitions(lambda name: asked.append(name) or (Field('x', 'bool'),))
+    assert definitions['a/msg/B'] is definitions['a/msg/B']
+    assert asked == ['a/msg/B']

@@ -1,0 +1,251 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""Markers: what a display shows after any sequence of arrays, and that nothing grows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+import math
+
+from encode_world import (
+    ALL_ON,
+    box_at,
+    boxes_of,
+    Chance,
+    definitions,
+    HALF,
+    make_frame,
+    STAMP_NS,
+    two_actors,
+)
+from message_store import read
+import numpy as np
+import pytest
+
+from state_sensor_ros.encode import Demand, Encoder
+from state_sensor_ros.naming import Registry
+
+CUBE, TEXT = 1, 9
+ADD, DELETE, DELETE_ALL = 0, 2, 3
+ONLY_MARKERS = replace(Demand.nothing(), markers=True)
+
+
+class Stage:
+    """An encoder, and a display that does what RViz does with its arrays."""
+
+    def __init__(self, settings=ALL_ON, **naming):
+        self.registry = Registry(**naming)
+        self.encoder = Encoder(settings, definitions())
+        self.shown = {}
+        self.array = None
+
+    def show(self, frame, demand=ONLY_MARKERS):
+        cast = self.registry.update(frame)
+        self.array = None
+        for topic, data in self.encoder.encode(frame, cast, STAMP_NS, demand):
+            if topic.name == '~/markers':
+                self._apply(read(data, topic.type_name))
+        return self.array
+
+    def delete_all(self):
+        topic, data = self.encoder.encode_delete_all(STAMP_NS)
+        assert topic.name == '~/markers'
+        self._apply(read(data, topic.type_name))
+        return self.array
+
+    def _apply(self, array):
+        self.array = array.markers
+        keys = [(marker.ns, marker.id) for marker in self.array if marker.action != DELETE_ALL]
+        # A key twice in one array is an error to RViz.
+        assert len(keys) == len(set(keys))
+        for marker in self.array:
+            assert marker.header.frame_id == 'map'
+            assert (marker.header.stamp.sec, marker.header.stamp.nanosec) == (1234, 567)
+            assert (marker.lifetime.sec, marker.lifetime.nanosec) == (0, 0)
+            assert marker.frame_locked is False
+            q = marker.pose.orientation
+            assert math.hypot(q.x, q.y, q.z, q.w) == pytest.approx(1.0)
+            if marker.action == DELETE_ALL:
+                self.shown.clear()
+            elif marker.action == DELETE:
+                # Only what is shown is deleted.
+                del self.shown[marker.ns, marker.id]
+            else:
+                self.shown[marker.ns, marker.id] = marker
+
+    def actions(self):
+        return [marker.action for marker in self.array]
+
+
+def xyz(vector):
+    return vector.x, vector.y, vector.z
+
+
+def test_a_cube_is_the_box_and_its_size_times_its_scale():
+    stage = Stage()
+    stage.show(two_actors())
+    cubes = {ns: marker for (ns, _), marker in stage.shown.items() if marker.type == CUBE}
+    assert cubes.keys() == {'ego', 'objects'}
+    assert xyz(cubes['ego'].pose.position) == (1.0, 2.0, 3.75)
+    assert cubes['ego'].pose.orientation.x == 0.5
+    assert xyz(cubes['ego'].scale) == (1.8, 1.5, 4.5)
+    assert xyz(cubes['objects'].scale) == (0.32, 0.32, 1.28)
+
+
+def test_a_label_is_the_raw_name_above_the_highest_box():
+    frame = make_frame(('A.b', 'bare'), boxes=boxes_of(
+        box_at(0, (0.0, 0.0, 1.0), size_xyz=(1.0, 1.0, 2.0)),
+        # A quarter turn about x: its y is up.
+        box_at(0, (0.0, 0.0, 1.0), (HALF, 0.0, 0.0, HALF), (1.0, 6.0, 2.0)),
+        box_at(0, (0.0, 0.0, 1.0), size_xyz=(9.0, 9.0, 2.0), scale_xyz=(1.0, 1.0, 1.5))))
+    stage = Stage()
+    stage.show(frame)
+    labels = {marker.text: marker for marker in stage.shown.values() if marker.type == TEXT}
+    height = labels['A.b'].scale.z
+    assert labels.keys() == {'A.b', 'bare'}
+    assert height > 0.0
+    assert labels['A.b'].pose.position.z == pytest.approx(4.0 + height)
+    assert labels['bare'].pose.position.z == pytest.approx(height)
+    assert {marker.ns for marker in labels.values()} == {'labels'}
+
+
+def test_colors_are_fractions_and_the_ego_is_apart():
+    frame = make_frame(('ego', 'car', 'cone'), kinds=(1, 1, 0),
+                       tags=(('EGO',), ('vehicle',), ()),
+                       boxes=boxes_of(box_at(0), box_at(1), box_at(2)))
+    stage = Stage()
+    stage.show(frame)
+    colors = {marker.ns: (marker.color.r, marker.color.g, marker.color.b, marker.color.a)
+              for marker in stage.shown.values()}
+    assert colors.keys() == {'ego', 'vehicles', 'objects', 'labels'}
+    assert len(set(colors.values())) == 4
+    assert all(0.0 <= part <= 1.0 for color in colors.values() for part in color)
+    assert all(color[3] > 0.0 for color in colors.values())
+
+
+def test_delete_all_is_first_in_the_first_array_and_in_no_other():
+    stage = Stage()
+    stage.show(two_actors())
+    assert stage.actions() == [DELETE_ALL, ADD, ADD, ADD, ADD]
+    for _ in range(3):
+        stage.show(two_actors())
+        assert stage.actions() == [ADD] * 4
+
+
+def test_first_array_empties_displays_even_where_nobody_is():
+    stage = Stage()
+    assert stage.show(make_frame(())) is not None
+    assert stage.actions() == [DELETE_ALL]
+    assert stage.show(make_frame(())) is None
+
+
+def test_restart_begins_with_delete_all_again():
+    stage = Stage()
+    stage.show(two_actors())
+    stage.encoder.restart()
+    stage.registry.restart()
+    stage.show(two_actors())
+    assert stage.actions() == [DELETE_ALL, ADD, ADD, ADD, ADD]
+
+
+def test_switching_off_empties_displays_and_switching_on_fills_them():
+    stage = Stage()
+    stage.show(two_actors())
+    stage.delete_all()
+    assert stage.actions() == [DELETE_ALL]
+    assert stage.shown == {}
+    stage.show(two_actors())
+    assert len(stage.shown) == 4
+    assert DELETE not in stage.actions()
+
+
+def test_who_leaves_is_deleted_once_and_others_keep_their_ids():
+    frame, stage = two_actors(), Stage()
+    stage.show(frame)
+    before = {marker.text for marker in stage.shown.values()}, set(stage.shown)
+    stage.show(frame.select(np.array([1])))
+    assert stage.actions() == [ADD, ADD, DELETE, DELETE]
+    assert set(stage.shown) < before[1]
+    assert {marker.text for marker in stage.shown.values()} == {'', 'Cone.A'}
+    stage.show(frame.select(np.array([1])))
+    assert stage.actions() == [ADD, ADD]
+
+
+def test_an_actor_without_a_pose_is_deleted_and_comes_back_with_its_ids():
+    stage = Stage()
+    stage.show(two_actors())
+    keys = set(stage.shown)
+    lost = two_actors()
+    lost.kinematics[0, 0] = np.nan
+    stage.show(lost)
+    assert stage.actions().count(DELETE) == 2
+    stage.show(two_actors())
+    assert set(stage.shown) == keys
+
+
+def test_a_box_without_a_pose_is_left_out_and_its_label_stays():
+    frame = two_actors()
+    frame.boxes.orientation_xyzw[0] = np.nan
+    stage = Stage()
+    stage.show(frame)
+    assert sorted(marker.ns for marker in stage.shown.values()) == ['labels', 'labels', 'objects']
+    label = next(m for m in stage.shown.values() if m.text == 'demo_1')
+    assert label.pose.position.z == pytest.approx(3.0 + label.scale.z)
+    stage.encoder.reconfigure(replace(ALL_ON, labels=False))
+    stage.show(frame)
+    assert [marker.ns for marker in stage.shown.values()] == ['objects']
+
+
+def test_boxes_keep_their_ids_while_labels_are_switched_and_boxes_come():
+    stage = Stage()
+    stage.show(two_actors())
+    cubes = {key for key, marker in stage.shown.items() if marker.type == CUBE}
+    stage.encoder.reconfigure(replace(ALL_ON, labels=False))
+    stage.show(two_actors())
+    assert set(stage.shown) == cubes
+    stage.encoder.reconfigure(ALL_ON)
+    frame = replace(two_actors(), boxes=boxes_of(
+        box_at(0), box_at(0, name='Trailer'), box_at(1)))
+    stage.show(frame)
+    assert {key for key, marker in stage.shown.items() if marker.type == CUBE} > cubes
+    assert len(stage.shown) == 5
+
+
+def test_a_new_ego_changes_its_namespace():
+    stage, frame = Stage(), two_actors()
+    stage.show(frame)
+    stage.show(replace(frame, tags=(('vehicle',), ('ego',))))
+    boxes = sorted(marker.ns for marker in stage.shown.values() if marker.type == CUBE)
+    assert boxes == ['ego', 'vehicles']
+
+
+@pytest.mark.parametrize('seed', range(4))
+def test_a_display_shows_exactly_who_is_there(seed):
+    chance, stage = Chance(seed), Stage(ego_tag='ego')
+    for i in range(150):
+        chance.change_names()
+        frame = chance.frame()
+        if i % 17 == 5:
+            stage.delete_all()
+        # Now and then nobody looks; what has gone meanwhile is deleted with the next array.
+        if i % 7 < 2:
+            stage.show(frame, Demand.nothing())
+            continue
+        stage.show(frame)
+        usable = frame.has_pose()
+        assert sorted(m.text for m in stage.shown.values() if m.type == TEXT) == sorted(
+            name for name, ok in zip(frame.names, usable, strict=True) if ok)
+        norms = np.linalg.norm(frame.boxes.orientation_xyzw, axis=1)
+        places = frame.boxes.position_xyz[usable[frame.boxes.actor] & (norms > 0.5)]
+        assert sorted(xyz(m.pose.position) for m in stage.shown.values() if m.type == CUBE) \
+            == sorted(map(tuple, places.tolist()))
+
+
+def test_ids_are_used_again_so_that_churn_does_not_grow_them():
+    stage = Stage()
+    for i in range(300):
+        stage.show(make_frame(('stays', f'comes_{i}'), boxes=boxes_of(box_at(0), box_at(1))))
+        if i % 3 == 0:
+            stage.registry.forget(f'comes_{i}')
+    assert len(stage.shown) == 4
+    assert max(id_ for _, id_ in stage.shown) < 8

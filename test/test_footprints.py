@@ -1,0 +1,69 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""What boxes cover of the ground."""
+
+from drawn_scenes import box, frame, Someone
+import numpy as np
+import pytest
+
+from state_sensor_ros.drawing.footprints import box_footprints, default_footprint, yaw_of
+from state_sensor_ros.frame import Boxes
+
+# Turns from a box's own axes to those of its vehicle: none, permuted ones as simulators send
+# them (x to the left, y up, z forward), half a turn.
+STRAIGHT = (0.0, 0.0, 0.0, 1.0)
+PERMUTED = (0.5, 0.5, 0.5, 0.5)
+BACKWARD = (0.0, 0.0, 1.0, 0.0)
+
+
+@pytest.mark.parametrize(('orientation', 'size'), [
+    (STRAIGHT, (4.0, 2.0, 1.5)), (BACKWARD, (4.0, 2.0, 1.5)), (PERMUTED, (2.0, 1.5, 4.0))])
+def test_footprints_do_not_depend_on_the_boxes_own_axes(orientation, size):
+    rows, corners = box_footprints(frame(0.0, Someone('car'), boxes=box(
+        0, (1.0, 0.0, 0.7), orientation, size)))
+    assert rows.tolist() == [0]
+    # Front left, front right, rear right, rear left; the box is 1 m before the actor's origin.
+    np.testing.assert_allclose(corners[0], [(3, 1), (3, -1), (-1, -1), (-1, 1)], atol=1e-12)
+
+
+def test_footprints_turn_with_the_actor():
+    yaw = np.deg2rad(120)
+    quaternion = (0.0, 0.0, np.sin(yaw / 2), np.cos(yaw / 2))
+    where = (10 + np.cos(yaw), 5 + np.sin(yaw), 0.7)
+    _, corners = box_footprints(frame(0.0, Someone('car', 10, 5, yaw),
+                                      boxes=box(0, where, quaternion, (4.0, 2.0, 1.5))))
+    np.testing.assert_allclose(corners[0], [(3, 1), (3, -1), (-1, -1), (-1, 1)], atol=1e-12)
+
+
+def test_footprints_of_several_boxes_take_the_largest():
+    boxes = Boxes(np.array([1, 1, 1]), ('mirror', 'Body', 'wheel'), np.zeros((3, 3)),
+                  np.array([STRAIGHT] * 3), np.array([(.1, .1, .1), (4, 2, 1.5), (.6, .2, .6)]),
+                  np.ones((3, 3)))
+    rows, corners = box_footprints(frame(0.0, Someone('a'), Someone('b'), boxes=boxes))
+    assert rows.tolist() == [1]
+    assert np.ptp(corners[0], axis=0) == pytest.approx((4.0, 2.0))
+
+
+def test_footprints_leave_out_boxes_without_numbers():
+    rows, corners = box_footprints(frame(0.0, Someone('car'), boxes=box(
+        0, (np.nan, 0, 0), STRAIGHT, (4, 2, 1))))
+    assert len(rows) == len(corners) == 0
+    rows, _ = box_footprints(frame(0.0, Someone('car'), boxes=box(
+        0, (0, 0, 0), (0, 0, 0, 0), (4, 2, 1))))
+    assert not len(rows)
+
+
+def test_footprints_without_boxes_are_none():
+    assert not len(box_footprints(frame(0.0, Someone('car')))[0])
+
+
+def test_footprints_assumed_are_longer_for_vehicles():
+    assert np.ptp(default_footprint(True), axis=0) == pytest.approx((4.6, 1.9))
+    assert np.ptp(default_footprint(False), axis=0) == pytest.approx((0.5, 0.5))
+
+
+def test_footprints_yaw_does_not_need_unit_quaternions_and_ignores_their_sign():
+    half = np.deg2rad(-50) / 2
+    quaternion = np.array([[0, 0, np.sin(half), np.cos(half)]])
+    for factor in (1.0, -1.0, 1.08):
+        assert yaw_of(factor * quaternion) == pytest.approx(np.deg2rad(-50))

@@ -1,0 +1,182 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""The frame as struct of arrays: what cannot be built, what a selection takes along."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, FrozenInstanceError, replace
+import math
+import warnings
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+import numpy as np
+import pytest
+
+from state_sensor_ros.errors import StateError, StateSensorError
+from state_sensor_ros.frame import (
+    Boxes,
+    Frame,
+    KIND_OBJECT,
+    KIND_VEHICLE,
+    Lanes,
+    Looks,
+    passes_tags,
+    Wheels,
+)
+
+
+@dataclass(frozen=True)
+class Numbered:
+    """An extension that knows its rows."""
+
+    rows: tuple[int, ...]
+
+    def select(self, rows):
+        return Numbered(tuple(self.rows[i] for i in rows))
+
+
+def part_rows(n_actors):
+    """Two entries for each even actor, none for the others; each entry marked by its owner."""
+    actor = np.repeat(np.arange(0, n_actors, 2), 2)
+    return actor, actor[:, None] * np.ones(3), actor[:, None] * np.ones(4)
+
+
+def make_frame(n_actors=5) -> Frame:
+    """Make a frame in which every number of an actor is its row."""
+    row = np.arange(n_actors, dtype=np.float64)
+    actor, triples, quadruples = part_rows(n_actors)
+    flags, ids = actor % 4 == 0, actor.astype(np.int32)
+    return Frame(
+        generation='v2', game_time=1.0, time=2, sample_count=3,
+        names=tuple(f'car_{i}' for i in range(n_actors)),
+        kinds=(np.arange(n_actors) % 2).astype(np.uint8),
+        tags=tuple((f'tag_{i}',) for i in range(n_actors)),
+        kinematics=row[:, None] * np.ones(13),
+        lanes=Lanes(actor, flags, ~flags, ids, ids, ids, actor.astype(np.float64)),
+        boxes=Boxes(actor, tuple(f'box_{i}' for i in actor), triples, quadruples, triples,
+                    triples),
+        wheels=Wheels(actor, ids.astype(np.uint8), ids, triples, quadruples, flags, ~flags,
+                      actor.astype(np.float64)),
+        inputs=row[:, None] * np.ones(4),
+        looks=Looks(tuple(f'color_{i}' for i in range(n_actors)),
+                    tuple(f'class_{i}' for i in range(n_actors))),
+        forward_speed=row, extension=Numbered(tuple(range(n_actors))))
+
+
+def test_columns_of_kinematics():
+    frame = replace(make_frame(1), kinematics=np.arange(13.0)[None])
+    assert frame.position_xyz.tolist() == [[0, 1, 2]]
+    assert frame.orientation_xyzw.tolist() == [[3, 4, 5, 6]]
+    assert frame.velocity_xyz.tolist() == [[7, 8, 9]]
+    assert frame.angular_velocity_xyz.tolist() == [[10, 11, 12]]
+    assert frame.n_actors == 1
+
+
+@pytest.mark.parametrize(('changes', 'message'), [
+    ({'kinematics': np.zeros((4, 13))}, r'kinematics: found shape \(4, 13\); expected \(5, 13\)'),
+    ({'kinematics': np.zeros((5, 12))}, r'found shape \(5, 12\)'),
+    ({'kinematics': np.zeros(65)}, r'found shape \(65,\)'),
+    ({'kinds': np.zeros(4, np.uint8)}, r'kinds, tags: found 4, 5 entries; expected 5'),
+    ({'tags': ()}, 'found 5, 0 entries'),
+    ({'names': ('a',)}, r'expected \(1, 13\)'),
+    ({'inputs': np.zeros((5, 3))}, r'inputs: found shape \(5, 3\); expected \(5, 4\)'),
+    ({'forward_speed': np.zeros(6)}, r'forward_speed: found shape \(6,\); expected \(5,\)')])
+def test_unequal_lengths_cannot_be_built(changes, message):
+    with pytest.raises(StateError, match=message) as caught:
+        replace(make_frame(), **changes)
+    assert isinstance(caught.value, StateSensorError)
+    assert isinstance(caught.value, ValueError)
+
+
+def test_frames_do_not_change():
+    with pytest.raises(FrozenInstanceError):
+        make_frame().game_time = 2.0
+
+
+@settings(derandomize=True, max_examples=60, deadline=None)
+@given(st.integers(0, 9), st.data())
+def test_selection_takes_everything_of_an_actor_along(n_actors, data):
+    frame = make_frame(n_actors)
+    rows = sorted(data.draw(st.sets(st.integers(0, max(n_actors - 1, 0)), max_size=n_actors)))
+    picked = frame.select(np.array(rows, np.int64))
+    assert picked.names == tuple(f'car_{i}' for i in rows)
+    assert picked.tags == tuple((f'tag_{i}',) for i in rows)
+    assert picked.kinds.tolist() == [i % 2 for i in rows]
+    assert picked.looks.colors == tuple(f'color_{i}' for i in rows)
+    assert picked.looks.replay_classes == tuple(f'class_{i}' for i in rows)
+    assert picked.extension == Numbered(tuple(rows))
+    assert picked.forward_speed.tolist() == rows
+    for array in (picked.kinematics, picked.inputs):
+        assert array[:, 0].tolist() == array[:, -1].tolist() == rows
+    old_owners = [i for i in rows if i % 2 == 0 for _ in range(2)]
+    new_owners = [rows.index(i) for i in old_owners]
+    for part in (picked.boxes, picked.wheels, picked.lanes):
+        assert part.actor.tolist() == new_owners
+    assert picked.boxes.names == tuple(f'box_{i}' for i in old_owners)
+    assert picked.boxes.size_xyz[:, 0].tolist() == old_owners
+    assert picked.wheels.source_id.tolist() == picked.lanes.s.tolist() == old_owners
+    assert picked.lanes.lane_change_left.tolist() == [i % 4 == 0 for i in old_owners]
+    assert (picked.game_time, picked.time, picked.sample_count) == (1.0, 2, 3)
+
+
+def test_selection_of_a_lean_frame():
+    lean = replace(make_frame(), boxes=None, wheels=None, inputs=None, looks=None,
+                   forward_speed=None, extension=None)
+    picked = lean.select(np.array([1, 4]))
+    assert picked.names == ('car_1', 'car_4')
+    assert picked.boxes is picked.wheels is picked.inputs is picked.looks is None
+    assert picked.lanes.actor.tolist() == [1, 1]
+
+
+def with_pose(position, orientation):
+    kinematics = np.zeros((1, 13))
+    kinematics[0, 0:3], kinematics[0, 3:7] = position, orientation
+    return replace(make_frame(1), kinematics=kinematics).has_pose().tolist() == [True]
+
+
+@pytest.mark.parametrize(('norm', 'is_pose'), [
+    (1.0, True), (0.9001, True), (1.0999, True), (0.8999, False), (1.1001, False), (0.0, False),
+    (math.nan, False), (math.inf, False), (1e200, False)])
+def test_has_pose_wants_a_rotation(norm, is_pose):
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        assert with_pose((0, 0, 0), (0, 0.6 * norm, 0, 0.8 * norm)) is is_pose
+
+
+@pytest.mark.parametrize('i_component', range(3))
+@pytest.mark.parametrize('value', [math.nan, math.inf, -math.inf])
+def test_has_pose_wants_a_place(i_component, value):
+    position = [0.0, 0.0, 0.0]
+    position[i_component] = value
+    assert not with_pose(position, (0, 0, 0, 1))
+    assert with_pose((1e9, -1e9, 0), (0, 0, 0, 1))
+
+
+def test_has_pose_is_of_the_selected_rows():
+    frame = make_frame(3)
+    frame.kinematics[:, 3:7] = (0, 0, 0, 1)
+    frame.kinematics[1, 0] = math.nan
+    assert frame.has_pose().tolist() == [True, False, True]
+    assert frame.has_pose().tolist() == [True, False, True]
+    assert frame.select(np.array([1, 2])).has_pose().tolist() == [False, True]
+    assert make_frame(0).has_pose().shape == (0,)
+
+
+@pytest.mark.parametrize(('tags', 'desired', 'undesired', 'is_wanted'), [
+    (['vehicle', 'car'], {'vehicle'}, set(), True),
+    (['vehicle', 'car'], {'cone', 'car'}, set(), True),
+    (['vehicle'], {'cone'}, set(), False),
+    (['vehicle'], set(), set(), True),
+    ([], set(), set(), True),
+    ([], {'vehicle'}, set(), False),
+    (['vehicle', 'static'], {'vehicle'}, {'static'}, False),
+    (['static'], set(), {'static'}, False),
+    (['VEHICLE', 'Ego'], {'vehicle'}, {'static'}, True),
+    (['VEHICLE', 'Static'], {'vehicle'}, {'static'}, False)])
+def test_tags(tags, desired, undesired, is_wanted):
+    assert passes_tags(tags, frozenset(desired), frozenset(undesired)) is is_wanted
+
+
+def test_kinds_are_those_of_the_messages():
+    assert (KIND_OBJECT, KIND_VEHICLE) == (0, 1)

@@ -1,0 +1,92 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""Bytes to packets, however they are cut; the streams here are packed by struct alone."""
+
+import struct
+
+from hypothesis import given
+from hypothesis import strategies as st
+import pytest
+
+from state_sensor_ros.errors import FramingError, TransportError
+from state_sensor_ros.framing import PacketFramer
+
+LIMIT = 1 << 16
+PAYLOADS = [b'{}', b'', b'{"a":1}', b'[' + b' ' * 3000 + b']', b'']
+
+
+def packed(payload, header_bytes, *, time=7, game_time=1.5, sample_count=9):
+    head = struct.pack('>IIf', len(payload) + header_bytes, time, game_time)
+    return head + (struct.pack('>I', sample_count) if header_bytes == 16 else b'') + payload
+
+
+def fed(stream, cuts, framer=None):
+    """Feed ``stream`` in pieces of the given sizes, the rest in one, and end it."""
+    framer = framer or PacketFramer(LIMIT)
+    packets, pieces, at = [], [], 0
+    for size in cuts:
+        pieces.append(stream[at:at + size])
+        at += size
+    for piece in [*pieces, stream[at:]]:
+        while piece:
+            room = framer.buffer()
+            n_bytes = min(len(room), len(piece))
+            room[:n_bytes] = piece[:n_bytes]
+            piece = piece[n_bytes:]
+            packet = framer.advance(n_bytes)
+            if packet is not None:
+                packets.append(packet)
+    framer.end()
+    return packets
+
+
+@pytest.mark.parametrize('header_bytes', [12, 16])
+@given(cuts=st.lists(st.integers(1, 40), max_size=200))
+def test_framing_gives_the_same_packets_at_any_cut(header_bytes, cuts):
+    stream = b''.join(packed(payload, header_bytes) for payload in PAYLOADS)
+    packets = fed(stream, cuts)
+    assert [bytes(packet.payload) for packet in packets] == PAYLOADS
+    assert {(packet.time, packet.game_time) for packet in packets} == {(7, 1.5)}
+    assert {packet.sample_count for packet in packets} == {9 if header_bytes == 16 else 0}
+
+
+@pytest.mark.parametrize('header_bytes', [12, 16])
+def test_framing_byte_by_byte(header_bytes):
+    stream = b''.join(packed(payload, header_bytes) for payload in PAYLOADS)
+    assert [bytes(p.payload) for p in fed(stream, [1] * len(stream))] == PAYLOADS
+
+
+@pytest.mark.parametrize('header_bytes', [12, 16])
+def test_framing_end_of_stream_at_every_offset(header_bytes):
+    stream = packed(b'{"a":1}', header_bytes) * 2
+    for end in range(len(stream) + 1):
+        if end % (len(stream) // 2) == 0:
+            assert len(fed(stream[:end], [])) == end // (len(stream) // 2)
+        else:
+            with pytest.raises(TransportError, match='end of the stream'):
+                fed(stream[:end], [])
+
+
+def test_framing_header_alone_decides_nothing():
+    # A first packet without payload may come from either generation of simulators.
+    packets = fed(packed(b'', 12) + packed(b'{}', 16), [])
+    assert [bytes(packet.payload) for packet in packets] == [b'', b'{}']
+    packets = fed(packed(b'', 16) + packed(b'{"b":2}', 12), [])
+    assert [bytes(packet.payload) for packet in packets] == [b'', b'{"b":2}']
+
+
+@pytest.mark.parametrize('length', [0, 3, 11, LIMIT + 1, 0xFFFFFFFF])
+def test_framing_refuses_impossible_lengths(length):
+    stream = struct.pack('>IIfI', length, 0, 0.0, 0)
+    with pytest.raises(FramingError, match=f'packet length {length} at byte 0'):
+        fed(stream, [])
+
+
+def test_framing_refuses_less_than_the_detected_header():
+    stream = packed(b'{"a":1}', 16) + struct.pack('>IIfI', 13, 0, 0.0, 0)
+    with pytest.raises(FramingError, match='packet length 13 at byte 23; expected at least 16'):
+        fed(stream, [])
+
+
+def test_framing_takes_a_packet_of_exactly_the_limit():
+    assert len(fed(packed(b'{' + b' ' * (LIMIT - 17), 16), [])[0].payload) == LIMIT - 16

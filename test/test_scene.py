@@ -1,0 +1,114 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""Frames gathered into what is drawn."""
+
+from drawn_scenes import box, frame, ride, scene_of, Someone
+import numpy as np
+import pytest
+
+from state_sensor_ros.drawing import scene as scene_module
+from state_sensor_ros.drawing.scene import LEFT, NO_LANE, RIGHT
+from state_sensor_ros.frame import KIND_OBJECT
+
+
+def test_scene_knows_who_is_where_when():
+    scene = scene_of(*ride(3))
+    assert scene.names == ('hero', 'other', 'cone')
+    assert scene.is_ego.tolist() == [True, False, False]
+    assert scene.is_vehicle.tolist() == [True, True, False]
+    assert scene.time_s == pytest.approx([0.0, 0.1, 0.2])
+    last = scene.samples_at(scene.instant_at(None))
+    np.testing.assert_allclose(scene.position_xy[last], [(2, 0), (59.6, 4), (20, -3)], rtol=1e-6)
+    np.testing.assert_allclose(scene.yaw[last], [0, np.pi, 0], rtol=1e-6)
+    np.testing.assert_allclose(scene.speed[last], [10, 2, 0], rtol=1e-6)
+    assert [scene.lanes[i] for i in scene.lane[last] if i != NO_LANE] == [(1, 0, -1), (1, 0, 1)]
+    assert scene.facts() == ['v2', '3 frames', '0.2 s', '2 vehicles', '1 objects']
+
+
+def test_scene_ego_tag_is_a_parameter():
+    assert scene_of(frame(0.0, Someone('a', tags=('Chief',)), Someone('b', tags=('ego',))),
+                    ego_tag='chief').is_ego.tolist() == [True, False]
+
+
+def test_scene_nearest_instant_is_drawn():
+    scene = scene_of(*ride(11))
+    assert [scene.instant_at(at) for at in (None, 0.0, 0.34, 0.36, 99.0)] == [10, 0, 3, 4, 10]
+
+
+def test_scene_leaves_out_repeats_frames_without_time_and_actors_without_pose():
+    lost = frame(1.0, Someone('a'), Someone('b', x=np.nan))
+    scene = scene_of(lost, lost, frame(np.nan, Someone('a')), frame(2.0, Someone('a')))
+    assert scene.n_frames == 4
+    assert scene.time_s.tolist() == [0.0, 1.0]
+    assert scene.actor.tolist() == [0, 0]
+
+
+def test_scene_time_goes_on_after_a_restart():
+    scene = scene_of(*(frame(t, Someone('a')) for t in (7.0, 8.0, 0.0, 0.5)))
+    assert scene.time_s == pytest.approx([0.0, 1.0, 1.001, 1.501])
+
+
+def test_scene_outlines_stand_at_the_actors():
+    boxed = box(0, (3.0, 4.0, 0.5), (0, 0, np.sqrt(0.5), np.sqrt(0.5)), (4.0, 2.0, 1.0))
+    scene = scene_of(frame(0.0, Someone('car', 3.0, 4.0, np.pi / 2), boxes=boxed),
+                     frame(1.0, Someone('car', 13.0, 4.0, 0.0)))
+    assert scene.has_box.tolist() == [True]
+    # Heading along y: the front left corner is at smaller x and larger y.
+    np.testing.assert_allclose(scene.outlines(scene.samples_at(0))[0],
+                               [(2, 6), (4, 6), (4, 2), (2, 2)], atol=1e-6)
+    np.testing.assert_allclose(scene.outlines(scene.samples_at(1))[0],
+                               [(15, 5), (15, 3), (11, 3), (11, 5)], atol=1e-6)
+
+
+def test_scene_box_is_taken_when_it_first_comes():
+    straight = box(0, (0.0, 0.0, 0.5), (0, 0, 0, 1), (6.0, 2.0, 1.0))
+    scene = scene_of(frame(0.0, Someone('car')), frame(1.0, Someone('car'), boxes=straight))
+    assert scene.has_box.tolist() == [True]
+    assert np.ptp(scene.footprint_xy[0], axis=0) == pytest.approx((6.0, 2.0))
+
+
+def changes(*states):
+    """Return when and to which side one actor changes lanes; ``states`` are (lane, flag)."""
+    scene = scene_of(*(frame(float(i), Someone('a', x=float(i), lane=lane, change=flag))
+                       for i, (lane, flag) in enumerate(states)))
+    return [(change.time_s, change.side, change.position_xy) for change in scene.lane_changes]
+
+
+def test_scene_lane_change_begins_where_the_flag_rises():
+    here = (1, 0, -2)
+    assert changes((here, ''), (here, 'left'), (here, 'left'), (here, ''), (here, 'right')) == [
+        (1.0, LEFT, (1.0, 0.0)), (4.0, RIGHT, (4.0, 0.0))]
+
+
+@pytest.mark.parametrize(('before', 'after', 'side'), [
+    (-2, -1, LEFT), (-1, -2, RIGHT), (1, 2, RIGHT), (2, 1, LEFT), (-1, 1, LEFT), (1, -1, LEFT)])
+def test_scene_lane_change_is_seen_in_the_ids_where_nothing_is_flagged(before, after, side):
+    assert changes(((1, 0, before), ''), ((1, 0, after), '')) == [(1.0, side, (1.0, 0.0))]
+
+
+def test_scene_another_section_or_road_is_no_lane_change():
+    assert not changes(((1, 0, -1), ''), ((1, 1, -2), ''), ((2, 1, -1), ''))
+
+
+@pytest.mark.parametrize(('name', 'limit'), [('MAX_INSTANTS', 50), ('MAX_SAMPLES', 150)])
+def test_scene_of_a_long_recording_is_thinned_evenly(monkeypatch, name, limit):
+    monkeypatch.setattr(scene_module, name, limit)
+    scene = scene_of(*ride(1000))
+    assert scene.n_frames == 1000
+    assert 25 <= len(scene.time_s) <= 51
+    assert scene.time_s[0] == 0.0
+    assert scene.duration_s == pytest.approx(99.9)
+    steps = np.diff(scene.time_s)
+    assert steps[:-1] == pytest.approx(steps[0])
+    assert len(scene.actor) == 3 * len(scene.time_s) == scene.row_start[-1]
+
+
+def test_scene_of_nothing_is_empty():
+    for scene in (scene_of(), scene_of(frame(3.0))):
+        assert scene.duration_s == 0.0
+        assert scene.samples_at(scene.instant_at(None)) == slice(0, 0)
+        assert scene.outlines(slice(0, 0)).shape == (0, 4, 2)
+
+
+def test_scene_objects_are_no_vehicles():
+    assert scene_of(frame(0.0, Someone('sign', kind=KIND_OBJECT))).is_vehicle.tolist() == [False]

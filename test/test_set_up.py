@@ -1,0 +1,83 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+What scripts/set_up.py says where it cannot work; it must say so before it makes anything.
+
+Each case lies to the script about one thing, by its variables or by a sitecustomize of its own.
+"""
+import os
+from pathlib import Path
+import subprocess
+import sys
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SCRIPT = ROOT / 'scripts' / 'set_up.py'
+# A machine that the wheels fit, whatever this one is.
+FITTING = 'import platform; platform.machine = lambda: "x86_64"\n'
+
+
+def set_up(folder: Path, lie: str = '', **variables: str) -> subprocess.CompletedProcess[str]:
+    """
+    Run a copy of the script, so that nothing here is set up even if it does not stop.
+
+    :param folder: empty.
+    :param lie: runs before the script.
+    """
+    copy = folder / 'copy'
+    (copy / 'scripts').mkdir(parents=True)
+    for name in ('set_up.py', 'environment.py'):
+        (copy / 'scripts' / name).write_bytes((SCRIPT.parent / name).read_bytes())
+    (copy / 'requirements').mkdir()
+    for name in ('jazzy', 'kilted', 'build', 'run', 'tools', 'constraints'):
+        text = 'ros-rclpy==0\n' if name in ('jazzy', 'kilted') else ''
+        (copy / 'requirements' / f'{name}.txt').write_text(text, encoding='utf-8')
+    (folder / 'sitecustomize.py').write_text(FITTING + lie, encoding='utf-8')
+    environment = {'PATH': os.environ['PATH'], 'PYTHONPATH': str(folder),
+                   # Where ROS comes from wheels their Python would start itself again.
+                   '_ROS_WHEELS_BOOTSTRAP_COMPLETE': '1', **variables}
+    return subprocess.run([sys.executable, copy / 'scripts' / 'set_up.py'], env=environment,
+                          capture_output=True, text=True, timeout=120)
+
+
+@pytest.mark.parametrize(('lie', 'variables', 'message'), [
+    pytest.param('', {'ROS_DISTRO_WHEELS': 'humble'},
+                 'ROS_DISTRO_WHEELS: found humble; expected one of jazzy, kilted', id='wheels'),
+    pytest.param('', {'ROS_DISTRO': 'jazzy'},
+                 'ROS_DISTRO: found jazzy but an empty AMENT_PREFIX_PATH; expected', id='sourced'),
+    pytest.param('import sys; sys.version_info = (3, 9, 18)', {},
+                 'python3: found 3.9.18 (', id='old-python'),
+    pytest.param('import sys; sys.version_info = (3, 15, 0)', {},
+                 'python3: found cpython 3.15.0; expected CPython 3.10 to 3.14', id='new-python'),
+    pytest.param('import platform; platform.machine = lambda: "aarch64"', {},
+                 'machine: found linux aarch64; expected linux x86_64', id='architecture'),
+    pytest.param('import platform; platform.libc_ver = lambda: ("glibc", "2.27")', {},
+                 'C library: found glibc 2.27; expected glibc 2.28 or newer', id='glibc'),
+    pytest.param('', {'PATH': '/nowhere'},
+                 'compiler: found none of cc, gcc, clang; expected a C and a C++', id='compiler'),
+    pytest.param('', {'CXX': 'no-such-compiler'},
+                 'compiler: found none of no-such-compiler; expected', id='chosen-compiler'),
+    pytest.param('import sys; sys.modules["ensurepip"] = None', {},
+                 'python3: found no module ensurepip in ', id='venv'),
+    pytest.param('import sysconfig; sysconfig.get_path = lambda name: "/nowhere"', {},
+                 'Python.h: found none in /nowhere; expected the headers of Python', id='headers'),
+])
+def test_set_up_stops_with_one_line(tmp_path, lie, variables, message):
+    done = set_up(tmp_path, lie, **variables)
+    assert done.returncode == 1
+    assert done.stdout == ''
+    assert done.stderr.startswith(f'error: {message}')
+    assert done.stderr.count('\n') == 1
+    assert '; expected ' in done.stderr
+    assert not list(tmp_path.glob('copy/.venv*'))
+
+
+def test_set_up_without_network_says_so(tmp_path):
+    # Nothing listens on port 9 of this machine.
+    done = set_up(tmp_path, PIP_INDEX_URL='http://127.0.0.1:9/simple', PIP_CONFIG_FILE=os.devnull)
+    assert done.returncode == 1
+    assert done.stderr.startswith('error: network: found no connection to the package index')
+    assert done.stderr.count('\n') == 1
+    # What was begun is not taken for finished.
+    assert not list(tmp_path.glob('copy/.venv*/*.stamp'))

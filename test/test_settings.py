@@ -1,0 +1,52 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""Every parameter takes what it should and refuses the rest with a reason."""
+
+import pytest
+from wrong_values import WRONG
+
+from state_sensor_ros.errors import ConfigError
+from state_sensor_ros.settings import DEFAULTS, NAMES, parse_settings, rule_of
+
+DYNAMIC = {'desired_tags', 'undesired_tags', 'include_obb', 'debug_drawing', 'labels', 'tf',
+           'wheel_tf', 'joint_states', 'odometry', 'frame', 'rate'}
+
+
+def test_settings_wrong_values_cover_every_parameter():
+    assert {name for name, _ in WRONG} == set(NAMES)
+
+
+@pytest.mark.parametrize(('name', 'value'), WRONG, ids=repr)
+def test_settings_refuse_with_name_and_reason(name, value):
+    with pytest.raises(ConfigError, match=f'^{name}: found .+; expected .+'):
+        parse_settings({name: value})
+
+
+@pytest.mark.parametrize('name', NAMES)
+def test_settings_take_their_own_default(name):
+    assert parse_settings({name: getattr(DEFAULTS, name)}) == DEFAULTS
+    assert rule_of(name).help.endswith('.')
+
+
+def test_settings_dynamic_ones_are_those_of_the_contract():
+    assert {name for name in NAMES if rule_of(name).dynamic} == DYNAMIC
+
+
+@pytest.mark.parametrize(('values', 'words'), [
+    ({'reconnect_min': 3.0}, 'at most reconnect_max'),
+    ({'source': 'file'}, 'trajectory_file: found nothing'),
+    ({'control_port': 8999}, 'desired_tags: found an empty list'),
+    ({'control_port': 8999, 'desired_tags': ['']}, 'desired_tags'),
+    ({'sample_rate': 10.0}, 'sample_rate: found 10; expected 0'),
+    ({'parent_frame': 'map'}, 'parent_frame'),
+    ({'ego_frame': 'map'}, 'ego_frame'),
+    ({'colour': 'red'}, 'colour: found an unknown parameter'),
+])
+def test_settings_that_do_not_go_together(values, words):
+    with pytest.raises(ConfigError, match=words):
+        parse_settings(values)
+
+
+def test_settings_integers_serve_for_floats():
+    assert parse_settings({'rate': 2}).rate == 2.0
+    assert parse_settings({'global_frame_pose': [0, 0, 1, 0, 0, 0]}).global_frame_pose[2] == 1.0

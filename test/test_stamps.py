@@ -1,0 +1,76 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""Stamps within a run, across repeats and restarts."""
+
+import numpy as np
+import pytest
+
+from state_sensor_ros.errors import DecodeError
+from state_sensor_ros.frame import Frame, Lanes
+from state_sensor_ros.stamps import Stamper, Step
+
+NO_LANES = Lanes(np.zeros(0, np.int64), *[np.zeros(0, bool)] * 2, *[np.zeros(0, np.int32)] * 3,
+                 np.zeros(0))
+
+
+def frame(game_time, sample_count=0, time=0):
+    return Frame('v2', game_time, time, sample_count, (), np.zeros(0, np.uint8), (),
+                 np.zeros((0, 13)), NO_LANES)
+
+
+def test_stamps_follow_game_time():
+    stamper = Stamper('game_time')
+    assert stamper.step(frame(0.0), 99) is Step.ADVANCED
+    assert stamper.stamp_ns == 0
+    assert stamper.step(frame(0.05), 99) is Step.ADVANCED
+    assert stamper.stamp_ns == 50_000_000
+
+
+def test_stamps_repeat_and_restart():
+    stamper = Stamper('game_time')
+    steps = [stamper.step(frame(t, n), 0) for t, n in
+             [(1.0, 5), (1.0, 6), (1.5, 7), (0.2, 8), (0.3, 1), (0.4, 2)]]
+    assert steps == [Step.ADVANCED, Step.REPEATED, Step.ADVANCED, Step.RESTARTED, Step.RESTARTED,
+                     Step.ADVANCED]
+    assert stamper.stamp_ns == 400_000_000
+
+
+def test_stamps_utc_is_the_first_time_plus_what_elapsed():
+    stamper = Stamper('utc')
+    stamper.step(frame(10.0, time=1_600_000_000), 0)
+    assert stamper.stamp_ns == 1_600_000_000_000_000_000
+    # time has whole seconds only and is not looked at again.
+    stamper.step(frame(10.25, time=1_600_000_001), 0)
+    assert stamper.stamp_ns == 1_600_000_000_250_000_000
+
+
+def test_stamps_ros_clock_always_increases():
+    stamper = Stamper('ros')
+    stamps = []
+    for game_time, now_ns in [(1.0, 500), (2.0, 400), (0.0, 300), (1.0, 900)]:
+        stamper.step(frame(game_time), now_ns)
+        stamps.append(stamper.stamp_ns)
+    assert stamps == [500, 501, 502, 900]
+
+
+def test_stamps_count_gaps_but_not_across_a_restart():
+    stamper = Stamper('game_time')
+    for game_time, sample_count in [(1.0, 1), (1.1, 2), (1.2, 5), (1.2, 6), (0.0, 1), (0.1, 3)]:
+        stamper.step(frame(game_time, sample_count), 0)
+    assert stamper.n_missed == 2 + 1
+
+
+def test_stamps_notice_a_coarse_clock():
+    # At 131,072 s a float32 steps by 15.6 ms: too coarse for 30 Hz, fine for 1 Hz.
+    stamper = Stamper('game_time')
+    for game_time in (131072.0, 131072.03125):
+        stamper.step(frame(game_time), 0)
+    assert stamper.n_coarse == 1
+    stamper.step(frame(131073.03125), 0)
+    assert stamper.n_coarse == 1
+
+
+@pytest.mark.parametrize('game_time', [float('nan'), float('inf'), -1.0, 2.0 ** 31])
+def test_stamps_refuse_what_a_ros_stamp_cannot_hold(game_time):
+    with pytest.raises(DecodeError, match='game_time: found'):
+        Stamper('game_time').step(frame(game_time), 0)

@@ -1,0 +1,115 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""The monitor is quiet about true streams and names each lie."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from state_sensor_ros.decode import Decoder
+from state_sensor_ros.simulator.traffic import generate
+from state_sensor_ros.truth import TruthMonitor
+
+RECORDINGS = sorted((Path(__file__).parents[2] / 'shared' / 'recordings').glob('*.json'))
+N_FRAMES = 60
+
+
+@pytest.fixture(scope='module')
+def traffic():
+    frames = generate(12, 3, 20.0, 5, 'v2')
+    return [json.dumps(next(frames)) for _ in range(N_FRAMES)]
+
+
+def complaints(frames, lie=lambda frame: None):
+    """Return all that the monitor says about ``frames``, told with a lie."""
+    decoder, monitor, found, last = Decoder(), TruthMonitor(), set(), -1.0
+    for frame in frames:
+        lie(frame)
+        decoded = decoder.decode(json.dumps(frame).encode())[0].frame
+        if decoded.game_time > last:
+            monitor.add(decoded)
+            found.update(monitor.verdict().complaints)
+        last = decoded.game_time
+    return found
+
+
+def states(frame):
+    body = frame['frame']
+    return body['objects'] + [vehicle['state'] for vehicle in body['vehicles']]
+
+
+def times(vector, factors):
+    for axis, factor in factors.items():
+        if vector[axis] is not None:
+            vector[axis] *= factor
+
+
+def metres(frame):
+    """Send lengths and velocities in metres, which is true to itself but a hundred times small."""
+    hundredth = dict.fromkeys('xyz', 0.01)
+    for state in states(frame):
+        times(state['odometry']['pose']['position'], hundredth)
+        times(state['odometry']['linear_velocity'], hundredth)
+        for box in state['oriented_bounding_box']:
+            times(box['center'], hundredth)
+            times(box['extents'], hundredth)
+
+
+def velocity_in_metres(frame):
+    for state in states(frame):
+        times(state['odometry']['linear_velocity'], dict.fromkeys('xyz', 0.01))
+
+
+def y_left(frame):
+    """Send positions and velocities with y to the left."""
+    for state in states(frame):
+        times(state['odometry']['pose']['position'], {'y': -1})
+        times(state['odometry']['linear_velocity'], {'y': -1})
+
+
+def all_right_handed(frame):
+    """Send a whole right-handed world: true to itself, but the left wheels are on the right."""
+    y_left(frame)
+    for state in states(frame):
+        times(state['odometry']['pose']['orientation'], {'x': -1, 'z': -1})
+        times(state['odometry']['angular_velocity'], {'x': -1, 'z': -1})
+    for vehicle in frame['frame']['vehicles']:
+        for wheel in vehicle['wheels']:
+            times(wheel['pose']['position'], {'y': -1})
+
+
+def degrees(frame):
+    for state in states(frame):
+        times(state['odometry']['angular_velocity'], dict.fromkeys('xyz', 57.29577951308232))
+
+
+def test_truth_of_synthetic_traffic(traffic):
+    assert complaints(map(json.loads, traffic)) == set()
+
+
+@pytest.mark.parametrize('path', RECORDINGS, ids=lambda path: path.name)
+def test_truth_of_real_recordings(path):
+    assert complaints(json.loads(path.read_text())) == set()
+
+
+@pytest.mark.parametrize(('lie', 'words'), [
+    (metres, 'lengths are not in the expected unit'),
+    (velocity_in_metres, 'not in the same units'),
+    (y_left, 'y is not mirrored'),
+    (all_right_handed, 'y is not mirrored'),
+    (degrees, 'degrees/s'),
+])
+def test_truth_names_the_lie(traffic, lie, words):
+    # 3 s of 20 Hz: INTERFACE 3.6 wants the warning by then.
+    found = complaints(map(json.loads, traffic), lie)
+    assert any(words in complaint for complaint in found), found
+
+
+def test_truth_restart_forgets(traffic):
+    decoder, monitor = Decoder(), TruthMonitor()
+    for text in traffic[:10]:
+        monitor.add(decoder.decode(text.encode())[0].frame)
+    assert monitor.verdict().n_pairs == 9
+    monitor.restart()
+    assert monitor.verdict().n_pairs == 0
