@@ -1,0 +1,92 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""Rows that paths from payload to publish give, each path in a process of its own, in turn."""
+
+from contextlib import ExitStack
+import json
+from statistics import median
+import subprocess
+import sys
+
+from processes import HERE, line_of, reading, running
+from row import Row, show
+
+# Frames that count in a round: about a second of the rival's time.
+N_FRAMES = {10: {'rival': 500, 'others': 4000}, 100: {'rival': 50, 'others': 1000},
+            1000: {'rival': 8, 'others': 150}}
+# With readers each frame costs several times as much.
+N_HEARD = {10: {'rival': 300, 'others': 1000}, 100: {'rival': 40, 'others': 200},
+           1000: {'rival': 8, 'others': 40}}
+
+
+def n_readers(kind, path, actors):
+    """Return how many subscriptions a reader of ``kind`` makes on ``path``."""
+    fixed = 6  # /tf, ego odometry, ego control state, control states, markers, actors
+    if path != 'rival':
+        fixed += 1  # ~/frame exists with ours, though it is switched off
+    return {'none': 0, 'rviz': 3, 'all': fixed + 2 * actors}[kind]
+
+
+def measure(path, actors, frames, readers):
+    """Measure one path once; return its CPU milliseconds per frame."""
+    command = [sys.executable, HERE / 'worker.py', path, '--actors', actors, '--frames', frames,
+               '--n-readers', n_readers(readers, path, actors)]
+    with ExitStack() as stack:
+        process = stack.enter_context(running(command, stdout=subprocess.PIPE))
+        line_of(process, 'ready')
+        if readers != 'none':
+            stack.enter_context(reading(readers, 'rival' if path == 'rival' else 'bench'))
+        return json.loads(line_of(process, '{'))['cpu_ms']
+
+
+def interleaved(rounds, actors, readers, paths):
+    """Measure ``paths`` in turn; return the median of each."""
+    lengths = (N_FRAMES if readers == 'none' else N_HEARD)[actors]
+    costs = {path: [] for path in paths}
+    for _ in range(rounds):
+        for path, found in costs.items():
+            frames = lengths.get(path, lengths['others'])
+            found.append(measure(path, actors, frames, readers))
+    found = {path: median(values) for path, values in costs.items()}
+    print(f'    {readers} subscribed: '
+          + ', '.join(f'{path} {value:.3f}' for path, value in found.items())
+          + ' CPU ms per frame', flush=True)
+    return found
+
+
+def frame_rows(rounds, sizes):
+    """Measure what a frame costs from payload to publish, back to back."""
+    rows, scaling = [], []
+    goals = {10: (12, 0.9, 1.3, 3), 100: (16, 0.55, 0.7, 4.5), 1000: (12, 0.42, 0.5, 4.5)}
+    for actors, _ in sizes:
+        from_rival, of_bound, of_tight, when_heard = goals[actors]
+        cpu = interleaved(rounds, actors, 'none', ('rival', 'ours', 'bound'))
+        scaling.append({'actors': actors, **cpu})
+        rows += show([
+            Row('rival / ours, frame to publish, no subscriber', actors,
+                cpu['rival'] / cpu['ours'], f'>= {from_rival}'),
+            Row('ours / bound, no subscriber', actors, cpu['ours'] / cpu['bound'],
+                f'<= {of_bound}')])
+        cpu = interleaved(rounds, actors, 'rviz', ('ours', 'tight'))
+        rows += show([Row('ours / tight bound, an RViz-like reader', actors,
+                          cpu['ours'] / cpu['tight'], f'<= {of_tight}')])
+        cpu = interleaved(rounds, actors, 'all', ('rival', 'ours'))
+        rows += show([Row('rival / ours, every topic subscribed', actors,
+                          cpu['rival'] / cpu['ours'], f'>= {when_heard}')])
+    return rows, scaling
+
+
+def spawn_rows(sizes):
+    """Measure what an actor that comes, goes, or is forgotten costs beyond a steady frame."""
+    rows = []
+    goals = {10: 1, 100: 1, 1000: 2}
+    for actors, _ in sizes:
+        with running([sys.executable, HERE / 'newcomers.py', actors],
+                     stdout=subprocess.PIPE) as process:
+            costs_ms = json.loads(line_of(process, '{'))
+        print('    extra ms: ' + ', '.join(
+            f'{change} {cost:.3f}' for change, cost in costs_ms.items()), flush=True)
+        del costs_ms['in the pause behind']
+        rows += show([Row('one actor comes, is heard, goes, is forgotten: extra, worst', actors,
+                          max(costs_ms.values()), f'<= {goals[actors]}', 'ms')])
+    return rows

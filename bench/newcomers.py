@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+Print what a frame in which somebody comes or goes costs beyond a steady one, ms, as JSON.
+
+Every topic is heard, so that all messages are laid out anew. Each newcomer has a name that was
+never seen, so that it gets publishers, and these go seconds after it. A frame counts as the node
+does it, to its last publish; publishers are made and destroyed in the pause behind, told apart.
+"""
+
+import gc
+import itertools
+import json
+from statistics import median
+import sys
+import time
+
+import rclpy
+from rclpy.lifecycle import LifecycleNode
+from traffic import Cycle
+from worker import NODE_NAME, pipeline_into, SETTINGS
+
+from state_sensor_ros.encode import Demand, fixed_topics
+from state_sensor_ros.encode.topics import Qos
+from state_sensor_ros.framing import Packet
+from state_sensor_ros.sinks.topics import TopicSink
+
+RATE_HZ = 50.0
+CHANGES = ('comes', 'is heard', 'goes', 'is forgotten')
+N_REPEATS = 20
+N_STEADY = 3
+
+
+class Heard(TopicSink):
+    """A sink all of whose topics are heard, as if there were subscribers."""
+
+    heard = Demand.nothing()
+
+    def demand(self):
+        return self.heard
+
+    def find_subscribers(self):
+        """Notice that new topics are heard."""
+        self.heard = Demand.of([each.topic for each in self._open.values()])
+
+
+class Stopwatch:
+    """Take frames and note what they cost."""
+
+    def __init__(self, cycle):
+        self._cycle, self._numbers = cycle, itertools.count()
+        self._sink = Heard(LifecycleNode(NODE_NAME), fixed_topics(SETTINGS), Qos())
+        self._pipeline = pipeline_into(self._sink)
+        self.costs_ms = {}
+
+    def take(self, what, make, *args, skipped=0):
+        """Take a frame, then the pause behind it."""
+        number = next(itertools.islice(self._numbers, skipped, None))
+        payload = make(self._cycle, number, *args)
+        began_s = time.thread_time()
+        self._pipeline.process(Packet(payload, 0.0, 0, 0), time.perf_counter_ns())
+        took_s = time.thread_time() - began_s
+        self.costs_ms.setdefault(what, []).append(1e3 * took_s)
+        while self._sink.catch_up():
+            pass
+        self.costs_ms.setdefault(f'pause after {what}', []).append(
+            1e3 * (time.thread_time() - began_s - took_s))
+        if what in ('start', 'comes', 'is forgotten'):
+            self._sink.find_subscribers()
+
+
+def main():
+    """Let actors come and go among as many as the first argument says."""
+    rclpy.init()
+    watch = Stopwatch(Cycle(int(sys.argv[1]), RATE_HZ))
+    alone, with_newcomer = Cycle.payload_without_last, Cycle.payload_with_newcomer
+    for _ in range(5):
+        watch.take('start', alone)
+    gc.collect()
+    gc.freeze()
+    timeout = round(SETTINGS.actor_timeout * RATE_HZ) + 1
+    for i in range(N_REPEATS):
+        newcomer = f'newcomer_{i}'
+        watch.take('comes', with_newcomer, newcomer)
+        watch.take('is heard', with_newcomer, newcomer)
+        for _ in range(N_STEADY):
+            watch.take('steady', with_newcomer, newcomer)
+        watch.take('goes', alone)
+        watch.take('steady', alone)
+        watch.take('is forgotten', alone, skipped=timeout)
+        for _ in range(N_STEADY):
+            watch.take('after', alone)
+    found = {what: median(costs_ms) for what, costs_ms in watch.costs_ms.items()}
+    print(json.dumps({**{what: found[what] - found['steady'] for what in CHANGES},
+                      'in the pause behind': found['pause after comes']}), flush=True)
+    rclpy.try_shutdown()
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,177 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""Start servers, nodes and readers, look at them from outside, and end them whatever happens."""
+
+from contextlib import contextmanager, suppress
+import os
+from pathlib import Path
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+from diagnostic_msgs.msg import DiagnosticArray
+import rclpy
+from rclpy.signals import SignalHandlerOptions
+
+HERE = Path(__file__).parent
+# Nothing here takes as long on a machine that is fit for it.
+LIMIT_S = 300.0
+END_S = 20.0
+# Still running, at its end, or ended by us.
+WELL = (None, 0, -signal.SIGTERM, -signal.SIGKILL)
+PAGE_MB = os.sysconf('SC_PAGE_SIZE') / 2 ** 20
+
+
+class BenchError(Exception):
+    """A program of the benchmark did not do its part."""
+
+
+@contextmanager
+def running(command, **options):
+    """Run a program for as long as the block lasts, at most LIMIT_S; yields it."""
+    with tempfile.TemporaryFile('w+') as errors:
+        process = subprocess.Popen([str(part) for part in command], stderr=errors, text=True,
+                                   stdin=subprocess.PIPE, **options)
+        limit = threading.Timer(LIMIT_S, process.kill)
+        limit.start()
+        try:
+            yield process
+            if process.poll() not in WELL:
+                raise BenchError(f'{name_of(process)} ended with {process.returncode}')
+        except BenchError as failure:
+            errors.seek(0)
+            raise BenchError(f'{failure}\n{errors.read()[-2000:]}') from failure
+        finally:
+            limit.cancel()
+            end(process)
+
+
+def end(process):
+    """End a program: politely, so that DDS removes what it has in shared memory."""
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(END_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+    process.stdin.close()
+    if process.stdout is not None:
+        process.stdout.close()
+    process.wait()
+
+
+def line_of(process, expected=''):
+    """Read a line that begins as ``expected``; return it."""
+    line = process.stdout.readline().strip()
+    if not line or not line.startswith(expected):
+        raise BenchError(f'{name_of(process)} said {line!r} instead of {expected or "anything"!r}')
+    return line
+
+
+def tell(process, line):
+    """Write a line to a program."""
+    process.stdin.write(f'{line}\n')
+    process.stdin.flush()
+
+
+def name_of(process):
+    """Return which program a process runs."""
+    return next(Path(part).name for part in process.args if part != sys.executable)
+
+
+@contextmanager
+def serving(actors, rate, frames, *arguments):
+    """Run a server of synthetic frames; yields its process and its port."""
+    command = [sys.executable, HERE / 'serve.py', '--actors', actors, '--rate', rate, '--frames',
+               frames, *arguments]
+    with running(command, stdout=subprocess.PIPE) as server:
+        yield server, int(line_of(server))
+
+
+@contextmanager
+def reading(kind, owner):
+    """Run a reader, which is ready as soon as a publisher sees it."""
+    with running([sys.executable, HERE / 'reader.py', kind, owner]) as reader:
+        yield reader
+
+
+def parameters(port, **given):
+    """Return the parameters with which our node makes the same outputs as the rival."""
+    return {'port': port, 'frame': 'false', 'debug_drawing': 'true', 'labels': 'false',
+            'overflow': 'block', 'max_actor_topics': 65536, **given}
+
+
+def node_command(path, port, **given):
+    """Return the command line of the rival's or of our node."""
+    if path == 'rival':
+        return [sys.executable, HERE / 'rival.py', '127.0.0.1', port]
+    arguments = [part for name, value in parameters(port, **given).items()
+                 for part in ('-p', f'{name}:={value}')]
+    return [shutil.which('state_sensor_node'), '--ros-args', *arguments]
+
+
+def cpu_s(pid):
+    """Return the CPU time of a process so far, all threads, s."""
+    # What clock_getcpuclockid(3) makes of a process id.
+    return time.clock_gettime((~pid << 3) | 2)
+
+
+def memory_mb(pid):
+    """Return the resident memory of a process."""
+    return int(Path(f'/proc/{pid}/statm').read_text().split()[1]) * PAGE_MB
+
+
+def n_handles(pid):
+    """Return how many files a process has open."""
+    return len(os.listdir(f'/proc/{pid}/fd'))
+
+
+def segments(pid):
+    """Return the files in shared memory that a process has mapped."""
+    lines = Path(f'/proc/{pid}/maps').read_text().splitlines()
+    # The tracing library maps files of the whole machine.
+    return {line.split()[-1] for line in lines if '/dev/shm/fast' in line
+            and 'deleted' not in line}
+
+
+def orphans(paths):
+    """Return those files of ``paths`` that are still there though nobody has them mapped."""
+    mapped = set()
+    for pid in os.listdir('/proc'):
+        # A process may end, or belong to somebody else.
+        with suppress(OSError):
+            if pid.isdigit():
+                mapped |= segments(pid)
+    return {path for path in paths if os.path.exists(path)} - mapped
+
+
+class Ears:
+    """A ROS node of the benchmark's own process."""
+
+    def __enter__(self):
+        rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
+        self.node = rclpy.create_node('bench_ears')
+        return self
+
+    def __exit__(self, *_):
+        self.node.destroy_node()
+        rclpy.try_shutdown()
+
+    def spin(self, seconds):
+        rclpy.spin_once(self.node, timeout_sec=seconds)
+
+    def hear_diagnostics(self):
+        """Return a dictionary that always has the latest values of the stream's status."""
+        values = {}
+
+        def take(array):
+            for status in array.status:
+                if status.name.endswith(': stream'):
+                    values.update({pair.key: pair.value for pair in status.values})
+
+        self.node.create_subscription(DiagnosticArray, '/diagnostics', take, 10)
+        return values

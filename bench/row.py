@@ -1,0 +1,36 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""A figure beside its goal."""
+
+from dataclasses import dataclass
+import math
+
+
+@dataclass(frozen=True)
+class Row:
+    """One figure; ``goal`` such as ``>= 12`` or ``<= 0.9``."""
+
+    name: str
+    actors: int
+    figure: float
+    goal: str
+    unit: str = 'ratio'
+
+    @property
+    def holds(self):
+        """Tell whether the goal is met."""
+        sign, bound = self.goal.split()
+        return self.figure >= float(bound) if sign == '>=' else self.figure <= float(bound)
+
+
+def show(rows):
+    """Print rows as they come; return them."""
+    for row in rows:
+        print(f'{row.name:<66} N={row.actors:<5}{row.figure:9.3f} {row.unit:<8} goal '
+              f'{row.goal:<8}{"holds" if row.holds else "MISSED"}', flush=True)
+    return rows
+
+
+def percentile(values, share):
+    """Return the smallest value that ``share`` of ``values`` do not exceed."""
+    return sorted(values)[max(math.ceil(share * len(values)) - 1, 0)]

@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+Run the node as its program does, with a stopwatch around each frame.
+
+Prints ``ready`` once as many readers as expected have come. A line on standard input says how many
+frames there are to be; once all were published or dropped it prints, as JSON: the number of each
+frame that was published, when that was done (ns of the steady clock), how many were dropped.
+"""
+
+import argparse
+import json
+import math
+import sys
+import threading
+import time
+
+import rclpy
+from rclpy.executors import SingleThreadedExecutor
+
+from state_sensor_ros.node import StateSensorNode
+
+
+class Stopwatch:
+    """Note when each packet has been published."""
+
+    def __init__(self, process):
+        self._process = process
+        self.frames, self.done_ns = [], []
+
+    def process(self, packet, received_ns):
+        self._process(packet, received_ns)
+        self.done_ns.append(time.perf_counter_ns())
+        self.frames.append(packet.sample_count)
+
+
+class Limit(threading.Thread):
+    """Wait for the number of frames."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.n_frames = math.inf
+
+    def run(self):
+        self.n_frames = int(sys.stdin.readline())
+
+
+def main():
+    """Run until as many frames as told were published or dropped."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument('--n-readers', type=int, required=True)
+    parser.add_argument('--parameters', nargs='*', default=[], help='NAME:=VALUE')
+    args = parser.parse_args()
+    given = [part for parameter in args.parameters for part in ('-p', parameter)]
+    rclpy.init(args=[sys.argv[0], '--ros-args', *given])
+    node = StateSensorNode()
+    executor = SingleThreadedExecutor()
+    executor.add_node(node)
+    node.trigger_configure()
+    watch = Stopwatch(node._pipeline.process)
+    node._pipeline.process = watch.process
+    node.trigger_activate()
+    queue, limit = node._stream.queue, Limit()
+    while not watch.frames or node._sink.count_subscriptions() < args.n_readers:
+        executor.spin_once(0.1)
+    print('ready', flush=True)
+    limit.start()
+    while len(watch.frames) + queue.n_dropped < limit.n_frames:
+        executor.spin_once(0.1)
+    print(json.dumps({'frames': watch.frames, 'done_ns': watch.done_ns,
+                      'n_dropped': queue.n_dropped}))
+    node.trigger_shutdown()
+    executor.shutdown(0.0)
+    node.destroy_node()
+    rclpy.try_shutdown()
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,226 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""Rows that whole node processes give: CPU, start, latency, overload, soak."""
+
+from contextlib import contextmanager, ExitStack
+from dataclasses import dataclass
+import json
+import os
+from statistics import median
+import subprocess
+import sys
+import time
+
+from processes import (
+    BenchError,
+    cpu_s,
+    Ears,
+    HERE,
+    line_of,
+    memory_mb,
+    n_handles,
+    node_command,
+    orphans,
+    parameters,
+    reading,
+    running,
+    segments,
+    serving,
+    tell,
+)
+from row import percentile, Row, show
+from tf2_msgs.msg import TFMessage
+
+QUEUE_SIZE = 8
+SETTLE_S = 10.0
+
+
+def cpu_of_node(path, actors, rate, warm, frames):
+    """Return the CPU milliseconds per frame of a node that has been running for ``warm``."""
+    with serving(actors, rate, warm + frames, '--marks', warm, warm + frames) as (server, port), \
+            running(node_command(path, port)) as node:
+        line_of(server, 'mark')
+        before_s = cpu_s(node.pid)
+        line_of(server, 'mark')
+        spent_s = cpu_s(node.pid) - before_s
+        server.kill()
+    return 1e3 * spent_s / frames
+
+
+def process_rows(rounds, sizes):
+    """Measure the rival's process and ours on the same TCP stream at the same pace."""
+    rows = []
+    goals = {10: 2.5, 100: 8, 1000: 14}
+    # (frames that warm up, frames that count): a rival that cannot keep up takes its time.
+    lengths = {10: {'rival': (75, 300), 'ours': (75, 300)},
+               100: {'rival': (75, 200), 'ours': (75, 300)},
+               1000: {'rival': (8, 16), 'ours': (120, 300)}}
+    for actors, rate in sizes:
+        costs = {path: [] for path in lengths[actors]}
+        for _ in range(rounds):
+            for path, length in lengths[actors].items():
+                costs[path].append(cpu_of_node(path, actors, rate, *length))
+        rival, ours = (median(costs[path]) for path in ('rival', 'ours'))
+        rows += show([Row('rival process / our process, one TCP stream, nobody subscribed',
+                          actors, rival / ours, f'>= {goals[actors]}')])
+        print(f'    rival {rival:.3f}, ours {ours:.3f} CPU ms per frame')
+    return rows
+
+
+def start_rows(rounds):
+    """Measure how long after its exec a node's first frame reaches a subscriber."""
+    with Ears() as ears:
+        times = [start_s(ears) for _ in range(rounds)]
+    return show([Row('exec to the first frame at a subscriber', 10, median(times), '<= 1.5', 's')])
+
+
+def start_s(ears):
+    """Start a node beside a simulator that is already there."""
+    heard = []
+    subscription = ears.node.create_subscription(TFMessage, '/tf', heard.append, 10)
+    with serving(10, 50.0, 1500) as (server, port):
+        began_s = time.perf_counter()
+        with running(node_command('ours', port)) as node:
+            while not heard:
+                ears.spin(0.1)
+                if node.poll() is not None:
+                    raise BenchError(f'the node ended with {node.returncode}')
+            taken_s = time.perf_counter() - began_s
+            server.kill()
+    ears.node.destroy_subscription(subscription)
+    return taken_s
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a stopwatch saw: latency (ms) of each published frame from the last byte sent on."""
+
+    n_sent: int
+    n_published: int
+    n_dropped: int
+    latencies_ms: list
+    rate_hz: float
+
+
+def run_node(actors, rate, frames, readers, n_readers, skipped=0, **given):
+    """Run the node under a stopwatch; figures leave out the first ``skipped`` frames."""
+    with ExitStack() as stack:
+        server, port = stack.enter_context(serving(actors, rate, frames, '--await'))
+        stack.enter_context(reading(readers, 'state_sensor'))
+        command = [sys.executable, HERE / 'stopwatch.py', '--n-readers', n_readers,
+                   '--parameters',
+                   *[f'{name}:={value}' for name, value in parameters(port, **given).items()]]
+        node = stack.enter_context(running(command, stdout=subprocess.PIPE))
+        line_of(node, 'ready')
+        tell(server, 'go')
+        line_of(server, 'done')
+        sent = json.loads(line_of(server, '{'))
+        first, sent_ns = sent['first'], sent['sent_ns']
+        tell(node, first - 1 + frames)
+        seen = json.loads(line_of(node, '{'))
+    done_ns = {i - first: at_ns for i, at_ns in zip(seen['frames'], seen['done_ns'], strict=True)
+               if i >= first}
+    kept = {i: at_ns for i, at_ns in done_ns.items() if i >= skipped}
+    latencies_ms = [(at_ns - sent_ns[i]) / 1e6 for i, at_ns in kept.items()]
+    elapsed_s = (max(kept.values()) - min(kept.values())) / 1e9
+    return Run(frames, len(done_ns), seen['n_dropped'], latencies_ms,
+               (len(kept) - 1) / elapsed_s)
+
+
+def latency_rows(sizes):
+    """Measure from the last byte sent to the last publish, with RViz's topics subscribed."""
+    rows = []
+    goals = {10: 1, 100: 3, 1000: 16}
+    for actors, rate in sizes:
+        found = run_node(actors, rate, 600, 'rviz', 3, skipped=100)
+        rows += show([Row('last byte sent to last publish, p99, an RViz-like reader', actors,
+                          percentile(found.latencies_ms, 0.99), f'<= {goals[actors]}', 'ms')])
+    return rows
+
+
+def overload_rows(actors=100, frames=600):
+    """Feed twice what can be sustained, with everything subscribed."""
+    readers = 'all', 7 + 2 * actors  # the fixed topics, odometry and lane state of each
+    everything = {'frame': 'true', 'queue_size': QUEUE_SIZE}
+    sustained = run_node(actors, 0.0, frames, *readers, skipped=frames // 4, **everything)
+    frame_ms = 1e3 / sustained.rate_hz
+    print(f'    sustained: {sustained.rate_hz:.0f} frames a second', flush=True)
+    twice = 2.0 * sustained.rate_hz
+    dropping = run_node(actors, twice, 2 * frames, *readers, skipped=frames // 2,
+                        overflow='drop_oldest', **everything)
+    blocking = run_node(actors, twice, frames, *readers, **everything)
+    return show([
+        Row('twice the sustainable rate, drop_oldest: frames dropped', actors,
+            dropping.n_dropped, '>= 1', 'frames'),
+        Row('  the same: frames neither published nor counted as dropped', actors,
+            dropping.n_sent - dropping.n_published - dropping.n_dropped, '<= 0', 'frames'),
+        Row('  the same: latency p99, in times of one frame', actors,
+            percentile(dropping.latencies_ms, 0.99) / frame_ms, f'<= {2 * QUEUE_SIZE}', 'frames'),
+        Row('twice the sustainable rate, block: frames lost', actors,
+            blocking.n_sent - blocking.n_published, '<= 0', 'frames')])
+
+
+@dataclass(frozen=True)
+class Soak:
+    """What a long run did; growth in MB of resident memory once it had settled."""
+
+    n_lost: int
+    growth_mb: float
+    n_handles_gained: int
+    n_segments_gained: int
+    n_segments_left: int
+
+
+@contextmanager
+def soaking(actors, rate, frames):
+    """Run a node, by default dropping when paced and blocking when not."""
+    overflow = 'drop_oldest' if rate else 'block'
+    with serving(actors, rate, frames, '--marks', frames) as (server, port), Ears() as ears, \
+            running(node_command('ours', port, overflow=overflow)) as node:
+        values = ears.hear_diagnostics()
+        yield server, node, ears, values
+        server.kill()
+
+
+def soak(actors, rate, frames):
+    """Look at a node once a second for as long as a stream lasts."""
+    looks = []
+    with soaking(actors, rate, frames) as (server, node, ears, values):
+        os.set_blocking(server.stdout.fileno(), False)
+        began_s = time.monotonic()
+        deadline_s = None
+        while deadline_s is None or (int(values.get('frames received', 0)) < frames
+                                     and time.monotonic() < deadline_s):
+            next_s = time.monotonic() + 1.0
+            while time.monotonic() < next_s:
+                ears.spin(0.2)
+            looks.append((time.monotonic() - began_s, memory_mb(node.pid), n_handles(node.pid),
+                          len(segments(node.pid))))
+            if deadline_s is None and server.stdout.readline().startswith('mark'):
+                deadline_s = time.monotonic() + 30.0
+        mapped = segments(node.pid)
+    settled_s = min(SETTLE_S, looks[-1][0] / 6)
+    settled = next(look for look in looks if look[0] >= settled_s)
+    most = [max(look[i] for look in looks if look[0] >= settled_s) for i in range(4)]
+    n_lost = frames - int(values['frames published']) + int(values['frames dropped'])
+    return Soak(n_lost, *[most[i] - settled[i] for i in (1, 2, 3)],
+                len(orphans(mapped)))
+
+
+def soak_rows(seconds, frames):
+    """Run long enough for a leak to show."""
+    rows = []
+    for name, actors, rate, n_frames in (
+            (f'soak at 60 Hz for {seconds:g} s', 1000, 60.0, round(60.0 * seconds)),
+            (f'soak of {frames} frames at full speed', 20, 0.0, frames)):
+        found = soak(actors, rate, n_frames)
+        rows += show([
+            Row(f'{name}: frames dropped or lost', actors, found.n_lost, '<= 0', 'frames'),
+            Row('  the same: memory growth once settled', actors, found.growth_mb, '<= 5', 'MB'),
+            Row('  the same: file handles gained', actors, found.n_handles_gained, '<= 0',
+                'handles'),
+            Row('  the same: /dev/shm segments gained', actors, found.n_segments_gained, '<= 0',
+                'files'),
+            Row('  the same: /dev/shm segments left at the end', actors, found.n_segments_left,
+                '<= 0', 'files')])
+    return rows

@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+Process frames by one path in a process of its own and print what they cost, as JSON.
+
+Paths: ``rival`` (bench/rival.py), ``ours``, ``bound`` (orjson and as many publishes of ready
+buffers, by ``publish(bytes)``), ``tight`` (typed decoding of the needed members and the same).
+"""
+
+import argparse
+from collections.abc import Callable
+import gc
+import itertools
+import json
+import time
+
+import orjson
+import rclpy
+from rclpy.lifecycle import LifecycleNode
+from rclpy.qos import DurabilityPolicy, QoSProfile
+import rival
+from traffic import Cycle
+
+from state_sensor_ros.decode import Decoder
+from state_sensor_ros.definitions import load_definitions
+from state_sensor_ros.encode import Encoder, EVERYTHING, fixed_topics
+from state_sensor_ros.encode.topics import Qos
+from state_sensor_ros.frame import Needs
+from state_sensor_ros.framing import Packet
+from state_sensor_ros.generations.wire import json_decoders
+from state_sensor_ros.pipeline import Pipeline
+from state_sensor_ros.settings import parse_settings
+from state_sensor_ros.sinks.topics import message_class, TopicSink
+
+NODE_NAME = 'bench'
+SETTINGS = parse_settings({'frame': False, 'debug_drawing': True, 'labels': False,
+                           'max_actor_topics': 65536})
+
+
+class Recorder:
+    """A sink that keeps the messages of the last frame."""
+
+    def __init__(self):
+        self.messages, self.topics = [], []
+
+    def demand(self):
+        return EVERYTHING
+
+    def open(self, topics):
+        self.topics += topics
+
+    def shut(self, topics):
+        """Topics stay: the number of publishers is what counts."""
+
+    def publish(self, messages, stamp_ns):
+        self.messages = list(messages)
+
+
+def pipeline_into(sink):
+    """Return the road of a payload to ``sink``."""
+    return Pipeline(SETTINGS, Decoder(), Encoder(SETTINGS, load_definitions()), sink,
+                    report=lambda kind, text: None)
+
+
+def ours(cycle: Cycle) -> tuple[Callable[[bytes], None], Callable[[], int]]:
+    """Take our own road."""
+    node = LifecycleNode(NODE_NAME)
+    sink = TopicSink(node, fixed_topics(SETTINGS), Qos())
+    pipeline = pipeline_into(sink)
+
+    def process(payload):
+        pipeline.process(Packet(payload, 0.0, 0, 0), time.perf_counter_ns())
+        # As the node's stream does behind each frame.
+        sink.catch_up()
+
+    process(cycle.payload(0))
+    while sink.catch_up():
+        pass
+    return process, sink.count_subscriptions
+
+
+def ready_buffers(cycle, decode):
+    """Publish the messages that we would, made beforehand, after ``decode`` of the payload."""
+    recorder = Recorder()
+    pipeline = pipeline_into(recorder)
+    for payload in (cycle.payload(0), cycle.payload(1)):
+        pipeline.process(Packet(payload, 0.0, 0, 0), time.perf_counter_ns())
+    node = LifecycleNode(NODE_NAME)
+    publishers = {topic.name: node.create_publisher(
+        message_class(topic.type_name), topic.name,
+        QoSProfile(depth=topic.qos.depth, durability=DurabilityPolicy.TRANSIENT_LOCAL
+                   if topic.qos.latched else DurabilityPolicy.VOLATILE))
+        for topic in (*fixed_topics(SETTINGS), *recorder.topics)}
+    messages = [(publishers[topic.name].publish, data) for topic, data in recorder.messages]
+
+    def process(payload):
+        decode(payload)
+        for publish, data in messages:
+            publish(data)
+
+    def count_subscriptions():
+        return sum(publisher.get_subscription_count() for publisher in publishers.values())
+
+    return process, count_subscriptions
+
+
+def bound(cycle):
+    """Decode everything generically, then publish ready buffers."""
+    return ready_buffers(cycle, orjson.loads)
+
+
+def tight(cycle):
+    """Decode the needed members with types, then publish ready buffers."""
+    needs = Needs(boxes=True, wheels=False, inputs=False, looks=False)
+    return ready_buffers(cycle, json_decoders(needs).v2.decode)
+
+
+def idiomatic(cycle):
+    """Take the road of the rival."""
+    node = rival.Rival()
+
+    def count_subscriptions():
+        return sum(publisher.get_subscription_count() for publisher in node.publishers)
+
+    return node.process, count_subscriptions
+
+
+PATHS = {'rival': idiomatic, 'ours': ours, 'bound': bound, 'tight': tight}
+N_WARM = 5
+RATE_HZ = 50.0
+AWAIT_S = 120.0
+
+
+def await_readers(count_subscriptions, n_readers, process, payloads):
+    """Go on publishing until as many subscriptions as expected are there."""
+    deadline = time.monotonic() + AWAIT_S
+    while count_subscriptions() < n_readers:
+        if time.monotonic() > deadline:
+            raise SystemExit(f'error: only {count_subscriptions()} of {n_readers} readers came')
+        process(next(payloads))
+        time.sleep(0.05)
+
+
+def measure(args):
+    """Return the CPU milliseconds per frame, back to back."""
+    cycle = Cycle(args.actors, RATE_HZ)
+    rclpy.init()
+    process, count_subscriptions = PATHS[args.path](cycle)
+    numbers = itertools.count(1)
+    payloads = (cycle.payload(next(numbers)) for _ in iter(int, 1))
+    for _ in range(N_WARM):
+        process(next(payloads))
+    print('ready', flush=True)
+    await_readers(count_subscriptions, args.n_readers, process, payloads)
+    gc.collect()
+    gc.freeze()
+    batch = [cycle.payload(next(numbers)) for _ in range(args.frames)]
+    # All threads: DDS works in threads of its own.
+    cpu_before_s = time.process_time()
+    for payload in batch:
+        process(payload)
+    cpu_s = time.process_time() - cpu_before_s
+    rclpy.try_shutdown()
+    return {'cpu_ms': 1e3 * cpu_s / args.frames}
+
+
+def main():
+    """Measure one path and print the result as the last line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument('path', choices=PATHS)
+    parser.add_argument('--actors', type=int, required=True)
+    parser.add_argument('--frames', type=int, required=True)
+    parser.add_argument('--n-readers', type=int, default=0, help='wait for so many subscriptions')
+    print(json.dumps(measure(parser.parse_args())))
+
+
+if __name__ == '__main__':
+    main()
