@@ -17,10 +17,16 @@ from typing import Final
 import zlib
 
 import numpy as np
+import numpy.typing as npt
 from PIL import Image
 
 from state_sensor_ros.carla.extension import EncodedImage
 from state_sensor_ros.errors import DecodeError
+
+try:
+    from kornia_rs.io import decode_image_png_u8
+except ImportError:  # no rosdep key: Pillow does the same in more than twice the time
+    decode_image_png_u8 = None
 
 CAMERAS = CENTRAL, LEFT, RIGHT = 'central', 'left', 'right'
 RGB, DEPTH, SEGMENTATION = 'rgb', 'depth', 'segmentation'
@@ -28,6 +34,8 @@ RGB, DEPTH, SEGMENTATION = 'rgb', 'depth', 'segmentation'
 # The three bytes of a depth count from 0 at the camera to this at the far plane.
 FAR_PLANE_M: Final = 1000.0
 _DEPTH_MAX: Final = 256 ** 3 - 1
+# Red is the least significant; the sums of these are whole numbers, and exact in float64.
+_DEPTH_WEIGHTS: Final = FAR_PLANE_M * np.array((1.0, 256.0, 65536.0))
 
 CLASS_NAMES: Final = (
     'None', 'Buildings', 'Fences', 'Other', 'Pedestrians', 'Poles', 'RoadLines', 'Roads',
@@ -37,7 +45,8 @@ CLASS_COLORS: Final = (
     (0, 0, 0), (110, 110, 110), (150, 90, 60), (70, 160, 160), (230, 25, 75), (190, 190, 190),
     (255, 225, 25), (90, 60, 120), (240, 50, 230), (60, 160, 60), (0, 110, 230), (90, 90, 40),
     (245, 130, 48))
-_PALETTE: Final = bytes(sum(CLASS_COLORS, ())).ljust(3 * 256, b'\xff')
+_PALETTE: Final = np.full((256, 3), 255, np.uint8)
+_PALETTE[:len(CLASS_COLORS)] = CLASS_COLORS
 
 # A dataset has CentralRGB_00042.png and so on; depth and classes of the central camera only.
 _FILE_NAME: Final = re.compile(
@@ -46,6 +55,8 @@ _FILE_NAME: Final = re.compile(
 _MAX_LABEL_BYTES: Final = 32
 # A PNG of a few bytes can claim any size; the simulator's cameras stay far below this.
 _MAX_PIXELS: Final = 4096 * 4096
+# Modes of Pillow, which kornia-rs calls the same in small letters.
+_USUAL_MODES: Final = ('RGB', 'RGBA')
 # What Pillow raises for files that are damaged, cut short or none at all.
 _NO_IMAGE: Final = (OSError, SyntaxError, ValueError, EOFError, struct.error, zlib.error,
                     Image.DecompressionBombError)
@@ -97,8 +108,7 @@ def decode_rgb(image: EncodedImage) -> DecodedImage:
     :returns: three bytes a pixel: red, green, blue.
     :raises DecodeError: where the data are no image that a camera takes.
     """
-    opened = _opened(image)
-    return DecodedImage(opened.width, opened.height, opened.tobytes())
+    return _decoded(_pixels(image))
 
 
 def decode_depth(image: EncodedImage) -> DecodedImage:
@@ -108,11 +118,7 @@ def decode_depth(image: EncodedImage) -> DecodedImage:
     :returns: one float32, little-endian, a pixel: metres, 0 to 1000.
     :raises DecodeError: where the data are no image that a camera takes.
     """
-    opened = _opened(image)
-    # Red is the least significant byte; the fourth is padding.
-    counts = np.frombuffer(opened.tobytes('raw', 'RGBX'), '<u4') & _DEPTH_MAX
-    metres = (FAR_PLANE_M * counts / _DEPTH_MAX).astype('<f4')
-    return DecodedImage(opened.width, opened.height, metres.tobytes())
+    return _decoded((_pixels(image) @ _DEPTH_WEIGHTS / _DEPTH_MAX).astype('<f4'))
 
 
 def decode_segmentation(image: EncodedImage) -> tuple[DecodedImage, DecodedImage]:
@@ -122,26 +128,45 @@ def decode_segmentation(image: EncodedImage) -> tuple[DecodedImage, DecodedImage
     :returns: one byte a pixel: the tag; and three bytes a pixel: its colour.
     :raises DecodeError: where the data are no image that a camera takes.
     """
-    opened = _opened(image)
-    tags = opened.getchannel('R')
-    size = opened.width, opened.height
-    tag_bytes = tags.tobytes()
-    coloured = Image.frombytes('P', size, tag_bytes)
-    coloured.putpalette(_PALETTE)
-    return DecodedImage(*size, tag_bytes), DecodedImage(*size, coloured.convert('RGB').tobytes())
+    tags = np.ascontiguousarray(_pixels(image)[..., 0])
+    return _decoded(tags), _decoded(_PALETTE.take(tags, axis=0))
 
 
-def _opened(image: EncodedImage) -> Image.Image:
-    """Return the image in red, green and blue."""
+def _decoded(pixels: npt.NDArray[np.generic]) -> DecodedImage:
+    height, width = pixels.shape[:2]
+    return DecodedImage(width, height, pixels.tobytes())
+
+
+def _pixels(image: EncodedImage) -> npt.NDArray[np.uint8]:
+    """Return red, green and blue, (H, W, 3)."""
     where = f'{image.camera} {image.kind} image'
     try:
         opened = Image.open(io.BytesIO(image.data), formats=('PNG',))
         if opened.width * opened.height > _MAX_PIXELS:
             raise DecodeError(where, f'{opened.width} x {opened.height} pixels',
                               f'at most {_MAX_PIXELS} pixels')
-        opened.load()
-        return opened if opened.mode == 'RGB' else opened.convert('RGB')
+        pixels = _usual_pixels(image, opened)
+        if pixels is not None:
+            return pixels
+        if opened.mode.startswith('I'):
+            # 16 bits of grey: Pillow's conversion would make all but the darkest white.
+            grey = (np.asarray(opened) >> 8).astype(np.uint8)
+            return np.stack((grey, grey, grey), axis=-1)
+        return np.asarray(opened.convert('RGB'))
     except DecodeError:
         raise
     except _NO_IMAGE as error:
         raise DecodeError(where, f'{len(image.data)} bytes ({error})', 'a PNG file') from error
+
+
+def _usual_pixels(image: EncodedImage, opened: Image.Image) -> npt.NDArray[np.uint8] | None:
+    """Return red, green and blue, (H, W, 3), of what cameras write: 8 bits a colour."""
+    if decode_image_png_u8 is None or opened.mode not in _USUAL_MODES:
+        return None
+    try:
+        pixels = decode_image_png_u8(bytes(image.data), (opened.height, opened.width),
+                                     opened.mode.lower())
+    except Exception:  # noqa: BLE001
+        # Nothing narrower is raised. 16 bits a colour, or damaged: Pillow reads it or says why.
+        return None
+    return np.ascontiguousarray(pixels[..., :3])
