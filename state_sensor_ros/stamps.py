@@ -20,6 +20,8 @@ _MAX_STAMP_NS = 2 ** 31 * NS_PER_S
 # PROTOCOL 8 #29: beyond this share of a period, differences of float32 times mean nothing.
 _COARSE_STEP_SHARE = 0.1
 _FLOAT32_BITS = 24
+# The generation whose times are no float32: CARLA counts whole milliseconds.
+_EXACT = 'carla'
 
 
 class Step(Enum):
@@ -70,7 +72,8 @@ class Stamper:
         else:
             self._count_gap(sample_count)
             step = math.ldexp(1.0, math.frexp(game_time)[1] - _FLOAT32_BITS)
-            self.n_coarse += step > _COARSE_STEP_SHARE * (game_time - self._game_time)
+            if step > _COARSE_STEP_SHARE * (game_time - self._game_time):
+                self.n_coarse += frame.generation != _EXACT
         self._game_time, self._sample_count = game_time, sample_count
         stamp_ns = now_ns if self._stamp_source == 'ros' \
             else self._base_ns + round(game_time * NS_PER_S)

@@ -107,6 +107,15 @@ def test_carla_episode_is_a_restart_on_the_topics():
     assert first_after.action == 3  # DELETEALL
 
 
+def test_carla_clock_of_whole_milliseconds_never_grows_coarse():
+    pipeline, _ = pipeline_of(CarlaDecoder(), ListSink())
+    # Ten hours at 100 Hz, where a float32 of seconds steps by 3.9 ms.
+    for i in range(4):
+        pipeline.process(packet(drive(0.1 * i, 36_000_000 + 10 * i, i + 1)), 0)
+    assert pipeline.counters.n_published == 4
+    assert pipeline.stamper.n_coarse == 0
+
+
 def test_carla_repeated_measurement_goes_to_frame_alone():
     sink = ListSink()
     pipeline, _ = pipeline_of(CarlaDecoder(), sink)
