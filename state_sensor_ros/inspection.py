@@ -18,6 +18,7 @@ import re
 import msgspec
 import numpy as np
 
+from state_sensor_ros.carla.extension import GENERATION as CARLA
 from state_sensor_ros.decode import DUPLICATE, LEFT_OUT
 from state_sensor_ros.entry import Entry
 from state_sensor_ros.errors import DecodeError, TrajectoryFormatError
@@ -70,7 +71,8 @@ class Inspector:
 
     ``first_game_time``, ``last_game_time`` s; ``first_time`` s since 1970; ``generations``,
     ``parts`` name to number of frames; ``oddities``, ``actors`` by kind, by name; ``complaints``
-    of the truth, each with where it was first made; ``refusal`` why it cannot be replayed.
+    of the truth, each with where it was first made; ``refusal`` why it cannot be read, or not be
+    replayed.
     """
 
     def __init__(self, recording: Recording) -> None:
@@ -91,6 +93,13 @@ class Inspector:
         self._sample_count = 0
         self._greatest_step_at = ''
         self._no_frame: TrajectoryFormatError | None = None
+
+    @property
+    def is_replayable(self) -> bool | None:
+        """Whether Replay Mode takes the recording; None of CARLA, which has no such mode."""
+        if self.refusal is not None:
+            return False
+        return None if CARLA in self.generations else True
 
     def look_at(self, entries: Iterable[Entry]) -> None:
         """
@@ -212,7 +221,7 @@ class Inspector:
                 f'{pace.greatest:.6g} s after the frame before, usual are {pace.median:.6g} s')
         name = self._recording.name
         self.refusal = self.refusal or self._no_frame
-        for kind, expected in _REFUSED:
+        for kind, expected in () if CARLA in self.generations else _REFUSED:
             if self.refusal is None and kind in self.oddities:
                 first = self.oddities[kind]
                 self.refusal = TrajectoryFormatError(f'{name}: {first.place}', first.text,

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import math
 from pathlib import Path
+import shutil
 import struct
 
 from carla_example import EXAMPLE
@@ -327,8 +328,33 @@ def test_carla_dataset_is_inspected(capsys):
     assert (found['form'], found['frames'], found['generations']) == (
         'dataset of CARLA', 12, {'carla': 12})
     assert found['rate_hz'] == pytest.approx(10.0)
+    assert (found['replayable'], found['refusal']) == (None, None)
     assert main(['inspect', str(SAMPLE / 'episode_00000')]) == 0
-    assert 'dataset of CARLA' in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert 'dataset of CARLA' in told
+    assert 'replayable  does not apply' in told
+
+
+def test_carla_inspect_asks_neither_bags_nor_frames_without_a_player_to_be_replayable(
+        tmp_path, capsys):
+    convert(SAMPLE, tmp_path / 'bag')
+    folder = tmp_path / 'without_player'
+    folder.mkdir()
+    agents = {'nonPlayerAgents': EXAMPLE['nonPlayerAgents'], 'gameTimestamp': 100}
+    (folder / 'measurements_00000.json').write_text(json.dumps(agents))
+    for path in (tmp_path / 'bag', folder):
+        capsys.readouterr()
+        assert main(['inspect', '--json', str(path)]) == 0
+        assert json.loads(capsys.readouterr().out)['replayable'] is None
+
+
+def test_carla_inspect_still_refuses_a_damaged_dataset(tmp_path, capsys):
+    shutil.copytree(SAMPLE / 'episode_00000', tmp_path / 'episode')
+    (tmp_path / 'episode' / 'measurements_00005.json').write_text('{"playerMeasurements": 3}')
+    assert main(['inspect', '--json', str(tmp_path / 'episode')]) == 1
+    told = capsys.readouterr()
+    assert json.loads(told.out)['replayable'] is False
+    assert 'measurements_00005.json' in told.err
 
 
 def test_carla_live_capture_of_the_sample_is_two_episodes():

@@ -4,7 +4,8 @@
 `state_sensor inspect`: one screen about a trajectory or a bag, or JSON for machines.
 
 May know: options, progress, how figures look on a screen. Must not know: how they are found.
-Source of truth: INTERFACE 2; exit code 1 means that Replay Mode would refuse the recording.
+Source of truth: INTERFACE 2; exit code 1 means that the recording is damaged, or that Replay Mode
+would refuse it, which is no question where it is of CARLA.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from state_sensor_ros.settings import DEFAULTS, rule_of
 
 HELP = 'say what is in a recording'
 _MAX_SHOWN = 8
+_VERDICTS = {True: 'yes', False: 'no', None: 'does not apply: CARLA has no Replay Mode'}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """
     parser.add_argument('file', metavar='FILE', help='trajectory (- for standard input), bag, '
                         'or dataset of CARLA')
-    parser.add_argument('--json', action='store_true', help='write JSON')
+    parser.add_argument('--json', action='store_true', help='write JSON; replayable is null where '
+                        'it is of CARLA, which has no Replay Mode')
     parser.add_argument('--topic', default='', help='of a bag with several ~/frame topics')
     parser.add_argument('--obb-extents', choices=rule_of('obb_extents').choices,
                         default=DEFAULTS.obb_extents,
@@ -47,7 +50,7 @@ def run(args: argparse.Namespace) -> None:
     Look at the recording, say what was found, and refuse what Replay Mode would refuse.
 
     :param args: the parsed options.
-    :raises TrajectoryFormatError: when it cannot be read, or not be replayed.
+    :raises TrajectoryFormatError: when it cannot be read, or not be replayed but should be.
     """
     with opened(args.file, Units(obb_extents=args.obb_extents), args.topic) as recording:
         inspector = Inspector(recording)
@@ -83,8 +86,7 @@ def _screen(recording: Recording, found: Inspector) -> list[tuple[str, str]]:
     rows += _several('odd', [_told(kind, oddity) for kind, oddity in found.oddities.items()],
                      'nothing')
     rows += _truth_rows(found)
-    verdict = 'yes' if found.refusal is None else 'no'
-    return [*rows, ('replayable', verdict)]
+    return [*rows, ('replayable', _VERDICTS[found.is_replayable])]
 
 
 def _clock_rows(found: Inspector) -> list[tuple[str, str]]:
@@ -186,7 +188,7 @@ def _record(recording: Recording, found: Inspector) -> dict[str, object]:
             'angular_residual_rad': _known(verdict.angular_residual),
             'slip': _known(verdict.slip), 'pairs': verdict.n_pairs,
             'complaints': [asdict(complaint) for complaint in found.complaints.values()]},
-        'replayable': refusal is None,
+        'replayable': found.is_replayable,
         'refusal': None if refusal is None else {
             'where': refusal.where, 'found': refusal.found, 'expected': refusal.expected}}
 
