@@ -22,18 +22,10 @@ from state_sensor_ros.bag_types import type_hash, typestore
 from state_sensor_ros.errors import TrajectoryFormatError
 from state_sensor_ros.state_frames import STATE_FRAME
 
-METADATA = 'metadata.yaml'
-_STORAGE_SUFFIXES = ('.mcap', '.db3')
-
 # What rosbags lets through of a damaged bag, besides its own; RuntimeError comes from lz4.
 _DAMAGED = (ReaderError, TypesysError, OSError, apsw.Error, struct.error, EOFError, KeyError,
             TypeError, ValueError, IndexError, AssertionError, OverflowError, MemoryError,
             RuntimeError)
-
-
-def is_bag(path: Path) -> bool:
-    """Tell whether ``path`` is a bag's folder or a single storage file of one."""
-    return (path / METADATA).is_file() or (path.suffix in _STORAGE_SUFFIXES and path.is_file())
 
 
 class Bag:

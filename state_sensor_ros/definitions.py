@@ -10,7 +10,7 @@ subscribers were built with; without one there are this package's own files and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 import os
 from pathlib import Path
@@ -81,9 +81,17 @@ class Definitions:
 
 def load_definitions() -> Definitions:
     """Return the definitions of the sourced ROS, else of this package and rosbags."""
-    prefixes = [Path(prefix) / 'share'
-                for prefix in os.environ.get('AMENT_PREFIX_PATH', '').split(os.pathsep) if prefix]
-    return Definitions(lambda type_name: _installed(type_name, prefixes), _own, _stored)
+    return Definitions(_installed, _own, _stored)
+
+
+def installed_text(type_name: str) -> str | None:
+    """Return the ``.msg`` file of a type in the sourced ROS; None where it is not there."""
+    package, _, bare = type_name.partition('/msg/')
+    for prefix in os.environ.get('AMENT_PREFIX_PATH', '').split(os.pathsep):
+        path = Path(prefix, 'share', package, 'msg', f'{bare}.msg')
+        if prefix and path.is_file():
+            return path.read_text('utf-8')
+    return None
 
 
 def parse_message(text: str, type_name: str) -> tuple[Field, ...]:
@@ -120,13 +128,9 @@ def _length(match: re.Match[str]) -> int | None:
     return int(match['length']) if match['length'] and not match['bound'] else SEQUENCE
 
 
-def _installed(type_name: str, shares: Iterable[Path]) -> tuple[Field, ...] | None:
-    package, _, bare = type_name.partition('/msg/')
-    for share in shares:
-        path = share / package / 'msg' / f'{bare}.msg'
-        if path.is_file():
-            return parse_message(path.read_text('utf-8'), type_name)
-    return None
+def _installed(type_name: str) -> tuple[Field, ...] | None:
+    text = installed_text(type_name)
+    return None if text is None else parse_message(text, type_name)
 
 
 def _own(type_name: str) -> tuple[Field, ...] | None:

@@ -32,7 +32,7 @@ NOTHING = Extras()
 
 def is_dataset(path: str) -> bool:
     """Tell whether a recording is a dataset of CARLA: any folder that is no bag."""
-    from state_sensor_ros.bags import is_bag
+    from state_sensor_ros.recordings import is_bag
     return Path(path).is_dir() and not is_bag(Path(path))
 
 

@@ -16,21 +16,28 @@ import os
 from pathlib import Path
 import stat
 import sys
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, Protocol, TYPE_CHECKING
 
 import msgspec
 
-from state_sensor_ros.bags import Bag, is_bag
 from state_sensor_ros.decode import Decoder
 from state_sensor_ros.entry import Entry, PERIOD_S
 from state_sensor_ros.errors import TrajectoryFormatError
 from state_sensor_ros.framing import Packet
-from state_sensor_ros.pipeline import PayloadDecoder
 from state_sensor_ros.rep103 import DEFAULT_UNITS, Units
-from state_sensor_ros.state_frames import stamp_s, StateFrameDecoder
 from state_sensor_ros.trajectory import read_payloads
 
+if TYPE_CHECKING:
+    from state_sensor_ros.pipeline import PayloadDecoder
+
 STANDARD_INPUT = '-'
+_METADATA = 'metadata.yaml'
+_STORAGE_SUFFIXES = ('.mcap', '.db3')
+
+
+def is_bag(path: Path) -> bool:
+    """Tell whether ``path`` is a bag's folder or a single storage file of one."""
+    return (path / _METADATA).is_file() or (path.suffix in _STORAGE_SUFFIXES and path.is_file())
 
 
 class Recording(Protocol):
@@ -171,6 +178,9 @@ class BagRecording:
     unit = 'frame'
 
     def __init__(self, path: Path, topic: str = '') -> None:
+        # What a bag needs, rosbags and its types, is loaded for bags only.
+        from state_sensor_ros.bags import Bag
+        from state_sensor_ros.state_frames import StateFrameDecoder
         self.name = str(path)
         self.decoder: PayloadDecoder = StateFrameDecoder()
         self._bag = Bag(path, topic)
@@ -179,6 +189,7 @@ class BagRecording:
 
     def entries(self) -> Iterator[Entry]:
         """Yield all frames in the order of their log times."""
+        from state_sensor_ros.state_frames import stamp_s
         for index, (_, data) in enumerate(self._bag.messages()):
             clock_s = stamp_s(data)
             yield Entry(Packet(data, clock_s, 0, 0), clock_s, index,

@@ -7,9 +7,11 @@ import sqlite3
 
 from message_store import read, typestore
 import pytest
-from rosbags.rosbag2 import Reader
+from rosbags.rosbag2 import Reader, StoragePlugin, Writer
+from rosbags.typesys import get_types_from_msg
 from ruamel.yaml import YAML
 
+from state_sensor_ros import bag_types
 from state_sensor_ros.bag_types import definition, type_hash
 from state_sensor_ros.encode import Topic
 from state_sensor_ros.encode.topics import ACTORS_TOPIC, FRAME_TOPIC, ODOMETRY, TF_TOPIC
@@ -87,6 +89,51 @@ def test_bag_metadata_is_what_rosbag2_writes(path):
     assert actors['serialization_format'] == 'cdr'
     assert actors['offered_qos_profiles'][0]['durability'] == 'transient_local'
     assert topics['/state_sensor/actors/car/odometry'][0] == 0
+
+
+@pytest.mark.parametrize('storage', STORAGES)
+def test_bag_is_described_as_rosbags_describes_it(path, tmp_path, storage):
+    _, topics = contents(written(path, storage=storage))
+    plugins = {'mcap': StoragePlugin.MCAP, 'sqlite3': StoragePlugin.SQLITE3}
+    with Writer(tmp_path / 'theirs' / 'bag', version=9,
+                storage_plugin=plugins[storage]) as writer:
+        theirs = {name: writer.add_connection(
+            name, one.msgtype, msgdef=one.msgdef.data, rihs01=one.digest,
+            offered_qos_profiles=one.ext.offered_qos_profiles) for name, one in topics.items()}
+        for topic, _, at_ns, data in contents(path)[0]:
+            writer.write(theirs[topic], at_ns, data)
+    ours, theirs = (YAML(typ='safe').load((folder / 'metadata.yaml').read_text())
+                    for folder in (path, tmp_path / 'theirs' / 'bag'))
+    assert ours == theirs
+    # Somebody who has lost metadata.yaml finds it in the storage.
+    [found] = path.glob('bag.*')
+    if storage == 'mcap':
+        reader_module = pytest.importorskip('mcap.reader', reason='needs the package mcap')
+        with found.open('rb') as file:
+            [inner] = reader_module.make_reader(file).iter_metadata()
+        text = inner.metadata['serialized_metadata']
+    else:
+        database = sqlite3.connect(found)
+        [(text,)] = database.execute('select metadata from metadata')
+        database.close()
+    assert YAML(typ='safe').load(text) == theirs['rosbag2_bagfile_information']
+
+
+def test_bag_of_many_chunks_can_be_read_from_anywhere(path):
+    reader_module = pytest.importorskip('mcap.reader', reason='needs the package mcap')
+    sink = BagSink(path)
+    data = [TF[:-1] + bytes(2**20) + bytes([i]) for i in range(12)]
+    for i, one in enumerate(data):
+        sink.publish([(TF_TOPIC, one), (ACTORS_TOPIC, ACTORS)], i)
+    sink.finish()
+    with (path / 'bag.mcap').open('rb') as file:
+        reader = reader_module.make_reader(file, validate_crcs=True)
+        assert len(reader.get_summary().chunk_indexes) > 2
+        found = [message.data for _, _, message in reader.iter_messages(topics=['/tf'],
+                                                                        starting_at=7)]
+    assert found == data[7:]
+    with Reader(path) as reader:
+        assert [bytes(one) for _, _, one in reader.messages(start=9)][::2] == data[9:]
 
 
 def test_bag_is_read_by_the_mcap_library(path):
@@ -202,7 +249,7 @@ def test_bag_on_a_full_disk_is_one_error(path):
     def full(*_):
         raise OSError(28, 'No space left on device')
 
-    sink._writer.storage.write = full
+    sink._files.storage.write = full
     with pytest.raises(SinkError, match='found no space left on device; expected room'):
         sink.publish([(TF_TOPIC, TF)], 1)
     sink.abort()
@@ -210,7 +257,7 @@ def test_bag_on_a_full_disk_is_one_error(path):
 
 def test_bag_with_more_topics_than_mcap_can_number_is_one_error(path):
     sink = BagSink(path)
-    sink._writer.connections += [sink._connection(TF_TOPIC)._replace(id=number, topic=str(number))
+    sink._files.connections += [sink._connection(TF_TOPIC)._replace(id=number, topic=str(number))
                                  for number in range(2, 65536)]
     with pytest.raises(SinkError, match='expected at most 65535 in a bag'):
         sink.publish([(FRAME_TOPIC, TF)], 1)
@@ -226,11 +273,31 @@ def test_definition_is_complete_and_keeps_the_units():
                      'state_sensor_ros/WheelState', 'builtin_interfaces/Time'}
 
 
-@pytest.mark.parametrize('type_name', [
-    'nav_msgs/msg/Odometry', 'state_sensor_ros/msg/StateFrame', 'tf2_msgs/msg/TFMessage',
-    'visualization_msgs/msg/MarkerArray', 'rosgraph_msgs/msg/Clock'])
-def test_type_hash_is_the_one_of_rosbags_store(type_name):
+TYPES = ('nav_msgs/msg/Odometry', 'state_sensor_ros/msg/StateFrame', 'tf2_msgs/msg/TFMessage',
+         'visualization_msgs/msg/MarkerArray', 'rosgraph_msgs/msg/Clock')
+
+
+@pytest.fixture(params=['sourced', 'without'])
+def ros(request, monkeypatch):
+    """With the definitions of a sourced ROS and without."""
+    if request.param == 'without':
+        monkeypatch.delenv('AMENT_PREFIX_PATH', raising=False)
+    caches = bag_types.definition, bag_types.type_hash, bag_types._fields
+    for cache in caches:
+        cache.cache_clear()
+    yield
+    for cache in caches:
+        cache.cache_clear()
+
+
+@pytest.mark.usefixtures('ros')
+@pytest.mark.parametrize('type_name', TYPES)
+def test_type_hash_and_definition_are_those_of_rosbags_store(type_name):
     assert type_hash(type_name) == typestore().hash_rihs01(type_name)
+    ours = get_types_from_msg(definition(type_name), type_name)
+    theirs = get_types_from_msg(typestore().generate_msgdef(type_name, ros_version=2)[0],
+                                type_name)
+    assert ours == theirs
 
 
 def test_type_hash_of_odometry_is_the_one_that_ros_computes():

@@ -27,7 +27,8 @@ from state_sensor_ros.pipeline import Pipeline
 from state_sensor_ros.recordings import BagRecording, opened, Recording
 from state_sensor_ros.rep103 import Units
 from state_sensor_ros.settings import parse_settings, Settings
-from state_sensor_ros.sinks.bag import BagSink, STORAGES
+from state_sensor_ros.sinks.bag import BagSink
+from state_sensor_ros.sinks.bag_files import STORAGES
 from state_sensor_ros.sinks.whole_file import STANDARD_OUTPUT, WholeFile
 from state_sensor_ros.trajectory import TrajectoryWriter
 

@@ -9,22 +9,24 @@ May know: progress bars, interruptions. Must not know: what is done with the fra
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 import gc
-from typing import NoReturn
-
-from tqdm import tqdm
+import sys
+from typing import NoReturn, TYPE_CHECKING
 
 from state_sensor_ros.commands.interruption import interruptible, Interruption
 from state_sensor_ros.entry import Entry
 from state_sensor_ros.recordings import Recording
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
 
 
 class Reading:
     """What :func:`reading` yields: ``entries`` to iterate over, once."""
 
     def __init__(self, recording: Recording, interruption: Interruption,
-                 bar: tqdm[NoReturn]) -> None:
+                 bar: tqdm[NoReturn] | None) -> None:
         self._interruption = interruption
         self.entries = self._watched(recording, bar)
 
@@ -33,10 +35,11 @@ class Reading:
         """Whether there may be more in the recording than has been read."""
         return self._interruption.is_wanted
 
-    def _watched(self, recording: Recording, bar: tqdm[NoReturn]) -> Iterator[Entry]:
+    def _watched(self, recording: Recording, bar: tqdm[NoReturn] | None) -> Iterator[Entry]:
         for entry in self._interruption.until(recording.entries()):
             yield entry
-            bar.update(entry.position - bar.n)
+            if bar is not None:
+                bar.update(entry.position - bar.n)
 
 
 @contextmanager
@@ -46,14 +49,20 @@ def reading(recording: Recording, what: str) -> Iterator[Reading]:
 
     :param what: is done meanwhile, one word.
     """
-    with interruptible() as interruption, tqdm(
-            total=recording.total, unit=recording.unit, unit_scale=recording.unit == 'B',
-            disable=None, desc=what, leave=False) as bar:
+    with interruptible() as interruption, _bar(recording, what) as bar:
         # What was built until now stays: the collector need not walk over it for each frame,
         # which is a tenth of the time.
-        gc.collect()
         gc.freeze()
         try:
             yield Reading(recording, interruption, bar)
         finally:
             gc.unfreeze()
+
+
+def _bar(recording: Recording, what: str) -> AbstractContextManager[tqdm[NoReturn] | None]:
+    """Return a bar on a terminal; elsewhere nothing, without loading what draws one."""
+    if not sys.stderr.isatty():
+        return nullcontext()
+    from tqdm import tqdm
+    return tqdm(total=recording.total, unit=recording.unit, unit_scale=recording.unit == 'B',
+                desc=what, leave=False)
