@@ -64,22 +64,37 @@ class Boxes:
     """
     Oriented bounding boxes of all actors, in the order of the actors.
 
-    ``actor`` (M,) int64 row of the owner, ascending; ``names`` M strings; ``position_xyz`` (M, 3)
-    box centre, metres, global frame; ``orientation_xyzw`` (M, 4) of the box's own axes, global
-    frame; ``size_xyz`` (M, 3) full edge lengths, metres, along the box's own axes; ``scale_xyz``
-    (M, 3) coefficient as sent.
+    ``actor`` (M,) int64 row of the owner, ascending; ``names`` M strings; ``rows`` (M, 13)
+    float64: centre xyz (m) and orientation xyzw of the box's own axes, global frame, full edge
+    lengths xyz (m) along the box's own axes, coefficients xyz as sent.
     """
 
     actor: Rows
     names: tuple[str, ...]
-    position_xyz: Floats
-    orientation_xyzw: Floats
-    size_xyz: Floats
-    scale_xyz: Floats
+    rows: Floats
+
+    @property
+    def position_xyz(self) -> Floats:
+        """(M, 3) float64, box centre, metres, global frame."""
+        return self.rows[:, 0:3]
+
+    @property
+    def orientation_xyzw(self) -> Floats:
+        """(M, 4) float64, of the box's own axes, global frame, as it came."""
+        return self.rows[:, 3:7]
+
+    @property
+    def size_xyz(self) -> Floats:
+        """(M, 3) float64, full edge lengths, metres, along the box's own axes."""
+        return self.rows[:, 7:10]
+
+    @property
+    def scale_xyz(self) -> Floats:
+        """(M, 3) float64, coefficient as sent."""
+        return self.rows[:, 10:13]
 
 
-NO_BOXES = Boxes(np.zeros(0, np.int64), (), np.zeros((0, 3)), np.zeros((0, 4)),
-                 np.zeros((0, 3)), np.zeros((0, 3)))
+NO_BOXES = Boxes(np.zeros(0, np.int64), (), np.zeros((0, 13)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +183,7 @@ class Frame:
     looks: Looks | None = None
     forward_speed: Floats | None = None
     extension: Extension | None = None
-    _poses: Bools | None = field(default=None, init=False, repr=False, compare=False)
+    _bodies: Bodies | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """
@@ -219,12 +234,17 @@ class Frame:
 
         :returns: (N,) bool, False for NaN in the pose and for a quaternion that is no rotation.
         """
-        if self._poses is None:
-            usable = usable_poses(self.position_xyz, self.orientation_xyzw)
-            # Kept: three readers ask, and at ten actors each answer is a tenth of the frame.
-            object.__setattr__(self, '_poses', usable)
-            return usable
-        return self._poses
+        return self.bodies().usable
+
+    def bodies(self) -> Bodies:
+        """Return the poses of actors and boxes, which several readers look into."""
+        if self._bodies is None:
+            rows = self.kinematics if self.boxes is None \
+                else np.concatenate((self.kinematics, self.boxes.rows))
+            bodies = Bodies(rows, self.n_actors)
+            object.__setattr__(self, '_bodies', bodies)
+            return bodies
+        return self._bodies
 
     def select(self, rows: Rows) -> Frame:
         """
@@ -252,20 +272,49 @@ class Frame:
             extension=None if self.extension is None else self.extension.select(rows))
 
 
+class Bodies:
+    """
+    The actors of a frame, then its boxes, in one block: at ten actors each question costs as much
+    as its answer, so both are asked at once.
+
+    ``usable`` (N,) bool, actors with a pose that can be published, ``usable_boxes`` (M,) likewise;
+    neither may be written to. ``is_finite`` whether all numbers are known.
+
+    :param rows: (N + M, 13) float64, of which position xyz and orientation xyzw come first.
+    """
+
+    __slots__ = ('_norm2', '_rows', 'is_finite', 'usable', 'usable_boxes')
+
+    def __init__(self, rows: Floats, n_actors: int) -> None:
+        self._rows = rows
+        self._norm2: Floats = np.einsum('ij,ij->i', rows[:, 3:7], rows[:, 3:7])
+        self.is_finite = math.isfinite(rows.sum())
+        # Two numbers tell that all are usable, as nearly always. NaN compares false with all.
+        deviation = self._norm2 - 1.0
+        if deviation.dot(deviation) <= _NORM2_TOLERANCE ** 2 \
+                and (self.is_finite or math.isfinite(rows[:, 0:3].sum())):
+            self.usable = _all_usable(n_actors)
+            self.usable_boxes = _all_usable(len(rows) - n_actors)
+        else:
+            usable = usable_poses(rows[:, 0:3], rows[:, 3:7])
+            self.usable, self.usable_boxes = usable[:n_actors], usable[n_actors:]
+
+    def normalised(self) -> Floats:
+        """Return (N + M, 13) float64, a copy with orientations of unit length."""
+        rows = self._rows.copy()
+        rows[:, 3:7] /= np.sqrt(self._norm2)[:, None]
+        return rows
+
+
 def usable_poses(position_xyz: Floats, orientation_xyzw: Floats) -> Bools:
     """
     Tell which poses can be published.
 
     :param position_xyz: (M, 3) float64.
     :param orientation_xyzw: (M, 4) float64, of any length.
-    :returns: (M,) bool, False for NaN and for a quaternion that is no rotation; not to be
-        written to.
+    :returns: (M,) bool, False for NaN and for a quaternion that is no rotation.
     """
     norm2 = np.einsum('ij,ij->i', orientation_xyzw, orientation_xyzw)
-    # Two numbers tell that all are, as nearly always. NaN compares false with everything.
-    deviation = norm2 - 1.0
-    if deviation.dot(deviation) <= _NORM2_TOLERANCE ** 2 and math.isfinite(position_xyz.sum()):
-        return _all_usable(len(norm2))
     usable: Bools = (norm2 >= QUATERNION_NORM_MIN ** 2) & (norm2 <= QUATERNION_NORM_MAX ** 2) \
         & np.isfinite(np.einsum('ij->i', position_xyz))
     return usable

@@ -29,9 +29,10 @@ from state_sensor_ros.settings import Settings
 from state_sensor_ros.stamps import Stamper, Step
 from state_sensor_ros.truth import TruthMonitor
 
-# The truth is looked at in pairs of frames this far apart: enough to find a lie within 3 s, and
-# not to be seen in what a frame costs.
+# The truth is looked at in pairs of frames this far apart: enough to find a lie within 3 s; once
+# it has been seen to hold, seldom enough not to be seen in what a frame costs.
 _TRUTH_PERIOD_S = 0.8
+_SETTLED_PERIOD_S = 4.0
 # Wheels and boxes testify, too, but cost as much as all the rest of decoding; what they say of
 # axes and units they say in the first frame.
 _WITNESS_PERIOD_S = 5.0
@@ -294,9 +295,8 @@ class Pipeline:
         counters.n_egos = self._cast.n_egos
         counters.game_time = frame.game_time
         counters.generation = frame.generation
-        # One sum finds a NaN anywhere, which is rare; what it is is looked at only then. Where
-        # only a forward speed is measured, all others are unknown, which is nothing to count.
-        if frame.forward_speed is None and not math.isfinite(frame.kinematics.sum()):
+        # Where only a forward speed is measured, all others are unknown: nothing to count.
+        if frame.forward_speed is None and not frame.bodies().is_finite:
             velocities = np.isfinite(frame.kinematics[:, 7:]).all(axis=1)
             counters.n_unknown_velocities += int(np.count_nonzero(~velocities))
         counters.n_bad_poses += frame.n_actors - int(np.count_nonzero(frame.has_pose()))
@@ -308,7 +308,8 @@ class Pipeline:
             self.truth.add(frame)
             self._is_pair_open = False
         elif frame.game_time >= self._next_truth:
-            self._next_truth = frame.game_time + _TRUTH_PERIOD_S
+            self._next_truth = frame.game_time + (
+                _SETTLED_PERIOD_S if self.truth.is_settled else _TRUTH_PERIOD_S)
             self.truth.begin()
             self.truth.add(frame)
             self._is_pair_open = True

@@ -114,8 +114,7 @@ def _lanes(actors: Sequence[Any]) -> Lanes:
 
 def _boxes(owners: Rows, boxes: Sequence[Any]) -> Boxes:
     rows = _rows([(*_pose(box.pose), *_xyz(box.size), *_xyz(box.scale)) for box in boxes], 13)
-    return Boxes(owners, tuple([box.name for box in boxes]), rows[:, :3], rows[:, 3:7],
-                 rows[:, 7:10], rows[:, 10:])
+    return Boxes(owners, tuple([box.name for box in boxes]), rows)
 
 
 def _wheels(owners: Rows, wheels: Sequence[Any]) -> Wheels:

@@ -84,6 +84,11 @@ class TruthMonitor:
         self._radius = math.nan
         self._length = math.nan
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether enough was seen, of movements and of turns, to say that the truth holds."""
+        return min(self._n_pairs, self._n_turns) >= _MIN_PAIRS and not self.verdict().complaints
+
     def begin(self) -> None:
         """Have the next frame begin a pair: nothing is compared with those before."""
         self._last = None

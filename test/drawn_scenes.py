@@ -51,8 +51,8 @@ def scene_of(*frames, ego_tag='ego'):
 
 
 def box(actor, centre, orientation_xyzw, size):
-    return Boxes(np.array([actor]), ('Body',), np.array([centre], float),
-                 np.array([orientation_xyzw], float), np.array([size], float), np.ones((1, 3)))
+    return Boxes(np.array([actor]), ('Body',),
+                 np.array([(*centre, *orientation_xyzw, *size, 1.0, 1.0, 1.0)]))
 
 
 def ride(n_frames=40, *, period_s=0.1, speed=10.0):

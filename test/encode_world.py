@@ -31,8 +31,7 @@ def no_lanes():
 
 
 def no_boxes():
-    return Boxes(np.zeros(0, np.int64), (), np.zeros((0, 3)), np.zeros((0, 4)), np.zeros((0, 3)),
-                 np.zeros((0, 3)))
+    return Boxes(np.zeros(0, np.int64), (), np.zeros((0, 13)))
 
 
 def no_wheels():
@@ -66,7 +65,8 @@ def box_at(row, position_xyz=(0.0, 0.0, 0.0), orientation_xyzw=(0.0, 0.0, 0.0, 1
 
 def boxes_of(*boxes):
     row, names, *vectors = zip(*boxes, strict=True)
-    return Boxes(np.array(row, np.int64), tuple(names), *(np.array(v, float) for v in vectors))
+    return Boxes(np.array(row, np.int64), tuple(names),
+                 np.hstack([np.array(vector, float) for vector in vectors]))
 
 
 def two_actors():
@@ -165,8 +165,8 @@ class Chance:
         rng, owners = self._rng, self._owners(2)
         n = len(owners)
         return Boxes(owners, tuple(str(rng.choice(['Body', '', 'é'])) for _ in owners),
-                     rng.normal(size=(n, 3)), self._rotations(n), rng.random((n, 3)),
-                     rng.random((n, 3)))
+                     np.hstack((rng.normal(size=(n, 3)), self._rotations(n),
+                                rng.random((n, 6)))))
 
     def _wheels(self):
         rng, n_actors = self._rng, len(self.names)

@@ -36,9 +36,9 @@ def test_footprints_turn_with_the_actor():
 
 
 def test_footprints_of_several_boxes_take_the_largest():
-    boxes = Boxes(np.array([1, 1, 1]), ('mirror', 'Body', 'wheel'), np.zeros((3, 3)),
-                  np.array([STRAIGHT] * 3), np.array([(.1, .1, .1), (4, 2, 1.5), (.6, .2, .6)]),
-                  np.ones((3, 3)))
+    boxes = Boxes(np.array([1, 1, 1]), ('mirror', 'Body', 'wheel'), np.hstack((
+        np.zeros((3, 3)), np.array([STRAIGHT] * 3),
+        np.array([(.1, .1, .1), (4, 2, 1.5), (.6, .2, .6)]), np.ones((3, 3)))))
     rows, corners = box_footprints(frame(0.0, Someone('a'), Someone('b'), boxes=boxes))
     assert rows.tolist() == [1]
     assert np.ptp(corners[0], axis=0) == pytest.approx((4.0, 2.0))

@@ -163,8 +163,9 @@ def _boxes(rows: ActorRows, kinematics: Floats) -> Boxes:
     # Boxes lie as their owners do, unless somebody has made a vehicle of his own.
     if turned.any():
         orientation = quaternion_product(orientation, to_rep103_rotator(turned))
-    return Boxes(actor, tuple(rows.box_names), position + centre[:, :, 0], orientation,
-                 2.0 * numbers[:, 6:9], np.ones((len(actor), 3)))
+    return Boxes(actor, tuple(rows.box_names), np.hstack((
+        position + centre[:, :, 0], orientation, 2.0 * numbers[:, 6:9],
+        np.ones((len(actor), 3)))))
 
 
 def _scattered(entries: list[tuple[int, Any]], n_actors: int, dtype: npt.DTypeLike,

@@ -17,11 +17,10 @@ from state_sensor_ros.encode.joints import Joints
 from state_sensor_ros.encode.lanes import Lanes
 from state_sensor_ros.encode.markers import Markers
 from state_sensor_ros.encode.numbers import (
+    body_numbers,
     first_boxes,
     known_orientations,
     lane_numbers,
-    marker_numbers,
-    motion_numbers,
     Numbers,
     stamp_numbers,
     wheel_numbers,
@@ -40,7 +39,7 @@ from state_sensor_ros.encode.topics import (
     Topic,
 )
 from state_sensor_ros.encode.transforms import Clock, Transforms
-from state_sensor_ros.frame import Bools, Frame, usable_poses
+from state_sensor_ros.frame import Bools, Frame, NO_BOXES, usable_poses
 from state_sensor_ros.naming import Actor, Cast
 from state_sensor_ros.settings import Settings
 
@@ -59,10 +58,11 @@ class Encoder:
     def __init__(self, settings: Settings, definitions: Definitions) -> None:
         self._settings = settings
         self._markers = Markers(settings, definitions)
+        self._odometry = Odometry(settings, definitions)
         # In the order in which they are sent: who transforms data wants the transform first.
         self._families: tuple[Family, ...] = (
             Clock(definitions), Transforms(settings, definitions),
-            Odometry(settings, definitions), Lanes(settings, definitions), Joints(definitions),
+            self._odometry, Lanes(settings, definitions), Joints(definitions),
             self._markers)
         self._state_frames = StateFrames(settings, definitions)
         self._actors = Actors(settings, definitions)
@@ -127,7 +127,7 @@ class Encoder:
         key = [cast, self._wanted, usable.tobytes(), frame.lanes.actor.tobytes(),
                frame.forward_speed is None]
         if boxes is not None and self._wanted.markers:
-            usable_boxes = usable_poses(boxes.position_xyz, boxes.orientation_xyzw)
+            usable_boxes = frame.bodies().usable_boxes
             key += (boxes.actor.tobytes(), usable_boxes.tobytes())
         if wheels is not None and self._wants_wheels:
             if self._wants_wheel_tf:
@@ -153,8 +153,8 @@ class Encoder:
     def _lay_out(self, scene: Scene) -> None:
         parts = [part for family in self._families for part in family.parts(scene)]
         self._batches = [Batch(part) for part in parts]
-        if scene.frame.boxes is not None:
-            self._first_boxes = first_boxes(scene.frame.boxes)
+        boxes = scene.frame.boxes
+        self._first_boxes = first_boxes(NO_BOXES if boxes is None else boxes)
         self._tables = frozenset(table for part in parts for table in part.strand.tables)
 
     def _numbers(self, frame: Frame, stamp_ns: int) -> Numbers:
@@ -162,9 +162,8 @@ class Encoder:
         tables = self._tables
         # Rows that are left out are computed, too, and may be anything.
         with np.errstate(all='ignore'):
-            numbers = motion_numbers(frame, self._settings, tables)
-            if frame.boxes is not None and self._wanted.markers:
-                numbers |= marker_numbers(frame, frame.boxes, self._first_boxes, tables)
+            numbers = body_numbers(frame, self._settings, tables, self._odometry.moving,
+                                   self._first_boxes)
             if frame.wheels is not None and (WHEEL_POSE in tables or JOINT in tables):
                 numbers |= wheel_numbers(frame.wheels)
         if LANE_S in tables:

@@ -9,7 +9,6 @@ know: where a number lies in a message, which actors are published.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -59,27 +58,46 @@ def stamp_numbers(stamp_ns: int) -> npt.NDArray[np.int32]:
     return np.array((divmod(stamp_ns, NS_PER_S),), np.int32)
 
 
-def motion_numbers(frame: Frame, settings: Settings, tables: frozenset[Table]) -> Numbers:
-    """Return poses and twists of actors; what is unknown counts as no motion (INTERFACE 3.3)."""
-    if POSE not in tables:
+def body_numbers(frame: Frame, settings: Settings, tables: frozenset[Table],
+                 moving: Rows | None, first: Rows) -> Numbers:
+    """
+    Return poses and twists of actors, and their boxes.
+
+    :param moving: (K,) int64, the actors whose twist is needed, None for all.
+    :param first: of :func:`first_boxes`; both hold as long as the layout does.
+    """
+    if tables.isdisjoint((POSE, CUBE, LABEL)):
         return {}
-    poses = frame.kinematics[:, :POSE.width].copy()
-    poses[:, 3:] = normalised(poses[:, 3:])
-    numbers: Numbers = {POSE: poses}
+    rows = frame.bodies().normalised()
+    actors, boxes = rows[:frame.n_actors], rows[frame.n_actors:]
+    numbers: Numbers = {POSE: actors[:, :POSE.width]}
+    if CUBE in tables or LABEL in tables:
+        boxes[:, 7:10] *= boxes[:, 10:]
+        numbers[CUBE] = boxes[:, :CUBE.width]
+    if LABEL in tables and frame.boxes is not None:
+        numbers[LABEL] = _label_numbers(frame, boxes, frame.boxes.actor[first], first)
     if TWIST not in tables:
         return numbers
+    if moving is not None:
+        actors = actors[moving]
     in_body = settings.twist_frame == 'child'
     if frame.forward_speed is not None:
-        return numbers | _forward_numbers(frame.forward_speed, poses[:, 3:], settings, in_body)
-    known = frame.kinematics[:, 7:]
-    if not math.isfinite(known.sum()):
+        forward_speed = frame.forward_speed if moving is None else frame.forward_speed[moving]
+        return numbers | _forward_numbers(forward_speed, actors[:, 3:7], settings, in_body)
+    numbers[TWIST] = _twists(actors, frame.bodies().is_finite, in_body)
+    return numbers
+
+
+def _twists(actors: Floats, is_finite: bool, in_body: bool) -> Floats:
+    """Return (K, 6) twists; what is unknown counts as no motion (INTERFACE 3.3)."""
+    known = actors[:, 7:]
+    if not is_finite:
         # Only NaN differs from itself.
         known = np.where(known == known, known, 0.0)
     if in_body:
         # A row vector times the matrix is the column vector times its inverse.
-        known = (known.reshape(-1, 2, 3) @ global_from_unit(poses[:, 3:])).reshape(-1, 6)
-    numbers[TWIST] = known
-    return numbers
+        known = (known.reshape(-1, 2, 3) @ global_from_unit(actors[:, 3:7])).reshape(-1, 6)
+    return known
 
 
 def _forward_numbers(forward_speed: Floats, orientation_xyzw: Floats, settings: Settings,
@@ -111,28 +129,16 @@ def first_boxes(boxes: Boxes) -> Rows:
     return np.flatnonzero(np.diff(boxes.actor, prepend=-1))
 
 
-def marker_numbers(frame: Frame, boxes: Boxes, first: Rows,
-                   tables: frozenset[Table]) -> Numbers:
-    """
-    Return the cubes of boxes, and where labels are: above the highest box of their actor.
-
-    :param first: of :func:`first_boxes`, which hold as long as the layout does.
-    """
-    cubes = np.empty((len(boxes.actor), CUBE.width))
-    cubes[:, :3] = boxes.position_xyz
-    cubes[:, 3:7] = normalised(boxes.orientation_xyzw)
-    cubes[:, 7:] = edges = boxes.size_xyz * boxes.scale_xyz
-    if LABEL not in tables:
-        return {CUBE: cubes}
+def _label_numbers(frame: Frame, cubes: Floats, owners: Rows, first: Rows) -> Floats:
+    """Return (N, 3) where labels are: above the highest box of their actor."""
     labels = frame.position_xyz.copy()
     if len(first):
         up = np.abs(global_from_unit(cubes[:, 3:7])[:, 2])
-        tops = cubes[:, 2] + 0.5 * np.einsum('ij,ij->i', up, edges)
-        owners = boxes.actor[first]
+        tops = cubes[:, 2] + 0.5 * np.einsum('ij,ij->i', up, cubes[:, 7:10])
         # A box that is not usable has no top: fmax passes NaN over.
         labels[owners, 2] = np.fmax(np.fmax.reduceat(tops, first), labels[owners, 2])
     labels[:, 2] += LABEL_HEIGHT
-    return {CUBE: cubes, LABEL: labels}
+    return labels
 
 
 def known_orientations(wheels: Wheels) -> Floats:
@@ -162,13 +168,10 @@ def raw_numbers(frame: Frame, boxes: Boxes, wheels: Wheels) -> Numbers:
     if frame.forward_speed is not None:
         actors = actors.copy()
         actors[:, 7] = frame.forward_speed
-    raw_boxes = np.empty((len(boxes.actor), RAW_BOX.width))
-    raw_boxes[:, :3], raw_boxes[:, 3:7] = boxes.position_xyz, boxes.orientation_xyzw
-    raw_boxes[:, 7:10], raw_boxes[:, 10:] = boxes.size_xyz, boxes.scale_xyz
     raw_wheels = np.empty((len(wheels.actor), RAW_WHEEL.width))
     raw_wheels[:, :3], raw_wheels[:, 3:7] = wheels.position_xyz, wheels.orientation_xyzw
     raw_wheels[:, 7] = wheels.speed
     assert frame.inputs is not None
     return {RAW_TIME: time, RAW_COUNT: np.array(((frame.sample_count,),), np.uint32),
-            RAW_ACTOR: actors, RAW_INPUTS: frame.inputs, RAW_BOX: raw_boxes,
+            RAW_ACTOR: actors, RAW_INPUTS: frame.inputs, RAW_BOX: boxes.rows,
             RAW_WHEEL: raw_wheels}

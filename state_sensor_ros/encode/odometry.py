@@ -25,6 +25,7 @@ from state_sensor_ros.encode.tables import (
     UNKNOWN_VARIANCE,
 )
 from state_sensor_ros.encode.topics import EGO_ODOMETRY_TOPIC, ODOMETRY
+from state_sensor_ros.frame import Rows
 from state_sensor_ros.settings import Settings
 
 
@@ -37,15 +38,18 @@ class Odometry:
             settings, definitions, (Slot(FORWARD_VARIANCE, 0), *[UNKNOWN_VARIANCE] * 5))
         self._topics = _own_topics(self.template)
         self._forward_only_topics = _own_topics(self.forward_only)
+        # (K,) int64, rows of the actors whose twist is laid out, None for all.
+        self.moving: Rows | None = None
 
     def parts(self, scene: Scene) -> list[Part]:
         """Lay out the messages of those that somebody listens to."""
         demand, cast, usable = scene.demand, scene.cast, scene.usable
         topics = self._topics if scene.frame.forward_speed is None else self._forward_only_topics
         with_ego = demand.ego_odometry and cast.i_ego >= 0 and bool(usable[cast.i_ego])
-        return topics.parts(cast, topics.wanted(cast, demand.odometry) & usable,
-                            (POSE, TWIST, FORWARD_VARIANCE), np.arange(len(usable)),
-                            with_ego=with_ego)
+        parts = topics.parts(cast, topics.wanted(cast, demand.odometry) & usable, (POSE,),
+                             np.arange(len(usable)), with_ego=with_ego)
+        self.moving = parts[0].rows.get(POSE) if parts else None
+        return parts
 
 
 def _own_topics(template: Template) -> OwnTopics:

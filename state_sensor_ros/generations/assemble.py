@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import chain
 
 import numpy as np
 
@@ -30,7 +31,6 @@ from state_sensor_ros.frame import (
 )
 from state_sensor_ros.generations.wheels import as_rows, read_flat_wheels, read_wheels
 from state_sensor_ros.generations.wire import (
-    Box,
     ControlState,
     FlatActor,
     FlatBox,
@@ -61,7 +61,7 @@ def frame_of_v2(objects: Sequence[State], vehicles: Sequence[Vehicle], head: Hea
     :raises DecodeError: where two actors have one name, or two wheels of a vehicle one id.
     """
     states = [*objects, *[vehicle.state for vehicle in vehicles]]
-    n_objects = len(objects)
+    n_objects, n_actors = len(objects), len(objects) + len(vehicles)
     numbers: list[Number] = []
     extend = numbers.extend
     for state in states:
@@ -69,16 +69,23 @@ def frame_of_v2(objects: Sequence[State], vehicles: Sequence[Vehicle], head: Hea
         pose, v, w = odometry.pose, odometry.linear_velocity, odometry.angular_velocity
         p, q = pose.position, pose.orientation
         extend((p.x, p.y, p.z, q.x, q.y, q.z, q.w, v.x, v.y, v.z, w.x, w.y, w.z))
+    owned = [state.oriented_bounding_box for state in states] if needs.boxes else []
+    boxes = list(chain.from_iterable(owned))
+    for box in boxes:
+        c, q, e, k = box.center, box.orientation, box.extents, box.scale
+        extend((c.x, c.y, c.z, q.x, q.y, q.z, q.w, e.x, e.y, e.z, k.x, k.y, k.z))
+    rows = as_rows(numbers, 13)
     names = tuple([state.name for state in states])
     check_names(names)
     return Frame(
         'v2', head.game_time, head.time, head.sample_count, names,
         _kinds_of_v2(n_objects, len(vehicles)), tuple([state.tags for state in states]),
-        to_rep103_kinematics(as_rows(numbers, 13)),
+        to_rep103_kinematics(rows[:n_actors]),
         _lanes([vehicle.control_state for vehicle in vehicles], n_objects, needs, units),
-        _boxes(states, units) if needs.boxes else None,
+        Boxes(_owners(tuple(map(len, owned))), tuple([box.name for box in boxes]),
+              to_rep103_boxes(rows[n_actors:], units)) if needs.boxes else None,
         read_wheels(vehicles, n_objects) if needs.wheels else None,
-        np.full((len(states), 4), np.nan) if needs.inputs else None,
+        np.full((n_actors, 4), np.nan) if needs.inputs else None,
         Looks(tuple([state.color for state in states]),
               tuple([state.replay_class for state in states])) if needs.looks else None)
 
@@ -186,17 +193,6 @@ def _blank_lanes(n_lanes: int) -> tuple[Bools, Bools, Ints, Ints, Ints, Floats]:
 NO_LANES = Lanes(np.zeros(0, np.int64), *_blank_lanes(0))
 
 
-def _boxes(states: Sequence[State], units: Units) -> Boxes:
-    boxes: list[Box] = [box for state in states for box in state.oriented_bounding_box]
-    owners = _owners(tuple([len(state.oriented_bounding_box) for state in states]))
-    numbers: list[Number] = []
-    extend = numbers.extend
-    for box in boxes:
-        c, q, e, k = box.center, box.orientation, box.extents, box.scale
-        extend((c.x, c.y, c.z, q.x, q.y, q.z, q.w, e.x, e.y, e.z, k.x, k.y, k.z))
-    return _as_boxes(owners, tuple([box.name for box in boxes]), numbers, units)
-
-
 def _flat_boxes(actors: Sequence[FlatActor], units: Units) -> Boxes:
     boxes: list[FlatBox] = [box for actor in actors for box in actor.oriented_bounding_box]
     owners = _owners(tuple([len(actor.oriented_bounding_box) for actor in actors]))
@@ -206,13 +202,8 @@ def _flat_boxes(actors: Sequence[FlatActor], units: Units) -> Boxes:
         numbers += box.orientation
         numbers += box.extents
         numbers += box.scale
-    return _as_boxes(owners, tuple([box.name for box in boxes]), numbers, units)
-
-
-def _as_boxes(owners: Rows, names: tuple[str, ...], numbers: list[Number],
-              units: Units) -> Boxes:
-    rows = to_rep103_boxes(as_rows(numbers, 13), units)
-    return Boxes(owners, names, rows[:, 0:3], rows[:, 3:7], rows[:, 7:10], rows[:, 10:13])
+    return Boxes(owners, tuple([box.name for box in boxes]),
+                 to_rep103_boxes(as_rows(numbers, 13), units))
 
 
 def _inputs(actors: Sequence[FlatActor]) -> Floats:

@@ -17,7 +17,6 @@ import numpy as np
 
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.frame import (
-    Boxes,
     Floats,
     Frame,
     KIND_VEHICLE,
@@ -156,14 +155,10 @@ def _boxes(frame: Frame, units: Units) -> list[list[tuple[str, Numbers]]]:
     owned: list[list[tuple[str, Numbers]]] = [[] for _ in range(frame.n_actors)]
     if frame.boxes is not None:
         for i_actor, name, row in zip(frame.boxes.actor.tolist(), frame.boxes.names,
-                                      _numbers(_box_rows(frame.boxes, units)), strict=True):
+                                      _numbers(from_rep103_boxes(frame.boxes.rows, units)),
+                                      strict=True):
             owned[i_actor].append((name, row))
     return owned
-
-
-def _box_rows(boxes: Boxes, units: Units) -> Floats:
-    return from_rep103_boxes(np.hstack((boxes.position_xyz, boxes.orientation_xyzw,
-                                        boxes.size_xyz, boxes.scale_xyz)), units)
 
 
 def _lanes(frame: Frame, units: Units) -> list[Record]:
