@@ -46,6 +46,7 @@ class Bag:
             with self._reading():
                 self._connections = self._chosen(topic)
                 self.topic = self._connections[0].topic
+                self._node = self.topic.rpartition('/')[0]
                 self.n_messages = sum(one.msgcount for one in self._connections)
         except TrajectoryFormatError:
             self.close()
@@ -61,6 +62,12 @@ class Bag:
             for _, log_ns, data in self._reader.messages(self._connections):
                 yield log_ns, bytes(data)
 
+    def has(self, name: str, type_name: str) -> bool:
+        """Tell whether the node that published the StateFrames has such a topic in the bag."""
+        topic = f'{self._node}/{name}'
+        return any((one.topic, one.msgtype) == (topic, type_name)
+                   for one in self._reader.connections)
+
     def messages_of_node(self, names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
         """
         Yield messages of the node that published the StateFrames, in the order of log times.
@@ -69,8 +76,7 @@ class Bag:
         :returns: the name and the serialised message of each.
         :raises TrajectoryFormatError: where the bag is damaged.
         """
-        node = self.topic.rpartition('/')[0]
-        wanted = {f'{node}/{name}': name for name in names}
+        wanted = {f'{self._node}/{name}': name for name in names}
         connections = [one for one in self._reader.connections if one.topic in wanted]
         with self._reading():
             for one, _, data in self._reader.messages(connections):

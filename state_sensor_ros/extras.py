@@ -9,6 +9,7 @@ What CARLA needs, protobuf and an image library, is loaded for CARLA only.
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,10 +31,18 @@ class Extras:
 NOTHING = Extras()
 
 
-def is_dataset(path: str) -> bool:
-    """Tell whether a recording is a dataset of CARLA: any folder that is no bag."""
-    from state_sensor_ros.recordings import is_bag
-    return Path(path).is_dir() and not is_bag(Path(path))
+def is_of_carla(path: str) -> bool:
+    """
+    Tell whether a recording is a bag with topics of CARLA, or a dataset: any other folder.
+
+    :raises TrajectoryFormatError: when it is a bag that cannot be read.
+    """
+    from state_sensor_ros.recordings import BagRecording, is_bag
+    where = Path(path)
+    if not is_bag(where):
+        return where.is_dir()
+    with closing(BagRecording(where)) as recording:
+        return recording.is_of_carla
 
 
 def extras_of(settings: Settings, definitions: Definitions, report: Report) -> Extras:
@@ -51,8 +60,12 @@ def extras_of(settings: Settings, definitions: Definitions, report: Report) -> E
 
 def extras_of_recording(path: str, settings: Settings, definitions: Definitions,
                         report: Report) -> Extras:
-    """Return the same of a recording."""
-    if is_dataset(path):
+    """
+    Return the same of a recording.
+
+    :raises TrajectoryFormatError: when it is a bag that cannot be read.
+    """
+    if is_of_carla(path):
         return carla_extras(settings, definitions, report, with_images=True)
     return NOTHING
 

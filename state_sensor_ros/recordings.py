@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 STANDARD_INPUT = '-'
 _METADATA = 'metadata.yaml'
 _STORAGE_SUFFIXES = ('.mcap', '.db3')
+# By what a bag of CARLA is known; all else about CARLA is loaded only then.
+_CARLA_STATUS = ('player/status', 'state_sensor_ros/msg/CarlaPlayerStatus')
 
 
 def is_bag(path: Path) -> bool:
@@ -173,7 +175,11 @@ class TrajectoryRecording:
 
 
 class BagRecording:
-    """The StateFrames of a bag; their time is that of their stamps."""
+    """
+    The StateFrames of a bag, and of CARLA what belongs to them; their time is their stamps'.
+
+    :ivar is_of_carla: whether there is something that only CARLA has.
+    """
 
     unit = 'frame'
 
@@ -186,14 +192,31 @@ class BagRecording:
         self._bag = Bag(path, topic)
         self.topic = self._bag.topic
         self.total: int | None = self._bag.n_messages
+        self.is_of_carla = self._bag.has(*_CARLA_STATUS)
+        if self.is_of_carla:
+            from state_sensor_ros.carla.messages import MessagesDecoder
+            self.decoder = MessagesDecoder()
 
     def entries(self) -> Iterator[Entry]:
         """Yield all frames in the order of their log times."""
         from state_sensor_ros.state_frames import stamp_s
-        for index, (_, data) in enumerate(self._bag.messages()):
+        for index, (data, payload) in enumerate(self._payloads()):
             clock_s = stamp_s(data)
-            yield Entry(Packet(data, clock_s, 0, 0), clock_s, index,
+            yield Entry(Packet(payload, clock_s, 0, 0), clock_s, index,
                         f'message {index} of {self.topic}', index + 1)
+
+    def _payloads(self) -> Iterator[tuple[bytes, bytes]]:
+        """Yield each StateFrame, and what the decoder takes."""
+        if not self.is_of_carla:
+            return ((data, data) for _, data in self._bag.messages())
+        from state_sensor_ros.carla.messages import (
+            FRAME,
+            pack_parts,
+            parts_of_frames,
+            TOPICS_WITH_IMAGES,
+        )
+        return ((parts[FRAME], pack_parts(parts)) for parts in parts_of_frames(
+            self._bag.messages_of_node(TOPICS_WITH_IMAGES)))
 
     def messages_of_node(self, names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
         """Yield the messages of other topics of the same node, as :class:`Bag` does."""

@@ -5,6 +5,7 @@
 from contextlib import contextmanager
 import math
 from pathlib import Path
+import shutil
 import socket
 import struct
 import threading
@@ -16,10 +17,15 @@ import pytest
 from state_sensor_ros.carla.decode import CarlaDecoder
 from state_sensor_ros.carla.encode import CarlaEncoder
 from state_sensor_ros.carla.framing import join_messages
+from state_sensor_ros.carla.messages import MessagesDecoder, pack_parts, TOPICS_WITH_IMAGES
+from state_sensor_ros.cli import main
 from state_sensor_ros.definitions import load_definitions
 from state_sensor_ros.encode import Demand, Encoder
+from state_sensor_ros.errors import DecodeError
+from state_sensor_ros.extras import extras_of_recording
 from state_sensor_ros.framing import Packet
 from state_sensor_ros.pipeline import Pipeline
+from state_sensor_ros.recordings import opened
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.sources.carla import CarlaSource
 
@@ -46,6 +52,9 @@ class ListSink:
     def publish(self, messages, stamp_ns):
         for topic, data in messages:
             self.messages.setdefault(topic.name, []).append((topic.type_name, data))
+
+    def first_messages(self):
+        return [(name, messages[0][1]) for name, messages in self.messages.items()]
 
     def read(self, name):
         return [read(data, type_name) for type_name, data in self.messages.get(name, [])]
@@ -223,3 +232,74 @@ def test_carla_source_takes_single_bytes():
                              lambda kind, text: None)
         assert next(source.packets()).payload == GOOD
         source.close()
+
+
+@pytest.fixture
+def dataset(tmp_path):
+    """Make two episodes of the sample; in the second, one measurement is there twice."""
+    for i in range(2):
+        shutil.copytree(ROOT / 'resource' / 'carla' / 'episode_00000',
+                        tmp_path / 'set' / f'episode_{i:05d}')
+    episode = tmp_path / 'set' / 'episode_00001'
+    shutil.copy(episode / 'measurements_00003.json', episode / 'measurements_00004.json')
+    return tmp_path / 'set'
+
+
+def played(path, settings=SETTINGS):
+    """Return what a node would send of a recording: a sink, and what is reported."""
+    reports, sink, definitions = [], ListSink(), load_definitions()
+
+    def report(kind, text):
+        reports.append((kind, text))
+
+    extras = extras_of_recording(str(path), settings, definitions, report)
+    with opened(str(path)) as recording:
+        pipeline = Pipeline(settings, recording.decoder, Encoder(settings, definitions), sink,
+                            extra_encoders=extras.encoders, report=report)
+        for entry in recording.entries():
+            pipeline.process(entry.packet, 0)
+    assert {topic.name for topic in extras.topics} >= {
+        name for name in sink.messages if name.startswith(('~/player', '~/camera'))}
+    return sink, reports
+
+
+def test_carla_bag_sends_what_its_dataset_does(dataset, tmp_path):
+    assert main(['convert', str(dataset), str(tmp_path / 'bag')]) == 0
+    first, first_reports = played(dataset)
+    again, reports = played(tmp_path / 'bag')
+    assert set(again.messages) == set(first.messages)
+    for name, messages in first.messages.items():
+        assert again.messages[name] == messages, name
+    assert reports == first_reports == [('restart', reports[0][1])]
+    assert len(again.messages['~/frame']) == 24
+    assert len(again.messages['~/player/expert_control']) == 23
+    assert len(again.messages['~/camera/left/image']) == 11
+
+
+def test_carla_bag_goes_out_under_the_names_of_the_node_that_plays_it(dataset, tmp_path):
+    assert main(['convert', str(dataset), str(tmp_path / 'bag'), '--frame-prefix', 'old/',
+                 '--desired-tags', 'ego', 'traffic_light', 'vehicle']) == 0
+    settings = Settings(frame_prefix='new/')
+    sink, _ = played(tmp_path / 'bag', settings)
+    assert sink.read('~/camera/left/image')[0].header.frame_id == 'new/player/camera_left_optical'
+    assert sink.read('~/player/control')[0].header.frame_id == 'new/player'
+    assert sink.read('~/traffic_lights')[0].traffic_lights[0].frame_id.startswith('new/')
+    without, _ = played(tmp_path / 'bag', Settings(undesired_tags=('ego',)))
+    assert '~/camera/left/image' not in without.messages
+    assert len(without.messages['~/traffic_lights']) == 23
+
+
+def test_carla_bag_with_another_encoding_is_told_of():
+    parts = {}
+    for topic, data in played(ROOT / 'resource' / 'carla')[0].first_messages():
+        parts.setdefault(topic.removeprefix('~/'), data)
+    wanted = {name: parts[name] for name in TOPICS_WITH_IMAGES}
+    image = wanted['camera/left/image']
+    (decoded,) = MessagesDecoder().decode(pack_parts(wanted))
+    assert len(decoded.frame.extension.images) == 5
+    for wrong in (image.replace(b'rgb8', b'bgr8'), image[:-12]):
+        with pytest.raises(DecodeError, match=r'^~/camera/left/image: found '):
+            MessagesDecoder().decode(pack_parts({**wanted, 'camera/left/image': wrong}))
+    del wanted['player/status']
+    (decoded,) = MessagesDecoder().decode(pack_parts(wanted))
+    assert decoded.frame.extension is None

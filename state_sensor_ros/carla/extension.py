@@ -91,12 +91,14 @@ class EncodedImage:
     """
     An image as it came, decoded only when somebody looks.
 
-    ``camera`` and ``kind`` as carla/images.py names them; ``data`` a PNG file.
+    ``camera`` and ``kind`` as carla/images.py names them; ``data`` a PNG file, or where ``size``,
+    width and height, is given, the pixels that its message has.
     """
 
     camera: str
     kind: str
     data: bytes | memoryview
+    size: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

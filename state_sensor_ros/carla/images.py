@@ -108,7 +108,7 @@ def decode_rgb(image: EncodedImage) -> DecodedImage:
     :returns: three bytes a pixel: red, green, blue.
     :raises DecodeError: where the data are no image that a camera takes.
     """
-    return _decoded(_pixels(image))
+    return _decoded(_pixels(image)) if image.size is None else _as_it_is(image, image.size)
 
 
 def decode_depth(image: EncodedImage) -> DecodedImage:
@@ -118,6 +118,8 @@ def decode_depth(image: EncodedImage) -> DecodedImage:
     :returns: one float32, little-endian, a pixel: metres, 0 to 1000.
     :raises DecodeError: where the data are no image that a camera takes.
     """
+    if image.size is not None:
+        return _as_it_is(image, image.size)
     return _decoded((_pixels(image) @ _DEPTH_WEIGHTS / _DEPTH_MAX).astype('<f4'))
 
 
@@ -128,8 +130,15 @@ def decode_segmentation(image: EncodedImage) -> tuple[DecodedImage, DecodedImage
     :returns: one byte a pixel: the tag; and three bytes a pixel: its colour.
     :raises DecodeError: where the data are no image that a camera takes.
     """
-    tags = np.ascontiguousarray(_pixels(image)[..., 0])
+    if image.size is None:
+        tags = np.ascontiguousarray(_pixels(image)[..., 0])
+    else:
+        tags = np.frombuffer(image.data, np.uint8).reshape(image.size[::-1])
     return _decoded(tags), _decoded(_PALETTE.take(tags, axis=0))
+
+
+def _as_it_is(image: EncodedImage, size: tuple[int, int]) -> DecodedImage:
+    return DecodedImage(*size, bytes(image.data))
 
 
 def _decoded(pixels: npt.NDArray[np.generic]) -> DecodedImage:

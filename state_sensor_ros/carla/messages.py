@@ -3,8 +3,8 @@
 """
 Serialised messages of one frame of CARLA, as bags carry them, back to the frame.
 
-May know: the fields of the messages in msg/, rosbags' deserialiser. Must not know: bags, files,
-the dataset's JSON.
+May know: the fields of the messages, rosbags' deserialiser. Must not know: bags, files, the
+dataset's JSON.
 """
 
 from __future__ import annotations
@@ -27,25 +27,34 @@ from state_sensor_ros.carla.extension import (
     CLASS_TRAFFIC_LIGHT,
     Command,
     DatasetCommands,
+    EncodedImage,
     NO_LIGHT,
     PLAYER_NAME,
     PlayerStatus,
 )
+from state_sensor_ros.carla.framing import join_messages, split_messages
 from state_sensor_ros.carla.topics import (
     CONTROL_TOPIC,
+    ENCODINGS,
     EXPERT_CONTROL_TOPIC,
+    IMAGE_TOPICS,
     LIGHTS_TOPIC,
     LIMITS_TOPIC,
     STATUS_TOPIC,
 )
+from state_sensor_ros.decode import Decoded
 from state_sensor_ros.encode.topics import FRAME_TOPIC
 from state_sensor_ros.errors import DecodeError
-from state_sensor_ros.frame import Frame
+from state_sensor_ros.frame import EVERYTHING, Frame
 from state_sensor_ros.state_frames import NOT_SUCH, stamp_s, StateFrameDecoder
 
 TOPICS: Final = {topic.name.removeprefix('~/'): topic for topic in (
     FRAME_TOPIC, STATUS_TOPIC, CONTROL_TOPIC, EXPERT_CONTROL_TOPIC, LIGHTS_TOPIC, LIMITS_TOPIC)}
-_FRAME, _STATUS, _CONTROL, _EXPERT, _LIGHTS, _LIMITS = TOPICS
+FRAME, _STATUS, _CONTROL, _EXPERT, _LIGHTS, _LIMITS = TOPICS
+# The segmentation in colour is made of its tags again.
+_IMAGES: Final = {topic.name.removeprefix('~/'): key for key, topic in IMAGE_TOPICS.items()}
+TOPICS_WITH_IMAGES: Final = {**TOPICS, **{name: IMAGE_TOPICS[key]
+                                          for name, key in _IMAGES.items()}}
 
 _NAME: Final = re.compile(f'({"|".join(AGENT_CLASSES[1:])})_([0-9]{{1,10}})')
 _MAX_ID: Final = 2 ** 32 - 1
@@ -53,45 +62,83 @@ _MAX_ID: Final = 2 ** 32 - 1
 _MAX_WAITING: Final = 16
 
 
-def frames_of_messages(messages: Iterable[tuple[str, bytes]]) -> Iterator[Frame]:
+def parts_of_frames(messages: Iterable[tuple[str, bytes]]) -> Iterator[dict[str, bytes]]:
     """
-    Put together what belongs together: messages with the stamp of the same frame.
+    Put together what belongs together: messages with the stamp of the same ~/frame.
 
-    A ~/frame without a ~/player/status is left out: it repeats one, or was recorded first or last.
-
-    :param messages: names of TOPICS and serialised messages, roughly in the order of time.
-    :returns: frames with a CarlaExtension, in the order of time.
-    :raises DecodeError: where a message is not what its name says.
+    :param messages: names and serialised messages, roughly in the order of time.
+    :returns: the messages of each frame by name, in the order of time; a ~/frame that repeats
+        one, or was recorded first or last, may be alone.
     """
     waiting: dict[float, dict[str, bytes]] = {}
     for name, data in messages:
         stamp = stamp_s(data)
         if name in waiting.get(stamp, {}):
-            # The same stamp again: the simulator was restarted.
-            yield from map(frame_of_messages, _whole(waiting))
+            # The same stamp again: a frame is repeated, or the simulator was restarted.
+            yield from _with_frame(waiting)
             waiting.clear()
         waiting.setdefault(stamp, {})[name] = data
         if len(waiting) > _MAX_WAITING:
             oldest = waiting.pop(next(iter(waiting)))
-            yield from map(frame_of_messages, _whole({0.0: oldest}))
-    yield from map(frame_of_messages, _whole(waiting))
+            yield from _with_frame({0.0: oldest})
+    yield from _with_frame(waiting)
 
 
-def _whole(waiting: Mapping[float, dict[str, bytes]]) -> Iterator[dict[str, bytes]]:
-    """Leave out what is not complete."""
-    return (parts for parts in waiting.values() if _FRAME in parts and _STATUS in parts)
+def _with_frame(waiting: Mapping[float, dict[str, bytes]]) -> Iterator[dict[str, bytes]]:
+    return (parts for parts in waiting.values() if FRAME in parts)
+
+
+def frames_of_messages(messages: Iterable[tuple[str, bytes]]) -> Iterator[Frame]:
+    """
+    Make the frames that have a ~/player/status.
+
+    :param messages: names of TOPICS and serialised messages, roughly in the order of time.
+    :returns: frames with a CarlaExtension, in the order of time.
+    :raises DecodeError: where a message is not what its name says.
+    """
+    return (frame_of_messages(parts) for parts in parts_of_frames(messages) if _STATUS in parts)
+
+
+def pack_parts(parts: Mapping[str, bytes]) -> bytes:
+    """Make a payload of what :func:`parts_of_frames` yields, which MessagesDecoder decodes."""
+    return join_messages([b'%s\0%s' % (name.encode(), data) for name, data in parts.items()])
+
+
+class MessagesDecoder:
+    """
+    Decode payloads of :func:`pack_parts`; what is needed of them does not matter.
+
+    A ~/frame without a ~/player/status becomes a frame without a CarlaExtension.
+    """
+
+    def __init__(self) -> None:
+        self.needs = EVERYTHING
+        self.unknown_members: frozenset[str] = frozenset()
+
+    def decode(self, payload: bytes | bytearray | memoryview, *, game_time: float = math.nan,
+               time: int = 0, sample_count: int = 0) -> list[Decoded]:
+        """
+        Decode one frame; ``game_time``, ``time`` and ``sample_count`` stand in it.
+
+        :raises DecodeError: where a message is not what its name says.
+        """
+        parts = {name.decode(): data for name, _, data in (
+            bytes(message).partition(b'\0') for message in split_messages(payload))}
+        if _STATUS in parts:
+            return [Decoded(frame_of_messages(parts), ())]
+        return StateFrameDecoder().decode(parts[FRAME])
 
 
 def frame_of_messages(parts: Mapping[str, bytes]) -> Frame:
     """
     Make a frame of the messages that have its stamp.
 
-    :param parts: serialised messages by their names in TOPICS; ``frame`` and ``player/status``
-        must be among them.
+    :param parts: serialised messages by their names in TOPICS_WITH_IMAGES; ``frame`` and
+        ``player/status`` must be among them.
     :raises DecodeError: where one is not what its name says, or the frame is not CARLA's.
     """
-    frame = StateFrameDecoder().decode(parts[_FRAME])[0].frame
-    read = {name: _read(name, data) for name, data in parts.items() if name != _FRAME}
+    frame = StateFrameDecoder().decode(parts[FRAME])[0].frame
+    read = {name: _read(name, data) for name, data in parts.items() if name != FRAME}
     ids, classes = _identities(frame)
     lights = {light.id: light.state for light in _entries(read.get(_LIGHTS), 'traffic_lights')}
     limits = {sign.id: sign.speed_limit for sign in _entries(read.get(_LIMITS), 'speed_limits')}
@@ -104,17 +151,29 @@ def frame_of_messages(parts: Mapping[str, bytes]) -> Frame:
                          for id_, class_ in rows], np.uint8),
         speed_limits=np.array([limits.get(id_, math.nan) if class_ == CLASS_SPEED_LIMIT_SIGN
                                else math.nan for id_, class_ in rows]),
-        player=_player(status, read)))
+        player=_player(status, read),
+        images=tuple([_image(name, read[name]) for name in _IMAGES if name in read])))
 
 
 # rosbags makes message classes at run time; they have no static type.
 def _read(name: str, data: bytes) -> Any:  # noqa: ANN401
-    type_name = TOPICS[name].type_name
+    type_name = TOPICS_WITH_IMAGES[name].type_name
     try:
         return typestore().deserialize_cdr(data, type_name)
     except NOT_SUCH as error:
         raise DecodeError(f'~/{name}', f'{len(data)} bytes that are no {type_name} ({error})',
                           'a message as its definition says') from error
+
+
+def _image(name: str, message: Any) -> EncodedImage:  # noqa: ANN401
+    camera, kind = _IMAGES[name]
+    encoding, n_bytes = ENCODINGS[kind]
+    size = message.width, message.height
+    found = f'{message.encoding}, {size[0]} x {size[1]} pixels in {len(message.data)} bytes'
+    if (message.encoding, message.is_bigendian, len(message.data)) != (
+            encoding, 0, size[0] * size[1] * n_bytes):
+        raise DecodeError(f'~/{name}', found, f'{encoding}, little-endian, without gaps')
+    return EncodedImage(camera, kind, memoryview(message.data), size)
 
 
 def _identities(frame: Frame) -> tuple[list[int], list[int]]:
@@ -158,4 +217,4 @@ def _dataset(status: Any, read: Mapping[str, Any]) -> DatasetCommands:  # noqa: 
         _command(read.get(_EXPERT)), _command(read.get(_CONTROL)), status.has_switches,
         status.directions, status.stop_pedestrian, status.stop_vehicle,
         status.stop_traffic_lights,
-        tuple((name, json.dumps(value)) for name, value in extras.items()))
+        tuple((name, json.dumps(value, separators=(',', ':'))) for name, value in extras.items()))

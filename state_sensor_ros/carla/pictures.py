@@ -24,7 +24,13 @@ from state_sensor_ros.carla.images import (
     RGB,
     SEGMENTATION,
 )
-from state_sensor_ros.carla.topics import CLASSES_TOPIC, COLORED_TOPIC, IMAGE, IMAGE_TOPICS
+from state_sensor_ros.carla.topics import (
+    CLASSES_TOPIC,
+    COLORED_TOPIC,
+    ENCODINGS,
+    IMAGE,
+    IMAGE_TOPICS,
+)
 from state_sensor_ros.cdr import Given, MESSAGE_PHASE, Segment, Template
 from state_sensor_ros.definitions import Definitions
 from state_sensor_ros.encode.numbers import stamp_numbers
@@ -34,8 +40,7 @@ from state_sensor_ros.encode.topics import Topic
 from state_sensor_ros.errors import DecodeError, EncodeError
 from state_sensor_ros.strand import Strand
 
-RGB8, MONO8, DEPTH_M = 'rgb8', 'mono8', '32FC1'
-_BYTES_A_PIXEL = {RGB8: 3, MONO8: 1, DEPTH_M: 4}
+_BYTES_A_PIXEL = dict(ENCODINGS.values())
 _COUNT = struct.Struct('<I')
 # Images of a camera that changed its size all the time must not fill the memory.
 _MAX_HEADS = 64
@@ -105,14 +110,14 @@ class Pictures:
 
 def _decoded(image: EncodedImage, is_wanted: Callable[[Topic], bool],
              ) -> Iterator[tuple[Topic, str, DecodedImage]]:
-    topic = IMAGE_TOPICS[image.camera, image.kind]
+    topic, (encoding, _) = IMAGE_TOPICS[image.camera, image.kind], ENCODINGS[image.kind]
     if image.kind == RGB and is_wanted(topic):
-        yield topic, RGB8, decode_rgb(image)
+        yield topic, encoding, decode_rgb(image)
     elif image.kind == DEPTH and is_wanted(topic):
-        yield topic, DEPTH_M, decode_depth(image)
+        yield topic, encoding, decode_depth(image)
     elif image.kind == SEGMENTATION and (is_wanted(topic) or is_wanted(COLORED_TOPIC)):
         tags, colored = decode_segmentation(image)
         if is_wanted(topic):
-            yield topic, MONO8, tags
+            yield topic, encoding, tags
         if is_wanted(COLORED_TOPIC):
-            yield COLORED_TOPIC, RGB8, colored
+            yield COLORED_TOPIC, ENCODINGS[RGB][0], colored

@@ -3,7 +3,8 @@
 """
 The topics that only CARLA has.
 
-May know: names, types and quality of service of topics. Must not know: how a message is laid out.
+May know: names, types and quality of service of topics, encodings of images. Must not know: how a
+message is laid out.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ IMAGE_TOPICS: Final = {
     **{(camera, RGB): Topic(f'~/camera/{camera}/image', IMAGE, _OTHER) for camera in CAMERAS},
     (CENTRAL, DEPTH): Topic('~/camera/central/depth', IMAGE, _OTHER),
     (CENTRAL, SEGMENTATION): Topic('~/camera/central/segmentation', IMAGE, _OTHER)}
+# Of the messages of a kind: encoding, and bytes a pixel.
+ENCODINGS: Final = {RGB: ('rgb8', 3), DEPTH: ('32FC1', 4), SEGMENTATION: ('mono8', 1)}
 COLORED_TOPIC: Final = Topic('~/camera/central/segmentation_color', IMAGE, _OTHER)
 
 DATASET_TOPICS: Final = (*LIVE_TOPICS, CONTROL_TOPIC, EXPERT_CONTROL_TOPIC, CLASSES_TOPIC,

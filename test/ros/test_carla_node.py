@@ -1,6 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""CARLA on the topics of the node: a live server, and a dataset played as a recording."""
+"""CARLA on the topics of the node: a live server, and a dataset or bag played as a recording."""
 
 import math
 from pathlib import Path
@@ -10,6 +10,7 @@ from PIL import Image
 import pytest
 from rig import NodeProcess, statuses
 
+from state_sensor_ros.cli import main
 from state_sensor_ros.simulator.carla import CarlaOptions, CarlaServer
 from state_sensor_ros.simulator.carla_wire import EpisodeSettings
 from state_sensor_ros.simulator.town import CRUISE_SPEED
@@ -126,7 +127,12 @@ def check_pixels(images):
         assert bytes(tags.data) == np.asarray(file)[..., 0].tobytes()
 
 
-def test_carla_dataset_on_the_topics(domain, listener):
+@pytest.mark.parametrize('form', ['dataset', 'bag'])
+def test_carla_recording_on_the_topics(domain, listener, tmp_path, form):
+    path = SAMPLE
+    if form == 'bag':
+        path = tmp_path / 'bag'
+        assert main(['convert', str(SAMPLE), str(path)]) == 0
     images = {name: listener.hear(f'/state_sensor/camera/{name}', 'sensor_msgs/Image')
               for name in ('central/image', 'left/image', 'right/image', 'central/depth',
                            'central/segmentation', 'central/segmentation_color')}
@@ -135,7 +141,7 @@ def test_carla_dataset_on_the_topics(domain, listener):
     legend = listener.hear('/state_sensor/camera/segmentation_classes',
                            f'{OWN}/SegmentationClassArray', latched=True)
     static = listener.hear('/tf_static', 'tf2_msgs/TFMessage', latched=True)
-    with NodeProcess(domain, source='file', trajectory_file=str(SAMPLE), loop=True,
+    with NodeProcess(domain, source='file', trajectory_file=str(path), loop=True,
                      camera_tf=True, camera_poses=[1.5, 0.0, 1.25, 0.0, 0.0, 0.0] * 3) as node:
         listener.until(lambda: min(map(len, images.values())) > 6 and len(expert) > 12
                        and len(applied) > 12 and legend and static)
