@@ -274,11 +274,11 @@ class Frame:
 
 class Bodies:
     """
-    The actors of a frame, then its boxes, in one block: at ten actors each question costs as much
-    as its answer, so both are asked at once.
+    The actors of a frame, then its boxes, in one block.
 
-    ``usable`` (N,) bool, actors with a pose that can be published, ``usable_boxes`` (M,) likewise;
-    neither may be written to. ``is_finite`` whether all numbers are known.
+    At ten actors a question costs as much as its answer, so both are asked at once. ``usable``
+    (N,) bool, actors with a pose that can be published, ``usable_boxes`` (M,) likewise; neither
+    may be written to. ``is_finite`` whether all numbers are known.
 
     :param rows: (N + M, 13) float64, of which position xyz and orientation xyzw come first.
     """

@@ -26,7 +26,7 @@ from state_sensor_ros.framing import Packet
 from state_sensor_ros.naming import Cast, NOBODY, Registry
 from state_sensor_ros.presence import Presence, TopicSwitch
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.stamps import Stamper, Step
+from state_sensor_ros.stamps import FLOAT32_BITS, Stamper, Step
 from state_sensor_ros.truth import TruthMonitor
 
 # The truth is looked at in pairs of frames this far apart: enough to find a lie within 3 s; once
@@ -156,6 +156,7 @@ class Pipeline:
         self._unknown_members: frozenset[str] = frozenset()
         self._next_truth = self._next_witness = -math.inf
         self._is_pair_open = False
+        self._are_clocks_told = False
 
     def reconfigure(self, settings: Settings) -> None:
         """Use ``settings`` from the next packet on; may be called from any thread."""
@@ -173,13 +174,14 @@ class Pipeline:
         if demand is not self._demand:
             self._demand, self._needs = demand, needs_of(self._settings, demand)
         try:
-            for decoded in self._decode(packet):
-                self._publish(decoded, demand)
+            frames = self._decode(packet)
+            if not self._are_clocks_told and len(frames) == 1:
+                self._compare_clocks(packet, frames[0].frame)
+            for decoded in frames:
+                self._publish(decoded, demand, received_ns)
         except DecodeError as error:
             self.counters.n_skipped += 1
             self._complain('payload', error)
-        else:
-            self.counters.latencies_ns.append(time.perf_counter_ns() - received_ns)
         if self._decoder.unknown_members != self._unknown_members:
             self._unknown_members = self._decoder.unknown_members
             self._report('unknown', 'ignored members that no known generation has: '
@@ -201,7 +203,18 @@ class Pipeline:
         return self._decoder.decode(packet.payload, game_time=packet.game_time, time=packet.time,
                                     sample_count=packet.sample_count)
 
-    def _publish(self, decoded: Decoded, demand: Demand) -> None:
+    def _compare_clocks(self, packet: Packet, frame: Frame) -> None:
+        """Say once that a packet's header and its JSON, which counts, tell different times."""
+        # One step of a float32, as game_time is in the header. NaN: the source has no header.
+        tolerance = math.ldexp(1.0, math.frexp(frame.game_time)[1] - FLOAT32_BITS)
+        if abs(packet.game_time - frame.game_time) > tolerance or (
+                packet.time and frame.time and abs(packet.time - frame.time) > 1):
+            self._are_clocks_told = True
+            self._report('clocks', 'the header of a packet says game_time '
+                         f'{packet.game_time:.9g}, time {packet.time}, its JSON '
+                         f'{frame.game_time:.9g}, {frame.time}: the JSON counts (said once)')
+
+    def _publish(self, decoded: Decoded, demand: Demand, received_ns: int) -> None:
         """Publish one frame, and count what is wrong with it."""
         for fault in decoded.faults:
             if fault.kind == 'duplicate':
@@ -225,6 +238,7 @@ class Pipeline:
         for extra in self._extra_encoders:
             messages += extra.encode(frame, cast, stamp_ns, demand, advanced=advanced)
         self._send(messages)
+        self.counters.latencies_ns.append(time.perf_counter_ns() - received_ns)
         self._count(frame, advanced)
         if advanced:
             self.snapshot = Snapshot(frame, cast, stamp_ns)

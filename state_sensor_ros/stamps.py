@@ -19,7 +19,7 @@ NS_PER_S = 1_000_000_000
 _MAX_STAMP_NS = 2 ** 31 * NS_PER_S
 # PROTOCOL 8 #29: beyond this share of a period, differences of float32 times mean nothing.
 _COARSE_STEP_SHARE = 0.1
-_FLOAT32_BITS = 24
+FLOAT32_BITS = 24
 # The generation whose times are no float32: CARLA counts whole milliseconds.
 _EXACT = 'carla'
 
@@ -71,7 +71,7 @@ class Stamper:
             self._base_ns = self._base(frame)
         else:
             self._count_gap(sample_count)
-            step = math.ldexp(1.0, math.frexp(game_time)[1] - _FLOAT32_BITS)
+            step = math.ldexp(1.0, math.frexp(game_time)[1] - FLOAT32_BITS)
             if step > _COARSE_STEP_SHARE * (game_time - self._game_time):
                 self.n_coarse += frame.generation != _EXACT
         self._game_time, self._sample_count = game_time, sample_count
