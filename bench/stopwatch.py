@@ -6,7 +6,8 @@ Run the node as its program does, with a stopwatch around each frame.
 
 Prints ``ready`` once as many readers as expected have come. A line on standard input says how many
 frames there are to be; once all were published or dropped it prints, as JSON: the number of each
-frame that was published, when that was done (ns of the steady clock), how many were dropped.
+frame that was published, when its last byte was there and its last message was sent (ns of the
+steady clock), how many were dropped.
 """
 
 import argparse
@@ -23,15 +24,22 @@ from state_sensor_ros.node import StateSensorNode
 
 
 class Stopwatch:
-    """Note when each packet has been published."""
+    """Note when each packet was received and has been published."""
 
-    def __init__(self, process):
-        self._process = process
-        self.frames, self.done_ns = [], []
+    def __init__(self, node):
+        self.frames, self.received_ns, self.done_ns = [], [], []
+        self._sent_ns = 0
+        self._process, self._publish = node._pipeline.process, node._sink.publish
+        node._pipeline.process, node._sink.publish = self.process, self.publish
+
+    def publish(self, messages, stamp_ns):
+        self._publish(messages, stamp_ns)
+        self._sent_ns = time.perf_counter_ns()
 
     def process(self, packet, received_ns):
         self._process(packet, received_ns)
-        self.done_ns.append(time.perf_counter_ns())
+        self.received_ns.append(received_ns)
+        self.done_ns.append(self._sent_ns)
         self.frames.append(packet.sample_count)
 
 
@@ -58,8 +66,7 @@ def main():
     executor = SingleThreadedExecutor()
     executor.add_node(node)
     node.trigger_configure()
-    watch = Stopwatch(node._pipeline.process)
-    node._pipeline.process = watch.process
+    watch = Stopwatch(node)
     node.trigger_activate()
     queue, limit = node._stream.queue, Limit()
     while not watch.frames or node._sink.count_subscriptions() < args.n_readers:
@@ -68,8 +75,8 @@ def main():
     limit.start()
     while len(watch.frames) + queue.n_dropped < limit.n_frames:
         executor.spin_once(0.1)
-    print(json.dumps({'frames': watch.frames, 'done_ns': watch.done_ns,
-                      'n_dropped': queue.n_dropped}))
+    print(json.dumps({'frames': watch.frames, 'received_ns': watch.received_ns,
+                      'done_ns': watch.done_ns, 'n_dropped': queue.n_dropped}))
     node.trigger_shutdown()
     executor.shutdown(0.0)
     node.destroy_node()

@@ -177,10 +177,22 @@ class TcpSource:
                 self._end(framer)
                 return
             self.health.n_bytes += n_bytes
+            self._acknowledge()
             packet = framer.advance(n_bytes)
             if packet is not None:
                 self.health.n_packets += 1
                 yield packet
+
+    def _acknowledge(self) -> None:
+        """
+        Have the kernel acknowledge at once what was received; it forgets that wish each time.
+
+        A peer that leaves Nagle's algorithm on holds a frame back until the one before is
+        acknowledged, which a kernel that waits for more to say delays by up to 40 ms.
+        """
+        if hasattr(socket, 'TCP_QUICKACK'):  # Linux only
+            assert self._socket is not None
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
 
     def _end(self, framer: Framer) -> None:
         if self._closing.is_set():
