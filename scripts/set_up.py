@@ -35,6 +35,11 @@ NETWORK_SIGNS = (
     'Network is unreachable', 'NewConnectionError', 'ConnectTimeoutError',
     'Name or service not known', 'ProxyError', 'ReadTimeoutError')
 
+# What the commands import. Where Python is told to write no bytecode it would compile these at each
+# start, in 0.4 s; pip would compile ten times as much.
+PRECOMPILED = ('apsw', 'backports', 'lz4', 'msgspec', 'numpy', 'rosbags', 'ruamel', 'tqdm',
+               'typing_extensions.py')
+
 
 def digest(parts: list) -> str:
     """
@@ -121,10 +126,24 @@ def install_packages(environment: Environment) -> str:
     pip = [environment.python, '-m', 'pip', 'install', '--no-compile', '--no-input',
            '--retries', '2']
     run(environment, 'pip', pip + wanted)
+    compile_modules(environment)
     if not environment.is_sourced:
         rewrite_header_paths(environment)
     stamp.write_text(foundation + ' ' + key)
     return build_key
+
+
+def compile_modules(environment: Environment) -> None:
+    """
+    Compile what takes long at each start otherwise.
+
+    :param environment: filled; what a sourced ROS 2 brings is left alone.
+    """
+    site = environment.venv / 'lib' / 'python{}.{}'.format(*sys.version_info) / 'site-packages'
+    there = [site / name for name in PRECOMPILED if (site / name).exists()]
+    if there:
+        run(environment, 'compile', [environment.python, '-m', 'compileall', '-q', '-j', '0']
+            + there)
 
 
 def sourced_requirements(environment: Environment, files: list) -> list:

@@ -9,6 +9,7 @@ May know: argparse, exit codes (INTERFACE 2). Must not know: rclpy, what a sub-c
 from __future__ import annotations
 
 import argparse
+import atexit
 from collections.abc import Sequence
 import gc
 from importlib import import_module
@@ -94,12 +95,14 @@ def _load(name: str) -> Command:
     """Import the module of a sub-command, without what makes that slow and is for nothing."""
     # Threads for large matrices, of which there are none here: 0.05 s for NumPy to start them.
     os.environ.setdefault('OPENBLAS_NUM_THREADS', '1')
-    # Modules stay, and the collector would look through them again and again.
+    # Modules stay: the collector shall not look through them, neither now nor at the end.
     gc.disable()
     try:
         return cast(Command, import_module(f'state_sensor_ros.commands.{name}'))
     finally:
+        gc.freeze()
         gc.enable()
+        atexit.register(gc.freeze)
 
 
 def _interrupt(signum: int, frame: FrameType | None) -> None:
