@@ -18,6 +18,7 @@ import sys
 import time
 
 from carla_cost import carla_rows
+from conversion import conversion_rows
 from in_process import frame_rows, spawn_rows
 from processes import BenchError
 from whole_node import latency_rows, overload_rows, process_rows, soak_rows, start_rows
@@ -25,7 +26,7 @@ from whole_node import latency_rows, overload_rows, process_rows, soak_rows, sta
 HERE = Path(__file__).parent
 # (actors, Hz), as the goals name them.
 SIZES = ((10, 50.0), (100, 50.0), (1000, 60.0))
-PARTS = ('frame', 'process', 'latency', 'spawn', 'start', 'overload', 'soak', 'carla')
+PARTS = ('frame', 'process', 'latency', 'spawn', 'start', 'overload', 'soak', 'carla', 'convert')
 
 
 def plot(scaling, machine, path):
@@ -81,7 +82,8 @@ def measured(args):
         'start': lambda: start_rows(args.rounds),
         'overload': overload_rows,
         'soak': lambda: soak_rows(args.soak_seconds, args.soak_frames),
-        'carla': carla_rows}
+        'carla': carla_rows,
+        'convert': lambda: conversion_rows(args.rounds)}
     rows = []
     for name, part in parts.items():
         if name in args.only and name not in args.skip:

@@ -35,8 +35,8 @@ NETWORK_SIGNS = (
     'Network is unreachable', 'NewConnectionError', 'ConnectTimeoutError',
     'Name or service not known', 'ProxyError', 'ReadTimeoutError')
 
-# What the commands import. Where Python is told to write no bytecode it would compile these at each
-# start, in 0.4 s; pip would compile ten times as much.
+# What the commands import. Where Python is told to write no bytecode it would compile these at
+# each start, in 0.4 s; pip would compile ten times as much.
 PRECOMPILED = ('apsw', 'backports', 'lz4', 'msgspec', 'numpy', 'rosbags', 'ruamel', 'tqdm',
                'typing_extensions.py')
 
