@@ -9,8 +9,8 @@ receiving side never waits for the publishing side, unless ``block`` asks it to.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
+from queue import Empty, SimpleQueue
 import threading
 import time
 
@@ -26,6 +26,8 @@ class PacketQueue:
     """
     Packets that wait, each with the time of its receipt, ns of ``time.perf_counter_ns``.
 
+    Made of the library's own queues, which wake who waits at half the cost of a condition.
+
     :param size: how many may wait.
     :param overflow: ``drop_oldest`` or ``block``, what a full queue does.
     """
@@ -33,43 +35,56 @@ class PacketQueue:
     def __init__(self, size: int, overflow: str) -> None:
         self._size = size
         self._blocks = overflow == 'block'
-        self._waiting: deque[tuple[Packet, int]] = deque()
-        self._changed = threading.Condition()
+        # Behind the last packet of a closed queue there is None, for ever.
+        self._waiting: SimpleQueue[tuple[Packet, int] | None] = SimpleQueue()
+        # A token for each free place, where a full queue blocks.
+        self._places: SimpleQueue[None] = SimpleQueue()
+        for _ in range(size):
+            self._places.put(None)
         self._is_closed = False
         self.n_dropped = 0
 
     def put(self, packet: Packet, received_ns: int) -> None:
         """Add a packet; a full queue waits for room or drops its oldest one."""
-        with self._changed:
-            if self._blocks:
-                self._changed.wait_for(lambda: len(self._waiting) < self._size or self._is_closed)
-            elif len(self._waiting) >= self._size:
-                self._waiting.popleft()
-                self.n_dropped += 1
-            self._waiting.append((packet, received_ns))
-            self._changed.notify_all()
+        if self._blocks:
+            self._places.get()
+        elif self._waiting.qsize() >= self._size and self._drop():
+            self.n_dropped += 1
+        if not self._is_closed:
+            self._waiting.put((packet, received_ns))
+        elif self._blocks:
+            # Whoever still puts shall not wait for a reader that has gone.
+            self._places.put(None)
 
     def get(self) -> tuple[Packet, int] | None:
         """Return the oldest packet, waiting for it; None when closed and empty."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._waiting or self._is_closed)
-            if not self._waiting:
-                return None
-            oldest = self._waiting.popleft()
-            if self._blocks:
-                self._changed.notify_all()
-            return oldest
+        oldest = self._waiting.get()
+        if oldest is None:
+            self._waiting.put(None)
+        elif self._blocks:
+            self._places.put(None)
+        return oldest
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        return self._waiting.qsize()
 
     def close(self, *, discard: bool) -> None:
         """Let :meth:`get` end once the queue is empty, at once where ``discard`` is true."""
-        with self._changed:
-            self._is_closed = True
-            if discard:
-                self._waiting.clear()
-            self._changed.notify_all()
+        self._is_closed = True
+        while discard and self._drop():
+            pass
+        self._waiting.put(None)
+        self._places.put(None)
+
+    def _drop(self) -> bool:
+        """Take out the oldest packet; return False where there is none."""
+        try:
+            oldest = self._waiting.get_nowait()
+        except Empty:
+            return False
+        if oldest is None:
+            self._waiting.put(None)
+        return oldest is not None
 
 
 class Stream:

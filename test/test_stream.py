@@ -74,11 +74,13 @@ def test_queue_blocks_until_there_is_room():
 def test_queue_closed_lets_a_blocked_writer_go():
     queue = PacketQueue(1, 'block')
     queue.put(packet(1), 1)
-    thread = threading.Thread(target=queue.put, args=(packet(2), 2), daemon=True)
+    thread = threading.Thread(target=lambda: [queue.put(packet(i), i) for i in (2, 3, 4)],
+                              daemon=True)
     thread.start()
     queue.close(discard=True)
     thread.join(AWAIT_S)
     assert not thread.is_alive()
+    assert queue.get() is None
 
 
 def test_stream_blocking_loses_nothing_of_a_fast_source():
