@@ -16,6 +16,7 @@ import struct
 import apsw
 from rosbags.interfaces import Connection, MessageDefinitionFormat
 from rosbags.rosbag2 import Reader, ReaderError
+from rosbags.rosbag2.reader import DirectoryReader
 from rosbags.typesys import get_types_from_msg, TypesysError
 
 from state_sensor_ros.bag_types import type_hash, typestore
@@ -59,7 +60,7 @@ class Bag:
         :raises TrajectoryFormatError: where the bag is damaged.
         """
         with self._reading():
-            for _, log_ns, data in self._reader.messages(self._connections):
+            for _, log_ns, data in self._messages(self._connections):
                 yield log_ns, bytes(data)
 
     def has(self, name: str, type_name: str) -> bool:
@@ -79,13 +80,29 @@ class Bag:
         wanted = {f'{self._node}/{name}': name for name in names}
         connections = [one for one in self._reader.connections if one.topic in wanted]
         with self._reading():
-            for one, _, data in self._reader.messages(connections):
+            for one, _, data in self._messages(connections):
                 yield wanted[one.topic], bytes(data)
 
     def close(self) -> None:
         """Close the bag; closing twice is quiet."""
         if self._reader.is_open:
             self._reader.close()
+
+    def _messages(self, connections: Iterable[Connection],
+                  ) -> Iterator[tuple[Connection, int, bytes]]:
+        """
+        Yield the messages of topics.
+
+        rosbags compares the QoS in metadata.yaml with that in the files, and yields nothing where
+        they differ, as they do after `ros2 bag reindex`: hence the files' own connections.
+        """
+        storage = self._reader.storage
+        files = storage.storages if isinstance(storage, DirectoryReader) else [storage]
+        wanted = {(one.topic, one.msgtype) for one in connections}
+        stored = [one for file in files for one in file.connections
+                  if (one.topic, one.msgtype) in wanted]
+        # To rosbags, no connections are all of them.
+        return self._reader.messages(stored) if stored else iter(())
 
     def _chosen(self, topic: str) -> list[Connection]:
         frames = [one for one in self._reader.connections if one.msgtype == STATE_FRAME]
@@ -128,4 +145,5 @@ class Bag:
         except _DAMAGED as error:
             text = ' '.join(str(error).split()).rstrip('.') or type(error).__name__
             raise TrajectoryFormatError(self._name, f'a damaged bag ({text})',
-                                        'a whole rosbag2 bag') from error
+                                        'a whole rosbag2 bag; `ros2 bag convert` completes one '
+                                        'whose recorder was killed') from error

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 STANDARD_INPUT = '-'
 _METADATA = 'metadata.yaml'
 _STORAGE_SUFFIXES = ('.mcap', '.db3')
+_COMPRESSED_SUFFIXES = tuple(f'{suffix}.zstd' for suffix in _STORAGE_SUFFIXES)
 # By what a bag of CARLA is known; all else about CARLA is loaded only then.
 _CARLA_STATUS = ('player/status', 'state_sensor_ros/msg/CarlaPlayerStatus')
 
@@ -91,6 +92,8 @@ def open_recording(path: str, units: Units = DEFAULT_UNITS, topic: str = '') -> 
     where = Path(path)
     if is_bag(where):
         return BagRecording(where, topic)
+    if where.name.endswith(_COMPRESSED_SUFFIXES) and where.is_file():
+        raise TrajectoryFormatError(path, 'a compressed file of a bag', "the bag's folder")
     if topic:
         raise TrajectoryFormatError(path, 'no bag', f'one with the topic {topic}')
     if where.is_dir():

@@ -225,6 +225,50 @@ def test_convert_reads_a_bag_recorded_live(bag, tmp_path, source):
     assert list(differences(loaded(source), loaded(tmp_path / 'out.json')))[:5] == []
 
 
+def recorded_by_rosbag2(frames):
+    """Return what was served while `ros2 bag record` wrote test/data/rosbag2_record_*."""
+    names = {'Misc_TrafficCone_0', 'sedan_monoDrive_03_6'}
+    for frame in frames[:9]:
+        actors = frame['frame']
+        actors['objects'] = [one for one in actors['objects'] if one['name'] in names]
+        actors['vehicles'] = [one for one in actors['vehicles'] if one['state']['name'] in names]
+        yield frame
+
+
+@pytest.mark.parametrize('name', ['rosbag2_record_mcap', 'rosbag2_record_sqlite3'])
+def test_convert_reads_what_rosbag2_recorded(tmp_path, name):
+    out = tmp_path / 'out.json'
+    assert main(['convert', str(ROOT / 'test/data' / name), str(out)]) == 0
+    assert list(differences(list(recorded_by_rosbag2(loaded(SAMPLE))), loaded(out)))[:5] == []
+
+
+def test_convert_reads_a_bag_whose_metadata_tells_another_qos(tmp_path):
+    bag, out = tmp_path / 'bag', tmp_path / 'out.json'
+    shutil.copytree(ROOT / 'test/data/rosbag2_record_mcap', bag)
+    # `ros2 bag reindex` writes 10 where the file says 0.
+    text = (bag / 'metadata.yaml').read_text()
+    assert 'depth: 0' in text
+    (bag / 'metadata.yaml').write_text(text.replace('depth: 0', 'depth: 10'))
+    assert main(['convert', str(bag), str(out)]) == 0
+    assert list(differences(list(recorded_by_rosbag2(loaded(SAMPLE))), loaded(out)))[:5] == []
+
+
+def test_convert_says_how_to_complete_what_rosbag2_left(tmp_path, capsys):
+    data, out = ROOT / 'test/data', str(tmp_path / 'out.json')
+    [whole] = (data / 'rosbag2_record_mcap').glob('*.mcap')
+    without, cut = tmp_path / 'without', tmp_path / 'cut.mcap'
+    without.mkdir()
+    shutil.copy(whole, without)
+    cut.write_bytes(whole.read_bytes()[:-100])
+    compressed = min((data / 'rosbag2_record_sqlite3').glob('*.zstd'))
+    for path, hint in ((without, 'ros2 bag reindex'), (cut, 'ros2 bag convert'),
+                       (compressed, "expected the bag's folder")):
+        assert main(['convert', str(path), out]) == 1
+        [line] = capsys.readouterr().err.splitlines()
+        assert line.startswith(f'error: {path}: found ')
+        assert hint in line
+
+
 @pytest.mark.parametrize('name', ['made.mcap', 'live.db3'])
 def test_convert_reads_the_file_of_a_bag(bag, tmp_path, source, name):
     live_bag(tmp_path / 'live', bag)
