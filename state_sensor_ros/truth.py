@@ -134,7 +134,7 @@ class TruthMonitor:
         step_xy = moved[vehicles, :2]
         crossed = forward_xy[:, 0] * step_xy[:, 1] - forward_xy[:, 1] * step_xy[:, 0]
         sines = np.abs(crossed) / np.maximum(_norm(forward_xy) * _norm(step_xy), 1e-9)
-        sine = float(np.median(sines))
+        sine = _median(sines)
         self._slip = sine if math.isnan(self._slip) else _MEMORY * self._slip + 0.05 * sine
 
     def _look_at_wheels(self, frame: Frame) -> None:
@@ -146,19 +146,19 @@ class TruthMonitor:
         right = np.isin(wheels.wheel, (FRONT_RIGHT, REAR_RIGHT)) & known
         if left.any() and right.any():
             # REP-103: y points left.
-            self._handedness = float(np.median(wheels.position_xyz[left, 1])
-                                     - np.median(wheels.position_xyz[right, 1]))
+            self._handedness = (_median(wheels.position_xyz[left, 1])
+                                - _median(wheels.position_xyz[right, 1]))
         speed = _norm(frame.velocity_xyz)[wheels.actor]
         rolling = (speed > _MIN_SPEED) & (np.abs(wheels.speed) > 1.0)
         if rolling.any():
-            self._radius = float(np.median(speed[rolling] / np.abs(wheels.speed[rolling])))
+            self._radius = _median(speed[rolling] / np.abs(wheels.speed[rolling]))
 
     def _look_at_boxes(self, frame: Frame) -> None:
         boxes = frame.boxes
         if boxes is not None and len(boxes.names):
             vehicles = frame.kinds[boxes.actor] == KIND_VEHICLE
             if vehicles.any():
-                self._length = float(np.median(boxes.size_xyz[vehicles].max(axis=1)))
+                self._length = _median(boxes.size_xyz[vehicles].max(axis=1))
 
     def verdict(self) -> Verdict:
         """Return what is known now."""
@@ -209,6 +209,12 @@ def _with_velocities(frame: Frame) -> Frame:
 
 def _within(value: float, bounds: tuple[float, float]) -> bool:
     return math.isnan(value) or bounds[0] <= value <= bounds[1]
+
+
+def _median(values: Floats) -> float:
+    """Return the median, NaN as the greatest; ``np.median`` loads masked arrays first, for 7 ms."""
+    ordered = np.sort(values)
+    return float(ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2.0
 
 
 def _norm(vectors: Floats) -> Floats:
