@@ -41,6 +41,7 @@ class Bag:
     def __init__(self, path: Path, topic: str = '') -> None:
         self._name = str(path)
         with self._reading():
+            _check_finished(path)
             self._reader = Reader(path)
             self._reader.open()
         try:
@@ -147,3 +148,10 @@ class Bag:
             raise TrajectoryFormatError(self._name, f'a damaged bag ({text})',
                                         'a whole rosbag2 bag; `ros2 bag convert` completes one '
                                         'whose recorder was killed') from error
+
+
+def _check_finished(path: Path) -> None:
+    """Make sure that SQLite has all in its files: rosbags does not look into its logs."""
+    for log in path.glob('*.db3-wal') if path.is_dir() else [Path(f'{path}-wal')]:
+        if log.is_file() and log.stat().st_size:
+            raise ReaderError(f'messages are still in {log.name}')

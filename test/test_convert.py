@@ -260,9 +260,12 @@ def test_convert_says_how_to_complete_what_rosbag2_left(tmp_path, capsys):
     without.mkdir()
     shutil.copy(whole, without)
     cut.write_bytes(whole.read_bytes()[:-100])
+    logged = tmp_path / 'logged'
+    assert main(['convert', str(SAMPLE), str(logged), '--storage', 'sqlite3']) == 0
+    (logged / 'logged.db3-wal').write_bytes(b'what SQLite has not yet moved')
     compressed = min((data / 'rosbag2_record_sqlite3').glob('*.zstd'))
     for path, hint in ((without, 'ros2 bag reindex'), (cut, 'ros2 bag convert'),
-                       (compressed, "expected the bag's folder")):
+                       (logged, 'ros2 bag convert'), (compressed, "expected the bag's folder")):
         assert main(['convert', str(path), out]) == 1
         [line] = capsys.readouterr().err.splitlines()
         assert line.startswith(f'error: {path}: found ')
