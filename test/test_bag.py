@@ -16,6 +16,7 @@ from state_sensor_ros.bag_types import definition, type_hash
 from state_sensor_ros.encode import Topic
 from state_sensor_ros.encode.topics import ACTORS_TOPIC, FRAME_TOPIC, ODOMETRY, TF_TOPIC
 from state_sensor_ros.errors import SinkError
+from state_sensor_ros.sinks import bag_files
 from state_sensor_ros.sinks.bag import BagSink, full_name
 
 OWN = Topic('~/actors/car/odometry', ODOMETRY, 'odometry', 'car')
@@ -117,6 +118,30 @@ def test_bag_is_described_as_rosbags_describes_it(path, tmp_path, storage):
         [(text,)] = database.execute('select metadata from metadata')
         database.close()
     assert YAML(typ='safe').load(text) == theirs['rosbag2_bagfile_information']
+
+
+def test_bag_is_byte_for_byte_that_of_rosbags(path, tmp_path, monkeypatch):
+    # Of chunks as large as theirs, the last of them small.
+    monkeypatch.setattr(bag_files, '_CHUNK_BYTES', 2**20)
+    sink = BagSink(path)
+    for i in range(40):
+        sink.publish([(ACTORS_TOPIC, ACTORS), (TF_TOPIC, bytes(7000 * i)), (OWN, TF)], i * 10**8)
+    sink.finish()
+    messages, topics = contents(path)
+    (tmp_path / 'theirs').mkdir()
+    with Writer(tmp_path / 'theirs' / 'bag', version=9,
+                storage_plugin=StoragePlugin.MCAP) as writer:
+        theirs = {name: writer.add_connection(
+            name, one.msgtype, msgdef=one.msgdef.data, rihs01=one.digest,
+            offered_qos_profiles=one.ext.offered_qos_profiles) for name, one in topics.items()}
+        for topic, _, at_ns, data in messages:
+            writer.write(theirs[topic], at_ns, data)
+        # What both say in other words about themselves.
+        monkeypatch.setattr(writer.storage, 'close', lambda version, _: type(
+            writer.storage).close(writer.storage, version, sink._files._information()))
+    expected = (tmp_path / 'theirs' / 'bag' / 'bag.mcap').read_bytes()
+    assert len(expected) > 4 * 2**20
+    assert (path / 'bag.mcap').read_bytes() == expected
 
 
 def test_bag_of_many_chunks_can_be_read_from_anywhere(path):
