@@ -99,8 +99,16 @@ class _McapStorage(McapWriter):
         self.chunk = PendingChunk(_MAX_TIME_NS, 0, chunk.bio, defaultdict(list))
 
 
+class _SqliteStorage(Sqlite3Writer):
+    """SQLite as rosbag2 sets it: nothing waits for the disk, no more than with MCAP."""
+
+    def __init__(self, path: Path, compression: CompressionMode) -> None:
+        super().__init__(path, compression)
+        self.conn.executescript('PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF')
+
+
 STORAGES: dict[str, type[McapWriter | Sqlite3Writer]] = {
-    'mcap': _McapStorage, 'sqlite3': Sqlite3Writer}
+    'mcap': _McapStorage, 'sqlite3': _SqliteStorage}
 
 
 class BagFiles:
