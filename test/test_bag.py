@@ -283,7 +283,7 @@ def test_bag_on_a_full_disk_is_one_error(path):
 def test_bag_with_more_topics_than_mcap_can_number_is_one_error(path):
     sink = BagSink(path)
     sink._files.connections += [sink._connection(TF_TOPIC)._replace(id=number, topic=str(number))
-                                 for number in range(2, 65536)]
+                                for number in range(2, 65536)]
     with pytest.raises(SinkError, match='expected at most 65535 in a bag'):
         sink.publish([(FRAME_TOPIC, TF)], 1)
     sink.abort()
