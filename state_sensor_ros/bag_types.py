@@ -50,10 +50,13 @@ def _described(type_name: str) -> Typestore:
     store, wanted = _fields(), [type_name]
     while wanted:
         name = wanted.pop()
+        if name in store.fielddefs:
+            continue
         text = _own_texts().get(name) or installed_text(name)
         if text is None:
-            store.fielddefs = {**typestore().fielddefs, **store.fielddefs}
-        elif name not in store.fielddefs:
+            standard = get_typestore(Stores.ROS2_JAZZY).fielddefs
+            store.fielddefs = {**standard, **store.fielddefs}
+        else:
             store.fielddefs |= get_types_from_msg(text, name)
             wanted += [field.type_name for field in parse_message(text, name)
                        if '/' in field.type_name]
