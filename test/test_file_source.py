@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A recording played: pace, pause, step, seek, loop, and an end at once from another thread."""
 
+from contextlib import closing
 import json
 import math
 import threading
@@ -314,14 +315,14 @@ def test_source_plays_a_bag_as_its_trajectory(trajectory, tmp_path, storage):
     path = trajectory(at(1.0, 1.0, 1.25, 3.0))
     bag = str(tmp_path / 'bag')
     assert main(['convert', path, bag, '--storage', storage]) == 0
-    source = FileSource(bag, rate=0.0)
-    packets = list(source.packets())
-    assert [packet.game_time for packet in packets] == [1.0, 1.0, 1.25, 3.0]
-    frames = [source.decoder.decode(packet.payload)[0].frame for packet in packets]
-    assert [(frame.generation, frame.game_time, frame.names) for frame in frames] == [
-        ('v1', when, ('car',)) for when in (1.0, 1.0, 1.25, 3.0)]
-    source.seek(0.2)
-    assert [packet.game_time for packet in source.packets()] == [1.25, 3.0]
+    with closing(FileSource(bag, rate=0.0)) as source:
+        packets = list(source.packets())
+        assert [packet.game_time for packet in packets] == [1.0, 1.0, 1.25, 3.0]
+        frames = [source.decoder.decode(packet.payload)[0].frame for packet in packets]
+        assert [(frame.generation, frame.game_time, frame.names) for frame in frames] == [
+            ('v1', when, ('car',)) for when in (1.0, 1.0, 1.25, 3.0)]
+        source.seek(0.2)
+        assert [packet.game_time for packet in source.packets()] == [1.25, 3.0]
 
 
 @pytest.mark.parametrize(('payload', 'expected'), [

@@ -232,7 +232,8 @@ def test_session_closed_from_another_thread_ends_at_once(peer, connect):
     thread.join(AWAIT_S)
     assert time.monotonic() - begin_s < 1
     assert len(errors) == 1
-    assert errors[0].endswith('found a request to end; expected a reply to X')
+    # It may have been about to read.
+    assert 'found a request to end; expected ' in errors[0]
     session.close()
 
 

@@ -163,7 +163,8 @@ class ControlSession:
     def _connection(self) -> socket.socket:
         connection = self._socket
         if connection is None or self._is_closed:
-            raise TransportError(self.where, 'no connection', 'one to the control port')
+            found = 'a request to end' if self._is_closed else 'no connection'
+            raise TransportError(self.where, found, 'a connection to the control port')
         return connection
 
     def _send(self, command: str, data: bytes) -> None:
