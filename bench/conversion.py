@@ -1,13 +1,15 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-How much faster than real time a recording becomes a bag, the start of the command included.
+How fast recordings become bags, the start of the command included, and how much memory they need.
 
 The quickest round counts: whatever else runs can only make one slower.
 """
 
+from itertools import count, takewhile
 from pathlib import Path
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -19,13 +21,19 @@ N_ACTORS, RATE_HZ = 50, 20.0
 DURATIONS_S = (60, 10)
 STORAGES = ('mcap', 'sqlite3')
 PACE = 20
+SIZES_MB = (10, 100, 1000)
+# What a file ten or a hundred times as large may need beyond what the smallest does.
+GROWTH_MB = 25.0
 
 
-def write_recording(path, duration_s):
-    """Write a trajectory."""
+def write_recording(path, wants_more):
+    """Write a trajectory; ``wants_more`` is asked before frame i with i and the size so far."""
     cycle = Cycle(N_ACTORS, RATE_HZ)
-    payloads = (cycle.payload(i) for i in range(round(duration_s * RATE_HZ)))
-    path.write_bytes(b'[\n' + b',\n'.join(payloads) + b'\n]\n')
+    with path.open('wb') as file:
+        file.write(b'[\n')
+        for i in takewhile(lambda i: wants_more(i, file.tell()), count()):
+            file.write((b',\n' if i else b'') + cycle.payload(i))
+        file.write(b'\n]\n')
 
 
 def conversion_s(recording, storage):
@@ -48,10 +56,45 @@ def conversion_rows(rounds):
         recordings = {duration_s: Path(folder) / f'{duration_s}.json'
                       for duration_s in DURATIONS_S}
         for duration_s, path in recordings.items():
-            write_recording(path, duration_s)
+            write_recording(path, lambda i, _, n=duration_s * RATE_HZ: i < n)
         found = [[conversion_s(recordings[duration_s], storage) for duration_s, storage in cases]
                  for _ in range(rounds)]
     return show([
         Row(f'real time / convert to {storage}, {duration_s} s at {RATE_HZ:g} Hz', N_ACTORS,
             duration_s / min(times_s), f'>= {PACE}')
         for (duration_s, storage), times_s in zip(cases, zip(*found, strict=True), strict=True)])
+
+
+# A process starts with the peak of the one that started it: this one is small.
+LAUNCHER = """
+import resource, subprocess, sys
+code = subprocess.call(sys.argv[1:], stdout=subprocess.DEVNULL)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+sys.exit(code)
+"""
+
+
+def peak_mb(*words):
+    """Run a command; return its peak of resident memory."""
+    done = subprocess.run([sys.executable, '-S', '-c', LAUNCHER, 'state_sensor', *words],
+                          capture_output=True, text=True, timeout=LIMIT_S)
+    if done.returncode:
+        raise BenchError(f'state_sensor {words[0]} ended with {done.returncode}\n{done.stderr}')
+    return int(done.stdout) / 1024
+
+
+def memory_rows():
+    """Inspect and convert recordings of 10 MB to 1 GB, which takes 3 GB on the disk."""
+    rows, least = [], {}
+    with tempfile.TemporaryDirectory() as folder:
+        path, bag, back = (Path(folder) / name for name in ('in.json', 'bag', 'back.json'))
+        for size_mb in SIZES_MB:
+            write_recording(path, lambda _, n_bytes, most=size_mb * 10**6: n_bytes < most)
+            for what, *words in (('inspect', 'inspect', path),
+                                 ('convert to a bag', 'convert', path, bag, '--force'),
+                                 ('convert from a bag', 'convert', bag, back, '--force')):
+                found_mb = peak_mb(*words)
+                least.setdefault(what, found_mb)
+                rows += show([Row(f'{what}, {size_mb} MB: peak memory', N_ACTORS, found_mb,
+                                  f'<= {least[what] + GROWTH_MB:.0f}', 'MB')])
+    return rows

@@ -4,8 +4,9 @@
 """
 Measure the driver against its rival and against bounds; print each goal and whether it holds.
 
-Every figure that has a goal is a ratio within this run, a count, or a latency. Each path runs in
-a process of its own, the paths in turn, and the median of the rounds counts.
+Every figure that has a goal is a ratio within this run, a count, a size, or a latency. Each path
+runs in a process of its own, the paths in turn. Of CPU time the least of the rounds counts, as
+whatever else runs on the machine can only add to it.
 """
 
 import argparse
@@ -18,7 +19,7 @@ import sys
 import time
 
 from carla_cost import carla_rows
-from conversion import conversion_rows
+from conversion import conversion_rows, memory_rows
 from in_process import frame_rows, spawn_rows
 from processes import BenchError
 from whole_node import latency_rows, overload_rows, process_rows, soak_rows, start_rows
@@ -26,7 +27,8 @@ from whole_node import latency_rows, overload_rows, process_rows, soak_rows, sta
 HERE = Path(__file__).parent
 # (actors, Hz), as the goals name them.
 SIZES = ((10, 50.0), (100, 50.0), (1000, 60.0))
-PARTS = ('frame', 'process', 'latency', 'spawn', 'start', 'overload', 'soak', 'carla', 'convert')
+PARTS = ('frame', 'process', 'latency', 'spawn', 'start', 'overload', 'soak', 'carla', 'convert',
+         'memory')
 
 
 def plot(scaling, machine, path):
@@ -83,7 +85,8 @@ def measured(args):
         'overload': overload_rows,
         'soak': lambda: soak_rows(args.soak_seconds, args.soak_frames),
         'carla': carla_rows,
-        'convert': lambda: conversion_rows(args.rounds)}
+        'convert': lambda: conversion_rows(args.rounds),
+        'memory': memory_rows}
     rows = []
     for name, part in parts.items():
         if name in args.only and name not in args.skip:
