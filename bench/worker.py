@@ -87,11 +87,13 @@ def ready_buffers(cycle, decode):
     for payload in (cycle.payload(0), cycle.payload(1)):
         pipeline.process(Packet(payload, 0.0, 0, 0), time.perf_counter_ns())
     node = LifecycleNode(NODE_NAME)
-    publishers = {topic.name: node.create_publisher(
-        message_class(topic.type_name), topic.name,
-        QoSProfile(depth=topic.qos.depth, durability=DurabilityPolicy.TRANSIENT_LOCAL
-                   if topic.qos.latched else DurabilityPolicy.VOLATILE))
-        for topic in (*fixed_topics(SETTINGS), *recorder.topics)}
+    publishers = {}
+    for topic in (*fixed_topics(SETTINGS), *recorder.topics):
+        durability = DurabilityPolicy.TRANSIENT_LOCAL if topic.qos.latched \
+            else DurabilityPolicy.VOLATILE
+        publishers[topic.name] = node.create_publisher(
+            message_class(topic.type_name), topic.name,
+            QoSProfile(depth=topic.qos.depth, durability=durability))
     messages = [(publishers[topic.name].publish, data) for topic, data in recorder.messages]
 
     def process(payload):

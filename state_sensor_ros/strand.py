@@ -23,6 +23,7 @@ _DTYPES: dict[int, npt.DTypeLike] = {8: np.float64, 4: np.int32, 1: np.uint8}
 _SHIFTS = {8: 3, 4: 2, 1: 0}
 _OFFSET_BYTES = 8
 
+
 class _Buffer:
     """Numbers in a row with room to grow, so that a splice moves only what lies behind it."""
 
