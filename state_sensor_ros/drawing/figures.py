@@ -150,7 +150,8 @@ def _add_lane_changes(figure: go.Figure, scene: Scene) -> None:
         columns['size'] += [0, 10, 0]
         # Angles of markers are clockwise from straight up.
         columns['angle'] += [0.0, 90.0 - np.rad2deg(heading), 0.0]
-        columns['text'] += ['', f'{change.time_s:.2f} s: changes to the {side}', '']
+        # At both ends: plotly would show an empty box where there is no text.
+        columns['text'] += [f'{change.time_s:.2f} s: changes to the {side}'] * 2 + ['']
     figure.add_scatter(
         x=columns['x'], y=columns['y'], text=columns['text'], mode='lines+markers',
         hovertemplate='%{text}<extra></extra>', line={'color': INK, 'width': 1},
