@@ -32,19 +32,29 @@ class Interruption:
         self._is_waiting = False
 
     def until(self, items: Iterable[Item]) -> Iterator[Item]:
-        """Yield ``items`` until there are no more or an interruption comes, even while waiting."""
+        """
+        Yield ``items`` until there are no more or an interruption comes, even while waiting.
+
+        :raises KeyboardInterrupt: where nothing was yielded yet, so that there is nothing to keep.
+        """
         iterator = iter(items)
+        has_begun = False
         while True:
             try:
                 self._is_waiting = True
                 if self.is_wanted:
-                    return
+                    raise KeyboardInterrupt
                 item = next(iterator)
                 self._is_waiting = False
-            except (StopIteration, KeyboardInterrupt):
+            except StopIteration:
                 return
+            except KeyboardInterrupt:
+                if has_begun:
+                    return
+                raise
             finally:
                 self._is_waiting = False
+            has_begun = True
             yield item
 
     def on_signal(self, number: int, frame: FrameType | None) -> None:
