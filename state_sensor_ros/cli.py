@@ -13,6 +13,7 @@ import atexit
 from collections.abc import Sequence
 import gc
 from importlib import import_module
+import io
 import os
 import signal
 import sys
@@ -61,6 +62,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     # A shell that starts a program with & has it ignore Ctrl-C; ours end by it all the same.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, _interrupt)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # Not every terminal can show every name.
+        sys.stdout.reconfigure(errors='backslashreplace')
     try:
         return _run(list(sys.argv[1:] if argv is None else argv))
     except KeyboardInterrupt:

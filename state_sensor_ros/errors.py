@@ -16,6 +16,18 @@ StateSensorError
 """
 
 
+def one_line(text: str) -> str:
+    """
+    Make text fit for a line of a log or a terminal.
+
+    :param text: with names from a peer or a file in it, which may begin a line or a colour.
+    :returns: the same with everything unprintable written as Python would.
+    """
+    if text.isprintable():
+        return text
+    return ''.join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+
+
 class StateSensorError(Exception):
     """
     Base of everything this package raises on purpose.
@@ -26,7 +38,7 @@ class StateSensorError(Exception):
     """
 
     def __init__(self, where: str, found: str, expected: str) -> None:
-        super().__init__(f'{where}: found {found}; expected {expected}')
+        super().__init__(one_line(f'{where}: found {found}; expected {expected}'))
         self.where = where
         self.found = found
         self.expected = expected

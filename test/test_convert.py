@@ -409,6 +409,13 @@ def test_convert_refuses_options_that_make_no_sense(source, tmp_path, words, exp
     assert list(tmp_path.iterdir()) == []
 
 
+def test_convert_refuses_a_bag_whose_name_no_metadata_can_have(source, tmp_path, capsys):
+    assert main(['convert', source, str(tmp_path / os.fsdecode(b'\xff'))]) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert r'\udcff: found a name that is not UTF-8; expected ' in line
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_convert_refuses_a_bag_from_a_bag_and_a_file_for_a_bag(source, bag, tmp_path, capsys):
     assert main(['convert', str(bag), str(tmp_path / 'other')]) == 1
     assert main(['convert', source, str(tmp_path / 'bag.mcap')]) == 1

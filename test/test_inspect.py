@@ -4,8 +4,11 @@
 
 import itertools
 import json
+import os
 from pathlib import Path
 import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -16,6 +19,8 @@ from state_sensor_ros.simulator.traffic import generate
 ROOT = Path(__file__).parents[1]
 SHARED = ROOT.parent / 'shared' / 'recordings'
 SAMPLE = ROOT / 'resource' / 'sample.v2.json'
+PROGRAM = [sys.executable, '-c',
+           'import sys; from state_sensor_ros.cli import main; sys.exit(main())']
 
 # PROTOCOL 5.0: frames, actors a frame, median step, samples.
 KNOWN = [('left_turn_cross_walk.v0', 'v0', 90, 7, 0.2, 0),
@@ -215,6 +220,35 @@ def test_inspect_shows_one_screen(tmp_path, capsys):
     assert headings['actors'] == '6: 4 vehicles, 2 objects; 6 a frame'
     assert headings['replayable'] == 'yes'
     assert any('repeated frames: 1, first at line 1 column' in line for line in lines)
+
+
+def strange(tmp_path):
+    """Write a v0 frame whose actors have names that command a terminal, one without a place."""
+    actor = {'position': [1, 2, 3], 'orientation': [0, 0, 0, 1], 'velocity': [0, 0, 0],
+             'tags': ['ego', 't\x07']}
+    path = tmp_path / 'in.json'
+    path.write_text(json.dumps([{'a\nfound: all is well\x1b[31m': actor, 'ä車': actor,
+                                 'b\n': {**actor, 'position': [1, 2, 'x']}, 'game_time': 0.0}]))
+    return str(path)
+
+
+def test_inspect_lets_no_name_command_the_terminal(tmp_path, capsys):
+    main(['inspect', strange(tmp_path)])
+    main(['convert', strange(tmp_path), str(tmp_path / 'bag')])
+    told = capsys.readouterr()
+    assert r'a\nfound: all is well\x1b[31m, ä車' in told.out
+    assert r'b\n.position[2]' in told.out
+    assert r't\x07 2' in told.out
+    assert r'b\n.position[2]' in told.err
+    assert not any(line.startswith('found:') for line in (told.out + told.err).splitlines())
+    assert (told.out + told.err).replace('\n', '').isprintable()
+
+
+def test_inspect_shows_on_a_plain_terminal_what_it_can(tmp_path):
+    done = subprocess.run([*PROGRAM, 'inspect', strange(tmp_path)], cwd=ROOT, check=True,
+                          capture_output=True, timeout=30.0,
+                          env={**os.environ, 'PYTHONIOENCODING': 'ascii'})
+    assert rb', \xe4\u8eca' in done.stdout
 
 
 def test_inspect_shows_what_it_saw_before_a_file_breaks(tmp_path, capsys):

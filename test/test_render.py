@@ -4,6 +4,7 @@
 
 import io
 import json
+import os
 from pathlib import Path
 import signal
 import subprocess
@@ -105,6 +106,17 @@ def test_render_draws_an_empty_recording(tmp_path, capsys):
     for out in ('out.png', 'out.html'):
         assert main(['render', str(source), str(tmp_path / out)]) == 0
     assert capsys.readouterr().err == ''
+
+
+@pytest.mark.parametrize('name', ['a$x^{$.json', os.fsdecode(b'\xff.json'), 'a\nb\x1b[31m.json'])
+def test_render_takes_any_name(tmp_path, name):
+    source = tmp_path / name
+    source.write_text(json.dumps([{
+        'frame': [{'name': name.encode('ascii', 'ignore').decode(), 'tags': ['ego'],
+                   'position': [1, 2, 3], 'orientation': [0, 0, 0, 1], 'velocity': [0, 0, 0]}],
+        'game_time': 0.0, 'time': 0}]))
+    for out in ('out.png', 'out.html'):
+        assert main(['render', str(source), str(tmp_path / out)]) == 0
 
 
 def test_render_overwrites_only_when_told(tmp_path, capsys):

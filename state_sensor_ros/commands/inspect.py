@@ -19,6 +19,7 @@ import math
 import sys
 
 from state_sensor_ros.commands.reading import reading
+from state_sensor_ros.errors import one_line
 from state_sensor_ros.inspection import ActorSummary, EGO_TAG, Inspector, Oddity
 from state_sensor_ros.recordings import BagRecording, opened, Recording, TrajectoryRecording
 from state_sensor_ros.rep103 import Units
@@ -62,7 +63,7 @@ def run(args: argparse.Namespace) -> None:
         print(json.dumps(_record(recording, inspector), indent=2, allow_nan=False))
     elif inspector.n_frames:
         for heading, text in _screen(recording, inspector):
-            print(f'{heading:<12}{text}')
+            print(f'{heading:<12}{one_line(text)}')
     if inspector.refusal is not None:
         sys.stdout.flush()
         raise inspector.refusal

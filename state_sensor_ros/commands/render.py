@@ -18,6 +18,7 @@ from state_sensor_ros.commands.reading import reading
 from state_sensor_ros.commands.warnings import say, Warnings
 from state_sensor_ros.drawing.palette import BY_SPEED, COLORINGS
 from state_sensor_ros.drawing.scene import Scene, SceneBuilder
+from state_sensor_ros.errors import one_line
 from state_sensor_ros.recordings import opened, STANDARD_INPUT
 from state_sensor_ros.rep103 import Units
 from state_sensor_ros.sinks.whole_file import WholeFile
@@ -87,7 +88,9 @@ def _scene(args: argparse.Namespace) -> Scene:
 def _title(args: argparse.Namespace) -> str:
     if args.title is not None:
         return str(args.title)
-    return 'standard input' if args.input == STANDARD_INPUT else Path(args.input).resolve().name
+    if args.input == STANDARD_INPUT:
+        return 'standard input'
+    return one_line(Path(args.input).resolve().name)
 
 
 # Each form loads its own plotting library, and not the other.

@@ -14,14 +14,14 @@ import math
 import sys
 
 from state_sensor_ros.entry import Entry
-from state_sensor_ros.errors import DecodeError
+from state_sensor_ros.errors import DecodeError, one_line
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.recordings import Recording
 
 
 def say(text: str) -> None:
-    """Tell something that is no result."""
-    sys.stderr.write(f'{text}\n')
+    """Tell something that is no result, in one line."""
+    sys.stderr.write(f'{one_line(text)}\n')
 
 
 class Warnings:

@@ -61,6 +61,8 @@ _STYLE = {
     'font.family': 'DejaVu Sans', 'font.size': 8.5, 'axes.edgecolor': QUIET,
     'axes.linewidth': 0.7, 'axes.labelcolor': INK, 'xtick.color': QUIET, 'ytick.color': QUIET,
     'xtick.labelcolor': INK, 'ytick.labelcolor': INK, 'text.color': INK,
+    # Names of files and actors may have dollars in them.
+    'text.parse_math': False,
 }
 
 

@@ -113,6 +113,11 @@ class BagSink:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _check_free(self, overwrite: bool) -> None:
+        try:
+            self.path.name.encode()
+        except UnicodeEncodeError as error:
+            raise SinkError(self._where, 'a name that is not UTF-8',
+                            'one that can be written to metadata.yaml') from error
         if not self.path.exists():
             return
         if not overwrite:
