@@ -18,7 +18,7 @@ from row import Row, show
 from traffic import Cycle
 
 N_ACTORS, RATE_HZ = 50, 20.0
-DURATIONS_S = (60, 10)
+DURATIONS_S = (60, 20)
 STORAGES = ('mcap', 'sqlite3')
 PACE = 20
 SIZES_MB = (10, 100, 1000)
