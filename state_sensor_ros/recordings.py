@@ -43,6 +43,18 @@ def is_bag(path: Path) -> bool:
     return (path / _METADATA).is_file() or (path.suffix in _STORAGE_SUFFIXES and path.is_file())
 
 
+def refuse_folders(path: str) -> None:
+    """
+    Refuse what others read but Replay Mode does not.
+
+    :raises TrajectoryFormatError: when ``path`` is a bag, or a folder of any kind.
+    """
+    where = Path(path)
+    if path != STANDARD_INPUT and (is_bag(where) or where.is_dir()):
+        raise TrajectoryFormatError(path, 'a bag or a folder', 'a trajectory, NAME.json; '
+                                    '`state_sensor convert` makes one of a bag')
+
+
 class Recording(Protocol):
     """
     Frames to be read from the beginning as often as wanted, except from standard input.

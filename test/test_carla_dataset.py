@@ -314,7 +314,7 @@ def test_carla_bag_of_another_simulator_is_no_dataset(tmp_path, capsys):
 
 def test_carla_dataset_as_a_trajectory_says_what_is_lost(tmp_path, capsys):
     assert main(['convert', str(SAMPLE), str(tmp_path / 'a.json')]) == 1
-    assert "generation: found 'carla'" in capsys.readouterr().err
+    assert 'error: --generation: found none, and frames of CARLA' in capsys.readouterr().err
     convert(SAMPLE, tmp_path / 'a.json', '--generation', 'v2')
     assert 'v2 does not carry:' in capsys.readouterr().err
     frames = json.loads((tmp_path / 'a.json').read_text())

@@ -231,8 +231,15 @@ def test_simulate_says_which_port_is_taken(finish):
 def test_simulate_names_a_missing_file(finish):
     code, _, errors = finish('simulate', '/no/such/file')
     assert code == 1
-    assert errors == ('error: /no/such/file: found No such file or directory; '
+    assert errors == ('error: /no/such/file: found no such file or directory; '
                       'expected a readable file\n')
+
+
+def test_simulate_says_what_to_do_with_a_folder(finish, tmp_path):
+    code, _, errors = finish('simulate', str(tmp_path))
+    assert code == 1
+    assert errors == (f'error: {tmp_path}: found a bag or a folder; expected a trajectory, '
+                      'NAME.json; `state_sensor convert` makes one of a bag\n')
 
 
 @pytest.mark.parametrize('words', [

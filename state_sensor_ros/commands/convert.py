@@ -170,6 +170,9 @@ def _write_frames(recording: Recording, args: argparse.Namespace, units: Units,
     with reading(recording, 'convert') as progress:
         for entry in progress.entries:
             for frame in warnings.frames_of(recording, entry):
+                if frame.generation == CARLA and args.generation is None:
+                    raise ConfigError('--generation', 'none, and frames of CARLA',
+                                      f'one of {", ".join(GENERATIONS)}')
                 if args.generation not in (None, frame.generation):
                     lost.update(dict.fromkeys(losses(frame, args.generation)))
                 writer.write(format_payload(frame, args.generation, units))

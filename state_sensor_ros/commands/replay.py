@@ -23,7 +23,7 @@ from state_sensor_ros.commands.options import (
 )
 from state_sensor_ros.commands.reading import reading
 from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.recordings import TrajectoryRecording
+from state_sensor_ros.recordings import refuse_folders, TrajectoryRecording
 from state_sensor_ros.replay import Plan, Replay
 from state_sensor_ros.replayable import read_trajectory, Trajectory
 from state_sensor_ros.sensor_config import read_json
@@ -95,6 +95,7 @@ def _step(text: str) -> int:
 
 
 def _read(path: str) -> Trajectory:
+    refuse_folders(path)
     recording = TrajectoryRecording(path)
     try:
         with reading(recording, 'read') as progress:

@@ -19,6 +19,7 @@ import msgspec
 from state_sensor_ros.commands.options import count, index
 from state_sensor_ros.commands.synth import add_traffic_arguments, frame_rate
 from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
+from state_sensor_ros.recordings import refuse_folders
 from state_sensor_ros.simulator.options import Options, Rate
 from state_sensor_ros.simulator.playback import (
     Cycle,
@@ -105,6 +106,7 @@ def read_trajectory(path: str) -> list[Frame]:
     :returns: its frames, not decoded.
     :raises TrajectoryFormatError: when there are none.
     """
+    refuse_folders(path)
     try:
         if path == '-':
             text = sys.stdin.buffer.read()
@@ -112,7 +114,7 @@ def read_trajectory(path: str) -> list[Frame]:
             with open(path, 'rb') as file:
                 text = file.read()
     except OSError as error:
-        raise TrajectoryFormatError(path, error.strerror or str(error),
+        raise TrajectoryFormatError(path, (error.strerror or str(error)).lower(),
                                     'a readable file') from error
     text = text.removeprefix(b'\xef\xbb\xbf')
     try:
