@@ -62,6 +62,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     # A shell that starts a program with & has it ignore Ctrl-C; ours end by it all the same.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, _interrupt)
+    # The terminal was closed; not on every operating system, and nohup has it ignored.
+    if hasattr(signal, 'SIGHUP') and signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:
+        signal.signal(signal.SIGHUP, _interrupt)
     if isinstance(sys.stdout, io.TextIOWrapper):
         # Not every terminal can show every name.
         sys.stdout.reconfigure(errors='backslashreplace')

@@ -46,9 +46,12 @@ def out(tmp_path):
 
 @pytest.fixture(autouse=True)
 def _signals():
-    before = signal.getsignal(signal.SIGTERM)
+    numbers = signal.SIGTERM, signal.SIGHUP
+    # Not as nohup has it, should these tests run under it.
+    before = [signal.signal(number, signal.SIG_DFL) for number in numbers]
     yield
-    signal.signal(signal.SIGTERM, before)
+    for number, handler in zip(numbers, before, strict=True):
+        signal.signal(number, handler)
 
 
 def record(peer, out, *words):
@@ -184,7 +187,7 @@ def test_record_writes_to_standard_output(peer, capfdbinary):
     assert capfdbinary.readouterr().out == b'[\n' + frame(1.0) + b'\n]\n'
 
 
-@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_record_interrupted_keeps_what_has_come(peer, out, number, capsys, monkeypatch):
     # Seen from outside, what is in a buffer is not there yet; this notes what was taken in.
     taken = []
