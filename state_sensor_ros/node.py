@@ -26,7 +26,7 @@ from state_sensor_ros.definitions import load_definitions
 from state_sensor_ros.diagnostics import Status, StreamDiagnosis, StreamReading, truth_status
 from state_sensor_ros.encode import Encoder, fixed_topics, samples, verify
 from state_sensor_ros.encode.static_frame import encode_static_frames
-from state_sensor_ros.errors import StateSensorError
+from state_sensor_ros.errors import one_line, StateSensorError
 from state_sensor_ros.extras import extras_of
 from state_sensor_ros.parameters import NodeParameters
 from state_sensor_ros.pipeline import Pipeline, Snapshot
@@ -217,7 +217,7 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         now_ns = time.monotonic_ns()
         if now_ns - self._logged_ns.get(kind, -10**18) >= _LOG_PERIOD_S * 1e9:
             self._logged_ns[kind] = now_ns
-            self.get_logger().log(text, LoggingSeverity.WARN)
+            self.get_logger().log(one_line(text), LoggingSeverity.WARN)
 
     def _publish_diagnostics(self) -> None:
         array = DiagnosticArray()

@@ -310,6 +310,7 @@ def test_fault_unknown_members_are_named_once(bench):
     def heard():
         content = frame(rig.n_sent)
         content['weather'] = 'rain'
+        content['sky\n[ERROR] forged'] = 'red'
         content['frame']['vehicles'][0]['state']['mood'] = {'x': 1}
         rig.n_sent += 1
         rig.simulator.send(packet(content))
@@ -321,6 +322,7 @@ def test_fault_unknown_members_are_named_once(bench):
     lines = [line for line in rig.node.log.splitlines() if 'mood' in line]
     assert len(lines) == 1
     assert 'weather' in lines[0]
+    assert r'sky\n[ERROR] forged' in lines[0]
 
 
 def test_fault_tags_filter_and_json_is_kept_whole(bench):
