@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """`state_sensor replay` against simulators that behave and others that do not."""
 
+import fcntl
 from itertools import count, pairwise
 import json
 import os
 from pathlib import Path
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import termios
@@ -80,8 +82,8 @@ def replay(peer, path, *words):
 
 def start(*words, **options):
     environment = {**os.environ, 'PYTHONPATH': str(ROOT)}
-    return subprocess.Popen([*PROGRAM, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                            text=True, env=environment, **options)
+    options = {'stdout': subprocess.PIPE, 'stderr': subprocess.PIPE, **options}
+    return subprocess.Popen([*PROGRAM, *words], text=True, env=environment, **options)
 
 
 def amounts(peer):
@@ -367,6 +369,24 @@ def test_replay_obeys_the_keys_of_a_terminal(peer, five):
     assert termios.tcgetattr(slave) == before
     os.close(master)
     os.close(slave)
+
+
+def test_replay_shows_on_a_terminal_how_far_it_is(peer, five):
+    master, slave = os.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack('HHHH', 24, 100, 0, 0))
+    with start('replay', str(five), *options_for(peer), '--loop', '--rate', '20',
+               stdin=slave, stderr=slave) as process:
+        os.close(slave)
+        shown = b''
+        for expected in (b'playing: ', b'/5 ', b'paused: '):
+            while expected not in shown:
+                shown += os.read(master, 1000)
+            if expected == b'/5 ':
+                os.write(master, b' ')
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=AWAIT_S)
+    os.close(master)
+    assert process.returncode == 0
 
 
 def _settled(peer):
