@@ -86,7 +86,7 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         offer_playback(self)
         offer_services(self)
         self._logged_ns: dict[str, int] = {}
-        self._logged_error = ''
+        self._logged_failure = (0, '')
         self._diagnostics = self.create_publisher(DiagnosticArray, '/diagnostics', 10)
         self._refuse_wrong_transitions()
         # A steady clock: with sim time, a paused simulation would stop the diagnostics.
@@ -245,9 +245,13 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
 
     def _log_connection(self, source: Source) -> None:
         health = source.health
-        if health.last_error != self._logged_error:
-            self._logged_error = health.last_error
-            self.get_logger().warning(f'{health.state}: {health.last_error}')
+        # A failure is told of again when it comes back after a connect that went well.
+        failure = health.n_connects, health.last_error
+        if failure != self._logged_failure:
+            self._logged_failure = failure
+            if health.last_error:
+                state = 'connected, before' if health.state == 'connected' else health.state
+                self.get_logger().warning(f'{state}: {health.last_error}')
 
     def _message(self, name: str, status: Status) -> DiagnosticStatus:
         return DiagnosticStatus(

@@ -105,6 +105,17 @@ def test_fault_closed_between_packets(bench, leave):
     rig.finish()
 
 
+def test_fault_that_comes_again_is_told_of_again(bench):
+    rig = bench()
+    rig.connect()
+    for n_faults in (1, 2):
+        rig.simulator.hang_up()
+        rig.connect(warm=False)
+        rig.counted('reconnects', n_faults)
+    assert rig.node.log.count('the peer closed the connection') >= 2, rig.node.log
+    rig.finish()
+
+
 @pytest.mark.parametrize('kept', [1, 11, 14, 40])
 def test_fault_closed_inside_a_packet(bench, kept):
     rig = bench()
