@@ -30,7 +30,7 @@ from state_sensor_ros.simulator.playback import (
 )
 from state_sensor_ros.simulator.samples import Frame
 from state_sensor_ros.simulator.server import Simulator
-from state_sensor_ros.simulator.traffic import generate
+from state_sensor_ros.simulator.traffic import generate, WARM_UP_S
 from state_sensor_ros.simulator.wire import encode_json
 
 NAME = 'simulate'
@@ -149,7 +149,7 @@ def _playback(args: argparse.Namespace) -> Playback:
         return Trajectory(read_trajectory(args.file), loop=args.loop)
     rate_hz = SYNTHETIC_RATE_HZ if isinstance(args.rate, str) else args.rate
     frames = generate(args.vehicles, args.objects, rate_hz, args.seed, args.generation,
-                      epoch_s=int(time.time()))
+                      epoch_s=int(time.time() - WARM_UP_S))
     return Cycle(frames, args.cycle, 1.0 / rate_hz) if args.cycle else Endless(frames)
 
 
