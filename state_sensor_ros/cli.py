@@ -62,6 +62,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     # A shell that starts a program with & has it ignore Ctrl-C; ours end by it all the same.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, _interrupt)
+    # `ros2 launch` without a terminal may repeat Ctrl-C: while Python ends, that would be a crash.
+    atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
     # The terminal was closed; not on every operating system, and nohup has it ignored.
     if hasattr(signal, 'SIGHUP') and signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:
         signal.signal(signal.SIGHUP, _interrupt)

@@ -38,6 +38,16 @@ def test_interrupted_before_the_first_frame_is_no_error(tmp_path, words, number)
     assert list(tmp_path.iterdir()) == []
 
 
+def test_interrupted_again_while_python_ends_is_no_error(tmp_path):
+    # Called after what the program itself has registered for the end.
+    program = ('import atexit, os, signal, sys; '
+               'atexit.register(os.kill, os.getpid(), signal.SIGINT); ' + PROGRAM[-1])
+    result = subprocess.run([*PROGRAM[:-1], program, 'synth', 'out.json', '--frames', '1'],
+                            cwd=tmp_path, capture_output=True, env=ENVIRONMENT, timeout=AWAIT_S,
+                            check=False)
+    assert (result.returncode, result.stderr) == (0, b'')
+
+
 def n_unread(pipe):
     (number,) = struct.unpack('i', fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)))
     return number
