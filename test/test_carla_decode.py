@@ -214,6 +214,9 @@ def test_carla_dataset_ignores_members_it_does_not_know():
     (('nonPlayerAgents', 0, 'id'), -1, r'\$\.nonPlayerAgents\[0\]\.id: '),
     (('nonPlayerAgents', 0, 'id'), 2 ** 32, r'\$\.nonPlayerAgents\[0\]\.id: '),
     (('nonPlayerAgents', 0), 'nobody', r'\$\.nonPlayerAgents\[0\]: found `str`'),
+    (('nonPlayerAgents', 0, 'id'), '\ud800', r"Agents\[0\]: found '\\ud800'; expected Unicode"),
+    (('nonPlayerAgents', 0, 'vehicle', 'transform', 'location', 'x'), '1' * 5000,
+     r"location\.x: found '1{59}…; expected a number"),
 ])
 def test_carla_dataset_bad_agent_leaves_the_others(path, value, where):
     decoded = dataset(changed(path, value))
@@ -299,7 +302,7 @@ def test_carla_message_of_random_bytes_raises_nothing_else(data):
 def test_carla_dataset_with_anything_anywhere_raises_nothing_else(data):
     document = json.loads(json.dumps(EXAMPLE))
     leaf = st.one_of(st.none(), st.booleans(), st.integers(-2 ** 70, 2 ** 70), st.text(max_size=5),
-                     st.floats(), st.just({}), st.just([]), st.just(10 ** 400))
+                     st.floats(), st.just({}), st.just([]), st.just(10 ** 400), st.just('\ud800'))
     at = document
     while True:
         key = data.draw(st.sampled_from(sorted(at) if isinstance(at, dict) else range(len(at))))

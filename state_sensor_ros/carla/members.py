@@ -275,6 +275,8 @@ def _canonical(value: object, message: str, unknown: set[str]) -> object:
 # How msgspec begins what it says of a string that is neither a number nor the name of a state.
 _NOT_LITERAL: Final = 'Invalid enum value '
 _LIGHT_LITERALS: Final = 'GREEN, YELLOW or RED'
+# What was found is told in this many characters, whatever its size.
+_MAX_SHOWN: Final = 60
 
 
 def _converted(value: object, type_: type[_Type], path: str) -> _Type:
@@ -286,4 +288,9 @@ def _converted(value: object, type_: type[_Type], path: str) -> _Type:
         if text.startswith(_NOT_LITERAL):
             expected = _LIGHT_LITERALS if below.endswith('state`') else 'a number'
             found = text.removeprefix(_NOT_LITERAL)
+        if len(found) > _MAX_SHOWN:
+            found = found[:_MAX_SHOWN] + '…'
         raise DecodeError(path + below.rstrip('`'), found or 'another value', expected) from error
+    except UnicodeEncodeError as error:
+        raise DecodeError(path, ascii(error.object[error.start:error.end]),
+                          'Unicode text') from error
