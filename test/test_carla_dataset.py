@@ -213,13 +213,15 @@ def test_carla_folder_is_a_recording(folder):
     recording.close()
 
 
-def test_carla_unreadable_file_in_a_recording_keeps_its_place(folder):
-    (folder / 'episode_00010' / 'measurements_00001.json').write_text('{"gameTimestamp": ')
+@pytest.mark.parametrize('text', ['{"gameTimestamp": ', '{"gameTimestamp": -1}',
+                                  f'{{"gameTimestamp": {10 ** 400}}}', '{"gameTimestamp": "x"}'])
+def test_carla_unreadable_file_in_a_recording_keeps_its_place(folder, text):
+    (folder / 'episode_00010' / 'measurements_00001.json').write_text(text)
     recording = DatasetRecording(folder / 'episode_00010')
     entries = list(recording.entries())
     assert math.isnan(entries[1].clock_s)
     assert entries[0].packet.game_time < entries[1].packet.game_time < entries[2].packet.game_time
-    with pytest.raises(DecodeError, match='line 1 column'):
+    with pytest.raises(DecodeError):
         recording.decoder.decode(entries[1].packet.payload)
 
 

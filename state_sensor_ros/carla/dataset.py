@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import math
 from pathlib import Path
 import re
+from typing import Annotated
 
 import msgspec
 
@@ -96,11 +97,14 @@ def read_frames(path: Path, episodes: list[Episode]) -> Iterator[DatasetFrame]:
             yield DatasetFrame(str(file.relative_to(path)), payload, _game_time(text, clock))
 
 
+_Uint32 = Annotated[int, msgspec.Meta(ge=0, lt=2 ** 32)]
+
+
 class _Head(msgspec.Struct, gc=False):
     """Where a measurement says its time, ms."""
 
-    gameTimestamp: int = 0  # noqa: N815
-    game_timestamp: int = 0
+    gameTimestamp: _Uint32 = 0  # noqa: N815
+    game_timestamp: _Uint32 = 0
 
 
 _HEAD = msgspec.json.Decoder(_Head)
