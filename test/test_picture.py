@@ -6,11 +6,12 @@ import io
 
 from drawn_scenes import box, frame, ride, scene_of, Someone
 from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
 import numpy as np
 from PIL import Image
 import pytest
 
-from state_sensor_ros.drawing.layers import round_length
+from state_sensor_ros.drawing.layers import draw_scale, round_length
 from state_sensor_ros.drawing.palette import (
     ACTORS,
     BY_ACTOR,
@@ -134,3 +135,13 @@ def test_palette_by_actor_keeps_ego_and_objects_apart():
     (37.0, 20.0), (50.0, 50.0), (99.0, 50.0), (1.0, 1.0), (0.34, 0.2), (1234.0, 1000.0)])
 def test_layers_scale_bars_have_round_lengths(wanted, given):
     assert round_length(wanted) == pytest.approx(given)
+
+
+@pytest.mark.parametrize(('x', 'is_left'), [(10.0, False), (90.0, True), (50.0, True)])
+def test_layers_scale_bar_hides_nobody(x, is_left):
+    axes = Figure(dpi=100).subplots()
+    axes.set(xlim=(0.0, 100.0), ylim=(0.0, 100.0))
+    draw_scale(axes, scene_of(frame(0.0, Someone('a', x, 2.0))), inches_per_m=0.05)
+    bar = [(patch.get_x(), patch.get_x() + patch.get_width()) for patch in axes.patches]
+    assert bar
+    assert all(end < 50.0 if is_left else begin > 50.0 for begin, end in bar)

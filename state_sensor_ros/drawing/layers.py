@@ -142,11 +142,15 @@ def _contains(outer: Bbox, inner: Bbox) -> bool:
                 and outer.y0 <= inner.y0 and inner.y1 <= outer.y1)
 
 
-def draw_scale(axes: Axes, inches_per_m: float) -> None:
-    """Draw a bar of a round length, about an inch, in the lower left corner."""
+def draw_scale(axes: Axes, scene: Scene, inches_per_m: float) -> None:
+    """Draw a bar of a round length, about an inch, in that lower corner where it hides less."""
     length = round_length(1.1 / inches_per_m)
-    x, y = (limits[0] + 0.14 / inches_per_m for limits in (axes.get_xlim(), axes.get_ylim()))
-    thick = 0.05 / inches_per_m
+    margin, thick = 0.14 / inches_per_m, 0.05 / inches_per_m
+    (left, right), y = axes.get_xlim(), axes.get_ylim()[0] + margin
+    at_x, at_y = scene.position_xy.T
+    is_low = (y - margin <= at_y) & (at_y <= y + 3 * margin)
+    x = min(left + margin, right - margin - length, key=lambda x: np.count_nonzero(
+        is_low & (x - margin <= at_x) & (at_x <= x + length + margin)))
     for k in range(4):
         axes.add_patch(Rectangle((x + k * length / 4, y), length / 4, thick, linewidth=0.6,
                                  facecolor=INK if k % 2 == 0 else 'white', edgecolor=INK,

@@ -179,7 +179,7 @@ def _draw_map(axes: Axes, scene: Scene, ground: Ground, instant: int, coloring: 
         layers.draw_names(axes, scene, instant)
     else:
         axes.set(xlabel='x (m)', ylabel='y (m)')
-    layers.draw_scale(axes, inches_per_m)
+    layers.draw_scale(axes, scene, inches_per_m)
     if not len(scene.actor):
         axes.text(0.5, 0.5, NOTHING, transform=axes.transAxes,
                   ha='center', va='center', color=QUIET, fontsize=12)
