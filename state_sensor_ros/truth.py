@@ -32,6 +32,8 @@ _MAX_GAP_S = 0.5
 # Sums forget with this factor a pair, so that about the last twenty pairs count.
 _MEMORY = 0.95
 _MIN_PAIRS = 3
+# m or rad between two frames: more is no movement, and no sum would forget it.
+_FARTHEST = 1e6
 # PROTOCOL 5.b: the slope of displacement on velocity is 1.000 +- 0.002 in every recording.
 _SLOPE_TOLERANCE = 0.25
 # Rotation is noisier: cars start to turn within a step, and the simulator clamps first steps.
@@ -93,6 +95,8 @@ class TruthMonitor:
         """Have the next frame begin a pair: nothing is compared with those before."""
         self._last = None
 
+    # What cannot be computed tells nothing.
+    @np.errstate(all='ignore')
     def add(self, frame: Frame) -> None:
         """Take a frame whose ``game_time`` advanced; a next one soon after makes a pair."""
         last, self._last = self._last, _with_velocities(frame)
@@ -223,8 +227,8 @@ def _norm(vectors: Floats) -> Floats:
 
 
 def _accumulate(sums: Floats, observed: Floats, predicted: Floats) -> Floats:
-    """Add the finite pairs to sums that slowly forget."""
-    fine = np.isfinite(observed).all(axis=1) & np.isfinite(predicted).all(axis=1)
+    """Add the pairs that are no nonsense to sums that slowly forget."""
+    fine = (np.abs(observed) < _FARTHEST).all(axis=1) & (np.abs(predicted) < _FARTHEST).all(axis=1)
     if not fine.any():
         return sums
     observed, predicted = observed[fine], predicted[fine]

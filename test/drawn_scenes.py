@@ -50,6 +50,17 @@ def scene_of(*frames, ego_tag='ego'):
     return builder.finish()
 
 
+def nonsense():
+    """Return scenes of what nobody can draw: no place for a lane change, and numbers too large."""
+    change = {'lane': (1, 0, 2), 'change': 'left'}
+    far = {'x': 1e300, 'speed': 1e300, 'yaw': 1.0}
+    return [scene_of(frame(0.0, Someone('a', x=x, **change)), frame(1.0, Someone('a', **change)))
+            for x in (np.nan, 1e300, -1e12)] + [
+        scene_of(*(frame(float(i), Someone('a', **far), Someone('b', x=i)) for i in range(3))),
+        scene_of(frame(0.0, Someone('a'), boxes=box(0, (0.0,) * 3, (0.0, 0.0, 0.0, 1.0),
+                                                    (1e300,) * 3)))]
+
+
 def box(actor, centre, orientation_xyzw, size):
     return Boxes(np.array([actor]), ('Body',),
                  np.array([(*centre, *orientation_xyzw, *size, 1.0, 1.0, 1.0)]))

@@ -11,7 +11,7 @@ import re
 import shutil
 import subprocess
 
-from drawn_scenes import box, frame, ride, scene_of, Someone
+from drawn_scenes import box, frame, nonsense, ride, scene_of, Someone
 import numpy as np
 import pytest
 
@@ -95,7 +95,8 @@ def test_animation_lets_no_name_out_of_its_place():
 
 @pytest.mark.parametrize('scene', [
     scene_of(), scene_of(frame(0.0)), scene_of(frame(0.0, Someone('a', speed=np.nan))),
-], ids=['nothing', 'nobody', 'no_speed'])
+    *nonsense()])
+@pytest.mark.filterwarnings('error::RuntimeWarning')
 @pytest.mark.parametrize('coloring', [BY_SPEED, BY_ACTOR])
 def test_animation_of_odd_scenes_is_valid(scene, coloring):
     page = page_of(scene, coloring=coloring)

@@ -4,7 +4,7 @@
 
 import io
 
-from drawn_scenes import box, frame, ride, scene_of, Someone
+from drawn_scenes import box, frame, nonsense, ride, scene_of, Someone
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 import numpy as np
@@ -105,7 +105,8 @@ def test_picture_of_a_wide_scene_has_a_close_up():
     scene_of(frame(1.0, Someone('cone', kind=KIND_OBJECT))),
     scene_of(frame(1.0, Someone('a', speed=np.nan)), frame(2.0, Someone('a', speed=np.nan))),
     scene_of(frame(1.0, Someone('<$x^', tags=('ego',))), frame(2.0, Someone('$\\bad{'))),
-], ids=['nothing', 'nobody', 'no_pose', 'objects_only', 'no_speed', 'odd_names'])
+    *nonsense()])
+@pytest.mark.filterwarnings('error::RuntimeWarning')
 @pytest.mark.parametrize('coloring', [BY_SPEED, BY_ACTOR])
 def test_picture_of_odd_scenes_is_drawn_all_the_same(scene, coloring):
     assert drawn(scene, coloring=coloring).shape[1] == 1650

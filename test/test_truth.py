@@ -106,6 +106,19 @@ def test_truth_names_the_lie(traffic, lie, words):
     assert any(words in complaint for complaint in found), found
 
 
+@pytest.mark.filterwarnings('error::RuntimeWarning')
+def test_truth_soon_forgets_a_frame_of_nonsense(traffic):
+    frames = list(map(json.loads, traffic))
+    for state in states(frames[20]):
+        state['odometry']['pose']['position']['x'] = 1e300
+        state['odometry']['linear_velocity']['y'] = -1e300
+    decoder, monitor = Decoder(), TruthMonitor()
+    for frame in frames:
+        monitor.add(decoder.decode(json.dumps(frame).encode())[0].frame)
+    assert monitor.verdict().complaints == ()
+    assert monitor.verdict().linear_slope == pytest.approx(1.0, abs=0.01)
+
+
 def test_truth_restart_forgets(traffic):
     decoder, monitor = Decoder(), TruthMonitor()
     for text in traffic[:10]:

@@ -15,6 +15,8 @@ from state_sensor_ros.frame import Boxes, Floats, Frame, Rows
 # Length and width (m) drawn for an actor without a box: a mid-size car, and a cone.
 DEFAULT_VEHICLE_M = (4.6, 1.9)
 DEFAULT_OBJECT_M = (0.5, 0.5)
+# No world is as large: what is farther away, or larger, or as many m/s fast, is a mistake.
+FARTHEST_M = 1e7
 # Signs of the half edges at front left, front right, rear right and rear left.
 _CORNERS = np.array([(1.0, 1.0), (1.0, -1.0), (-1.0, -1.0), (-1.0, 1.0)])
 
@@ -60,7 +62,7 @@ def box_footprints(frame: Frame) -> tuple[Rows, Floats]:
     edges = _forward_then_left(np.einsum('nij,nkj->nki', own_from_global, edges))
     corners = np.einsum('ck,nki->nci', _CORNERS, edges)
     corners += np.einsum('nij,nkj->nki', own_from_global, centre)
-    known = np.isfinite(corners).all(axis=(1, 2))
+    known = (np.abs(corners) < FARTHEST_M).all(axis=(1, 2))
     return rows[known], corners[known]
 
 

@@ -16,7 +16,12 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from state_sensor_ros.drawing.footprints import box_footprints, default_footprint, yaw_of
+from state_sensor_ros.drawing.footprints import (
+    box_footprints,
+    default_footprint,
+    FARTHEST_M,
+    yaw_of,
+)
 from state_sensor_ros.frame import Bools, Floats, Frame, Ints, KIND_VEHICLE, Rows
 
 # Above either, every second instant is left out: more than a screen shows, 15 MB.
@@ -161,6 +166,8 @@ class SceneBuilder:
         self._flagged: list[LaneChange] = []
         self._crossed: list[LaneChange] = []
 
+    # Whatever cannot be computed is not drawn.
+    @np.errstate(all='ignore')
     def add(self, frame: Frame) -> None:
         """Take in one frame."""
         self._n_frames += 1
@@ -170,12 +177,13 @@ class SceneBuilder:
         time_s = self._time_of(frame.game_time)
         if self._newest is not None and time_s == self._newest.time_s:
             return
-        rows = np.flatnonzero(frame.has_pose())
+        is_drawn = frame.has_pose() & (np.abs(frame.position_xyz) < FARTHEST_M).all(axis=1)
+        rows = np.flatnonzero(is_drawn)
         actor = self._actors_of(frame)
         self._take_footprints(frame, actor)
         lane = np.full(frame.n_actors, NO_LANE, np.int32)
         yaw = yaw_of(frame.orientation_xyzw)
-        self._take_lanes(frame, actor, yaw, time_s, lane)
+        self._take_lanes(frame, actor, yaw, time_s, lane, is_drawn)
         self._newest = _Instant(
             time_s, actor[rows], frame.position_xyz[rows, :2].astype(np.float32),
             yaw[rows].astype(np.float32), _speed_of(frame)[rows].astype(np.float32), lane[rows])
@@ -240,7 +248,7 @@ class SceneBuilder:
                 self._footprints[i], self._has_box[i] = footprint, True
 
     def _take_lanes(self, frame: Frame, actor: Rows, yaw: Floats, time_s: float,
-                    lane: Ints) -> None:
+                    lane: Ints, is_drawn: Bools) -> None:
         lanes = frame.lanes
         columns = (actor[lanes.actor], lanes.road_id, lanes.section_id, lanes.lane_id,
                    lanes.lane_change_left, lanes.lane_change_right)
@@ -249,6 +257,8 @@ class SceneBuilder:
                 strict=True):
             ids = (road, section, id_)
             lane[row] = self._lanes.setdefault(ids, len(self._lanes))
+            if not is_drawn[row]:
+                continue
             side = LEFT if left else RIGHT if right else 0
             x, y, _ = frame.position_xyz[row].tolist()
             if side and side != self._changing.get(i, 0):
@@ -272,7 +282,6 @@ class SceneBuilder:
 
 
 def _speed_of(frame: Frame) -> Floats:
-    if frame.forward_speed is not None:
-        return np.abs(frame.forward_speed)
-    speed: Floats = np.linalg.norm(frame.velocity_xyz, axis=1)
-    return speed
+    speed: Floats = np.abs(frame.forward_speed) if frame.forward_speed is not None \
+        else np.linalg.norm(frame.velocity_xyz, axis=1)
+    return np.where(speed < FARTHEST_M, speed, np.nan)
