@@ -20,6 +20,7 @@ import pytest
 from state_sensor_ros.carla.decode import CarlaDecoder
 from state_sensor_ros.carla.framing import split_messages
 from state_sensor_ros.carla.schema import EpisodeReady, Measurements, SceneDescription
+from state_sensor_ros.cli import main
 from state_sensor_ros.errors import ConfigError, TransportError
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulator.carla import CarlaOptions, CarlaServer
@@ -328,6 +329,12 @@ def test_carla_source_refuses_a_settings_file_that_is_not_there(tmp_path):
     settings = Settings(source='carla', control_port=2000, config_file=str(tmp_path / 'none'))
     with pytest.raises(ConfigError, match='config_file: found'):
         CarlaSource(settings, lambda kind, text: None)
+
+
+@pytest.mark.parametrize('port', ['1', '65535'])
+def test_carla_server_refuses_a_port_without_neighbours(port, capsys):
+    assert main(['simulate', '--protocol', 'carla', '--port', port]) == 1
+    assert capsys.readouterr().err.startswith(f'error: --port: found {port}; expected 0, or 2 to ')
 
 
 def test_carla_server_as_a_program():

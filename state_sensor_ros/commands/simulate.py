@@ -182,6 +182,9 @@ def _run_carla(args: argparse.Namespace) -> None:
     if args.file is not None:
         raise ConfigError('FILE', args.file, 'none with --protocol carla: its traffic is '
                           'synthetic')
+    if args.port in (1, 65535):
+        raise ConfigError('--port', str(args.port), '0, or 2 to 65534: the world port lies before '
+                          'it, the control port behind it')
     rate_hz = CARLA_RATE_HZ if isinstance(args.rate, str) else args.rate
     options = CarlaOptions(
         port=CARLA_PORT if args.port is None else args.port, bind=args.bind, rate=args.rate,
