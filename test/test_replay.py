@@ -289,7 +289,7 @@ def test_replay_without_a_simulator_says_so(five, capsys):
     with socket.create_server(('127.0.0.1', 0)) as listener:
         port = listener.getsockname()[1]
     assert main(['replay', str(five), '--control-port', str(port)]) == 1
-    assert 'refused; expected a simulator' in capsys.readouterr().err
+    assert 'found connection refused; expected a simulator' in capsys.readouterr().err
 
 
 def test_replay_without_a_sensor_port_says_so(peer, five, capsys, monkeypatch):

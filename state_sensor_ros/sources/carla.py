@@ -30,6 +30,7 @@ from state_sensor_ros.carla.schema import (
 from state_sensor_ros.errors import ConfigError, DecodeError, TransportError
 from state_sensor_ros.framing import Packet
 from state_sensor_ros.settings import Settings
+from state_sensor_ros.sources import told
 from state_sensor_ros.sources.tcp import TcpSource
 
 # What is asked for unless config_file names the client's own CarlaSettings.ini (seed 004).
@@ -167,8 +168,8 @@ class _Client:
     def _failed(self, error: OSError, where: str) -> TransportError:
         if isinstance(error, TransportError):
             return error
-        found = 'a request to end' if self._is_closed else str(error).lower()
-        return TransportError(where, found or type(error).__name__, 'a CARLA 0.8 server')
+        found = 'a request to end' if self._is_closed else told(error)
+        return TransportError(where, found, 'a CARLA 0.8 server')
 
     def _give_up(self) -> None:
         with self._lock:

@@ -24,6 +24,7 @@ from state_sensor_ros.control import (
     ReplyReader,
 )
 from state_sensor_ros.errors import DecodeError, FramingError, RefusalError, TransportError
+from state_sensor_ros.sources import told
 
 # A client of the vendor waits as long; loading a map or a trajectory takes longer (PROTOCOL 2.4).
 REPLY_TIMEOUT_S = 25.0
@@ -67,8 +68,8 @@ class ControlSession:
                 self._connect()
             except OSError as error:
                 self._give_up()
-                found = 'a request to end' if self._is_closed else str(error).lower()
-                raise TransportError(self.where, found or type(error).__name__,
+                found = 'a request to end' if self._is_closed else told(error)
+                raise TransportError(self.where, found,
                                      "a simulator's control port") from error
 
     def _connect(self) -> None:
@@ -206,7 +207,7 @@ class ControlSession:
         return reader.reply
 
     def _failed(self, error: OSError | None, expected: str) -> TransportError:
-        found = 'the end of the connection' if error is None else str(error).lower()
+        found = 'the end of the connection' if error is None else told(error)
         return TransportError(self.where, 'a request to end' if self._is_closed else found,
                               expected)
 

@@ -18,7 +18,7 @@ from typing import Protocol
 from state_sensor_ros.errors import FramingError, StateSensorError, TransportError
 from state_sensor_ros.framing import Packet, PacketFramer
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.sources import Health
+from state_sensor_ros.sources import Health, told
 
 # The kernel holds this much while a frame is decoded: a few frames of a thousand actors.
 _RECEIVE_BUFFER_BYTES = 8 * 1024 * 1024
@@ -124,7 +124,7 @@ class TcpSource:
             if error is not None:
                 raise error
         except OSError as found:
-            raise TransportError(self._where, _told(found),
+            raise TransportError(self._where, told(found),
                                  'a simulator that listens there') from found
         self.health.n_connects += 1
         self.health.state = 'connected'
@@ -174,7 +174,7 @@ class TcpSource:
             try:
                 n_bytes = receive_into(framer.buffer(), 0, socket.MSG_WAITALL)
             except OSError as error:
-                raise TransportError(self._where, _told(error), 'more packets') from error
+                raise TransportError(self._where, told(error), 'more packets') from error
             if not n_bytes:
                 self._end(framer)
                 return
@@ -210,11 +210,6 @@ class TcpSource:
             connection, self._socket = self._socket, None
         if connection is not None:
             connection.close()
-
-
-def _told(error: OSError) -> str:
-    """Return what the operating system says, without its number."""
-    return (error.strerror or str(error)).lower() or type(error).__name__
 
 
 def _shut_down(connection: socket.socket | None) -> None:
