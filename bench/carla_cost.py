@@ -75,7 +75,7 @@ def carla_packets():
 
 def state_packets():
     frames = generate(N_ACTORS, 0, 20.0, 3, 'v2')
-    return [Packet(encode_json(next(frames)), 0.0, 0, 0) for _ in range(N_FRAMES)]
+    return [Packet(encode_json(next(frames)), math.nan, 0, 0) for _ in range(N_FRAMES)]
 
 
 def drawn_images(rng):
