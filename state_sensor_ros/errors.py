@@ -28,6 +28,11 @@ def one_line(text: str) -> str:
     return ''.join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
+def told(error: OSError) -> str:
+    """Return what the operating system says, without its number."""
+    return (error.strerror or str(error)).lower() or type(error).__name__
+
+
 class StateSensorError(Exception):
     """
     Base of everything this package raises on purpose.

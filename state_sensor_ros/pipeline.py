@@ -26,7 +26,7 @@ from state_sensor_ros.framing import Packet
 from state_sensor_ros.naming import Cast, NOBODY, Registry
 from state_sensor_ros.presence import Presence, TopicSwitch
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.stamps import FLOAT32_BITS, Stamper, Step
+from state_sensor_ros.stamps import float32_step, Stamper, Step
 from state_sensor_ros.truth import TruthMonitor
 
 # The truth is looked at in pairs of frames this far apart: enough to find a lie within 3 s; once
@@ -205,9 +205,10 @@ class Pipeline:
 
     def _compare_clocks(self, packet: Packet, frame: Frame) -> None:
         """Say once that a packet's header and its JSON, which counts, tell different times."""
-        # One step of a float32, as game_time is in the header. NaN: the source has no header.
-        tolerance = math.ldexp(1.0, math.frexp(frame.game_time)[1] - FLOAT32_BITS)
-        if abs(packet.game_time - frame.game_time) > tolerance or (
+        if (packet.game_time, packet.time) == (frame.game_time, frame.time):
+            return
+        # In the header game_time is a float32. NaN: the source has no header.
+        if abs(packet.game_time - frame.game_time) > float32_step(frame.game_time) or (
                 packet.time and frame.time and abs(packet.time - frame.time) > 1):
             self._are_clocks_told = True
             self._report('clocks', 'the header of a packet says game_time '

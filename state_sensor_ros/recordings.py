@@ -22,7 +22,7 @@ import msgspec
 
 from state_sensor_ros.decode import Decoder
 from state_sensor_ros.entry import Entry, PERIOD_S
-from state_sensor_ros.errors import TrajectoryFormatError
+from state_sensor_ros.errors import told, TrajectoryFormatError
 from state_sensor_ros.framing import Packet
 from state_sensor_ros.rep103 import DEFAULT_UNITS, Units
 from state_sensor_ros.trajectory import read_payloads
@@ -165,8 +165,7 @@ class TrajectoryRecording:
             try:
                 self._file = open(path, 'rb')  # noqa: SIM115
             except OSError as error:
-                raise TrajectoryFormatError(path, (error.strerror or str(error)).lower(),
-                                            'a trajectory or a bag') from error
+                raise TrajectoryFormatError(path, told(error), 'a trajectory or a bag') from error
             status = os.fstat(self._file.fileno())
             # A pipe has no size and no beginning to go back to.
             self.total = status.st_size if stat.S_ISREG(status.st_mode) else None

@@ -19,9 +19,14 @@ NS_PER_S = 1_000_000_000
 _MAX_STAMP_NS = 2 ** 31 * NS_PER_S
 # PROTOCOL 8 #29: beyond this share of a period, differences of float32 times mean nothing.
 _COARSE_STEP_SHARE = 0.1
-FLOAT32_BITS = 24
+_FLOAT32_BITS = 24
 # The generation whose times are no float32: CARLA counts whole milliseconds.
 _EXACT = 'carla'
+
+
+def float32_step(game_time: float) -> float:
+    """Return how far float32 numbers about ``game_time`` are apart, both in s."""
+    return math.ldexp(1.0, math.frexp(game_time)[1] - _FLOAT32_BITS)
 
 
 class Step(Enum):
@@ -71,8 +76,7 @@ class Stamper:
             self._base_ns = self._base(frame)
         else:
             self._count_gap(sample_count)
-            step = math.ldexp(1.0, math.frexp(game_time)[1] - FLOAT32_BITS)
-            if step > _COARSE_STEP_SHARE * (game_time - self._game_time):
+            if float32_step(game_time) > _COARSE_STEP_SHARE * (game_time - self._game_time):
                 self.n_coarse += frame.generation != _EXACT
         self._game_time, self._sample_count = game_time, sample_count
         stamp_ns = now_ns if self._stamp_source == 'ros' \

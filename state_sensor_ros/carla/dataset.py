@@ -22,7 +22,7 @@ from state_sensor_ros.carla.decode import GameClock
 from state_sensor_ros.carla.extension import EncodedImage
 from state_sensor_ros.carla.framing import DATASET_MARK, join_messages
 from state_sensor_ros.carla.images import image_file_parts, pack_dataset_image
-from state_sensor_ros.errors import TrajectoryFormatError
+from state_sensor_ros.errors import told, TrajectoryFormatError
 
 _MEASUREMENTS = re.compile(r'measurements_(\d{1,18})\.json')
 _EPISODE = re.compile(r'episode_(\d{1,18})')
@@ -69,8 +69,7 @@ def find_episodes(path: Path) -> list[Episode]:
     try:
         episodes = [_list_episode(folder) for folder in (path, *_episode_folders(path))]
     except OSError as error:
-        raise TrajectoryFormatError(str(path), (error.strerror or str(error)).lower(),
-                                    'folders that can be read') from error
+        raise TrajectoryFormatError(str(path), told(error), 'folders that can be read') from error
     episodes = [episode for episode in episodes if episode.measurements]
     if not episodes:
         raise TrajectoryFormatError(
@@ -146,8 +145,7 @@ def _read(file: Path) -> bytes:
         with file.open('rb') as opened:
             data = opened.read(_MAX_FILE_BYTES + 1)
     except OSError as error:
-        raise TrajectoryFormatError(str(file), (error.strerror or str(error)).lower(),
-                                    'a file that can be read') from error
+        raise TrajectoryFormatError(str(file), told(error), 'a file that can be read') from error
     if len(data) > _MAX_FILE_BYTES:
         raise TrajectoryFormatError(str(file), f'more than {_MAX_FILE_BYTES} bytes',
                                     'a measurement or an image')

@@ -18,7 +18,7 @@ import tempfile
 
 from state_sensor_ros.carla.dataset import find_episodes
 from state_sensor_ros.carla.format import format_measurement_file
-from state_sensor_ros.errors import SinkError, TrajectoryFormatError
+from state_sensor_ros.errors import SinkError, told, TrajectoryFormatError
 from state_sensor_ros.frame import Frame
 
 
@@ -103,5 +103,4 @@ class DatasetWriter:
         try:
             yield
         except OSError as error:
-            raise SinkError(self._where, (error.strerror or str(error)).lower(),
-                            'room to write a dataset') from error
+            raise SinkError(self._where, told(error), 'room to write a dataset') from error

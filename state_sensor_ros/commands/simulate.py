@@ -18,7 +18,7 @@ import msgspec
 
 from state_sensor_ros.commands.options import count, index
 from state_sensor_ros.commands.synth import add_traffic_arguments, frame_rate
-from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
+from state_sensor_ros.errors import ConfigError, told, TrajectoryFormatError
 from state_sensor_ros.recordings import refuse_folders
 from state_sensor_ros.simulator.options import Options, Rate
 from state_sensor_ros.simulator.playback import (
@@ -114,8 +114,7 @@ def read_trajectory(path: str) -> list[Frame]:
             with open(path, 'rb') as file:
                 text = file.read()
     except OSError as error:
-        raise TrajectoryFormatError(path, (error.strerror or str(error)).lower(),
-                                    'a readable file') from error
+        raise TrajectoryFormatError(path, told(error), 'a readable file') from error
     text = text.removeprefix(b'\xef\xbb\xbf')
     try:
         frames = parse_trajectory(text)

@@ -10,14 +10,11 @@ world port; this one begins a first episode for whoever just reads.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 import selectors
 import socket
-import threading
 import time
-from types import TracebackType
 
 from google.protobuf.message import DecodeError as ProtobufError
 
@@ -40,17 +37,15 @@ from state_sensor_ros.simulator.carla_wire import (
 )
 from state_sensor_ros.simulator.options import Pacer, Rate
 from state_sensor_ros.simulator.sensors import hang_up, listen
+from state_sensor_ros.simulator.serving import ACCEPT_PAUSE_S, JOIN_S, Serving
 from state_sensor_ros.simulator.town import Mover, Pedals, RADIUS_M, Town
 
 MAP_NAME = 'StandIn01'
 DEFAULT_EPISODE = EpisodeSettings()
 N_START_SPOTS = 8
 _CAMERA = 1
-JOIN_S = 5.0
 # Three ports in a row are free nearly always; this many misses are something else.
 _MAX_TRIES = 50
-# While the process is out of file descriptors, a listener stays ready: do not spin.
-_ACCEPT_PAUSE_S = 0.005
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,40 +68,26 @@ class CarlaOptions:
     episode_frames: int | None = None
 
 
-class CarlaServer:
+class CarlaServer(Serving):
     """
-    A CARLA server, serving between ``start`` and ``close`` or in a ``with`` block.
+    A CARLA server.
 
     :param options: how to serve, None for the defaults.
-    :ivar n_sent: frames sent so far.
     :raises TransportError: when the three ports cannot be had.
     """
 
     def __init__(self, options: CarlaOptions | None = None) -> None:
+        super().__init__()
         self._options = options = options or CarlaOptions()
         self._listeners = _three_listeners(options.bind, options.port)
         self.world_port, self.port, self.control_port = (
             listener.getsockname()[1] for listener in self._listeners)
-        self.n_sent = 0
         self._frame_number = 0
         self._settings = options.episode
         self._town = self._new_town(0)
         self._readers: list[socket.socket] = []
-        self._sessions: set[socket.socket] = set()
         self._pedals: Pedals | None = None
         self._n_commands = 0
-        self._changed = threading.Condition()
-        self._closing = threading.Event()
-        self._finished = threading.Event()
-        self._threads: list[threading.Thread] = []
-
-    def __enter__(self) -> CarlaServer:
-        self.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 traceback: TracebackType | None) -> None:
-        self.close()
 
     @property
     def n_readers(self) -> int:
@@ -131,15 +112,6 @@ class CarlaServer:
             thread.join(JOIN_S)
         self._finished.set()
 
-    def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait until there is nothing more to send; tell whether that is so."""
-        return self._finished.wait(timeout_s)
-
-    def wait_for_readers(self, n_readers: int = 1, timeout_s: float = 10.0) -> bool:
-        """Wait until somebody reads measurements; tell whether so many do."""
-        with self._changed:
-            return self._changed.wait_for(lambda: self.n_readers >= n_readers, timeout_s)
-
     def disconnect(self) -> None:
         """Hang up on all readers; they may come back."""
         with self._changed:
@@ -151,18 +123,13 @@ class CarlaServer:
         settings = self._settings
         return Town(settings.n_vehicles, settings.n_pedestrians, seed=settings.seed, start=start)
 
-    def _begin(self, work: Callable[..., None], *args: socket.socket) -> None:
-        thread = threading.Thread(target=work, args=args, name=work.__name__, daemon=True)
-        self._threads = [*(each for each in self._threads if each.is_alive()), thread]
-        thread.start()
-
     def _accept(self) -> None:
         """Take in connections to the three ports until closing."""
         world, measurements, _ = self._listeners
         with selectors.DefaultSelector() as selector:
             for listener in self._listeners:
                 selector.register(listener, selectors.EVENT_READ)
-            while not self._closing.wait(_ACCEPT_PAUSE_S):
+            while not self._closing.wait(ACCEPT_PAUSE_S):
                 for key, _ in selector.select(0.1):
                     try:
                         connection, _ = key.fileobj.accept()  # type: ignore[union-attr]

@@ -9,11 +9,10 @@ Source of truth: INTERFACE 2 (`simulate`), PROTOCOL 1 and 2.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 import selectors
 import socket
 import threading
-from types import TracebackType
 
 from state_sensor_ros.errors import FramingError
 from state_sensor_ros.simulator.commands import Answer, Commands
@@ -22,16 +21,14 @@ from state_sensor_ros.simulator.playback import period_s, Playback, Shot, Trajec
 from state_sensor_ros.simulator.requests import envelope, RefusedError
 from state_sensor_ros.simulator.samples import Clock, Frame
 from state_sensor_ros.simulator.sensors import hang_up, listen, SensorBank
+from state_sensor_ros.simulator.serving import ACCEPT_PAUSE_S, JOIN_S, Serving
 from state_sensor_ros.simulator.wire import read_request, reply_bytes, REPLY_MAGICS
 from state_sensor_ros.simulator.world import World
 
-JOIN_S = 5.0
-ACCEPT_PAUSE_S = 0.005
 
-
-class Simulator:
+class Simulator(Serving):
     """
-    A State-sensor simulator, serving between ``start`` and ``close`` or in a ``with`` block.
+    A State-sensor simulator.
 
     Frames go to all readers in turn, and each is sent whole: the slowest reader sets the pace.
     While nobody is connected, time stands still.
@@ -39,12 +36,12 @@ class Simulator:
     :param source: what to play: a playback, the frames of a trajectory as plain data, or None
         where frames are only pushed or placed by commands.
     :param options: how to serve, None for the defaults.
-    :ivar n_sent: frames sent so far.
     :raises TransportError: when a port cannot be had.
     """
 
     def __init__(self, source: Playback | Sequence[dict[str, object]] | None = None,
                  options: Options | None = None) -> None:
+        super().__init__()
         if isinstance(source, Sequence):
             source = Trajectory([Frame(members) for members in source])
         self._options = options = options or Options()
@@ -59,25 +56,11 @@ class Simulator:
                 raise
         self.port = self._sensors.first.port
         self.control_port: int = self._control.getsockname()[1] if self._control else 0
-        self.n_sent = 0
         self._commands = Commands(self._world, self._sensors)
-        self._sessions: set[socket.socket] = set()
-        self._threads: list[threading.Thread] = []
         self._acceptor: threading.Thread | None = None
         self._emit_lock = threading.Lock()
-        self._changed = threading.Condition()
-        self._closing = threading.Event()
-        self._finished = threading.Event()
         self._wake_out, self._wake_in = socket.socketpair()
         self._wake_in.setblocking(False)
-
-    def __enter__(self) -> Simulator:
-        self.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 traceback: TracebackType | None) -> None:
-        self.close()
 
     @property
     def n_readers(self) -> int:
@@ -109,26 +92,6 @@ class Simulator:
         self._wake_out.close()
         self._finished.set()
 
-    def wait(self, timeout_s: float | None = None) -> bool:
-        """
-        Wait until there is nothing more to send.
-
-        :param timeout_s: None waits for ever.
-        :returns: whether that is so.
-        """
-        return self._finished.wait(timeout_s)
-
-    def wait_for_readers(self, n_readers: int = 1, timeout_s: float = 10.0) -> bool:
-        """
-        Wait until somebody is connected to the sensor ports.
-
-        :param n_readers: how many at least.
-        :param timeout_s: for how long.
-        :returns: whether so many are there.
-        """
-        with self._changed:
-            return self._changed.wait_for(lambda: self.n_readers >= n_readers, timeout_s)
-
     def push(self, members: dict[str, object]) -> None:
         """
         Send one frame now, as it is but for the sensors' filters.
@@ -141,12 +104,6 @@ class Simulator:
     def disconnect(self) -> None:
         """Hang up on all sensor readers; they may come back."""
         self._sensors.disconnect()
-
-    def _begin(self, work: Callable[..., None], *args: socket.socket) -> threading.Thread:
-        thread = threading.Thread(target=work, args=args, name=work.__name__, daemon=True)
-        self._threads.append(thread)
-        thread.start()
-        return thread
 
     def _wake(self) -> None:
         """Have the accepting thread look at the listeners again."""
@@ -173,7 +130,6 @@ class Simulator:
             self._sensors.n_readers()
             with self._changed:
                 self._changed.notify_all()
-            # While the process is out of file descriptors, a listener stays ready: do not spin.
             self._closing.wait(ACCEPT_PAUSE_S)
 
     def _welcome(self) -> None:
@@ -186,7 +142,6 @@ class Simulator:
             return
         session.setblocking(True)
         self._sessions.add(session)
-        self._threads = [thread for thread in self._threads if thread.is_alive()]
         self._begin(self._serve, session)
 
     def _serve(self, session: socket.socket) -> None:

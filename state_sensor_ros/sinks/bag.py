@@ -22,7 +22,7 @@ from rosbags.interfaces import Connection
 
 from state_sensor_ros.bag_types import definition, type_hash
 from state_sensor_ros.encode import Demand, EVERYTHING, Qos, Topic
-from state_sensor_ros.errors import SinkError
+from state_sensor_ros.errors import SinkError, told
 from state_sensor_ros.sinks.bag_files import BagFiles, METADATA
 
 # What rmw reports for a profile without deadline, lifespan or lease.
@@ -146,8 +146,7 @@ class BagSink:
         try:
             yield
         except OSError as error:
-            raise SinkError(self._where, (error.strerror or str(error)).lower(),
-                            'room to write a bag') from error
+            raise SinkError(self._where, told(error), 'room to write a bag') from error
         except sqlite3.Error as error:
             raise SinkError(self._where, str(error), 'room to write a bag') from error
         except OverflowError as error:

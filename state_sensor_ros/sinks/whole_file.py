@@ -17,7 +17,7 @@ import tempfile
 from types import TracebackType
 from typing import BinaryIO
 
-from state_sensor_ros.errors import SinkError
+from state_sensor_ros.errors import SinkError, told
 
 STANDARD_OUTPUT = '-'
 
@@ -79,7 +79,7 @@ class WholeFile:
         """Make the error that says what went wrong with this file."""
         if isinstance(error, SinkError):
             return error
-        return SinkError(self.name, (error.strerror or str(error)).lower(), 'a place to write to')
+        return SinkError(self.name, told(error), 'a place to write to')
 
     def commit(self) -> None:
         """

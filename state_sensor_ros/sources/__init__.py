@@ -53,8 +53,3 @@ class Source(Protocol):
 
     def close(self) -> None:
         """End :meth:`packets` soon, from any thread; closing twice is quiet."""
-
-
-def told(error: OSError) -> str:
-    """Return what the operating system says, without its number."""
-    return (error.strerror or str(error)).lower() or type(error).__name__

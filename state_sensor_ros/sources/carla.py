@@ -27,10 +27,9 @@ from state_sensor_ros.carla.schema import (
     RequestNewEpisode,
     SceneDescription,
 )
-from state_sensor_ros.errors import ConfigError, DecodeError, TransportError
+from state_sensor_ros.errors import ConfigError, DecodeError, told, TransportError
 from state_sensor_ros.framing import Packet
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.sources import told
 from state_sensor_ros.sources.tcp import TcpSource
 
 # What is asked for unless config_file names the client's own CarlaSettings.ini (seed 004).

@@ -23,8 +23,7 @@ from state_sensor_ros.control import (
     Reply,
     ReplyReader,
 )
-from state_sensor_ros.errors import DecodeError, FramingError, RefusalError, TransportError
-from state_sensor_ros.sources import told
+from state_sensor_ros.errors import DecodeError, FramingError, RefusalError, told, TransportError
 
 # A client of the vendor waits as long; loading a map or a trajectory takes longer (PROTOCOL 2.4).
 REPLY_TIMEOUT_S = 25.0

@@ -15,10 +15,10 @@ import socket
 import threading
 from typing import Protocol
 
-from state_sensor_ros.errors import FramingError, StateSensorError, TransportError
+from state_sensor_ros.errors import FramingError, StateSensorError, told, TransportError
 from state_sensor_ros.framing import Packet, PacketFramer
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.sources import Health, told
+from state_sensor_ros.sources import Health
 
 # The kernel holds this much while a frame is decoded: a few frames of a thousand actors.
 _RECEIVE_BUFFER_BYTES = 8 * 1024 * 1024
