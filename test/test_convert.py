@@ -19,6 +19,7 @@ import threading
 from message_store import read
 import numpy as np
 import pytest
+from real_recordings import RECORDINGS
 from rosbags.rosbag2 import Reader, StoragePlugin, Writer
 
 from state_sensor_ros.bag_types import definition, type_hash
@@ -26,7 +27,6 @@ from state_sensor_ros.cli import main
 from state_sensor_ros.simulator.traffic import generate
 
 ROOT = Path(__file__).parents[1]
-RECORDINGS = sorted((ROOT.parent / 'shared' / 'recordings').glob('*.json'))
 GOOD = sorted((ROOT / 'test/data/good').glob('*.json'))
 SAMPLE = ROOT / 'resource' / 'sample.v2.json'
 PROGRAM = [sys.executable, '-c',

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from real_recordings import FILES, path_of
 
 from state_sensor_ros.decode import Decoder
 from state_sensor_ros.errors import DecodeError
@@ -26,7 +27,6 @@ from state_sensor_ros.frame import (
 from state_sensor_ros.rep103 import Units
 
 GOOD = Path(__file__).parent / 'data' / 'good'
-RECORDINGS = Path(__file__).parents[2] / 'shared' / 'recordings'
 
 
 def sample(name):
@@ -106,13 +106,9 @@ def test_actors_of_samples(name, generation, needs):
     assert_actors(result.frame, json.loads(payload))
 
 
-@pytest.mark.parametrize('file', [
-    'left_turn_cross_walk.v0.json', 'scenario.v1.json', 'ncap_noncollision.v1.json',
-    'car_to_car_rear_stationary.v2.json'])
+@pytest.mark.parametrize('file', FILES)
 def test_actors_of_recordings(file):
-    path = RECORDINGS / file
-    if not path.exists():
-        pytest.skip(f'{path} is not here')
+    path = path_of(file)
     decoder = Decoder()
     for value in json.loads(path.read_bytes()):
         [result] = decoder.decode(json.dumps(value).encode())

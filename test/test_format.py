@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from real_recordings import FILES, path_of
 
 from state_sensor_ros.decode import Decoder, format_frame, format_payload, losses
 from state_sensor_ros.errors import ConfigError
@@ -18,7 +19,6 @@ from state_sensor_ros.frame import ESSENTIALS, Frame
 from state_sensor_ros.rep103 import Units
 
 GOOD = Path(__file__).parent / 'data' / 'good'
-RECORDINGS = Path(__file__).parents[2] / 'shared' / 'recordings'
 SAMPLES = ['minimal_v0', 'minimal_v1', 'minimal_v1t', 'minimal_v2', 'sample_v1', 'sample_v2']
 GENERATIONS = ['v0', 'v1', 'v1t', 'v2']
 
@@ -61,13 +61,9 @@ def test_samples_there_and_back(name):
     assert losses(frame, frame.generation) == []
 
 
-@pytest.mark.parametrize('file', [
-    'left_turn_cross_walk.v0.json', 'scenario.v1.json', 'ncap_noncollision.v1.json',
-    'car_to_car_rear_stationary.v2.json'])
+@pytest.mark.parametrize('file', FILES)
 def test_recordings_there_and_back(file):
-    path = RECORDINGS / file
-    if not path.exists():
-        pytest.skip(f'{path} is not here')
+    path = path_of(file)
     decoder = Decoder()
     for value in json.loads(path.read_bytes()):
         [result] = decoder.decode(json.dumps(value).encode())

@@ -12,12 +12,12 @@ import sys
 
 from PIL import Image
 import pytest
+from real_recordings import RECORDINGS
 
 from state_sensor_ros.cli import main
 
 ROOT = Path(__file__).parents[1]
 SAMPLE = ROOT / 'resource' / 'sample.v2.json'
-RECORDINGS = sorted((ROOT.parent / 'shared' / 'recordings').glob('*.json'))
 
 
 def picture_of(path):

@@ -16,6 +16,7 @@ import termios
 import time
 
 import pytest
+from real_recordings import RECORDINGS
 from scripted_simulator import (
     AWAIT_S,
     complete,
@@ -35,7 +36,6 @@ from state_sensor_ros.simulator.options import Options
 from state_sensor_ros.simulator.server import Simulator
 
 ROOT = Path(__file__).parents[1]
-RECORDINGS = sorted((ROOT.parent / 'shared' / 'recordings').glob('*.json'))
 PROGRAM = [sys.executable, '-c',
            'import sys; from state_sensor_ros.cli import main; sys.exit(main())']
 TRAJECTORY = 'REPLAY_ConfigureTrajectoryCommand_ID'

@@ -17,12 +17,12 @@ import termios
 import time
 
 import pytest
+from real_recordings import RECORDINGS
 from simulator_peer import Controller, Reader
 
 from state_sensor_ros.cli import main
 
 ROOT = Path(__file__).parents[1]
-RECORDINGS = sorted((ROOT.parent / 'shared' / 'recordings').glob('*.json'))
 SAMPLE = ROOT / 'resource' / 'sample.v2.json'
 PROGRAM = [sys.executable, '-c',
            'import sys; from state_sensor_ros.cli import main; sys.exit(main())']

@@ -3,10 +3,10 @@
 """Actors taken out of payloads by their tags."""
 
 import json
-from pathlib import Path
 
 from hypothesis import given, strategies
 import pytest
+from real_recordings import path_of
 
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.tag_filter import TagFilter
@@ -15,7 +15,6 @@ EGO = '{"name": "ego",  "x": 1.50, "tags": ["Vehicle", "EGO"], "position": [-0.0
 CAR = '{"name": "car", "tags": ["vehicle", "static"], "position": [1, 2, 3]}'
 CONE = '{"tags": ["cone"], "name": "cone", "position": [1, 2, 3.10]}'
 BARE = '{"name": "bare", "position": [0, 0, 0]}'
-RECORDINGS = Path(__file__).parents[2] / 'shared' / 'recordings'
 
 
 def v1(*actors):
@@ -118,9 +117,7 @@ def test_tag_filter_survives_any_json(value):
 @pytest.mark.parametrize('name', ['left_turn_cross_walk.v0', 'scenario.v1',
                                   'car_to_car_rear_stationary.v2'])
 def test_tag_filter_keeps_the_ego_of_recordings(name):
-    path = RECORDINGS / f'{name}.json'
-    if not path.exists():
-        pytest.skip('no recordings here')
+    path = path_of(f'{name}.json')
     for element in json.loads(path.read_bytes())[:5]:
         (text,) = TagFilter(('ego',), ()).frames(json.dumps(element).encode())
         assert text.count(b'"tags"') == 1

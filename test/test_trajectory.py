@@ -15,6 +15,7 @@ import tracemalloc
 from hypothesis import given, settings
 from hypothesis import strategies as st
 import pytest
+from real_recordings import FILES, path_of
 
 from state_sensor_ros import trajectory
 from state_sensor_ros.decode import Decoder
@@ -22,7 +23,6 @@ from state_sensor_ros.errors import DecodeError, TrajectoryFormatError
 from state_sensor_ros.trajectory import mend, Payload, read_payloads, TrajectoryWriter
 
 GOOD = Path(__file__).parent / 'data' / 'good'
-RECORDINGS = Path(__file__).parents[2] / 'shared' / 'recordings'
 FRAMES = [path.read_bytes().strip() for path in sorted(GOOD.glob('*.json'))]
 
 
@@ -71,13 +71,9 @@ def test_elements_come_out_byte_for_byte(begin, end, separator):
         assert payload.column == len(before) - (before.rfind(b'\n') + 1) + 1
 
 
-@pytest.mark.parametrize('file', [
-    'left_turn_cross_walk.v0.json', 'scenario.v1.json', 'ncap_noncollision.v1.json',
-    'car_to_car_rear_stationary.v2.json'])
+@pytest.mark.parametrize('file', FILES)
 def test_recordings(file):
-    path = RECORDINGS / file
-    if not path.exists():
-        pytest.skip(f'{path} is not here')
+    path = path_of(file)
     with path.open('rb') as handle:
         found = [json.loads(payload.data) for payload in read_payloads(handle, file)]
     assert found == json.loads(path.read_bytes())

@@ -3,15 +3,14 @@
 """The monitor is quiet about true streams and names each lie."""
 
 import json
-from pathlib import Path
 
 import pytest
+from real_recordings import RECORDINGS
 
 from state_sensor_ros.decode import Decoder
 from state_sensor_ros.simulator.traffic import generate
 from state_sensor_ros.truth import TruthMonitor
 
-RECORDINGS = sorted((Path(__file__).parents[2] / 'shared' / 'recordings').glob('*.json'))
 N_FRAMES = 60
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from rclpy.qos import DurabilityPolicy, QoSProfile
+from real_recordings import RECORDINGS
 from rig import NodeProcess, packet
 from rosbags.rosbag2 import Reader, StoragePlugin, Writer
 
@@ -16,7 +17,6 @@ from state_sensor_ros.simulator.traffic import generate
 from state_sensor_ros.sinks.topics import message_class
 
 ROOT = Path(__file__).parents[2]
-RECORDINGS = sorted((ROOT.parent / 'shared' / 'recordings').glob('*.json'))
 SAMPLE = ROOT / 'resource' / 'sample.v2.json'
 # Node parameters and the same as options.
 PARAMETERS = {'debug_drawing': True, 'joint_states': True, 'wheel_tf': True, 'publish_clock': True,

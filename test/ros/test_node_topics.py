@@ -13,10 +13,10 @@ from pathlib import Path
 import re
 
 import pytest
+from real_recordings import RECORDINGS
 from rig import NodeProcess, packet
 
 ROOT = Path(__file__).parents[2]
-RECORDINGS = sorted((ROOT.parent / 'shared' / 'recordings').glob('*.json'))
 SAMPLES = [ROOT / 'resource' / 'sample.v2.json',
            *sorted((ROOT / 'test/data/good').glob('sample*'))]
 # Enough of a file to have turned, braked and repeated a frame; more is only more of it.
