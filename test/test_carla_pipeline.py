@@ -13,6 +13,7 @@ import threading
 import carla_wire as wire
 from message_store import read
 import pytest
+from silent_sink import SilentSink
 
 from state_sensor_ros.carla.decode import CarlaDecoder
 from state_sensor_ros.carla.encode import CarlaEncoder
@@ -33,21 +34,12 @@ ROOT = Path(__file__).parents[1]
 SETTINGS = Settings(debug_drawing=True)
 
 
-class ListSink:
+class ListSink(SilentSink):
     """Keeps messages by topic."""
 
     def __init__(self, demand=None):
-        self._demand = demand or Demand()
+        super().__init__(demand or Demand())
         self.messages = {}
-
-    def demand(self):
-        return self._demand
-
-    def open(self, topics):
-        pass
-
-    def shut(self, topics):
-        pass
 
     def publish(self, messages, stamp_ns):
         for topic, data in messages:

@@ -7,28 +7,13 @@ import math
 
 from encode_world import definitions
 import pytest
+from silent_sink import SilentSink
 
 from state_sensor_ros.decode import Decoder
 from state_sensor_ros.encode import Demand, Encoder
 from state_sensor_ros.framing import Packet
 from state_sensor_ros.pipeline import Pipeline
 from state_sensor_ros.settings import Settings
-
-
-class Deaf:
-    """A sink that nobody listens to."""
-
-    def demand(self):
-        return Demand.nothing()
-
-    def open(self, topics):
-        pass
-
-    def shut(self, topics):
-        pass
-
-    def publish(self, messages, stamp_ns):
-        pass
 
 
 def packet(header, in_json):
@@ -48,7 +33,8 @@ def packet(header, in_json):
 def test_pipeline_tells_once_of_two_clocks(header, in_json, is_told):
     told = []
     settings = Settings()
-    pipeline = Pipeline(settings, Decoder(), Encoder(settings, definitions()), Deaf(),
+    pipeline = Pipeline(settings, Decoder(), Encoder(settings, definitions()),
+                        SilentSink(Demand.nothing()),
                         report=lambda kind, text: told.append((kind, text)))
     for i in range(3):
         later = {key: value + i for key, value in in_json.items()}

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import rclpy
 from rclpy.serialization import deserialize_message, serialize_message
+from silent_sink import SilentSink
 from visualization_msgs.msg import Marker
 
 from state_sensor_ros.decode import Decoder
@@ -46,20 +47,12 @@ def traffic():
     return [json.dumps(frame).encode() for frame in frames]
 
 
-class Recorder:
+class Recorder(SilentSink):
     """A sink that listens to everything and keeps it, deserialised, by topic."""
 
     def __init__(self):
+        super().__init__(EVERYTHING)
         self.heard = {}
-
-    def demand(self):
-        return EVERYTHING
-
-    def open(self, topics):
-        pass
-
-    def shut(self, topics):
-        pass
 
     def publish(self, messages, stamp_ns):
         for topic, data in messages:

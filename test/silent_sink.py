@@ -1,0 +1,22 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""The end of a pipeline without topics or bags."""
+
+
+class SilentSink:
+    """Wants what it is told to want, and keeps nothing."""
+
+    def __init__(self, demand):
+        self._demand = demand
+
+    def demand(self):
+        return self._demand
+
+    def open(self, topics):
+        pass
+
+    def shut(self, topics):
+        pass
+
+    def publish(self, messages, stamp_ns):
+        pass
