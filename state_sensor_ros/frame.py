@@ -3,14 +3,13 @@
 """
 One frame of ground truth as a struct of arrays, in SI units and REP-103 axes.
 
-May know: shapes, dtypes, invariants, selection of actors. Must not know: JSON, CDR, ROS, the
+May know: shapes, dtypes, invariants, selection of rows. Must not know: JSON, CDR, ROS, the
 simulator's units. A part that nobody asked the decoder for is ``None``; a number that the source
 does not know is NaN.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 import math
@@ -344,15 +343,3 @@ def _take(column: npt.NDArray[np.generic] | tuple[str, ...],
     if isinstance(column, tuple):
         return tuple(column[i] for i in keep)
     return column[keep]
-
-
-def passes_tags(tags: Sequence[str], desired: frozenset[str], undesired: frozenset[str]) -> bool:
-    """
-    Tell whether an actor with ``tags`` is wanted, as PROTOCOL 3.1 defines it.
-
-    :param tags: as sent; compared without case.
-    :param desired: lower case; the actor needs at least one of them, an empty set passes all.
-    :param undesired: lower case; the actor must have none of them.
-    """
-    own = {tag.lower() for tag in tags}
-    return (not desired or not own.isdisjoint(desired)) and own.isdisjoint(undesired)

@@ -21,12 +21,13 @@ import numpy as np
 from state_sensor_ros.decode import Decoded
 from state_sensor_ros.encode import Demand, Encoder, needs_of, Topic
 from state_sensor_ros.errors import DecodeError
-from state_sensor_ros.frame import Frame, Needs, NO_BOXES, passes_tags, Rows
+from state_sensor_ros.frame import Frame, Needs, NO_BOXES, Rows
 from state_sensor_ros.framing import Packet
 from state_sensor_ros.naming import Cast, NOBODY, Registry
 from state_sensor_ros.presence import Presence, TopicSwitch
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.stamps import float32_step, Stamper, Step
+from state_sensor_ros.tag_rule import TagRule
 from state_sensor_ros.truth import TruthMonitor
 
 # The truth is looked at in pairs of frames this far apart: enough to find a lie within 3 s; once
@@ -150,6 +151,7 @@ class Pipeline:
         self._cast: Cast = NOBODY
         self._lane_rows = b''
         self._presence = Presence(encoder, sink, self._registry, settings.actor_timeout)
+        self._tag_rule = TagRule(settings.desired_tags, settings.undesired_tags)
         self._selection: tuple[object, object, Rows | None] = (None, None, None)
         self._demand: Demand | None = None
         self._needs = Needs()
@@ -247,13 +249,11 @@ class Pipeline:
 
     def _selected(self, frame: Frame) -> Frame:
         """Keep the actors whose tags are asked for."""
-        desired, undesired = self._settings.desired_tags, self._settings.undesired_tags
-        if not any(desired) and not any(undesired):
+        if self._tag_rule.passes_all:
             return frame
         names, tags, rows = self._selection
         if frame.names != names or frame.tags != tags:
-            rows = np.flatnonzero([passes_tags(own, _tag_set(desired), _tag_set(undesired))
-                                   for own in frame.tags])
+            rows = np.flatnonzero([self._tag_rule.passes(own) for own in frame.tags])
             self._selection = (frame.names, frame.tags, rows)
         assert rows is not None
         return frame if len(rows) == frame.n_actors else frame.select(rows)
@@ -291,6 +291,7 @@ class Pipeline:
         self._encoder.reconfigure(settings)
         for extra in self._extra_encoders:
             extra.reconfigure(settings)
+        self._tag_rule = TagRule(settings.desired_tags, settings.undesired_tags)
         self._selection = (None, None, None)
         self._demand = None
         self._presence.reconfigure()
@@ -332,8 +333,3 @@ class Pipeline:
     def _complain(self, kind: str, error: Exception) -> None:
         self.counters.last_error = str(error)
         self._report(kind, str(error))
-
-
-def _tag_set(tags: tuple[str, ...]) -> frozenset[str]:
-    """Empty strings match nothing (INTERFACE 3.3)."""
-    return frozenset(tag.lower() for tag in tags if tag)

@@ -11,9 +11,9 @@ from __future__ import annotations
 import msgspec
 
 from state_sensor_ros.errors import DecodeError
-from state_sensor_ros.frame import passes_tags
 from state_sensor_ros.generations.lenient import parse_payload
 from state_sensor_ros.generations.tolerant import STRING_KEY
+from state_sensor_ros.tag_rule import TagRule
 
 
 class _Tagged(msgspec.Struct):
@@ -40,12 +40,11 @@ class TagFilter:
     """
     Keep the actors with one of ``desired`` tags, or any where it is empty, and no ``undesired``.
 
-    :param desired: as :func:`passes_tags` compares them, in any case; empty strings match nothing.
+    :param desired: as :class:`TagRule` compares them.
     """
 
     def __init__(self, desired: tuple[str, ...], undesired: tuple[str, ...]) -> None:
-        self._desired = frozenset(tag.lower() for tag in desired if tag)
-        self._undesired = frozenset(tag.lower() for tag in undesired if tag)
+        self._rule = TagRule(desired, undesired)
 
     def frames(self, payload: bytes) -> list[bytes]:
         """
@@ -71,7 +70,7 @@ class TagFilter:
         return [self._frame(payload)]
 
     def _frame(self, payload: bytes) -> bytes:
-        if not self._desired and not self._undesired:
+        if self._rule.passes_all:
             return payload
         members = _MEMBERS.decode(payload)
         if 'frame' in members:
@@ -103,9 +102,9 @@ class TagFilter:
             actor = _ACTOR.decode(text)
         except msgspec.DecodeError:
             # Whose tags nobody can read has none.
-            return not self._desired
+            return self._rule.passes(())
         tags = actor.tags if actor.state is None else actor.state.tags
-        return passes_tags(tags, self._desired, self._undesired)
+        return self._rule.passes(tags)
 
     def _passes_or_is_none(self, text: msgspec.Raw) -> bool:
         """Tell whether a member of a v0 frame stays; ``game_time`` and the like are no actors."""

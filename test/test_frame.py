@@ -21,9 +21,9 @@ from state_sensor_ros.frame import (
     KIND_VEHICLE,
     Lanes,
     Looks,
-    passes_tags,
     Wheels,
 )
+from state_sensor_ros.tag_rule import TagRule
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,7 @@ def test_has_pose_is_of_the_selected_rows():
     (['VEHICLE', 'Ego'], {'vehicle'}, {'static'}, True),
     (['VEHICLE', 'Static'], {'vehicle'}, {'static'}, False)])
 def test_tags(tags, desired, undesired, is_wanted):
-    assert passes_tags(tags, frozenset(desired), frozenset(undesired)) is is_wanted
+    assert TagRule(desired, undesired).passes(tags) is is_wanted
 
 
 def test_kinds_are_those_of_the_messages():
