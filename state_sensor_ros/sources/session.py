@@ -85,6 +85,9 @@ class ControlSession:
             connection.settimeout(CONNECT_TIMEOUT_S)
             try:
                 connection.connect(address)
+                # To a socket that was shut down before, Linux says that it is connected.
+                if self._is_closed:
+                    raise OSError('closed')
                 if connection.getsockname() != address:
                     return
                 # Linux may connect a socket to itself when nobody listens on an ephemeral port.
