@@ -238,12 +238,21 @@ class Frame:
     def bodies(self) -> Bodies:
         """Return the poses of actors and boxes, which several readers look into."""
         if self._bodies is None:
-            rows = self.kinematics if self.boxes is None \
-                else np.concatenate((self.kinematics, self.boxes.rows))
-            bodies = Bodies(rows, self.n_actors)
+            bodies = Bodies(self._body_rows(), self.n_actors)
             object.__setattr__(self, '_bodies', bodies)
             return bodies
         return self._bodies
+
+    def _body_rows(self) -> Floats:
+        if self.boxes is None:
+            return self.kinematics
+        actors, boxes = self.kinematics, self.boxes.rows
+        block = actors.base
+        if block is not None and block is boxes.base \
+                and block.shape == (len(actors) + len(boxes), 13):
+            # As from the decoder: the actors come first, and the boxes are the rest.
+            return block
+        return np.concatenate((actors, boxes))
 
     def select(self, rows: Rows) -> Frame:
         """
@@ -277,31 +286,36 @@ class Bodies:
 
     At ten actors a question costs as much as its answer, so both are asked at once. ``usable``
     (N,) bool, actors with a pose that can be published, ``usable_boxes`` (M,) likewise; neither
-    may be written to. ``is_finite`` whether all numbers are known.
+    may be written to. ``is_finite`` whether all numbers are known, and so small that nothing
+    made of two of them overflows. ``is_plain`` whether that holds and all poses are usable.
 
     :param rows: (N + M, 13) float64, of which position xyz and orientation xyzw come first.
     """
 
-    __slots__ = ('_norm2', '_rows', 'is_finite', 'usable', 'usable_boxes')
+    __slots__ = ('_norm2', '_rows', 'is_finite', 'is_plain', 'usable', 'usable_boxes')
 
     def __init__(self, rows: Floats, n_actors: int) -> None:
         self._rows = rows
         self._norm2: Floats = np.einsum('ij,ij->i', rows[:, 3:7], rows[:, 3:7])
-        self.is_finite = math.isfinite(rows.sum())
+        numbers = rows.ravel()
+        self.is_finite = math.isfinite(numbers.dot(numbers))
         # Two numbers tell that all are usable, as nearly always. NaN compares false with all.
         deviation = self._norm2 - 1.0
         if deviation.dot(deviation) <= _NORM2_TOLERANCE ** 2 \
-                and (self.is_finite or math.isfinite(rows[:, 0:3].sum())):
+                and (self.is_finite or math.isfinite(np.einsum('ij->', rows[:, 0:3]))):
             self.usable = _all_usable(n_actors)
             self.usable_boxes = _all_usable(len(rows) - n_actors)
+            self.is_plain = self.is_finite
         else:
+            self.is_plain = False
             usable = usable_poses(rows[:, 0:3], rows[:, 3:7])
             self.usable, self.usable_boxes = usable[:n_actors], usable[n_actors:]
 
     def normalised(self) -> Floats:
         """Return (N + M, 13) float64, a copy with orientations of unit length."""
         rows = self._rows.copy()
-        rows[:, 3:7] /= np.sqrt(self._norm2)[:, None]
+        orientation_xyzw = rows[:, 3:7]
+        orientation_xyzw /= np.sqrt(self._norm2)[:, None]
         return rows
 
 

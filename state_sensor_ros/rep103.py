@@ -11,6 +11,7 @@ included; PROTOCOL 5.1 states the rules, sections 5.a to 5.f prove them.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 import math
 
 import numpy as np
@@ -99,6 +100,23 @@ def from_rep103_boxes(rows: Floats, units: Units) -> Floats:
     :returns: (M, 13) float64, source, cm.
     """
     return rows * _BOX[units.obb_extents]
+
+
+def to_rep103_bodies(rows: Floats, n_actors: int, units: Units) -> Floats:
+    """
+    Convert actors and boxes in one.
+
+    :param rows: (N + M, 13) float64, source: N as :func:`to_rep103_kinematics` takes them, then
+        M as :func:`to_rep103_boxes` does.
+    :returns: (N + M, 13) float64, REP-103, as those return them.
+    """
+    return rows / _bodies(n_actors, len(rows) - n_actors, units.obb_extents)
+
+
+# Frames of a run mostly have the same actors and boxes.
+@lru_cache(maxsize=4)
+def _bodies(n_actors: int, n_boxes: int, obb_extents: str) -> Floats:
+    return np.repeat((_KINEMATICS, _BOX[obb_extents]), (n_actors, n_boxes), axis=0)
 
 
 def to_rep103_wheels(rows: Floats) -> Floats:

@@ -107,10 +107,11 @@ class Strand:
         """
         Put the numbers of a table where they belong.
 
-        :param numbers: (R, table.width), a row for each that the segments have, in their order.
+        :param numbers: (R, table.width), a row for each that the segments have, in their order, or
+            (1, table.width) for all.
         """
         words, targets = self._patches[table]
-        words[targets] = numbers
+        words.put(targets, numbers)
 
     def messages(self) -> tuple[Rows, Rows]:
         """Return where each message begins and ends in the memory, int64."""

@@ -160,11 +160,16 @@ class Encoder:
     def _numbers(self, frame: Frame, stamp_ns: int) -> Numbers:
         """Return the numbers of all tables in use."""
         tables = self._tables
-        # Rows that are left out are computed, too, and may be anything.
-        with np.errstate(all='ignore'):
+        if frame.bodies().is_plain:
             numbers = body_numbers(frame, self._settings, tables, self._odometry.moving,
                                    self._first_boxes)
-            if frame.wheels is not None and (WHEEL_POSE in tables or JOINT in tables):
+        else:
+            # Rows that are left out are computed, too, and may be anything.
+            with np.errstate(all='ignore'):
+                numbers = body_numbers(frame, self._settings, tables, self._odometry.moving,
+                                       self._first_boxes)
+        if frame.wheels is not None and (WHEEL_POSE in tables or JOINT in tables):
+            with np.errstate(all='ignore'):
                 numbers |= wheel_numbers(frame.wheels)
         if LANE_S in tables:
             numbers |= lane_numbers(frame.lanes)

@@ -72,7 +72,8 @@ def body_numbers(frame: Frame, settings: Settings, tables: frozenset[Table],
     actors, boxes = rows[:frame.n_actors], rows[frame.n_actors:]
     numbers: Numbers = {POSE: actors[:, :POSE.width]}
     if CUBE in tables or LABEL in tables:
-        boxes[:, 7:10] *= boxes[:, 10:]
+        size_xyz = boxes[:, 7:10]
+        size_xyz *= boxes[:, 10:]
         numbers[CUBE] = boxes[:, :CUBE.width]
     if LABEL in tables and frame.boxes is not None:
         numbers[LABEL] = _label_numbers(frame, boxes, frame.boxes.actor[first], first)

@@ -8,19 +8,19 @@ May know: which member goes into which column. Must not know: JSON text, factors
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import chain
+import struct
 
 import numpy as np
 
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.frame import (
-    Bools,
     Boxes,
     Floats,
     Frame,
-    Ints,
     KIND_OBJECT,
     KIND_VEHICLE,
     Kinds,
@@ -31,10 +31,12 @@ from state_sensor_ros.frame import (
 )
 from state_sensor_ros.generations.wheels import as_rows, read_flat_wheels, read_wheels
 from state_sensor_ros.generations.wire import (
+    Box,
     ControlState,
     FlatActor,
     FlatBox,
     Head,
+    NAN,
     Number,
     PayloadHead,
     State,
@@ -43,6 +45,7 @@ from state_sensor_ros.generations.wire import (
     Vehicle,
 )
 from state_sensor_ros.rep103 import (
+    to_rep103_bodies,
     to_rep103_boxes,
     to_rep103_inputs,
     to_rep103_kinematics,
@@ -51,6 +54,7 @@ from state_sensor_ros.rep103 import (
 )
 
 VEHICLE_TAG = 'vehicle'
+_BODY = struct.Struct('13d')
 
 
 def frame_of_v2(objects: Sequence[State], vehicles: Sequence[Vehicle], head: Head, needs: Needs,
@@ -62,32 +66,50 @@ def frame_of_v2(objects: Sequence[State], vehicles: Sequence[Vehicle], head: Hea
     """
     states = [*objects, *[vehicle.state for vehicle in vehicles]]
     n_objects, n_actors = len(objects), len(objects) + len(vehicles)
-    numbers: list[Number] = []
-    extend = numbers.extend
-    for state in states:
-        odometry = state.odometry
-        pose, v, w = odometry.pose, odometry.linear_velocity, odometry.angular_velocity
-        p, q = pose.position, pose.orientation
-        extend((p.x, p.y, p.z, q.x, q.y, q.z, q.w, v.x, v.y, v.z, w.x, w.y, w.z))
     owned = [state.oriented_bounding_box for state in states] if needs.boxes else []
     boxes = list(chain.from_iterable(owned))
-    for box in boxes:
-        c, q, e, k = box.center, box.orientation, box.extents, box.scale
-        extend((c.x, c.y, c.z, q.x, q.y, q.z, q.w, e.x, e.y, e.z, k.x, k.y, k.z))
-    rows = as_rows(numbers, 13)
+    try:
+        rows = _rows_of(states, boxes, _BODY.pack_into)
+    except struct.error:
+        # Somewhere is a null.
+        rows = _rows_of(states, boxes, _pack_with_nulls)
+    bodies = to_rep103_bodies(rows, n_actors, units)
     names = tuple([state.name for state in states])
     check_names(names)
     return Frame(
         'v2', head.game_time, head.time, head.sample_count, names,
         _kinds_of_v2(n_objects, len(vehicles)), tuple([state.tags for state in states]),
-        to_rep103_kinematics(rows[:n_actors]),
+        bodies[:n_actors],
         _lanes([vehicle.control_state for vehicle in vehicles], n_objects, needs, units),
         Boxes(_owners(tuple(map(len, owned))), tuple([box.name for box in boxes]),
-              to_rep103_boxes(rows[n_actors:], units)) if needs.boxes else None,
+              bodies[n_actors:]) if needs.boxes else None,
         read_wheels(vehicles, n_objects) if needs.wheels else None,
         np.full((n_actors, 4), np.nan) if needs.inputs else None,
         Looks(tuple([state.color for state in states]),
               tuple([state.replay_class for state in states])) if needs.looks else None)
+
+
+def _rows_of(states: list[State], boxes: list[Box],
+             pack_into: Callable[..., None]) -> Floats:
+    """Return (N + M, 13) float64, source: actors, then boxes; not to be written to."""
+    buffer, offset = bytearray((len(states) + len(boxes)) * _BODY.size), 0
+    for state in states:
+        odometry = state.odometry
+        pose, v, w = odometry.pose, odometry.linear_velocity, odometry.angular_velocity
+        p, q = pose.position, pose.orientation
+        pack_into(buffer, offset,
+                  p.x, p.y, p.z, q.x, q.y, q.z, q.w, v.x, v.y, v.z, w.x, w.y, w.z)
+        offset += _BODY.size
+    for box in boxes:
+        c, q, e, k = box.center, box.orientation, box.extents, box.scale
+        pack_into(buffer, offset,
+                  c.x, c.y, c.z, q.x, q.y, q.z, q.w, e.x, e.y, e.z, k.x, k.y, k.z)
+        offset += _BODY.size
+    return np.frombuffer(buffer).reshape(-1, 13)
+
+
+def _pack_with_nulls(buffer: bytearray, offset: int, *numbers: Number) -> None:
+    _BODY.pack_into(buffer, offset, *[NAN if number is None else number for number in numbers])
 
 
 def frame_of_flat(generation: str, names: tuple[str, ...], actors: Sequence[FlatActor],
@@ -162,13 +184,13 @@ def _lanes(control_states: list[ControlState | UnreadControlState | None], i_fir
     n_lanes = len(control_states) - control_states.count(None)
     if not n_lanes:
         return NO_LANES
-    if n_lanes == len(control_states):
-        actor = _rows_from(i_first, i_first + n_lanes)
-    else:
-        actor = np.array([i_actor for i_actor, lane in enumerate(control_states, i_first)
-                          if lane is not None])
+    is_complete = n_lanes == len(control_states)
+    if is_complete and not needs.lanes:
+        return _blank_lanes(i_first, n_lanes)
+    actor = _rows_from(i_first, i_first + n_lanes) if is_complete else np.array(
+        [i_actor for i_actor, lane in enumerate(control_states, i_first) if lane is not None])
     if not needs.lanes:
-        return Lanes(actor, *_blank_lanes(n_lanes))
+        return replace(_blank_lanes(0, n_lanes), actor=actor)
     numbers: list[Number] = []
     extend = numbers.extend
     for lane in control_states:
@@ -182,15 +204,16 @@ def _lanes(control_states: list[ControlState | UnreadControlState | None], i_fir
 
 
 @lru_cache(maxsize=16)
-def _blank_lanes(n_lanes: int) -> tuple[Bools, Bools, Ints, Ints, Ints, Floats]:
+def _blank_lanes(i_first: int, n_lanes: int) -> Lanes:
+    """Return the lane states, all unread, of actors in a row."""
     flags, ids = np.zeros(n_lanes, np.bool_), np.zeros(n_lanes, np.int32)
     s = np.full(n_lanes, np.nan)
     for column in (flags, ids, s):
         column.setflags(write=False)
-    return flags, flags, ids, ids, ids, s
+    return Lanes(_rows_from(i_first, i_first + n_lanes), flags, flags, ids, ids, ids, s)
 
 
-NO_LANES = Lanes(np.zeros(0, np.int64), *_blank_lanes(0))
+NO_LANES = _blank_lanes(0, 0)
 
 
 def _flat_boxes(actors: Sequence[FlatActor], units: Units) -> Boxes:
