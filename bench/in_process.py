@@ -10,12 +10,11 @@ import sys
 from processes import HERE, line_of, reading, running
 from row import Row, show
 
-# Frames that count in a round: about a second of the rival's time.
-N_FRAMES = {10: {'rival': 500, 'others': 4000}, 100: {'rival': 50, 'others': 1000},
-            1000: {'rival': 8, 'others': 150}}
-# With readers each frame costs several times as much.
-N_HEARD = {10: {'rival': 300, 'others': 1000}, 100: {'rival': 40, 'others': 200},
-           1000: {'rival': 8, 'others': 40}}
+# A round is of so many batches, the cheapest of which counts.
+N_BATCHES = 5
+# Frames of a batch: of ours enough for nearly all that is done only now and then.
+N_FRAMES = {10: {'rival': 100, 'others': 1000}, 100: {'rival': 10, 'others': 250},
+            1000: {'rival': 4, 'others': 40}}
 
 
 def n_readers(kind, path, actors):
@@ -29,7 +28,7 @@ def n_readers(kind, path, actors):
 def measure(path, actors, frames, readers):
     """Measure one path once; return its CPU milliseconds per frame."""
     command = [sys.executable, HERE / 'worker.py', path, '--actors', actors, '--frames', frames,
-               '--n-readers', n_readers(readers, path, actors)]
+               '--batches', N_BATCHES, '--n-readers', n_readers(readers, path, actors)]
     with ExitStack() as stack:
         process = stack.enter_context(running(command, stdout=subprocess.PIPE))
         line_of(process, 'ready')
@@ -40,7 +39,7 @@ def measure(path, actors, frames, readers):
 
 def interleaved(rounds, actors, readers, paths):
     """Measure ``paths`` in turn; return the least of each."""
-    lengths = (N_FRAMES if readers == 'none' else N_HEARD)[actors]
+    lengths = N_FRAMES[actors]
     costs = {path: [] for path in paths}
     for _ in range(rounds):
         for path, found in costs.items():

@@ -5,8 +5,8 @@
 Measure the driver against its rival and against bounds; print each goal and whether it holds.
 
 Every figure that has a goal is a ratio within this run, a count, a size, or a latency. Each path
-runs in a process of its own, the paths in turn. Of CPU time the least of the rounds counts, as
-whatever else runs on the machine can only add to it.
+runs in a process of its own, the paths in turn. Of CPU time the least of the rounds, and of the
+batches of each, counts, as whatever else runs on the machine can only add to it.
 """
 
 import argparse

@@ -22,6 +22,7 @@ from state_sensor_ros.generations.assemble import frame_of_flat, frame_of_v2, he
 from state_sensor_ros.generations.format import format_frame, format_payload
 from state_sensor_ros.generations.lenient import check_utf8, Json
 from state_sensor_ros.generations.losses import losses
+from state_sensor_ros.generations.roster import Roster
 from state_sensor_ros.generations.tolerant import Loose, loose_frames, opened
 from state_sensor_ros.generations.unknown import MAX_UNKNOWN_MEMBERS, unknown_members
 from state_sensor_ros.generations.wire import (
@@ -74,6 +75,7 @@ class Decoder:
 
     def __init__(self, units: Units = DEFAULT_UNITS, needs: Needs = EVERYTHING) -> None:
         self._units = units
+        self._roster = Roster()
         # The generation of the last payload is tried first.
         self._order: tuple[str, ...] = (V2, V1, V0)
         self._inspected: set[str] = set()
@@ -107,20 +109,20 @@ class Decoder:
         :returns: one entry, or several where the payload is a JSON array of frames.
         :raises DecodeError: where the payload is no frame; never anything else.
         """
-        # The typed decoders do not look at what they skip.
-        if isinstance(payload, memoryview) or not payload.isascii():
-            check_utf8(payload)
         packet = Head(game_time, time, sample_count)
         for generation in self._order:
             try:
                 frame = self._usual(generation, payload, packet)
             except _NOT_USUAL:
                 continue
+            # Behind the decoder, which has brought the payload into the cache.
+            _check_text(payload)
             if generation != self._order[0]:
                 self._order = generation, *[other for other in self._order if other != generation]
             if frame.generation not in self._inspected:
                 self._inspect_usual(frame.generation, payload)
             return [Decoded(frame, ())]
+        _check_text(payload)
         return [self._decoded(loose, packet) for loose in loose_frames(payload, self._json)]
 
     def _usual(self, generation: str, payload: bytes | bytearray | memoryview,
@@ -130,7 +132,7 @@ class Decoder:
             v2 = self._json.v2.decode(payload)
             return frame_of_v2(v2.frame.objects, v2.frame.vehicles,
                                head_of((v2.game_time, v2.time, v2.sample_count), packet),
-                               self._needs, self._units)
+                               self._needs, self._units, self._roster)
         if generation == V1:
             v1 = self._json.v1.decode(payload)
             return self._flat_frame(V1, tuple([actor.name for actor in v1.frame]), v1.frame,
@@ -149,13 +151,13 @@ class Decoder:
             generation, game_time, time = head_of_v1t(actors)
             head = game_time, head[1] if time is None else time, head[2]
         return frame_of_flat(generation, names, actors, head_of(head, packet), self._needs,
-                             self._units)
+                             self._units, self._roster)
 
     def _decoded(self, loose: Loose, packet: Head) -> Decoded:
         """Assemble what was understood of an unusual payload."""
         if loose.generation == V2:
             frame = frame_of_v2(loose.objects, loose.vehicles, head_of(loose.head, packet),
-                                self._needs, self._units)
+                                self._needs, self._units, self._roster)
         else:
             frame = self._flat_frame(loose.generation, tuple(loose.names), loose.flat, loose.head,
                                      packet)
@@ -177,6 +179,16 @@ class Decoder:
         self._inspected.add(generation)
         if len(self._unknown) < MAX_UNKNOWN_MEMBERS:
             self._unknown |= unknown_members(generation, value, in_text=is_first)
+
+
+def _check_text(payload: bytes | bytearray | memoryview) -> None:
+    """
+    Look at what the typed decoders skip, too.
+
+    :raises DecodeError: where it is not UTF-8.
+    """
+    if isinstance(payload, memoryview) or not payload.isascii():
+        check_utf8(payload)
 
 
 def _head_of_v0(payload: FrameV0) -> PayloadHead:

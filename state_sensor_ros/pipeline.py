@@ -311,8 +311,10 @@ class Pipeline:
         counters.n_egos = self._cast.n_egos
         counters.game_time = frame.game_time
         counters.generation = frame.generation
+        if frame.bodies().is_plain:
+            return
         # Where only a forward speed is measured, all others are unknown: nothing to count.
-        if frame.forward_speed is None and not frame.bodies().is_finite:
+        if frame.forward_speed is None:
             velocities = np.isfinite(frame.kinematics[:, 7:]).all(axis=1)
             counters.n_unknown_velocities += int(np.count_nonzero(~velocities))
         counters.n_bad_poses += frame.n_actors - int(np.count_nonzero(frame.has_pose()))

@@ -16,7 +16,6 @@ import struct
 
 import numpy as np
 
-from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.frame import (
     Boxes,
     Floats,
@@ -29,6 +28,7 @@ from state_sensor_ros.frame import (
     Needs,
     Rows,
 )
+from state_sensor_ros.generations.roster import Roster
 from state_sensor_ros.generations.wheels import as_rows, read_flat_wheels, read_wheels
 from state_sensor_ros.generations.wire import (
     Box,
@@ -58,11 +58,12 @@ _BODY = struct.Struct('13d')
 
 
 def frame_of_v2(objects: Sequence[State], vehicles: Sequence[Vehicle], head: Head, needs: Needs,
-                units: Units) -> Frame:
+                units: Units, roster: Roster) -> Frame:
     """
     Assemble a v2 frame: objects, then vehicles.
 
     :raises DecodeError: where two actors have one name, or two wheels of a vehicle one id.
+    :raises msgspec.DecodeError: where tags are no list of strings.
     """
     states = [*objects, *[vehicle.state for vehicle in vehicles]]
     n_objects, n_actors = len(objects), len(objects) + len(vehicles)
@@ -74,14 +75,14 @@ def frame_of_v2(objects: Sequence[State], vehicles: Sequence[Vehicle], head: Hea
         # Somewhere is a null.
         rows = _rows_of(states, boxes, _pack_with_nulls)
     bodies = to_rep103_bodies(rows, n_actors, units)
-    names = tuple([state.name for state in states])
-    check_names(names)
     return Frame(
-        'v2', head.game_time, head.time, head.sample_count, names,
-        _kinds_of_v2(n_objects, len(vehicles)), tuple([state.tags for state in states]),
+        'v2', head.game_time, head.time, head.sample_count,
+        roster.names(tuple([state.name for state in states])),
+        _kinds_of_v2(n_objects, len(vehicles)),
+        roster.tags([state.tags for state in states]),
         bodies[:n_actors],
         _lanes([vehicle.control_state for vehicle in vehicles], n_objects, needs, units),
-        Boxes(_owners(tuple(map(len, owned))), tuple([box.name for box in boxes]),
+        Boxes(_owners(tuple(map(len, owned))), _box_names(boxes, needs),
               bodies[n_actors:]) if needs.boxes else None,
         read_wheels(vehicles, n_objects) if needs.wheels else None,
         np.full((n_actors, 4), np.nan) if needs.inputs else None,
@@ -113,14 +114,13 @@ def _pack_with_nulls(buffer: bytearray, offset: int, *numbers: Number) -> None:
 
 
 def frame_of_flat(generation: str, names: tuple[str, ...], actors: Sequence[FlatActor],
-                  head: Head, needs: Needs, units: Units) -> Frame:
+                  head: Head, needs: Needs, units: Units, roster: Roster) -> Frame:
     """
     Assemble a frame of v0, v1 or v1t; an actor is a vehicle if its tags say so.
 
     :param names: of ``actors``, which have none of their own in v0.
     :raises DecodeError: where two actors have one name, or two wheels of an actor one id.
     """
-    check_names(names)
     numbers: list[Number] = []
     for actor in actors:
         numbers += actor.position
@@ -130,23 +130,13 @@ def frame_of_flat(generation: str, names: tuple[str, ...], actors: Sequence[Flat
     tags = tuple([actor.tags for actor in actors])
     nothing = ('',) * len(actors)
     return Frame(
-        generation, head.game_time, head.time, head.sample_count, names,
+        generation, head.game_time, head.time, head.sample_count, roster.names(names),
         np.array([kind_of(own) for own in tags], np.uint8), tags,
         to_rep103_kinematics(as_rows(numbers, 13)), NO_LANES,
-        _flat_boxes(actors, units) if needs.boxes else None,
+        _flat_boxes(actors, needs, units) if needs.boxes else None,
         read_flat_wheels(actors) if needs.wheels else None,
         _inputs(actors) if needs.inputs else None,
         Looks(nothing, nothing) if needs.looks else None)
-
-
-def check_names(names: tuple[str, ...]) -> None:
-    """
-    Refuse a frame in which two actors have one name.
-
-    :raises DecodeError: if so.
-    """
-    if len(set(names)) < len(names):
-        raise DecodeError('names', 'one twice', 'each once in a frame')
 
 
 @lru_cache(maxsize=4096)
@@ -216,7 +206,11 @@ def _blank_lanes(i_first: int, n_lanes: int) -> Lanes:
 NO_LANES = _blank_lanes(0, 0)
 
 
-def _flat_boxes(actors: Sequence[FlatActor], units: Units) -> Boxes:
+def _box_names(boxes: Sequence[Box | FlatBox], needs: Needs) -> tuple[str, ...]:
+    return tuple([box.name for box in boxes]) if needs.looks else ('',) * len(boxes)
+
+
+def _flat_boxes(actors: Sequence[FlatActor], needs: Needs, units: Units) -> Boxes:
     boxes: list[FlatBox] = [box for actor in actors for box in actor.oriented_bounding_box]
     owners = _owners(tuple([len(actor.oriented_bounding_box) for actor in actors]))
     numbers: list[Number] = []
@@ -225,7 +219,7 @@ def _flat_boxes(actors: Sequence[FlatActor], units: Units) -> Boxes:
         numbers += box.orientation
         numbers += box.extents
         numbers += box.scale
-    return Boxes(owners, tuple([box.name for box in boxes]),
+    return Boxes(owners, _box_names(boxes, needs),
                  to_rep103_boxes(as_rows(numbers, 13), units))
 
 

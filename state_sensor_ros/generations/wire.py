@@ -114,7 +114,8 @@ class State(Struct, gc=False, frozen=True):
 
     name: str
     odometry: Odometry
-    tags: Tags = ()
+    # Text in a whole payload: from one to the next they rarely change.
+    tags: Tags | Raw = ()
     oriented_bounding_box: tuple[Box, ...] = ()
     color: str = ''
     replay_class: str = ''
@@ -250,20 +251,29 @@ def json_decoders(needs: Needs) -> JsonDecoders:
 
     :param needs: which parts somebody will read.
     """
+    no_name = set() if needs.looks else {'name'}
+    boxes = {'oriented_bounding_box': _several(_subset(Box, no_name))} if needs.boxes else {}
+    flat_boxes = {'oriented_bounding_box': _several(_subset(FlatBox, no_name))} \
+        if needs.boxes else {}
     no_state = set() if needs.boxes else {'oriented_bounding_box'}
     no_state |= set() if needs.looks else {'color', 'replay_class'}
     no_flat = set() if needs.boxes else {'oriented_bounding_box'}
     no_flat |= set() if needs.wheels else {'wheel_speed', 'wheels'}
     no_flat |= set() if needs.inputs else {'throttle_input', 'brake_input', 'wheel_input',
                                            'steering_direction'}
-    state = _subset(State, no_state)
-    vehicle = _subset(Vehicle, set() if needs.wheels else {'wheels'}, state=state,
-                      control_state=_LANE if needs.lanes else _UNREAD_LANE)
+
+    def state_and_vehicle(tags: type) -> tuple[type[Struct], type[Struct]]:
+        state = _subset(State, no_state, tags=tags, **boxes)
+        return state, _subset(Vehicle, set() if needs.wheels else {'wheels'}, state=state,
+                              control_state=_LANE if needs.lanes else _UNREAD_LANE)
+
+    state, vehicle = state_and_vehicle(Raw)
     actors = _subset(Actors, set(), objects=_several(state), vehicles=_several(vehicle))
+    state, vehicle = state_and_vehicle(cast('type', Tags))
     v2 = _subset(FrameV2, set(), frame=actors)
-    flat = _subset(FlatActor, no_flat)
+    flat = _subset(FlatActor, no_flat, **flat_boxes)
     v1 = _subset(FrameV1, set(), frame=_several(flat))
-    v0_actor = _subset(FlatActor, no_flat | {'name', 'game_time', 'time'})
+    v0_actor = _subset(FlatActor, no_flat | {'name', 'game_time', 'time'}, **flat_boxes)
     v0 = GenericAlias(dict, (str, Union[v0_actor, int, float, bool, str, None]))  # noqa: UP007
     return JsonDecoders(needs,
                         cast('JsonDecoder[FrameV2]', JsonDecoder(v2)),
