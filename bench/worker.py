@@ -15,6 +15,8 @@ import itertools
 import json
 import time
 
+from msgspec import Struct
+from msgspec.json import Decoder as JsonDecoder
 import orjson
 import rclpy
 from rclpy.lifecycle import LifecycleNode
@@ -26,9 +28,8 @@ from state_sensor_ros.decode import Decoder
 from state_sensor_ros.definitions import load_definitions
 from state_sensor_ros.encode import Encoder, EVERYTHING, fixed_topics
 from state_sensor_ros.encode.topics import Qos
-from state_sensor_ros.frame import Needs
 from state_sensor_ros.framing import Packet
-from state_sensor_ros.generations.wire import json_decoders
+from state_sensor_ros.generations.wire import ControlState, Odometry, Quaternion, Vector
 from state_sensor_ros.pipeline import Pipeline
 from state_sensor_ros.settings import parse_settings
 from state_sensor_ros.sinks.topics import message_class, TopicSink
@@ -112,10 +113,50 @@ def bound(cycle):
     return ready_buffers(cycle, orjson.loads)
 
 
+class Box(Struct, gc=False):
+    """What markers need of a box."""
+
+    center: Vector
+    extents: Vector
+    orientation: Quaternion
+    scale: Vector
+
+
+class State(Struct, gc=False):
+    """What the messages need of an actor."""
+
+    name: str
+    odometry: Odometry
+    tags: tuple[str, ...]
+    oriented_bounding_box: tuple[Box, ...]
+
+
+class Vehicle(Struct, gc=False):
+    """What they need of a vehicle."""
+
+    state: State
+    control_state: ControlState
+
+
+class Actors(Struct, gc=False):
+    """All actors."""
+
+    objects: tuple[State, ...]
+    vehicles: tuple[Vehicle, ...]
+
+
+class Frame(Struct, gc=False):
+    """What the messages need of a payload. Our own decoder leaves some of it undecoded."""
+
+    frame: Actors
+    game_time: float
+    sample_count: int
+    time: int
+
+
 def tight(cycle):
     """Decode the needed members with types, then publish ready buffers."""
-    needs = Needs(boxes=True, wheels=False, inputs=False, looks=False)
-    return ready_buffers(cycle, json_decoders(needs).v2.decode)
+    return ready_buffers(cycle, JsonDecoder(Frame).decode)
 
 
 def idiomatic(cycle):

@@ -35,6 +35,8 @@ NO_SOURCE_ID = -1
 # A pose whose quaternion is this far from unit length is no pose (PROTOCOL 5.h measured 2e-7).
 QUATERNION_NORM_MIN = 0.9
 QUATERNION_NORM_MAX = 1.1
+# OpenBLAS begins to use threads for longer vectors.
+_MAX_FOR_BLAS = 10_000
 # What the squared length may be off by on either side.
 _NORM2_TOLERANCE = 1.0 - QUATERNION_NORM_MIN ** 2
 
@@ -297,11 +299,10 @@ class Bodies:
     def __init__(self, rows: Floats, n_actors: int) -> None:
         self._rows = rows
         self._norm2: Floats = np.einsum('ij,ij->i', rows[:, 3:7], rows[:, 3:7])
-        numbers = rows.ravel()
-        self.is_finite = math.isfinite(numbers.dot(numbers))
+        self.is_finite = math.isfinite(_sum_of_squares(rows.ravel()))
         # Two numbers tell that all are usable, as nearly always. NaN compares false with all.
         deviation = self._norm2 - 1.0
-        if deviation.dot(deviation) <= _NORM2_TOLERANCE ** 2 \
+        if _sum_of_squares(deviation) <= _NORM2_TOLERANCE ** 2 \
                 and (self.is_finite or math.isfinite(np.einsum('ij->', rows[:, 0:3]))):
             self.usable = _all_usable(n_actors)
             self.usable_boxes = _all_usable(len(rows) - n_actors)
@@ -317,6 +318,12 @@ class Bodies:
         orientation_xyzw = rows[:, 3:7]
         orientation_xyzw /= np.sqrt(self._norm2)[:, None]
         return rows
+
+
+def _sum_of_squares(numbers: Floats) -> float:
+    # Of many numbers BLAS would have threads of its own, which go on spinning.
+    return float(numbers.dot(numbers) if len(numbers) <= _MAX_FOR_BLAS
+                 else np.einsum('i,i', numbers, numbers))
 
 
 def usable_poses(position_xyz: Floats, orientation_xyzw: Floats) -> Bools:

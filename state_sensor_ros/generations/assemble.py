@@ -54,7 +54,8 @@ from state_sensor_ros.rep103 import (
 )
 
 VEHICLE_TAG = 'vehicle'
-_BODY = struct.Struct('13d')
+# A row, and what comes first in it.
+_BODY, _POSE = struct.Struct('13d'), struct.Struct('7d')
 
 
 def frame_of_v2(objects: Sequence[State], vehicles: Sequence[Vehicle], head: Head, needs: Needs,
@@ -70,10 +71,13 @@ def frame_of_v2(objects: Sequence[State], vehicles: Sequence[Vehicle], head: Hea
     owned = [state.oriented_bounding_box for state in states] if needs.boxes else []
     boxes = list(chain.from_iterable(owned))
     try:
-        rows = _rows_of(states, boxes, _BODY.pack_into)
+        rows = _rows_of(states, boxes, _BODY.pack_into, _POSE.pack_into)
     except struct.error:
         # Somewhere is a null.
-        rows = _rows_of(states, boxes, _pack_with_nulls)
+        rows = _rows_of(states, boxes, _with_nulls(_BODY), _with_nulls(_POSE))
+    if boxes:
+        rows[n_actors:, 7:] = roster.sizes([box.extents for box in boxes],
+                                           [box.scale for box in boxes])
     bodies = to_rep103_bodies(rows, n_actors, units)
     return Frame(
         'v2', head.game_time, head.time, head.sample_count,
@@ -90,27 +94,29 @@ def frame_of_v2(objects: Sequence[State], vehicles: Sequence[Vehicle], head: Hea
               tuple([state.replay_class for state in states])) if needs.looks else None)
 
 
-def _rows_of(states: list[State], boxes: list[Box],
-             pack_into: Callable[..., None]) -> Floats:
-    """Return (N + M, 13) float64, source: actors, then boxes; not to be written to."""
+def _rows_of(states: list[State], boxes: list[Box], pack_body: Callable[..., None],
+             pack_pose: Callable[..., None]) -> Floats:
+    """Return (N + M, 13) float64, source: actors, then boxes, these without their sizes."""
     buffer, offset = bytearray((len(states) + len(boxes)) * _BODY.size), 0
     for state in states:
         odometry = state.odometry
         pose, v, w = odometry.pose, odometry.linear_velocity, odometry.angular_velocity
         p, q = pose.position, pose.orientation
-        pack_into(buffer, offset,
+        pack_body(buffer, offset,
                   p.x, p.y, p.z, q.x, q.y, q.z, q.w, v.x, v.y, v.z, w.x, w.y, w.z)
         offset += _BODY.size
     for box in boxes:
-        c, q, e, k = box.center, box.orientation, box.extents, box.scale
-        pack_into(buffer, offset,
-                  c.x, c.y, c.z, q.x, q.y, q.z, q.w, e.x, e.y, e.z, k.x, k.y, k.z)
+        c, q = box.center, box.orientation
+        pack_pose(buffer, offset, c.x, c.y, c.z, q.x, q.y, q.z, q.w)
         offset += _BODY.size
     return np.frombuffer(buffer).reshape(-1, 13)
 
 
-def _pack_with_nulls(buffer: bytearray, offset: int, *numbers: Number) -> None:
-    _BODY.pack_into(buffer, offset, *[NAN if number is None else number for number in numbers])
+def _with_nulls(packed: struct.Struct) -> Callable[..., None]:
+    def pack_into(buffer: bytearray, offset: int, *numbers: Number) -> None:
+        packed.pack_into(buffer, offset, *[NAN if number is None else number
+                                           for number in numbers])
+    return pack_into
 
 
 def frame_of_flat(generation: str, names: tuple[str, ...], actors: Sequence[FlatActor],

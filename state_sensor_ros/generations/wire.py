@@ -103,10 +103,11 @@ class Box(Struct, gc=False, frozen=True):
     """An oriented bounding box of v2, cm, world; without a scale it is not scaled."""
 
     center: Vector
-    extents: Vector
+    # Text in a whole payload, as are tags: from one to the next they rarely change.
+    extents: Vector | Raw
     orientation: Quaternion
     name: str = ''
-    scale: Vector = ONES
+    scale: Vector | Raw = ONES
 
 
 class State(Struct, gc=False, frozen=True):
@@ -114,7 +115,6 @@ class State(Struct, gc=False, frozen=True):
 
     name: str
     odometry: Odometry
-    # Text in a whole payload: from one to the next they rarely change.
     tags: Tags | Raw = ()
     oriented_bounding_box: tuple[Box, ...] = ()
     color: str = ''
@@ -252,7 +252,6 @@ def json_decoders(needs: Needs) -> JsonDecoders:
     :param needs: which parts somebody will read.
     """
     no_name = set() if needs.looks else {'name'}
-    boxes = {'oriented_bounding_box': _several(_subset(Box, no_name))} if needs.boxes else {}
     flat_boxes = {'oriented_bounding_box': _several(_subset(FlatBox, no_name))} \
         if needs.boxes else {}
     no_state = set() if needs.boxes else {'oriented_bounding_box'}
@@ -262,14 +261,16 @@ def json_decoders(needs: Needs) -> JsonDecoders:
     no_flat |= set() if needs.inputs else {'throttle_input', 'brake_input', 'wheel_input',
                                            'steering_direction'}
 
-    def state_and_vehicle(tags: type) -> tuple[type[Struct], type[Struct]]:
+    def state_and_vehicle(tags: type, size: type) -> tuple[type[Struct], type[Struct]]:
+        box = _subset(Box, no_name, extents=size, scale=size)
+        boxes = {'oriented_bounding_box': _several(box)} if needs.boxes else {}
         state = _subset(State, no_state, tags=tags, **boxes)
         return state, _subset(Vehicle, set() if needs.wheels else {'wheels'}, state=state,
                               control_state=_LANE if needs.lanes else _UNREAD_LANE)
 
-    state, vehicle = state_and_vehicle(Raw)
+    state, vehicle = state_and_vehicle(Raw, Raw)
     actors = _subset(Actors, set(), objects=_several(state), vehicles=_several(vehicle))
-    state, vehicle = state_and_vehicle(cast('type', Tags))
+    state, vehicle = state_and_vehicle(cast('type', Tags), Vector)
     v2 = _subset(FrameV2, set(), frame=actors)
     flat = _subset(FlatActor, no_flat, **flat_boxes)
     v1 = _subset(FrameV1, set(), frame=_several(flat))
