@@ -28,7 +28,7 @@ from state_sensor_ros.sinks.topics import TopicSink
 
 RATE_HZ = 50.0
 CHANGES = ('comes', 'is heard', 'goes', 'is forgotten')
-N_REPEATS = 20
+N_REPEATS = 40
 N_STEADY = 3
 
 

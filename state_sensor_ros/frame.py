@@ -46,7 +46,8 @@ class Needs:
     """
     Which optional parts of a frame somebody will read; decoding the others is skipped.
 
-    Names, kinds, tags, kinematics and who carries a lane state are always decoded.
+    Names, kinds, tags, kinematics and who carries a lane state are always decoded. ``looks`` are
+    also the names of boxes.
     """
 
     boxes: bool = True
@@ -65,9 +66,10 @@ class Boxes:
     """
     Oriented bounding boxes of all actors, in the order of the actors.
 
-    ``actor`` (M,) int64 row of the owner, ascending; ``names`` M strings; ``rows`` (M, 13)
-    float64: centre xyz (m) and orientation xyzw of the box's own axes, global frame, full edge
-    lengths xyz (m) along the box's own axes, coefficients xyz as sent.
+    ``actor`` (M,) int64 row of the owner, ascending; ``names`` M strings, blank where nobody asked
+    the decoder for looks; ``rows`` (M, 13) float64: centre xyz (m) and orientation xyzw of the
+    box's own axes, global frame, full edge lengths xyz (m) along the box's own axes, coefficients
+    xyz as sent.
     """
 
     actor: Rows

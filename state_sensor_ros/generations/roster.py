@@ -8,13 +8,13 @@ May know: that it is text in a payload, which can be compared. Must not know: un
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TypeVar
 
 from msgspec import Raw
 from msgspec.json import Decoder as JsonDecoder
 import numpy as np
 
+from state_sensor_ros.ends import same_ends
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.frame import Floats
 from state_sensor_ros.generations.wheels import as_rows
@@ -29,14 +29,16 @@ class Roster:
     Who was in the last frame of a stream, and how large their boxes were.
 
     What is still the same is returned as the same object, so that whoever compares it later is
-    done at once, too. Methods take texts or what was decoded of them.
+    done at once, too; one who comes among a thousand costs no more than one. Methods take texts
+    or what was decoded of them.
     """
 
     def __init__(self) -> None:
         self._names: tuple[str, ...] = ()
-        self._tag_texts: Sequence[Raw | Tags] = ()
+        self._tag_texts: list[Raw | Tags] = []
         self._tags: tuple[Tags, ...] = ()
-        self._size_texts: tuple[Sequence[Raw | Vector], Sequence[Raw | Vector]] = (), ()
+        self._extents: list[Raw | Vector] = []
+        self._scales: list[Raw | Vector] = []
         self._sizes: Floats = np.zeros((0, 6))
 
     def names(self, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -45,43 +47,56 @@ class Roster:
 
         :raises DecodeError: where two actors have one name.
         """
-        if names != self._names:
+        old = self._names
+        if names != old:
+            head, tail = same_ends(old, names)
+            # The old objects, as their hashes are known.
+            names = (*old[:head], *names[head:len(names) - tail], *old[len(old) - tail:])
             if len(set(names)) < len(names):
                 raise DecodeError('names', 'one twice', 'each once in a frame')
             self._names = names
         return self._names
 
-    def tags(self, texts: Sequence[Raw | Tags]) -> tuple[Tags, ...]:
+    def tags(self, texts: list[Raw | Tags]) -> tuple[Tags, ...]:
         """
         Return the tags of all actors.
 
         :raises msgspec.DecodeError: where one is no list of strings.
         """
-        if texts != self._tag_texts:
-            self._tags = tuple([_TAGS.decode(text) if isinstance(text, Raw) else text
-                                for text in texts])
-            self._tag_texts = _kept(texts)
+        old = self._tag_texts
+        if texts != old:
+            head, tail = same_ends(old, texts)
+            new, end = texts[head:len(texts) - tail], len(old) - tail
+            tags = [_TAGS.decode(text) if isinstance(text, Raw) else text for text in new]
+            self._tags = (*self._tags[:head], *tags, *self._tags[end:])
+            old[head:end] = _kept(new)
         return self._tags
 
-    def sizes(self, extents: Sequence[Raw | Vector], scales: Sequence[Raw | Vector]) -> Floats:
+    def sizes(self, extents: list[Raw | Vector], scales: list[Raw | Vector]) -> Floats:
         """
         Return the extents and scales of all boxes.
 
         :returns: (M, 6) float64, source, as sent; not to be written to.
         :raises msgspec.DecodeError: where one is no vector.
         """
-        if (extents, scales) != self._size_texts:
-            vectors = [_VECTOR.decode(text) if isinstance(text, Raw) else text
-                       for both in zip(extents, scales, strict=True) for text in both]
-            self._sizes = as_rows([number for vector in vectors
-                                   for number in (vector.x, vector.y, vector.z)], 6)
-            self._size_texts = _kept(extents), _kept(scales)
+        if extents != self._extents or scales != self._scales:
+            head, tail = map(min, zip(same_ends(self._extents, extents),
+                                      same_ends(self._scales, scales), strict=True))
+            end, new_end = len(self._extents) - tail, len(extents) - tail
+            vectors = [_VECTOR.decode(text) if isinstance(text, Raw) else text for both
+                       in zip(extents[head:new_end], scales[head:new_end], strict=True)
+                       for text in both]
+            rows = as_rows([number for vector in vectors
+                            for number in (vector.x, vector.y, vector.z)], 6)
+            self._sizes = np.concatenate((self._sizes[:head], rows, self._sizes[end:]))
+            self._extents[head:end] = _kept(extents[head:new_end])
+            self._scales[head:end] = _kept(scales[head:new_end])
         return self._sizes
 
 
 Item = TypeVar('Item')
 
 
-def _kept(texts: Sequence[Raw | Item]) -> list[Raw | Item]:
+def _kept(texts: list[Raw | Item]) -> list[Raw | Item]:
     # Copies, as a text that was decoded holds on to the whole payload.
     return [text.copy() if isinstance(text, Raw) else text for text in texts]
