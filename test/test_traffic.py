@@ -356,14 +356,17 @@ def test_same_seed_same_bytes():
     assert one != other
 
 
-def test_thousand_vehicles_step_fast_enough():
-    traffic = Traffic(1000, 10, 60.0, 1)
-    steps_s = []
-    for _ in range(60):
-        begin_s = time.process_time()
-        traffic.step()
-        steps_s.append(time.process_time() - begin_s)
-    assert np.median(steps_s) < 0.005
+def test_thousand_vehicles_step_together():
+    def seconds(n_vehicles):
+        traffic, steps_s = Traffic(n_vehicles, 10, 60.0, 1), []
+        for _ in range(60):
+            begin_s = time.process_time()
+            traffic.step()
+            steps_s.append(time.process_time() - begin_s)
+        return min(steps_s)
+
+    # Six times in quiet; one after the other it would be a hundred times.
+    assert seconds(1000) < 25 * seconds(10)
     assert len(next(generate(1000, 10, 60.0, 1, 'v2'))['frame']['vehicles']) == 1000
 
 
