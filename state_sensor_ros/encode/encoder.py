@@ -9,6 +9,8 @@ message is laid out, publishers, quality of service.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import numpy as np
 
 from state_sensor_ros.definitions import Definitions
@@ -43,6 +45,7 @@ from state_sensor_ros.frame import Bools, Frame, NO_BOXES, usable_poses
 from state_sensor_ros.naming import Actor, Cast
 from state_sensor_ros.settings import Settings
 
+_NOTHING = nullcontext()
 _NONE: Bools = np.zeros(0, np.bool_)
 _FRAME_ALONE = Demand.of((FRAME_TOPIC,))
 
@@ -160,16 +163,12 @@ class Encoder:
     def _numbers(self, frame: Frame, stamp_ns: int) -> Numbers:
         """Return the numbers of all tables in use."""
         tables = self._tables
-        if frame.bodies().is_plain:
+        # Rows that are left out are computed, too, and may be anything.
+        with _NOTHING if frame.bodies().is_plain and frame.wheels is None \
+                else np.errstate(all='ignore'):
             numbers = body_numbers(frame, self._settings, tables, self._odometry.moving,
                                    self._first_boxes)
-        else:
-            # Rows that are left out are computed, too, and may be anything.
-            with np.errstate(all='ignore'):
-                numbers = body_numbers(frame, self._settings, tables, self._odometry.moving,
-                                       self._first_boxes)
-        if frame.wheels is not None and (WHEEL_POSE in tables or JOINT in tables):
-            with np.errstate(all='ignore'):
+            if frame.wheels is not None and (WHEEL_POSE in tables or JOINT in tables):
                 numbers |= wheel_numbers(frame.wheels)
         if LANE_S in tables:
             numbers |= lane_numbers(frame.lanes)

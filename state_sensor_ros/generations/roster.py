@@ -67,8 +67,7 @@ class Roster:
         if texts != old:
             head, tail = same_ends(old, texts)
             new, end = texts[head:len(texts) - tail], len(old) - tail
-            tags = [_TAGS.decode(text) if isinstance(text, Raw) else text for text in new]
-            self._tags = (*self._tags[:head], *tags, *self._tags[end:])
+            self._tags = (*self._tags[:head], *_decoded(new, _TAGS), *self._tags[end:])
             old[head:end] = _kept(new)
         return self._tags
 
@@ -83,18 +82,20 @@ class Roster:
             head, tail = map(min, zip(same_ends(self._extents, extents),
                                       same_ends(self._scales, scales), strict=True))
             end, new_end = len(self._extents) - tail, len(extents) - tail
-            vectors = [_VECTOR.decode(text) if isinstance(text, Raw) else text for both
-                       in zip(extents[head:new_end], scales[head:new_end], strict=True)
-                       for text in both]
-            rows = as_rows([number for vector in vectors
-                            for number in (vector.x, vector.y, vector.z)], 6)
+            extents, scales = extents[head:new_end], scales[head:new_end]
+            both = zip(_decoded(extents, _VECTOR), _decoded(scales, _VECTOR), strict=True)
+            rows = as_rows([number for e, k in both
+                            for number in (e.x, e.y, e.z, k.x, k.y, k.z)], 6)
             self._sizes = np.concatenate((self._sizes[:head], rows, self._sizes[end:]))
-            self._extents[head:end] = _kept(extents[head:new_end])
-            self._scales[head:end] = _kept(scales[head:new_end])
+            self._extents[head:end], self._scales[head:end] = _kept(extents), _kept(scales)
         return self._sizes
 
 
 Item = TypeVar('Item')
+
+
+def _decoded(texts: list[Raw | Item], decoder: JsonDecoder[Item]) -> list[Item]:
+    return [decoder.decode(text) if isinstance(text, Raw) else text for text in texts]
 
 
 def _kept(texts: list[Raw | Item]) -> list[Raw | Item]:
