@@ -109,7 +109,7 @@ class Decoder:
         :returns: one entry, or several where the payload is a JSON array of frames.
         :raises DecodeError: where the payload is no frame; never anything else.
         """
-        packet = Head(game_time, time, sample_count)
+        packet = game_time, time, sample_count
         for generation in self._order:
             try:
                 frame = self._usual(generation, payload, packet)

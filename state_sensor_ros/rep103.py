@@ -10,6 +10,7 @@ included; PROTOCOL 5.1 states the rules, sections 5.a to 5.f prove them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 import math
@@ -326,6 +327,22 @@ def global_from_unit(orientation_xyzw: Floats) -> Floats:
     outer = orientation_xyzw[:, :, None] * orientation_xyzw[:, None, :]
     flat: Floats = outer.reshape(-1, 16) @ _ROTATION_TERMS
     return flat.reshape(-1, 3, 3)
+
+
+def body_from_unit(orientation_xyzw: Sequence[float],
+                   vector_xyz: Sequence[float]) -> tuple[float, float, float]:
+    """
+    Rotate one vector by the inverse of its body's orientation, without numpy.
+
+    :param orientation_xyzw: 4, REP-103, of unit length.
+    :param vector_xyz: 3, axes of the global frame.
+    :returns: 3, axes of the body.
+    """
+    x, y, z, w = orientation_xyzw
+    a, b, c = vector_xyz
+    # v' = v + w t + t u, where t = 2 v u; u is the vector part, products are cross products.
+    d, e, f = 2.0 * (b * z - c * y), 2.0 * (c * x - a * z), 2.0 * (a * y - b * x)
+    return a + w * d + e * z - f * y, b + w * e + f * x - d * z, c + w * f + d * y - e * x
 
 
 def body_from_global(orientation_xyzw: Floats, vectors_xyz: Floats) -> Floats:

@@ -108,7 +108,7 @@ class Strand:
         Put the numbers of a table where they belong.
 
         :param numbers: (R, table.width), a row for each that the segments have, in their order, or
-            (1, table.width) for all.
+            (table.width,) for all.
         """
         words, targets = self._patches[table]
         words.put(targets, numbers)

@@ -14,6 +14,7 @@ import pytest
 
 from state_sensor_ros.rep103 import (
     body_from_global,
+    body_from_unit,
     from_rep103_boxes,
     from_rep103_inputs,
     from_rep103_kinematics,
@@ -205,6 +206,15 @@ def test_body_from_global_is_the_inverse_rotation(yaw, slope, bank, vector):
     assert in_body.shape == (1, 2, 3)
     for row in in_body[0]:
         np.testing.assert_allclose(rotated(q, row), vector, atol=1e-9)
+
+
+@steady
+@given(angles, slopes, slopes, st.tuples(lengths, lengths, lengths))
+def test_body_from_unit_is_the_inverse_rotation(yaw, slope, bank, vector):
+    q = quaternion_from_rpy(np.array([bank, slope, yaw]))
+    in_body = body_from_unit(q.tolist(), vector)
+    np.testing.assert_allclose(rotated(q, np.array(in_body)), vector, atol=1e-9)
+    assert body_from_unit((-q).tolist(), vector) == in_body
 
 
 @steady

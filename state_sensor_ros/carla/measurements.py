@@ -43,7 +43,7 @@ from state_sensor_ros.frame import (
 from state_sensor_ros.generations.assemble import NO_LANES
 from state_sensor_ros.generations.wheels import as_rows
 from state_sensor_ros.rep103 import (
-    global_from_body,
+    global_from_unit,
     mirrored_vectors,
     quaternion_product,
     to_rep103_rotator,
@@ -97,18 +97,23 @@ class FrameMaker:
         n_actors = len(rows.ids)
         ids, classes = np.array(rows.ids, np.uint32), np.array(rows.classes, np.uint8)
         self._name(ids, classes)
-        kinematics = np.full((n_actors, 13), np.nan)
+        n_boxes = len(rows.owners)
+        # One block, as whoever looks at the poses looks at all of them.
+        bodies = np.full((n_actors + n_boxes, 13), np.nan)
+        kinematics, box_rows = bodies[:n_actors], bodies[n_actors:]
         # Whatever cannot be computed becomes NaN, which is what it is.
         with np.errstate(all='ignore'):
             poses = _finite(as_rows(rows.poses, 7))
             kinematics[:, 0:3] = mirrored_vectors(poses[:, 0:3])
             kinematics[:, 3:7] = to_rep103_rotator(poses[:, 3:6])
-            boxes = _boxes(rows, kinematics) if self.needs.boxes else None
+            owners = np.array(rows.owners, np.int64)
+            if n_boxes:
+                _place_boxes(box_rows, rows, kinematics[owners, :7])
         extension = _extension(rows, counters, ids, classes, status, images)
         frame = Frame(
             GENERATION, game_time, 0, extension.frame_number % 2 ** 32, self._names,
             _KINDS[classes], self._tags, kinematics, NO_LANES,
-            boxes=boxes,
+            boxes=Boxes(owners, tuple(rows.box_names), box_rows) if self.needs.boxes else None,
             wheels=NO_WHEELS if self.needs.wheels else None,
             inputs=_inputs(classes, inputs) if self.needs.inputs else None,
             looks=Looks(('',) * n_actors, ('',) * n_actors) if self.needs.looks else None,
@@ -153,19 +158,24 @@ def _finite(rows: Floats) -> Floats:
     return rows if math.isfinite(rows.sum()) else np.where(np.isfinite(rows), rows, np.nan)
 
 
-def _boxes(rows: ActorRows, kinematics: Floats) -> Boxes:
-    """Place the boxes, which are relative to their owners, in the global frame."""
+def _place_boxes(box_rows: Floats, rows: ActorRows, owners: Floats) -> None:
+    """
+    Place the boxes, which are relative to their owners, in the global frame.
+
+    :param box_rows: (M, 13) float64, to be filled as :class:`Boxes` has them.
+    :param owners: (M, 7) float64, position and orientation of the owner of each.
+    """
     numbers = _finite(as_rows(rows.boxes, 9))
-    actor = np.array(rows.owners, np.int64)
-    position, orientation = kinematics[actor, 0:3], kinematics[actor, 3:7]
-    centre = global_from_body(orientation) @ mirrored_vectors(numbers[:, 0:3])[:, :, None]
+    position, orientation = owners[:, :3], owners[:, 3:]
+    centre = global_from_unit(orientation) @ mirrored_vectors(numbers[:, 0:3])[:, :, None]
     turned = numbers[:, 3:6]
     # Boxes lie as their owners do, unless somebody has made a vehicle of his own.
     if turned.any():
         orientation = quaternion_product(orientation, to_rep103_rotator(turned))
-    return Boxes(actor, tuple(rows.box_names), np.hstack((
-        position + centre[:, :, 0], orientation, 2.0 * numbers[:, 6:9],
-        np.ones((len(actor), 3)))))
+    box_rows[:, 0:3] = position + centre[:, :, 0]
+    box_rows[:, 3:7] = orientation
+    box_rows[:, 7:10] = 2.0 * numbers[:, 6:9]
+    box_rows[:, 10:13] = 1.0
 
 
 def _scattered(entries: list[tuple[int, Any]], n_actors: int, dtype: npt.DTypeLike,

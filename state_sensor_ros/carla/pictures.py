@@ -81,7 +81,7 @@ class Pictures:
             frame_id = optical_frame(player_frame, image.camera)
             if image.kind == SEGMENTATION and not self._is_legend_sent:
                 self._is_legend_sent = True
-                sec, nanosec = stamp[0].tolist()
+                sec, nanosec = stamp.tolist()
                 yield CLASSES_TOPIC, self.classes.lay_out(
                     {'frame': frame_id, 'sec': sec, 'nanosec': nanosec}, MESSAGE_PHASE).data
             try:

@@ -80,7 +80,7 @@ def frame_of_v2(objects: Sequence[State], vehicles: Sequence[Vehicle], head: Hea
                                            [box.scale for box in boxes])
     bodies = to_rep103_bodies(rows, n_actors, units)
     return Frame(
-        'v2', head.game_time, head.time, head.sample_count,
+        'v2', *head,
         roster.names(tuple([state.name for state in states])),
         _kinds_of_v2(n_objects, len(vehicles)),
         roster.tags([state.tags for state in states]),
@@ -136,7 +136,7 @@ def frame_of_flat(generation: str, names: tuple[str, ...], actors: Sequence[Flat
     tags = tuple([actor.tags for actor in actors])
     nothing = ('',) * len(actors)
     return Frame(
-        generation, head.game_time, head.time, head.sample_count, roster.names(names),
+        generation, *head, roster.names(names),
         np.array([kind_of(own) for own in tags], np.uint8), tags,
         to_rep103_kinematics(as_rows(numbers, 13)), NO_LANES,
         _flat_boxes(actors, needs, units) if needs.boxes else None,
@@ -244,9 +244,9 @@ def head_of(payload_head: PayloadHead, packet: Head) -> Head:
     :param payload_head: ``game_time``, ``time``, ``sample_count``; ``None`` or NaN where missing.
     """
     game_time, time, sample_count = payload_head
-    return Head(packet.game_time if game_time is None or game_time != game_time else game_time,
-                packet.time if time is None else time,
-                packet.sample_count if sample_count is None else sample_count)
+    return (packet[0] if game_time is None or game_time != game_time else game_time,
+            packet[1] if time is None else time,
+            packet[2] if sample_count is None else sample_count)
 
 
 def head_of_v1t(actors: Sequence[FlatActor]) -> tuple[str, Number, int | None]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 import math
 from types import GenericAlias
-from typing import Annotated, cast, NamedTuple, TypeAlias, Union
+from typing import Annotated, cast, TypeAlias, Union
 
 import msgspec
 from msgspec import Meta, Raw, Struct
@@ -39,20 +39,14 @@ Int64 = Annotated[int, Meta(ge=INT64_MIN, le=INT64_MAX)]
 Uint32 = Annotated[int, Meta(ge=0, le=UINT32_MAX)]
 WheelId = Annotated[int, Meta(ge=0, le=WHEEL_MAX)]
 
-# ``game_time``, ``time`` and ``sample_count`` as a payload has them, None where it has not.
+# ``game_time`` s, ``time`` s since 1970 and ``sample_count`` of a packet or frame.
+Head: TypeAlias = tuple[float, int, int]
+# The same as a payload has them, None where it has not.
 PayloadHead: TypeAlias = tuple[Number, int | None, int | None]
 
 NAN = math.nan
 NO_TRIPLE: Triple = (NAN, NAN, NAN)
 NO_QUADRUPLE: Quadruple = (NAN, NAN, NAN, NAN)
-
-
-class Head(NamedTuple):
-    """What a payload says of itself: ``game_time`` s, ``time`` s since 1970, ``sample_count``."""
-
-    game_time: float = NAN
-    time: int = 0
-    sample_count: int = 0
 
 
 class Vector(Struct, gc=False, frozen=True):
