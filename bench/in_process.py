@@ -25,16 +25,16 @@ def n_readers(kind, path, actors):
     return {'none': 0, 'rviz': 3, 'all': fixed + 2 * actors}[kind]
 
 
-def measure(path, actors, frames, readers):
-    """Measure one path once; return its CPU milliseconds per frame."""
+def measure(path, actors, frames, readers, *options):
+    """Measure one path once; return what its worker found."""
     command = [sys.executable, HERE / 'worker.py', path, '--actors', actors, '--frames', frames,
-               '--batches', N_BATCHES, '--n-readers', n_readers(readers, path, actors)]
+               '--n-readers', n_readers(readers, path, actors), *options]
     with ExitStack() as stack:
         process = stack.enter_context(running(command, stdout=subprocess.PIPE))
         line_of(process, 'ready')
         if readers != 'none':
             stack.enter_context(reading(readers, 'rival' if path == 'rival' else 'bench'))
-        return json.loads(line_of(process, '{'))['cpu_ms']
+        return json.loads(line_of(process, '{'))
 
 
 def interleaved(rounds, actors, readers, paths):
@@ -44,12 +44,18 @@ def interleaved(rounds, actors, readers, paths):
     for _ in range(rounds):
         for path, found in costs.items():
             frames = lengths.get(path, lengths['others'])
-            found.append(measure(path, actors, frames, readers))
+            found.append(measure(path, actors, frames, readers,
+                                 '--batches', N_BATCHES)['cpu_ms'])
     found = {path: min(values) for path, values in costs.items()}
     print(f'    {readers} subscribed: '
           + ', '.join(f'{path} {value:.3f}' for path, value in found.items())
           + ' CPU ms per frame', flush=True)
     return found
+
+
+def paced_ms(path, actors, frames, rate):
+    """Return how long each frame takes one path in one thread, with a reader like RViz."""
+    return measure(path, actors, frames, 'rviz', '--rate', rate)['times_ms']
 
 
 def frame_rows(rounds, sizes):

@@ -4,6 +4,8 @@
 """
 Process frames by one path in a process of its own and print what they cost, as JSON.
 
+Back to back it is CPU; with ``--rate`` it is how long each takes behind a pause.
+
 Paths: ``rival`` (bench/rival.py), ``ours``, ``bound`` (orjson and as many publishes of ready
 buffers, by ``publish(bytes)``), ``tight`` (typed decoding of the needed members and the same).
 """
@@ -185,8 +187,34 @@ def await_readers(count_subscriptions, n_readers, process, payloads):
         time.sleep(0.05)
 
 
-def measure(args):
+def paced_ms(process, payloads, args):
+    """Return how long each frame takes, ms, one every ``1 / args.rate`` s."""
+    batch = [next(payloads) for _ in range(args.frames)]
+    times_ms, next_s = [], time.perf_counter()
+    for payload in batch:
+        time.sleep(max(next_s - time.perf_counter(), 0.0))
+        began_s = time.perf_counter()
+        process(payload)
+        times_ms.append(1e3 * (time.perf_counter() - began_s))
+        next_s = began_s + 1.0 / args.rate
+    return times_ms
+
+
+def cheapest_ms(process, payloads, args):
     """Return the CPU milliseconds per frame, back to back, of the cheapest batch."""
+    costs_s = []
+    for _ in range(args.batches):
+        batch = [next(payloads) for _ in range(args.frames)]
+        # All threads: DDS works in threads of its own.
+        cpu_before_s = time.process_time()
+        for payload in batch:
+            process(payload)
+        costs_s.append(time.process_time() - cpu_before_s)
+    return 1e3 * min(costs_s) / args.frames
+
+
+def measure(args):
+    """Return what was asked for, once the readers are there."""
     cycle = Cycle(args.actors, RATE_HZ)
     rclpy.init()
     process, count_subscriptions = PATHS[args.path](cycle)
@@ -198,16 +226,10 @@ def measure(args):
     await_readers(count_subscriptions, args.n_readers, process, payloads)
     gc.collect()
     gc.freeze()
-    costs_s = []
-    for _ in range(args.batches):
-        batch = [cycle.payload(next(numbers)) for _ in range(args.frames)]
-        # All threads: DDS works in threads of its own.
-        cpu_before_s = time.process_time()
-        for payload in batch:
-            process(payload)
-        costs_s.append(time.process_time() - cpu_before_s)
+    found = {'times_ms': paced_ms(process, payloads, args)} if args.rate \
+        else {'cpu_ms': cheapest_ms(process, payloads, args)}
     rclpy.try_shutdown()
-    return {'cpu_ms': 1e3 * min(costs_s) / args.frames}
+    return found
 
 
 def main():
@@ -217,6 +239,7 @@ def main():
     parser.add_argument('--actors', type=int, required=True)
     parser.add_argument('--frames', type=int, required=True)
     parser.add_argument('--batches', type=int, default=1, help='of which the cheapest counts')
+    parser.add_argument('--rate', type=float, default=0.0, help='Hz; 0: back to back')
     parser.add_argument('--n-readers', type=int, default=0, help='wait for so many subscriptions')
     print(json.dumps(measure(parser.parse_args())))
 
