@@ -144,7 +144,7 @@ def latency_rows(sizes):
         found = run_node(actors, rate, 600, 'rviz', 3, skipped=100)
         print(f'    median {percentile(found.latencies_ms, 0.5):.2f} ms, from the last byte sent '
               f'p99 {percentile(found.delays_ms, 0.99):.2f} ms', flush=True)
-        # What no way through Python gets far below on this machine.
+        # What decoding and publishing alone take on this machine, where caches have gone cold.
         tight_ms = paced_ms('tight', actors, 600, rate)[100:]
         print(f'    tight bound, at the same pace: median {percentile(tight_ms, 0.5):.2f}, '
               f'p99 {percentile(tight_ms, 0.99):.2f} ms', flush=True)

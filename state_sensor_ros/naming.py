@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import lru_cache
 import re
 
 from state_sensor_ros.ends import same_ends
@@ -55,6 +56,12 @@ class Cast:
 
 
 NOBODY = Cast((), (), b'', (), -1, 0)
+
+
+@lru_cache(maxsize=4)
+def same_actors(old: Cast, new: Cast) -> tuple[int, int]:
+    """Return how many actors two casts share at either end, for all that is kept by actor."""
+    return same_ends(old.actors, new.actors)
 
 
 def legal_topic_name(raw: str) -> str:
@@ -116,8 +123,12 @@ class Registry:
             actors = [self._actor(name, i == i_ego) for i, name in enumerate(frame.names)]
         else:
             # One who comes among a thousand must not cost what a thousand do.
-            known = self._known.get
-            actors = [known(name) or self._actor(name, False) for name in frame.names]
+            head, tail = same_ends(last.names, frame.names)
+            known, n_actors, n_old = self._known.get, frame.n_actors, len(last.names)
+            actors = [*last.actors[:head],
+                      *[known(name) or self._actor(name, False)
+                        for name in frame.names[head:n_actors - tail]],
+                      *last.actors[n_old - tail:]]
         self.cast = Cast(tuple(actors), frame.names, kinds, frame.tags, i_ego, egos.count(1))
         return self.cast
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Protocol
 
 from state_sensor_ros.encode import Topic
 from state_sensor_ros.frame import KIND_VEHICLE, Rows
-from state_sensor_ros.naming import Actor, Cast, Registry
+from state_sensor_ros.naming import Actor, Cast, Registry, same_actors
 from state_sensor_ros.stamps import NS_PER_S
 
 
@@ -63,6 +64,7 @@ class Presence:
         self._own: dict[str, _Own] = {}
         # The longest absent come first.
         self._absent_since_ns: dict[str, int] = {}
+        self._with_lanes: set[Actor] = set()
 
     def follow(self, cast: Cast, before: Cast, lane_rows: Rows, stamp_ns: int) -> None:
         """
@@ -70,17 +72,22 @@ class Presence:
 
         :param lane_rows: (L,) int64 rows of those whose frame carries a lane state.
         """
-        present = set(cast.actors)
-        for actor in before.actors:
+        head, tail = same_actors(before, cast)
+        came = cast.actors[head:len(cast.actors) - tail]
+        present = set(came)
+        for actor in before.actors[head:len(before.actors) - tail]:
             if actor not in present:
                 self._absent_since_ns.setdefault(actor.topic_name, stamp_ns)
-        with_lanes = set(lane_rows.tolist())
-        for i, actor in enumerate(cast.actors):
-            if self._absent_since_ns:
-                self._absent_since_ns.pop(actor.topic_name, None)
-            own, has_lanes = self._own.get(actor.topic_name), i in with_lanes
-            if own is None or (has_lanes and not own.has_lanes):
-                self._open(actor, has_lanes, cast.kinds[i] == KIND_VEHICLE)
+        with_lanes = {cast.actors[i] for i in lane_rows.tolist()}
+        for i, actor in enumerate(came, head):
+            self._absent_since_ns.pop(actor.topic_name, None)
+            if actor.topic_name not in self._own:
+                self._open(actor, actor in with_lanes, cast.kinds[i] == KIND_VEHICLE)
+        for actor in sorted(with_lanes - self._with_lanes, key=attrgetter('id')):
+            own = self._own[actor.topic_name]
+            if not own.has_lanes:
+                self._open(actor, True, own.has_wheels)
+        self._with_lanes = with_lanes
 
     def shut_absent(self, stamp_ns: int) -> None:
         """Shut the topics of those who have been away for too long."""

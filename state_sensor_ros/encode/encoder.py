@@ -30,7 +30,7 @@ from state_sensor_ros.encode.numbers import (
 from state_sensor_ros.encode.odometry import Odometry
 from state_sensor_ros.encode.scene import Batch, Family, Messages, Scene
 from state_sensor_ros.encode.state_frame import StateFrames
-from state_sensor_ros.encode.tables import JOINT, LANE_S, STAMP, WHEEL_POSE
+from state_sensor_ros.encode.tables import JOINT, LABEL, LANE_S, STAMP, WHEEL_POSE
 from state_sensor_ros.encode.topics import (
     actor_topics,
     ACTORS_TOPIC,
@@ -41,12 +41,13 @@ from state_sensor_ros.encode.topics import (
     Topic,
 )
 from state_sensor_ros.encode.transforms import Clock, Transforms
-from state_sensor_ros.frame import Bools, Frame, NO_BOXES, usable_poses
+from state_sensor_ros.frame import Bools, Frame, Rows, usable_poses
 from state_sensor_ros.naming import Actor, Cast
 from state_sensor_ros.settings import Settings
 
 _NOTHING = nullcontext()
 _NONE: Bools = np.zeros(0, np.bool_)
+_NO_ROWS: Rows = np.zeros(0, np.int64)
 _FRAME_ALONE = Demand.of((FRAME_TOPIC,))
 
 
@@ -156,9 +157,10 @@ class Encoder:
     def _lay_out(self, scene: Scene) -> None:
         parts = [part for family in self._families for part in family.parts(scene)]
         self._batches = [Batch(part) for part in parts]
-        boxes = scene.frame.boxes
-        self._first_boxes = first_boxes(NO_BOXES if boxes is None else boxes)
         self._tables = frozenset(table for part in parts for table in part.strand.tables)
+        boxes = scene.frame.boxes
+        self._first_boxes = _NO_ROWS if boxes is None or LABEL not in self._tables \
+            else first_boxes(boxes)
 
     def _numbers(self, frame: Frame, stamp_ns: int) -> Numbers:
         """Return the numbers of all tables in use."""

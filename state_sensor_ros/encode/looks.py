@@ -15,9 +15,8 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from state_sensor_ros.encode.scene import same_actors
 from state_sensor_ros.frame import Rows
-from state_sensor_ros.naming import Actor, Cast, NOBODY
+from state_sensor_ros.naming import Actor, Cast, NOBODY, same_actors
 
 # An entry that is cut out of a column for one actor.
 Look = int | str | bytes | tuple[str, ...]

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import compress
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -20,9 +19,8 @@ import numpy.typing as npt
 
 from state_sensor_ros.cdr import Segment, Table
 from state_sensor_ros.encode.topics import Demand, own_topic, Topic
-from state_sensor_ros.ends import same_ends
 from state_sensor_ros.frame import Bools, Frame, Rows
-from state_sensor_ros.naming import Actor, Cast, NOBODY
+from state_sensor_ros.naming import Actor, Cast, NOBODY, same_actors
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.strand import Strand
 
@@ -108,12 +106,6 @@ class Family(Protocol):
         """Lay out what ``scene`` demands."""
 
 
-@lru_cache(maxsize=4)
-def same_actors(old: Cast, new: Cast) -> tuple[int, int]:
-    """Compare two casts once for all that is kept by actor."""
-    return same_ends(old.actors, new.actors)
-
-
 Item = TypeVar('Item')
 
 
@@ -190,8 +182,11 @@ class OwnTopics:
         self._ego_topic = ego_topic
         self._segments = PerActor(make)
         self._topics = PerActor(lambda actor, *_: own_topic(actor, kind, type_name))
+        # Blank for those who have no topic of their own, which nobody can want.
+        self._names = PerActor(lambda actor, *_: actor.topic_name if actor.has_topics else '')
         self._wanted: frozenset[str] | None = frozenset()
-        self._is_wanted = PerActor(lambda *_: False)
+        self._cast = NOBODY
+        self._are_wanted = b''
         self._strand = Strand()
 
     def wanted(self, cast: Cast, wanted: frozenset[str] | None) -> Bools:
@@ -201,11 +196,13 @@ class OwnTopics:
         :param wanted: ``Actor.topic_name`` of those, None for all.
         :returns: (N,) bool.
         """
-        if wanted is not self._wanted:
-            self._wanted = wanted
-            self._is_wanted = PerActor(lambda actor, *_: actor.has_topics and (
-                wanted is None or actor.topic_name in wanted))
-        return np.frombuffer(bytes(self._is_wanted.of(cast)), np.bool_)
+        names, before = self._names.of(cast), self._are_wanted
+        head, tail = same_actors(self._cast, cast) if wanted is self._wanted else (0, 0)
+        is_wanted = bool if wanted is None else wanted.__contains__
+        self._are_wanted = before[:head] + bytes(map(is_wanted, names[head:len(names) - tail])) \
+            + before[len(before) - tail:]
+        self._cast, self._wanted = cast, wanted
+        return np.frombuffer(self._are_wanted, np.bool_)
 
     def parts(self, cast: Cast, own: Bools, tables: Sequence[Table], owners: Rows, *,
               with_ego: bool, codes: Rows | None = None) -> list[Part]:
