@@ -5,9 +5,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 _Item = TypeVar('_Item')
+_Items = TypeVar('_Items', bytes, tuple[Any, ...])
 
 
 def same_ends(old: Sequence[_Item], new: Sequence[_Item]) -> tuple[int, int]:
@@ -29,3 +30,8 @@ def same_ends(old: Sequence[_Item], new: Sequence[_Item]) -> tuple[int, int]:
         else:
             beyond = middle
     return head, tail
+
+
+def spliced(old: _Items, head: int, middle: _Items, tail: int) -> _Items:
+    """Put ``middle`` between what is the same at both ends, as :func:`same_ends` tells."""
+    return old[:head] + middle + old[len(old) - tail:]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 import re
 
-from state_sensor_ros.ends import same_ends
+from state_sensor_ros.ends import same_ends, spliced
 from state_sensor_ros.frame import Frame
 
 _ILLEGAL = re.compile(r'[^A-Za-z0-9_]')
@@ -120,16 +120,14 @@ class Registry:
         egos = self._egos(frame.tags)
         i_ego = egos.find(1)
         if self._ego_frame:
-            actors = [self._actor(name, i == i_ego) for i, name in enumerate(frame.names)]
+            actors = tuple([self._actor(name, i == i_ego) for i, name in enumerate(frame.names)])
         else:
             # One who comes among a thousand must not cost what a thousand do.
             head, tail = same_ends(last.names, frame.names)
-            known, n_actors, n_old = self._known.get, frame.n_actors, len(last.names)
-            actors = [*last.actors[:head],
-                      *[known(name) or self._actor(name, False)
-                        for name in frame.names[head:n_actors - tail]],
-                      *last.actors[n_old - tail:]]
-        self.cast = Cast(tuple(actors), frame.names, kinds, frame.tags, i_ego, egos.count(1))
+            actors = spliced(last.actors, head, tuple([
+                self._known.get(name) or self._actor(name, False)
+                for name in frame.names[head:frame.n_actors - tail]]), tail)
+        self.cast = Cast(actors, frame.names, kinds, frame.tags, i_ego, egos.count(1))
         return self.cast
 
     def _egos(self, tags: tuple[tuple[str, ...], ...]) -> bytes:
@@ -138,7 +136,7 @@ class Registry:
         head, tail = same_ends(last, tags)
         middle = bytes(any(tag.lower() == self._ego_tag for tag in own)
                        for own in tags[head:len(tags) - tail])
-        self._are_egos = self._are_egos[:head] + middle + self._are_egos[len(last) - tail:]
+        self._are_egos = spliced(self._are_egos, head, middle, tail)
         return self._are_egos
 
     def forget(self, topic_name: str) -> None:

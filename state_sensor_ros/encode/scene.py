@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from state_sensor_ros.cdr import Segment, Table
 from state_sensor_ros.encode.topics import Demand, own_topic, Topic
+from state_sensor_ros.ends import spliced
 from state_sensor_ros.frame import Bools, Frame, Rows
 from state_sensor_ros.naming import Actor, Cast, NOBODY, same_actors
 from state_sensor_ros.settings import Settings
@@ -196,11 +197,11 @@ class OwnTopics:
         :param wanted: ``Actor.topic_name`` of those, None for all.
         :returns: (N,) bool.
         """
-        names, before = self._names.of(cast), self._are_wanted
+        names = self._names.of(cast)
         head, tail = same_actors(self._cast, cast) if wanted is self._wanted else (0, 0)
         is_wanted = bool if wanted is None else wanted.__contains__
-        self._are_wanted = before[:head] + bytes(map(is_wanted, names[head:len(names) - tail])) \
-            + before[len(before) - tail:]
+        self._are_wanted = spliced(self._are_wanted, head, bytes(map(
+            is_wanted, names[head:len(names) - tail])), tail)
         self._cast, self._wanted = cast, wanted
         return np.frombuffer(self._are_wanted, np.bool_)
 

@@ -14,7 +14,7 @@ from msgspec import Raw
 from msgspec.json import Decoder as JsonDecoder
 import numpy as np
 
-from state_sensor_ros.ends import same_ends
+from state_sensor_ros.ends import same_ends, spliced
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.frame import Floats
 from state_sensor_ros.generations.wheels import as_rows
@@ -51,7 +51,7 @@ class Roster:
         if names != old:
             head, tail = same_ends(old, names)
             # The old objects, as their hashes are known.
-            names = (*old[:head], *names[head:len(names) - tail], *old[len(old) - tail:])
+            names = spliced(old, head, names[head:len(names) - tail], tail)
             if len(set(names)) < len(names):
                 raise DecodeError('names', 'one twice', 'each once in a frame')
             self._names = names
@@ -67,7 +67,7 @@ class Roster:
         if texts != old:
             head, tail = same_ends(old, texts)
             new, end = texts[head:len(texts) - tail], len(old) - tail
-            self._tags = (*self._tags[:head], *_decoded(new, _TAGS), *self._tags[end:])
+            self._tags = spliced(self._tags, head, tuple(_decoded(new, _TAGS)), tail)
             old[head:end] = _kept(new)
         return self._tags
 
