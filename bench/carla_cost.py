@@ -29,7 +29,7 @@ from state_sensor_ros.decode import Decoder
 from state_sensor_ros.definitions import load_definitions
 from state_sensor_ros.encode import Demand, Encoder, fixed_topics
 from state_sensor_ros.framing import Packet
-from state_sensor_ros.pipeline import Pipeline
+from state_sensor_ros.pipeline import Codec, Pipeline
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulator.carla_wire import measurements_bytes
 from state_sensor_ros.simulator.town import Town
@@ -132,8 +132,8 @@ def quickest_us(decoder, packets, demand):
     """Return the cost of a frame, with that of getting its packet where that is not a list."""
     definitions = load_definitions()
     extra = (CarlaEncoder(SETTINGS, definitions),) if isinstance(decoder, CarlaDecoder) else ()
-    pipeline = Pipeline(SETTINGS, decoder, Encoder(SETTINGS, definitions), NoSink(demand),
-                        extra_encoders=extra, report=refuse)
+    codec = Codec(decoder, Encoder(SETTINGS, definitions), extra)
+    pipeline = Pipeline(SETTINGS, lambda _: codec, NoSink(demand), report=refuse)
     spent = []
     began = time.process_time_ns()
     for packet in packets:

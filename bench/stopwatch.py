@@ -36,11 +36,12 @@ class Stopwatch:
         self._publish(messages, stamp_ns)
         self._sent_ns = time.perf_counter_ns()
 
-    def process(self, packet, received_ns):
-        self._process(packet, received_ns)
+    def process(self, packet, received_ns, number):
+        is_processed = self._process(packet, received_ns, number)
         self.received_ns.append(received_ns)
         self.done_ns.append(self._sent_ns)
         self.frames.append(packet.sample_count)
+        return is_processed
 
 
 class Limit(threading.Thread):
@@ -68,15 +69,15 @@ def main():
     node.trigger_configure()
     watch = Stopwatch(node)
     node.trigger_activate()
-    queue, limit = node._stream.queue, Limit()
+    counters, limit = node._pipeline.counters, Limit()
     while not watch.frames or node._sink.count_subscriptions() < args.n_readers:
         executor.spin_once(0.1)
     print('ready', flush=True)
     limit.start()
-    while len(watch.frames) + queue.n_dropped < limit.n_frames:
+    while len(watch.frames) + counters.n_dropped < limit.n_frames:
         executor.spin_once(0.1)
     print(json.dumps({'frames': watch.frames, 'received_ns': watch.received_ns,
-                      'done_ns': watch.done_ns, 'n_dropped': queue.n_dropped}))
+                      'done_ns': watch.done_ns, 'n_dropped': counters.n_dropped}))
     node.trigger_shutdown()
     executor.shutdown(0.0)
     node.destroy_node()

@@ -32,7 +32,7 @@ from state_sensor_ros.encode import Encoder, EVERYTHING, fixed_topics
 from state_sensor_ros.encode.topics import Qos
 from state_sensor_ros.framing import Packet
 from state_sensor_ros.generations.wire import ControlState, Odometry, Quaternion, Vector
-from state_sensor_ros.pipeline import Pipeline
+from state_sensor_ros.pipeline import Codec, Pipeline
 from state_sensor_ros.settings import parse_settings
 from state_sensor_ros.sinks.topics import message_class, TopicSink
 
@@ -62,8 +62,8 @@ class Recorder:
 
 def pipeline_into(sink):
     """Return the road of a payload to ``sink``."""
-    return Pipeline(SETTINGS, Decoder(), Encoder(SETTINGS, load_definitions()), sink,
-                    report=lambda kind, text: None)
+    codec = Codec(Decoder(), Encoder(SETTINGS, load_definitions()))
+    return Pipeline(SETTINGS, lambda _: codec, sink, report=lambda kind, text: None)
 
 
 def ours(cycle: Cycle) -> tuple[Callable[[bytes], None], Callable[[], int]]:

@@ -9,13 +9,14 @@ truth: PROTOCOL 1.4, 4 and 8; what the generations look like is in ``generations
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 import math
 from typing import TypeGuard
 
 import msgspec
 
+from state_sensor_ros.brackets import BracketScanner
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.frame import EVERYTHING, Frame, Needs
 from state_sensor_ros.generations.assemble import frame_of_flat, frame_of_v2, head_of, head_of_v1t
@@ -45,6 +46,8 @@ __all__ = ['Decoded', 'Decoder', 'Fault', 'format_frame', 'format_payload', 'los
 LEFT_OUT = 'left_out'
 DUPLICATE = 'duplicate'
 
+_BOM = b'\xef\xbb\xbf'
+_ELEMENTS = msgspec.json.Decoder(list[msgspec.Raw])
 # Our own: two actors with one name, or two wheels with one id.
 _NOT_USUAL = (*NOT_TYPED, DecodeError)
 
@@ -96,6 +99,15 @@ class Decoder:
     def unknown_members(self) -> frozenset[str]:
         """Key paths ignored so far, from the first payload of each generation and odd ones."""
         return frozenset(self._unknown)
+
+    def split(self, payload: bytes | bytearray) -> Sequence[bytes | bytearray]:
+        """
+        Return the payload of each frame in a payload, undecoded.
+
+        :returns: the elements of an array; the payload itself where it is none, is empty or is
+            not JSON, which :meth:`decode` then refuses with a reason.
+        """
+        return split_frames(payload)
 
     def decode(self, payload: bytes | bytearray | memoryview, *, game_time: float = math.nan,
                time: int = 0, sample_count: int = 0) -> list[Decoded]:
@@ -179,6 +191,39 @@ class Decoder:
         self._inspected.add(generation)
         if len(self._unknown) < MAX_UNKNOWN_MEMBERS:
             self._unknown |= unknown_members(generation, value, in_text=is_first)
+
+
+def split_frames(payload: bytes | bytearray) -> Sequence[bytes | bytearray]:
+    """
+    Split a payload that is an array of frames.
+
+    :param payload: JSON text, UTF-8.
+    :returns: the elements as they stand in the array, whether or not each of them is JSON; the
+        payload itself where it is no array, an empty one, or none whose brackets match.
+    """
+    if payload.startswith(b'{'):
+        return (payload,)
+    text = bytes(payload.removeprefix(_BOM).strip())
+    if not text.startswith(b'['):
+        return (payload,)
+    try:
+        # Copies, as an element would hold on to the whole array.
+        return [bytes(element) for element in _ELEMENTS.decode(text)] or (payload,)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return _split_at_brackets(text) or (payload,)
+
+
+def _split_at_brackets(text: bytes) -> list[bytes]:
+    """Return the elements of an array of objects that is not JSON as a whole, [] where unclear."""
+    ends, depths, _ = BracketScanner(outer=1, depth=0).scan(text)
+    if not ends or depths != [1] * (len(ends) - 1) + [0] or ends[-1] != len(text):
+        return []
+    begins = [1, *ends[:-1]]
+    elements = [text[begin:end].strip() for begin, end in zip(begins, ends, strict=True)]
+    separators = [element[:1] for element in elements[1:-1]]
+    if separators != [b','] * len(separators) or elements[-1] != b']':
+        return []
+    return [elements[0], *[element[1:].strip() for element in elements[1:-1]]]
 
 
 def _check_text(payload: bytes | bytearray | memoryview) -> None:

@@ -15,7 +15,7 @@ from enum import IntEnum
 import math
 from statistics import median
 
-from state_sensor_ros.pipeline import Counters
+from state_sensor_ros.counters import Counters, latest
 from state_sensor_ros.sources import Health
 from state_sensor_ros.truth import Verdict
 
@@ -46,15 +46,15 @@ class StreamReading:
     """
     What the stream looks like at one instant.
 
-    ``at_s`` of a steady clock; ``silence_s`` since the last packet; ``n_dropped`` by the queue;
-    ``n_missed`` gaps in ``sample_count``; ``n_coarse`` frames with a too coarse ``game_time``.
+    ``at_s`` of a steady clock; ``silence_s`` since the last packet; ``n_missed`` samples that the
+    simulator took and that were never received; ``n_coarse`` frames with a too coarse
+    ``game_time``.
     """
 
     at_s: float
     silence_s: float
     health: Health
     counters: Counters
-    n_dropped: int
     n_missed: int
     n_coarse: int
 
@@ -81,8 +81,8 @@ class StreamDiagnosis:
 
     def status(self, reading: StreamReading, latencies_ns: Sequence[int]) -> Status:
         """Return the status of the interval that ends with ``reading``."""
-        last = self._last or replace(reading, health=Health(), counters=Counters(), n_dropped=0,
-                                     n_missed=0, n_coarse=0)
+        last = self._last or replace(reading, health=Health(), counters=Counters(), n_missed=0,
+                                     n_coarse=0)
         # Health and counters live on: what is compared next time must be a copy.
         self._last = replace(reading, health=replace(reading.health),
                              counters=replace(reading.counters))
@@ -91,6 +91,10 @@ class StreamDiagnosis:
 
     def _judge(self, last: StreamReading, now: StreamReading) -> tuple[Level, str]:
         health, counters = now.health, now.counters
+        n_defects = counters.n_defects - last.counters.n_defects
+        if n_defects:
+            return Level.ERROR, (f'{n_defects} frames failed: {counters.last_error.text}; the log '
+                                 'has the traceback')
         if health.state in ('connecting', 'waiting'):
             why = f': {health.last_error}' if health.last_error else ''
             return Level.ERROR, f'not connected{why}'
@@ -108,9 +112,10 @@ class StreamDiagnosis:
             n_new = getattr(now.counters, name) - getattr(last.counters, name)
             if n_new > 0:
                 found.append(f'{n_new} {words}')
-        if now.n_dropped > last.n_dropped:
-            found.append(f'{now.n_dropped - last.n_dropped} frames were dropped: the stream is '
-                         'faster than this machine')
+        n_dropped = now.counters.n_dropped - last.counters.n_dropped
+        if n_dropped > 0:
+            found.append(f'{n_dropped} frames were dropped: the stream is faster than this '
+                         'machine')
         if now.n_missed > last.n_missed:
             found.append(f'{now.n_missed - last.n_missed} samples never arrived')
         if now.health.n_reconnects > last.health.n_reconnects:
@@ -129,7 +134,7 @@ class StreamDiagnosis:
                 latencies_ns: Sequence[int]) -> tuple[tuple[str, str], ...]:
         health, counters = now.health, now.counters
         elapsed_s = max(now.at_s - last.at_s, 1e-9) if last.at_s < now.at_s else math.nan
-        n_new = health.n_packets - last.health.n_packets
+        n_new = counters.n_received - last.counters.n_received
         pace = (counters.game_time - last.counters.game_time) / elapsed_s
         milliseconds = [latency / 1e6 for latency in latencies_ns]
         self._recent_ms.extend(milliseconds)
@@ -137,10 +142,10 @@ class StreamDiagnosis:
             ('connection state', health.state),
             ('generation', counters.generation),
             ('frame rate', _number(n_new / elapsed_s)),
-            ('frames received', health.n_packets),
+            ('frames received', counters.n_received),
             ('frames published', counters.n_published),
             ('frames skipped', counters.n_skipped),
-            ('frames dropped', now.n_dropped),
+            ('frames dropped', counters.n_dropped),
             ('frames repeated', counters.n_repeated),
             ('samples missed', now.n_missed),
             ('bytes', health.n_bytes),
@@ -148,7 +153,8 @@ class StreamDiagnosis:
             ('protocol errors', health.n_protocol_errors),
             ('cut packets', health.n_cut_packets),
             ('simulator restarts', counters.n_restarts),
-            ('last error', health.last_error or counters.last_error),
+            ('internal errors', counters.n_defects),
+            ('last error', latest(health.error, counters.last_error)),
             ('actors', counters.n_actors),
             ('actors left out', counters.n_left_out),
             ('duplicate names', counters.n_duplicates),

@@ -9,6 +9,7 @@ What CARLA needs, protobuf and an image library, is loaded for CARLA only.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,14 +22,14 @@ from state_sensor_ros.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class Extras:
-    """``topics`` that exist whoever is there; their ``encoders``; ``samples`` to verify."""
+    """``topics`` that always exist; ``encoders`` makes theirs; ``samples`` to verify."""
 
-    topics: tuple[Topic, ...] = ()
-    encoders: tuple[ExtraEncoder, ...] = ()
-    samples: tuple[Sample, ...] = ()
+    topics: tuple[Topic, ...]
+    encoders: Callable[[Settings], tuple[ExtraEncoder, ...]]
+    samples: tuple[Sample, ...]
 
 
-NOTHING = Extras()
+NOTHING = Extras((), lambda settings: (), ())
 
 
 def is_of_carla(path: str) -> bool:
@@ -79,6 +80,6 @@ def carla_extras(settings: Settings, definitions: Definitions, report: Report, *
     """
     from state_sensor_ros.carla.encode import CarlaEncoder
     from state_sensor_ros.carla.topics import DATASET_TOPICS, LIVE_TOPICS
-    encoder = CarlaEncoder(settings, definitions, report)
-    return Extras(DATASET_TOPICS if with_images else LIVE_TOPICS, (encoder,),
-                  tuple(encoder.samples()))
+    return Extras(DATASET_TOPICS if with_images else LIVE_TOPICS,
+                  lambda settings: (CarlaEncoder(settings, definitions, report),),
+                  tuple(CarlaEncoder(settings, definitions, report).samples()))

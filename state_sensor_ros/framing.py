@@ -29,13 +29,15 @@ class Packet:
     """
     One payload and what its header says of time.
 
-    ``game_time`` s; ``time`` s since the Unix epoch; ``sample_count`` 0 where the header has none.
+    ``game_time`` s; ``time`` s since the Unix epoch; ``sample_count`` 0 where the header has none;
+    ``is_alone`` False for one of several frames that had the same header.
     """
 
     payload: bytes | bytearray
     game_time: float
     time: int
     sample_count: int
+    is_alone: bool = True
 
 
 class PacketFramer:

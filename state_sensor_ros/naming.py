@@ -1,16 +1,18 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-Raw actor names to legal, unique and stable ROS names and ids (INTERFACE 3.4).
+Raw actor names to legal, unique and stable ROS names and ids.
 
-May know: the rules for names, who is in the frame now, who left lately. Must not know: ROS, how
-anything is published.
+May know: the rules for names, the actors of the last frame, those that left lately. Must not know:
+ROS, how anything is published. Characters other than letters, digits and ``_`` are replaced by
+``_``; two names that become equal are numbered.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
 import re
 
@@ -28,7 +30,7 @@ class Actor:
     The names of one actor for as long as it is known.
 
     ``name`` raw; ``topic_name`` legal in a topic; ``frame_id`` its TF frame; ``id`` unique in a
-    run; ``has_topics`` False for those above ``max_actor_topics``.
+    run; ``has_topics`` whether it has topics of its own, which ``max_actor_topics`` limits.
     """
 
     name: str
@@ -77,14 +79,67 @@ def legal_topic_name(raw: str) -> str:
     return f'actor_{legal}' if legal[0].isdigit() else legal
 
 
+class _TopicNames:
+    """
+    Topic names in use, each with the raw name that has it.
+
+    :param reserved: returns whether a topic name must not be given away.
+    :param taken: further topic names in use.
+    """
+
+    def __init__(self, reserved: Callable[[str], bool],
+                 taken: Mapping[str, str] | None = None) -> None:
+        self._is_reserved = reserved
+        self._taken = {} if taken is None else taken
+        self.owners: dict[str, str] = {}
+        # By the legal form of names that are equal in it: the number to try next, and how many
+        # numbered names are in use. Without the former, N such names would cost N * N look-ups.
+        self._next_number: dict[str, int] = {}
+        self._n_numbered: Counter[str] = Counter()
+
+    def take(self, name: str) -> str:
+        """Return a free topic name for the raw name ``name``."""
+        legal = candidate = legal_topic_name(name)
+        while not self.is_free(candidate):
+            number = self._next_number.get(legal, 2)
+            self._next_number[legal] = number + 1
+            candidate = f'{legal}_{number}'
+        self.enter(candidate, name)
+        return candidate
+
+    def is_free(self, topic_name: str) -> bool:
+        """Whether a topic name may be given away."""
+        return topic_name not in self.owners and topic_name not in self._taken \
+            and not self._is_reserved(topic_name)
+
+    def enter(self, topic_name: str, name: str) -> None:
+        """Note that the raw name ``name`` has a topic name."""
+        self.owners[topic_name] = name
+        legal = legal_topic_name(name)
+        if topic_name != legal:
+            self._n_numbered[legal] += 1
+
+    def free(self, topic_name: str) -> str | None:
+        """Return the raw name that had a topic name, None for none; both are free afterwards."""
+        name = self.owners.pop(topic_name, None)
+        if name is not None and topic_name != (legal := legal_topic_name(name)):
+            self._n_numbered[legal] -= 1
+            if not self._n_numbered[legal]:
+                del self._n_numbered[legal]
+                self._next_number.pop(legal, None)
+        return name
+
+
 class Registry:
     """
     Give each raw name its ROS names once and keep them until it is forgotten.
 
+    The work for a frame is linear in its actors, whatever their names are.
+
     :param frame_prefix: put before the actor's name to make its frame.
     :param ego_tag: the tag, lower case, that marks the ego.
     :param ego_frame: frame of the ego, ``''`` for the ordinary rule.
-    :param max_actor_topics: how many known actors may have topics of their own.
+    :param max_actor_topics: how many actors may have topics of their own at a time.
     :param reserved_frames: that no actor may have, because they mean something else.
     """
 
@@ -99,19 +154,32 @@ class Registry:
         self._next_id = 1
         self.restart()
 
-    def restart(self) -> None:
-        """Forget everybody, as after a restart of the simulator; ids are not used again."""
+    def restart(self, with_topics: Iterable[str] = ()) -> None:
+        """
+        Forget all names, as after a restart of the simulator; ids are not used again.
+
+        :param with_topics: topic names whose topics stay open, and count until forgotten.
+        """
+        self._with_topics = set(with_topics)
         self._known: dict[str, Actor] = {}
-        self._owner: dict[str, str] = {}  # topic name to raw name
-        self._n_with_topics = 0
+        self._names = _TopicNames(self._is_reserved)
+        # Raw names that have no topics because of the limit, the longest known first.
+        self._without_topics: dict[str, None] = {}
+        # Actors that only repeated frames have shown, by raw name.
+        self._repeated: dict[str, Actor] = {}
         self._are_egos = b''
         self.cast = NOBODY
 
+    @property
+    def n_free_places(self) -> int:
+        """How many more actors may have topics of their own."""
+        return self._max_actor_topics - len(self._with_topics)
+
     def update(self, frame: Frame) -> Cast:
         """
-        Name everybody in ``frame``.
+        Name all actors of a frame.
 
-        :returns: the previous object itself where nobody came, went, moved or changed tags.
+        :returns: the previous object itself where actors, their order, kinds and tags are equal.
         """
         kinds = frame.kinds.tobytes()
         last = self.cast
@@ -122,52 +190,111 @@ class Registry:
         if self._ego_frame:
             actors = tuple([self._actor(name, i == i_ego) for i, name in enumerate(frame.names)])
         else:
-            # One who comes among a thousand must not cost what a thousand do.
+            # A new actor among a thousand must not cost what a thousand do.
             head, tail = same_ends(last.names, frame.names)
             actors = spliced(last.actors, head, tuple([
                 self._known.get(name) or self._actor(name, False)
                 for name in frame.names[head:frame.n_actors - tail]]), tail)
+        self._repeated.clear()
         self.cast = Cast(actors, frame.names, kinds, frame.tags, i_ego, egos.count(1))
         return self.cast
 
+    def name_repeated(self, frame: Frame) -> Cast:
+        """
+        Name all actors of a frame whose clock did not advance.
+
+        An actor that is not known yet gets names, but no topics, and is forgotten with the next
+        frame: repeated frames take up neither memory nor places for topics.
+        """
+        known, before = self._known, self._repeated
+        names = _TopicNames(self._is_reserved, self._names.owners)
+        self._repeated = {name: before[name] for name in frame.names
+                          if name in before and name not in known}
+        for actor in self._repeated.values():
+            names.enter(actor.topic_name, actor.name)
+        for name in frame.names:
+            if name not in known and name not in self._repeated:
+                topic_name = names.take(name)
+                self._repeated[name] = Actor(
+                    name, topic_name, self._frame_prefix + topic_name, self._new_id(), False)
+        actors = tuple([known.get(name) or self._repeated[name] for name in frame.names])
+        egos = bytes(self._is_ego(tags) for tags in frame.tags)
+        return Cast(actors, frame.names, frame.kinds.tobytes(), frame.tags, egos.find(1),
+                    egos.count(1))
+
+    def grant_topics(self) -> Cast:
+        """
+        Give free places to actors of the last frame that have no topics of their own.
+
+        :returns: the actors of the last frame; the previous object itself where nothing changed.
+        """
+        n_free = self.n_free_places
+        if n_free <= 0 or not self._without_topics:
+            return self.cast
+        present = set(self.cast.names)
+        granted = [name for name in self._without_topics if name in present][:n_free]
+        if not granted:
+            return self.cast
+        for name in granted:
+            del self._without_topics[name]
+            actor = self._known[name] = replace(self._known[name], has_topics=True)
+            self._with_topics.add(actor.topic_name)
+        self.cast = replace(self.cast, actors=tuple(
+            [self._known[name] for name in self.cast.names]))
+        return self.cast
+
+    def forget(self, topic_name: str) -> None:
+        """Free the names and the place of an actor that has left, if it is known at all."""
+        self._with_topics.discard(topic_name)
+        name = self._names.free(topic_name)
+        if name is not None:
+            del self._known[name]
+            self._without_topics.pop(name, None)
+
+    def _is_reserved(self, topic_name: str) -> bool:
+        return self._frame_prefix + topic_name in self._reserved
+
+    def _is_ego(self, tags: tuple[str, ...]) -> bool:
+        return any(tag.lower() == self._ego_tag for tag in tags)
+
     def _egos(self, tags: tuple[tuple[str, ...], ...]) -> bytes:
-        """Return a byte for each actor, 1 for an ego; only changed tags are looked into."""
+        """Return a byte for each actor, 1 for an ego; only changed tags are compared."""
         last = self.cast.tags
         head, tail = same_ends(last, tags)
-        middle = bytes(any(tag.lower() == self._ego_tag for tag in own)
-                       for own in tags[head:len(tags) - tail])
+        middle = bytes(map(self._is_ego, tags[head:len(tags) - tail]))
         self._are_egos = spliced(self._are_egos, head, middle, tail)
         return self._are_egos
 
-    def forget(self, topic_name: str) -> None:
-        """Free the names of an actor that has been away for too long, if it is known at all."""
-        name = self._owner.pop(topic_name, None)
-        if name is not None:
-            self._n_with_topics -= self._known.pop(name).has_topics
-
     def _actor(self, name: str, is_ego: bool) -> Actor:
+        """Return the names of an actor of the frame, which is known from now on."""
         known = self._known.get(name)
         frame_id = self._ego_frame if is_ego and self._ego_frame else ''
-        if known is not None and (frame_id or f'{self._frame_prefix}{known.topic_name}') \
+        if known is not None and (frame_id or self._frame_prefix + known.topic_name) \
                 == known.frame_id:
             return known
         if known is None:
-            topic_name = self._unique(name)
-            id_, has_topics = self._next_id, self._n_with_topics < self._max_actor_topics
-            self._next_id += 1
-            self._n_with_topics += has_topics
+            topic_name, id_ = self._new_names(name)
+            has_topics = topic_name in self._with_topics or self.n_free_places > 0
+            if has_topics:
+                self._with_topics.add(topic_name)
+            else:
+                self._without_topics[name] = None
         else:
             topic_name, id_, has_topics = known.topic_name, known.id, known.has_topics
-        actor = Actor(name, topic_name, frame_id or f'{self._frame_prefix}{topic_name}', id_,
+        actor = Actor(name, topic_name, frame_id or self._frame_prefix + topic_name, id_,
                       has_topics)
         self._known[name] = actor
         return actor
 
-    def _unique(self, name: str) -> str:
-        legal = candidate = legal_topic_name(name)
-        n = 1
-        while candidate in self._owner or f'{self._frame_prefix}{candidate}' in self._reserved:
-            n += 1
-            candidate = f'{legal}_{n}'
-        self._owner[candidate] = name
-        return candidate
+    def _new_names(self, name: str) -> tuple[str, int]:
+        """Return topic name and id of a new actor: those of a repeated frame if they are free."""
+        shown = self._repeated.get(name)
+        if shown is not None and self._names.is_free(shown.topic_name):
+            self._names.enter(shown.topic_name, name)
+            return shown.topic_name, shown.id
+        return self._names.take(name), self._new_id()
+
+    def _new_id(self) -> int:
+        id_ = self._next_id
+        self._next_id += 1
+        return id_

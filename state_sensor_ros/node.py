@@ -13,6 +13,7 @@ from functools import wraps
 import gc
 from importlib.util import find_spec
 import time
+import traceback
 from typing import cast, TYPE_CHECKING
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
@@ -22,6 +23,7 @@ from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackRet
 from rclpy.logging import LoggingSeverity
 from rclpy.serialization import deserialize_message
 
+from state_sensor_ros.counters import Counters
 from state_sensor_ros.definitions import load_definitions
 from state_sensor_ros.diagnostics import Status, StreamDiagnosis, StreamReading, truth_status
 from state_sensor_ros.encode import Encoder, fixed_topics, samples, verify
@@ -29,7 +31,7 @@ from state_sensor_ros.encode.static_frame import encode_static_frames
 from state_sensor_ros.errors import one_line, StateSensorError
 from state_sensor_ros.extras import extras_of
 from state_sensor_ros.parameters import NodeParameters
-from state_sensor_ros.pipeline import Pipeline, Snapshot
+from state_sensor_ros.pipeline import Codec, Pipeline, Report, Snapshot
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.sinks.static_tf import StaticFrame
 from state_sensor_ros.sinks.topics import message_class, TopicSink
@@ -44,6 +46,8 @@ NODE_NAME = 'state_sensor'
 _DIAGNOSTICS_PERIOD_S = 1.0
 # A warning of one kind at most this often.
 _LOG_PERIOD_S = 1.0
+# Kinds of reports that are no errors.
+_REMARKS = frozenset({'unknown', 'clocks', 'restart'})
 _SUCCESS = TransitionCallbackReturn.SUCCESS
 
 
@@ -81,12 +85,15 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         self._pipeline: Pipeline | None = None
         self._sink: TopicSink | None = None
         self._stream: Stream | None = None
+        # The last stream that was stopped: it may still be processing a frame.
+        self._stopped: Stream | None = None
         self._static_frame: StaticFrame | None = None
         self._diagnosis = StreamDiagnosis(1.0, 0)
         offer_playback(self)
         offer_services(self)
         self._logged_ns: dict[str, int] = {}
         self._logged_failure = (0, '')
+        self._report: Report = self._warn
         self._diagnostics = self.create_publisher(DiagnosticArray, '/diagnostics', 10)
         self._refuse_wrong_transitions()
         # A steady clock: with sim time, a paused simulation would stop the diagnostics.
@@ -129,15 +136,24 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         """Read files, verify the message definitions, create the fixed topics."""
         settings = self.settings
         definitions = load_definitions()
-        extras = extras_of(settings, definitions, self._warn)
+        counters = Counters()
+
+        def report(kind: str, text: str) -> None:
+            self._warn(kind, text)
+            if kind not in _REMARKS:
+                counters.last_error.note(text)
+
+        self._report = report
+        extras = extras_of(settings, definitions, report)
         verify([*samples(definitions), *extras.samples], lambda data, type_name:
                deserialize_message(data, message_class(type_name)))
-        encoder = Encoder(settings, definitions)
         self._sink = TopicSink(self, (*fixed_topics(settings), *extras.topics),
                                self._own_parameters.actor_qos)
+        self._stopped = None
         self._pipeline = Pipeline(
-            settings, open_decoder(settings), encoder, self._sink, report=self._warn,
-            extra_encoders=extras.encoders,
+            settings, lambda settings: Codec(
+                open_decoder(settings), Encoder(settings, definitions), extras.encoders(settings)),
+            self._sink, report=report, on_defect=self._log_defect, counters=counters,
             ros_now_ns=lambda: self.get_clock().now().nanoseconds)
         self._diagnosis = StreamDiagnosis(settings.stale_after, settings.max_actor_topics)
         static_frames = encode_static_frames(settings, definitions)
@@ -154,9 +170,13 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         settings = self.settings
         # A recording can wait: nothing of it need be dropped.
         overflow = 'block' if settings.source == 'file' else settings.overflow
-        self._stream = Stream(open_source(settings, self._warn), self._pipeline.process,
-                              on_failure=self._fail, catch_up=self._sink.catch_up,
-                              queue=PacketQueue(settings.queue_size, overflow))
+        source = open_source(settings, self._report)
+        if self._stopped is not None:
+            source.health.count_on(self._stopped.source.health)
+        self._stream = Stream(
+            source, self._pipeline, on_failure=self._fail, catch_up=self._sink.catch_up,
+            queue=PacketQueue(settings.queue_size, overflow, self._pipeline.counters),
+            predecessor=self._stopped)
         # What was built until now stays: the collector need not walk over it for each frame.
         gc.collect()
         gc.freeze()
@@ -192,16 +212,16 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
 
     def _stop(self) -> None:
         stream, self._stream = self._stream, None
-        if stream is not None and self._pipeline is not None:
+        if stream is not None:
+            self._stopped = stream
             stream.stop()
-            self._pipeline.finish()
 
     def _tear_down(self) -> None:
         if self._sink is not None:
             self._sink.close()
         if self._static_frame is not None:
             self._static_frame.close()
-        self._sink = self._pipeline = self._static_frame = None
+        self._sink = self._pipeline = self._static_frame = self._stopped = None
         self._own_parameters.thaw()
         gc.unfreeze()
 
@@ -214,10 +234,22 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
 
     def _warn(self, kind: str, text: str) -> None:
         """Log what went wrong with the stream, at most once a second for a kind."""
-        now_ns = time.monotonic_ns()
-        if now_ns - self._logged_ns.get(kind, -10**18) >= _LOG_PERIOD_S * 1e9:
-            self._logged_ns[kind] = now_ns
+        if self._may_log(kind):
             self.get_logger().log(one_line(text), LoggingSeverity.WARN)
+
+    def _log_defect(self, error: Exception) -> None:
+        """Log an exception that the program did not expect, with its traceback."""
+        if self._may_log('defect'):
+            lines = ''.join(traceback.format_exception(error)).splitlines()
+            self.get_logger().error('\n'.join((
+                'internal error, please report it; the frame was skipped', *map(one_line, lines))))
+
+    def _may_log(self, kind: str) -> bool:
+        now_ns = time.monotonic_ns()
+        if now_ns - self._logged_ns.get(kind, -10**18) < _LOG_PERIOD_S * 1e9:
+            return False
+        self._logged_ns[kind] = now_ns
+        return True
 
     def _publish_diagnostics(self) -> None:
         array = DiagnosticArray()
@@ -231,14 +263,14 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         else:
             self._log_connection(stream.source)
             counters = pipeline.counters
-            latencies_ns, counters.latencies_ns = counters.latencies_ns, type(
-                counters.latencies_ns)(maxlen=counters.latencies_ns.maxlen)
+            latencies_ns = [counters.latencies_ns.popleft()
+                            for _ in range(len(counters.latencies_ns))]
             reading = StreamReading(
                 time.monotonic(), (time.perf_counter_ns() - stream.last_receipt_ns) / 1e9,
-                stream.source.health, counters, stream.queue.n_dropped, pipeline.stamper.n_missed,
+                stream.source.health, counters, pipeline.stamper.n_missed,
                 pipeline.stamper.n_coarse)
             array.status.append(self._message(f'{name}: stream', self._diagnosis.status(
-                reading, list(latencies_ns))))
+                reading, latencies_ns)))
             array.status.append(self._message(f'{name}: truth', truth_status(
                 pipeline.truth.verdict())))
         self._diagnostics.publish(array)

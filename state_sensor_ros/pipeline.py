@@ -9,22 +9,22 @@ or sink by name, or a message's layout. Ordering and duplicates are decided here
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 import math
 import time
 from typing import Protocol
 
 import numpy as np
 
+from state_sensor_ros.actor_topics import ActorTopics, TopicSwitch
+from state_sensor_ros.counters import Counters
 from state_sensor_ros.decode import Decoded
 from state_sensor_ros.encode import Demand, Encoder, needs_of, Topic
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.frame import Frame, Needs, NO_BOXES, Rows
 from state_sensor_ros.framing import Packet
 from state_sensor_ros.naming import Cast, NOBODY, Registry
-from state_sensor_ros.presence import Presence, TopicSwitch
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.stamps import float32_step, Stamper, Step
 from state_sensor_ros.tag_rule import TagRule
@@ -37,8 +37,6 @@ _SETTLED_PERIOD_S = 4.0
 # Wheels and boxes testify, too, but cost as much as all the rest of decoding; what they say of
 # axes and units they say in the first frame.
 _WITNESS_PERIOD_S = 5.0
-# More than a second of latencies at any rate that can be sustained.
-_MAX_LATENCIES = 4096
 
 
 class PayloadDecoder(Protocol):
@@ -63,6 +61,9 @@ class PayloadDecoder(Protocol):
         :raises DecodeError: where the payload is no frame.
         """
 
+    def split(self, payload: bytes | bytearray) -> Sequence[bytes | bytearray]:
+        """Return the payload of each frame in a payload; may be called from any thread."""
+
 
 class Sink(TopicSwitch, Protocol):
     """Where messages go. Used by one thread."""
@@ -85,28 +86,6 @@ class ExtraEncoder(Protocol):
         """Use ``settings``, which differ in dynamic parameters only, from the next frame on."""
 
 
-@dataclass(slots=True)
-class Counters:
-    """What happened to the stream so far; written by the pipeline's thread only."""
-
-    n_published: int = 0
-    n_skipped: int = 0
-    n_repeated: int = 0
-    n_restarts: int = 0
-    n_left_out: int = 0
-    n_duplicates: int = 0
-    n_bad_poses: int = 0
-    n_unknown_velocities: int = 0
-    n_without_topics: int = 0
-    n_actors: int = 0
-    n_egos: int = 0
-    game_time: float = math.nan
-    generation: str = ''
-    last_error: str = ''
-    # Receipt of the last byte to the last publish, ns; whoever reads them takes them away.
-    latencies_ns: deque[int] = field(default_factory=lambda: deque(maxlen=_MAX_LATENCIES))
-
-
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """The last frame whose clock advanced, who was in it, and its stamp."""
@@ -119,42 +98,68 @@ class Snapshot:
 Report = Callable[[str, str], None]
 
 
+@dataclass(frozen=True, slots=True)
+class Codec:
+    """
+    What reads and writes the frames of one stream, and remembers the last ones.
+
+    ``decoder`` of the source's payloads; ``encoder`` of all topics; ``extra_encoders`` of topics
+    that only one simulator has.
+    """
+
+    decoder: PayloadDecoder
+    encoder: Encoder
+    extra_encoders: Sequence[ExtraEncoder] = ()
+
+
+class _Cancelled(Exception):  # noqa: N818
+    """The stream was stopped while a frame was processed."""
+
+
 class Pipeline:
     """
-    Turn packets into messages.
+    Turn packets into messages; used by one thread at a time.
 
     :param settings: parameters; :meth:`reconfigure` replaces them between two frames.
-    :param decoder: of the source's payloads.
-    :param encoder: of all topics.
+    :param codec: returns a new codec for settings. It is called once, and again after an
+        exception that the program did not expect, as nothing that the old one remembers can be
+        relied on then.
     :param sink: where messages go.
     :param report: called with a kind, for throttling, and a line about what went wrong.
+    :param on_defect: called with an exception that the program did not expect; the frame counts
+        as skipped. None raises it.
+    :param counters: to count in.
     :param ros_now_ns: the clock for ``stamp_source: ros``.
     """
 
-    def __init__(self, settings: Settings, decoder: PayloadDecoder, encoder: Encoder,
-                 sink: Sink, *,
-                 report: Report, extra_encoders: Sequence[ExtraEncoder] = (),
+    def __init__(self, settings: Settings, codec: Callable[[Settings], Codec], sink: Sink, *,
+                 report: Report, on_defect: Callable[[Exception], None] | None = None,
+                 counters: Counters | None = None,
                  ros_now_ns: Callable[[], int] = time.time_ns) -> None:
-        self.counters = Counters()
+        self.counters = counters or Counters()
         self.truth = TruthMonitor()
         self.snapshot: Snapshot | None = None
         self.stamper = Stamper(settings.stamp_source)
         self._settings = settings
         self._pending: Settings | None = None
-        self._decoder, self._encoder, self._sink = decoder, encoder, sink
-        self._extra_encoders = extra_encoders
-        self._report, self._ros_now_ns = report, ros_now_ns
+        self._new_codec, self._codec = codec, codec(settings)
+        self._sink = sink
+        self._report, self._on_defect, self._ros_now_ns = report, on_defect, ros_now_ns
         self._registry = Registry(
             frame_prefix=settings.frame_prefix, ego_tag=settings.ego_tag,
             ego_frame=settings.ego_frame, max_actor_topics=settings.max_actor_topics,
             reserved_frames=(settings.global_frame, settings.parent_frame))
         self._cast: Cast = NOBODY
         self._lane_rows = b''
-        self._presence = Presence(encoder, sink, self._registry, settings.actor_timeout)
+        self._actor_topics = ActorTopics(self._codec.encoder, sink, self._registry,
+                                         settings.actor_timeout)
         self._tag_rule = TagRule(settings.desired_tags, settings.undesired_tags)
         self._selection: tuple[object, object, Rows | None] = (None, None, None)
         self._demand: Demand | None = None
         self._needs = Needs()
+        # Number of the last frame that had a stamp, -1 where the next one has no predecessor.
+        self._last_number = -1
+        self._is_cancelled = False
         self._unknown_members: frozenset[str] = frozenset()
         self._next_truth = self._next_witness = -math.inf
         self._is_pair_open = False
@@ -164,46 +169,94 @@ class Pipeline:
         """Use ``settings`` from the next packet on; may be called from any thread."""
         self._pending = settings
 
-    def process(self, packet: Packet, received_ns: int) -> None:
-        """
-        Take one packet all the way.
+    def split(self, packet: Packet) -> Sequence[Packet]:
+        """Return a packet for each frame of ``packet``; may be called from any thread."""
+        payloads = self._codec.decoder.split(packet.payload)
+        if len(payloads) == 1:
+            return (packet,)
+        return [replace(packet, payload=payload, is_alone=False) for payload in payloads]
 
-        :param received_ns: ``time.perf_counter_ns()`` when its last byte was there.
+    def begin(self) -> None:
+        """Prepare for a new stream: what the simulator did meanwhile is not missing in it."""
+        self._is_cancelled = False
+        self._last_number = -1
+        self.stamper.resume()
+
+    def cancel(self) -> None:
+        """Publish nothing more, from any thread, until :meth:`begin`."""
+        self._is_cancelled = True
+
+    def process(self, packet: Packet, received_ns: int, number: int = 0) -> bool:
         """
+        Process one frame.
+
+        :param packet: with one frame, as :meth:`split` returns it.
+        :param received_ns: ``time.perf_counter_ns()`` when its last byte was received.
+        :param number: of the frame in the stream; numbers that are missing between two calls are
+            frames that were dropped.
+        :returns: False where :meth:`cancel` came before it was published; it is not counted then.
+        :raises Exception: whatever the program did not expect, where there is no ``on_defect``.
+        """
+        n_published = self.counters.n_published
+        try:
+            self._process(packet, received_ns, number)
+        except DecodeError as error:
+            self.counters.n_skipped += 1
+            self._complain('payload', error)
+        except _Cancelled:
+            return False
+        except Exception as error:
+            # One frame must not end the node, whatever is wrong in it or in the program.
+            if self._on_defect is None:
+                raise
+            self.counters.n_defects += 1
+            self.counters.n_skipped += self.counters.n_published == n_published
+            self.counters.last_error.note(f'internal error: {type(error).__name__}: {error}')
+            self._on_defect(error)
+            self._recover()
+        return True
+
+    def _process(self, packet: Packet, received_ns: int, number: int) -> None:
         if self._pending is not None:
             self._reconfigure()
         demand = self._sink.demand()
         if demand is not self._demand:
             self._demand, self._needs = demand, needs_of(self._settings, demand)
-        try:
-            frames = self._decode(packet)
-            if not self._are_clocks_told and len(frames) == 1:
-                self._compare_clocks(packet, frames[0].frame)
-            for decoded in frames:
-                self._publish(decoded, demand, received_ns)
-        except DecodeError as error:
-            self.counters.n_skipped += 1
-            self._complain('payload', error)
-        if self._decoder.unknown_members != self._unknown_members:
-            self._unknown_members = self._decoder.unknown_members
+        decoded = self._decode(packet)
+        if packet.is_alone and not self._are_clocks_told:
+            self._compare_clocks(packet, decoded.frame)
+        self._publish(decoded, demand, received_ns, number)
+        decoder = self._codec.decoder
+        if decoder.unknown_members != self._unknown_members:
+            self._unknown_members = decoder.unknown_members
             self._report('unknown', 'ignored members that no known generation has: '
                          + ', '.join(sorted(self._unknown_members)))
 
     def finish(self) -> None:
-        """Take back what displays would keep: the markers."""
+        """Remove what displays would keep: the markers."""
         if self._draws(self._settings):
-            self._send([self._encoder.encode_delete_all(max(self.stamper.stamp_ns, 0))])
-            self._encoder.restart()
+            self._delete_markers()
 
-    def _decode(self, packet: Packet) -> list[Decoded]:
+    def _recover(self) -> None:
+        """Begin anew after an exception, as nothing that was remembered can be relied on."""
+        self._codec = self._new_codec(self._settings)
+        self._actor_topics.encoder = self._codec.encoder
+        self._selection = (None, None, None)
+        self._demand = None
+        self._forget_actors()
+
+    def _decode(self, packet: Packet) -> Decoded:
         if not packet.payload:
             raise DecodeError('payload', 'nothing', 'a frame')
-        needs = self._needs
+        decoder, needs = self._codec.decoder, self._needs
         if self.counters.game_time >= self._next_witness:
             needs = replace(needs, wheels=True, boxes=True)
-        self._decoder.needs = needs
-        return self._decoder.decode(packet.payload, game_time=packet.game_time, time=packet.time,
-                                    sample_count=packet.sample_count)
+        decoder.needs = needs
+        decoded = decoder.decode(packet.payload, game_time=packet.game_time, time=packet.time,
+                                 sample_count=packet.sample_count)
+        if len(decoded) > 1:
+            raise DecodeError('payload', 'an array inside an array', 'a frame')
+        return decoded[0]
 
     def _compare_clocks(self, packet: Packet, frame: Frame) -> None:
         """Say once that a packet's header and its JSON, which counts, tell different times."""
@@ -217,7 +270,8 @@ class Pipeline:
                          f'{packet.game_time:.9g}, time {packet.time}, its JSON '
                          f'{frame.game_time:.9g}, {frame.time}: the JSON counts (said once)')
 
-    def _publish(self, decoded: Decoded, demand: Demand, received_ns: int) -> None:
+    def _publish(self, decoded: Decoded, demand: Demand, received_ns: int,
+                 number: int) -> None:
         """Publish one frame, and count what is wrong with it."""
         for fault in decoded.faults:
             if fault.kind == 'duplicate':
@@ -228,17 +282,20 @@ class Pipeline:
         frame = self._selected(decoded.frame)
         if frame.boxes is not None and not self._settings.include_obb:
             frame = replace(frame, boxes=NO_BOXES)
+        n_lost = max(number - self._last_number - 1, 0) if self._last_number >= 0 else 0
         step = self.stamper.step(
-            frame, self._ros_now_ns() if self._settings.stamp_source == 'ros' else 0)
+            frame, self._ros_now_ns() if self._settings.stamp_source == 'ros' else 0, n_lost)
+        self._last_number = number
         if step is Step.RESTARTED:
             self._restart()
         advanced = step is not Step.REPEATED
         stamp_ns = self.stamper.stamp_ns
         messages = self._recast(frame, stamp_ns) if advanced else []
-        # A repeated frame may still bring or take an actor; ~/frame names it all the same.
-        cast = self._cast if advanced else self._registry.update(frame)
-        messages[:0] = self._encoder.encode(frame, cast, stamp_ns, demand, advanced=advanced)
-        for extra in self._extra_encoders:
+        # A repeated frame may have other actors than the one before; ~/frame names them all.
+        cast = self._cast if advanced else self._registry.name_repeated(frame)
+        codec = self._codec
+        messages[:0] = codec.encoder.encode(frame, cast, stamp_ns, demand, advanced=advanced)
+        for extra in codec.extra_encoders:
             messages += extra.encode(frame, cast, stamp_ns, demand, advanced=advanced)
         self._send(messages)
         self.counters.latencies_ns.append(time.perf_counter_ns() - received_ns)
@@ -259,48 +316,67 @@ class Pipeline:
         return frame if len(rows) == frame.n_actors else frame.select(rows)
 
     def _recast(self, frame: Frame, stamp_ns: int) -> list[tuple[Topic, bytes]]:
-        """Follow who comes and goes; return ~/actors when that changed."""
+        """Follow the actors that are new or have left; return ~/actors when it changed."""
         cast, before = self._registry.update(frame), self._cast
         lane_rows = frame.lanes.actor.tobytes()
         if cast is not before or lane_rows != self._lane_rows:
-            self._cast, self._lane_rows = cast, lane_rows
-            self._presence.follow(cast, before, frame.lanes.actor, stamp_ns)
-            self.counters.n_without_topics = sum(not actor.has_topics for actor in cast.actors)
-        self._presence.shut_absent(stamp_ns)
-        return [] if cast is before else [self._encoder.encode_actors(cast, stamp_ns)]
+            self._follow(cast, frame, stamp_ns)
+        self._actor_topics.close_absent(stamp_ns)
+        if self.counters.n_without_topics:
+            self._actor_topics.make_room(self.counters.n_without_topics)
+            granted = self._registry.grant_topics()
+            if granted is not cast:
+                self._follow(granted, frame, stamp_ns)
+        return [] if cast is before else [self._codec.encoder.encode_actors(cast, stamp_ns)]
+
+    def _follow(self, cast: Cast, frame: Frame, stamp_ns: int) -> None:
+        before, self._cast = self._cast, cast
+        self._lane_rows = frame.lanes.actor.tobytes()
+        self._actor_topics.follow(cast, before, frame.lanes.actor, stamp_ns)
+        self.counters.n_without_topics = sum(not actor.has_topics for actor in cast.actors)
 
     def _restart(self) -> None:
         """Begin a new run: the simulator was restarted."""
         self.counters.n_restarts += 1
         self._report('restart', 'the simulator was restarted: its clock went back')
-        self._presence.restart(self.stamper.stamp_ns)
-        self._registry.restart()
+        self._codec.encoder.restart()
+        self._forget_actors()
+
+    def _forget_actors(self) -> None:
+        self._registry.restart(self._actor_topics.restart(max(self.stamper.stamp_ns, 0)))
         self._cast = NOBODY
-        self._encoder.restart()
+        self._lane_rows = b''
         self.truth.restart()
         self._next_truth = self._next_witness = -math.inf
+        self._is_pair_open = False
 
     def _reconfigure(self) -> None:
         """Switch to the settings that wait, between two frames."""
         settings, self._pending = self._pending, None
         assert settings is not None
         if self._draws(self._settings) and not self._draws(settings):
-            self._send([self._encoder.encode_delete_all(max(self.stamper.stamp_ns, 0))])
-            self._encoder.restart()
+            self._delete_markers()
         self._settings = settings
-        self._encoder.reconfigure(settings)
-        for extra in self._extra_encoders:
+        self._codec.encoder.reconfigure(settings)
+        for extra in self._codec.extra_encoders:
             extra.reconfigure(settings)
         self._tag_rule = TagRule(settings.desired_tags, settings.undesired_tags)
         self._selection = (None, None, None)
         self._demand = None
-        self._presence.reconfigure()
+        self._actor_topics.reconfigure()
+
+    def _delete_markers(self) -> None:
+        stamp_ns = max(self.stamper.stamp_ns, 0)
+        self._sink.publish([self._codec.encoder.encode_delete_all(stamp_ns)], stamp_ns)
+        self._codec.encoder.restart()
 
     @staticmethod
     def _draws(settings: Settings) -> bool:
         return settings.debug_drawing and settings.include_obb
 
     def _send(self, messages: Sequence[tuple[Topic, bytes]]) -> None:
+        if self._is_cancelled:
+            raise _Cancelled
         self._sink.publish(messages, max(self.stamper.stamp_ns, 0))
 
     def _count(self, frame: Frame, advanced: bool) -> None:
@@ -333,5 +409,5 @@ class Pipeline:
             self._is_pair_open = True
 
     def _complain(self, kind: str, error: Exception) -> None:
-        self.counters.last_error = str(error)
+        self.counters.last_error.note(str(error))
         self._report(kind, str(error))

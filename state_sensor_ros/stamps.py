@@ -3,7 +3,7 @@
 """
 The stamp of each frame, and whether the simulator's clock advanced, repeated or restarted.
 
-May know: clocks of the stream and the rule of INTERFACE 3.3. Must not know: who publishes.
+May know: clocks of the stream and how stamps follow from them. Must not know: who publishes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from state_sensor_ros.frame import Frame
 NS_PER_S = 1_000_000_000
 # builtin_interfaces/Time counts seconds in an int32.
 _MAX_STAMP_NS = 2 ** 31 * NS_PER_S
-# PROTOCOL 8 #29: beyond this share of a period, differences of float32 times mean nothing.
+# Beyond this share of a period, differences of float32 times mean nothing.
 _COARSE_STEP_SHARE = 0.1
 _FLOAT32_BITS = 24
 # The generation whose times are no float32: CARLA counts whole milliseconds.
@@ -41,7 +41,13 @@ class Stamper:
     """
     Stamps that strictly increase within a run of the simulator.
 
-    :param stamp_source: ``game_time``, ``utc`` or ``ros`` as INTERFACE 3.3 defines them.
+    A run ends where ``game_time``, ``sample_count`` or, for ``ros``, the clock of ROS goes back.
+
+    :param stamp_source: ``game_time`` takes that of the frame; ``utc`` the first frame's ``time``
+        plus the ``game_time`` elapsed since; ``ros`` the clock of ROS at receipt.
+    :ivar stamp_ns: of the last frame, -1 before the first one.
+    :ivar n_missed: samples that the simulator took and that were never received.
+    :ivar n_coarse: frames whose ``game_time``, a float32, cannot resolve a tenth of the period.
     """
 
     def __init__(self, stamp_source: str) -> None:
@@ -51,42 +57,56 @@ class Stamper:
         self.n_coarse = 0
         self._game_time = -math.inf
         self._sample_count = 0
+        self._now_ns = -1
         self._base_ns = 0
+        self._is_resuming = False
 
-    def step(self, frame: Frame, now_ns: int) -> Step:
+    def resume(self) -> None:
+        """Do not count the samples between the last frame and the next one as missed."""
+        self._is_resuming = True
+
+    def step(self, frame: Frame, now_ns: int, n_lost: int = 0) -> Step:
         """
-        Set :attr:`stamp_ns` for ``frame``.
+        Set :attr:`stamp_ns` for ``frame``; a frame that is refused changes nothing.
 
-        ``n_missed`` counts gaps in ``sample_count``; ``n_coarse`` frames whose ``game_time``, a
-        float32, can no longer tell a tenth of the period.
-
-        :param now_ns: the clock of ROS at receipt, ns.
-        :raises DecodeError: when ``game_time`` is no time that a ROS stamp can hold.
+        :param now_ns: the clock of ROS at receipt, ns; 0 where ``stamp_source`` is another.
+        :param n_lost: frames that were received between the last one and this one, but dropped or
+            skipped; their samples are not missed.
+        :raises DecodeError: when the stamp would be none that ROS can represent.
         """
         game_time, sample_count = frame.game_time, frame.sample_count
         # One comparison finds NaN, too: it compares false with everything.
         if not 0.0 <= game_time < 2.0 ** 31:
             raise DecodeError('game_time', str(game_time), 'seconds from 0 to 2147483647')
-        restarted = game_time < self._game_time or sample_count < self._sample_count
+        restarted = game_time < self._game_time or sample_count < self._sample_count \
+            or now_ns < self._now_ns
         if not restarted and game_time == self._game_time:
-            self._count_gap(sample_count)
+            self._count_gap(sample_count, n_lost)
+            self._now_ns = now_ns
             return Step.REPEATED
-        first = self._game_time == -math.inf
-        if restarted or first:
-            self._base_ns = self._base(frame)
-        else:
-            self._count_gap(sample_count)
+        is_first_of_run = restarted or self._game_time == -math.inf
+        base_ns = self._base(frame) if is_first_of_run else self._base_ns
+        stamp_ns = self._stamp(game_time, now_ns, base_ns, restarted)
+        if not is_first_of_run:
+            self._count_gap(sample_count, n_lost)
             if float32_step(game_time) > _COARSE_STEP_SHARE * (game_time - self._game_time):
                 self.n_coarse += frame.generation != _EXACT
-        self._game_time, self._sample_count = game_time, sample_count
-        stamp_ns = now_ns if self._stamp_source == 'ros' \
-            else self._base_ns + round(game_time * NS_PER_S)
-        if not restarted or self._stamp_source == 'ros':
-            stamp_ns = max(stamp_ns, self.stamp_ns + 1)
-        if stamp_ns >= _MAX_STAMP_NS:
-            raise DecodeError('time', f'a stamp of {stamp_ns // NS_PER_S} s', 'below 2147483648 s')
-        self.stamp_ns = stamp_ns
+        self._game_time, self._sample_count, self._now_ns = game_time, sample_count, now_ns
+        self._base_ns, self.stamp_ns = base_ns, stamp_ns
+        self._is_resuming = False
         return Step.RESTARTED if restarted else Step.ADVANCED
+
+    def _stamp(self, game_time: float, now_ns: int, base_ns: int, restarted: bool) -> int:
+        """Return the stamp; it exceeds the last one except where the clock behind it went back."""
+        is_ros = self._stamp_source == 'ros'
+        stamp_ns = now_ns if is_ros else base_ns + round(game_time * NS_PER_S)
+        went_back = now_ns < self._now_ns if is_ros else restarted
+        if not went_back:
+            stamp_ns = max(stamp_ns, self.stamp_ns + 1)
+        if not 0 <= stamp_ns < _MAX_STAMP_NS:
+            raise DecodeError('time', f'a stamp of {stamp_ns // NS_PER_S} s',
+                              'seconds from 0 to 2147483647')
+        return stamp_ns
 
     def _base(self, frame: Frame) -> int:
         """Return what is added to ``game_time``: for utc the epoch of the run's first frame."""
@@ -94,7 +114,8 @@ class Stamper:
             return 0
         return frame.time * NS_PER_S - round(frame.game_time * NS_PER_S)
 
-    def _count_gap(self, sample_count: int) -> None:
-        if sample_count and self._sample_count:
-            self.n_missed += max(sample_count - self._sample_count - 1, 0)
+    def _count_gap(self, sample_count: int, n_lost: int) -> None:
+        if sample_count and self._sample_count and not self._is_resuming:
+            self.n_missed += max(sample_count - self._sample_count - 1 - n_lost, 0)
         self._sample_count = sample_count
+        self._is_resuming = False

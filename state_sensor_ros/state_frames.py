@@ -53,6 +53,10 @@ class StateFrameDecoder:
         self.unknown_members: frozenset[str] = frozenset()
         self._store = typestore()
 
+    def split(self, payload: bytes | bytearray) -> Sequence[bytes | bytearray]:
+        """Return the payload: it is one frame."""
+        return (payload,)
+
     def decode(self, payload: bytes | bytearray | memoryview, *, game_time: float = math.nan,
                time: int = 0, sample_count: int = 0) -> list[Decoded]:
         """

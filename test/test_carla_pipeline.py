@@ -25,7 +25,7 @@ from state_sensor_ros.encode import Demand, Encoder
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.extras import extras_of_recording
 from state_sensor_ros.framing import Packet
-from state_sensor_ros.pipeline import Pipeline
+from state_sensor_ros.pipeline import Codec, Pipeline
 from state_sensor_ros.recordings import opened
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.sources.carla import CarlaSource
@@ -56,7 +56,8 @@ def pipeline_of(decoder, sink, settings=SETTINGS):
     """Return a pipeline and what it reports."""
     reports, definitions = [], load_definitions()
     extra = (CarlaEncoder(settings, definitions),) if isinstance(decoder, CarlaDecoder) else ()
-    return Pipeline(settings, decoder, Encoder(settings, definitions), sink, extra_encoders=extra,
+    codec = Codec(decoder, Encoder(settings, definitions), extra)
+    return Pipeline(settings, lambda _: codec, sink,
                     report=lambda kind, text: reports.append((kind, text))), reports
 
 
@@ -246,8 +247,8 @@ def played(path, settings=SETTINGS):
 
     extras = extras_of_recording(str(path), settings, definitions, report)
     with opened(str(path)) as recording:
-        pipeline = Pipeline(settings, recording.decoder, Encoder(settings, definitions), sink,
-                            extra_encoders=extras.encoders, report=report)
+        codec = Codec(recording.decoder, Encoder(settings, definitions), extras.encoders(settings))
+        pipeline = Pipeline(settings, lambda _: codec, sink, report=report)
         for entry in recording.entries():
             pipeline.process(entry.packet, 0)
     assert {topic.name for topic in extras.topics} >= {

@@ -12,7 +12,7 @@ from silent_sink import SilentSink
 from state_sensor_ros.decode import Decoder
 from state_sensor_ros.encode import Demand, Encoder
 from state_sensor_ros.framing import Packet
-from state_sensor_ros.pipeline import Pipeline
+from state_sensor_ros.pipeline import Codec, Pipeline
 from state_sensor_ros.settings import Settings
 
 
@@ -33,7 +33,7 @@ def packet(header, in_json):
 def test_pipeline_tells_once_of_two_clocks(header, in_json, is_told):
     told = []
     settings = Settings()
-    pipeline = Pipeline(settings, Decoder(), Encoder(settings, definitions()),
+    pipeline = Pipeline(settings, lambda _: Codec(Decoder(), Encoder(settings, definitions())),
                         SilentSink(Demand.nothing()),
                         report=lambda kind, text: told.append((kind, text)))
     for i in range(3):

@@ -1,9 +1,12 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""The queue between the receiving and the publishing side."""
+"""The queue between the receiving and the processing thread, and both threads."""
 
 import threading
 
+import pytest
+
+from state_sensor_ros.counters import Counters
 from state_sensor_ros.framing import Packet
 from state_sensor_ros.sources import Health
 from state_sensor_ros.stream import PacketQueue, Stream
@@ -13,6 +16,10 @@ AWAIT_S = 10.0
 
 def packet(number):
     return Packet(b'{}', 0.0, 0, number)
+
+
+def packets(*numbers):
+    return [packet(number) for number in numbers]
 
 
 class Numbers:
@@ -33,82 +40,130 @@ class Numbers:
         """Nothing to close."""
 
 
+class Processor:
+    """Record what is called; each packet has as many frames as ``n_frames`` says."""
+
+    def __init__(self, process=lambda packet: None, n_frames=1):
+        self.calls, self.numbers = [], []
+        self._process, self._n_frames = process, n_frames
+        self.is_cancelled = False
+
+    def split(self, item):
+        return [item] * self._n_frames
+
+    def begin(self):
+        self.is_cancelled = False
+        self.calls.append('begin')
+
+    def cancel(self):
+        self.is_cancelled = True
+
+    def process(self, item, received_ns, number):
+        self.calls.append(item.sample_count)
+        self.numbers.append(number)
+        self._process(item)
+        return not self.is_cancelled
+
+    def finish(self):
+        self.calls.append('finish')
+
+
+def stream_of(source, processor, *, queue=None, **options):
+    if queue is None:
+        queue = PacketQueue(2, 'block', Counters())
+    return Stream(source, processor, queue=queue,
+                  **{'on_failure': lambda error: None, **options})
+
+
+def ended(stream):
+    """Wait until the source has ended and everything is processed."""
+    for thread in (stream._receiver, stream._worker):
+        thread.join(AWAIT_S)
+        assert not thread.is_alive()
+
+
 def drained(queue):
     queue.close(discard=False)
-    return [item[0].sample_count for item in iter(queue.get, None)]
+    return [batch.frames[0].sample_count for batch in iter(queue.get, None)]
 
 
 def test_queue_drops_the_oldest_and_counts():
-    queue = PacketQueue(3, 'drop_oldest')
+    counters = Counters()
+    queue = PacketQueue(3, 'drop_oldest', counters)
     for number in range(1, 8):
-        queue.put(packet(number), number)
-    assert queue.n_dropped == 4
+        queue.put(packets(number), number)
+    assert (counters.n_received, counters.n_dropped) == (7, 4)
     assert drained(queue) == [5, 6, 7]
 
 
-def test_queue_discards_on_demand():
-    queue = PacketQueue(3, 'drop_oldest')
-    queue.put(packet(1), 1)
+def test_queue_counts_the_frames_of_packets():
+    counters = Counters()
+    queue = PacketQueue(2, 'drop_oldest', counters)
+    for numbers in ((1, 2, 3), (4,), (5, 6)):
+        queue.put(packets(*numbers), 0)
+    assert (counters.n_received, counters.n_dropped) == (6, 3)
+    assert [queue.get().number, queue.get().number] == [3, 4]
+    queue.put(packets(7, 8), 0)
     queue.close(discard=True)
+    queue.put(packets(9), 0)
+    assert (counters.n_received, counters.n_dropped) == (9, 6)
     assert queue.get() is None
 
 
 def test_queue_blocks_until_there_is_room():
-    queue = PacketQueue(2, 'block')
+    counters = Counters()
+    queue = PacketQueue(2, 'block', counters)
     seen, third_is_in = [], threading.Event()
 
     def fill():
         for number in (1, 2, 3):
-            queue.put(packet(number), number)
+            queue.put(packets(number), number)
         third_is_in.set()
 
     thread = threading.Thread(target=fill, daemon=True)
     thread.start()
-    seen.append(queue.get()[0].sample_count)
+    seen.append(queue.get().frames[0].sample_count)
     assert third_is_in.wait(AWAIT_S)
     thread.join(AWAIT_S)
     assert seen + drained(queue) == [1, 2, 3]
-    assert queue.n_dropped == 0
+    assert counters.n_dropped == 0
 
 
-def test_queue_closed_lets_a_blocked_writer_go():
-    queue = PacketQueue(1, 'block')
-    queue.put(packet(1), 1)
-    thread = threading.Thread(target=lambda: [queue.put(packet(i), i) for i in (2, 3, 4)],
+def test_queue_closed_releases_a_blocked_writer():
+    counters = Counters()
+    queue = PacketQueue(1, 'block', counters)
+    queue.put(packets(1), 1)
+    thread = threading.Thread(target=lambda: [queue.put(packets(i), i) for i in (2, 3, 4)],
                               daemon=True)
     thread.start()
     queue.close(discard=True)
     thread.join(AWAIT_S)
     assert not thread.is_alive()
     assert queue.get() is None
+    assert (counters.n_received, counters.n_dropped) == (4, 4)
 
 
 def test_stream_blocking_loses_nothing_of_a_fast_source():
-    seen, done = [], threading.Event()
-
-    def process(item, received_ns):
-        seen.append(item.sample_count)
-        if len(seen) == 500:
-            done.set()
-
-    stream = Stream(Numbers(500), process, queue=PacketQueue(2, 'block'), on_failure=seen.append)
+    processor = Processor()
+    stream = stream_of(Numbers(500), processor)
     stream.start()
-    assert done.wait(AWAIT_S)
+    ended(stream)
     stream.stop()
-    assert seen == list(range(1, 501))
+    assert processor.calls == ['begin', *range(1, 501), 'finish']
+    assert processor.numbers == list(range(500))
 
 
-def test_stream_tells_of_a_failed_thread():
+def test_stream_reports_a_failed_thread():
     failures, failed = [], threading.Event()
 
-    def process(item, received_ns):
+    def process(item):
         raise ZeroDivisionError
 
     def on_failure(error):
         failures.append(error)
         failed.set()
 
-    stream = Stream(Numbers(1), process, queue=PacketQueue(2, 'block'), on_failure=on_failure)
+    stream = stream_of(Numbers(1), Processor(process), on_failure=on_failure)
     stream.start()
     assert failed.wait(AWAIT_S)
     stream.stop()
@@ -118,9 +173,6 @@ def test_stream_tells_of_a_failed_thread():
 def test_stream_catches_up_between_packets_and_a_step_behind_each():
     taken, done = [], threading.Event()
 
-    def process(item, received_ns):
-        taken.append('packet')
-
     def catch_up():
         taken.append('step')
         is_behind = taken.count('step') < 40
@@ -128,8 +180,8 @@ def test_stream_catches_up_between_packets_and_a_step_behind_each():
             done.set()
         return is_behind
 
-    stream = Stream(Numbers(10), process, queue=PacketQueue(2, 'block'), on_failure=taken.append,
-                    catch_up=catch_up)
+    stream = stream_of(Numbers(10), Processor(lambda item: taken.append('packet')),
+                       catch_up=catch_up)
     stream.start()
     assert done.wait(AWAIT_S)
     stream.stop()
@@ -143,10 +195,57 @@ def test_stream_stops_in_the_middle_of_catching_up():
         begun.set()
         return True
 
-    stream = Stream(Numbers(1), lambda *_: None, queue=PacketQueue(2, 'block'),
-                    on_failure=lambda error: None, catch_up=catch_up)
+    stream = stream_of(Numbers(1), Processor(), catch_up=catch_up)
     stream.start()
     assert begun.wait(AWAIT_S)
     stream.stop()
     # Other tests' libraries may have left threads of their own.
     assert not {thread.name for thread in threading.enumerate()} & {'receive', 'publish'}
+
+
+def test_stream_stops_inside_an_array_and_counts_the_rest_as_dropped():
+    counters, begun, go_on = Counters(), threading.Event(), threading.Event()
+
+    def process(item):
+        begun.set()
+        assert go_on.wait(AWAIT_S)
+
+    processor = Processor(process, n_frames=1000)
+    stream = stream_of(Numbers(1), processor, queue=PacketQueue(2, 'block', counters))
+    stream.start()
+    assert begun.wait(AWAIT_S)
+    stopper = threading.Thread(target=stream.stop)
+    stopper.start()
+    assert stream._stopping.wait(AWAIT_S)
+    go_on.set()
+    stopper.join(AWAIT_S)
+    assert processor.calls == ['begin', 1, 'finish']
+    assert (counters.n_received, counters.n_dropped) == (1000, 1000)
+
+
+@pytest.mark.parametrize('n_streams', [2, 3])
+def test_stream_waits_for_the_last_frame_of_its_predecessor(n_streams):
+    begun, go_on = threading.Event(), threading.Event()
+
+    def process(item):
+        begun.set()
+        assert go_on.wait(AWAIT_S)
+
+    processor = Processor(process)
+    first = stream_of(Numbers(1), processor)
+    first.start()
+    assert begun.wait(AWAIT_S)
+    # The frame takes longer than stop() waits.
+    first.stop()
+    assert first.is_running
+    last = first
+    for _ in range(n_streams - 1):
+        if last is not first:
+            last.stop()
+        last = stream_of(Numbers(2), processor, predecessor=last)
+        last.start()
+    assert processor.calls == ['begin', 1]
+    go_on.set()
+    ended(last)
+    last.stop()
+    assert processor.calls == ['begin', 1, 'finish', 'begin', 1, 2, 'finish']

@@ -9,7 +9,7 @@ ROS. Source: PROTOCOL 7. A payload is what carla/framing.py joins: a measurement
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 import math
 
 from google.protobuf.message import DecodeError as ProtobufError
@@ -79,6 +79,10 @@ class CarlaDecoder:
     def unknown_members(self) -> frozenset[str]:
         """Members of dataset files ignored so far."""
         return frozenset(self._unknown)
+
+    def split(self, payload: bytes | bytearray) -> Sequence[bytes | bytearray]:
+        """Return the payload: it is one frame."""
+        return (payload,)
 
     def decode(self, payload: bytes | bytearray | memoryview, *, game_time: float = math.nan,
                time: int = 0, sample_count: int = 0) -> list[Decoded]:

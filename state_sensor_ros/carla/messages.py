@@ -9,7 +9,7 @@ dataset's JSON.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 import json
 import math
@@ -114,6 +114,10 @@ class MessagesDecoder:
     def __init__(self) -> None:
         self.needs = EVERYTHING
         self.unknown_members: frozenset[str] = frozenset()
+
+    def split(self, payload: bytes | bytearray) -> Sequence[bytes | bytearray]:
+        """Return the payload: it is one frame."""
+        return (payload,)
 
     def decode(self, payload: bytes | bytearray | memoryview, *, game_time: float = math.nan,
                time: int = 0, sample_count: int = 0) -> list[Decoded]:

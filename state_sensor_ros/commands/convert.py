@@ -23,7 +23,7 @@ from state_sensor_ros.encode.static_frame import encode_static_frames
 from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
 from state_sensor_ros.extras import extras_of_recording
 from state_sensor_ros.generations.wire import GENERATIONS
-from state_sensor_ros.pipeline import Pipeline
+from state_sensor_ros.pipeline import Codec, Pipeline
 from state_sensor_ros.recordings import BagRecording, opened, Recording
 from state_sensor_ros.rep103 import Units
 from state_sensor_ros.settings import parse_settings, Settings
@@ -127,8 +127,10 @@ def _to_bag(recording: Recording, args: argparse.Namespace, settings: Settings) 
         static_frames = encode_static_frames(settings, definitions)
         if static_frames is not None:
             sink.latch(*static_frames)
-        pipeline = Pipeline(settings, recording.decoder, Encoder(settings, definitions), sink,
-                            report=warnings.add, extra_encoders=extras.encoders)
+        pipeline = Pipeline(
+            settings, lambda settings: Codec(recording.decoder, Encoder(settings, definitions),
+                                             extras.encoders(settings)),
+            sink, report=warnings.add)
         with reading(recording, 'convert') as progress:
             for entry in progress.entries:
                 warnings.place = entry.place

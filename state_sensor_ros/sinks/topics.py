@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+import threading
 import time
 from typing import Any
 
@@ -27,8 +28,8 @@ from state_sensor_ros.encode import Demand, Qos, Topic
 # that it is done a little earlier where there is a pause.
 _SCAN_PERIOD_NS = 100_000_000
 _EARLY_SCAN_NS = 20_000_000
-# Where actors come and go faster than there are pauses, more than these, at 33 kB each, would
-# fill the memory.
+# Where more publishers than these, at 33 kB each, wait to be destroyed, none is created: actors
+# may change faster than there are pauses.
 _MAX_TO_DESTROY = 100
 # With the default event callbacks an executor that serves 1000 publishers takes 22 ms a turn.
 _NO_EVENTS = PublisherEventCallbacks(use_default_callbacks=False)
@@ -59,6 +60,9 @@ class TopicSink:
         self._actor_qos = actor_qos
         self._open: dict[str, _Open] = {}
         self._fixed: dict[str, _Open] = {}
+        # The stream's thread may still be publishing when another one closes the sink.
+        self._lock = threading.Lock()
+        self._is_closed = False
         # Creating or destroying a publisher takes 0.1 to 0.4 ms, which can wait for a pause.
         self._to_open: dict[str, Topic] = {}
         self._to_destroy: deque[Publisher] = deque()
@@ -80,8 +84,6 @@ class TopicSink:
             self._to_open.pop(topic.name, None)
             if topic.name not in self._fixed and topic.name in self._open:
                 self._to_destroy.append(self._open.pop(topic.name).publisher)
-        while len(self._to_destroy) > _MAX_TO_DESTROY:
-            self._destroy_one()
         self._next_scan_ns = 0
 
     def catch_up(self) -> bool:
@@ -90,32 +92,40 @@ class TopicSink:
 
         :returns: whether there is more to do.
         """
-        if self._to_open:
-            name = next(iter(self._to_open))
-            self._open[name] = self._create(self._to_open.pop(name), self._actor_qos, None)
-        elif self._to_destroy:
-            self._destroy_one()
-        elif time.monotonic_ns() >= self._next_scan_ns - _EARLY_SCAN_NS:
-            self._scan()
-        return bool(self._to_open or self._to_destroy)
-
-    def _destroy_one(self) -> None:
-        # Through the node: a publisher that destroys itself stays in the node's books.
-        self._node.destroy_publisher(self._to_destroy.popleft())
+        with self._lock:
+            if self._is_closed:
+                return False
+            if self._to_open and len(self._to_destroy) <= _MAX_TO_DESTROY:
+                name = next(iter(self._to_open))
+                self._open[name] = self._create(self._to_open.pop(name), self._actor_qos, None)
+            elif self._to_destroy:
+                # Through the node: a publisher that destroys itself stays in the node's list.
+                self._node.destroy_publisher(self._to_destroy.popleft())
+            elif time.monotonic_ns() >= self._next_scan_ns - _EARLY_SCAN_NS:
+                self._scan()
+            return bool(self._to_open or self._to_destroy)
 
     def close(self) -> None:
-        """Destroy all publishers; closing twice is quiet."""
-        self._to_open.clear()
-        for publisher in (*self._to_destroy, *[each.publisher for each in self._open.values()]):
-            self._node.destroy_publisher(publisher)
-        self._to_destroy.clear()
-        self._open.clear()
-        self._fixed.clear()
+        """
+        Destroy all publishers; closing twice is quiet.
+
+        A thread that publishes afterwards has no effect.
+        """
+        with self._lock:
+            self._is_closed = True
+            self._to_open.clear()
+            for publisher in (*self._to_destroy,
+                              *[opened.publisher for opened in self._open.values()]):
+                self._node.destroy_publisher(publisher)
+            self._to_destroy.clear()
+            self._open.clear()
+            self._fixed.clear()
 
     def demand(self) -> Demand:
-        """Say which topics somebody listens to, looked up at least every 100 ms."""
+        """Return which topics have subscribers, looked up at least every 100 ms."""
         if time.monotonic_ns() >= self._next_scan_ns:
-            self._scan()
+            with self._lock:
+                self._scan()
         return self._demand
 
     def _scan(self) -> None:
@@ -131,9 +141,12 @@ class TopicSink:
 
     def publish(self, messages: Sequence[tuple[Topic, bytes]], stamp_ns: int) -> None:
         """Send each message on its topic; DDS stamps them itself, so ``stamp_ns`` is not used."""
-        opened = self._open
-        for topic, data in messages:
-            opened[topic.name].publish_raw(data)
+        with self._lock:
+            if self._is_closed:
+                return
+            opened = self._open
+            for topic, data in messages:
+                opened[topic.name].publish_raw(data)
 
     def _create(self, topic: Topic, qos: Qos, overriding: QoSOverridingOptions | None) -> _Open:
         publisher = self._node.create_publisher(

@@ -19,7 +19,7 @@ from state_sensor_ros.decode import Decoder
 from state_sensor_ros.definitions import load_definitions
 from state_sensor_ros.encode import Encoder, EVERYTHING
 from state_sensor_ros.framing import Packet
-from state_sensor_ros.pipeline import Pipeline
+from state_sensor_ros.pipeline import Codec, Pipeline
 from state_sensor_ros.settings import parse_settings
 from state_sensor_ros.simulator.traffic import generate
 from state_sensor_ros.sinks.topics import message_class
@@ -74,8 +74,8 @@ class Published:
 @pytest.fixture(scope='module')
 def ours():
     sink = Recorder()
-    pipeline = Pipeline(SETTINGS, Decoder(), Encoder(SETTINGS, load_definitions()), sink,
-                        report=lambda kind, text: None)
+    codec = Codec(Decoder(), Encoder(SETTINGS, load_definitions()))
+    pipeline = Pipeline(SETTINGS, lambda _: codec, sink, report=lambda kind, text: None)
     for payload in traffic():
         pipeline.process(Packet(payload, 0.0, 0, 0), 0)
     assert pipeline.counters.n_published == len(traffic())

@@ -1,0 +1,74 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+What happened to the frames of a stream: counts, the last error, latencies.
+
+May know: what is counted. Must not know: what a frame contains, how the counts are shown.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+import math
+import time
+
+# More than a second of latencies at any rate that can be sustained.
+_MAX_LATENCIES = 4096
+
+
+@dataclass(slots=True)
+class LastError:
+    """
+    The last error of one part of the program.
+
+    ``text`` one line, ``''`` for none; ``at_ns`` when it was noted, ``time.monotonic_ns()``.
+    """
+
+    text: str = ''
+    at_ns: int = 0
+
+    def note(self, text: str) -> None:
+        """Replace the last error by ``text``."""
+        self.text, self.at_ns = text, time.monotonic_ns()
+
+
+def latest(*errors: LastError) -> str:
+    """Return the text of the error that was noted last, ``''`` for none."""
+    return max((error for error in errors if error.text), key=lambda error: error.at_ns,
+               default=LastError()).text
+
+
+@dataclass(slots=True)
+class Counters:
+    """
+    Counts from the configuration of the node to its clean-up.
+
+    While no frame is in flight, ``n_received == n_published + n_skipped + n_dropped``: each frame
+    of a packet counts, and each of them once. ``n_received`` and ``n_dropped`` are written by
+    :class:`PacketQueue`, everything else by the thread of the pipeline.
+
+    ``n_dropped`` frames that were received and not processed: the queue was full, or the stream
+    was stopped; ``n_skipped`` frames that cannot be used; ``n_defects`` exceptions that the
+    program did not expect while it processed a frame.
+    """
+
+    n_received: int = 0
+    n_published: int = 0
+    n_skipped: int = 0
+    n_dropped: int = 0
+    n_defects: int = 0
+    n_repeated: int = 0
+    n_restarts: int = 0
+    n_left_out: int = 0
+    n_duplicates: int = 0
+    n_bad_poses: int = 0
+    n_unknown_velocities: int = 0
+    n_without_topics: int = 0
+    n_actors: int = 0
+    n_egos: int = 0
+    game_time: float = math.nan
+    generation: str = ''
+    last_error: LastError = field(default_factory=LastError)
+    # Receipt of the last byte to the last publish, ns; the diagnostics empty it.
+    latencies_ns: deque[int] = field(default_factory=lambda: deque(maxlen=_MAX_LATENCIES))
