@@ -100,13 +100,11 @@ class Stamper:
         """Return the stamp; it exceeds the last one except where the clock behind it went back."""
         is_ros = self._stamp_source == 'ros'
         stamp_ns = now_ns if is_ros else base_ns + round(game_time * NS_PER_S)
-        went_back = now_ns < self._now_ns if is_ros else restarted
-        if not went_back:
-            stamp_ns = max(stamp_ns, self.stamp_ns + 1)
         if not 0 <= stamp_ns < _MAX_STAMP_NS:
             raise DecodeError('time', f'a stamp of {stamp_ns // NS_PER_S} s',
                               'seconds from 0 to 2147483647')
-        return stamp_ns
+        went_back = now_ns < self._now_ns if is_ros else restarted
+        return stamp_ns if went_back else max(stamp_ns, self.stamp_ns + 1)
 
     def _base(self, frame: Frame) -> int:
         """Return what is added to ``game_time``: for utc the epoch of the run's first frame."""

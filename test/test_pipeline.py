@@ -1,6 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""What the pipeline says of packets; what it makes of them is tested on the topics."""
+"""What the pipeline reports and counts; its messages are tested on the topics."""
 
 import json
 import math
@@ -9,8 +9,8 @@ from encode_world import definitions
 import pytest
 from silent_sink import SilentSink
 
-from state_sensor_ros.decode import Decoder
-from state_sensor_ros.encode import Demand, Encoder
+from state_sensor_ros.decode import Decoder, split_frames
+from state_sensor_ros.encode import Demand, Encoder, EVERYTHING
 from state_sensor_ros.framing import Packet
 from state_sensor_ros.pipeline import Codec, Pipeline
 from state_sensor_ros.settings import Settings
@@ -43,3 +43,128 @@ def test_pipeline_tells_once_of_two_clocks(header, in_json, is_told):
     if is_told:
         assert pipeline.counters.game_time == in_json['game_time'] + 2
         assert f'game_time {header[0]:g}, time {header[1]}, its JSON' in told[0][1]
+
+
+GOOD = {'frame': [{'name': 'car', 'position': [0, 0, 0], 'orientation': [0, 0, 0, 1]}],
+        'game_time': 1.0, 'time': 0}
+
+
+def text_of(*times):
+    return [json.dumps({**GOOD, 'game_time': time}).encode() for time in times]
+
+
+@pytest.mark.parametrize(('payload', 'n_frames'), [
+    (text_of(1)[0], 1), (b' \n' + text_of(1)[0], 1), (b'[]', 1), (b'', 1), (b'[', 1),
+    (b'nothing', 1), (b'[' + b','.join(text_of(1, 2, 3)) + b']', 3),
+    (b'\xef\xbb\xbf [\n' + b' ,\r\n'.join(text_of(1, 2)) + b'\n] \n', 2),
+    # An element that is no frame, no object, or nearly JSON.
+    (b'[1, null, {}]', 3), (b'[[{}, {}], {}]', 2), (b'[{"a": NaN}, {"b": Infinity}]', 2),
+    (b"[{'a': 1}, {'b': 2}]", 2),
+    # An element that is no JSON at all, between brackets that match.
+    (b'[{"a": 1}, {"b": }, {"c": 3}]', 3), (b'[{"a" 1}, {"}": "\\"]"}]', 2),
+    (b'[' + b','.join([*text_of(1), b'{"a": "\xff"}', *text_of(2)]) + b']', 3),
+    (b'[{"a": ' + b'[' * 5000 + b']' * 5000 + b'}, {}]', 2),
+    # Brackets that do not match: no element can be told from the next one.
+    (b'[{"a": 1}, {"b": 2}', 1), (b'[{"a": 1}} , {"b": ]', 1), (b'[{"a": 1}] {"b": 2}]', 1),
+    (b'[{"a": 1} {"b": NaN}]', 1), (b'[{"a": 1}, {"b": NaN}, 5]', 1)], ids=repr)
+def test_payload_is_split_into_its_frames(payload, n_frames):
+    frames = split_frames(payload)
+    assert len(frames) == n_frames
+    if n_frames == 1:
+        assert frames == (payload,)
+    assert split_frames(bytearray(payload)) == frames
+
+
+class ListSink(SilentSink):
+    """Keeps the messages of each frame."""
+
+    def __init__(self):
+        super().__init__(EVERYTHING)
+        self.sent = []
+
+    def publish(self, messages, stamp_ns):
+        self.sent.append([topic.name for topic, _ in messages])
+
+
+def frames_at(*times, names=('car',)):
+    return [Packet(json.dumps({'frame': [
+        {'name': name, 'position': [0, 0, 0], 'orientation': [0, 0, 0, 1], 'tags': ['vehicle']}
+        for name in names], 'game_time': time, 'sample_count': i}).encode(), math.nan, 0, 0)
+        for i, time in enumerate(times, 1)]
+
+
+def pipeline_into(sink, settings=Settings(), encoder=Encoder, **options):  # noqa: B008
+    return Pipeline(settings, lambda _: Codec(Decoder(), encoder(settings, definitions())), sink,
+                    **{'report': lambda kind, text: None, **options})
+
+
+class FailingEncoder(Encoder):
+    """Fails as a defect would, after it has changed what it remembers."""
+
+    def encode(self, frame, cast, stamp_ns, demand, *, advanced=True):
+        messages = super().encode(frame, cast, stamp_ns, demand, advanced=advanced)
+        if frame.game_time in (2.0, 3.0):
+            raise ZeroDivisionError('a defect')
+        return messages
+
+
+def test_pipeline_contains_an_unexpected_exception():
+    sink, defects = ListSink(), []
+    pipeline = pipeline_into(sink, Settings(debug_drawing=True), FailingEncoder,
+                             on_defect=defects.append)
+    for number, packet in enumerate(frames_at(1.0, 2.0, 3.0, 4.0, 5.0)):
+        assert pipeline.process(packet, 0, number)
+    counters = pipeline.counters
+    assert (counters.n_published, counters.n_skipped, counters.n_defects) == (3, 2, 2)
+    assert counters.last_error.text == 'internal error: ZeroDivisionError: a defect'
+    assert [str(defect) for defect in defects] == ['a defect'] * 2
+    # The frames that were not published are not missed; all topics of the next one are there.
+    assert pipeline.stamper.n_missed == 0
+    assert sink.sent[1] == sink.sent[0]
+    assert '~/actors' in sink.sent[1]
+    assert '~/actors/car/odometry' in sink.sent[2]
+
+
+def test_pipeline_without_a_handler_raises_an_unexpected_exception():
+    pipeline = pipeline_into(ListSink(), encoder=FailingEncoder)
+    with pytest.raises(ZeroDivisionError):
+        pipeline.process(frames_at(2.0)[0], 0)
+
+
+def test_pipeline_counts_a_frame_once_where_it_fails_after_it_was_published(monkeypatch):
+    sink, defects = ListSink(), []
+    pipeline = pipeline_into(sink, on_defect=defects.append)
+    monkeypatch.setattr(pipeline.truth, 'add', None)
+    assert pipeline.process(frames_at(1.0)[0], 0)
+    assert len(sink.sent) == 1
+    assert (pipeline.counters.n_published, pipeline.counters.n_skipped) == (1, 0)
+    assert [type(defect) for defect in defects] == [TypeError]
+
+
+def test_pipeline_publishes_nothing_after_it_was_cancelled():
+    sink = ListSink()
+    pipeline = pipeline_into(sink, Settings(debug_drawing=True))
+    first, second, third = frames_at(1.0, 2.0, 3.0)
+    assert pipeline.process(first, 0)
+    pipeline.cancel()
+    assert not pipeline.process(second, 0)
+    assert pipeline.counters.n_published == len(sink.sent) == 1
+    pipeline.finish()
+    assert sink.sent[1:] == [['~/markers']]
+    pipeline.begin()
+    assert pipeline.process(third, 0)
+
+
+def test_pipeline_does_not_miss_what_was_dropped_or_skipped():
+    pipeline = pipeline_into(ListSink())
+    packets = frames_at(*(0.1 * i for i in range(12)))
+    bad = Packet(b'{}', math.nan, 0, 0)
+    # Samples 1 to 12 by number: 3 and 4 were dropped, 6 is skipped, 8 never arrived.
+    for number, packet in ((0, packets[0]), (1, packets[1]), (4, packets[4]), (5, bad),
+                           (6, packets[6]), (7, packets[8]), (8, packets[9])):
+        pipeline.process(packet, 0, number)
+    assert pipeline.stamper.n_missed == 1
+    # After a pause of the node, what the simulator did meanwhile is not missed either.
+    pipeline.begin()
+    pipeline.process(packets[11], 0, 9)
+    assert pipeline.stamper.n_missed == 1

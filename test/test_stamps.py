@@ -74,3 +74,39 @@ def test_stamps_notice_a_coarse_clock():
 def test_stamps_refuse_what_a_ros_stamp_cannot_hold(game_time):
     with pytest.raises(DecodeError, match='game_time: found'):
         Stamper('game_time').step(frame(game_time), 0)
+
+
+@pytest.mark.parametrize('time', [-2 ** 31 - 1, -2 ** 63, 2 ** 31, 2 ** 63 - 1])
+def test_stamps_utc_goes_on_after_a_time_that_no_stamp_can_have(time):
+    stamper = Stamper('utc')
+    for game_time in (1.0, 2.0):
+        with pytest.raises(DecodeError, match='time: found a stamp of'):
+            stamper.step(frame(game_time, time=time), 0)
+    assert stamper.step(frame(3.0, time=1_600_000_000), 0) is Step.ADVANCED
+    assert stamper.stamp_ns == 1_600_000_000_000_000_000
+    # Nor is a restart with such a time remembered.
+    with pytest.raises(DecodeError, match='time: found'):
+        stamper.step(frame(0.5, time=time), 0)
+    assert stamper.step(frame(0.6, time=1_600_000_100), 0) is Step.RESTARTED
+    assert stamper.stamp_ns == 1_600_000_100_000_000_000
+
+
+def test_stamps_do_not_count_lost_frames_as_missed():
+    stamper = Stamper('game_time')
+    for game_time, sample_count, n_lost in [(1.0, 1, 0), (1.1, 5, 3), (1.2, 9, 1), (1.2, 11, 5)]:
+        stamper.step(frame(game_time, sample_count), 0, n_lost)
+    assert stamper.n_missed == 2
+    stamper.resume()
+    stamper.step(frame(2.0, 100), 0)
+    stamper.step(frame(2.1, 102), 0)
+    assert stamper.n_missed == 3
+
+
+def test_stamps_increase_while_the_ros_clock_stands_still():
+    stamper = Stamper('ros')
+    for game_time in (1.0, 2.0, 3.0):
+        assert stamper.step(frame(game_time), 500) is Step.ADVANCED
+    assert stamper.stamp_ns == 502
+    # A simulator that restarts does not turn the clock of ROS back.
+    assert stamper.step(frame(0.0), 500) is Step.RESTARTED
+    assert stamper.stamp_ns == 503
