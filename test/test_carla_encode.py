@@ -10,7 +10,7 @@ from message_store import read
 import numpy as np
 import pytest
 
-from state_sensor_ros.carla.decode import CarlaDecoder
+from state_sensor_ros.carla.decode import DatasetDecoder
 from state_sensor_ros.carla.encode import CarlaEncoder
 from state_sensor_ros.carla.topics import DATASET_TOPICS, STATUS_TOPIC
 from state_sensor_ros.definitions import load_definitions
@@ -32,7 +32,7 @@ class Rig:
     def __init__(self, **settings):
         self.settings = Settings(**settings)
         definitions = load_definitions()
-        self.decoder, self.registry = CarlaDecoder(), Registry(frame_prefix='sim/')
+        self.decoder, self.registry = DatasetDecoder(), Registry(frame_prefix='sim/')
         self.common = Encoder(self.settings, definitions)
         self.carla = CarlaEncoder(self.settings, definitions)
 

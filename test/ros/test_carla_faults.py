@@ -3,6 +3,7 @@
 """Faults of a CARLA server over real sockets: the node lives, publishes again, counts."""
 
 from contextlib import suppress
+import random
 import socket
 import struct
 
@@ -79,14 +80,54 @@ def test_carla_fault_impossible_length(bench, data):
     bench.finish()
 
 
-@pytest.mark.parametrize('data', [bytes(4), framed(0, b'\xff' * 50), framed(0, b'{"frame": []}')],
-                         ids=['empty', 'bytes', 'text'])
+# A file of a dataset in CARLA's own conversion, with an image that no camera takes.
+DATASET_FILE = b'{"playerMeasurements": {"transform": {}, "forwardSpeed": 1.0}, "steer": 0}'
+IMAGE = b'central/unknown\0\x89PNG\r\n\x1a\n'
+
+
+def joined(*messages):
+    """Frame some messages together."""
+    return b''.join(struct.pack('<I', len(each)) + each for each in messages) + bytes(4)
+
+
+@pytest.mark.parametrize('data', [
+    bytes(4), framed(0, b'\xff' * 50), framed(0, b'{"frame": []}'),
+    joined(b'dataset\n' + DATASET_FILE, IMAGE), joined(b'dataset\n' + DATASET_FILE),
+    joined(b'dataset\n'), joined(DATASET_FILE, IMAGE), joined(b'frame\0' + bytes(40)),
+    joined(IMAGE, IMAGE), joined(random.Random(1).randbytes(5000)), joined(b'\x0b' * 50_000),
+    joined(wire.sub(3, b''), b''), joined(wire.sub(7, wire.sub(7, wire.sub(7, b'')))),
+    joined(b'\x1a\xff\xff\xff\xff\x0f'), joined(b'\x28' + b'\xff' * 30)],
+    ids=['empty', 'bytes', 'text', 'dataset', 'dataset-file', 'dataset-mark', 'file', 'parts',
+         'images', 'random', 'nested-groups', 'empty-player', 'nested-unknown', 'huge-length',
+         'long-number'])
 def test_carla_fault_message_is_no_measurement(bench, data):
+    for topic in ('image', 'depth', 'segmentation'):
+        bench.listener.hear(f'/state_sensor/camera/central/{topic}', 'sensor_msgs/Image')
     bench.simulator.send(data)
     bench.publishes_again()
     assert bench.counted('frames skipped')['reconnects'] == '0'
     bench.finish()
     assert 'expected' in bench.node.log
+
+
+def test_carla_fault_thousands_of_agents_without_a_class(bench):
+    body = wire.measurements(1, 10 ** 6, 0, *[wire.sub(4, b'')] * 40_000)
+    before = len(bench.frames)
+    bench.simulator.send(framed(0, body))
+    bench.listener.until(lambda: len(bench.frames) > before)
+    bench.counted('actors left out', 40_000)
+    bench.finish()
+
+
+def test_carla_fault_images_after_a_measurement_are_left_out(bench):
+    before = len(bench.frames)
+    number = bench.n_sent
+    bench.n_sent += 1
+    measurement = framed(number)[4:-4]
+    bench.simulator.send(joined(measurement, IMAGE, b'dataset\n' + DATASET_FILE))
+    bench.listener.until(lambda: len(bench.frames) > before)
+    bench.publishes_again()
+    bench.finish()
 
 
 def test_carla_fault_one_byte_at_a_time_and_two_in_one_segment(bench):
