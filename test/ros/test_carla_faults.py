@@ -169,3 +169,19 @@ def test_carla_fault_world_port_refuses(domain, listener, simulator):
         code, seconds = node.end()
         assert (code, 'Traceback' in node.log) == (0, False)
         assert seconds < END_S
+
+
+def test_carla_fault_world_port_is_silent(domain, listener, simulator):
+    diagnostics = listener.hear('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
+    port = simulator.port
+    with NodeProcess(domain, source='carla', port=1, control_port=port) as node:
+        simulator.accept()
+        listener.matched('/diagnostics')
+        line = f'127.0.0.1:{port}: found no answer to RequestNewEpisode for 1 s; expected one'
+        listener.until(lambda: [values for values in statuses(diagnostics) if values['level'] == 2
+                                and values['message'].startswith(f'not connected: {line}')],
+                       3.0, 'the silent port by name')
+        assert node.log.count(line) == 1
+        code, seconds = node.end()
+        assert (code, 'Traceback' in node.log) == (0, False)
+        assert seconds < END_S
