@@ -132,7 +132,7 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         extras = extras_of(settings, definitions, self._warn)
         verify([*samples(definitions), *extras.samples], lambda data, type_name:
                deserialize_message(data, message_class(type_name)))
-        encoder = Encoder(settings, definitions)
+        encoder = Encoder(settings, definitions, self._warn)
         self._sink = TopicSink(self, (*fixed_topics(settings), *extras.topics),
                                self._own_parameters.actor_qos)
         self._pipeline = Pipeline(

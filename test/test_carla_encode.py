@@ -207,6 +207,20 @@ def test_carla_markers_of_huge_ids_and_unusable_poses():
     assert math.isnan(lights[1].pose.position.x)
 
 
+def test_carla_markers_have_unit_quaternions():
+    rig = Rig(debug_drawing=True)
+    frame = rig.frame(EXAMPLE)
+    frame.kinematics[:, 3:7] *= 0.95
+    cast = rig.registry.update(frame)
+    arrays = [read(data, topic.type_name) for encoder in (rig.common, rig.carla)
+              for topic, data in encoder.encode(frame, cast, STAMP_NS, EVERYTHING)
+              if topic.name == '~/markers']
+    norms = [math.hypot(q.x, q.y, q.z, q.w) for array in arrays
+             for q in (marker.pose.orientation for marker in array.markers)]
+    assert len(norms) > 8
+    assert norms == pytest.approx([1.0] * len(norms))
+
+
 def test_carla_encodes_no_more_than_is_asked_for():
     rig = Rig(debug_drawing=True)
     assert rig.messages(demand=Demand.nothing()) == {}

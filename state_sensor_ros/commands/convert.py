@@ -127,8 +127,9 @@ def _to_bag(recording: Recording, args: argparse.Namespace, settings: Settings) 
         static_frames = encode_static_frames(settings, definitions)
         if static_frames is not None:
             sink.latch(*static_frames)
-        pipeline = Pipeline(settings, recording.decoder, Encoder(settings, definitions), sink,
-                            report=warnings.add, extra_encoders=extras.encoders)
+        encoder = Encoder(settings, definitions, warnings.add)
+        pipeline = Pipeline(settings, recording.decoder, encoder, sink, report=warnings.add,
+                            extra_encoders=extras.encoders)
         with reading(recording, 'convert') as progress:
             for entry in progress.entries:
                 warnings.place = entry.place
