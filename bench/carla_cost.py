@@ -131,7 +131,7 @@ def refuse(kind, text):
 def quickest_us(decoder, packets, demand):
     """Return the cost of a frame, with that of getting its packet where that is not a list."""
     definitions = load_definitions()
-    extra = (CarlaEncoder(SETTINGS, definitions),) if isinstance(decoder, CarlaDecoder) else ()
+    extra = () if isinstance(decoder, Decoder) else (CarlaEncoder(SETTINGS, definitions),)
     codec = Codec(decoder, Encoder(SETTINGS, definitions), extra)
     pipeline = Pipeline(SETTINGS, lambda _: codec, NoSink(demand), report=refuse)
     spent = []

@@ -21,6 +21,7 @@ from state_sensor_ros.errors import RefusalError, TransportError
 from state_sensor_ros.sensor_config import state_sensor
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.sources.session import ControlSession
+from state_sensor_ros.sources.wait import ignore_silence, OnSilence
 
 # A sensor port may open a little after the sensor was configured (PROTOCOL 1.1); configuring it
 # once more meanwhile might close it again.
@@ -42,15 +43,17 @@ class Conductor:
     port. There is never more than one request outstanding.
 
     :param report: called with a kind, for throttling, and a line about what went wrong.
+    :param on_silence: called with one line when a reply has not come for a second.
     :param reply_timeout_s: replaces the usual time-outs.
     :param packet_timeout_s: how long to wait for the packet of a sample.
     """
 
     def __init__(self, settings: Settings, report: Report, *,
+                 on_silence: OnSilence = ignore_silence,
                  reply_timeout_s: float | None = None,
                  packet_timeout_s: float = _PACKET_TIMEOUT_S) -> None:
         self._settings = settings
-        self._report = report
+        self._report, self._on_silence = report, on_silence
         self._reply_timeout_s = reply_timeout_s
         self._packet_timeout_s = packet_timeout_s
         self._configuring = threading.Lock()
@@ -120,7 +123,8 @@ class Conductor:
     def _renew(self, command: str) -> None:
         """Begin a new connection with ``command``; whatever waits on the old one is woken."""
         session = ControlSession(self._settings.host, self._settings.control_port,
-                                 reply_timeout_s=self._reply_timeout_s)
+                                 reply_timeout_s=self._reply_timeout_s,
+                                 on_silence=self._on_silence)
         with self._changed:
             if self._is_closed:
                 raise TransportError(session.where, 'a request to end', 'a connection')

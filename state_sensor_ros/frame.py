@@ -37,6 +37,10 @@ QUATERNION_NORM_MIN = 0.9
 QUATERNION_NORM_MAX = 1.1
 # OpenBLAS begins to use threads for longer vectors.
 _MAX_FOR_BLAS = 10_000
+# Lengths of boxes that displays can draw, m: they are float32 there.
+_MIN_LENGTH, _MAX_LENGTH = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
+# A product of two numbers between these is between those.
+_MIN_FACTOR, _MAX_FACTOR = 1e-15, 1e15
 # What the squared length may be off by on either side.
 _NORM2_TOLERANCE = 1.0 - QUATERNION_NORM_MIN ** 2
 
@@ -296,10 +300,12 @@ class Bodies:
     :param rows: (N + M, 13) float64, of which position xyz and orientation xyzw come first.
     """
 
-    __slots__ = ('_norm2', '_rows', 'is_finite', 'is_plain', 'usable', 'usable_boxes')
+    __slots__ = ('_drawable_boxes', '_norm2', '_rows', 'is_finite', 'is_plain', 'usable',
+                 'usable_boxes')
 
     def __init__(self, rows: Floats, n_actors: int) -> None:
         self._rows = rows
+        self._drawable_boxes: Bools | None = None
         self._norm2: Floats = np.einsum('ij,ij->i', rows[:, 3:7], rows[:, 3:7])
         self.is_finite = math.isfinite(_sum_of_squares(rows.ravel()))
         # Two numbers tell that all are usable, as nearly always. NaN compares false with all.
@@ -314,12 +320,42 @@ class Bodies:
             usable = usable_poses(rows[:, 0:3], rows[:, 3:7])
             self.usable, self.usable_boxes = usable[:n_actors], usable[n_actors:]
 
+    def drawable_boxes(self) -> Bools:
+        """
+        Tell which boxes have a pose that can be published, and edges and scales with a length.
+
+        :returns: (M,) bool, False for NaN, infinity, zero and negative numbers; not to be written
+            to.
+        """
+        if self._drawable_boxes is None:
+            sizes = self._rows[len(self.usable):, 7:]
+            # NaN compares false with all.
+            if len(sizes) and not (np.minimum.reduce(sizes, axis=None) >= _MIN_FACTOR
+                                   and np.maximum.reduce(sizes, axis=None) <= _MAX_FACTOR):
+                self._drawable_boxes = self.usable_boxes & _have_lengths(sizes)
+            else:
+                self._drawable_boxes = self.usable_boxes
+        return self._drawable_boxes
+
     def normalised(self) -> Floats:
         """Return (N + M, 13) float64, a copy with orientations of unit length."""
         rows = self._rows.copy()
         orientation_xyzw = rows[:, 3:7]
         orientation_xyzw /= np.sqrt(self._norm2)[:, None]
         return rows
+
+
+def _have_lengths(sizes: Floats) -> Bools:
+    """
+    Tell which boxes have three lengths.
+
+    :param sizes: (M, 6) float64, edges xyz and scales xyz.
+    """
+    with np.errstate(all='ignore'):
+        scaled = sizes[:, :3] * sizes[:, 3:]
+    are_lengths = np.hstack((sizes > 0.0, scaled >= _MIN_LENGTH, scaled <= _MAX_LENGTH))
+    have_lengths: Bools = np.logical_and.reduce(are_lengths, axis=1)
+    return have_lengths
 
 
 def _sum_of_squares(numbers: Floats) -> float:

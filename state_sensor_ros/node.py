@@ -152,8 +152,9 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         self._stopped = None
         self._pipeline = Pipeline(
             settings, lambda settings: Codec(
-                open_decoder(settings), Encoder(settings, definitions), extras.encoders(settings)),
-            self._sink, report=report, on_defect=self._log_defect, counters=counters,
+                open_decoder(settings), Encoder(settings, definitions, report),
+                extras.encoders(settings)), self._sink, report=report, on_defect=self._log_defect,
+            counters=counters,
             ros_now_ns=lambda: self.get_clock().now().nanoseconds)
         self._diagnosis = StreamDiagnosis(settings.stale_after, settings.max_actor_topics)
         static_frames = encode_static_frames(settings, definitions)

@@ -28,6 +28,7 @@ from state_sensor_ros.sensor_config import state_sensor
 from state_sensor_ros.settings import parse_settings
 from state_sensor_ros.sources.session import ControlSession
 from state_sensor_ros.sources.tcp import TcpSource
+from state_sensor_ros.sources.wait import ignore_silence, OnSilence
 
 # As long as for a reply: the simulator may be drawing.
 _PACKET_TIMEOUT_S = 25.0
@@ -62,10 +63,12 @@ class Replay:
 
     Whoever made it calls :meth:`run` in one thread and everything else from others.
 
+    :param on_silence: called with one line when a reply has not come for a second.
     :raises ConfigError: where the plan does not fit the trajectory.
     """
 
-    def __init__(self, trajectory: Trajectory, plan: Plan) -> None:
+    def __init__(self, trajectory: Trajectory, plan: Plan,
+                 on_silence: OnSilence = ignore_silence) -> None:
         last = trajectory.n_frames - 1
         start = plan.start
         if start is None:
@@ -78,7 +81,7 @@ class Replay:
                              is_backwards=plan.is_backwards)
         self.state = 'configuring'
         self._plan = plan
-        self._session = ControlSession(plan.host, plan.control_port)
+        self._session = ControlSession(plan.host, plan.control_port, on_silence=on_silence)
         # Guards all below; notified at each change.
         self._changed = threading.Condition()
         self._is_stopping = self._is_paused = self._is_connected = False

@@ -9,8 +9,7 @@ package's own interface comments; what we cannot do is answered with RESULT_FEAT
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-import re
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from rclpy.node import Node
@@ -35,13 +34,13 @@ from simulation_interfaces.srv import (
     StepSimulation,
 )
 
+from state_sensor_ros.entity_filter import matching_rows
+from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.frame import Floats, KIND_VEHICLE
 from state_sensor_ros.pipeline import Snapshot
 from state_sensor_ros.sources.file import FileSource
 from state_sensor_ros.stamps import NS_PER_S
 
-# Longer expressions are not names of entities; matching one may take time.
-_MAX_EXPRESSION = 200
 _READING = (SimulatorFeatures.ENTITY_TAGS, SimulatorFeatures.ENTITY_CATEGORIES,
             SimulatorFeatures.ENTITY_STATE_GETTING, SimulatorFeatures.ENTITY_INFO_GETTING,
             SimulatorFeatures.SIMULATION_STATE_GETTING)
@@ -176,25 +175,24 @@ class SimulationServices:
         if filters.bounds.points:
             return _unsupported('filtering by bounds'), []
         try:
-            if len(filters.filter) > _MAX_EXPRESSION:
-                raise re.error(f'longer than {_MAX_EXPRESSION} characters')
-            expression = re.compile(filters.filter or '.*', re.DOTALL)
-        except re.error as error:
-            return _result(Result.RESULT_OPERATION_FAILED, f'filter: {error}'), []
-        rows = [] if snapshot is None else list(self._passing(snapshot, filters, expression))
-        return _result(Result.RESULT_OK), rows
+            rows = matching_rows(filters.filter, () if snapshot is None else snapshot.frame.names)
+        except ConfigError as error:
+            return _result(Result.RESULT_OPERATION_FAILED, str(error)), []
+        passing = [] if snapshot is None else list(self._passing(snapshot, filters, rows))
+        return _result(Result.RESULT_OK), passing
 
     def _passing(self, snapshot: Snapshot, filters: EntityFilters,
-                 expression: re.Pattern[str]) -> Iterator[tuple[int, str]]:
+                 rows: Iterable[int]) -> Iterator[tuple[int, str]]:
+        """Yield row and name of each of ``rows`` that has the tags and categories asked for."""
         categories = {each.category for each in filters.categories}
         wanted = {tag.lower() for tag in filters.tags.tags}
         enough = wanted.issubset if filters.tags.filter_mode == TagsFilter.FILTER_MODE_ALL \
             else lambda own: not wanted or bool(wanted & own)
-        for row, name in enumerate(snapshot.frame.names):
+        for row in rows:
             own = {tag.lower() for tag in snapshot.cast.tags[row]}
-            if expression.fullmatch(name) and enough(own) and (
+            if enough(own) and (
                     not categories or self._category(snapshot, row) in categories):
-                yield row, name
+                yield row, snapshot.frame.names[row]
 
     def _category(self, snapshot: Snapshot, row: int) -> int:
         tags = {tag.lower() for tag in snapshot.cast.tags[row]}

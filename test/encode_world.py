@@ -164,9 +164,11 @@ class Chance:
     def _boxes(self):
         rng, owners = self._rng, self._owners(2)
         n = len(owners)
+        sizes = rng.random((n, 6))
+        bad = rng.random((n, 6)) < 0.01
+        sizes[bad] = rng.choice((np.nan, np.inf, -np.inf, -1.0, 0.0, -0.0), bad.sum())
         return Boxes(owners, tuple(str(rng.choice(['Body', '', 'é'])) for _ in owners),
-                     np.hstack((rng.normal(size=(n, 3)), self._rotations(n),
-                                rng.random((n, 6)))))
+                     np.hstack((rng.normal(size=(n, 3)), self._rotations(n), sizes)))
 
     def _wheels(self):
         rng, n_actors = self._rng, len(self.names)

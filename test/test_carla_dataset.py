@@ -19,7 +19,7 @@ from rosbags.rosbag2 import Reader
 from test_carla_images import five_images
 
 from state_sensor_ros.carla.dataset import find_episodes, read_frames
-from state_sensor_ros.carla.decode import CarlaDecoder
+from state_sensor_ros.carla.decode import CarlaDecoder, DatasetDecoder
 from state_sensor_ros.carla.encode import CarlaEncoder
 from state_sensor_ros.carla.format import format_measurement_file
 from state_sensor_ros.carla.framing import MeasurementFramer
@@ -35,6 +35,8 @@ from state_sensor_ros.frame import Frame
 from state_sensor_ros.naming import Registry
 from state_sensor_ros.recordings import open_recording
 from state_sensor_ros.settings import Settings
+
+STATUS = 'state_sensor_ros/msg/CarlaPlayerStatus'
 
 
 def same(ours, theirs, path='$'):
@@ -55,7 +57,7 @@ def same(ours, theirs, path='$'):
 
 def through_messages(documents):
     """Take files to messages of the node and back, as a bag carries them."""
-    decoder, registry, definitions = CarlaDecoder(), Registry(), load_definitions()
+    decoder, registry, definitions = DatasetDecoder(), Registry(), load_definitions()
     encoders = (Encoder(Settings(), definitions), CarlaEncoder(Settings(), definitions))
     messages = []
     for i, document in enumerate(documents):
@@ -69,7 +71,7 @@ def through_messages(documents):
 
 
 def test_carla_file_comes_back_from_its_frame():
-    frame = CarlaDecoder().decode_dataset(json.dumps(EXAMPLE).encode()).frame
+    frame = DatasetDecoder().decode_dataset(json.dumps(EXAMPLE).encode()).frame
     text = format_measurement_file(frame)
     same(json.loads(text), EXAMPLE)
     again = json.loads(text)
@@ -136,7 +138,7 @@ def test_carla_any_numbers_come_back(player, vehicle, acceleration, steer):
 
 def test_carla_direction_is_that_of_the_rotation():
     document = {'playerMeasurements': {'transform': {'rotation': {'yaw': 30.0, 'pitch': 20.0}}}}
-    frame = CarlaDecoder().decode_dataset(json.dumps(document).encode()).frame
+    frame = DatasetDecoder().decode_dataset(json.dumps(document).encode()).frame
     at = json.loads(format_measurement_file(frame))['playerMeasurements']['transform']
     p, y = math.radians(20.0), math.radians(30.0)
     assert [at['orientation'][axis] for axis in 'xyz'] == pytest.approx(
@@ -144,7 +146,7 @@ def test_carla_direction_is_that_of_the_rotation():
 
 
 def test_carla_frames_of_others_are_refused():
-    frame = CarlaDecoder().decode_dataset(json.dumps(EXAMPLE).encode()).frame
+    frame = DatasetDecoder().decode_dataset(json.dumps(EXAMPLE).encode()).frame
     other = Frame('v2', 0.0, 0, 0, frame.names, frame.kinds, frame.tags, frame.kinematics,
                   frame.lanes)
     with pytest.raises(StateError, match='found v2; expected a frame of CARLA'):
@@ -182,7 +184,7 @@ def test_carla_folder_is_read_in_order_with_its_images(folder):
     assert [frame.name for frame in frames[2:4]] == ['episode_00009/measurements_00002.json',
                                                      'episode_00010/measurements_00000.json']
     assert [frame.game_time for frame in frames] == [1.0, 1.1, 1.2, 0.0, 0.1, 0.2]
-    decoder = CarlaDecoder()
+    decoder = DatasetDecoder()
     for i, frame in enumerate(frames):
         (decoded,) = decoder.decode(frame.payload)
         assert decoded.frame.game_time == frame.game_time
@@ -190,6 +192,24 @@ def test_carla_folder_is_read_in_order_with_its_images(folder):
         assert images == ([] if i % 3 == 1 else [
             ('central', 'depth'), ('central', 'rgb'), ('central', 'segmentation'),
             ('left', 'rgb'), ('right', 'rgb')])
+
+
+@pytest.mark.parametrize('content', [b'', bytes(range(256)) * 40, b'\0\0\0\0' * 9, b'dataset\n{}'],
+                         ids=['empty', 'bytes', 'zeros', 'mark'])
+def test_carla_file_that_is_no_measurement_leaves_the_others(folder, content):
+    damaged = folder / 'episode_00009' / 'measurements_00002.json'
+    damaged.write_bytes(content)
+    recording = DatasetRecording(folder)
+    n_good, refused = 0, []
+    for entry in recording.entries():
+        try:
+            (decoded,) = recording.decoder.decode(entry.packet.payload)
+        except DecodeError:
+            refused.append(entry.place)
+            continue
+        assert decoded.frame.names[0] == 'player'
+        n_good += 1
+    assert (n_good, refused) == (5, ['episode_00009/measurements_00002.json'])
 
 
 def test_carla_files_are_read_by_number_not_by_name(tmp_path):
@@ -231,7 +251,7 @@ def test_carla_folder_without_measurements_is_refused(tmp_path):
 
 
 def test_carla_dataset_is_written_whole(tmp_path):
-    decoder = CarlaDecoder()
+    decoder = DatasetDecoder()
     out = tmp_path / 'out'
     writer = DatasetWriter(out)
     for game_timestamp in (0, 50, 100, 0, 50):
@@ -252,7 +272,7 @@ def test_carla_dataset_is_written_whole(tmp_path):
 
 def test_carla_dataset_leaves_nothing_when_given_up(tmp_path):
     writer = DatasetWriter(tmp_path / 'out')
-    writer.write(CarlaDecoder().decode_dataset(json.dumps(EXAMPLE).encode()).frame)
+    writer.write(DatasetDecoder().decode_dataset(json.dumps(EXAMPLE).encode()).frame)
     writer.abort()
     writer.abort()
     assert list(tmp_path.iterdir()) == []
@@ -379,7 +399,7 @@ def test_carla_live_capture_of_the_sample_is_two_episodes():
 
 def messages_of(document, **changes):
     """Return the messages of one frame as a bag has them."""
-    decoder, definitions = CarlaDecoder(), load_definitions()
+    decoder, definitions = DatasetDecoder(), load_definitions()
     frame = decoder.decode_dataset(json.dumps(document).encode()).frame
     frame = dataclasses.replace(frame, **changes)
     cast = Registry().update(frame)
@@ -403,6 +423,19 @@ def test_carla_messages_with_strange_names_are_no_dataset():
             frame_of_messages({**messages, 'frame': strange['frame']})
     with pytest.raises(DecodeError, match=r'~/traffic_lights: found 5 bytes'):
         frame_of_messages({**messages, 'traffic_lights': b'\0\1\0\0x'})
+
+
+@pytest.mark.parametrize('text', ['[' * 100_000, '{"a":' * 100_000, '[1]', '3', 'null', '{', '"x"',
+                                  '{"a": 1' + '0' * 5000 + '}'],
+                         ids=['deep', 'deep-object', 'array', 'number', 'null', 'cut', 'string',
+                              'digits'])
+def test_carla_messages_with_other_members_than_an_object_are_refused(text):
+    messages = {name: data for name, data in messages_of(EXAMPLE).items() if name in TOPICS}
+    status = typestore().deserialize_cdr(messages['player/status'], STATUS)
+    status.extra_members = text
+    messages['player/status'] = bytes(typestore().serialize_cdr(status, STATUS))
+    with pytest.raises(DecodeError, match=r'~/player/status extra_members: found .+; expected'):
+        frame_of_messages(messages)
 
 
 def test_carla_messages_find_their_frame_if_they_are_not_too_late():

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import numpy as np
 import pytest
 
-from state_sensor_ros.carla.decode import CarlaDecoder, GameClock
+from state_sensor_ros.carla.decode import CarlaDecoder, DatasetDecoder, GameClock
 from state_sensor_ros.carla.extension import NO_LIGHT
 from state_sensor_ros.carla.format import format_measurement_file
 from state_sensor_ros.carla.framing import join_messages
@@ -28,7 +28,7 @@ MEASUREMENT_MEMBERS = ('frameNumber', 'gameTimestamp', 'platformTimestamp', 'non
 
 
 def dataset(document, **kwargs):
-    return CarlaDecoder(**kwargs).decode_dataset(json.dumps(document, indent=4).encode())
+    return DatasetDecoder(**kwargs).decode_dataset(json.dumps(document, indent=4).encode())
 
 
 def changed(path, value):
@@ -150,7 +150,7 @@ def test_carla_dataset_takes_both_spellings(spelling):
     usual = first + ''.join(word.capitalize() for word in others)
     text = json.dumps(EXAMPLE)
     assert f'"{usual}"' in text
-    decoded = CarlaDecoder().decode_dataset(text.replace(f'"{usual}"', f'"{spelling}"').encode())
+    decoded = DatasetDecoder().decode_dataset(text.replace(f'"{usual}"', f'"{spelling}"').encode())
     assert decoded.faults == ()
     check_example(decoded.frame)
 
@@ -194,7 +194,7 @@ def test_carla_dataset_numbers_that_json_has_not():
 def test_carla_dataset_ignores_members_it_does_not_know():
     document = changed(('playerMeasurements', 'wheelFLOmega'), 12.0)
     document['weather'] = {'id': 3}
-    decoder = CarlaDecoder()
+    decoder = DatasetDecoder()
     decoded = decoder.decode_dataset(json.dumps(document).encode())
     check_example(decoded.frame)
     assert decoder.unknown_members == {'PlayerMeasurements.wheelFLOmega'}
@@ -285,14 +285,15 @@ def test_carla_box_of_the_oldest_version_is_at_the_vehicle():
     b'\xff\xfe', b'{"steer": "\xff"}'])
 def test_carla_dataset_refuses_what_is_no_measurement(text):
     with pytest.raises(DecodeError, match=r'.+: found .+; expected .+'):
-        CarlaDecoder().decode_dataset(text)
+        DatasetDecoder().decode_dataset(text)
 
 
 @settings(max_examples=300, deadline=None)
 @given(st.binary(max_size=200))
 def test_carla_message_of_random_bytes_raises_nothing_else(data):
-    decoder = CarlaDecoder()
-    for decode in (decoder.decode, decoder.decode_measurements, decoder.decode_dataset):
+    live, dataset_ = CarlaDecoder(), DatasetDecoder()
+    for decode in (live.decode, live.decode_measurements, dataset_.decode,
+                   dataset_.decode_dataset):
         with contextlib.suppress(DecodeError):
             decode(data)
 
@@ -382,7 +383,7 @@ def test_carla_selection_keeps_what_belongs_together():
 
 
 def test_carla_decodes_no_more_than_is_needed_and_keeps_names():
-    decoder = CarlaDecoder(ESSENTIALS)
+    decoder = DatasetDecoder(ESSENTIALS)
     text = json.dumps(EXAMPLE).encode()
     first, second = decoder.decode_dataset(text).frame, decoder.decode_dataset(text).frame
     assert first.boxes is None

@@ -10,7 +10,7 @@ from message_store import read
 import numpy as np
 import pytest
 
-from state_sensor_ros.carla.decode import CarlaDecoder
+from state_sensor_ros.carla.decode import DatasetDecoder
 from state_sensor_ros.carla.encode import CarlaEncoder
 from state_sensor_ros.carla.topics import DATASET_TOPICS, STATUS_TOPIC
 from state_sensor_ros.definitions import load_definitions
@@ -32,7 +32,7 @@ class Rig:
     def __init__(self, **settings):
         self.settings = Settings(**settings)
         definitions = load_definitions()
-        self.decoder, self.registry = CarlaDecoder(), Registry(frame_prefix='sim/')
+        self.decoder, self.registry = DatasetDecoder(), Registry(frame_prefix='sim/')
         self.common = Encoder(self.settings, definitions)
         self.carla = CarlaEncoder(self.settings, definitions)
 
@@ -205,6 +205,20 @@ def test_carla_markers_of_huge_ids_and_unusable_poses():
     lights = messages['~/traffic_lights'].traffic_lights
     assert [light.id for light in lights] == [2 ** 32 - 1, 5]
     assert math.isnan(lights[1].pose.position.x)
+
+
+def test_carla_markers_have_unit_quaternions():
+    rig = Rig(debug_drawing=True)
+    frame = rig.frame(EXAMPLE)
+    frame.kinematics[:, 3:7] *= 0.95
+    cast = rig.registry.update(frame)
+    arrays = [read(data, topic.type_name) for encoder in (rig.common, rig.carla)
+              for topic, data in encoder.encode(frame, cast, STAMP_NS, EVERYTHING)
+              if topic.name == '~/markers']
+    norms = [math.hypot(q.x, q.y, q.z, q.w) for array in arrays
+             for q in (marker.pose.orientation for marker in array.markers)]
+    assert len(norms) > 8
+    assert norms == pytest.approx([1.0] * len(norms))
 
 
 def test_carla_encodes_no_more_than_is_asked_for():

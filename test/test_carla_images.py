@@ -16,10 +16,10 @@ from PIL import Image, ImageFile
 import pytest
 
 from state_sensor_ros.carla import images
-from state_sensor_ros.carla.decode import CarlaDecoder
+from state_sensor_ros.carla.decode import DatasetDecoder
 from state_sensor_ros.carla.encode import CarlaEncoder
 from state_sensor_ros.carla.extension import EncodedImage
-from state_sensor_ros.carla.framing import DATASET_MARK, join_messages
+from state_sensor_ros.carla.framing import join_messages
 from state_sensor_ros.carla.images import (
     CAMERAS,
     CLASS_COLORS,
@@ -178,9 +178,9 @@ def five_images(size=200):
 
 def encoded(sent, demand=Demand(), report=None, encoder=None):  # noqa: B008
     """Take a frame of the dataset with the images ``sent`` all the way."""
-    payload = join_messages([DATASET_MARK + json.dumps(EXAMPLE).encode(),
+    payload = join_messages([json.dumps(EXAMPLE).encode(),
                              *map(pack_dataset_image, sent)])
-    (decoded,) = CarlaDecoder().decode(payload)
+    (decoded,) = DatasetDecoder().decode(payload)
     encoder = encoder or CarlaEncoder(Settings(), load_definitions(), *[report] if report else [])
     cast = Registry().update(decoded.frame)
     return {topic.name: read(data, topic.type_name)
@@ -242,10 +242,10 @@ def test_carla_usual_images_are_decoded_without_pillow(monkeypatch):
         raise AssertionError('decoded by Pillow')
 
     sent = five_images()
-    payload = join_messages([DATASET_MARK + json.dumps(EXAMPLE).encode(),
+    payload = join_messages([json.dumps(EXAMPLE).encode(),
                              *map(pack_dataset_image, sent)])
     monkeypatch.setattr(ImageFile.ImageFile, 'load', load)
-    (decoded,) = CarlaDecoder().decode(payload)
+    (decoded,) = DatasetDecoder().decode(payload)
     messages = CarlaEncoder(Settings(), load_definitions()).encode(
         decoded.frame, Registry().update(decoded.frame), 0, Demand())
     assert sum(len(data) for _, data in messages) > 200 * 200 * (3 * 3 + 4 + 1 + 3)

@@ -12,6 +12,7 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 
 import carla_wire as wire
 import numpy as np
@@ -323,6 +324,40 @@ def test_carla_source_says_what_a_bad_world_port_did(answers):
             assert not reader.is_alive()
         assert f'127.0.0.1:{settings.control_port}: found' in source.health.last_error
         listener.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.mark.parametrize(('answers', 'request_name'), [
+    ([], 'RequestNewEpisode'), ([wire.sub(1, wire.transform())], 'EpisodeStart')])
+def test_carla_source_names_a_silent_world_port(answers, request_name):
+    with socket.create_server(('127.0.0.1', 0)) as listener:
+        connections = []
+
+        def answer():
+            connection, _ = listener.accept()
+            connections.append(connection)
+            for body in answers:
+                read_message(connection)
+                send(connection, body)
+        threading.Thread(target=answer, daemon=True).start()
+        settings = Settings(source='carla', port=1, control_port=listener.getsockname()[1],
+                            desired_tags=('x',))
+        with source_of(settings) as (source, packets, reports):
+            reader = threading.Thread(target=lambda: list(packets), daemon=True)
+            reader.start()
+            begin_s = time.monotonic()
+            while not source.health.last_error:
+                assert time.monotonic() - begin_s < 3.0
+                reader.join(0.01)
+            assert source.health.state == 'connecting'
+            assert source.health.last_error == (
+                f'127.0.0.1:{settings.control_port}: found no answer to {request_name} for 1 s; '
+                'expected one (waiting up to 60 s)')
+            source.close()
+            reader.join(10.0)
+            assert not reader.is_alive()
+        assert reports == []
+        for connection in connections:
+            connection.close()
 
 
 def test_carla_source_refuses_a_settings_file_that_is_not_there(tmp_path):

@@ -28,6 +28,8 @@ from state_sensor_ros.sources.conducted import ConductedSource
 CONFIGURE = 'REPLAY_ConfigureSensorsCommand_ID'
 RECONFIGURE = 'REPLAY_ReConfigureSensorCommand_ID'
 SAMPLE = 'SampleSensorsCommand_ID'
+# A silence is named within this time.
+NAMED_S = 3.0
 EGO = {'name': 'ego', 'position': [0, 0, 0], 'orientation': [0, 0, 0, 1],
        'tags': ['ego', 'vehicle']}
 
@@ -349,6 +351,44 @@ def test_conducted_source_says_why_it_is_not_connected(peer, run):
     assert source.health.state != 'connected'
     peer.answer = complete
     peer.wait_for(lambda p: 'sensor opened' in p.events)
+
+
+def test_conducted_source_names_a_silent_control_port_at_the_first_configuration(peer, run,
+                                                                                 reports):
+    released = threading.Event()
+
+    def late(request):
+        assert released.wait(AWAIT_S)
+        return complete(request)
+
+    peer.answer = late
+    source, _ = run(settings_for(peer))
+    begin_s = time.monotonic()
+    while not source.health.last_error:
+        assert time.monotonic() - begin_s < NAMED_S
+        time.sleep(0.01)
+    assert source.health.state == 'connecting'
+    assert source.health.last_error == (
+        f'127.0.0.1:{peer.control_port}: found no reply to {CONFIGURE} for 1 s; expected one '
+        '(waiting up to 25 s)')
+    released.set()
+    peer.wait_for(lambda p: 'sensor opened' in p.events)
+    assert peer.types() == [CONFIGURE]
+    assert not reports
+
+
+@pytest.mark.parametrize('command', [SAMPLE, RECONFIGURE])
+def test_conducted_source_names_a_control_port_that_falls_silent(peer, run, reports, command):
+    source, packets = run(settings_for(peer, sample_rate=50.0))
+    packets.wait_for(len)
+    peer.answer = lambda request: NEVER if request['type'] == command else complete(request)
+    begin_s = time.monotonic()
+    if command == RECONFIGURE:
+        source.reconfigure(settings_for(peer, sample_rate=50.0, desired_tags=['cone']))
+    reports.wait_for_text(f'found no reply to {command} for 1 s; expected one')
+    assert time.monotonic() - begin_s < NAMED_S
+    assert source.health.state == 'connected'
+    assert len(reports) == 1
 
 
 @pytest.mark.parametrize('answer', [complete, lambda request: NEVER])

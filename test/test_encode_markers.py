@@ -65,6 +65,12 @@ class Stage:
             assert marker.frame_locked is False
             q = marker.pose.orientation
             assert math.hypot(q.x, q.y, q.z, q.w) == pytest.approx(1.0)
+            assert all(map(math.isfinite, xyz(marker.pose.position)))
+            if marker.action == ADD:
+                lengths = np.float32(xyz(marker.scale) if marker.type == CUBE
+                                     else [marker.scale.z])
+                assert np.isfinite(lengths).all()
+                assert (lengths > 0.0).all()
             if marker.action == DELETE_ALL:
                 self.shown.clear()
             elif marker.action == DELETE:
@@ -196,6 +202,92 @@ def test_a_box_without_a_pose_is_left_out_and_its_label_stays():
     assert [marker.ns for marker in stage.shown.values()] == ['objects']
 
 
+BAD_NUMBERS = (math.nan, math.inf, -math.inf, -1.0, 0.0, -0.0, 1e-320, 1e300, -1e300)
+
+
+@pytest.mark.parametrize('number', BAD_NUMBERS)
+@pytest.mark.parametrize('column', range(7, 13))
+def test_a_box_without_a_size_has_no_cube_and_its_label_stays(number, column):
+    stage, frame = Stage(), two_actors()
+    stage.show(frame)
+    keys = set(stage.shown)
+    bad = two_actors()
+    bad.boxes.rows[0, column] = number
+    stage.show(bad)
+    assert stage.actions().count(DELETE) == 1
+    assert sorted(marker.ns for marker in stage.shown.values()) == ['labels', 'labels', 'objects']
+    label = next(m for m in stage.shown.values() if m.text == 'demo_1')
+    assert label.pose.position.z == pytest.approx(3.0 + label.scale.z)
+    stage.show(bad)
+    assert stage.actions() == [ADD] * 3
+    stage.show(frame)
+    assert set(stage.shown) == keys
+    # It may also be the first frame that has such a box.
+    stage = Stage()
+    stage.show(bad)
+    assert sorted(marker.ns for marker in stage.shown.values()) == ['labels', 'labels', 'objects']
+
+
+def test_two_negative_numbers_make_no_length():
+    stage, frame = Stage(), two_actors()
+    frame.boxes.rows[0, 7:] *= -1.0
+    stage.show(frame)
+    assert sorted(marker.ns for marker in stage.shown.values()) == ['labels', 'labels', 'objects']
+
+
+@pytest.mark.parametrize('size', [(1e200, 1.0, 1.0, 1e200, 1.0, 1.0),
+                                  (1e-30, 1.0, 1.0, 1e-30, 1.0, 1.0)])
+def test_a_product_that_is_no_length_is_not_drawn(size):
+    stage, frame = Stage(), two_actors()
+    frame.boxes.rows[0, 7:] = size
+    stage.show(frame)
+    assert sorted(marker.ns for marker in stage.shown.values()) == ['labels', 'labels', 'objects']
+
+
+@pytest.mark.parametrize('size', [(1e-6, 2e4, 1.0, 1.0, 1.0, 1.0), (1e20, 1.0, 1.0, 1e-20, 1, 1)])
+def test_an_odd_size_that_is_a_length_is_drawn(size):
+    stage, frame = Stage(), two_actors()
+    frame.boxes.rows[0, 7:] = size
+    stage.show(frame)
+    cube = next(m for (ns, _), m in stage.shown.items() if ns == 'ego')
+    assert xyz(cube.scale) == pytest.approx(tuple(np.multiply(size[:3], size[3:])))
+
+
+@pytest.mark.parametrize(('column', 'number'), [
+    *((column, number) for column in range(3) for number in (math.nan, math.inf, -math.inf)),
+    *((column, number) for column in range(3, 7) for number in (math.nan, math.inf, 3.0))])
+def test_a_box_without_a_place_or_direction_has_no_cube(column, number):
+    stage, frame = Stage(), two_actors()
+    frame.boxes.rows[0, column] = number
+    stage.show(frame)
+    assert sorted(marker.ns for marker in stage.shown.values()) == ['labels', 'labels', 'objects']
+    label = next(m for m in stage.shown.values() if m.text == 'demo_1')
+    assert label.pose.position.z == pytest.approx(3.0 + label.scale.z)
+
+
+def test_boxes_that_are_not_drawn_are_reported_once_in_a_run():
+    reports, registry = [], Registry()
+    encoder = Encoder(ALL_ON, definitions(), lambda kind, text: reports.append((kind, text)))
+
+    def show(frame):
+        encoder.encode(frame, registry.update(frame), STAMP_NS, ONLY_MARKERS)
+
+    show(two_actors())
+    assert reports == []
+    for number in (math.nan, -1.0, 0.0):
+        bad = two_actors()
+        bad.boxes.rows[1, 8] = number
+        show(bad)
+        show(two_actors())
+    ((kind, text),) = reports
+    assert kind == 'boxes'
+    assert text.startswith("boxes that cannot be drawn: 1, the first of 'Cone.A': found -7.5, ")
+    assert '0, 0, 0, 1, 0.32, nan, 0.64, 1, 1, 2; expected x y z' in text
+    encoder.restart()
+    show(bad)
+    assert len(reports) == 2
+
+
 def test_boxes_keep_their_ids_while_labels_are_switched_and_boxes_come():
     stage = Stage()
     stage.show(two_actors())
@@ -236,7 +328,10 @@ def test_a_display_shows_exactly_who_is_there(seed):
         assert sorted(m.text for m in stage.shown.values() if m.type == TEXT) == sorted(
             name for name, ok in zip(frame.names, usable, strict=True) if ok)
         norms = np.linalg.norm(frame.boxes.orientation_xyzw, axis=1)
-        places = frame.boxes.position_xyz[usable[frame.boxes.actor] & (norms > 0.5)]
+        sizes = frame.boxes.rows[:, 7:]
+        have_sizes = ((sizes > 0.0) & (sizes < np.inf)).all(axis=1)
+        places = frame.boxes.position_xyz[
+            usable[frame.boxes.actor] & (norms > 0.5) & have_sizes]
         assert sorted(xyz(m.pose.position) for m in stage.shown.values() if m.type == CUBE) \
             == sorted(map(tuple, places.tolist()))
 

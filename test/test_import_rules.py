@@ -17,7 +17,7 @@ ROS_PACKAGES = {'rclpy', 'rcl_interfaces', 'diagnostic_msgs', 'geometry_msgs', '
 # The numbers: no sockets, no files, no ROS, no command line.
 PURE = {'frame.py', 'rep103.py', 'naming.py', 'framing.py', 'decode.py', 'stamps.py', 'truth.py',
         'cdr.py', 'ends.py', 'layout.py', 'strand.py', 'control.py', 'errors.py', 'settings.py',
-        'tag_rule.py'}
+        'tag_rule.py', 'entity_filter.py'}
 EFFECTS = {'socket', 'subprocess', 'argparse', 'threading'}
 
 

@@ -13,6 +13,7 @@ import struct
 import subprocess
 import sys
 import termios
+import threading
 import time
 
 import pytest
@@ -283,6 +284,27 @@ def test_replay_tells_that_the_simulator_said_nothing(peer, five, capsys, monkey
     line = capsys.readouterr().err
     assert text in line
     assert line.count('\n') == 1
+
+
+def test_replay_names_a_silent_control_port_and_takes_a_late_reply(peer, five):
+    released = threading.Event()
+
+    def late(request):
+        assert request['type'] != TRAJECTORY or released.wait(AWAIT_S)
+        return complete(request)
+
+    peer.answer = late
+    with start('replay', str(five), *options_for(peer), '--rate', '0') as process:
+        peer.wait_for_requests(1)
+        begin_s = time.monotonic()
+        line = process.stderr.readline()
+        assert time.monotonic() - begin_s < 3.0
+        assert line == (f'warning: 127.0.0.1:{peer.control_port}: found no reply to {TRAJECTORY} '
+                        'for 1 s; expected one (waiting up to 60 s)\n')
+        released.set()
+        assert process.communicate(timeout=AWAIT_S) == ('', '')
+    assert process.returncode == 0
+    assert amounts(peer) == [1] * 5
 
 
 def test_replay_without_a_simulator_says_so(five, capsys):

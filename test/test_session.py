@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A control connection against peers that answer well, badly, late and never."""
 
+from contextlib import suppress
 from functools import partial
 import json
 import socket
@@ -24,6 +25,7 @@ from state_sensor_ros.errors import RefusalError, TransportError
 from state_sensor_ros.simulator.options import Options
 from state_sensor_ros.simulator.server import Simulator
 from state_sensor_ros.sources.session import ControlSession, LOADING_TIMEOUT_S, REPLY_TIMEOUT_S
+from state_sensor_ros.sources.wait import SILENCE_S
 
 
 @pytest.fixture
@@ -120,6 +122,63 @@ def test_session_gives_up_on_a_reply_that_never_comes(peer, connect):
         session.request('X', {})
 
 
+def test_session_reports_once_that_no_reply_has_come_and_takes_a_late_one(peer, connect):
+    lines, reported = [], threading.Event()
+
+    def on_silence(text):
+        lines.append(text)
+        reported.set()
+
+    def answer(request):
+        assert reported.wait(AWAIT_S)
+        return complete(request)
+
+    peer.answer = answer
+    session = connect(peer.control_port, on_silence=on_silence)
+    begin_s = time.monotonic()
+    assert session.request('X', {}) == 'complete'
+    assert time.monotonic() - begin_s >= SILENCE_S
+    (line,) = lines
+    assert line == (f'127.0.0.1:{peer.control_port}: found no reply to X for 1 s; expected one '
+                    '(waiting up to 25 s)')
+    reported.clear()
+    session.request('SimulatorConfig_ID', {})
+    assert len(lines) == 2
+    assert lines[1].endswith('(waiting up to 60 s)')
+
+
+def test_session_does_not_report_a_prompt_reply(peer, connect):
+    lines = []
+    session = connect(peer.control_port, on_silence=lines.append)
+    for _ in range(50):
+        session.request('X', {})
+    assert lines == []
+
+
+def test_session_reports_that_a_request_is_not_read(connect):
+    lines, reported = [], threading.Event()
+
+    def on_silence(text):
+        lines.append(text)
+        reported.set()
+
+    with socket.create_server(('127.0.0.1', 0)) as listener:
+        session = connect(listener.getsockname()[1], on_silence=on_silence)
+
+        def ask():
+            with suppress(TransportError):
+                session.request('X', 'x' * 50_000_000)
+
+        thread = threading.Thread(target=ask)
+        thread.start()
+        assert reported.wait(AWAIT_S)
+        session.close()
+        thread.join(AWAIT_S)
+        assert not thread.is_alive()
+    assert len(lines) == 1
+    assert 'found no reader of X for 1 s; expected one' in lines[0]
+
+
 def test_session_waits_longer_for_a_map_or_a_trajectory():
     session = ControlSession('127.0.0.1', 1)
     assert session._timeout_s('SimulatorConfig_ID') == LOADING_TIMEOUT_S >= 60
@@ -181,7 +240,7 @@ def test_session_sends_what_is_larger_than_any_buffer(peer, connect):
 def test_session_that_nobody_reads_ends_in_time(connect):
     with socket.create_server(('127.0.0.1', 0)) as listener:
         session = connect(listener.getsockname()[1], reply_timeout_s=0.05)
-        with pytest.raises(TransportError, match='timed out; expected that X is read'):
+        with pytest.raises(TransportError, match='no reader of X in'):
             session.request('X', 'x' * 50_000_000)
 
 

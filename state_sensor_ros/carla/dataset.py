@@ -20,7 +20,7 @@ import msgspec
 
 from state_sensor_ros.carla.decode import GameClock
 from state_sensor_ros.carla.extension import EncodedImage
-from state_sensor_ros.carla.framing import DATASET_MARK, join_messages
+from state_sensor_ros.carla.framing import join_messages
 from state_sensor_ros.carla.images import image_file_parts, pack_dataset_image
 from state_sensor_ros.errors import told, TrajectoryFormatError
 
@@ -49,7 +49,7 @@ class DatasetFrame:
     """
     One measurement with its images, undecoded.
 
-    ``name`` of its file, below the dataset's folder; ``payload`` as CarlaDecoder takes it;
+    ``name`` of its file, below the dataset's folder; ``payload`` as DatasetDecoder takes it;
     ``game_time`` s since its episode began, NaN where the file does not say.
     """
 
@@ -92,7 +92,8 @@ def read_frames(path: Path, episodes: list[Episode]) -> Iterator[DatasetFrame]:
             text = _read(file)
             images = [EncodedImage(camera, kind, _read(image))
                       for camera, kind, image in episode.images.get(number, ())]
-            payload = join_messages((DATASET_MARK + text, *map(pack_dataset_image, images)))
+            # An empty message would end the frame; a blank one is no measurement either.
+            payload = join_messages((text or b' ', *map(pack_dataset_image, images)))
             yield DatasetFrame(str(file.relative_to(path)), payload, _game_time(text, clock))
 
 

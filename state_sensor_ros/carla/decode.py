@@ -1,10 +1,11 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-Payloads of a CARLA server or of a dataset to frames.
+Payloads of a CARLA server, and those of a dataset, to frames: one decoder for each.
 
-May know: which form a payload has, what each of its messages is. Must not know: sockets, files,
-ROS. Source: PROTOCOL 7. A payload is what carla/framing.py joins: a measurement, then images.
+May know: what each message of a payload is. Must not know: sockets, files, ROS. A payload is what
+carla/framing.py joins: a measurement, then images. Nothing in a payload says which decoder it is
+for, because a peer could say it, too.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 
 from state_sensor_ros.carla.commands import command_inputs
 from state_sensor_ros.carla.extension import Command, DatasetCommands, EncodedImage, PlayerStatus
-from state_sensor_ros.carla.framing import DATASET_MARK, split_messages
+from state_sensor_ros.carla.framing import split_messages
 from state_sensor_ros.carla.images import dataset_image
 from state_sensor_ros.carla.measurements import Counters, FrameMaker
 from state_sensor_ros.carla.members import parse_measurement_file, Parsed, to_float
@@ -54,17 +55,16 @@ class GameClock:
         return (self._base + game_timestamp) / 1000.0
 
 
-class CarlaDecoder:
+class _Decoder:
     """
-    Decode the payloads of one stream.
+    What both decoders share: the clock of one stream, and the way from a measurement to a frame.
 
-    :param needs: parts of the frame that somebody will read.
+    :param needs: parts of the frame that are read afterwards.
     """
 
     def __init__(self, needs: Needs = EVERYTHING) -> None:
         self._maker = FrameMaker(needs)
         self._clock = GameClock()
-        self._unknown: set[str] = set()
 
     @property
     def needs(self) -> Needs:
@@ -75,14 +75,27 @@ class CarlaDecoder:
     def needs(self, needs: Needs) -> None:
         self._maker.needs = needs
 
-    @property
-    def unknown_members(self) -> frozenset[str]:
-        """Members of dataset files ignored so far."""
-        return frozenset(self._unknown)
-
     def split(self, payload: bytes | bytearray) -> Sequence[bytes | bytearray]:
         """Return the payload: it is one frame."""
         return (payload,)
+
+    def _decoded(self, tree: Tree, agents: Iterator[Agent | None], player: Tree,
+                 dataset: DatasetCommands | None, images: tuple[EncodedImage, ...]) -> Decoded:
+        if player is None and not tree.non_player_agents:
+            raise DecodeError('playerMeasurements', 'nothing', 'an object, or nonPlayerAgents')
+        counters = _counters(tree)
+        inputs = None if dataset is None else command_inputs(dataset.applied)[0]
+        status = None if player is None else _status(player, dataset)
+        frame, faults = self._maker.frame(
+            counters, agents, player, game_time=self._clock.seconds(counters.game_timestamp),
+            status=status, inputs=inputs, images=images)
+        return Decoded(frame, tuple(faults))
+
+
+class CarlaDecoder(_Decoder):
+    """Decode the payloads of a server; :class:`_Decoder` has the parameters."""
+
+    unknown_members: frozenset[str] = frozenset()
 
     def decode(self, payload: bytes | bytearray | memoryview, *, game_time: float = math.nan,
                time: int = 0, sample_count: int = 0) -> list[Decoded]:
@@ -90,16 +103,12 @@ class CarlaDecoder:
         Decode one frame; times and counts come from the measurement, not from the header.
 
         :param payload: messages with their lengths: a protobuf measurement and messages of
-            sensors, or a file of a dataset and its images.
+            sensors, which are left out.
         :returns: one entry.
         :raises DecodeError: where the payload is no frame; never anything else.
         """
-        measurement, *images = split_messages(payload)
-        if measurement[:len(DATASET_MARK)] == DATASET_MARK:
-            return [self.decode_dataset(measurement[len(DATASET_MARK):],
-                                        tuple(map(dataset_image, images)))]
-        # Which sensors a live server has is its client's choice; none is asked for here.
-        return [self.decode_measurements(measurement)]
+        # Which sensors a server has is its client's choice; none is asked for here.
+        return [self.decode_measurements(split_messages(payload)[0])]
 
     def decode_measurements(self, payload: bytes | memoryview) -> Decoded:
         """
@@ -118,6 +127,36 @@ class CarlaDecoder:
         return self._decoded(message, agents_of_message(message.non_player_agents), player,
                              None, ())
 
+
+class DatasetDecoder(_Decoder):
+    """
+    Decode the frames of a dataset.
+
+    :param needs: parts of the frame that are read afterwards.
+    """
+
+    def __init__(self, needs: Needs = EVERYTHING) -> None:
+        super().__init__(needs)
+        self._unknown: set[str] = set()
+
+    @property
+    def unknown_members(self) -> frozenset[str]:
+        """Members of files ignored so far."""
+        return frozenset(self._unknown)
+
+    def decode(self, payload: bytes | bytearray | memoryview, *, game_time: float = math.nan,
+               time: int = 0, sample_count: int = 0) -> list[Decoded]:
+        """
+        Decode one frame; times and counts come from the measurement, not from the header.
+
+        :param payload: messages with their lengths: a file of the dataset, then its images as
+            :func:`pack_dataset_image` makes them.
+        :returns: one entry.
+        :raises DecodeError: where the payload is no frame; never anything else.
+        """
+        measurement, *images = split_messages(payload)
+        return [self.decode_dataset(measurement, tuple(map(dataset_image, images)))]
+
     def decode_dataset(self, payload: bytes | memoryview,
                        images: tuple[EncodedImage, ...] = ()) -> Decoded:
         """
@@ -135,18 +174,6 @@ class CarlaDecoder:
                                 images)
         bad_actors = tuple(Fault(LEFT_OUT, error) for error in parsed.bad_actors)
         return Decoded(decoded.frame, bad_actors + decoded.faults)
-
-    def _decoded(self, tree: Tree, agents: Iterator[Agent | None], player: Tree,
-                 dataset: DatasetCommands | None, images: tuple[EncodedImage, ...]) -> Decoded:
-        if player is None and not tree.non_player_agents:
-            raise DecodeError('playerMeasurements', 'nothing', 'an object, or nonPlayerAgents')
-        counters = _counters(tree)
-        inputs = None if dataset is None else command_inputs(dataset.applied)[0]
-        status = None if player is None else _status(player, dataset)
-        frame, faults = self._maker.frame(
-            counters, agents, player, game_time=self._clock.seconds(counters.game_timestamp),
-            status=status, inputs=inputs, images=images)
-        return Decoded(frame, tuple(faults))
 
 
 def _counters(tree: Tree) -> Counters:

@@ -18,9 +18,6 @@ from state_sensor_ros.framing import Packet
 
 _LENGTH = struct.Struct('<I')
 LENGTH_BYTES = _LENGTH.size
-# Begins the first message of a frame from a dataset; no protobuf message begins with it, because
-# `d` would end a group that was never begun.
-DATASET_MARK = b'dataset\n'
 
 
 class MeasurementFramer:

@@ -213,12 +213,24 @@ def _command(control: Any) -> Command:  # noqa: ANN401
 
 
 def _dataset(status: Any, read: Mapping[str, Any]) -> DatasetCommands:  # noqa: ANN401
-    try:
-        extras = json.loads(status.extra_members or '{}')
-    except ValueError as error:
-        raise DecodeError('~/player/status extra_members', str(error), 'a JSON object') from error
     return DatasetCommands(
         _command(read.get(_EXPERT)), _command(read.get(_CONTROL)), status.has_switches,
         status.directions, status.stop_pedestrian, status.stop_vehicle,
-        status.stop_traffic_lights,
-        tuple((name, json.dumps(value, separators=(',', ':'))) for name, value in extras.items()))
+        status.stop_traffic_lights, _extras(status.extra_members or '{}'))
+
+
+def _extras(text: str) -> tuple[tuple[str, str], ...]:
+    """Return name and JSON text of each member of an object."""
+    where, expected = '~/player/status extra_members', 'a JSON object'
+    try:
+        members = json.loads(text)
+        if not isinstance(members, dict):
+            raise DecodeError(where, type(members).__name__, expected)
+        return tuple((name, json.dumps(value, separators=(',', ':')))
+                     for name, value in members.items())
+    except DecodeError:
+        raise
+    except ValueError as error:
+        raise DecodeError(where, str(error), expected) from error
+    except RecursionError:
+        raise DecodeError(where, 'brackets nested too deep', expected) from None

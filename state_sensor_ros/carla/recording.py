@@ -13,7 +13,7 @@ import math
 from pathlib import Path
 
 from state_sensor_ros.carla.dataset import find_episodes, read_frames
-from state_sensor_ros.carla.decode import CarlaDecoder
+from state_sensor_ros.carla.decode import DatasetDecoder
 from state_sensor_ros.entry import Entry, PERIOD_S
 from state_sensor_ros.framing import Packet
 from state_sensor_ros.pipeline import PayloadDecoder
@@ -31,7 +31,7 @@ class DatasetRecording:
 
     def __init__(self, path: Path) -> None:
         self.name = str(path)
-        self.decoder: PayloadDecoder = CarlaDecoder()
+        self.decoder: PayloadDecoder = DatasetDecoder()
         self._path = path
         self._episodes = find_episodes(path)
         self.total: int | None = sum(len(episode.measurements) for episode in self._episodes)

@@ -28,6 +28,7 @@ from state_sensor_ros.encode.tables import Fields, header, pose, xyz
 from state_sensor_ros.encode.topics import MARKERS_TOPIC, Topic
 from state_sensor_ros.frame import Bools, Frame
 from state_sensor_ros.naming import Cast
+from state_sensor_ros.rep103 import normalised
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.strand import Strand
 
@@ -146,8 +147,12 @@ def number_text(speed_limit: float) -> str:
 def sign_numbers(frame: Frame, extension: CarlaExtension, tables: frozenset[Table]) -> Numbers:
     """Return the numbers of lights and signs; rows of other actors are never looked at."""
     states = np.minimum(extension.lights, len(_LIGHT_COLORS) - 1)
+    poses = frame.kinematics[:, :7].copy()
+    # Displays take unit quaternions only.
+    signs = frame.has_pose() & (extension.classes >= CLASS_TRAFFIC_LIGHT)
+    poses[signs, 3:] = normalised(poses[signs, 3:])
     numbers: Numbers = {
-        SIGN_POSES: frame.kinematics[:, :7], LIGHT_STATES: extension.lights[:, None],
+        SIGN_POSES: poses, LIGHT_STATES: extension.lights[:, None],
         SPEED_LIMITS: extension.speed_limits[:, None],
         # Words of four bytes are whole numbers to the table, whatever is in them.
         LIGHT_COLORS: _LIGHT_COLORS[states].view(np.int32)}

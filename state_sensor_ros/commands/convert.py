@@ -128,9 +128,9 @@ def _to_bag(recording: Recording, args: argparse.Namespace, settings: Settings) 
         if static_frames is not None:
             sink.latch(*static_frames)
         pipeline = Pipeline(
-            settings, lambda settings: Codec(recording.decoder, Encoder(settings, definitions),
-                                             extras.encoders(settings)),
-            sink, report=warnings.add)
+            settings, lambda settings: Codec(
+                recording.decoder, Encoder(settings, definitions, warnings.add),
+                extras.encoders(settings)), sink, report=warnings.add)
         with reading(recording, 'convert') as progress:
             for entry in progress.entries:
                 warnings.place = entry.place

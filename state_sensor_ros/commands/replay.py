@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+import sys
 
 from tqdm import tqdm
 
@@ -22,7 +23,7 @@ from state_sensor_ros.commands.options import (
     port,
 )
 from state_sensor_ros.commands.reading import reading
-from state_sensor_ros.errors import ConfigError
+from state_sensor_ros.errors import ConfigError, one_line
 from state_sensor_ros.recordings import refuse_folders, TrajectoryRecording
 from state_sensor_ros.replay import Plan, Replay
 from state_sensor_ros.replayable import read_trajectory, Trajectory
@@ -77,7 +78,7 @@ def run(args: argparse.Namespace) -> None:
     :raises ConfigError: where an option does not fit FILE.
     :raises TransportError: with what the simulator said.
     """
-    replay = Replay(_read(args.file), _plan(args))
+    replay = Replay(_read(args.file), _plan(args), _warn)
     with ThreadPoolExecutor(1, thread_name_prefix='replay') as executor:
         replaying: Future[None] | None = None
         try:
@@ -86,6 +87,11 @@ def run(args: argparse.Namespace) -> None:
         finally:
             _let_go(replaying, replay)
     replaying.result()
+
+
+def _warn(text: str) -> None:
+    """Write a line above the progress bar."""
+    tqdm.write(f'warning: {one_line(text)}', file=sys.stderr)
 
 
 def _step(text: str) -> int:

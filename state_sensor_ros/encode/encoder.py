@@ -9,6 +9,7 @@ message is laid out, publishers, quality of service.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import nullcontext
 
 import numpy as np
@@ -51,16 +52,23 @@ _NO_ROWS: Rows = np.zeros(0, np.int64)
 _FRAME_ALONE = Demand.of((FRAME_TOPIC,))
 
 
+def _ignore(kind: str, text: str) -> None:
+    """Report nowhere."""
+
+
 class Encoder:
     """
     Encode frames.
 
     :param settings: parameters; :meth:`reconfigure` replaces the dynamic ones.
     :param definitions: of the messages.
+    :param report: called with a kind, for throttling, and a line about what went wrong.
     """
 
-    def __init__(self, settings: Settings, definitions: Definitions) -> None:
-        self._settings = settings
+    def __init__(self, settings: Settings, definitions: Definitions,
+                 report: Callable[[str, str], None] = _ignore) -> None:
+        self._settings, self._report = settings, report
+        self._are_boxes_reported = False
         self._markers = Markers(settings, definitions)
         self._odometry = Odometry(settings, definitions)
         # In the order in which they are sent: who transforms data wants the transform first.
@@ -81,6 +89,7 @@ class Encoder:
     def restart(self) -> None:
         """Begin anew, as after a restart of the simulator: displays are emptied first."""
         self._markers.restart()
+        self._are_boxes_reported = False
         self._key = None
 
     def encode(self, frame: Frame, cast: Cast, stamp_ns: int, demand: Demand, *,
@@ -127,20 +136,22 @@ class Encoder:
         """Encode all but ~/frame, strand by strand."""
         usable = frame.has_pose()
         boxes, wheels = frame.boxes, frame.wheels
-        usable_boxes = usable_wheels = _NONE
+        drawable_boxes = usable_wheels = _NONE
         key = [cast, self._wanted, usable.tobytes(), frame.lanes.actor.tobytes(),
                frame.forward_speed is None]
         if boxes is not None and self._wanted.markers:
-            usable_boxes = frame.bodies().usable_boxes
-            key += (boxes.actor.tobytes(), usable_boxes.tobytes())
+            drawable_boxes = frame.bodies().drawable_boxes()
+            key += (boxes.actor.tobytes(), drawable_boxes.tobytes())
         if wheels is not None and self._wants_wheels:
             if self._wants_wheel_tf:
                 usable_wheels = wheels.position_known & usable_poses(
                     wheels.position_xyz, known_orientations(wheels))
             key += (wheels.actor.tobytes(), wheels.wheel.tobytes(), usable_wheels.tobytes())
         if key != self._key:
-            self._lay_out(Scene(self._settings, frame, cast, self._wanted, usable, usable_boxes,
+            self._lay_out(Scene(self._settings, frame, cast, self._wanted, usable, drawable_boxes,
                                 usable_wheels))
+            if not self._are_boxes_reported and not drawable_boxes.all():
+                self._report_boxes(frame, drawable_boxes)
             # An array that empties displays first is for one frame only.
             self._key = None if self._markers.is_transient else key
         if not self._batches:
@@ -161,6 +172,18 @@ class Encoder:
         boxes = scene.frame.boxes
         self._first_boxes = _NO_ROWS if boxes is None or LABEL not in self._tables \
             else first_boxes(boxes)
+
+    def _report_boxes(self, frame: Frame, drawable_boxes: Bools) -> None:
+        """Report once in a run that boxes are not drawn."""
+        assert frame.boxes is not None
+        self._are_boxes_reported = True
+        are_left_out = np.flatnonzero(~drawable_boxes)
+        row = int(are_left_out[0])
+        name = frame.names[int(frame.boxes.actor[row])]
+        numbers = ', '.join(f'{number:g}' for number in frame.boxes.rows[row].tolist())
+        self._report('boxes', f'boxes that cannot be drawn: {len(are_left_out)}, the first of '
+                     f'{name!r}: found {numbers}; expected x y z, a unit quaternion, three '
+                     'lengths and three scales above 0 (reported once)')
 
     def _numbers(self, frame: Frame, stamp_ns: int) -> Numbers:
         """Return the numbers of all tables in use."""

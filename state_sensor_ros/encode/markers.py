@@ -133,7 +133,7 @@ class Markers:
         self.is_transient = False
         if not scene.demand.markers or boxes is None:
             return []
-        are_drawn = scene.usable[boxes.actor] & scene.usable_boxes
+        are_drawn = scene.usable[boxes.actor] & scene.drawable_boxes
         markers = self._chosen(scene, boxes, are_drawn)
         self._show(markers)
         if not markers and not self._gone and not self._is_first:
@@ -178,7 +178,7 @@ class Markers:
         are_cubes = usable[boxes.actor]
         if np.array_equal(are_cubes, are_drawn):
             return markers
-        # Some actor has a box without a pose: leave that out, and keep all labels.
+        # Some actor has a box without a pose or a size: leave that out, and keep all labels.
         is_label = np.zeros(len(markers), np.bool_)
         if with_label:
             is_label[np.cumsum(n_boxes[usable] + 1) - 1] = True

@@ -143,7 +143,10 @@ def _label_numbers(frame: Frame, cubes: Floats, owners: Rows, first: Rows) -> Fl
     if len(first):
         up = np.abs(global_from_unit(cubes[:, 3:7])[:, 2])
         tops = cubes[:, 2] + 0.5 * np.einsum('ij,ij->i', up, cubes[:, 7:10])
-        # A box that is not usable has no top: fmax passes NaN over.
+        drawable = frame.bodies().drawable_boxes()
+        if not drawable.all():
+            # A box that is not drawn has no top: fmax passes NaN over.
+            tops[~drawable] = np.nan
         labels[owners, 2] = np.fmax(np.fmax.reduceat(tops, first), labels[owners, 2])
     labels[:, 2] += LABEL_HEIGHT
     return labels

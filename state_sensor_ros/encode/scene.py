@@ -34,8 +34,8 @@ class Scene:
     Who can be published in which way.
 
     ``frame`` of which only that counts which is no number; ``demand`` without what settings
-    switch off; ``usable`` (N,) bool, actors with a pose; ``usable_boxes`` (M,), ``usable_wheels``
-    (W,) bool, boxes and wheels with one, (0,) where nobody asks.
+    switch off; ``usable`` (N,) bool, actors with a pose; ``drawable_boxes`` (M,) bool, boxes with
+    a pose and a size, ``usable_wheels`` (W,) bool, wheels with a pose, (0,) where not demanded.
     """
 
     settings: Settings
@@ -43,7 +43,7 @@ class Scene:
     cast: Cast
     demand: Demand
     usable: Bools
-    usable_boxes: Bools
+    drawable_boxes: Bools
     usable_wheels: Bools
 
 

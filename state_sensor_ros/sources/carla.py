@@ -31,6 +31,7 @@ from state_sensor_ros.errors import ConfigError, DecodeError, told, TransportErr
 from state_sensor_ros.framing import Packet
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.sources.tcp import TcpSource
+from state_sensor_ros.sources.wait import OnSilence, Wait
 
 # What is asked for unless config_file names the client's own CarlaSettings.ini (seed 004).
 DEFAULT_INI = """\
@@ -61,7 +62,7 @@ class CarlaSource:
     """
 
     def __init__(self, settings: Settings, report: Callable[[str, str], None]) -> None:
-        client = _Client(settings, report) if settings.control_port else None
+        client = _Client(settings, report, self._note_silence) if settings.control_port else None
         self._client = client
         self._tcp = TcpSource(
             settings.host, settings.port, reconnect_min=settings.reconnect_min,
@@ -81,6 +82,10 @@ class CarlaSource:
     def reconfigure(self, settings: Settings) -> None:
         """Nothing of an episode depends on dynamic parameters."""
 
+    def _note_silence(self, text: str) -> None:
+        """Take note that the world port has not answered for a while."""
+        self.health.last_error = text
+
     def close(self) -> None:
         """End :meth:`packets` soon, from any thread; closing twice is quiet."""
         self._tcp.close()
@@ -89,10 +94,16 @@ class CarlaSource:
 
 
 class _Client:
-    """The world and the control port, as the client of an episode uses them."""
+    """
+    The world and the control port, as the client of an episode uses them.
 
-    def __init__(self, settings: Settings, report: Callable[[str, str], None]) -> None:
-        self._report = report
+    :param report: called with a kind, for throttling, and a line about a lost control port.
+    :param on_silence: called with one line when an answer has not come for a second.
+    """
+
+    def __init__(self, settings: Settings, report: Callable[[str, str], None],
+                 on_silence: OnSilence) -> None:
+        self._report, self._on_silence = report, on_silence
         self._host, self._world_port = settings.host, settings.control_port
         self._ini = _read_ini(settings.config_file) if settings.config_file else DEFAULT_INI
         self._lock = threading.Lock()
@@ -110,12 +121,12 @@ class _Client:
         where = f'{self._host}:{self._world_port}'
         request = RequestNewEpisode(ini_file=self._ini).SerializeToString()
         try:
-            scene = SceneDescription.FromString(_asked(world, request, where))
+            scene = SceneDescription.FromString(self._asked(world, request, 'RequestNewEpisode'))
             if not scene.player_start_spots:
                 raise TransportError(where, 'no start spots', 'a scene')
             # The first spot has the index 0, so that the message of it is empty.
             ready = EpisodeReady.FromString(
-                _asked(world, EpisodeStart().SerializeToString(), where))
+                self._asked(world, EpisodeStart().SerializeToString(), 'EpisodeStart'))
         except ProtobufError as error:
             raise TransportError(where, f'no message of the world port ({error})',
                                  'a CARLA 0.8 server') from error
@@ -149,6 +160,18 @@ class _Client:
         """End whatever waits for the server, from any thread; for good."""
         self._is_closed = True
         self._give_up()
+
+    def _asked(self, world: socket.socket, request: bytes, name: str) -> bytes:
+        """Send a message of the world port and return the body of its answer."""
+        where = f'{self._host}:{self._world_port}'
+        world.settimeout(_READY_TIMEOUT_S)
+        world.sendall(_LENGTH.pack(len(request)) + request)
+        wait = Wait(where, f'answer to {name}', _READY_TIMEOUT_S, self._on_silence)
+        (length,) = _LENGTH.unpack(_received(world, _LENGTH.size, where, wait))
+        if length > _MAX_REPLY_BYTES:
+            raise TransportError(where, f'a message of {length} bytes',
+                                 f'at most {_MAX_REPLY_BYTES}')
+        return _received(world, length, where, wait)
 
     def _connected(self, port: int) -> socket.socket:
         where = f'{self._host}:{port}'
@@ -188,20 +211,10 @@ def _read_ini(path: str) -> str:
                           ) from error
 
 
-def _asked(connection: socket.socket, request: bytes, where: str) -> bytes:
-    """Send a message of the world port and return the body of its answer."""
-    connection.sendall(_LENGTH.pack(len(request)) + request)
-    (length,) = _LENGTH.unpack(_received(connection, _LENGTH.size, where))
-    if length > _MAX_REPLY_BYTES:
-        raise TransportError(where, f'a message of {length} bytes',
-                             f'at most {_MAX_REPLY_BYTES}')
-    return _received(connection, length, where)
-
-
-def _received(connection: socket.socket, n_bytes: int, where: str) -> bytes:
+def _received(connection: socket.socket, n_bytes: int, where: str, wait: Wait) -> bytes:
     data = bytearray()
     while len(data) < n_bytes:
-        part = connection.recv(n_bytes - len(data))
+        part = wait.receive(connection, n_bytes - len(data))
         if not part:
             raise TransportError(where, 'the end of the connection', 'an answer')
         data += part

@@ -25,7 +25,8 @@ class ConductedSource:
     """
 
     def __init__(self, settings: Settings, report: Callable[[str, str], None]) -> None:
-        self._conductor = Conductor(settings, report)
+        self._report = report
+        self._conductor = Conductor(settings, report, on_silence=self._note_silence)
         self._tcp = TcpSource(
             settings.host, settings.port, reconnect_min=settings.reconnect_min,
             reconnect_max=settings.reconnect_max, stale_after=settings.stale_after,
@@ -42,6 +43,13 @@ class ConductedSource:
     def reconfigure(self, settings: Settings) -> None:
         """Have the simulator use the tags and box options of ``settings``, soon."""
         self._conductor.reconfigure(settings)
+
+    def _note_silence(self, text: str) -> None:
+        """Take note that the control port has not replied for a while."""
+        if self.health.state == 'connected':
+            self._report('silence', text)
+        else:
+            self.health.last_error = text
 
     def close(self) -> None:
         """End :meth:`packets` soon: first the sensor port, then the control port."""

@@ -13,7 +13,6 @@ from __future__ import annotations
 from contextlib import suppress
 import socket
 import threading
-import time
 
 from state_sensor_ros.control import (
     CONFIGURE_SIMULATOR,
@@ -24,6 +23,7 @@ from state_sensor_ros.control import (
     ReplyReader,
 )
 from state_sensor_ros.errors import DecodeError, FramingError, RefusalError, told, TransportError
+from state_sensor_ros.sources.wait import ignore_silence, OnSilence, Wait
 
 # A client of the vendor waits as long; loading a map or a trajectory takes longer (PROTOCOL 2.4).
 REPLY_TIMEOUT_S = 25.0
@@ -44,12 +44,15 @@ class ControlSession:
     :param host: of the simulator.
     :param port: its control port.
     :param reply_timeout_s: replaces the usual time-outs, for tests and impatient callers.
+    :param on_silence: called with one line when a reply has not come for a second.
     """
 
-    def __init__(self, host: str, port: int, *, reply_timeout_s: float | None = None) -> None:
+    def __init__(self, host: str, port: int, *, reply_timeout_s: float | None = None,
+                 on_silence: OnSilence = ignore_silence) -> None:
         self._address = (host, port)
         self.where = f'{host}:{port}'
         self._reply_timeout_s = reply_timeout_s
+        self._on_silence = on_silence
         self._requesting = threading.Lock()
         self._lock = threading.Lock()
         self._socket: socket.socket | None = None
@@ -173,12 +176,12 @@ class ControlSession:
     def _send(self, command: str, data: bytes) -> None:
         connection = self._connection()
         rest = memoryview(data)
-        # In parts, each with a time-out of its own: a long trajectory may take its time.
-        connection.settimeout(self._timeout_s(command))
         try:
             while rest:
-                connection.sendall(rest[:_CHUNK_BYTES])
-                rest = rest[_CHUNK_BYTES:]
+                # Each part has a time-out of its own: a long trajectory may take its time.
+                rest = rest[self._wait(f'reader of {command}', command).send(connection, rest):]
+        except TransportError:
+            raise
         except OSError as error:
             raise self._failed(error, f'that {command} is read') from error
 
@@ -186,19 +189,16 @@ class ControlSession:
         """Wait for one reply."""
         connection = self._connection()
         reader = ReplyReader(self.where)
-        timeout_s = self._timeout_s(command)
-        deadline_s = time.monotonic() + timeout_s
+        wait = self._wait(f'reply to {command}', command)
         while reader.n_wanted:
-            rest_s = _DOUBTFUL_TIMEOUT_S if reader.is_doubtful else deadline_s - time.monotonic()
             try:
-                # A time-out of 0 would mean not to wait at all.
-                connection.settimeout(max(rest_s, 1e-3))
-                data = connection.recv(min(reader.n_wanted, _CHUNK_BYTES))
-            except TimeoutError:
+                if reader.is_doubtful:
+                    wait = Wait(self.where, 'more bytes', _DOUBTFUL_TIMEOUT_S)
+                data = wait.receive(connection, min(reader.n_wanted, _CHUNK_BYTES))
+            except TransportError:
                 if reader.is_doubtful:
                     reader.end()
-                raise TransportError(self.where, f'no reply to {command} in {timeout_s:g} s',
-                                     'one') from None
+                raise
             except OSError as error:
                 raise self._failed(error, f'a reply to {command}') from error
             if not data:
@@ -207,6 +207,9 @@ class ControlSession:
                 raise self._failed(None, f'a reply to {command}')
             reader.feed(data)
         return reader.reply
+
+    def _wait(self, missing: str, command: str) -> Wait:
+        return Wait(self.where, missing, self._timeout_s(command), self._on_silence)
 
     def _failed(self, error: OSError | None, expected: str) -> TransportError:
         found = 'the end of the connection' if error is None else told(error)

@@ -3,6 +3,8 @@
 """Faults of a CARLA server over real sockets: the node lives, publishes again, counts."""
 
 from contextlib import suppress
+import math
+import random
 import socket
 import struct
 
@@ -27,8 +29,8 @@ def framed(number, body=None):
 class CarlaBench(Bench):
     """A node that listens to a scripted CARLA server."""
 
-    def __init__(self, *args):
-        super().__init__(*args, source='carla', max_frame_bytes=MAX_FRAME_BYTES)
+    def __init__(self, *args, **parameters):
+        super().__init__(*args, source='carla', max_frame_bytes=MAX_FRAME_BYTES, **parameters)
 
     def send(self, n=1):
         for _ in range(n):
@@ -79,14 +81,82 @@ def test_carla_fault_impossible_length(bench, data):
     bench.finish()
 
 
-@pytest.mark.parametrize('data', [bytes(4), framed(0, b'\xff' * 50), framed(0, b'{"frame": []}')],
-                         ids=['empty', 'bytes', 'text'])
+# A file of a dataset in CARLA's own conversion, with an image that no camera takes.
+DATASET_FILE = b'{"playerMeasurements": {"transform": {}, "forwardSpeed": 1.0}, "steer": 0}'
+IMAGE = b'central/unknown\0\x89PNG\r\n\x1a\n'
+
+
+def joined(*messages):
+    """Frame some messages together."""
+    return b''.join(struct.pack('<I', len(each)) + each for each in messages) + bytes(4)
+
+
+@pytest.mark.parametrize('data', [
+    bytes(4), framed(0, b'\xff' * 50), framed(0, b'{"frame": []}'),
+    joined(b'dataset\n' + DATASET_FILE, IMAGE), joined(b'dataset\n' + DATASET_FILE),
+    joined(b'dataset\n'), joined(DATASET_FILE, IMAGE), joined(b'frame\0' + bytes(40)),
+    joined(IMAGE, IMAGE), joined(random.Random(1).randbytes(5000)), joined(b'\x0b' * 50_000),
+    joined(wire.sub(3, b''), b''), joined(wire.sub(7, wire.sub(7, wire.sub(7, b'')))),
+    joined(b'\x1a\xff\xff\xff\xff\x0f'), joined(b'\x28' + b'\xff' * 30)],
+    ids=['empty', 'bytes', 'text', 'dataset', 'dataset-file', 'dataset-mark', 'file', 'parts',
+         'images', 'random', 'nested-groups', 'empty-player', 'nested-unknown', 'huge-length',
+         'long-number'])
 def test_carla_fault_message_is_no_measurement(bench, data):
+    for topic in ('image', 'depth', 'segmentation'):
+        bench.listener.hear(f'/state_sensor/camera/central/{topic}', 'sensor_msgs/Image')
     bench.simulator.send(data)
     bench.publishes_again()
     assert bench.counted('frames skipped')['reconnects'] == '0'
     bench.finish()
     assert 'expected' in bench.node.log
+
+
+def test_carla_fault_thousands_of_agents_without_a_class(bench):
+    body = wire.measurements(1, 10 ** 6, 0, *[wire.sub(4, b'')] * 40_000)
+    before = len(bench.frames)
+    bench.simulator.send(framed(0, body))
+    bench.listener.until(lambda: len(bench.frames) > before)
+    bench.counted('actors left out', 40_000)
+    bench.finish()
+
+
+def test_carla_fault_boxes_without_a_size_are_never_drawn(domain, listener, simulator):
+    bench = CarlaBench(domain, listener, simulator, debug_drawing=True)
+    markers = listener.hear('/state_sensor/markers', 'visualization_msgs/MarkerArray')
+    extents = {1: (1.0, 1.0, 1.0), 2: (math.nan, 1.0, 1.0), 3: (1.0, math.inf, 1.0),
+               4: (1.0, 1.0, -1.0), 5: (0.0, 1.0, 1.0)}
+    body = wire.measurements(1, 10 ** 6, 0, *[
+        wire.vehicle(id_, wire.transform((1.0 * id_, 0.0, 0.0)), 0.0, wire.box(extent))
+        for id_, extent in extents.items()])
+    with bench.node:
+        bench.connect()
+        listener.until(lambda: (bench.send(), listener.spin(0.1), markers)[-1],
+                       what='the lights of a town')
+        n_before = len(markers)
+        bench.simulator.send(framed(0, body))
+        listener.until(lambda: [marker for array in markers[n_before:] for marker in array.markers
+                                if marker.type == 1 and marker.action == 0], what='a cube')
+        listener.until(lambda: len(bench.frames[-1].actors) == len(extents))
+        cubes = [marker for array in markers for marker in array.markers
+                 if marker.type == 1 and marker.action == 0]
+        assert {(cube.scale.x, cube.scale.y, cube.scale.z) for cube in cubes} == {(2.0, 2.0, 2.0)}
+        sizes = {actor.name: actor.oriented_bounding_boxes[0].size
+                 for actor in bench.frames[-1].actors}
+        assert math.isnan(sizes['vehicle_2'].x)
+        assert (sizes['vehicle_4'].z, sizes['vehicle_5'].x) == (-2.0, 0.0)
+        bench.finish()
+        assert bench.node.log.count('boxes that cannot be drawn: 4') == 1
+
+
+def test_carla_fault_images_after_a_measurement_are_left_out(bench):
+    before = len(bench.frames)
+    number = bench.n_sent
+    bench.n_sent += 1
+    measurement = framed(number)[4:-4]
+    bench.simulator.send(joined(measurement, IMAGE, b'dataset\n' + DATASET_FILE))
+    bench.listener.until(lambda: len(bench.frames) > before)
+    bench.publishes_again()
+    bench.finish()
 
 
 def test_carla_fault_one_byte_at_a_time_and_two_in_one_segment(bench):
@@ -125,6 +195,22 @@ def test_carla_fault_world_port_refuses(domain, listener, simulator):
         listener.until(lambda: [values for values in statuses(diagnostics) if values['level'] == 2
                                 and f':{port}: found' in values['message']],
                        what='an error that names the world port')
+        code, seconds = node.end()
+        assert (code, 'Traceback' in node.log) == (0, False)
+        assert seconds < END_S
+
+
+def test_carla_fault_world_port_is_silent(domain, listener, simulator):
+    diagnostics = listener.hear('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
+    port = simulator.port
+    with NodeProcess(domain, source='carla', port=1, control_port=port) as node:
+        simulator.accept()
+        listener.matched('/diagnostics')
+        line = f'127.0.0.1:{port}: found no answer to RequestNewEpisode for 1 s; expected one'
+        listener.until(lambda: [values for values in statuses(diagnostics) if values['level'] == 2
+                                and values['message'].startswith(f'not connected: {line}')],
+                       3.0, 'the silent port by name')
+        assert node.log.count(line) == 1
         code, seconds = node.end()
         assert (code, 'Traceback' in node.log) == (0, False)
         assert seconds < END_S

@@ -3,15 +3,20 @@
 """The node configures the simulator itself, asks for samples, and does so again when it must."""
 
 from itertools import count
+import signal
+import threading
+import time
 
 import pytest
-from rig import NodeProcess, statuses
-from scripted_simulator import complete, frame, OLD_MAGIC, reply, ScriptedSimulator
+from rig import END_S, NodeProcess, statuses
+from scripted_simulator import complete, frame, NEVER, OLD_MAGIC, reply, ScriptedSimulator
 from test_parameters import Remote
 
 CONFIGURE = 'REPLAY_ConfigureSensorsCommand_ID'
 RECONFIGURE = 'REPLAY_ReConfigureSensorCommand_ID'
 SAMPLE = 'SampleSensorsCommand_ID'
+# A silence is named within this time.
+NAMED_S = 3.0
 PARAMETERS = {'sample_rate': 50.0, 'desired_tags': ['vehicle'], 'reconnect_min': 0.05,
               'reconnect_max': 0.2}
 
@@ -40,6 +45,57 @@ def test_node_configures_samples_and_configures_again(domain, listener, answer):
         listener.until(lambda: len(frames) > n_frames + 10, what='samples again')
         assert node.end()[0] == 0
         assert 'Traceback' not in node.log
+
+
+def test_node_names_a_silent_control_port(domain, listener):
+    diagnostics = listener.hear('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
+    frames = listener.hear('/state_sensor/frame', 'state_sensor_ros/StateFrame')
+    silent = threading.Event()
+    silent.set()
+
+    def answer(request):
+        while silent.is_set():
+            time.sleep(0.01)
+        return complete(request)
+
+    with ScriptedSimulator(answer, (frame(i / 20) for i in count())) as peer, NodeProcess(
+            domain, port=peer.port, control_port=peer.control_port, **PARAMETERS) as node:
+        try:
+            peer.wait_for_requests(1)
+            listener.matched('/diagnostics')
+            line = (f'127.0.0.1:{peer.control_port}: found no reply to {CONFIGURE} for 1 s; '
+                    'expected one (waiting up to 25 s)')
+            listener.until(lambda: [values for values in statuses(diagnostics)
+                                    if values['message'] == f'not connected: {line}'
+                                    and values['connection state'] == 'connecting'
+                                    and values['level'] == 2], NAMED_S, 'the silent port by name')
+            assert node.log.count(line) == 1
+        finally:
+            silent.clear()
+        listener.until(lambda: len(frames) > 10, what='samples')
+        listener.until(lambda: statuses(diagnostics)[-1]['level'] == 0, what='an OK report')
+        assert peer.types().count(CONFIGURE) == 1
+        silent.set()
+        try:
+            listener.until(lambda: f'found no reply to {SAMPLE} for 1 s' in node.log, NAMED_S,
+                           'the silent port by name')
+        finally:
+            silent.clear()
+        n_frames = len(frames)
+        listener.until(lambda: len(frames) > n_frames + 10, what='samples again')
+        code, seconds = node.end()
+        assert (code, 'Traceback' in node.log) == (0, False)
+        assert seconds < END_S
+
+
+@pytest.mark.parametrize('signum', [signal.SIGINT, signal.SIGTERM])
+def test_node_ends_while_the_control_port_is_silent(domain, signum):
+    with ScriptedSimulator(lambda request: NEVER) as peer, NodeProcess(
+            domain, port=peer.port, control_port=peer.control_port, **PARAMETERS) as node:
+        peer.wait_for_requests(1)
+        code, seconds = node.end(signum)
+        assert (code, 'Traceback' in node.log) == (0, False), node.log
+        assert seconds < END_S
 
 
 def test_node_says_what_the_simulator_refused(domain, listener):

@@ -4,6 +4,7 @@
 
 from contextlib import suppress
 import json
+import math
 import socket
 import struct
 import threading
@@ -249,6 +250,67 @@ def test_fault_duplicate_names_and_null_pose(bench):
     rig.counted('duplicate names')
     rig.counted('unusable poses')
     rig.finish()
+
+
+BAD_BOXES = {
+    'null': ('extents', 'x', None), 'negative': ('extents', 'y', -140.0),
+    'zero': ('extents', 'z', 0.0), 'scale': ('scale', 'x', -1.0), 'no_scale': ('scale', 'y', None),
+    'no_centre': ('center', 'z', None), 'no_direction': ('orientation', 'w', None)}
+
+
+def test_fault_boxes_without_a_size_are_never_drawn(bench):
+    rig = bench(debug_drawing=True)
+    markers = rig.listener.hear('/state_sensor/markers', 'visualization_msgs/MarkerArray')
+    rig.connect()
+    names = ('good', *BAD_BOXES)
+
+    def send(are_bad):
+        content = frame(rig.n_sent, *(state(name, position=(100.0, 0.0, 0.0)) for name in names))
+        for vehicle in content['frame']['vehicles'] if are_bad else ():
+            own = vehicle['state']
+            if own['name'] in BAD_BOXES:
+                part, axis, number = BAD_BOXES[own['name']]
+                own['oriented_bounding_box'] = [json.loads(json.dumps(
+                    own['oriented_bounding_box'][0]))]
+                own['oriented_bounding_box'][0][part][axis] = number
+        rig.n_sent += 1
+        rig.simulator.send(packet(content))
+
+    def drawn():
+        """Return how many cubes and texts a display shows."""
+        shown = {}
+        for marker in (marker for array in markers for marker in array.markers):
+            if marker.action == 3:
+                shown.clear()
+            elif marker.action == 2:
+                del shown[marker.ns, marker.id]
+            else:
+                shown[marker.ns, marker.id] = marker.type
+        types = list(shown.values())
+        return types.count(1), types.count(9)
+
+    rig.listener.until(lambda: (rig.send(), rig.listener.spin(0.1), markers)[-1])
+    for are_bad, n_cubes in ((False, len(names)), (True, 1), (True, 1), (False, len(names))):
+        n_before = len(rig.frames)
+        send(are_bad)
+        rig.listener.until(lambda n=n_cubes: drawn() == (n, len(names)),
+                           what=f'{n_cubes} cubes and {len(names)} labels')
+        rig.listener.until(lambda n=n_before: len(rig.frames) > n
+                           and len(rig.frames[-1].actors) == len(names))
+        if are_bad:
+            boxes = {actor.name: actor.oriented_bounding_boxes[0]
+                     for actor in rig.frames[-1].actors}
+            assert math.isnan(boxes['null'].size.x) or math.isnan(boxes['null'].size.y) \
+                or math.isnan(boxes['null'].size.z)
+            assert min(boxes['negative'].size.x, boxes['negative'].size.y,
+                       boxes['negative'].size.z) == pytest.approx(-1.4)
+            assert 0.0 in (boxes['zero'].size.x, boxes['zero'].size.y, boxes['zero'].size.z)
+    for marker in (marker for array in markers for marker in array.markers):
+        assert marker.action or marker.type != 1 or (
+            marker.scale.x > 0.0 and marker.scale.y > 0.0 and marker.scale.z > 0.0)
+        assert math.isfinite(marker.pose.position.z)
+    rig.finish()
+    assert rig.node.log.count('boxes that cannot be drawn: 7') == 1, rig.node.log
 
 
 def test_fault_one_byte_at_a_time_and_split_header(bench):

@@ -1,0 +1,67 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+Which names a regular expression of a client matches, in a time that is linear in the names.
+
+May know: RE2. Must not know: ROS, services. Python's own engine backtracks: there are expressions
+that take it exponential time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+import time
+from typing import Any
+
+from state_sensor_ros.errors import ConfigError
+
+_WHERE = 'filter'
+MAX_CHARACTERS = 200
+# For all names together; the thread that matches them has other work.
+MAX_S = 0.5
+
+
+def matching_rows(expression: str, names: Sequence[str]) -> list[int]:
+    """
+    Match names as a whole.
+
+    :param expression: POSIX Extended Regular Expression; ``''`` matches every name.
+    :param names: of any length.
+    :returns: indices of the names that match, ascending.
+    :raises ConfigError: when the expression is none, is too long or takes too long, or when the
+        library that matches is not installed.
+    """
+    if not expression:
+        return list(range(len(names)))
+    pattern = _compiled(expression)
+    until_s = time.monotonic() + MAX_S
+    rows = []
+    for row, name in enumerate(names):
+        if pattern.fullmatch(name.encode('utf-8', 'replace')) is not None:
+            rows.append(row)
+        if time.monotonic() > until_s:
+            raise ConfigError(_WHERE, f'{expression!r}, which takes longer than {MAX_S:g} s',
+                              'a simpler expression')
+    return rows
+
+
+# RE2's classes have no static types.
+def _compiled(expression: str) -> Any:  # noqa: ANN401
+    if len(expression) > MAX_CHARACTERS:
+        raise ConfigError(_WHERE, f'{len(expression)} characters', f'at most {MAX_CHARACTERS}')
+    try:
+        # Imported for the first filter: no other part of the package needs it.
+        import re2
+    except ImportError:
+        raise ConfigError(_WHERE, 'no library to match regular expressions with',
+                          'google-re2 (`pip install google-re2`), or an empty filter') from None
+    options = re2.Options()
+    options.posix_syntax = options.one_line = options.dot_nl = options.never_capture = True
+    options.log_errors = False
+    try:
+        return re2.compile(expression.encode('utf-8', 'surrogatepass'), options=options)
+    except re2.error as error:
+        found = error.args[0]
+        reason = found.decode('utf-8', 'replace') if isinstance(found, bytes) else str(found)
+        raise ConfigError(_WHERE, f'{expression!r} ({reason})',
+                          'a POSIX Extended Regular Expression') from error

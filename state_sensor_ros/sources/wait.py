@@ -1,0 +1,87 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+A wait for a peer that is reported once while it lasts, and ends after a time-out.
+
+May know: sockets, time. Must not know: what is waited for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+import socket
+import time
+
+from state_sensor_ros.errors import TransportError
+
+# A reply from a simulator that is not busy takes milliseconds.
+SILENCE_S = 1.0
+# A time-out of 0 would make the socket non-blocking.
+_SHORTEST_S = 1e-3
+
+OnSilence = Callable[[str], None]
+
+
+def ignore_silence(text: str) -> None:
+    """Report a silence nowhere."""
+
+
+class Wait:
+    """
+    Wait for a peer; the time counts from here.
+
+    :param where: named in errors, such as ``host:port``.
+    :param missing: what is waited for, such as ``reply to X``.
+    :param timeout_s: longest wait.
+    :param on_silence: called with one line after :data:`SILENCE_S`, at most once.
+    """
+
+    def __init__(self, where: str, missing: str, timeout_s: float,
+                 on_silence: OnSilence = ignore_silence) -> None:
+        self._where, self._missing, self._timeout_s = where, missing, timeout_s
+        self._on_silence = on_silence
+        self._is_reported = False
+        self._began_s = time.monotonic()
+
+    def receive(self, connection: socket.socket, n_bytes: int) -> bytes:
+        """
+        Receive up to ``n_bytes``; nothing at the end of the stream.
+
+        :raises TransportError: where nothing comes in time.
+        :raises OSError: where the connection fails.
+        """
+        while True:
+            connection.settimeout(self._left_s())
+            try:
+                return connection.recv(n_bytes)
+            except TimeoutError:
+                self._timed_out()
+
+    def send(self, connection: socket.socket, data: memoryview) -> int:
+        """
+        Send a part of ``data``; return the number of bytes sent.
+
+        :raises TransportError: where the peer takes nothing in time.
+        :raises OSError: where the connection fails.
+        """
+        while True:
+            connection.settimeout(self._left_s())
+            try:
+                return connection.send(data)
+            except TimeoutError:
+                self._timed_out()
+
+    def _left_s(self) -> float:
+        """Return the time until the report or, after it, until the end, s."""
+        limit_s = self._timeout_s if self._is_reported else min(SILENCE_S, self._timeout_s)
+        return max(self._began_s + limit_s - time.monotonic(), _SHORTEST_S)
+
+    def _timed_out(self) -> None:
+        elapsed_s = time.monotonic() - self._began_s
+        if elapsed_s >= self._timeout_s:
+            raise TransportError(self._where, f'no {self._missing} in {self._timeout_s:g} s',
+                                 'one')
+        if elapsed_s >= SILENCE_S and not self._is_reported:
+            self._is_reported = True
+            self._on_silence(f'{self._where}: found no {self._missing} for {SILENCE_S:g} s; '
+                             f'expected one (waiting up to {self._timeout_s:g} s)')
