@@ -371,7 +371,7 @@ def test_convert_leaves_nothing_of_what_failed(tmp_path, text, expected, out, ca
 
 
 def test_convert_leaves_nothing_of_a_file_that_breaks_late(source, tmp_path, capsys):
-    path = broken(tmp_path, Path(source).read_bytes()[:-100])
+    path = broken(tmp_path, Path(source).read_bytes()[:-100] + b'\0' * 100)
     assert main(['convert', path, str(tmp_path / 'bag')]) == 1
     assert main(['convert', path, str(tmp_path / 'out.json')]) == 1
     assert len(capsys.readouterr().err.splitlines()) == 2
