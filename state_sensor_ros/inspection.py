@@ -39,6 +39,7 @@ _FAULTS = {LEFT_OUT: 'actors left out', DUPLICATE: 'duplicate names'}
 NOT_STRICT = 'frames that are not strict JSON'
 NO_FRAME = 'entries that are no frame'
 NO_EGO = 'frames without an ego'
+CUT = 'ends inside the array'
 # Why Replay Mode refuses a recording with such an oddity, and what it wants.
 _REFUSED = ((NOT_STRICT, 'strict JSON, which has no NaN or Infinity'),
             (NO_EGO, f'an actor tagged {EGO_TAG} in each frame: Replay Mode needs it'))
@@ -213,6 +214,10 @@ class Inspector:
 
     def _conclude(self) -> None:
         """Say what can only be said at the end."""
+        cut = self._recording.cut
+        if cut is not None:
+            place = cut.where.removeprefix(f'{self._recording.name}: ')
+            self.oddities[CUT] = Oddity(1, place, cut.summary)
         self._note_complaints('end')
         pace = self.pacing.pace()
         if pace.n_jumps:

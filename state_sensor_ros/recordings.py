@@ -25,7 +25,7 @@ from state_sensor_ros.entry import Entry, PERIOD_S
 from state_sensor_ros.errors import told, TrajectoryFormatError
 from state_sensor_ros.framing import Packet
 from state_sensor_ros.rep103 import DEFAULT_UNITS, Units
-from state_sensor_ros.trajectory import read_payloads
+from state_sensor_ros.trajectory import Payload, read_payloads, TruncatedError
 
 if TYPE_CHECKING:
     from state_sensor_ros.pipeline import PayloadDecoder
@@ -60,19 +60,21 @@ class Recording(Protocol):
     Frames to be read from the beginning as often as wanted, except from standard input.
 
     ``name`` of the file; ``decoder`` of its payloads; ``total`` and ``unit`` (``B`` or ``frame``)
-    say what :attr:`Entry.position` goes up to, None where nobody knows.
+    say what :attr:`Entry.position` goes up to, None where nobody knows; ``cut`` is set behind the
+    last frame of a trajectory that ends before its array does.
     """
 
     name: str
+    cut: TruncatedError | None
     decoder: PayloadDecoder
     total: int | None
     unit: str
 
     def entries(self) -> Iterator[Entry]:
         """
-        Yield all frames, from the first one on.
+        Yield all frames, from the first one on; of a trajectory that was cut, all whole ones.
 
-        :raises TrajectoryFormatError: where the recording is damaged.
+        :raises TrajectoryFormatError: where the recording is damaged, or cut in its first frame.
         """
 
     def close(self) -> None:
@@ -159,6 +161,7 @@ class TrajectoryRecording:
     def __init__(self, path: str, units: Units = DEFAULT_UNITS) -> None:
         self.name = path
         self.decoder: PayloadDecoder = Decoder(units)
+        self.cut: TruncatedError | None = None
         self.total: int | None = None
         self._file: BinaryIO = sys.stdin.buffer
         if path != STANDARD_INPUT:
@@ -171,16 +174,25 @@ class TrajectoryRecording:
             self.total = status.st_size if stat.S_ISREG(status.st_mode) else None
 
     def entries(self) -> Iterator[Entry]:
-        """Yield all frames."""
+        """Yield all frames; of a file that was cut, all whole ones."""
         if self.total is not None:
             self._file.seek(0)
+        self.cut = None
         game_time = -PERIOD_S
-        for payload in read_payloads(self._file, self.name):
+        for payload in self._payloads():
             clock_s = game_time_of(payload.data)
             game_time = game_time + PERIOD_S if math.isnan(clock_s) else clock_s
             yield Entry(Packet(payload.data, game_time, 0, 0), clock_s, payload.index,
                         f'line {payload.line} column {payload.column}',
                         payload.offset + len(payload.data))
+
+    def _payloads(self) -> Iterator[Payload]:
+        try:
+            yield from read_payloads(self._file, self.name)
+        except TruncatedError as error:
+            if not error.n_frames:
+                raise
+            self.cut = error
 
     def close(self) -> None:
         """Close the file."""
@@ -203,6 +215,7 @@ class BagRecording:
         from state_sensor_ros.state_frames import StateFrameDecoder
         self.name = str(path)
         self.decoder: PayloadDecoder = StateFrameDecoder()
+        self.cut: TruncatedError | None = None
         self._bag = Bag(path, topic)
         self.topic = self._bag.topic
         self.total: int | None = self._bag.n_messages

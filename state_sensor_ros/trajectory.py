@@ -9,6 +9,7 @@ prompts. Source of truth: PROTOCOL 6.
 
 from __future__ import annotations
 
+from codecs import getincrementaldecoder
 from collections.abc import Iterator
 from dataclasses import dataclass
 import re
@@ -17,7 +18,7 @@ from typing import BinaryIO
 import msgspec
 
 from state_sensor_ros.brackets import BracketScanner
-from state_sensor_ros.errors import DecodeError, TrajectoryFormatError
+from state_sensor_ros.errors import DecodeError, one_line, TrajectoryFormatError
 from state_sensor_ros.generations.lenient import JsonError, parse_payload, repaired
 from state_sensor_ros.generations.tolerant import STRING_KEY
 from state_sensor_ros.own_lines import end_of_line, INCOMPLETE, NOT_ALONE
@@ -72,11 +73,30 @@ class Payload:
 
 
 class TruncatedError(TrajectoryFormatError):
-    """The file ends before the array does; ``end`` is the offset behind the last whole frame."""
+    """
+    The file ends before the array does.
 
-    def __init__(self, where: str, found: str, expected: str, end: int) -> None:
+    ``n_frames`` whole ones before that; ``end`` the offset behind the last of them; ``lost`` what
+    follows there, in words.
+    """
+
+    def __init__(self, where: str, found: str, expected: str, *, n_frames: int, end: int,
+                 lost: str) -> None:
         super().__init__(where, found, expected)
+        self.n_frames = n_frames
         self.end = end
+        self.lost = lost
+
+    @property
+    def summary(self) -> str:
+        """How many frames there are and what is lost, in words."""
+        return f'{self.n_frames} whole frames; lost: {self.lost}'
+
+    @property
+    def warning(self) -> str:
+        """One line for where the whole frames are used."""
+        return one_line(f'{self.where}: found the end of the file inside the array; '
+                        f'{self.summary}; `state_sensor repair` writes a whole file')
 
 
 def _place(name: str, line: int, column: int) -> str:
@@ -129,7 +149,7 @@ class _Reader:
                 self._consume(1)
                 return self._finish()
             if len(self._buffer) > MAX_ELEMENT_BYTES:
-                raise self._unfinished(f'more than {MAX_ELEMENT_BYTES} bytes', 'a frame')
+                raise self._too_long()
             if not self._fill():
                 raise self._truncated()
 
@@ -251,31 +271,55 @@ class _Reader:
         self._expect(not self._buffer, 'the end of the file')
 
     def _truncated(self) -> TrajectoryFormatError:
-        """Make the error for a file that has come to its end, though the array has not."""
-        return self._unfinished('the end of the file', "']' at the end of the array")
-
-    def _unfinished(self, found: str, expected: str) -> TrajectoryFormatError:
-        """Make the error for a frame that does not end; where its text is bad, that is why."""
-        begun_at = f'frame {self._index}'
-        self._skip_blank()
-        if self._buffer.startswith(b','):
-            self._consume(1)
-            self._skip_blank()
-        payload = Payload(bytes(self._buffer), self._index, self._offset, self._line,
-                          self._column)
+        """Make the error for a file that ends before its array, or for a fault before its end."""
+        payload = self._begun()
+        error = _fault_before_end(payload.data)
+        if error is not None:
+            return payload.error(self._name, error)
+        begun_at, lost = f'frame {self._index}', 'nothing but the end of the array'
         if payload.data:
-            try:
-                parse_payload(payload.data)
-            except JsonError as error:
-                if not error.is_at_end:
-                    return payload.error(self._name, error)
-            except DecodeError:
-                # Half a character at the end of the file is no news.
-                pass
-            begun_at = f'frame {self._index}, begun at line {self._line} column {self._column}'
+            begun_at += f', begun at line {payload.line} column {payload.column}'
+            lost = f'{len(payload.data)} bytes of {begun_at}'
         self._consume(len(self._buffer))
         return TruncatedError(_place(self._name, self._line, self._column),
-                              f'{found} in {begun_at}', expected, self._end)
+                              f'the end of the file in {begun_at}', "']' at the end of the array",
+                              n_frames=self._index, end=self._end, lost=lost)
+
+    def _too_long(self) -> TrajectoryFormatError:
+        """Make the error for a frame that does not end; where its text is bad, that is why."""
+        payload = self._begun()
+        error = _fault_before_end(payload.data)
+        if error is not None:
+            return payload.error(self._name, error)
+        self._consume(len(self._buffer))
+        return TrajectoryFormatError(
+            _place(self._name, self._line, self._column),
+            f'more than {MAX_ELEMENT_BYTES} bytes in frame {self._index}, begun at line '
+            f'{payload.line} column {payload.column}', 'a frame')
+
+    def _begun(self) -> Payload:
+        """Return what there is of a frame whose end is not there."""
+        self._skip_blank()
+        if self._index and self._buffer:
+            self._expect(self._buffer.startswith(b','), "',' or ']'")
+            self._consume(1)
+            self._skip_blank()
+        self._expect(not self._buffer or self._buffer.startswith(b'{'), "'{', a frame")
+        return Payload(bytes(self._buffer), self._index, self._offset, self._line, self._column)
+
+
+def _fault_before_end(text: bytes) -> DecodeError | None:
+    """Return what is wrong with the beginning of a frame besides that its end is missing."""
+    try:
+        # Without the first bytes of a character whose last are missing.
+        parse_payload(getincrementaldecoder('utf-8')().decode(text).encode())
+    except UnicodeDecodeError as error:
+        return DecodeError(f'byte {error.start}', f'0x{text[error.start]:02x}', 'UTF-8')
+    except JsonError as error:
+        return None if error.is_at_end else error
+    except DecodeError as error:
+        return error
+    return None
 
 
 def _shown(text: bytearray) -> str:

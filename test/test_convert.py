@@ -253,7 +253,7 @@ def test_convert_reads_a_bag_whose_metadata_tells_another_qos(tmp_path):
     assert list(differences(list(recorded_by_rosbag2(loaded(SAMPLE))), loaded(out)))[:5] == []
 
 
-def test_convert_says_how_to_complete_what_rosbag2_left(tmp_path, capsys):
+def test_convert_says_how_to_repair_what_rosbag2_left(tmp_path, capsys):
     data, out = ROOT / 'test/data', str(tmp_path / 'out.json')
     [whole] = (data / 'rosbag2_record_mcap').glob('*.mcap')
     without, cut = tmp_path / 'without', tmp_path / 'cut.mcap'
@@ -264,11 +264,12 @@ def test_convert_says_how_to_complete_what_rosbag2_left(tmp_path, capsys):
     assert main(['convert', str(SAMPLE), str(logged), '--storage', 'sqlite3']) == 0
     (logged / 'logged.db3-wal').write_bytes(b'what SQLite has not yet moved')
     compressed = min((data / 'rosbag2_record_sqlite3').glob('*.zstd'))
-    for path, hint in ((without, 'ros2 bag reindex'), (cut, 'ros2 bag convert'),
-                       (logged, 'ros2 bag convert'), (compressed, "expected the bag's folder")):
+    repair = '`state_sensor repair`'
+    for path, hint in ((without, repair), (cut, repair), (logged, repair),
+                       (compressed, "expected the bag's folder")):
         assert main(['convert', str(path), out]) == 1
         [line] = capsys.readouterr().err.splitlines()
-        assert line.startswith(f'error: {path}: found ')
+        assert line.startswith(f'error: {path}')
         assert hint in line
 
 
@@ -371,7 +372,7 @@ def test_convert_leaves_nothing_of_what_failed(tmp_path, text, expected, out, ca
 
 
 def test_convert_leaves_nothing_of_a_file_that_breaks_late(source, tmp_path, capsys):
-    path = broken(tmp_path, Path(source).read_bytes()[:-100])
+    path = broken(tmp_path, Path(source).read_bytes()[:-100] + b'\0' * 100)
     assert main(['convert', path, str(tmp_path / 'bag')]) == 1
     assert main(['convert', path, str(tmp_path / 'out.json')]) == 1
     assert len(capsys.readouterr().err.splitlines()) == 2

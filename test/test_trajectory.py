@@ -23,6 +23,7 @@ from state_sensor_ros.errors import DecodeError, TrajectoryFormatError
 from state_sensor_ros.trajectory import mend, Payload, read_payloads, TrajectoryWriter
 
 GOOD = Path(__file__).parent / 'data' / 'good'
+BOM = b'\xef\xbb\xbf'
 FRAMES = [path.read_bytes().strip() for path in sorted(GOOD.glob('*.json'))]
 
 
@@ -145,14 +146,57 @@ def test_errors_say_where(text, n_before, where, found, expected):
     assert error.expected.startswith(expected)
 
 
-def test_truncation_is_found_at_every_byte():
-    text = b'[' + b', '.join(TRICKY[:3]) + b']'
-    ends = [text.index(frame) + len(frame) for frame in TRICKY[:3]]
-    for n_bytes in range(len(text)):
-        n_frames, error = failure(text[:n_bytes])
-        assert n_frames == sum(end <= n_bytes for end in ends)
-        assert isinstance(error, trajectory.TruncatedError)
-        assert error.end == max([end for end in ends if end <= n_bytes], default=0)
+FORMS = {
+    'compact': lambda frames: b'[' + b', '.join(frames) + b']',
+    'a frame per line': lambda frames: b'[\n' + b',\n'.join(frames) + b'\n]\n',
+    'commas first': lambda frames: b'[\r\n' + b'\r\n, '.join(frames) + b'\r\n]\r\n',
+    'byte order mark': lambda frames: BOM + b'[\n' + b',\n'.join(frames) + b'\n]\n',
+    'indented': lambda frames: indented(frames, 2),
+    'indented far': lambda frames: indented(frames, 40)}
+
+
+def indented(frames, n_blanks):
+    values = [json.loads(frame, parse_float=str) for frame in frames]
+    return json.dumps(values, indent=n_blanks, ensure_ascii=False).encode() + b'\n'
+
+
+@pytest.mark.parametrize('form', FORMS)
+def test_a_cut_at_any_byte_leaves_the_whole_frames(form):
+    text = FORMS[form](TRICKY)
+    whole = payloads(text)
+    ends = [payload.offset + len(payload.data) for payload in whole]
+    for n_bytes in range(text.startswith(BOM) * len(BOM), text.rindex(b']') + 1):
+        cut = text[:n_bytes]
+        found, error = [], None
+        try:
+            found.extend(read_payloads(io.BytesIO(cut), 'x.json'))
+        except trajectory.TruncatedError as caught:
+            error = caught
+        assert error is not None
+        n_frames = sum(end <= n_bytes for end in ends)
+        assert found == whole[:n_frames]
+        assert (error.n_frames, error.end) == (n_frames, ([0] + ends)[n_frames])
+        assert error.where == f'x.json: {place(cut, n_bytes)}'
+        begin = cut.find(b'{', error.end)
+        assert error.lost == ('nothing but the end of the array' if begin < 0 else
+                              f'{n_bytes - begin} bytes of frame {n_frames}, begun at '
+                              f'{place(cut, begin)}')
+
+
+def place(text, offset):
+    before = text[:offset].removeprefix(BOM)
+    line, column = before.count(b'\n') + 1, len(before) - before.rfind(b'\n')
+    return f'line {line} column {column}'
+
+
+@pytest.mark.parametrize('text', [
+    b'[{"a": 1},\n{"b": "\xff", "c": [2', b'[{"a": 1},\n{"b": nothing, "c": [2',
+    b'[{"a": 1},\n{"b": 1 "c": 3456789, "d": [', b'[{"a": 1},\n7, {"b": [', b'[{"a": 1} x',
+    b'[{"a": 1}, {"b": ' + b'[' * 100_000])
+def test_a_fault_before_the_end_is_no_cut(text):
+    n_frames, error = failure(text)
+    assert n_frames == 1
+    assert not isinstance(error, trajectory.TruncatedError)
 
 
 @pytest.mark.parametrize(('begin', 'again', 'message'), [

@@ -74,7 +74,7 @@ def find_episodes(path: Path) -> list[Episode]:
     if not episodes:
         raise TrajectoryFormatError(
             str(path), 'a folder without metadata.yaml and without measurements_NNNNN.json',
-            'a bag (`ros2 bag reindex` writes its metadata.yaml again), or a dataset of CARLA')
+            'a bag (`state_sensor repair` completes one that was cut), or a dataset of CARLA')
     return episodes
 
 

@@ -17,6 +17,7 @@ from state_sensor_ros.carla.decode import DatasetDecoder
 from state_sensor_ros.entry import Entry, PERIOD_S
 from state_sensor_ros.framing import Packet
 from state_sensor_ros.pipeline import PayloadDecoder
+from state_sensor_ros.trajectory import TruncatedError
 
 
 class DatasetRecording:
@@ -32,6 +33,7 @@ class DatasetRecording:
     def __init__(self, path: Path) -> None:
         self.name = str(path)
         self.decoder: PayloadDecoder = DatasetDecoder()
+        self.cut: TruncatedError | None = None
         self._path = path
         self._episodes = find_episodes(path)
         self.total: int | None = sum(len(episode.measurements) for episode in self._episodes)

@@ -15,6 +15,7 @@ import sys
 from typing import NoReturn, TYPE_CHECKING
 
 from state_sensor_ros.commands.interruption import interruptible, Interruption
+from state_sensor_ros.commands.warnings import say
 from state_sensor_ros.entry import Entry
 from state_sensor_ros.recordings import Recording
 
@@ -40,6 +41,8 @@ class Reading:
             yield entry
             if bar is not None:
                 bar.update(entry.position - bar.n)
+        if recording.cut is not None:
+            say(f'warning: {recording.cut.warning}')
 
 
 @contextmanager

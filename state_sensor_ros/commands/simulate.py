@@ -10,6 +10,7 @@ Source of truth: INTERFACE 2.
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import sys
 import time
@@ -18,6 +19,7 @@ import msgspec
 
 from state_sensor_ros.commands.options import count, index
 from state_sensor_ros.commands.synth import add_traffic_arguments, frame_rate
+from state_sensor_ros.commands.warnings import say
 from state_sensor_ros.errors import ConfigError, told, TrajectoryFormatError
 from state_sensor_ros.recordings import refuse_folders
 from state_sensor_ros.simulator.options import Options, Rate
@@ -32,6 +34,7 @@ from state_sensor_ros.simulator.samples import Frame
 from state_sensor_ros.simulator.server import Simulator
 from state_sensor_ros.simulator.traffic import generate, WARM_UP_S
 from state_sensor_ros.simulator.wire import encode_json
+from state_sensor_ros.trajectory import read_payloads, TruncatedError
 
 NAME = 'simulate'
 HELP = 'serve a trajectory or synthetic traffic over TCP as the real simulator does'
@@ -115,11 +118,7 @@ def read_trajectory(path: str) -> list[Frame]:
                 text = file.read()
     except OSError as error:
         raise TrajectoryFormatError(path, told(error), 'a readable file') from error
-    text = text.removeprefix(b'\xef\xbb\xbf')
-    try:
-        frames = parse_trajectory(text)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        frames = _read_lenient(path, text, str(error))
+    frames = _parsed(path, text.removeprefix(b'\xef\xbb\xbf'))
     if not frames:
         raise TrajectoryFormatError(path, 'no frames', 'an array of frames')
     if len(frames) == 1 and (scenario := SCENARIO_KEYS & set(frames[0].members or ())):
@@ -127,6 +126,24 @@ def read_trajectory(path: str) -> list[Frame]:
         raise TrajectoryFormatError(path, f'a closed-loop scenario ({found})',
                                     'an array of frames')
     return frames
+
+
+def _parsed(path: str, text: bytes) -> list[Frame]:
+    """Split the text into frames; of a file that was cut, take the whole ones."""
+    try:
+        return parse_trajectory(text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        complaint = str(error)
+    try:
+        for _ in read_payloads(io.BytesIO(text), path):
+            pass
+    except TruncatedError as cut:
+        if cut.n_frames:
+            say(f'warning: {cut.warning}')
+            return _parsed(path, text[:cut.end] + b']')
+    except TrajectoryFormatError:
+        pass  # what is wrong is found again below, by this side's own reader
+    return _read_lenient(path, text, complaint)
 
 
 def _read_lenient(path: str, text: bytes, complaint: str) -> list[Frame]:

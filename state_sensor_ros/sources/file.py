@@ -181,6 +181,9 @@ class FileSource:
                 self.health.n_packets += 1
                 self.health.n_bytes += len(entry.packet.payload)
                 yield entry.packet
+        if self._recording.cut is not None:
+            # A line in the log; what was recorded has been played.
+            self.health.last_error = self._recording.cut.warning
         if self._position < 0.0:
             raise TrajectoryFormatError(self._recording.name, 'no frames', 'at least one frame')
         return self._turn_at_end()

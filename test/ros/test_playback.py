@@ -71,3 +71,22 @@ def test_playback_of_the_shipped_sample(domain, listener):
         frames = listener.hear('/state_sensor/frame', 'state_sensor_ros/StateFrame')
         listener.until(lambda: len(frames) > 5)
         assert any('ego' in actor.tags for actor in frames[-1].actors)
+
+
+def test_playback_of_a_recording_that_was_cut_warns_once(domain, listener, tmp_path):
+    path = Path(recorded(tmp_path))
+    path.write_bytes(path.read_bytes()[:-20])
+    with NodeProcess(domain, source='file', trajectory_file=str(path), rate=0.0) as node:
+        diagnostics = listener.hear('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
+        listener.until(lambda: [each for each in statuses(diagnostics)
+                                if each.get('frames published') == str(N_FRAMES - 1)])
+        n_seen = len(diagnostics)
+        listener.until(lambda: len(diagnostics) > n_seen + 2, what='more diagnostics')
+        last = statuses(diagnostics)[-1]
+        assert (last['level'], last['message']) == (0, 'the recording is ended')
+        assert 'inside the array' in last['last error']
+        assert node.end()[0] == 0
+        [line] = [line for line in node.log.splitlines() if 'inside the array' in line]
+        assert '[WARN]' in line
+        assert f'{N_FRAMES - 1} whole frames; lost: ' in line
+        assert '`state_sensor repair`' in line

@@ -1,0 +1,146 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+How much memory and disk a bag may take, and decompression that stops there.
+
+May know: zstd, lz4. Must not know: files of a bag, messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+import sys
+from typing import Protocol
+
+from lz4.frame import LZ4FrameDecompressor  # type: ignore[import-untyped]
+
+from state_sensor_ros.errors import TrajectoryFormatError
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+_REPAIRABLE = 'a whole bag; `state_sensor repair` recovers what is left of it'
+# Compressed data is passed on in pieces, so that what was decoded before a fault is not lost.
+_PIECE_BYTES = 64 * 1024
+_BLOCK_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class BagLimits:
+    """
+    Sizes above which a bag is refused, bytes.
+
+    ``n_bytes`` of a message and of a chunk, also decompressed, and of all definitions together;
+    ``n_file_bytes`` of a storage file that was compressed as a whole.
+    """
+
+    # As ``max_frame_bytes``: what no packet may exceed cannot have been recorded.
+    n_bytes: int = 64 * 1024 * 1024
+    n_file_bytes: int = 1024 * 1024 * 1024
+
+    @classmethod
+    def of(cls, n_bytes: int | None) -> BagLimits:
+        """Return the limits where ``n_bytes`` are allowed, None for the usual ones."""
+        usual = cls()
+        return usual if n_bytes is None else cls(n_bytes, max(n_bytes, usual.n_file_bytes))
+
+    @property
+    def n_metadata_bytes(self) -> int:
+        """Of metadata.yaml, whose values take several times as much memory."""
+        return self.n_bytes // 8
+
+
+DEFAULT_LIMITS = BagLimits()
+
+
+class BagError(TrajectoryFormatError):
+    """A bag is damaged or too large; ``where`` is the place in a file of it."""
+
+
+def damaged(where: str, found: str) -> BagError:
+    """Make the error for what breaks a rule of a bag's format."""
+    return BagError(where, f'a damaged bag ({found})', _REPAIRABLE)
+
+
+def too_large(where: str, what: str, limit: int) -> BagError:
+    """Make the error for something that has more than ``limit`` bytes."""
+    return BagError(where, f'{what} of more than {limit} bytes',
+                    'no more than that (--max-bag-bytes; in the node max_frame_bytes)')
+
+
+class _Decompressor(Protocol):
+    """What zstd and lz4 have in common."""
+
+    eof: bool
+    needs_input: bool
+    unused_data: bytes
+
+    def decompress(self, data: memoryview, max_length: int) -> bytes:
+        """Return at most ``max_length`` bytes."""
+
+
+_DECOMPRESSORS: dict[str, Callable[[], _Decompressor]] = {
+    'zstd': zstd.ZstdDecompressor, 'lz4': LZ4FrameDecompressor}
+# RuntimeError comes from lz4.
+_FAULTS = (zstd.ZstdError, RuntimeError, EOFError)
+
+
+def decompress(data: bytes | memoryview, compression: str, limit: int) -> tuple[bytes, str]:
+    """
+    Decompress data as far as it can be decoded.
+
+    :param compression: ``zstd`` or ``lz4``.
+    :param limit: most bytes to return; one more is returned where there are more.
+    :returns: the decompressed bytes; what is wrong behind them, ``''`` for nothing.
+    """
+    view = memoryview(data)
+    parts: list[bytes] = []
+    n_bytes, at = 0, 0
+    decompressor: _Decompressor | None = None
+    try:
+        while n_bytes <= limit:
+            if decompressor is None:
+                if at == len(view) and parts:
+                    return b''.join(parts), ''
+                decompressor = _DECOMPRESSORS[compression]()
+            piece = view[at:at + _PIECE_BYTES] if decompressor.needs_input else view[:0]
+            if decompressor.needs_input and not piece:
+                return b''.join(parts), f'the end of the data in a stream of {compression}'
+            part = decompressor.decompress(piece, limit + 1 - n_bytes)
+            at += len(piece)
+            parts.append(part)
+            n_bytes += len(part)
+            if decompressor.eof:
+                # Another frame may follow.
+                at -= len(decompressor.unused_data or b'')
+                decompressor = None
+    except _FAULTS as error:
+        return b''.join(parts), f'no {compression} ({" ".join(str(error).split())})'
+    return b''.join(parts), ''
+
+
+def decompress_file(source: Path, target: Path, limit: int) -> str:
+    """
+    Decompress a file that is compressed by zstd as a whole, as far as it can be decoded.
+
+    :param limit: most bytes to write.
+    :returns: what is wrong behind what was written, ``''`` for nothing.
+    :raises BagError: where it has more bytes than ``limit``.
+    :raises OSError: where a file cannot be read or written.
+    """
+    n_bytes = 0
+    with source.open('rb') as compressed, zstd.open(compressed, 'rb') as plain, \
+            target.open('wb') as file:
+        try:
+            while block := plain.read(_BLOCK_BYTES):
+                n_bytes += len(block)
+                if n_bytes > limit:
+                    raise too_large(str(source), 'a compressed file', limit)
+                file.write(block)
+        except _FAULTS as error:
+            return f'no zstd ({" ".join(str(error).split())})'
+    return ''
