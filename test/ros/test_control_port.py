@@ -5,9 +5,8 @@
 from itertools import count
 
 import pytest
-from rig import NodeProcess, statuses
+from rig import NodeProcess, Remote, statuses
 from scripted_simulator import complete, frame, OLD_MAGIC, reply, ScriptedSimulator
-from test_parameters import Remote
 
 CONFIGURE = 'REPLAY_ConfigureSensorsCommand_ID'
 RECONFIGURE = 'REPLAY_ReConfigureSensorCommand_ID'
