@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 import math
+import threading
 import time
 
 # More than a second of latencies at any rate that can be sustained.
@@ -33,10 +34,9 @@ class LastError:
         self.text, self.at_ns = text, time.monotonic_ns()
 
 
-def latest(*errors: LastError) -> str:
-    """Return the text of the error that was noted last, ``''`` for none."""
-    return max((error for error in errors if error.text), key=lambda error: error.at_ns,
-               default=LastError()).text
+def latest(*errors: LastError) -> LastError:
+    """Return the error that was noted last."""
+    return max(errors, key=lambda error: error.at_ns)
 
 
 @dataclass(slots=True)
@@ -46,11 +46,11 @@ class Counters:
 
     While no frame is in flight, ``n_received == n_published + n_skipped + n_dropped``: each frame
     of a packet counts, and each of them once. ``n_received`` and ``n_dropped`` are written by
-    :class:`PacketQueue`, everything else by the thread of the pipeline.
+    :class:`PacketQueue` under ``lock``, everything else by the thread of the pipeline.
 
     ``n_dropped`` frames that were received and not processed: the queue was full, or the stream
     was stopped; ``n_skipped`` frames that cannot be used; ``n_defects`` exceptions that the
-    program did not expect while it processed a frame.
+    program did not expect, ``last_defect`` the last of them.
     """
 
     n_received: int = 0
@@ -70,5 +70,7 @@ class Counters:
     game_time: float = math.nan
     generation: str = ''
     last_error: LastError = field(default_factory=LastError)
+    last_defect: str = ''
     # Receipt of the last byte to the last publish, ns; the diagnostics empty it.
     latencies_ns: deque[int] = field(default_factory=lambda: deque(maxlen=_MAX_LATENCIES))
+    lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)

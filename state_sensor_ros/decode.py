@@ -16,7 +16,7 @@ from typing import TypeGuard
 
 import msgspec
 
-from state_sensor_ros.brackets import BracketScanner
+from state_sensor_ros.brackets import split_array
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.frame import EVERYTHING, Frame, Needs
 from state_sensor_ros.generations.assemble import frame_of_flat, frame_of_v2, head_of, head_of_v1t
@@ -24,7 +24,7 @@ from state_sensor_ros.generations.format import format_frame, format_payload
 from state_sensor_ros.generations.lenient import check_utf8, Json
 from state_sensor_ros.generations.losses import losses
 from state_sensor_ros.generations.roster import Roster
-from state_sensor_ros.generations.tolerant import Loose, loose_frames, opened
+from state_sensor_ros.generations.tolerant import Loose, loose_frames, MAX_FRAMES, opened
 from state_sensor_ros.generations.unknown import MAX_UNKNOWN_MEMBERS, unknown_members
 from state_sensor_ros.generations.wire import (
     FlatActor,
@@ -47,7 +47,6 @@ LEFT_OUT = 'left_out'
 DUPLICATE = 'duplicate'
 
 _BOM = b'\xef\xbb\xbf'
-_ELEMENTS = msgspec.json.Decoder(list[msgspec.Raw])
 # Our own: two actors with one name, or two wheels with one id.
 _NOT_USUAL = (*NOT_TYPED, DecodeError)
 
@@ -104,8 +103,7 @@ class Decoder:
         """
         Return the payload of each frame in a payload, undecoded.
 
-        :returns: the elements of an array; the payload itself where it is none, is empty or is
-            not JSON, which :meth:`decode` then refuses with a reason.
+        See :func:`split_frames`.
         """
         return split_frames(payload)
 
@@ -198,32 +196,21 @@ def split_frames(payload: bytes | bytearray) -> Sequence[bytes | bytearray]:
     Split a payload that is an array of frames.
 
     :param payload: JSON text, UTF-8.
-    :returns: the elements as they stand in the array, whether or not each of them is JSON; the
-        payload itself where it is no array, an empty one, or none whose brackets match.
+    :returns: the elements as they stand in the array, whether or not each of them is a frame; the
+        payload itself where it is no array or one that cannot be split, which
+        :meth:`Decoder.decode` then refuses with a reason.
     """
     if payload.startswith(b'{'):
         return (payload,)
     text = bytes(payload.removeprefix(_BOM).strip())
     if not text.startswith(b'['):
         return (payload,)
-    try:
-        # Copies, as an element would hold on to the whole array.
-        return [bytes(element) for element in _ELEMENTS.decode(text)] or (payload,)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return _split_at_brackets(text) or (payload,)
-
-
-def _split_at_brackets(text: bytes) -> list[bytes]:
-    """Return the elements of an array of objects that is not JSON as a whole, [] where unclear."""
-    ends, depths, _ = BracketScanner(outer=1, depth=0).scan(text)
-    if not ends or depths != [1] * (len(ends) - 1) + [0] or ends[-1] != len(text):
-        return []
-    begins = [1, *ends[:-1]]
-    elements = [text[begin:end].strip() for begin, end in zip(begins, ends, strict=True)]
-    separators = [element[:1] for element in elements[1:-1]]
-    if separators != [b','] * len(separators) or elements[-1] != b']':
-        return []
-    return [elements[0], *[element[1:].strip() for element in elements[1:-1]]]
+    if b'"' not in text:
+        # The decoder takes single quotes where there are no others.
+        text = text.replace(b"'", b'"')
+    # An element that is an array itself stays in an array, as only the outermost is one of frames.
+    return [b'[%s]' % element if element.startswith(b'[') else element
+            for element in split_array(text, MAX_FRAMES)] or (payload,)
 
 
 def _check_text(payload: bytes | bytearray | memoryview) -> None:

@@ -83,17 +83,17 @@ class StreamDiagnosis:
         """Return the status of the interval that ends with ``reading``."""
         last = self._last or replace(reading, health=Health(), counters=Counters(), n_missed=0,
                                      n_coarse=0)
-        # Health and counters live on: what is compared next time must be a copy.
-        self._last = replace(reading, health=replace(reading.health),
-                             counters=replace(reading.counters))
-        level, message = self._judge(last, reading)
-        return Status(level, message, self._values(last, reading, latencies_ns))
+        # A copy, as other threads go on counting: nothing is reported twice or not at all.
+        now = self._last = replace(reading, health=replace(reading.health),
+                                   counters=replace(reading.counters))
+        level, message = self._judge(last, now)
+        return Status(level, message, self._values(last, now, latencies_ns))
 
     def _judge(self, last: StreamReading, now: StreamReading) -> tuple[Level, str]:
         health, counters = now.health, now.counters
         n_defects = counters.n_defects - last.counters.n_defects
         if n_defects:
-            return Level.ERROR, (f'{n_defects} frames failed: {counters.last_error.text}; the log '
+            return Level.ERROR, (f'{n_defects} internal errors: {counters.last_defect}; the log '
                                  'has the traceback')
         if health.state in ('connecting', 'waiting'):
             why = f': {health.last_error}' if health.last_error else ''
@@ -135,6 +135,7 @@ class StreamDiagnosis:
         health, counters = now.health, now.counters
         elapsed_s = max(now.at_s - last.at_s, 1e-9) if last.at_s < now.at_s else math.nan
         n_new = counters.n_received - last.counters.n_received
+        has_pace = n_new and counters.n_restarts == last.counters.n_restarts
         pace = (counters.game_time - last.counters.game_time) / elapsed_s
         milliseconds = [latency / 1e6 for latency in latencies_ns]
         self._recent_ms.extend(milliseconds)
@@ -154,7 +155,7 @@ class StreamDiagnosis:
             ('cut packets', health.n_cut_packets),
             ('simulator restarts', counters.n_restarts),
             ('internal errors', counters.n_defects),
-            ('last error', latest(health.error, counters.last_error)),
+            ('last error', latest(health.error, counters.last_error).text),
             ('actors', counters.n_actors),
             ('actors left out', counters.n_left_out),
             ('duplicate names', counters.n_duplicates),
@@ -168,7 +169,7 @@ class StreamDiagnosis:
              _number(max(milliseconds, default=math.nan))),
             # A second of frames has no 99th percentile: that of all the recent ones.
             ('stream-to-publish latency p99 (ms)', _number(_percentile(self._recent_ms, 0.99))),
-            ('sim/real factor', _number(pace if n_new else math.nan)),
+            ('sim/real factor', _number(pace if has_pace else math.nan)),
         ]
         return tuple((key, str(value)) for key, value in values)
 

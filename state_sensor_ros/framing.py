@@ -30,7 +30,8 @@ class Packet:
     One payload and what its header says of time.
 
     ``game_time`` s; ``time`` s since the Unix epoch; ``sample_count`` 0 where the header has none;
-    ``is_alone`` False for one of several frames that had the same header.
+    ``is_alone`` False for one of several frames that had the same header; ``is_behind_gap`` True
+    where frames before it were left out on purpose.
     """
 
     payload: bytes | bytearray
@@ -38,6 +39,7 @@ class Packet:
     time: int
     sample_count: int
     is_alone: bool = True
+    is_behind_gap: bool = False
 
 
 class PacketFramer:

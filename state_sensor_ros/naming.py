@@ -168,7 +168,8 @@ class Registry:
         # Actors that only repeated frames have shown, by raw name.
         self._repeated: dict[str, Actor] = {}
         self._are_egos = b''
-        self.cast = NOBODY
+        # An object of its own: a frame without actors differs from the frames before the restart.
+        self.cast = replace(NOBODY)
 
     @property
     def n_free_places(self) -> int:

@@ -9,7 +9,8 @@ May know: rclpy, who is built from what. Must not know: decoding, encoding, unit
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
+from dataclasses import replace
+from functools import partial, wraps
 import gc
 from importlib.util import find_spec
 import time
@@ -23,7 +24,7 @@ from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackRet
 from rclpy.logging import LoggingSeverity
 from rclpy.serialization import deserialize_message
 
-from state_sensor_ros.counters import Counters
+from state_sensor_ros.counters import Counters, latest
 from state_sensor_ros.definitions import load_definitions
 from state_sensor_ros.diagnostics import Status, StreamDiagnosis, StreamReading, truth_status
 from state_sensor_ros.encode import Encoder, fixed_topics, samples, verify
@@ -175,7 +176,8 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         if self._stopped is not None:
             source.health.count_on(self._stopped.source.health)
         self._stream = Stream(
-            source, self._pipeline, on_failure=self._fail, catch_up=self._sink.catch_up,
+            source, self._pipeline, on_failure=self._fail,
+            catch_up=partial(self._pipeline.contain, self._sink.catch_up),
             queue=PacketQueue(settings.queue_size, overflow, self._pipeline.counters),
             predecessor=self._stopped)
         # What was built until now stays: the collector need not walk over it for each frame.
@@ -214,8 +216,11 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
     def _stop(self) -> None:
         stream, self._stream = self._stream, None
         if stream is not None:
+            assert self._pipeline is not None
             self._stopped = stream
             stream.stop()
+            counters = self._pipeline.counters
+            counters.last_error = replace(latest(counters.last_error, stream.source.health.error))
 
     def _tear_down(self) -> None:
         if self._sink is not None:
@@ -243,7 +248,7 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         if self._may_log('defect'):
             lines = ''.join(traceback.format_exception(error)).splitlines()
             self.get_logger().error('\n'.join((
-                'internal error, please report it; the frame was skipped', *map(one_line, lines))))
+                'internal error, please report it', *map(one_line, lines))))
 
     def _may_log(self, kind: str) -> bool:
         now_ns = time.monotonic_ns()

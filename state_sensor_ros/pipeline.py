@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 import math
+import threading
 import time
 from typing import Protocol
 
@@ -21,7 +22,7 @@ from state_sensor_ros.actor_topics import ActorTopics, TopicSwitch
 from state_sensor_ros.counters import Counters
 from state_sensor_ros.decode import Decoded
 from state_sensor_ros.encode import Demand, Encoder, needs_of, Topic
-from state_sensor_ros.errors import DecodeError
+from state_sensor_ros.errors import DecodeError, StateSensorError
 from state_sensor_ros.frame import Frame, Needs, NO_BOXES, Rows
 from state_sensor_ros.framing import Packet
 from state_sensor_ros.naming import Cast, NOBODY, Registry
@@ -150,6 +151,8 @@ class Pipeline:
             ego_frame=settings.ego_frame, max_actor_topics=settings.max_actor_topics,
             reserved_frames=(settings.global_frame, settings.parent_frame))
         self._cast: Cast = NOBODY
+        # Whose ~/actors was published last, None where it has to be published again.
+        self._announced: Cast | None = None
         self._lane_rows = b''
         self._actor_topics = ActorTopics(self._codec.encoder, sink, self._registry,
                                          settings.actor_timeout)
@@ -159,6 +162,8 @@ class Pipeline:
         self._needs = Needs()
         # Number of the last frame that had a stamp, -1 where the next one has no predecessor.
         self._last_number = -1
+        # Held while messages are sent: cancel() comes before or behind the messages of a frame.
+        self._sending = threading.Lock()
         self._is_cancelled = False
         self._unknown_members: frozenset[str] = frozenset()
         self._next_truth = self._next_witness = -math.inf
@@ -171,20 +176,35 @@ class Pipeline:
 
     def split(self, packet: Packet) -> Sequence[Packet]:
         """Return a packet for each frame of ``packet``; may be called from any thread."""
-        payloads = self._codec.decoder.split(packet.payload)
+        try:
+            payloads = self._codec.decoder.split(packet.payload)
+        except Exception as error:  # noqa: BLE001
+            self._note_defect(error)
+            return (packet,)
         if len(payloads) == 1:
             return (packet,)
-        return [replace(packet, payload=payload, is_alone=False) for payload in payloads]
+        # The constructor costs a tenth of replace().
+        return [Packet(payload, packet.game_time, packet.time, packet.sample_count, False)
+                for payload in payloads]
 
     def begin(self) -> None:
         """Prepare for a new stream: what the simulator did meanwhile is not missing in it."""
         self._is_cancelled = False
         self._last_number = -1
         self.stamper.resume()
+        # Displays were emptied by cancel().
+        self._codec.encoder.restart()
 
     def cancel(self) -> None:
-        """Publish nothing more, from any thread, until :meth:`begin`."""
-        self._is_cancelled = True
+        """
+        Remove the markers and publish nothing more until :meth:`begin`.
+
+        May be called from any thread; a frame that is being sent is sent completely before.
+        """
+        with self._sending:
+            self._is_cancelled = True
+            if self._draws(self._settings):
+                self._publish_delete_all()
 
     def process(self, packet: Packet, received_ns: int, number: int = 0) -> bool:
         """
@@ -205,16 +225,37 @@ class Pipeline:
             self._complain('payload', error)
         except _Cancelled:
             return False
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001
             # One frame must not end the node, whatever is wrong in it or in the program.
-            if self._on_defect is None:
-                raise
-            self.counters.n_defects += 1
+            self._note_defect(error)
             self.counters.n_skipped += self.counters.n_published == n_published
-            self.counters.last_error.note(f'internal error: {type(error).__name__}: {error}')
-            self._on_defect(error)
             self._recover()
         return True
+
+    def contain(self, work: Callable[[], bool]) -> bool:
+        """
+        Do ``work`` that belongs to no frame; an exception that the program did not expect counts.
+
+        :returns: what ``work`` returns, False where it failed.
+        """
+        try:
+            return work()
+        except Exception as error:  # noqa: BLE001
+            self._note_defect(error)
+            return False
+
+    def _note_defect(self, error: Exception) -> None:
+        """
+        Count and report an exception that the program did not expect.
+
+        :raises Exception: ``error`` itself where there is no ``on_defect``.
+        """
+        if self._on_defect is None:
+            raise error
+        self.counters.last_defect = f'{type(error).__name__}: {error}'
+        self.counters.last_error.note(f'internal error: {self.counters.last_defect}')
+        self.counters.n_defects += 1
+        self._on_defect(error)
 
     def _process(self, packet: Packet, received_ns: int, number: int) -> None:
         if self._pending is not None:
@@ -225,21 +266,20 @@ class Pipeline:
         decoded = self._decode(packet)
         if packet.is_alone and not self._are_clocks_told:
             self._compare_clocks(packet, decoded.frame)
-        self._publish(decoded, demand, received_ns, number)
-        decoder = self._codec.decoder
-        if decoder.unknown_members != self._unknown_members:
-            self._unknown_members = decoder.unknown_members
+        self._publish(packet, decoded, demand, received_ns, number)
+        unknown_members = self._codec.decoder.unknown_members
+        if not unknown_members <= self._unknown_members:
+            self._unknown_members |= unknown_members
             self._report('unknown', 'ignored members that no known generation has: '
                          + ', '.join(sorted(self._unknown_members)))
 
-    def finish(self) -> None:
-        """Remove what displays would keep: the markers."""
-        if self._draws(self._settings):
-            self._delete_markers()
-
     def _recover(self) -> None:
         """Begin anew after an exception, as nothing that was remembered can be relied on."""
-        self._codec = self._new_codec(self._settings)
+        try:
+            self._codec = self._new_codec(self._settings)
+        except StateSensorError as error:
+            # The recording that plays was removed, for example.
+            self._complain('decoder', error)
         self._actor_topics.encoder = self._codec.encoder
         self._selection = (None, None, None)
         self._demand = None
@@ -270,9 +310,9 @@ class Pipeline:
                          f'{packet.game_time:.9g}, time {packet.time}, its JSON '
                          f'{frame.game_time:.9g}, {frame.time}: the JSON counts (said once)')
 
-    def _publish(self, decoded: Decoded, demand: Demand, received_ns: int,
+    def _publish(self, packet: Packet, decoded: Decoded, demand: Demand, received_ns: int,
                  number: int) -> None:
-        """Publish one frame, and count what is wrong with it."""
+        """Publish the frame of a packet, and count what is wrong with it."""
         for fault in decoded.faults:
             if fault.kind == 'duplicate':
                 self.counters.n_duplicates += 1
@@ -282,6 +322,8 @@ class Pipeline:
         frame = self._selected(decoded.frame)
         if frame.boxes is not None and not self._settings.include_obb:
             frame = replace(frame, boxes=NO_BOXES)
+        if packet.is_behind_gap:
+            self.stamper.resume()
         n_lost = max(number - self._last_number - 1, 0) if self._last_number >= 0 else 0
         step = self.stamper.step(
             frame, self._ros_now_ns() if self._settings.stamp_source == 'ros' else 0, n_lost)
@@ -298,6 +340,8 @@ class Pipeline:
         for extra in codec.extra_encoders:
             messages += extra.encode(frame, cast, stamp_ns, demand, advanced=advanced)
         self._send(messages)
+        if advanced:
+            self._announced = self._cast
         self.counters.latencies_ns.append(time.perf_counter_ns() - received_ns)
         self._count(frame, advanced)
         if advanced:
@@ -318,6 +362,7 @@ class Pipeline:
     def _recast(self, frame: Frame, stamp_ns: int) -> list[tuple[Topic, bytes]]:
         """Follow the actors that are new or have left; return ~/actors when it changed."""
         cast, before = self._registry.update(frame), self._cast
+        is_announced = cast is self._announced
         lane_rows = frame.lanes.actor.tobytes()
         if cast is not before or lane_rows != self._lane_rows:
             self._follow(cast, frame, stamp_ns)
@@ -327,7 +372,7 @@ class Pipeline:
             granted = self._registry.grant_topics()
             if granted is not cast:
                 self._follow(granted, frame, stamp_ns)
-        return [] if cast is before else [self._codec.encoder.encode_actors(cast, stamp_ns)]
+        return [] if is_announced else [self._codec.encoder.encode_actors(cast, stamp_ns)]
 
     def _follow(self, cast: Cast, frame: Frame, stamp_ns: int) -> None:
         before, self._cast = self._cast, cast
@@ -338,13 +383,14 @@ class Pipeline:
     def _restart(self) -> None:
         """Begin a new run: the simulator was restarted."""
         self.counters.n_restarts += 1
-        self._report('restart', 'the simulator was restarted: its clock went back')
+        self._report('restart', 'the simulator was restarted, or its clock set: '
+                     f'{self.stamper.went_back} went back')
         self._codec.encoder.restart()
         self._forget_actors()
 
     def _forget_actors(self) -> None:
         self._registry.restart(self._actor_topics.restart(max(self.stamper.stamp_ns, 0)))
-        self._cast = NOBODY
+        self._cast, self._announced = NOBODY, None
         self._lane_rows = b''
         self.truth.restart()
         self._next_truth = self._next_witness = -math.inf
@@ -355,7 +401,10 @@ class Pipeline:
         settings, self._pending = self._pending, None
         assert settings is not None
         if self._draws(self._settings) and not self._draws(settings):
-            self._delete_markers()
+            with self._sending:
+                if not self._is_cancelled:
+                    self._publish_delete_all()
+            self._codec.encoder.restart()
         self._settings = settings
         self._codec.encoder.reconfigure(settings)
         for extra in self._codec.extra_encoders:
@@ -365,19 +414,19 @@ class Pipeline:
         self._demand = None
         self._actor_topics.reconfigure()
 
-    def _delete_markers(self) -> None:
+    def _publish_delete_all(self) -> None:
         stamp_ns = max(self.stamper.stamp_ns, 0)
         self._sink.publish([self._codec.encoder.encode_delete_all(stamp_ns)], stamp_ns)
-        self._codec.encoder.restart()
 
     @staticmethod
     def _draws(settings: Settings) -> bool:
         return settings.debug_drawing and settings.include_obb
 
     def _send(self, messages: Sequence[tuple[Topic, bytes]]) -> None:
-        if self._is_cancelled:
-            raise _Cancelled
-        self._sink.publish(messages, max(self.stamper.stamp_ns, 0))
+        with self._sending:
+            if self._is_cancelled:
+                raise _Cancelled
+            self._sink.publish(messages, max(self.stamper.stamp_ns, 0))
 
     def _count(self, frame: Frame, advanced: bool) -> None:
         counters = self.counters

@@ -46,6 +46,7 @@ class Stamper:
     :param stamp_source: ``game_time`` takes that of the frame; ``utc`` the first frame's ``time``
         plus the ``game_time`` elapsed since; ``ros`` the clock of ROS at receipt.
     :ivar stamp_ns: of the last frame, -1 before the first one.
+    :ivar went_back: which clocks went back with the last restart, one line.
     :ivar n_missed: samples that the simulator took and that were never received.
     :ivar n_coarse: frames whose ``game_time``, a float32, cannot resolve a tenth of the period.
     """
@@ -53,6 +54,7 @@ class Stamper:
     def __init__(self, stamp_source: str) -> None:
         self._stamp_source = stamp_source
         self.stamp_ns = -1
+        self.went_back = ''
         self.n_missed = 0
         self.n_coarse = 0
         self._game_time = -math.inf
@@ -74,26 +76,33 @@ class Stamper:
             skipped; their samples are not missed.
         :raises DecodeError: when the stamp would be none that ROS can represent.
         """
-        game_time, sample_count = frame.game_time, frame.sample_count
+        game_time = frame.game_time
+        # A frame without a count says nothing about the samples.
+        sample_count = frame.sample_count or self._sample_count
         # One comparison finds NaN, too: it compares false with everything.
         if not 0.0 <= game_time < 2.0 ** 31:
             raise DecodeError('game_time', str(game_time), 'seconds from 0 to 2147483647')
         restarted = game_time < self._game_time or sample_count < self._sample_count \
             or now_ns < self._now_ns
         if not restarted and game_time == self._game_time:
-            self._count_gap(sample_count, n_lost)
+            self._count_gap(frame, n_lost)
             self._now_ns = now_ns
             return Step.REPEATED
         is_first_of_run = restarted or self._game_time == -math.inf
         base_ns = self._base(frame) if is_first_of_run else self._base_ns
         stamp_ns = self._stamp(game_time, now_ns, base_ns, restarted)
-        if not is_first_of_run:
-            self._count_gap(sample_count, n_lost)
-            if float32_step(game_time) > _COARSE_STEP_SHARE * (game_time - self._game_time):
-                self.n_coarse += frame.generation != _EXACT
-        self._game_time, self._sample_count, self._now_ns = game_time, sample_count, now_ns
+        if restarted:
+            self.went_back = ', '.join(name for name, has_gone_back in (
+                ('game_time', game_time < self._game_time),
+                ('sample_count', sample_count < self._sample_count),
+                ('the clock of ROS', now_ns < self._now_ns)) if has_gone_back)
+            self._sample_count = 0
+        self._count_gap(frame, n_lost)
+        if not is_first_of_run and \
+                float32_step(game_time) > _COARSE_STEP_SHARE * (game_time - self._game_time):
+            self.n_coarse += frame.generation != _EXACT
+        self._game_time, self._now_ns = game_time, now_ns
         self._base_ns, self.stamp_ns = base_ns, stamp_ns
-        self._is_resuming = False
         return Step.RESTARTED if restarted else Step.ADVANCED
 
     def _stamp(self, game_time: float, now_ns: int, base_ns: int, restarted: bool) -> int:
@@ -112,8 +121,11 @@ class Stamper:
             return 0
         return frame.time * NS_PER_S - round(frame.game_time * NS_PER_S)
 
-    def _count_gap(self, sample_count: int, n_lost: int) -> None:
-        if sample_count and self._sample_count and not self._is_resuming:
-            self.n_missed += max(sample_count - self._sample_count - 1 - n_lost, 0)
-        self._sample_count = sample_count
+    def _count_gap(self, frame: Frame, n_lost: int) -> None:
+        if not frame.sample_count:
+            self._is_resuming = True
+            return
+        if self._sample_count and not self._is_resuming:
+            self.n_missed += max(frame.sample_count - self._sample_count - 1 - n_lost, 0)
+        self._sample_count = frame.sample_count
         self._is_resuming = False

@@ -62,8 +62,8 @@ class PacketQueue:
         self._places: SimpleQueue[None] = SimpleQueue()
         for _ in range(size):
             self._places.put(None)
-        # Guards the counters: either thread, and the one that closes, may drop frames.
-        self._lock = threading.Lock()
+        # Either thread, the one that closes and those of another queue may count frames.
+        self._lock = counters.lock
         self._is_closed = False
 
     def put(self, frames: Sequence[Packet], received_ns: int) -> None:
@@ -138,10 +138,7 @@ class Processor(Protocol):
         """Process one frame; return False where :meth:`cancel` came before it was published."""
 
     def cancel(self) -> None:
-        """Have :meth:`process` publish nothing more, from any thread, until :meth:`begin`."""
-
-    def finish(self) -> None:
-        """Clean up after the last frame of a stream that was stopped."""
+        """Clean up after the last frame and publish nothing more until :meth:`begin`."""
 
 
 class Stream:
@@ -165,7 +162,6 @@ class Stream:
         self._on_failure, self._catch_up = on_failure, catch_up
         self._predecessor = predecessor
         self._stopping = threading.Event()
-        self._is_finished = False
         self.last_receipt_ns = time.perf_counter_ns()
         self._receiver, self._worker = (
             threading.Thread(target=self._guard, args=(work,), daemon=True, name=name)
@@ -186,8 +182,8 @@ class Stream:
         """
         End both threads; packets that wait are discarded and nothing more is published.
 
-        A frame that takes longer than a second to process is left to its thread, which then
-        cleans up and ends: see :attr:`is_running`.
+        A frame that takes longer than a second to process is left to its thread, which then ends:
+        see :attr:`is_running`.
         """
         self._stopping.set()
         self._processor.cancel()
@@ -196,9 +192,6 @@ class Stream:
         until_s = time.monotonic() + _JOIN_S
         for thread in (self._worker, self._receiver):
             thread.join(max(until_s - time.monotonic(), 0.0))
-        # The source ended before the stop: the worker ended without cleaning up.
-        if not self.is_running:
-            self._finish()
 
     def _receive(self) -> None:
         for packet in self.source.packets():
@@ -218,13 +211,6 @@ class Stream:
                 if not self._processor.process(packet, batch.received_ns, batch.number + i):
                     self.queue.count_dropped(1)
                 self._do_deferred_work()
-        if self._stopping.is_set():
-            self._finish()
-
-    def _finish(self) -> None:
-        if not self._is_finished:
-            self._is_finished = True
-            self._processor.finish()
 
     def _wait_for_predecessor(self) -> bool:
         """Return whether the predecessor has ended, False where this stream was stopped first."""

@@ -49,6 +49,7 @@ class Stage:
 
     def delete_all(self):
         topic, data = self.encoder.encode_delete_all(STAMP_NS)
+        self.encoder.restart()
         assert topic.name == '~/markers'
         self._apply(read(data, topic.type_name))
         return self.array

@@ -237,9 +237,10 @@ def test_source_sought_beyond_the_end_waits_there_while_paused(trajectory):
 
 
 def test_source_sought_before_it_plays_begins_there(trajectory):
-    source = FileSource(trajectory(at(10.0, 11.0, 12.0)), rate=0.0)
+    source = FileSource(trajectory(at(10.0, 11.0, 12.0, 13.0)), rate=0.0)
     source.seek(1.5)
-    assert [packet.game_time for packet in source.packets()] == [12.0]
+    assert [(packet.game_time, packet.is_behind_gap) for packet in source.packets()] \
+        == [(12.0, True), (13.0, False)]
 
 
 def test_source_sought_in_a_loop_beyond_the_end_begins_again(trajectory):

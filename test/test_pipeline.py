@@ -6,11 +6,13 @@ import json
 import math
 
 from encode_world import definitions
+from message_store import read
 import pytest
 from silent_sink import SilentSink
 
 from state_sensor_ros.decode import Decoder, split_frames
 from state_sensor_ros.encode import Demand, Encoder, EVERYTHING
+from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.framing import Packet
 from state_sensor_ros.pipeline import Codec, Pipeline
 from state_sensor_ros.settings import Settings
@@ -66,7 +68,7 @@ def text_of(*times):
     (b'[{"a": ' + b'[' * 5000 + b']' * 5000 + b'}, {}]', 2),
     # Brackets that do not match: no element can be told from the next one.
     (b'[{"a": 1}, {"b": 2}', 1), (b'[{"a": 1}} , {"b": ]', 1), (b'[{"a": 1}] {"b": 2}]', 1),
-    (b'[{"a": 1} {"b": NaN}]', 1), (b'[{"a": 1}, {"b": NaN}, 5]', 1)], ids=repr)
+    (b'[{"a": 1}, {"b": NaN}, 5]', 3)], ids=repr)
 def test_payload_is_split_into_its_frames(payload, n_frames):
     frames = split_frames(payload)
     assert len(frames) == n_frames
@@ -147,10 +149,9 @@ def test_pipeline_publishes_nothing_after_it_was_cancelled():
     first, second, third = frames_at(1.0, 2.0, 3.0)
     assert pipeline.process(first, 0)
     pipeline.cancel()
-    assert not pipeline.process(second, 0)
-    assert pipeline.counters.n_published == len(sink.sent) == 1
-    pipeline.finish()
     assert sink.sent[1:] == [['~/markers']]
+    assert not pipeline.process(second, 0)
+    assert (pipeline.counters.n_published, len(sink.sent)) == (1, 2)
     pipeline.begin()
     assert pipeline.process(third, 0)
 
@@ -168,3 +169,128 @@ def test_pipeline_does_not_miss_what_was_dropped_or_skipped():
     pipeline.begin()
     pipeline.process(packets[11], 0, 9)
     assert pipeline.stamper.n_missed == 1
+
+
+def crowd(number, *names, tags=()):
+    actors = [{'name': name, 'position': [0, 0, 0], 'orientation': [0, 0, 0, 1],
+               'tags': list(tags)} for name in names]
+    payload = {'frame': actors, 'game_time': float(number), 'sample_count': number}
+    return Packet(json.dumps(payload).encode(), math.nan, 0, 0)
+
+
+class Topics(SilentSink):
+    """Keeps the messages of one topic; may cancel the pipeline in the middle of a frame."""
+
+    def __init__(self, name, demand):
+        super().__init__(demand)
+        self._name = name
+        self.messages = []
+        self.pipeline = None
+
+    def open(self, topics):
+        topics = list(topics)
+        if any('cancelling' in topic.name for topic in topics):
+            self.pipeline.cancel()
+
+    def publish(self, messages, stamp_ns):
+        self.messages += [data for topic, data in messages if topic.name == self._name]
+
+
+def pipeline_behind(sink, settings=None, **options):
+    settings = settings or Settings()
+    sink.pipeline = Pipeline(
+        settings, lambda _: Codec(Decoder(), Encoder(settings, definitions())), sink,
+        report=lambda kind, text: None, **options)
+    sink.pipeline.begin()
+    return sink.pipeline
+
+
+def test_pipeline_publishes_actors_of_a_frame_that_was_cancelled_with_the_next_one():
+    sink = Topics('~/actors', Demand.nothing())
+    pipeline = pipeline_behind(sink)
+    assert pipeline.process(crowd(1, 'a'), 0)
+    assert not pipeline.process(crowd(2, 'a', 'cancelling'), 0)
+    assert len(sink.messages) == 1
+    pipeline.begin()
+    for number in (3, 4):
+        assert pipeline.process(crowd(number, 'a', 'cancelling'), 0)
+        assert len(sink.messages) == 2
+    assert pipeline.counters.n_published == 3
+
+
+def test_pipeline_publishes_actors_of_a_restart_without_any():
+    sink = Topics('~/actors', Demand.nothing())
+    pipeline = pipeline_behind(sink)
+    for i, (number, names, n_messages) in enumerate([
+            (1, (), 1), (2, (), 1), (3, 'ab', 2), (4, 'ab', 2), (1, (), 3), (2, (), 3), (1, (), 4),
+            (2, 'a', 5), (3, (), 6)]):
+        pipeline.process(crowd(number, *names), 0, i)
+        assert len(sink.messages) == n_messages, i
+
+
+def test_pipeline_counts_actors_without_topics_of_the_present_frame_only():
+    pipeline = pipeline_behind(Topics('~/actors', Demand.nothing()), Settings(max_actor_topics=1))
+    for number, names, n_without in [(1, 'abc', 2), (2, 'bc', 1), (1, (), 0), (2, 'abcd', 3),
+                                     (2, 'xyz', 3), (3, 'd', 0), (1, 'ab', 1), (1, 'ab', 1)]:
+        pipeline.process(crowd(number, *names), 0)
+        assert pipeline.counters.n_without_topics == n_without, (number, names)
+
+
+def test_pipeline_sends_delete_all_as_the_last_message_of_a_stream():
+    sink = Topics('~/markers', Demand())
+    settings = Settings(debug_drawing=True)
+    pipeline = pipeline_behind(sink, settings)
+    pipeline.process(crowd(1, 'a'), 0)
+    n_before = len(sink.messages)
+    assert not pipeline.process(crowd(2, 'cancelling'), 0)
+    assert not pipeline.process(crowd(3, 'b'), 0)
+    pipeline.cancel()
+    # Two calls of cancel(), and nothing in between.
+    arrays = [read(data, 'visualization_msgs/msg/MarkerArray') for data in sink.messages]
+    assert [[marker.action for marker in array.markers] for array in arrays[n_before:]] \
+        == [[3], [3]]
+
+
+def test_pipeline_does_not_call_frames_missed_that_a_seek_left_out():
+    pipeline = pipeline_behind(Topics('~/actors', Demand.nothing()))
+    pipeline.process(crowd(1, 'a'), 0, 0)
+    behind_gap = crowd(50, 'a')
+    pipeline.process(Packet(behind_gap.payload, math.nan, 0, 0, is_behind_gap=True), 0, 1)
+    pipeline.process(crowd(53, 'a'), 0, 2)
+    assert pipeline.stamper.n_missed == 2
+
+
+def test_pipeline_goes_on_when_no_new_codec_can_be_made():
+    """For example when the recording that plays was removed."""
+    settings, sink, defects = Settings(), Topics('~/actors', Demand.nothing()), []
+
+    class Failing(Decoder):
+        def decode(self, payload, **header):
+            if b'"bad"' in payload:
+                raise RuntimeError('provoked')
+            return super().decode(payload, **header)
+
+    codecs = iter([Codec(Failing(), Encoder(settings, definitions()))])
+
+    def new_codec(_):
+        for codec in codecs:
+            return codec
+        raise ConfigError('drive.json', 'nothing', 'a recording')
+
+    pipeline = Pipeline(settings, new_codec, sink, report=lambda kind, text: None,
+                        on_defect=defects.append)
+    for number, name in enumerate(['a', 'bad', 'a', 'b']):
+        pipeline.process(crowd(number, name), 0, number)
+    counters = pipeline.counters
+    assert (counters.n_published, counters.n_skipped, counters.n_defects) == (3, 1, 1)
+    assert len(defects) == 1
+    assert counters.last_defect == 'RuntimeError: provoked'
+    # ~/actors once more behind the exception.
+    assert len(sink.messages) == 3
+
+
+def test_pipeline_raises_what_it_does_not_expect_where_no_defects_are_counted():
+    pipeline = pipeline_behind(Topics('~/actors', Demand.nothing()))
+    pipeline.contain(lambda: True)
+    with pytest.raises(ZeroDivisionError):
+        pipeline.contain(lambda: 1 // 0)

@@ -60,6 +60,25 @@ def test_stamps_count_gaps_but_not_across_a_restart():
     assert stamper.n_missed == 2 + 1
 
 
+def test_stamps_need_no_sample_count():
+    stamper = Stamper('game_time')
+    steps = [stamper.step(frame(0.1 * i, n), 0) for i, n in
+             enumerate([0, 7, 0, 9, 0, 0, 10, 14, 0, 3, 0, 6, 7, 0, 7, 9])]
+    assert [i for i, step in enumerate(steps) if step is Step.RESTARTED] == [9]
+    # Between 10 and 14, and between 7 and 9: around frames without a count it is unknown.
+    assert stamper.n_missed == 3 + 1
+
+
+def test_stamps_name_the_clocks_that_went_back():
+    stamper = Stamper('ros')
+    everything = 'game_time, sample_count, the clock of ROS'
+    for game_time, sample_count, now_ns, went_back in [
+            (1.0, 1, 500, ''), (2.0, 2, 400, 'the clock of ROS'), (1.0, 3, 450, 'game_time'),
+            (0.5, 1, 100, everything), (0.6, 2, 200, everything)]:
+        stamper.step(frame(game_time, sample_count), now_ns)
+        assert stamper.went_back == went_back
+
+
 def test_stamps_notice_a_coarse_clock():
     # At 131,072 s a float32 steps by 15.6 ms: too coarse for 30 Hz, fine for 1 Hz.
     stamper = Stamper('game_time')

@@ -116,8 +116,7 @@ class Encoder:
         return ACTORS_TOPIC, self._actors.encode(cast, stamp_ns)
 
     def encode_delete_all(self, stamp_ns: int) -> tuple[Topic, bytes]:
-        """Encode the array of markers that empties displays."""
-        self._key = None
+        """Encode the array of markers that empties displays; may be called from any thread."""
         return MARKERS_TOPIC, self._markers.encode_delete_all(stamp_ns)
 
     def actor_topics(self, actor: Actor, *, has_lanes: bool,

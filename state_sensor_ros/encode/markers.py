@@ -164,9 +164,7 @@ class Markers:
         return bytes(message)
 
     def encode_delete_all(self, stamp_ns: int) -> bytes:
-        """Return the array that empties displays."""
-        self._show([])
-        self._hide()
+        """Return the array that empties displays, to be followed by :meth:`restart`."""
         return self.only_delete_all.lay_out(given_stamp(stamp_ns), MESSAGE_PHASE).data
 
     def _chosen(self, scene: Scene, boxes: Boxes, are_drawn: Bools) -> list[_Marker]:

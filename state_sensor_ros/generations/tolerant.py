@@ -57,6 +57,9 @@ from state_sensor_ros.generations.wire import (
 STRING_KEY = 'state_data_as_string'
 HEAD_KEYS = frozenset({'game_time', 'time', 'sample_count'})
 
+# Frames of one payload. Without a limit, the two bytes of each element of `[0,0,…]` would take a
+# thousand times their memory.
+MAX_FRAMES = 1 << 18
 # Messages of a frame that is bad throughout: enough to understand, too few to matter in memory.
 _MAX_MESSAGES = 100
 _MAX_NAME_SHOWN = 40
@@ -136,6 +139,8 @@ def _elements(value: Json) -> Iterator[tuple[Mapping[str, Json], str]]:
         return
     if not value:
         raise DecodeError('payload', 'an empty array', 'a frame')
+    if len(value) > MAX_FRAMES:
+        raise DecodeError('payload', f'an array of {len(value)}', f'at most {MAX_FRAMES} frames')
     for i, element in enumerate(value):
         yield _unwrapped(element, f'[{i}].')
 

@@ -28,9 +28,6 @@ from state_sensor_ros.encode import Demand, Qos, Topic
 # that it is done a little earlier where there is a pause.
 _SCAN_PERIOD_NS = 100_000_000
 _EARLY_SCAN_NS = 20_000_000
-# Where more publishers than these, at 33 kB each, wait to be destroyed, none is created: actors
-# may change faster than there are pauses.
-_MAX_TO_DESTROY = 100
 # With the default event callbacks an executor that serves 1000 publishers takes 22 ms a turn.
 _NO_EVENTS = PublisherEventCallbacks(use_default_callbacks=False)
 
@@ -74,17 +71,21 @@ class TopicSink:
 
     def open(self, topics: Iterable[Topic]) -> None:
         """Have :meth:`catch_up` create a publisher for each topic that has none."""
-        for topic in topics:
-            if topic.name not in self._open:
-                self._to_open[topic.name] = topic
+        with self._lock:
+            if self._is_closed:
+                return
+            for topic in topics:
+                if topic.name not in self._open:
+                    self._to_open[topic.name] = topic
 
     def shut(self, topics: Iterable[Topic]) -> None:
         """Have :meth:`catch_up` destroy the publishers of ``topics``; fixed ones stay."""
-        for topic in topics:
-            self._to_open.pop(topic.name, None)
-            if topic.name not in self._fixed and topic.name in self._open:
-                self._to_destroy.append(self._open.pop(topic.name).publisher)
-        self._next_scan_ns = 0
+        with self._lock:
+            for topic in topics:
+                self._to_open.pop(topic.name, None)
+                if topic.name not in self._fixed and topic.name in self._open:
+                    self._to_destroy.append(self._open.pop(topic.name).publisher)
+            self._next_scan_ns = 0
 
     def catch_up(self) -> bool:
         """
@@ -95,12 +96,13 @@ class TopicSink:
         with self._lock:
             if self._is_closed:
                 return False
-            if self._to_open and len(self._to_destroy) <= _MAX_TO_DESTROY:
-                name = next(iter(self._to_open))
-                self._open[name] = self._create(self._to_open.pop(name), self._actor_qos, None)
-            elif self._to_destroy:
+            # Destroyed first, so that there are never more publishers than actors may have.
+            if self._to_destroy:
                 # Through the node: a publisher that destroys itself stays in the node's list.
                 self._node.destroy_publisher(self._to_destroy.popleft())
+            elif self._to_open:
+                name = next(iter(self._to_open))
+                self._open[name] = self._create(self._to_open.pop(name), self._actor_qos, None)
             elif time.monotonic_ns() >= self._next_scan_ns - _EARLY_SCAN_NS:
                 self._scan()
             return bool(self._to_open or self._to_destroy)

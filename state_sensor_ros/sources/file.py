@@ -10,6 +10,7 @@ has. Source of truth: PROTOCOL 6 (pace by game_time, 20 Hz where that is no help
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
+from dataclasses import replace
 from enum import Enum
 import math
 import threading
@@ -166,7 +167,7 @@ class FileSource:
 
     def _pass(self) -> Generator[Packet, None, _Turn]:
         """Play from the beginning; return what to do then."""
-        self._position, clock_s = -1.0, math.nan
+        self._position, clock_s, n_skipped = -1.0, math.nan, 0
         for entry in self._recording.entries():
             gap = entry.clock_s - clock_s
             clock_s = entry.clock_s
@@ -177,10 +178,13 @@ class FileSource:
             if turn in (_Turn.REWIND, _Turn.END):
                 return turn
             self._position = position
-            if turn is _Turn.PLAY:
-                self.health.n_packets += 1
-                self.health.n_bytes += len(entry.packet.payload)
-                yield entry.packet
+            if turn is _Turn.SKIP:
+                n_skipped += 1
+                continue
+            self.health.n_packets += 1
+            self.health.n_bytes += len(entry.packet.payload)
+            yield replace(entry.packet, is_behind_gap=True) if n_skipped else entry.packet
+            n_skipped = 0
         if self._recording.cut is not None:
             # A line in the log; what was recorded has been played.
             self.health.last_error = self._recording.cut.warning

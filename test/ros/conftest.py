@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip('rclpy', reason='needs a ROS 2: run `make test`, or source one')
 pytest.importorskip('state_sensor_ros.msg', reason='needs the built messages: run `make test`')
 
-from rig import listening, ScriptedSimulator
+from rig import Bench, listening, ScriptedSimulator
 
 _DOMAINS = (number % MAX_DOMAIN + 1 for number in itertools.count(os.getpid()))
 
@@ -44,3 +44,18 @@ def simulator():
     """Provide a scripted simulator."""
     with ScriptedSimulator() as found:
         yield found
+
+
+@pytest.fixture
+def bench(domain, listener, simulator):
+    """Provide a function that starts a node with parameters; returns its :class:`Bench`."""
+    made = []
+
+    def make(**parameters):
+        made.append(Bench(domain, listener, simulator, **parameters))
+        return made[-1]
+
+    yield make
+    for each in made:
+        with each.node:
+            pass

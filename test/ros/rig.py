@@ -4,6 +4,7 @@
 
 from contextlib import contextmanager
 from importlib import import_module
+from itertools import pairwise
 import json
 import os
 from pathlib import Path
@@ -15,12 +16,23 @@ import subprocess
 import tempfile
 import time
 
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState, GetState
+from rcl_interfaces.srv import DescribeParameters, GetParameters, SetParameters
 import rclpy
 from rclpy.executors import SingleThreadedExecutor
+from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile
 
 AWAIT_S = 20.0
 END_S = 2.0  # INTERFACE 3.6: every program ends within 2 s of a signal
+RECONNECT_MAX_S = 0.5
+# INTERFACE 3.6: publishing again within reconnect_max + 1 s; the rest is the machine's.
+AGAIN_S = RECONNECT_MAX_S + 1.0 + 1.5
+FAST = {'reconnect_min': 0.05, 'reconnect_max': RECONNECT_MAX_S, 'stale_after': 1.0}
+TRANSITIONS = {
+    'configure': Transition.TRANSITION_CONFIGURE, 'activate': Transition.TRANSITION_ACTIVATE,
+    'deactivate': Transition.TRANSITION_DEACTIVATE, 'cleanup': Transition.TRANSITION_CLEANUP}
 
 
 def packet(payload, *, game_time=0.0, sample_count=0, time_s=1600000000, header_bytes=16):
@@ -69,6 +81,12 @@ def framed(number, *states, **options):
     return packet(content, game_time=content['game_time'], sample_count=number + 1)
 
 
+def arrayed(*elements, **header):
+    """Make a packet whose payload is an array of ``elements``: text, or anything JSON can say."""
+    texts = [each if isinstance(each, bytes) else json.dumps(each).encode() for each in elements]
+    return packet(b'[' + b','.join(texts) + b']', **header)
+
+
 class ScriptedSimulator:
     """A listening socket that does what the test says, step by step."""
 
@@ -108,14 +126,18 @@ class ScriptedSimulator:
 
 
 class NodeProcess:
-    """``state_sensor_node`` as users start it."""
+    """
+    ``state_sensor_node`` as users start it.
 
-    def __init__(self, domain, *, arguments=(), **parameters):
+    :param program: the command in place of ``state_sensor_node``.
+    """
+
+    def __init__(self, domain, *, arguments=(), program=(), **parameters):
         given = [part for name, value in parameters.items()
                  for part in ('-p', f'{name}:={_as_yaml(value)}')]
         self._log = tempfile.TemporaryFile()  # noqa: SIM115
         self.process = subprocess.Popen(
-            [shutil.which('state_sensor_node'), '--ros-args', *given, *arguments],
+            [*(program or [shutil.which('state_sensor_node')]), '--ros-args', *given, *arguments],
             stdout=self._log, stderr=subprocess.STDOUT,
             env={**os.environ, 'ROS_DOMAIN_ID': str(domain),
                  'ROS_AUTOMATIC_DISCOVERY_RANGE': 'LOCALHOST'})
@@ -202,11 +224,151 @@ class Listener:
         rclpy.shutdown(context=self._context)
 
 
+class Managed:
+    """Requests transitions of a node."""
+
+    def __init__(self, listener):
+        self._listener = listener
+        self._change = listener.node.create_client(ChangeState, '/state_sensor/change_state')
+        self._state = listener.node.create_client(GetState, '/state_sensor/get_state')
+        listener.until(self._change.service_is_ready, what='the life cycle services')
+        listener.until(self._state.service_is_ready)
+
+    def _call(self, client, request):
+        future = client.call_async(request)
+        self._listener.until(future.done, what='an answer')
+        return future.result()
+
+    def ask(self, name):
+        request = ChangeState.Request()
+        request.transition.id = TRANSITIONS[name]
+        return self._call(self._change, request).success
+
+    @property
+    def state(self):
+        return self._call(self._state, GetState.Request()).current_state.label
+
+
+class Remote:
+    """Use the parameter services of a node."""
+
+    def __init__(self, listener, node='/state_sensor'):
+        self._listener = listener
+        self._clients = {
+            kind: listener.node.create_client(kind, f'{node}/{name}') for kind, name in (
+                (SetParameters, 'set_parameters'), (GetParameters, 'get_parameters'),
+                (DescribeParameters, 'describe_parameters'))}
+        for client in self._clients.values():
+            listener.until(client.service_is_ready, what='the parameter services')
+
+    def call(self, kind, **fields):
+        future = self._clients[kind].call_async(kind.Request(**fields))
+        self._listener.until(future.done, what='an answer')
+        return future.result()
+
+    def set(self, name, value):
+        parameter = Parameter(name, value=value).to_parameter_msg()
+        return self.call(SetParameters, parameters=[parameter]).results[0]
+
+
 def statuses(heard, part='stream'):
     """Return the values of each report heard of the status ``part``."""
     return [{pair.key: pair.value for pair in status.values} | {
         'level': status.level[0], 'message': status.message}
         for array in heard for status in array.status if status.name.endswith(f': {part}')]
+
+
+# The counters of the status `stream`; none of them ever decreases.
+COUNTERS = ('frames received', 'frames published', 'frames skipped', 'frames dropped',
+            'frames repeated', 'samples missed', 'bytes', 'reconnects', 'protocol errors',
+            'cut packets', 'simulator restarts', 'internal errors', 'actors left out',
+            'duplicate names', 'unusable poses', 'unknown velocities')
+
+
+class Bench:
+    """
+    A node under test, its simulator, and what is received from it.
+
+    ``n_sent`` number of the next frame; ``n_frames`` frames sent, of which the node has to count
+    each as received.
+    """
+
+    def __init__(self, domain, listener, simulator, **parameters):
+        self.listener, self.simulator = listener, simulator
+        self.node = NodeProcess(domain, **{'port': simulator.port, **FAST, **parameters})
+        self.frames = listener.hear('/state_sensor/frame', 'state_sensor_ros/StateFrame')
+        self.tf = listener.hear('/tf', 'tf2_msgs/TFMessage')
+        self.diagnostics = listener.hear('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
+        self.n_sent = self.n_frames = 0
+
+    def connect(self, warm=True):
+        """Wait for the node to connect and for its topics to be heard."""
+        self.simulator.accept()
+        if warm:
+            self.listener.until(self.send_until_heard, what='a first frame')
+
+    def send_until_heard(self):
+        self.send()
+        self.listener.spin(0.1)
+        return self.frames
+
+    def send(self, n=1):
+        for _ in range(n):
+            self.simulator.send(framed(self.n_sent))
+            self.n_sent += 1
+            self.n_frames += 1
+
+    def content(self, *states, **more):
+        """Return the next frame, with the given states, to be sent by :meth:`send_packet`."""
+        self.n_sent += 1
+        return {**frame(self.n_sent - 1, *states), **more}
+
+    def send_packet(self, data, n_frames=1):
+        """Send the packet of ``n_frames`` frames."""
+        self.simulator.send(data)
+        self.n_frames += n_frames
+
+    def publishes_again(self, seconds=AGAIN_S):
+        """Wait for a new frame within the time that the contract gives."""
+        before = len(self.frames)
+        self.send()
+        self.listener.until(lambda: len(self.frames) > before, seconds, 'a frame after the fault')
+
+    def counted(self, key, at_least=1, part='stream'):
+        """Wait for a report that has counted the fault; return that report."""
+        def found():
+            return [values for values in statuses(self.diagnostics, part)
+                    if float(values.get(key) or 0) >= at_least]
+        return self.listener.until(found, what=f'{key} >= {at_least}')[0]
+
+    def settled(self, seconds=AWAIT_S):
+        """Wait until all frames sent are counted and none is in flight; return that report."""
+        def found():
+            values = next(iter(statuses(self.diagnostics)[-1:]), {})
+            received, *others = (int(values.get(f'frames {what}', -1)) for what in (
+                'received', 'published', 'skipped', 'dropped'))
+            return values if received == self.n_frames == sum(others) else None
+        try:
+            return self.listener.until(found, seconds)
+        except AssertionError:
+            raise AssertionError(f'not settled with {self.n_frames} frames sent: '
+                                 f'{statuses(self.diagnostics)[-1:]}\n{self.node.log}') from None
+
+    def finish(self):
+        assert self.node.is_alive
+        code, seconds = self.node.end()
+        log = self.node.log
+        assert code == 0, log
+        assert seconds < 2.0
+        assert 'Traceback' not in log
+
+
+def check_counters_never_decrease(heard):
+    """Check all reports heard, in their order."""
+    reports = [values for values in statuses(heard) if 'frames received' in values]
+    for before, now in pairwise(reports):
+        assert all(int(before[key]) <= int(now[key]) for key in COUNTERS), (before, now)
+        assert float(now['frame rate'] or 0) >= 0.0
 
 
 @contextmanager

@@ -10,8 +10,7 @@ import struct
 
 import carla_wire as wire
 import pytest
-from rig import END_S, NodeProcess, statuses
-from test_faults import Bench
+from rig import Bench, END_S, NodeProcess, statuses
 
 MAX_FRAME_BYTES = 100_000
 

@@ -8,9 +8,8 @@ import threading
 import time
 
 import pytest
-from rig import END_S, NodeProcess, statuses
+from rig import END_S, NodeProcess, Remote, statuses
 from scripted_simulator import complete, frame, NEVER, OLD_MAGIC, reply, ScriptedSimulator
-from test_parameters import Remote
 
 CONFIGURE = 'REPLAY_ConfigureSensorsCommand_ID'
 RECONFIGURE = 'REPLAY_ReConfigureSensorCommand_ID'

@@ -11,75 +11,7 @@ import threading
 import time
 
 import pytest
-from rig import frame, framed, NodeProcess, packet, ScriptedSimulator, state, statuses
-
-RECONNECT_MAX_S = 0.5
-# INTERFACE 3.6: publishing again within reconnect_max + 1 s; the rest is the machine's.
-AGAIN_S = RECONNECT_MAX_S + 1.0 + 1.5
-FAST = {'reconnect_min': 0.05, 'reconnect_max': RECONNECT_MAX_S, 'stale_after': 1.0}
-
-
-class Bench:
-    """A node under test, its simulator, and what is heard of it."""
-
-    def __init__(self, domain, listener, simulator, **parameters):
-        self.listener, self.simulator = listener, simulator
-        self.node = NodeProcess(domain, port=simulator.port, **{**FAST, **parameters})
-        self.frames = listener.hear('/state_sensor/frame', 'state_sensor_ros/StateFrame')
-        self.tf = listener.hear('/tf', 'tf2_msgs/TFMessage')
-        self.diagnostics = listener.hear('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
-        self.n_sent = 0
-
-    def connect(self, warm=True):
-        """Wait for the node to connect and for its topics to be heard."""
-        self.simulator.accept()
-        if warm:
-            self.listener.until(self.send_until_heard, what='a first frame')
-
-    def send_until_heard(self):
-        self.send()
-        self.listener.spin(0.1)
-        return self.frames
-
-    def send(self, n=1):
-        for _ in range(n):
-            self.simulator.send(framed(self.n_sent))
-            self.n_sent += 1
-
-    def publishes_again(self, seconds=AGAIN_S):
-        """Wait for a new frame within the time that the contract gives."""
-        before = len(self.frames)
-        self.send()
-        self.listener.until(lambda: len(self.frames) > before, seconds, 'a frame after the fault')
-
-    def counted(self, key, at_least=1, part='stream'):
-        """Wait for a report that has counted the fault; return that report."""
-        def found():
-            return [values for values in statuses(self.diagnostics, part)
-                    if float(values.get(key) or 0) >= at_least]
-        return self.listener.until(found, what=f'{key} >= {at_least}')[0]
-
-    def finish(self):
-        assert self.node.is_alive
-        code, seconds = self.node.end()
-        log = self.node.log
-        assert code == 0, log
-        assert seconds < 2.0
-        assert 'Traceback' not in log
-
-
-@pytest.fixture
-def bench(domain, listener, simulator):
-    made = []
-
-    def make(**parameters):
-        made.append(Bench(domain, listener, simulator, **parameters))
-        return made[-1]
-
-    yield make
-    for each in made:
-        with each.node:
-            pass
+from rig import frame, framed, packet, ScriptedSimulator, state, statuses
 
 
 def test_fault_refused(bench, simulator):

@@ -7,39 +7,10 @@ import signal
 import socket
 import threading
 
-from lifecycle_msgs.msg import Transition
-from lifecycle_msgs.srv import ChangeState, GetState
 import pytest
-from rig import framed, NodeProcess, ScriptedSimulator
+from rig import framed, Managed, NodeProcess, ScriptedSimulator
 
-IDS = {'configure': Transition.TRANSITION_CONFIGURE, 'activate': Transition.TRANSITION_ACTIVATE,
-       'deactivate': Transition.TRANSITION_DEACTIVATE, 'cleanup': Transition.TRANSITION_CLEANUP}
 N_ROUNDS = 100
-
-
-class Managed:
-    """Ask a node for transitions."""
-
-    def __init__(self, listener):
-        self._listener = listener
-        self._change = listener.node.create_client(ChangeState, '/state_sensor/change_state')
-        self._state = listener.node.create_client(GetState, '/state_sensor/get_state')
-        listener.until(self._change.service_is_ready, what='the life cycle services')
-        listener.until(self._state.service_is_ready)
-
-    def _call(self, client, request):
-        future = client.call_async(request)
-        self._listener.until(future.done, what='an answer')
-        return future.result()
-
-    def ask(self, name):
-        request = ChangeState.Request()
-        request.transition.id = IDS[name]
-        return self._call(self._change, request).success
-
-    @property
-    def state(self):
-        return self._call(self._state, GetState.Request()).current_state.label
 
 
 class Streaming:

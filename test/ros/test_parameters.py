@@ -8,36 +8,13 @@ import subprocess
 
 import pytest
 from rcl_interfaces.msg import ParameterType
-from rcl_interfaces.srv import DescribeParameters, GetParameters, SetParameters
-from rclpy.parameter import Parameter
-from rig import framed, NodeProcess, state
+from rcl_interfaces.srv import DescribeParameters, GetParameters
+from rig import framed, NodeProcess, Remote, state
 from wrong_values import WRONG
 
 from state_sensor_ros.settings import NAMES, rule_of
 
 START_S, PERIOD_S = 1.0, 0.05
-
-
-class Remote:
-    """Use the parameter services of a node."""
-
-    def __init__(self, listener, node='/state_sensor'):
-        self._listener = listener
-        self._clients = {
-            kind: listener.node.create_client(kind, f'{node}/{name}') for kind, name in (
-                (SetParameters, 'set_parameters'), (GetParameters, 'get_parameters'),
-                (DescribeParameters, 'describe_parameters'))}
-        for client in self._clients.values():
-            listener.until(client.service_is_ready, what='the parameter services')
-
-    def call(self, kind, **fields):
-        future = self._clients[kind].call_async(kind.Request(**fields))
-        self._listener.until(future.done, what='an answer')
-        return future.result()
-
-    def set(self, name, value):
-        parameter = Parameter(name, value=value).to_parameter_msg()
-        return self.call(SetParameters, parameters=[parameter]).results[0]
 
 
 @pytest.fixture

@@ -5,8 +5,7 @@
 import json
 from pathlib import Path
 
-from rig import frame, NodeProcess, statuses
-from test_parameters import Remote
+from rig import frame, Managed, NodeProcess, Remote, statuses
 
 N_FRAMES = 60
 SAMPLE = Path(__file__).parents[2] / 'resource' / 'sample.v2.json'
@@ -30,7 +29,6 @@ def test_playback_publishes_all_of_it_unpaced(domain, listener, tmp_path):
                      autostart=False) as node:
         frames = listener.hear('/state_sensor/frame', 'state_sensor_ros/StateFrame')
         diagnostics = listener.hear('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
-        from test_lifecycle import Managed
         managed = Managed(listener)
         assert managed.ask('configure')
         listener.matched('/state_sensor/frame')

@@ -1,0 +1,446 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""Each frame is counted once: received equals published, skipped and dropped in every fault."""
+
+from contextlib import suppress
+import itertools
+import json
+import struct
+import threading
+
+import pytest
+from rig import (
+    arrayed,
+    check_counters_never_decrease,
+    frame,
+    framed,
+    Managed,
+    packet,
+    ScriptedSimulator,
+    state,
+    statuses,
+)
+import scripted_simulator
+
+NAN = float('nan')
+N_BEFORE, N_BEHIND = 2, 3
+
+
+def difference(before, now):
+    """Return by how much each counter of frames increased."""
+    return {what: int(now[f'frames {what}']) - int(before[f'frames {what}'])
+            for what in ('published', 'skipped', 'dropped')}
+
+
+def counted(published=0, skipped=0, dropped=0):
+    return {'published': published, 'skipped': skipped, 'dropped': dropped}
+
+
+def quoted(content):
+    """Write JSON with single quotes."""
+    return json.dumps(content).replace('"', "'").encode()
+
+
+def without(content, key):
+    return {name: value for name, value in content.items() if name != key}
+
+
+# One element of an array that is no frame; `None` stands for one that is.
+BAD_ELEMENTS = {
+    'number': lambda _: b'3', 'null': lambda _: b'null', 'text': lambda _: b'"{}"',
+    'no frame': lambda _: b'{}', 'wrong type': lambda rig: rig.content(frame=3),
+    'wrong list': lambda rig: rig.content(frame={'vehicles': 7}),
+    'no JSON': lambda _: b'{"frame": nope}',
+    'no JSON inside': lambda _: b'{"frame": {"a": [1 2]}}',
+    'text with brackets': lambda _: b'{"frame": "]}, {[ \\" ]"}',
+    'no game_time': lambda rig: without(rig.content(), 'game_time'),
+    'late clock': lambda rig: rig.content(game_time=1e300),
+    'array of a frame': lambda rig: [rig.content()],
+    'array of two frames': lambda rig: [rig.content()] * 2,
+    'array of an array': lambda rig: [[rig.content()]], 'empty array': lambda _: b'[]',
+    'not UTF-8': lambda rig: json.dumps(rig.content(name='X')).encode().replace(b'X', b'\xff'),
+    'nothing': lambda _: b' '}
+
+
+def test_a_bad_frame_in_an_array_takes_no_other_with_it(bench):
+    rig = bench(overflow='block')
+    rig.connect()
+    before = rig.settled()
+    expected = []
+
+    def good(number=10.0):
+        expected.append(rig.n_sent + 1)
+        return rig.content(state('ego_car', velocity=(number, 0.0, 0.0)))
+
+    n_bad = 0
+    # Without a bad element; with one at each place; with NaN beside it, which is not JSON.
+    for make_bad, i_bad, number in [
+            (None, 5, 1.0), (None, 5, NAN),
+            *((bad, i_bad, number) for bad in BAD_ELEMENTS.values()
+              for i_bad, number in ((2, 1.0), (0, NAN), (2, NAN), (4, NAN)))]:
+        elements = [make_bad(rig) if i == i_bad else good(number if i == 1 else 10.0)
+                    for i in range(5)]
+        n_bad += make_bad is not None
+        rig.send_packet(arrayed(*elements, game_time=NAN), len(elements))
+        rig.listener.spin(0.01)
+    values = rig.settled()
+    assert difference(before, values) == counted(len(expected), n_bad), rig.node.log
+    assert (values['samples missed'], values['frames repeated']) == ('0', '0')
+    rig.listener.until(lambda: rig.frames[-1].sample_count == expected[-1])
+    assert set(expected) <= {each.sample_count for each in rig.frames}
+    rig.finish()
+
+
+def test_arrays_in_every_form_that_payloads_may_have(bench):
+    rig = bench(overflow='block')
+    rig.connect()
+    before = rig.settled()
+    forms = [
+        lambda a, b: b'\xef\xbb\xbf[' + a + b',' + b + b']',
+        lambda a, b: b' \r\n\t[ \n' + a + b' \n, ' + b + b'\t] \n ',
+        lambda a, b: b'\xef\xbb\xbf [' + a.replace(b'10.0', b'NaN') + b' , ' + b + b'] ',
+        lambda a, b: b'[' + a.replace(b'"', b"'") + b', ' + b.replace(b'"', b"'") + b']',
+        lambda a, b: b'[' + a.replace(b'"', b"'").replace(b'ego_car', b'a[{,') + b','
+        + b.replace(b'"', b"'").replace(b'10.0', b'-Infinity') + b']',
+        lambda a, b: b'[' + a.replace(b'ego_car', rb'a\"]}[\\') + b',' + b + b']',
+        lambda a, b: b'[' + a.replace(b'ego_car', rb'a\"]}[\\').replace(b'10.0', b'NaN') + b','
+        + b + b']']
+    for form in forms:
+        texts = [json.dumps(rig.content(state(
+            'ego_car', position=(0.0, 0.0, 0.0), velocity=(10.0, 0.0, 0.0)))).encode()
+            for _ in range(2)]
+        assert all(b'10.0' in text for text in texts)
+        rig.send_packet(packet(form(*texts)), 2)
+    # One frame in an array, and an array without any: that is one packet that is no frame.
+    rig.send_packet(arrayed(rig.content()))
+    values = rig.settled()
+    assert difference(before, values) == counted(2 * len(forms) + 1), rig.node.log
+    for text in (b'[]', b'[ ]', b'[', b']', b'[[[', b'[{]', b'[{}', b'[{}]]', b'[{}],{}',
+                 b"['{']", b'["', b'["]'):
+        before = values
+        rig.send_packet(packet(text))
+        values = rig.settled()
+        assert difference(before, values) == counted(0, 1), text
+    rig.finish()
+
+
+def test_each_frame_of_an_array_is_one_of_the_counted(bench):
+    """Faults of single actors, repeated frames and gaps count for frames of arrays as well."""
+    rig = bench(overflow='block')
+    rig.connect()
+    before = rig.settled()
+    frames = [rig.content(state('good'), state('bad')), rig.content(state('twin'), state('twin')),
+              rig.content(state('lost')), rig.content()]
+    frames[0]['frame']['vehicles'][1]['state']['odometry']['pose']['position']['x'] = 'far away'
+    frames[2]['frame']['vehicles'][0]['state']['odometry']['pose']['position']['z'] = None
+    repeated = {**frames[3], 'sample_count': frames[3]['sample_count'] + 1}
+    rig.n_sent += 3  # one of them was the repeated frame
+    frames += [repeated, rig.content(), rig.content(weather='rain')]
+    rig.send_packet(arrayed(*frames), len(frames))
+    values = rig.settled()
+    assert difference(before, values) == counted(len(frames))
+    for key, n in (('actors left out', 1), ('duplicate names', 1), ('unusable poses', 1),
+                   ('frames repeated', 1), ('samples missed', 2), ('simulator restarts', 0)):
+        assert values[key] == str(n), key
+    # A clock that goes back inside an array is one restart.
+    rig.send_packet(arrayed(rig.content(), frame(0), frame(1)), 3)
+    assert rig.settled()['simulator restarts'] == '1'
+    rig.finish()
+
+
+def vehicles(content, change):
+    """Change the first vehicle of a frame."""
+    change(content['frame']['vehicles'][0]['state'])
+    return content
+
+
+# By name: what makes a frame whose content is faulty, and whether it is published.
+CONTENTS = {
+    'not JSON': (lambda rig: b'not json', False),
+    'not UTF-8': (lambda rig: b'{"frame": "\xff"}', False),
+    'wrong shape': (lambda rig: b'{"frame": 3}', False),
+    'wrong type': (lambda rig: rig.content(game_time='late'), False),
+    'one bad actor': (lambda rig: vehicles(
+        rig.content(state('bad'), state('good')), lambda own: own.update(odometry=7)), True),
+    'unknown members': (lambda rig: rig.content(weather='rain'), True),
+    'duplicate names': (lambda rig: rig.content(state('twin'), state('twin')), True),
+    'null pose': (lambda rig: vehicles(
+        rig.content(), lambda own: own['odometry']['pose'].update(orientation=None)), True)}
+
+
+def test_sum_holds_in_every_fault_of_content(bench):
+    rig = bench(overflow='block')
+    rig.connect()
+    before = rig.settled()
+    for name, (make, is_published) in CONTENTS.items():
+        rig.send_packet(packet(make(rig)))
+        rig.send_packet(arrayed(rig.content(), make(rig)), 2)
+        rig.send_packet(arrayed(rig.content(), make(rig), rig.content()), 3)
+        values = rig.settled()
+        n_skipped = 0 if is_published else 3
+        assert difference(before, values) == counted(6 - n_skipped, n_skipped), name
+        before = values
+    assert before['samples missed'] == '0'
+    assert before['reconnects'] == '0'
+    rig.send_packet(packet(b''))
+    assert difference(before, rig.settled()) == counted(0, 1)
+    check_counters_never_decrease(rig.diagnostics)
+    rig.finish()
+
+
+def hang_up_between(simulator):
+    simulator.hang_up()
+
+
+def reset(simulator):
+    simulator.reset()
+
+
+def hang_up_in_header(simulator):
+    simulator.send(framed(0)[:7])
+    simulator.hang_up()
+
+
+def hang_up_in_payload(simulator):
+    simulator.send(framed(0)[:-1])
+    simulator.hang_up()
+
+
+def hang_up_in_array(simulator):
+    simulator.send(arrayed(*[frame(i) for i in range(5)])[:-100])
+    simulator.hang_up()
+
+
+def short_length(simulator):
+    simulator.send(struct.pack('>IIfI', 3, 0, 0.0, 0))
+    await_end(simulator)
+
+
+def long_length(simulator):
+    simulator.send(struct.pack('>IIfI', 0xFFFFFFFF, 0, 0.0, 0))
+    await_end(simulator)
+
+
+def await_end(simulator):
+    with suppress(ConnectionResetError):
+        assert simulator.connection.recv(1) == b''
+    simulator.hang_up()
+
+
+def test_sum_holds_in_every_fault_of_the_connection(bench, simulator):
+    port = simulator.port
+    simulator.close()
+    rig = bench(overflow='block')
+    rig.listener.until(lambda: [values for values in statuses(rig.diagnostics)
+                                if 'refused' in values['message']], what='the refusal')
+    rig.simulator = ScriptedSimulator(port)
+    with rig.simulator:
+        rig.connect()
+        before = rig.settled()
+        for i, fault in enumerate((hang_up_between, reset, hang_up_in_header, hang_up_in_payload,
+                                   hang_up_in_array, short_length, long_length)):
+            rig.send(3)
+            rig.send_packet(arrayed(*[rig.content() for _ in range(4)]), 4)
+            if fault is reset:
+                rig.settled()  # a reset discards what the node has not read yet
+            fault(rig.simulator)
+            rig.connect(warm=False)
+            rig.send(2)
+            values = rig.settled()
+            assert difference(before, values) == counted(9), fault.__name__
+            assert int(values['reconnects']) == i + 1
+            before = values
+        assert (before['protocol errors'], before['cut packets']) == ('2', '3')
+        assert before['samples missed'] == '0'
+        # Silence changes nothing.
+        rig.listener.until(lambda: statuses(rig.diagnostics)[-1]['level'] == 3, what='STALE')
+        assert difference(before, rig.settled()) == counted()
+        rig.publishes_again()
+        assert difference(before, rig.settled()) == counted(1)
+        check_counters_never_decrease(rig.diagnostics)
+        rig.finish()
+
+
+CROWD = [state(f'car_{i}', position=(i * 500.0, 0.0, 0.0)) for i in range(300)]
+
+
+@pytest.mark.parametrize('n_each', [1, 3], ids=['frames', 'arrays'])
+@pytest.mark.parametrize('overflow', ['drop_oldest', 'block'])
+def test_what_the_queue_drops_is_not_missed_and_what_the_simulator_leaves_out_is(
+        bench, overflow, n_each):
+    rig = bench(overflow=overflow, queue_size=1)
+    rig.connect()
+    before = rig.settled()
+    n_left_out = 0
+    for i in range(40 // n_each):
+        contents = []
+        for _ in range(n_each):
+            contents.append(rig.content(*CROWD))
+            # A repeated frame has a sample of its own; a bad one is skipped, not missed.
+            if i % 5 == 1:
+                contents.append({**contents[-1], 'sample_count': rig.n_sent + 1})
+                rig.n_sent += 1
+        if i % 7 == 3:
+            contents.append(rig.content(frame=3))
+        if i % 4 == 2:
+            rig.n_sent += 2
+            n_left_out += 2
+        if n_each == 1:
+            for content in contents:
+                rig.send_packet(packet(content))
+        else:
+            rig.send_packet(arrayed(*contents), len(contents))
+    rig.send()
+    values = rig.settled(60.0)
+    changed = difference(before, values)
+    if overflow == 'block':
+        assert changed['dropped'] == 0
+    else:
+        assert changed['dropped'] >= 1
+    assert values['samples missed'] == str(n_left_out), values
+    assert values['simulator restarts'] == '0'
+    rig.finish()
+
+
+class Feed:
+    """
+    A simulator whose samples go on whether or not the node is connected.
+
+    :param n_each: frames of an array in each second packet.
+    """
+
+    def __init__(self, simulator, n_each=3):
+        self._simulator, self._n_each = simulator, n_each
+        self._numbers = itertools.count()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self):
+        server = self._simulator._server
+        server.settimeout(0.0)
+        for i in itertools.count():
+            n = self._n_each if i % 2 else 1
+            contents = [frame(next(self._numbers)) for _ in range(n)]
+            with suppress(BlockingIOError):
+                self._simulator.accept()
+            # Not connected yet, or not any more: these samples are not received.
+            if self._simulator.connection is not None:
+                with suppress(OSError):
+                    self._simulator.send(packet(contents[0]) if n == 1 else arrayed(*contents))
+            if self._ended.wait(0.005):
+                return
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._ended.set()
+        self._thread.join()
+
+
+@pytest.mark.parametrize('parameters', [
+    {}, {'queue_size': 1, 'debug_drawing': True}, {'overflow': 'block', 'queue_size': 1}],
+    ids=['default', 'small queue', 'block'])
+def test_counters_go_on_over_transitions_while_frames_flow(bench, simulator, parameters):
+    rig = bench(**parameters)
+    managed = Managed(rig.listener)
+    with Feed(simulator):
+        rig.listener.until(lambda: rig.frames, what='a first frame')
+        for _ in range(5):
+            n_reports = len(rig.diagnostics)
+            rig.listener.until(lambda n=n_reports: len(rig.diagnostics) >= n + 2)
+            assert managed.ask('deactivate')
+            n_frames = len(rig.frames)
+            rig.listener.until(lambda: 'frames received' not in statuses(rig.diagnostics)[-1],
+                               what='a report while inactive')
+            n_frames = len(rig.frames)
+            assert managed.ask('activate')
+            rig.listener.until(lambda n=n_frames: len(rig.frames) > n, what='frames again')
+    n_reports = len(rig.diagnostics)
+    rig.listener.until(lambda: len(rig.diagnostics) >= n_reports + 2)
+    values = statuses(rig.diagnostics)[-1]
+    assert int(values['frames received']) == sum(
+        int(values[f'frames {what}']) for what in ('published', 'skipped', 'dropped')), values
+    assert int(values['frames published']) > 100
+    assert (values['samples missed'], values['reconnects']) == ('0', '0')
+    check_counters_never_decrease(rig.diagnostics)
+    rig.finish()
+
+
+def test_transitions_keep_counters_after_faults(bench):
+    """Reconnects, cut packets, bytes and the last error of earlier connections are kept."""
+    rig = bench()
+    managed = Managed(rig.listener)
+    rig.connect()
+    hang_up_in_payload(rig.simulator)
+    rig.connect(warm=False)
+    short_length(rig.simulator)
+    rig.connect(warm=False)
+    rig.send_packet(packet(b'nothing'))
+    before = rig.settled()
+    for _ in range(3):
+        assert managed.ask('deactivate')
+        rig.simulator.hang_up()
+        assert managed.ask('activate')
+        rig.connect(warm=False)
+        rig.n_sent += 100  # samples that the simulator took while the node was inactive
+        rig.send()
+        values = rig.settled()
+        assert difference(before, values) == counted(1)
+        for key in ('reconnects', 'cut packets', 'protocol errors', 'samples missed',
+                    'last error'):
+            assert values[key] == before[key], key
+        assert int(values['bytes']) > int(before['bytes'])
+        before = values
+    assert 'not' in before['last error']
+    check_counters_never_decrease(rig.diagnostics)
+    rig.finish()
+
+
+def test_last_error_is_the_last_whatever_its_kind(bench):
+    rig = bench()
+    rig.connect()
+
+    def last_error(part):
+        return rig.listener.until(
+            lambda: [values for values in statuses(rig.diagnostics)[-1:]
+                     if part in values.get('last error', '')], what=f'last error {part}')
+
+    for _ in range(2):
+        rig.simulator.hang_up()
+        rig.connect(warm=False)
+        last_error('the peer closed the connection')
+        rig.send_packet(packet(b'{"frame": 3}'))
+        last_error('frame: found 3')
+        hang_up_in_payload(rig.simulator)
+        rig.connect(warm=False)
+        last_error('bytes into a packet')
+        bad = vehicles(rig.content(state('bad'), state('good')), lambda own: own.update(tags=7))
+        rig.send_packet(arrayed(rig.content(), bad), 2)
+        last_error('frame.vehicles[0].state.tags')
+        short_length(rig.simulator)
+        rig.connect(warm=False)
+        last_error('packet length 3')
+        rig.send_packet(arrayed(rig.content(), b'nothing', rig.content(game_time=-1.0)), 3)
+        last_error('game_time: found -1.0')
+    # What goes on well leaves it as it is.
+    rig.send(5)
+    rig.settled()
+    last_error('game_time: found -1.0')
+    rig.finish()
+
+
+def test_last_error_may_be_that_of_the_control_port(domain, listener, bench):
+    payloads = (scripted_simulator.frame(i / 20) for i in itertools.count(1))
+    with scripted_simulator.ScriptedSimulator(payloads=payloads) as peer:
+        rig = bench(port=peer.port, control_port=peer.control_port, sample_rate=20.0,
+                    desired_tags=['vehicle'])
+        rig.listener.until(lambda: len(rig.frames) > 3)
+        peer.drop_control()
+        values = rig.listener.until(
+            lambda: [each for each in statuses(rig.diagnostics)
+                     if str(peer.control_port) in each.get('last error', '')],
+            what='an error of the control port')[-1]
+        assert int(values['frames skipped']) == 0
+        rig.finish()

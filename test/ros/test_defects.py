@@ -1,0 +1,246 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""Exceptions that the program does not expect: counted, shown, logged; the node goes on."""
+
+import sys
+import threading
+
+import pytest
+from rig import arrayed, check_counters_never_decrease, framed, state, statuses
+
+# Starts the node with functions that raise RuntimeError.
+PROGRAM = """
+from importlib import import_module
+import sys
+
+from state_sensor_ros.program import main
+
+
+def fail():
+    raise RuntimeError('provoked')
+
+
+def replace(module, owner, function, replacement):
+    class_ = getattr(import_module('state_sensor_ros.' + module), owner)
+    original = getattr(class_, function)
+    setattr(class_, function,
+            lambda self, *args, **options: replacement(original, self, *args, **options))
+
+
+"""
+# By name: the function, and what replaces it; it fails for an actor of that name.
+DEFECTS = {
+    'encode': ('encode.encoder', 'Encoder', 'encode', """
+    if 'bad_encode' in args[0].names:
+        fail()
+    return original(self, *args, **options)
+"""),
+    'encode_late': ('encode.encoder', 'Encoder', 'encode', """
+    result = original(self, *args, **options)
+    if 'bad_encode_late' in args[0].names:
+        fail()
+    return result
+"""),
+    'publish': ('sinks.topics', 'TopicSink', 'publish', """
+    original(self, args[0][:1], args[1])
+    if any(b'bad_publish' in data for _, data in args[0]):
+        fail()
+    return original(self, args[0][1:], args[1])
+"""),
+    'open': ('sinks.topics', 'TopicSink', 'open', """
+    topics = list(args[0])
+    if any('bad_open' in topic.name for topic in topics):
+        original(self, topics[:1])
+        fail()
+    return original(self, topics)
+"""),
+    'update': ('naming', 'Registry', 'update', """
+    result = original(self, *args, **options)
+    if 'bad_update' in args[0].names:
+        fail()
+    return result
+"""),
+    'follow': ('actor_topics', 'ActorTopics', '_open', """
+    if args[0].name == 'bad_follow':
+        fail()
+    return original(self, *args, **options)
+"""),
+    'close': ('actor_topics', 'ActorTopics', '_close', """
+    if args[0] == 'bad_close' and not hasattr(self, 'has_failed'):
+        self.has_failed = True
+        fail()
+    return original(self, *args, **options)
+"""),
+    'decode': ('decode', 'Decoder', 'decode', """
+    if b'"bad_decode"' in args[0]:
+        fail()
+    return original(self, *args, **options)
+"""),
+    'stamp': ('stamps', 'Stamper', 'step', """
+    result = original(self, *args, **options)
+    if 'bad_stamp' in args[0].names:
+        fail()
+    return result
+"""),
+    'check': ('pipeline', 'Pipeline', '_look_at_truth', """
+    if 'bad_check' in args[0].names:
+        fail()
+    return original(self, *args, **options)
+"""),
+}
+
+
+@pytest.fixture
+def defective(bench, tmp_path):
+    """Provide a function that starts a node in which functions are replaced."""
+    def start(*defects, **parameters):
+        path = tmp_path / 'defective.py'
+        path.write_text(PROGRAM + '\n\n'.join(
+            f'def replacement_{i}(original, self, *args, **options):\n{body.strip(chr(10))}\n\n\n'
+            f'replace({module!r}, {owner!r}, {function!r}, replacement_{i})\n'
+            for i, (module, owner, function, body) in enumerate(defects))
+            + '\n\nsys.exit(main())\n')
+        return bench(program=[sys.executable, str(path)], debug_drawing=True, **parameters)
+    return start
+
+
+def ego(number):
+    return state('ego_car', position=(100.0 * number, 0.0, 0.0), tags=('vehicle', 'ego'))
+
+
+def test_an_exception_costs_its_frame_and_nothing_else(defective):
+    rig = defective(*DEFECTS.values(), overflow='block', actor_timeout=2.0)
+    hear = rig.listener.hear
+    markers = hear('/state_sensor/markers', 'visualization_msgs/MarkerArray')
+    actors = hear('/state_sensor/actors', 'state_sensor_ros/ActorArray', latched=True)
+    odometry = {name: hear(f'/state_sensor/actors/{name}/odometry', 'nav_msgs/Odometry')
+                for name in ('ego_car', *(f'new_{name}' for name in DEFECTS))}
+
+    def send(*states):
+        rig.simulator.send(framed(rig.n_sent, ego(rig.n_sent), *states))
+        rig.n_sent += 1
+        rig.n_frames += 1
+        # A spin takes one message; a frame has one on each of five topics.
+        for _ in range(8):
+            rig.listener.spin(0.01)
+
+    rig.simulator.accept()
+    rig.listener.until(lambda: (send(), rig.frames and rig.tf and markers and actors
+                                and odometry['ego_car'])[-1], what='all topics')
+    before = rig.settled()
+    for name in DEFECTS:
+        n_markers, n_actors = len(markers), len(actors)
+        newcomer = state(f'new_{name}')
+        for _ in range(3):
+            send(state(f'bad_{name}'))
+            send(newcomer)
+        # What was forgotten or opened half is opened again.
+        rig.listener.until(lambda own=newcomer, heard=odometry[f'new_{name}']:
+                           (send(own), heard)[-1], what=f'a new topic behind {name}')
+        # Long enough for the actor of the failing frames to be forgotten.
+        rig.n_sent += 100
+        for _ in range(5):
+            send(newcomer)
+        values = rig.settled()
+        rig.listener.until(lambda: rig.frames[-1].sample_count == rig.n_sent, what='~/frame')
+        stamp = rig.frames[-1].header.stamp
+        for heard, stamp_of in ((rig.tf, lambda message: message.transforms[0].header.stamp),
+                                (odometry['ego_car'], lambda message: message.header.stamp),
+                                (odometry[f'new_{name}'], lambda message: message.header.stamp),
+                                (markers, lambda message: message.markers[-1].header.stamp)):
+            rig.listener.until(lambda h=heard, s=stamp_of, last=stamp: s(h[-1]) == last)
+        assert [actor.name for actor in actors[-1].actors] == ['ego_car', f'new_{name}']
+        n_defects = int(values['internal errors']) - int(before['internal errors'])
+        assert n_defects == (1 if name == 'close' else 3), name
+        # An exception behind the messages of a frame does not take them back.
+        n_skipped = int(values['frames skipped']) - int(before['frames skipped'])
+        assert n_skipped == (0 if name == 'check' else n_defects), name
+        assert values['simulator restarts'] == '0'
+        assert len(actors) > n_actors
+        # The first array behind an exception empties displays, and no later one does.
+        deletes = [any(marker.action == 3 for marker in array.markers)
+                   for array in markers[n_markers:]]
+        assert 1 <= deletes.count(True) <= n_defects, name
+        assert 'RuntimeError: provoked' in values['last error']
+        before = values
+    reports = [values for values in statuses(rig.diagnostics)
+               if 'RuntimeError: provoked' in values['message']]
+    assert {values['level'] for values in reports} == {2}
+    n_defects = int(before['internal errors'])
+    assert sum(int(values['message'].split()[0]) for values in reports) == n_defects
+    check_counters_never_decrease(rig.diagnostics)
+    assert rig.node.is_alive
+    assert rig.node.end()[0] == 0
+    assert len(DEFECTS) // 2 <= rig.node.log.count('Traceback') <= n_defects
+    assert 'in replacement_0' in rig.node.log
+    assert 'fail()' in rig.node.log
+
+
+def test_an_exception_of_deferred_work_costs_no_frame(defective):
+    """A topic that cannot be created: all other topics go on."""
+    rig = defective(('sinks.topics', 'TopicSink', '_create', """
+    if 'bad' in args[0].name:
+        fail()
+    return original(self, *args, **options)
+"""))
+    odometry = rig.listener.hear('/state_sensor/actors/ego_car/odometry', 'nav_msgs/Odometry')
+    newcomer = rig.listener.hear('/state_sensor/actors/newcomer/odometry', 'nav_msgs/Odometry')
+    rig.simulator.accept()
+
+    def send():
+        rig.send_packet(framed(rig.n_sent, ego(rig.n_sent), state('bad'), state('newcomer')))
+        rig.n_sent += 1
+        rig.listener.spin(0.05)
+
+    rig.listener.until(lambda: (send(), rig.frames and odometry and newcomer)[-1])
+    values = rig.settled()
+    assert (values['frames skipped'], values['frames dropped']) == ('0', '0')
+    # Odometry and lane state of that actor.
+    assert values['internal errors'] == '2'
+    assert 'RuntimeError: provoked' in values['last error']
+    assert rig.node.end()[0] == 0
+    assert 'Traceback' in rig.node.log
+
+
+def test_an_exception_of_splitting_costs_the_packet(defective):
+    rig = defective(('decode', 'Decoder', 'split', """
+    if args[0].startswith(b'['):
+        fail()
+    return original(self, *args, **options)
+"""))
+    rig.connect()
+    before = rig.settled()
+    rig.send_packet(arrayed(rig.content(), rig.content()))
+    rig.send(3)
+    values = rig.settled()
+    assert int(values['frames skipped']) == int(before['frames skipped']) + 1
+    assert int(values['internal errors']) == 1
+    assert rig.node.end()[0] == 0
+
+
+def test_an_exception_in_every_frame_stays_an_error(defective):
+    rig = defective(('encode.encoder', 'Encoder', 'encode', '    fail()'))
+    rig.simulator.accept()
+    ended = threading.Event()
+
+    def stream():
+        while not ended.wait(0.005):
+            rig.send()
+
+    thread = threading.Thread(target=stream)
+    thread.start()
+    try:
+        rig.listener.until(lambda: len(rig.diagnostics) >= 8)
+    finally:
+        ended.set()
+        thread.join()
+    values = rig.settled()
+    assert values['frames published'] == '0'
+    assert values['internal errors'] == values['frames skipped']
+    levels = [values['level'] for values in statuses(rig.diagnostics)]
+    assert set(levels[3:7]) == {2}
+    check_counters_never_decrease(rig.diagnostics)
+    assert rig.node.is_alive
+    assert rig.node.end()[0] == 0
+    # A traceback a second.
+    assert 2 <= rig.node.log.count('Traceback') <= len(levels) + 2
