@@ -215,13 +215,14 @@ class BagRecording:
 
     def __init__(self, path: Path, topic: str = '', max_bag_bytes: int | None = None) -> None:
         # What a bag needs, rosbags and its types, is loaded for bags only.
-        from state_sensor_ros.bag_limits import BagLimits
+        from state_sensor_ros.bag_limits import BagLimits, DEFAULT_LIMITS
         from state_sensor_ros.bags import Bag
         from state_sensor_ros.state_frames import StateFrameDecoder
         self.name = str(path)
         self.decoder: PayloadDecoder = StateFrameDecoder()
         self.cut: TruncatedError | None = None
-        self._bag = Bag(path, topic, BagLimits.of(max_bag_bytes))
+        limits = DEFAULT_LIMITS if max_bag_bytes is None else BagLimits(max_bag_bytes)
+        self._bag = Bag(path, topic, limits)
         self.topic = self._bag.topic
         self.total: int | None = self._bag.n_messages
         self.is_of_carla = self._bag.has(*_CARLA_STATUS)

@@ -26,8 +26,8 @@ def add_bag_limit(parser: argparse.ArgumentParser) -> None:
     """Declare how large the parts of a bag may be, as every reader of bags has it."""
     parser.add_argument('--max-bag-bytes', type=count, metavar='N',
                         help='size above which a message or a chunk of a bag is refused, also '
-                        'decompressed (default: 67108864); a compressed file may have 1073741824 '
-                        'bytes, or N if that is more')
+                        'decompressed (default: 67108864); a file that is compressed as a whole '
+                        'may have 16 times as many bytes')
 
 
 def port(text: str) -> int:
