@@ -27,6 +27,7 @@ _REPAIRABLE = 'a whole bag; `state_sensor repair` recovers what is left of it'
 # Compressed data is passed on in pieces, so that what was decoded before a fault is not lost.
 _PIECE_BYTES = 64 * 1024
 _BLOCK_BYTES = 1024 * 1024
+_FRAME_HEADER_BYTES = 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,19 +35,16 @@ class BagLimits:
     """
     Sizes above which a bag is refused, bytes.
 
-    ``n_bytes`` of a message and of a chunk, also decompressed, and of all definitions together;
-    ``n_file_bytes`` of a storage file that was compressed as a whole.
+    ``n_bytes`` of a message and of a chunk, also decompressed, and of all definitions together.
     """
 
     # As ``max_frame_bytes``: what no packet may exceed cannot have been recorded.
     n_bytes: int = 64 * 1024 * 1024
-    n_file_bytes: int = 1024 * 1024 * 1024
 
-    @classmethod
-    def of(cls, n_bytes: int | None) -> BagLimits:
-        """Return the limits where ``n_bytes`` are allowed, None for the usual ones."""
-        usual = cls()
-        return usual if n_bytes is None else cls(n_bytes, max(n_bytes, usual.n_file_bytes))
+    @property
+    def n_file_bytes(self) -> int:
+        """Of a storage file that is compressed as a whole, decompressed."""
+        return 16 * self.n_bytes
 
     @property
     def n_metadata_bytes(self) -> int:
@@ -133,6 +131,8 @@ def decompress_file(source: Path, target: Path, limit: int) -> str:
     :raises OSError: where a file cannot be read or written.
     """
     n_bytes = 0
+    if _declared_size(source) > limit:
+        raise too_large(str(source), 'a compressed file', limit)
     with source.open('rb') as compressed, zstd.open(compressed, 'rb') as plain, \
             target.open('wb') as file:
         try:
@@ -144,3 +144,13 @@ def decompress_file(source: Path, target: Path, limit: int) -> str:
         except _FAULTS as error:
             return f'no zstd ({" ".join(str(error).split())})'
     return ''
+
+
+def _declared_size(source: Path) -> int:
+    """Return the size that the first frame of zstd is said to have, 0 where that is not said."""
+    with source.open('rb') as file:
+        begin = file.read(_FRAME_HEADER_BYTES)
+    try:
+        return zstd.get_frame_info(begin).decompressed_size or 0
+    except zstd.ZstdError:
+        return 0

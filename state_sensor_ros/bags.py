@@ -36,7 +36,8 @@ STORAGES: dict[str, type[McapReader | SqliteReader]] = {
     'mcap': McapReader, 'sqlite3': SqliteReader}
 STORAGE_OF_SUFFIX = {'.mcap': 'mcap', '.db3': 'sqlite3'}
 # A longer definition of StateFrame is none of ours; it is not parsed.
-_MAX_DEFINITION_BYTES = 256 * 1024
+_MAX_DEFINITION_BYTES = 64 * 1024
+_MAX_SHOWN = 200
 _SERIALIZATION = 'cdr'
 
 
@@ -208,6 +209,6 @@ class Bag:
             raise
         except OSError as error:
             raise TrajectoryFormatError(self._name, told(error), 'a bag') from error
-        except (TypesysError, RecursionError) as error:
-            text = ' '.join(str(error).split()).rstrip('.') or type(error).__name__
+        except (TypesysError, ValueError, RecursionError) as error:
+            text = ' '.join(str(error)[:_MAX_SHOWN].split()) or type(error).__name__
             raise damaged(self._name, f'a definition that is none, {text}') from error

@@ -32,17 +32,18 @@ class Extras:
 NOTHING = Extras((), lambda settings: (), ())
 
 
-def is_of_carla(path: str) -> bool:
+def is_of_carla(path: str, max_bag_bytes: int | None = None) -> bool:
     """
     Tell whether a recording is a bag with topics of CARLA, or a dataset: any other folder.
 
+    :param max_bag_bytes: as for :func:`recordings.open_recording`.
     :raises TrajectoryFormatError: when it is a bag that cannot be read.
     """
     from state_sensor_ros.recordings import BagRecording, is_bag
     where = Path(path)
     if not is_bag(where):
         return where.is_dir()
-    with closing(BagRecording(where)) as recording:
+    with closing(BagRecording(where, max_bag_bytes=max_bag_bytes)) as recording:
         return recording.is_of_carla
 
 
@@ -66,7 +67,7 @@ def extras_of_recording(path: str, settings: Settings, definitions: Definitions,
 
     :raises TrajectoryFormatError: when it is a bag that cannot be read.
     """
-    if is_of_carla(path):
+    if is_of_carla(path, settings.max_bag_bytes):
         return carla_extras(settings, definitions, report, with_images=True)
     return NOTHING
 

@@ -13,7 +13,6 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 import heapq
-from operator import itemgetter
 from pathlib import Path
 import struct
 from typing import TypeVar
@@ -49,11 +48,11 @@ from state_sensor_ros.mcap_records import (
 PROFILE = 'ros2'
 # Chunks that overlap in time are in memory together, up to this many times the size of one.
 _MAX_OVERLAP = 4
+# Enough for bags of hundreds of gigabytes.
+_MAX_CHUNKS = 2**20
 _LEAST_MESSAGE_BYTES = MESSAGE_HEAD.size - HEAD.size
 
 Parsed = TypeVar('Parsed')
-# Log time, ns; number of the topic and data, None for a chunk that is to be read at that time.
-_Timed = tuple[int, tuple[int, bytes] | None]
 
 
 class McapReader:
@@ -76,7 +75,8 @@ class McapReader:
         self._n_definition_bytes = 0
         # Whether all channels are known: another one is a fault then.
         self._is_complete = False
-        self._chunks: list[tuple[Head, ChunkHead]] = []
+        # Of each chunk: offset, length of its content, first log time, ns.
+        self._chunks = array('Q'), array('Q'), array('Q')
         self._has_loose_messages = False
         self._data_end: Head | None = None
         self._n_held = 0
@@ -85,9 +85,6 @@ class McapReader:
             self._is_complete = True
             self.topics = {number: topic_of(channel, self._schemas.get(channel.schema))
                            for number, channel in self._channels.items()}
-        except UnicodeDecodeError as error:
-            self.close()
-            raise damaged(name, f'a definition that is no text, {error}') from error
         except BaseException:
             self.close()
             raise
@@ -106,13 +103,7 @@ class McapReader:
         counts: Counter[int] = Counter()
         crc = RunningCrc(self._file)
         self._n_held = 0
-        sources = [self._from_chunk(head, chunk, wanted, counts, crc)
-                   for head, chunk in self._chunks]
-        if self._has_loose_messages:
-            sources.append(self._loose(wanted, counts))
-        for log_ns, message in heapq.merge(*sources, key=itemgetter(0)):
-            if message is not None:
-                yield message[0], log_ns, message[1]
+        yield from self._merged(wanted, counts, crc)
         if counts != self.counts:
             raise damaged(self._file.name, f'{counts.total()} messages where the summary says '
                           f'{self.counts.total()}, or others')
@@ -137,13 +128,21 @@ class McapReader:
             elif self._data_end is not None:
                 continue  # in the summary
             elif head.opcode == CHUNK:
-                self._chunks.append((head, file.chunk_head(head)))
+                self._note_chunk(head)
             elif head.opcode == MESSAGE:
                 self._has_loose_messages = True
             elif head.opcode == DATA_END:
                 self._data_end = head
         self._check_footer(head)
         return statistics
+
+    def _note_chunk(self, head: Head) -> None:
+        offsets, lengths, times = self._chunks
+        if len(offsets) == _MAX_CHUNKS:
+            raise BagError(self._file.name, f'more than {_MAX_CHUNKS} chunks', 'no more than that')
+        offsets.append(head.offset)
+        lengths.append(head.length)
+        times.append(self._file.chunk_head(head).first_ns)
 
     def _check_footer(self, footer: Head) -> None:
         file = self._file
@@ -203,27 +202,51 @@ class McapReader:
                 and statistics.n_messages == sum(statistics.counts.values()):
             return Counter(statistics.counts)
         counts: Counter[int] = Counter()
-        for head, chunk in self._chunks:
-            self._load(head, chunk, (), counts, None)
+        for offset, length, _ in zip(*self._chunks, strict=True):
+            self._load(Head(CHUNK, offset, length), (), counts, None)
         for _ in self._loose((), counts):
             pass
         return counts
 
-    def _from_chunk(self, head: Head, chunk: ChunkHead, wanted: Collection[int],
-                    counts: Counter[int], crc: RunningCrc) -> Iterator[_Timed]:
-        """Yield the messages of a chunk in the order of their log times; load it at its time."""
-        yield chunk.first_ns, None
-        self._n_held += chunk.size
+    def _merged(self, wanted: Collection[int], counts: Counter[int], crc: RunningCrc,
+                ) -> Iterator[Message]:
+        """Yield messages in the order of their times; read each chunk when its time comes."""
+        offsets, lengths, times = self._chunks
+        waiting = iter(sorted(range(len(times)), key=times.__getitem__))
+        i_next = next(waiting, None)
+        # Of each chunk that is in memory: its next message, its place in the file, the others.
+        heap: list[tuple[int, int, Message, Iterator[Message]]] = []
+
+        def add(place: int, messages: Iterator[Message]) -> None:
+            if (first := next(messages, None)) is not None:
+                heapq.heappush(heap, (first[1], place, first, messages))
+
+        if self._has_loose_messages:
+            add(-1, self._loose(wanted, counts))
+        while heap or i_next is not None:
+            if i_next is not None and (not heap or times[i_next] <= heap[0][0]):
+                head = Head(CHUNK, offsets[i_next], lengths[i_next])
+                add(i_next, self._held(self._load(head, wanted, counts, crc), head))
+                i_next = next(waiting, None)
+                continue
+            _, place, message, others = heapq.heappop(heap)
+            yield message
+            add(place, others)
+
+    def _held(self, loaded: _Loaded, head: Head) -> Iterator[Message]:
+        """Yield the messages of a chunk, of which not too many may be in memory at a time."""
+        self._n_held += loaded.n_bytes
         limit = _MAX_OVERLAP * self._file.limits.n_bytes
         if self._n_held > limit:
             raise too_large(f'{self._file.name}: chunk at byte {head.offset}',
                             'chunks that overlap in time', limit)
-        yield from self._load(head, chunk, wanted, counts, crc).in_order()
-        self._n_held -= chunk.size
+        yield from loaded.in_order()
+        self._n_held -= loaded.n_bytes
 
-    def _load(self, head: Head, chunk: ChunkHead, wanted: Collection[int], counts: Counter[int],
+    def _load(self, head: Head, wanted: Collection[int], counts: Counter[int],
               crc: RunningCrc | None) -> _Loaded:
         """Read a chunk, check all of its records, and find the wanted messages."""
+        chunk = self._file.chunk_head(head)
         data = self._file.read(head.offset, HEAD.size + head.length)
         if crc is not None:
             crc.add(head.offset, data)
@@ -240,7 +263,7 @@ class McapReader:
                           str(error)) from error
         return loaded
 
-    def _loose(self, wanted: Collection[int], counts: Counter[int]) -> Iterator[_Timed]:
+    def _loose(self, wanted: Collection[int], counts: Counter[int]) -> Iterator[Message]:
         """Yield the messages outside of chunks, which must be in the order of their times."""
         before_ns = 0
         for head in self._file.heads():
@@ -261,8 +284,8 @@ class McapReader:
                                'times', 'that order, as `state_sensor repair` restores it')
             before_ns = log_ns
             if number in wanted:
-                yield log_ns, (number, self._file.read(
-                    head.offset + MESSAGE_HEAD.size, head.end - head.offset - MESSAGE_HEAD.size))
+                yield number, log_ns, self._file.read(
+                    head.offset + MESSAGE_HEAD.size, head.length - _LEAST_MESSAGE_BYTES)
 
 
 class _Loaded:
@@ -274,6 +297,7 @@ class _Loaded:
 
     def __init__(self, records: memoryview) -> None:
         self._records = records
+        self.n_bytes = len(records)
         # Of the wanted messages: log times, ns, and offsets.
         self._times, self._places = array('Q'), array('Q')
 
@@ -309,7 +333,7 @@ class _Loaded:
         if at != end:
             raise ValueError('a record that is longer than the chunk')
 
-    def in_order(self) -> Iterator[_Timed]:
+    def in_order(self) -> Iterator[Message]:
         """Yield the wanted messages in the order of their log times."""
         times, records = self._times, self._records
         order: Collection[int] = range(len(times))
@@ -319,19 +343,13 @@ class _Loaded:
             at = self._places[i]
             _, length, number, *_ = MESSAGE_HEAD.unpack_from(records, at)
             data = records[at + MESSAGE_HEAD.size:at + HEAD.size + length]
-            yield times[i], (number, bytes(data))
+            yield number, times[i], bytes(data)
 
 
 def topic_of(channel: Channel, schema: Schema | None) -> StoredTopic:
-    """
-    Return what a channel and the schema of its messages say of a topic.
-
-    :raises ValueError: where the definition is not UTF-8.
-    """
-    type_name, definition, encoding = '', b'', ''
-    if schema is not None:
-        type_name, definition, encoding = schema.name, schema.data, schema.encoding
+    """Return what a channel and the schema of its messages say of a topic."""
+    schema = schema or Schema(0, '', '', '')
     return StoredTopic(
-        channel.topic, type_name, definition.decode(), encoding,
+        channel.topic, schema.name, schema.definition, schema.encoding,
         channel.metadata.get('topic_type_hash', ''), channel.encoding,
         channel.metadata.get('offered_qos_profiles', ''))

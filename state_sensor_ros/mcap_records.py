@@ -52,7 +52,7 @@ class Schema:
     id: int
     name: str
     encoding: str
-    data: bytes
+    definition: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,11 +140,11 @@ def parse_schema(content: bytes | memoryview) -> Schema:
     """
     Parse a schema.
 
-    :raises ValueError: where it is none; as all functions here do.
+    :raises ValueError: where it is none, as all functions here do.
     """
     fields = _Fields(content)
     [number] = fields.take(_U16)
-    return Schema(number, fields.text(), fields.text(), fields.block())
+    return Schema(number, fields.text(), fields.text(), fields.text())
 
 
 def parse_channel(content: bytes | memoryview) -> Channel:

@@ -82,16 +82,18 @@ class Recording(Protocol):
 
 
 @contextmanager
-def opened(path: str, units: Units = DEFAULT_UNITS, topic: str = '') -> Iterator[Recording]:
+def opened(path: str, units: Units = DEFAULT_UNITS, topic: str = '', *,
+           max_bag_bytes: int | None = None) -> Iterator[Recording]:
     """Do what :func:`open_recording` does, and close the recording at the end."""
-    recording = open_recording(path, units, topic)
+    recording = open_recording(path, units, topic, max_bag_bytes=max_bag_bytes)
     try:
         yield recording
     finally:
         recording.close()
 
 
-def open_recording(path: str, units: Units = DEFAULT_UNITS, topic: str = '') -> Recording:
+def open_recording(path: str, units: Units = DEFAULT_UNITS, topic: str = '', *,
+                   max_bag_bytes: int | None = None) -> Recording:
     """
     Open a trajectory, a bag or a dataset of CARLA.
 
@@ -99,13 +101,15 @@ def open_recording(path: str, units: Units = DEFAULT_UNITS, topic: str = '') -> 
         input.
     :param units: what the simulator means by extents and by ``s``.
     :param topic: of a bag, where it has several of the type StateFrame.
+    :param max_bag_bytes: of a bag, the size above which a message or a chunk is refused; None for
+        the usual one.
     :raises TrajectoryFormatError: when it is neither, or cannot be read.
     """
     if path == STANDARD_INPUT:
         return TrajectoryRecording(path, units)
     where = Path(path)
     if is_bag(where):
-        return BagRecording(where, topic)
+        return BagRecording(where, topic, max_bag_bytes)
     if where.name.endswith(_COMPRESSED_SUFFIXES) and where.is_file():
         raise TrajectoryFormatError(path, 'a compressed file of a bag', "the bag's folder")
     if topic:
@@ -209,14 +213,16 @@ class BagRecording:
 
     unit = 'frame'
 
-    def __init__(self, path: Path, topic: str = '') -> None:
+    def __init__(self, path: Path, topic: str = '', max_bag_bytes: int | None = None) -> None:
         # What a bag needs, rosbags and its types, is loaded for bags only.
+        from state_sensor_ros.bag_limits import BagLimits, DEFAULT_LIMITS
         from state_sensor_ros.bags import Bag
         from state_sensor_ros.state_frames import StateFrameDecoder
         self.name = str(path)
         self.decoder: PayloadDecoder = StateFrameDecoder()
         self.cut: TruncatedError | None = None
-        self._bag = Bag(path, topic)
+        limits = DEFAULT_LIMITS if max_bag_bytes is None else BagLimits(max_bag_bytes)
+        self._bag = Bag(path, topic, limits)
         self.topic = self._bag.topic
         self.total: int | None = self._bag.n_messages
         self.is_of_carla = self._bag.has(*_CARLA_STATUS)

@@ -137,6 +137,11 @@ class Settings:
     stale_after: float = _parameter(2.0, 'Silence after which the stream counts as stale, s.',
                                     low=0.01, high=_LONG_S)
 
+    @property
+    def max_bag_bytes(self) -> int:
+        """Size above which a part of a bag is refused: a limit on packets may raise it."""
+        return max(self.max_frame_bytes, DEFAULTS.max_frame_bytes)
+
 
 NAMES: tuple[str, ...] = tuple(f.name for f in fields(Settings))
 DEFAULTS = Settings()

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import apsw
 
-from state_sensor_ros.bag_limits import BagError, BagLimits, damaged, too_large
+from state_sensor_ros.bag_limits import BagLimits, damaged, too_large
 from state_sensor_ros.bag_storage import Message, StoredTopic
 
 MAX_TOPICS = 65535
@@ -45,9 +45,10 @@ class SqliteReader:
             self._connection = connected(path, limits, 'immutable=1')
         try:
             with self._reading():
-                self.topics = topics_of(self._connection, name)
+                self.topics = topics_of(self._connection, name, limits)
                 self.counts = Counter(dict(self._connection.execute(
-                    'SELECT topic_id, count(*) FROM messages GROUP BY topic_id')))
+                    'SELECT topic_id, count(*) FROM messages GROUP BY topic_id '
+                    f'LIMIT {MAX_TOPICS + 1}')))
         except BaseException:
             self.close()
             raise
@@ -118,37 +119,44 @@ def connected(path: Path, limits: BagLimits, options: str) -> apsw.Connection:
     return connection
 
 
-def topics_of(connection: apsw.Connection, name: str) -> dict[int, StoredTopic]:
+def topics_of(connection: apsw.Connection, name: str, limits: BagLimits,
+              ) -> dict[int, StoredTopic]:
     """
     Return the topics of a database by their numbers.
 
     :param name: of the file in messages.
-    :raises BagError: where it has not got the tables of rosbag2.
+    :raises BagError: where it has not got the tables of rosbag2, or too much in them.
     :raises apsw.Error: where it cannot be read.
     """
-    tables = {table for [table] in connection.execute(
-        "SELECT name FROM sqlite_master WHERE type = 'table'")}
+    n_bytes = 0
+
+    def rows(query: str) -> Iterator[tuple[apsw.SQLiteValue, ...]]:
+        nonlocal n_bytes
+        for row in connection.execute(query):
+            n_bytes += sum(len(value) for value in row if isinstance(value, str | bytes))
+            if n_bytes > limits.n_bytes:
+                raise too_large(name, 'definitions', limits.n_bytes)
+            yield row
+
+    tables = {table for [table] in rows("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if not {'topics', 'messages'} <= tables:
         raise damaged(name, 'a database without the tables topics and messages')
-    definitions: dict[str, tuple[str, str]] = {}
+    definitions: dict[object, tuple[str, str]] = {}
     if 'message_definitions' in tables:
-        definitions = {type_name: (text, encoding) for type_name, text, encoding in
-                       connection.execute('SELECT topic_type, encoded_message_definition, '
-                                          'encoding FROM message_definitions ORDER BY id DESC')}
-    columns = {row[1] for row in connection.execute('PRAGMA table_info(topics)')}
+        definitions = {type_name: (str(text), str(encoding)) for type_name, text, encoding in rows(
+            'SELECT topic_type, encoded_message_definition, encoding FROM message_definitions '
+            'ORDER BY id DESC')}
+    columns = {row[1] for row in rows('PRAGMA table_info(topics)')}
     optional = [column if column in columns else "''"
                 for column in ('type_description_hash', 'offered_qos_profiles')]
-    rows = connection.execute(
-        f'SELECT id, name, type, serialization_format, {", ".join(optional)} FROM topics '
-        'ORDER BY id')
     topics: dict[int, StoredTopic] = {}
-    for number, *texts in rows:
-        if len(topics) == MAX_TOPICS:
-            raise BagError(name, f'more than {MAX_TOPICS} topics', 'no more than that')
-        if not isinstance(number, int) or not all(isinstance(text, str) for text in texts):
-            raise damaged(name, 'a topic that is no text')
-        topic, type_name, serialization, type_hash, qos = texts
-        definition, encoding = definitions.get(type_name, ('', ''))
-        topics[number] = StoredTopic(topic, type_name, str(definition), str(encoding),
+    for number, *texts in rows(
+            f'SELECT id, name, type, serialization_format, {", ".join(optional)} FROM topics '
+            f'ORDER BY id LIMIT {MAX_TOPICS}'):
+        if not isinstance(number, int):
+            raise damaged(name, 'a topic without a number')
+        topic, type_name, serialization, type_hash, qos = (
+            text if isinstance(text, str) else '' for text in texts)
+        topics[number] = StoredTopic(topic, type_name, *definitions.get(type_name, ('', '')),
                                      type_hash, serialization, qos)
     return topics

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 import random
 import shutil
+import sqlite3
 import struct
 import zlib
 
@@ -68,14 +69,19 @@ def offsets(data, opcode):
     return [at for found, at, _ in records(data) if found == opcode]
 
 
+def read(path):
+    """Return the frames of a bag, None with an error."""
+    try:
+        return frames_of(path), None
+    except TrajectoryFormatError as error:
+        return None, error
+
+
 def outcome(path, expected):
     """Return the error of a bag, None where it is read as it was written."""
-    try:
-        found = frames_of(path)
-    except TrajectoryFormatError as error:
-        return error
-    assert found == expected
-    return None
+    found, error = read(path)
+    assert found is None or found == expected
+    return error
 
 
 def test_a_zeroed_page_never_gives_other_frames(mcap):
@@ -98,17 +104,15 @@ def test_a_changed_byte_never_gives_other_frames(mcap):
     path, file = mcap
     expected, data, chance = frames_of(path), file.read_bytes(), random.Random(1)
     # In the middle of chunks, and at each byte of what stands around them.
-    places = {chance.randrange(len(data)) for _ in range(150)}
-    for _, at, length in records(data):
-        places |= {at + i for i in range(min(9 + length, 60)) if chance.random() < 0.1}
+    places = {chance.randrange(len(data)) for _ in range(60)}
+    for _, at, length in chance.sample(list(records(data)), 30):
+        places.add(at + chance.randrange(min(9 + length, 60)))
     places |= set(range(len(data) - 37, len(data)))
     for place in sorted(places):
         changed = bytearray(data)
         changed[place] ^= 1 << chance.randrange(8)
         file.write_bytes(changed)
-        error = outcome(path, expected)
-        # A CRC that has become 0 is none.
-        assert error is not None or not any(changed[place // 4 * 4 - 3:place // 4 * 4 + 7]), place
+        assert outcome(file, expected) is not None, place
     file.write_bytes(data)
     assert outcome(path, expected) is None
 
@@ -283,11 +287,10 @@ def test_a_zeroed_page_of_sqlite_is_an_error_or_a_hole_in_a_message(bags, tmp_pa
     n_errors = n_other = 0
     for begin in range(0, len(data), PAGE_BYTES):
         file.write_bytes(data[:begin] + bytes(PAGE_BYTES) + data[begin + PAGE_BYTES:])
-        try:
-            found = frames_of(tmp_path / 'bag')
-        except TrajectoryFormatError as error:
+        found, error = read(tmp_path / 'bag')
+        if found is None:
             n_errors += 1
-            assert '`state_sensor repair`' in str(error) or 'no topic' in str(error)  # noqa: PT017
+            assert '`state_sensor repair`' in str(error) or 'no topic' in str(error)
         else:
             assert len(found) == len(expected)
             n_other += found != expected
@@ -296,7 +299,6 @@ def test_a_zeroed_page_of_sqlite_is_an_error_or_a_hole_in_a_message(bags, tmp_pa
 
 
 def test_sqlite_whose_index_lacks_rows_is_an_error(bags, tmp_path):
-    import sqlite3
     shutil.copytree(bags / 'sqlite3', tmp_path / 'bag')
     database = sqlite3.connect(tmp_path / 'bag' / 'sqlite3.db3')
     database.executescript(
@@ -330,8 +332,6 @@ def test_fuzzed_bags_end_in_frames_or_one_error(tmp_path, name):
             data[begin:begin + n_bytes] = chance.choice((
                 b'', bytes(n_bytes), b'\xff' * n_bytes, chance.randbytes(n_bytes)))
         file.write_bytes(data)
-        try:
-            frames_of(path)
-        except TrajectoryFormatError as error:
-            assert str(error).startswith(str(path))  # noqa: PT017
+        _, error = read(path)
+        assert error is None or str(error).startswith(str(path))
         shutil.rmtree(path)

@@ -13,6 +13,7 @@ import argparse
 import re
 import time
 
+from state_sensor_ros.commands.options import add_bag_limit
 from state_sensor_ros.commands.parameters import add_parameters, settings_of
 from state_sensor_ros.commands.reading import reading
 from state_sensor_ros.commands.warnings import say, Warnings
@@ -64,6 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--generation', choices=sorted(GENERATIONS),
                         help='of the trajectory to write (default: that of each frame)')
     parser.add_argument('--topic', default='', help='of a bag with several ~/frame topics')
+    add_bag_limit(parser)
     bag = parser.add_argument_group('bag to write')
     bag.add_argument('--storage', choices=sorted(STORAGES), default='mcap',
                      help='form of the file (default: mcap)')
@@ -85,7 +87,7 @@ def run(args: argparse.Namespace) -> None:
     if settings.stamp_source == 'ros':
         raise ConfigError('--stamp-source', 'ros', 'game_time or utc: a recording is not live')
     units = Units(settings.obb_extents, settings.road_s_unit)
-    with opened(args.input, units, args.topic) as recording:
+    with opened(args.input, units, args.topic, max_bag_bytes=args.max_bag_bytes) as recording:
         if isinstance(recording, BagRecording) and not _is_trajectory(args.output):
             _to_dataset(recording, args)
         elif _is_trajectory(args.output):

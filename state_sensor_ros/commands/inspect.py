@@ -18,6 +18,7 @@ import json
 import math
 import sys
 
+from state_sensor_ros.commands.options import add_bag_limit
 from state_sensor_ros.commands.reading import reading
 from state_sensor_ros.errors import one_line
 from state_sensor_ros.inspection import ActorSummary, EGO_TAG, Inspector, Oddity
@@ -41,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--json', action='store_true', help='write JSON; replayable is null where '
                         'it is of CARLA, which has no Replay Mode')
     parser.add_argument('--topic', default='', help='of a bag with several ~/frame topics')
+    add_bag_limit(parser)
     parser.add_argument('--obb-extents', choices=rule_of('obb_extents').choices,
                         default=DEFAULTS.obb_extents,
                         help=f'{rule_of("obb_extents").help} (default: {DEFAULTS.obb_extents})')
@@ -53,7 +55,8 @@ def run(args: argparse.Namespace) -> None:
     :param args: the parsed options.
     :raises TrajectoryFormatError: when it cannot be read, or not be replayed but should be.
     """
-    with opened(args.file, Units(obb_extents=args.obb_extents), args.topic) as recording:
+    with opened(args.file, Units(obb_extents=args.obb_extents), args.topic,
+                max_bag_bytes=args.max_bag_bytes) as recording:
         inspector = Inspector(recording)
         with reading(recording, 'inspect') as progress:
             inspector.look_at(progress.entries)

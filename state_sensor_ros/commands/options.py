@@ -22,6 +22,14 @@ def add_stream_arguments(parser: argparse.ArgumentParser) -> None:
                         help=f'its sensor port (default: {DEFAULTS.port})')
 
 
+def add_bag_limit(parser: argparse.ArgumentParser) -> None:
+    """Declare how large the parts of a bag may be, as every reader of bags has it."""
+    parser.add_argument('--max-bag-bytes', type=count, metavar='N',
+                        help='size above which a message or a chunk of a bag is refused, also '
+                        'decompressed (default: 67108864); a file that is compressed as a whole '
+                        'may have 16 times as many bytes')
+
+
 def port(text: str) -> int:
     """Read a port, 1 to 65535."""
     return _whole(text, 1, 65535)

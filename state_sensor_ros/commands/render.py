@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from state_sensor_ros.commands.options import number
+from state_sensor_ros.commands.options import add_bag_limit, number
 from state_sensor_ros.commands.parameters import add_parameters, settings_of
 from state_sensor_ros.commands.reading import reading
 from state_sensor_ros.commands.warnings import say, Warnings
@@ -52,6 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         'first frame (default: at the end, or at the start)')
     parser.add_argument('--title', help='written above (default: the name of IN)')
     parser.add_argument('--topic', default='', help='of a bag with several ~/frame topics')
+    add_bag_limit(parser)
     add_parameters(parser, _PARAMETERS)
 
 
@@ -73,7 +74,8 @@ def _scene(args: argparse.Namespace) -> Scene:
     """Read the whole recording."""
     settings = settings_of(args, _PARAMETERS)
     builder = SceneBuilder(settings.ego_tag)
-    with opened(args.input, Units(obb_extents=settings.obb_extents), args.topic) as recording:
+    with opened(args.input, Units(obb_extents=settings.obb_extents), args.topic,
+                max_bag_bytes=args.max_bag_bytes) as recording:
         warnings = Warnings(recording.name)
         with reading(recording, 'render') as progress:
             for entry in progress.entries:

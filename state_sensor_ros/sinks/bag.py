@@ -20,10 +20,12 @@ import tempfile
 from rosbags import interfaces
 from rosbags.interfaces import Connection
 
+from state_sensor_ros.bag_metadata import METADATA
+from state_sensor_ros.bag_storage import StoredTopic
 from state_sensor_ros.bag_types import definition, type_hash
 from state_sensor_ros.encode import Demand, EVERYTHING, Qos, Topic
 from state_sensor_ros.errors import SinkError, told
-from state_sensor_ros.sinks.bag_files import BagFiles, METADATA
+from state_sensor_ros.sinks.bag_files import BagFiles
 
 # What rmw reports for a profile without deadline, lifespan or lease.
 _FOREVER = interfaces.QosTime(9223372036, 854775807)
@@ -91,6 +93,21 @@ class BagSink:
             self._files.write([(self._connection(topic), data)
                                for topic, data in (*self._latched, *messages)], log_ns)
         self._latched.clear()
+
+    def copy_topic(self, topic: StoredTopic, profiles: list[interfaces.Qos]) -> Connection:
+        """Enter a topic of another bag under the name that it has there."""
+        with self._failing():
+            return self._files.copy_topic(topic, profiles)
+
+    def copy(self, connection: Connection, log_ns: int, data: bytes, *,
+             publish_ns: int | None = None, sequence: int = 0) -> None:
+        """
+        Write a message of another bag as it was there.
+
+        :raises SinkError: when that fails.
+        """
+        with self._failing():
+            self._files.copy(connection, log_ns, data, publish_ns=publish_ns, sequence=sequence)
 
     def finish(self) -> None:
         """

@@ -15,7 +15,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 import io
 from itertools import chain
+import json
 from pathlib import Path
+import re
 import struct
 from zlib import crc32
 
@@ -28,13 +30,20 @@ from rosbags.interfaces import (
 )
 from rosbags.rosbag2.enums import CompressionMode
 from rosbags.rosbag2.metadata import dump_qos_v9
-from rosbags.rosbag2.storage_mcap import McapWriter, PendingChunk
+from rosbags.rosbag2.storage_mcap import McapWriter, PendingChunk, Schema, write_schema
 from rosbags.rosbag2.storage_sqlite3 import Sqlite3Writer
 from ruamel.yaml import YAML
 
-METADATA = 'metadata.yaml'
+from state_sensor_ros.bag_metadata import METADATA
+from state_sensor_ros.bag_storage import StoredTopic
+
 _VERSION = 9
 _SERIALIZATION = 'cdr'
+# The languages of definitions.
+_ENCODINGS = {MessageDefinitionFormat.MSG: 'ros2msg', MessageDefinitionFormat.IDL: 'ros2idl',
+              MessageDefinitionFormat.NONE: ''}
+# Text that YAML reads as the same text.
+_PLAIN = re.compile(r'cdr|/[A-Za-z0-9_/]*|[A-Za-z][A-Za-z0-9]*[_/][A-Za-z0-9_/]*')
 _MAX_TIME_NS = 2**63 - 1
 # What the records of MCAP begin with: opcode and length of what follows, and for
 # a message: channel, sequence, log and publish time;
@@ -66,8 +75,15 @@ class _McapStorage(McapWriter):
         # CRC-32 of what has been written to the file.
         self._crc = crc32(self.path.read_bytes())
 
-    def write(self, connection: Connection, timestamp: int, data: bytes | memoryview) -> None:
-        """Write a message."""
+    def add_msgtype(self, connection: Connection) -> None:
+        """Write the definition of a type, also where there is none."""
+        self.schemas.append(Schema(len(self.schemas) + 1, connection.msgtype,
+                                   _ENCODINGS[connection.msgdef.format], connection.msgdef.data))
+        write_schema(self.chunk.bio, self.schemas[-1])
+
+    def write(self, connection: Connection, timestamp: int, data: bytes | memoryview,
+              publish_ns: int | None = None, sequence: int = 0) -> None:
+        """Write a message; without a time of publishing, that of the log is taken."""
         chunk = self.chunk
         if timestamp < chunk.message_start_time:
             chunk.message_start_time = timestamp
@@ -80,8 +96,8 @@ class _McapStorage(McapWriter):
         self.channel_stats[number] += 1
         chunk.msgs[number].append((timestamp, offset))
         offset += file.write(_MESSAGE.pack(
-            _MESSAGE_OPCODE, _MESSAGE.size - _OPCODE_AND_LENGTH_BYTES + len(data), number, 0,
-            timestamp, timestamp))
+            _MESSAGE_OPCODE, _MESSAGE.size - _OPCODE_AND_LENGTH_BYTES + len(data), number,
+            sequence, timestamp, timestamp if publish_ns is None else publish_ns))
         offset += file.write(data)
         if offset > _CHUNK_BYTES:
             self.close_chunk()
@@ -137,14 +153,33 @@ class _McapStorage(McapWriter):
 
 
 class _SqliteStorage(Sqlite3Writer):
-    """SQLite as rosbag2 sets it: nothing waits for the disk, no more than with MCAP."""
+    """
+    SQLite that waits for the disk no more than MCAP does.
+
+    Messages are committed now and then: those are there after the program was killed.
+    """
 
     def __init__(self, path: Path, compression: CompressionMode) -> None:
         super().__init__(path, compression)
-        self.conn.executescript('PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF')
+        self.conn.execute('PRAGMA synchronous = OFF')
+        self._n_bytes = 0
+
+    def add_msgtype(self, connection: Connection) -> None:
+        """Write the definition of a type, if there is one."""
+        if connection.msgdef.format is not MessageDefinitionFormat.NONE:
+            super().add_msgtype(connection)
+
+    def write(self, connection: Connection, timestamp: int, data: bytes | memoryview,
+              publish_ns: int | None = None, sequence: int = 0) -> None:
+        """Write a message; there is no place for the time of publishing and a number."""
+        super().write(connection, timestamp, data)
+        self._n_bytes += len(data)
+        if self._n_bytes > _CHUNK_BYTES:
+            self._n_bytes = 0
+            self.conn.commit()
 
 
-STORAGES: dict[str, type[McapWriter | Sqlite3Writer]] = {
+STORAGES: dict[str, type[_McapStorage | _SqliteStorage]] = {
     'mcap': _McapStorage, 'sqlite3': _SqliteStorage}
 
 
@@ -176,14 +211,27 @@ class BagFiles:
 
         :raises OverflowError: where the storage cannot number it.
         """
+        return self.copy_topic(StoredTopic(
+            name, type_name, definition, _ENCODINGS[MessageDefinitionFormat.MSG], type_hash,
+            _SERIALIZATION), [qos])
+
+    def copy_topic(self, topic: StoredTopic, profiles: list[Qos]) -> Connection:
+        """
+        Enter a topic of another bag, which must be new in this one.
+
+        :param profiles: of its quality of service.
+        :raises OverflowError: where the storage cannot number it.
+        """
+        form = next((form for form, encoding in _ENCODINGS.items() if encoding == topic.encoding),
+                    MessageDefinitionFormat.NONE)
         connection = Connection(
-            id=len(self.connections) + 1, topic=name, msgtype=type_name,
-            msgdef=MessageDefinition(MessageDefinitionFormat.MSG, definition), digest=type_hash,
-            msgcount=0, ext=ConnectionExtRosbag2(_SERIALIZATION, [qos]), owner=self)
-        if type_name not in self._types:
+            id=len(self.connections) + 1, topic=topic.name, msgtype=topic.type_name,
+            msgdef=MessageDefinition(form, topic.definition), digest=topic.type_hash, msgcount=0,
+            ext=ConnectionExtRosbag2(topic.serialization, profiles), owner=self)
+        if topic.type_name not in self._types:
             self.storage.add_msgtype(connection)
-            self._types.add(type_name)
-        self.storage.add_connection(connection, _profiles(qos))
+            self._types.add(topic.type_name)
+        self.storage.add_connection(connection, _profiles(tuple(profiles)))
         self.connections.append(connection)
         self._counts[connection.id] = 0
         return connection
@@ -197,6 +245,14 @@ class BagFiles:
         if messages:
             self._first_ns = min(log_ns, self._first_ns)
             self._last_ns = max(log_ns, self._last_ns)
+
+    def copy(self, connection: Connection, log_ns: int, data: bytes, *,
+             publish_ns: int | None = None, sequence: int = 0) -> None:
+        """Write a message of another bag as it was there."""
+        self.storage.write(connection, log_ns, data, publish_ns, sequence)
+        self._counts[connection.id] += 1
+        self._first_ns = min(log_ns, self._first_ns)
+        self._last_ns = max(log_ns, self._last_ns)
 
     def close(self) -> None:
         """Complete the files."""
@@ -230,23 +286,26 @@ class BagFiles:
         return '\n'.join((head, 'topics_with_message_count:', *(topics or ['  []'])))
 
     def _topic(self, connection: Connection) -> str:
-        # Names and types of topics, and hashes, are what YAML takes as they are.
         assert isinstance(connection.ext, ConnectionExtRosbag2)
-        [qos] = connection.ext.offered_qos_profiles
         return (f'- message_count: {self._counts[connection.id]}\n'
                 '  topic_metadata:\n'
-                f'    name: {connection.topic}\n'
-                f'    type: {connection.msgtype}\n'
-                f'    serialization_format: {_SERIALIZATION}\n'
-                f'    type_description_hash: {connection.digest}\n'
+                f'    name: {_scalar(connection.topic)}\n'
+                f'    type: {_scalar(connection.msgtype)}\n'
+                f'    serialization_format: {_scalar(connection.ext.serialization_format)}\n'
+                f'    type_description_hash: {_scalar(connection.digest)}\n'
                 '    offered_qos_profiles:\n'
-                f'{_indented(_profiles(qos), 4)}')
+                f'{_indented(_profiles(tuple(connection.ext.offered_qos_profiles)), 4)}')
+
+
+def _scalar(text: str) -> str:
+    """Return text as YAML; names of topics and types, and hashes, are taken as they are."""
+    return text if _PLAIN.fullmatch(text) else json.dumps(text)
 
 
 @lru_cache(maxsize=16)
-def _profiles(qos: Qos) -> str:
-    """Return a list of one profile as YAML."""
-    return _yaml(dump_qos_v9([qos]))
+def _profiles(profiles: tuple[Qos, ...]) -> str:
+    """Return a list of profiles as YAML."""
+    return _yaml(dump_qos_v9(list(profiles)))
 
 
 def _indented(text: str, n_blanks: int) -> str:

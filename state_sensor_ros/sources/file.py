@@ -49,16 +49,17 @@ class FileSource:
     :param rate: pace against real time; 0 as fast as it is taken.
     :param loop: begin again at the end, for ever.
     :param units: what the simulator meant by extents and by ``s``.
+    :param max_bag_bytes: as :func:`open_recording` has it.
     :ivar decoder: of the packets' payloads.
     :raises TrajectoryFormatError: when it cannot be opened.
     :raises ConfigError: when ``rate`` is no pace.
     """
 
     def __init__(self, path: str, *, rate: float = 1.0, loop: bool = False,
-                 units: Units = DEFAULT_UNITS) -> None:
+                 units: Units = DEFAULT_UNITS, max_bag_bytes: int | None = None) -> None:
         self._rate = _checked(rate)
         self._loop = loop
-        self._recording = open_recording(path, units)
+        self._recording = open_recording(path, units, max_bag_bytes=max_bag_bytes)
         self.decoder = self._recording.decoder
         self.health = Health(state='playing', n_connects=1)
         self._changed = threading.Condition()

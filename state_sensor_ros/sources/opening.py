@@ -25,7 +25,8 @@ def open_decoder(settings: Settings) -> PayloadDecoder:
     units = Units(settings.obb_extents, settings.road_s_unit)
     if settings.source == 'file':
         from state_sensor_ros.recordings import opened
-        with opened(settings.trajectory_file, units) as recording:
+        with opened(settings.trajectory_file, units,
+                    max_bag_bytes=settings.max_bag_bytes) as recording:
             return recording.decoder
     if settings.source == 'carla':
         from state_sensor_ros.carla.decode import CarlaDecoder
@@ -44,7 +45,8 @@ def open_source(settings: Settings, report: Report) -> Source:
     if settings.source == 'file':
         from state_sensor_ros.sources.file import FileSource
         return FileSource(settings.trajectory_file, rate=settings.rate, loop=settings.loop,
-                          units=Units(settings.obb_extents, settings.road_s_unit))
+                          units=Units(settings.obb_extents, settings.road_s_unit),
+                          max_bag_bytes=settings.max_bag_bytes)
     if settings.source == 'carla':
         from state_sensor_ros.sources.carla import CarlaSource
         return CarlaSource(settings, report)
