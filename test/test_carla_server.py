@@ -21,11 +21,11 @@ from state_sensor_ros.carla.decode import CarlaDecoder
 from state_sensor_ros.carla.framing import split_messages
 from state_sensor_ros.carla.schema import EpisodeReady, Measurements, SceneDescription
 from state_sensor_ros.cli import main
+from state_sensor_ros.emulator.carla import CarlaOptions, CarlaServer
+from state_sensor_ros.emulator.carla_wire import EpisodeSettings
+from state_sensor_ros.emulator.town import CRUISE_SPEED, LIMITS_KMH
 from state_sensor_ros.errors import ConfigError, TransportError
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.simulator.carla import CarlaOptions, CarlaServer
-from state_sensor_ros.simulator.carla_wire import EpisodeSettings
-from state_sensor_ros.simulator.town import CRUISE_SPEED, LIMITS_KMH
 from state_sensor_ros.sources.carla import CarlaSource
 
 ROOT = Path(__file__).parents[1]

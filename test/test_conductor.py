@@ -19,10 +19,10 @@ from scripted_simulator import (
 )
 
 from state_sensor_ros.conductor import Conductor
+from state_sensor_ros.emulator.options import Options
+from state_sensor_ros.emulator.server import Simulator
 from state_sensor_ros.errors import RefusalError, TransportError
 from state_sensor_ros.settings import parse_settings
-from state_sensor_ros.simulator.options import Options
-from state_sensor_ros.simulator.server import Simulator
 from state_sensor_ros.sources.conducted import ConductedSource
 
 CONFIGURE = 'REPLAY_ConfigureSensorsCommand_ID'

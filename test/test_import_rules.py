@@ -53,7 +53,7 @@ def test_imports_follow_the_arrows(path):
     if where.startswith('simulator/'):
         # Two readings of the protocol that agree are worth more than one.
         own = {name for name in imported(path) if name.startswith('state_sensor_ros')}
-        assert all(name.startswith(('state_sensor_ros.simulator', 'state_sensor_ros.errors',
+        assert all(name.startswith(('state_sensor_ros.emulator', 'state_sensor_ros.errors',
                                     'state_sensor_ros.share', 'state_sensor_ros.carla.schema'))
                    for name in own), own
     if not where.startswith(('commands/', 'cli.py')):

@@ -23,8 +23,8 @@ from scripted_simulator import AWAIT_S, frame, InBackground, interrupting, Scrip
 
 from state_sensor_ros.cli import main
 from state_sensor_ros.commands import record as record_command
-from state_sensor_ros.simulator.options import Options
-from state_sensor_ros.simulator.server import Simulator
+from state_sensor_ros.emulator.options import Options
+from state_sensor_ros.emulator.server import Simulator
 
 ROOT = Path(__file__).parents[1]
 PROGRAM = [sys.executable, '-c',

@@ -31,9 +31,9 @@ from scripted_simulator import (
 
 from state_sensor_ros.cli import main
 from state_sensor_ros.commands import replay as replay_command
+from state_sensor_ros.emulator.options import Options
+from state_sensor_ros.emulator.server import Simulator
 from state_sensor_ros.replayable import Cursor, Trajectory
-from state_sensor_ros.simulator.options import Options
-from state_sensor_ros.simulator.server import Simulator
 
 ROOT = Path(__file__).parents[1]
 PROGRAM = [sys.executable, '-c',

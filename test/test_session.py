@@ -20,10 +20,14 @@ from scripted_simulator import (
     ScriptedSimulator,
 )
 
+from state_sensor_ros.emulator.options import Options
+from state_sensor_ros.emulator.server import Simulator
 from state_sensor_ros.errors import RefusalError, TransportError
-from state_sensor_ros.simulator.options import Options
-from state_sensor_ros.simulator.server import Simulator
-from state_sensor_ros.sources.session import ControlSession, LOADING_TIMEOUT_S, REPLY_TIMEOUT_S
+from state_sensor_ros.sources.session import (
+    ControlSession,
+    LOADING_TIMEOUT_S,
+    REPLY_TIMEOUT_S,
+)
 
 
 @pytest.fixture

@@ -13,11 +13,11 @@ import time
 import pytest
 from simulator_peer import Reader
 
+from state_sensor_ros.emulator.options import Options
+from state_sensor_ros.emulator.playback import Cycle, Endless, parse_trajectory, Trajectory
+from state_sensor_ros.emulator.server import Simulator
+from state_sensor_ros.emulator.traffic import generate
 from state_sensor_ros.errors import ConfigError, TransportError
-from state_sensor_ros.simulator.options import Options
-from state_sensor_ros.simulator.playback import Cycle, Endless, parse_trajectory, Trajectory
-from state_sensor_ros.simulator.server import Simulator
-from state_sensor_ros.simulator.traffic import generate
 
 V1T = {'frame': [{'name': 'a', 'position': [0, 0, 0], 'orientation': [0, 0, 0, 1],
                   'velocity': [0, 0, 0], 'tags': ['vehicle', 'ego'], 'game_time': 3.25,

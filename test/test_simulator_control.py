@@ -12,10 +12,10 @@ import socket
 import pytest
 from simulator_peer import Controller, Reader
 
-from state_sensor_ros.simulator.options import Options
-from state_sensor_ros.simulator.playback import Cycle, Endless, parse_trajectory, Trajectory
-from state_sensor_ros.simulator.server import Simulator
-from state_sensor_ros.simulator.traffic import generate
+from state_sensor_ros.emulator.options import Options
+from state_sensor_ros.emulator.playback import Cycle, Endless, parse_trajectory, Trajectory
+from state_sensor_ros.emulator.server import Simulator
+from state_sensor_ros.emulator.traffic import generate
 
 NO_EGO = 'no ego vehicle'
 STATE_STEP = 'REPLAY_StateStepSimulationCommand_ID'

@@ -9,10 +9,10 @@ import time
 import numpy as np
 import pytest
 
+from state_sensor_ros.emulator.drivers import idm
+from state_sensor_ros.emulator.road import Road
+from state_sensor_ros.emulator.traffic import generate, Traffic
 from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.simulator.drivers import idm
-from state_sensor_ros.simulator.road import Road
-from state_sensor_ros.simulator.traffic import generate, Traffic
 
 RATE_HZ = 25.0
 

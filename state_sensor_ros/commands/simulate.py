@@ -18,20 +18,20 @@ import msgspec
 
 from state_sensor_ros.commands.options import count, index
 from state_sensor_ros.commands.synth import add_traffic_arguments, frame_rate
-from state_sensor_ros.errors import ConfigError, told, TrajectoryFormatError
-from state_sensor_ros.recordings import refuse_folders
-from state_sensor_ros.simulator.options import Options, Rate
-from state_sensor_ros.simulator.playback import (
+from state_sensor_ros.emulator.options import Options, Rate
+from state_sensor_ros.emulator.playback import (
     Cycle,
     Endless,
     parse_trajectory,
     Playback,
     Trajectory,
 )
-from state_sensor_ros.simulator.samples import Frame
-from state_sensor_ros.simulator.server import Simulator
-from state_sensor_ros.simulator.traffic import generate, WARM_UP_S
-from state_sensor_ros.simulator.wire import encode_json
+from state_sensor_ros.emulator.samples import Frame
+from state_sensor_ros.emulator.server import Simulator
+from state_sensor_ros.emulator.traffic import generate, WARM_UP_S
+from state_sensor_ros.emulator.wire import encode_json
+from state_sensor_ros.errors import ConfigError, told, TrajectoryFormatError
+from state_sensor_ros.recordings import refuse_folders
 
 NAME = 'simulate'
 HELP = 'serve a trajectory or synthetic traffic over TCP as the real simulator does'
@@ -176,8 +176,8 @@ def run(args: argparse.Namespace) -> None:
 
 def _run_carla(args: argparse.Namespace) -> None:
     """Serve CARLA's protocol; what it needs, protobuf, is loaded for it only."""
-    from state_sensor_ros.simulator.carla import CarlaOptions, CarlaServer
-    from state_sensor_ros.simulator.carla_wire import EpisodeSettings
+    from state_sensor_ros.emulator.carla import CarlaOptions, CarlaServer
+    from state_sensor_ros.emulator.carla_wire import EpisodeSettings
     if args.file is not None:
         raise ConfigError('FILE', args.file, 'none with --protocol carla: its traffic is '
                           'synthetic')

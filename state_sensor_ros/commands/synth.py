@@ -15,9 +15,9 @@ from tqdm import tqdm
 
 from state_sensor_ros.commands.interruption import interruptible
 from state_sensor_ros.commands.options import count, index, number
-from state_sensor_ros.simulator.layout import GENERATIONS
-from state_sensor_ros.simulator.traffic import generate, MAX_RATE_HZ
-from state_sensor_ros.simulator.wire import encode_json
+from state_sensor_ros.emulator.layout import GENERATIONS
+from state_sensor_ros.emulator.traffic import generate, MAX_RATE_HZ
+from state_sensor_ros.emulator.wire import encode_json
 from state_sensor_ros.sinks.whole_file import WholeFile
 
 NAME = 'synth'

@@ -13,8 +13,8 @@ import math
 
 import numpy as np
 
-from state_sensor_ros.simulator.motion import multiply_xyzw
-from state_sensor_ros.simulator.selection import is_actor
+from state_sensor_ros.emulator.motion import multiply_xyzw
+from state_sensor_ros.emulator.selection import is_actor
 
 
 def _is_rotator(value: object) -> bool:

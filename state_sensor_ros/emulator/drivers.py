@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from state_sensor_ros.simulator.fleet import Fleet
-from state_sensor_ros.simulator.road import Road
+from state_sensor_ros.emulator.fleet import Fleet
+from state_sensor_ros.emulator.road import Road
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from state_sensor_ros.simulator.drivers import Drivers
-from state_sensor_ros.simulator.fleet import Fleet
-from state_sensor_ros.simulator.motion import Motion, multiply_xyzw, quaternion_xyzw
-from state_sensor_ros.simulator.road import Road
-from state_sensor_ros.simulator.roadside import Thing
+from state_sensor_ros.emulator.drivers import Drivers
+from state_sensor_ros.emulator.fleet import Fleet
+from state_sensor_ros.emulator.motion import Motion, multiply_xyzw, quaternion_xyzw
+from state_sensor_ros.emulator.road import Road
+from state_sensor_ros.emulator.roadside import Thing
 
 FloatArray = npt.NDArray[np.float64]
 

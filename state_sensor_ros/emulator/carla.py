@@ -25,8 +25,7 @@ from state_sensor_ros.carla.schema import (
     RequestNewEpisode,
     SceneDescription,
 )
-from state_sensor_ros.errors import FramingError, TransportError
-from state_sensor_ros.simulator.carla_wire import (
+from state_sensor_ros.emulator.carla_wire import (
     EpisodeSettings,
     fill_transform,
     frame_message,
@@ -35,10 +34,11 @@ from state_sensor_ros.simulator.carla_wire import (
     parse_settings,
     read_message,
 )
-from state_sensor_ros.simulator.options import Pacer, Rate
-from state_sensor_ros.simulator.sensors import hang_up, listen
-from state_sensor_ros.simulator.serving import ACCEPT_PAUSE_S, JOIN_S, Serving
-from state_sensor_ros.simulator.town import Mover, Pedals, RADIUS_M, Town
+from state_sensor_ros.emulator.options import Pacer, Rate
+from state_sensor_ros.emulator.sensors import hang_up, listen
+from state_sensor_ros.emulator.serving import ACCEPT_PAUSE_S, JOIN_S, Serving
+from state_sensor_ros.emulator.town import Mover, Pedals, RADIUS_M, Town
+from state_sensor_ros.errors import FramingError, TransportError
 
 MAP_NAME = 'StandIn01'
 DEFAULT_EPISODE = EpisodeSettings()

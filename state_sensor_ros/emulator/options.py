@@ -14,8 +14,8 @@ import threading
 import time
 from typing import Literal
 
+from state_sensor_ros.emulator.wire import REPLY_MAGICS, SENSOR_HEADERS
 from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.simulator.wire import REPLY_MAGICS, SENSOR_HEADERS
 
 # A reader that held the simulator up for longer than this is not followed by a burst.
 MAX_LAG_S = 1.0

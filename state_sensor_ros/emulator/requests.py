@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 
-from state_sensor_ros.simulator.selection import lower_tags, Selection
+from state_sensor_ros.emulator.selection import lower_tags, Selection
 
 # Enough of a wrong value to recognise it in a reply.
 SHOWN_CHARACTERS = 80

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from state_sensor_ros.simulator.road import LANE_WIDTH_M, Road
+from state_sensor_ros.emulator.road import LANE_WIDTH_M, Road
 
 FloatArray = npt.NDArray[np.float64]
 

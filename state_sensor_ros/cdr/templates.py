@@ -13,9 +13,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import cast, NamedTuple
 
-from state_sensor_ros.definitions import Definitions, SEQUENCE
-from state_sensor_ros.errors import EncodeError
-from state_sensor_ros.layout import (
+from state_sensor_ros.cdr.definitions import Definitions, SEQUENCE
+from state_sensor_ros.cdr.writer import (
     ALIGNMENT,
     Chunk,
     COUNT,
@@ -34,6 +33,7 @@ from state_sensor_ros.layout import (
     Values,
     Writer,
 )
+from state_sensor_ros.errors import EncodeError
 
 __all__ = ['ALIGNMENT', 'ENCAPSULATION', 'MESSAGE_PHASE', 'Each', 'Given', 'Layout', 'Prototype',
            'Segment', 'Slot', 'Table', 'Template', 'Values']

@@ -12,9 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from state_sensor_ros.errors import TransportError
-from state_sensor_ros.simulator.playback import Shot
-from state_sensor_ros.simulator.requests import (
+from state_sensor_ros.emulator.playback import Shot
+from state_sensor_ros.emulator.requests import (
     as_object,
     frame,
     integer,
@@ -24,10 +23,11 @@ from state_sensor_ros.simulator.requests import (
     sensor,
     shown,
 )
-from state_sensor_ros.simulator.samples import Frame
-from state_sensor_ros.simulator.selection import has_ego, lower_tags, Selection
-from state_sensor_ros.simulator.sensors import SensorBank
-from state_sensor_ros.simulator.world import World
+from state_sensor_ros.emulator.samples import Frame
+from state_sensor_ros.emulator.selection import has_ego, lower_tags, Selection
+from state_sensor_ros.emulator.sensors import SensorBank
+from state_sensor_ros.emulator.world import World
+from state_sensor_ros.errors import TransportError
 
 COMPLETE = 'complete'
 VERSION = 'simulator_version: 1.12, api_version: 1.12'

@@ -13,9 +13,9 @@ import threading
 
 import numpy as np
 
-from state_sensor_ros.simulator.placement import placed
-from state_sensor_ros.simulator.playback import DEFAULT_PERIOD_S, Playback, Shot, Trajectory
-from state_sensor_ros.simulator.samples import Clock, Frame
+from state_sensor_ros.emulator.placement import placed
+from state_sensor_ros.emulator.playback import DEFAULT_PERIOD_S, Playback, Shot, Trajectory
+from state_sensor_ros.emulator.samples import Clock, Frame
 
 CLOSED_LOOP_MODES = (0, 3)
 

@@ -15,11 +15,11 @@ import os
 import socket
 import threading
 
+from state_sensor_ros.emulator.playback import Shot
+from state_sensor_ros.emulator.samples import Clock
+from state_sensor_ros.emulator.selection import Selection
+from state_sensor_ros.emulator.wire import send_parts, sensor_header
 from state_sensor_ros.errors import TransportError
-from state_sensor_ros.simulator.playback import Shot
-from state_sensor_ros.simulator.samples import Clock
-from state_sensor_ros.simulator.selection import Selection
-from state_sensor_ros.simulator.wire import send_parts, sensor_header
 
 BACKLOG = 64
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from state_sensor_ros.simulator.selection import actors, select, Selection
-from state_sensor_ros.simulator.wire import encode_json
+from state_sensor_ros.emulator.selection import actors, select, Selection
+from state_sensor_ros.emulator.wire import encode_json
 
 CLOCK_KEYS = ('game_time', 'sample_count', 'time')
 # Texts kept per frame: one for each filter in use, forgotten when filters keep changing.

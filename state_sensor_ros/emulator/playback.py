@@ -17,7 +17,7 @@ from typing import Protocol
 import msgspec
 import numpy as np
 
-from state_sensor_ros.simulator.samples import Clock, Frame
+from state_sensor_ros.emulator.samples import Clock, Frame
 
 # Where a frame does not tell when it happened, trajectories are taken to run at 20 Hz.
 DEFAULT_PERIOD_S = 0.05

@@ -17,8 +17,8 @@ import struct
 from typing import Any
 
 from state_sensor_ros.carla.schema import Measurements
+from state_sensor_ros.emulator.town import Mover, Pedals, Pose, Town
 from state_sensor_ros.errors import FramingError
-from state_sensor_ros.simulator.town import Mover, Pedals, Pose, Town
 
 # Settings of a client are a few kilobytes; more is a broken length.
 MAX_MESSAGE_BYTES = 2**20

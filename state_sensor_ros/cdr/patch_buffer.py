@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from state_sensor_ros.cdr import ALIGNMENT, ENCAPSULATION, Layout, Segment, Table
-from state_sensor_ros.ends import same_ends
+from state_sensor_ros.cdr.templates import ALIGNMENT, ENCAPSULATION, Layout, Segment, Table
+from state_sensor_ros.common_ends import same_ends
 from state_sensor_ros.frame import Rows
 
 # Of words by their size; what they mean is known to whoever fills the tables.

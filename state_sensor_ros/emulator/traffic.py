@@ -13,13 +13,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from state_sensor_ros.emulator.drivers import Drivers
+from state_sensor_ros.emulator.fleet import make_fleet
+from state_sensor_ros.emulator.layout import collect, GENERATIONS, LAYOUTS
+from state_sensor_ros.emulator.motion import Kinematics, Motion
+from state_sensor_ros.emulator.road import Road
+from state_sensor_ros.emulator.roadside import make_things
 from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.simulator.drivers import Drivers
-from state_sensor_ros.simulator.fleet import make_fleet
-from state_sensor_ros.simulator.layout import collect, GENERATIONS, LAYOUTS
-from state_sensor_ros.simulator.motion import Kinematics, Motion
-from state_sensor_ros.simulator.road import Road
-from state_sensor_ros.simulator.roadside import make_things
 
 N_LANES = 3
 SHORTEST_ROAD_M = 3000.0

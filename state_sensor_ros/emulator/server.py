@@ -14,16 +14,16 @@ import selectors
 import socket
 import threading
 
+from state_sensor_ros.emulator.commands import Answer, Commands
+from state_sensor_ros.emulator.options import Options, Pacer
+from state_sensor_ros.emulator.playback import period_s, Playback, Shot, Trajectory
+from state_sensor_ros.emulator.requests import envelope, RefusedError
+from state_sensor_ros.emulator.samples import Clock, Frame
+from state_sensor_ros.emulator.sensors import hang_up, listen, SensorBank
+from state_sensor_ros.emulator.serving import ACCEPT_PAUSE_S, JOIN_S, Serving
+from state_sensor_ros.emulator.wire import read_request, reply_bytes, REPLY_MAGICS
+from state_sensor_ros.emulator.world import World
 from state_sensor_ros.errors import FramingError
-from state_sensor_ros.simulator.commands import Answer, Commands
-from state_sensor_ros.simulator.options import Options, Pacer
-from state_sensor_ros.simulator.playback import period_s, Playback, Shot, Trajectory
-from state_sensor_ros.simulator.requests import envelope, RefusedError
-from state_sensor_ros.simulator.samples import Clock, Frame
-from state_sensor_ros.simulator.sensors import hang_up, listen, SensorBank
-from state_sensor_ros.simulator.serving import ACCEPT_PAUSE_S, JOIN_S, Serving
-from state_sensor_ros.simulator.wire import read_request, reply_bytes, REPLY_MAGICS
-from state_sensor_ros.simulator.world import World
 
 
 class Simulator(Serving):
