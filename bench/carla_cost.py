@@ -27,10 +27,10 @@ from state_sensor_ros.carla.recording import DatasetRecording
 from state_sensor_ros.carla.topics import COLORED_TOPIC, IMAGE_TOPICS
 from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.decode import Decoder
-from state_sensor_ros.emulator.carla_wire import measurements_bytes
-from state_sensor_ros.emulator.town import Town
-from state_sensor_ros.emulator.traffic import generate
-from state_sensor_ros.emulator.wire import encode_json
+from state_sensor_ros.emulator.carla_server.message_bytes import measurements_bytes
+from state_sensor_ros.emulator.carla_server.town import Town
+from state_sensor_ros.emulator.monodrive_server.packet_bytes import encode_json
+from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.encode import Demand, Encoder, fixed_topics
 from state_sensor_ros.framing import Packet
 from state_sensor_ros.pipeline import Codec, Pipeline

@@ -13,7 +13,7 @@ import sys
 import pytest
 
 from state_sensor_ros.cli import main
-from state_sensor_ros.emulator.traffic import generate
+from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.pacing import Pacing
 
 ROOT = Path(__file__).parents[1]

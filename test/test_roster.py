@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from state_sensor_ros.decode import Decoder, format_payload
-from state_sensor_ros.emulator.traffic import generate
+from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.frame import Needs
 

@@ -1,8 +1,8 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-The stand-in simulator: synthetic traffic and a server of the State sensor's wire protocol.
+The stand-in simulators: synthetic traffic, a monoDrive server and a CARLA 0.8 server.
 
-May know: sockets, JSON, the simulator's own units (cm, left-handed axes, y to the right).
-Must not: import anything of the receiving side but the exceptions.
+They import only `errors`, `share` and `carla.schema` of the package: the protocols are read twice,
+independently, so that an error in one reading shows as a difference.
 """

@@ -17,7 +17,7 @@ from visualization_msgs.msg import Marker
 
 from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.decode import Decoder
-from state_sensor_ros.emulator.traffic import generate
+from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.encode import Encoder, EVERYTHING
 from state_sensor_ros.framing import Packet
 from state_sensor_ros.pipeline import Codec, Pipeline

@@ -1,10 +1,9 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-What stands beside the road: cones and traffic signs, which never move.
+The static objects beside the road: cones and traffic signs.
 
-May know: the road, SI, left-handed axes. Must not: vehicles, JSON.
-Source of truth: the cone of the State sensor's documentation (box aligned, named `None`).
+Cones are as in the State sensor's documentation: an aligned box named `None`.
 """
 
 from __future__ import annotations
@@ -12,16 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from state_sensor_ros.emulator.road import LANE_WIDTH_M, Road
-
-FloatArray = npt.NDArray[np.float64]
+from state_sensor_ros.emulator.traffic.road import FloatArray, LANE_WIDTH_M, Road
 
 CONE_SIZE_M = (0.323, 0.324, 0.644)
 CONE_FOOT_M = 0.05
 SIGN_SIZE_M = (0.12, 0.9, 2.4)
-# Cones close to the right edge, signs further out; one sign for two cones.
+# Distance from the right edge of the road; every third object is a sign.
 CONE_MARGIN_M = 0.6
 SIGN_MARGIN_M = 2.2
 SPACING_M = 15.0
@@ -29,14 +25,14 @@ FIRST_M = 230.0
 
 
 @dataclass(frozen=True, slots=True)
-class Thing:
+class StaticObject:
     """
-    Something that stands still.
+    An object that does not move; left-handed world axes.
 
     :param position: m.
     :param yaw: rad, positive to the right.
     :param center: of its box, m.
-    :param size: full edge lengths, m.
+    :param size: full edge lengths of its box, m.
     :param rate_x_unknown: whether its x angular velocity is not a number.
     """
 
@@ -50,13 +46,13 @@ class Thing:
     rate_x_unknown: bool
 
 
-def make_things(road: Road, n_objects: int) -> tuple[Thing, ...]:
+def make_objects(road: Road, n_objects: int) -> tuple[StaticObject, ...]:
     """
-    Put cones and signs along the right edge of the road.
+    Place cones and signs along the right edge of a road.
 
-    :param road: where.
-    :param n_objects: how many; every third is a sign.
-    :returns: the objects, in order along the road.
+    :param road: the road.
+    :param n_objects: number of objects; every third is a sign.
+    :returns: the objects in order of s.
     """
     spacing = min(SPACING_M, road.length_m / max(n_objects, 1))
     i = np.arange(n_objects)
@@ -69,14 +65,15 @@ def make_things(road: Road, n_objects: int) -> tuple[Thing, ...]:
                  else _cone(k, surface.point[k]) for k in range(n_objects))
 
 
-def _cone(number: int, foot: FloatArray) -> Thing:
+def _cone(number: int, foot: FloatArray) -> StaticObject:
     x, y, z = (float(value) for value in foot)
-    return Thing(f'Misc_TrafficCone_{number}', 'cone', 'None', (x, y, z), 0.0,
-                 (x, y, z - CONE_FOOT_M + CONE_SIZE_M[2] / 2), CONE_SIZE_M, number == 0)
+    # The real simulator writes null for an x angular velocity of a cone; the first one has it.
+    return StaticObject(f'Misc_TrafficCone_{number}', 'cone', 'None', (x, y, z), 0.0,
+                        (x, y, z - CONE_FOOT_M + CONE_SIZE_M[2] / 2), CONE_SIZE_M, number == 0)
 
 
-def _sign(number: int, foot: FloatArray, yaw: float) -> Thing:
+def _sign(number: int, foot: FloatArray, yaw: float) -> StaticObject:
     x, y, z = (float(value) for value in foot)
-    # A sign faces the traffic that comes towards it.
-    return Thing(f'SpeedLimit_sign{number:03d}', 'traffic_sign', 'Sign', (x, y, z), yaw + np.pi,
-                 (x, y, z + SIGN_SIZE_M[2] / 2), SIGN_SIZE_M, False)
+    # The sign faces oncoming traffic.
+    return StaticObject(f'SpeedLimit_sign{number:03d}', 'traffic_sign', 'Sign', (x, y, z),
+                        yaw + np.pi, (x, y, z + SIGN_SIZE_M[2] / 2), SIGN_SIZE_M, False)

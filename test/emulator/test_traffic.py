@@ -1,6 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""Synthetic traffic: all its quantities must tell the same story."""
+"""Synthetic traffic: all its quantities agree with each other."""
 
 from itertools import islice
 import json
@@ -9,9 +9,9 @@ import time
 import numpy as np
 import pytest
 
-from state_sensor_ros.emulator.drivers import idm
-from state_sensor_ros.emulator.road import Road
-from state_sensor_ros.emulator.traffic import generate, Traffic
+from state_sensor_ros.emulator.traffic.drivers import idm
+from state_sensor_ros.emulator.traffic.frame_generator import generate, Traffic
+from state_sensor_ros.emulator.traffic.road import Road
 from state_sensor_ros.errors import ConfigError
 
 RATE_HZ = 25.0
@@ -88,7 +88,7 @@ def test_angular_velocity_is_the_derivative_of_orientation_in_world_axes(table):
     turn *= np.sign(turn[..., 3:])
     mean = (table.rate[1:] + table.rate[:-1]) / 2
     assert np.abs(2 * turn[..., :3] * RATE_HZ - mean).max() < 3e-3
-    # Curves to both sides, slopes and banking are all there.
+    # There are curves to both sides, slopes and banking.
     assert table.rate[..., 2].max() > 0.05
     assert table.rate[..., 2].min() < -0.02
     up = rotate(table.orientation, np.broadcast_to([0.0, 0.0, 1.0], table.position.shape))
@@ -104,7 +104,7 @@ def test_vehicles_drive_along_their_own_x_axis(table):
     # The origin is ahead of the rear axle, which alone does not slip: v_y = distance * yaw rate.
     assert np.degrees(slip[steady].max()) < 0.6
     assert np.degrees(slip.max()) < 1.5
-    # The nose follows the bend of the slope: 1.4 m ahead of the rear axle, a few cm/s at most.
+    # 1.4 m ahead of the rear axle, a change of slope moves the origin by a few cm/s at most.
     assert np.abs(body[..., 2]).max() < 5.0
 
 
@@ -120,7 +120,7 @@ def test_yaw_to_the_right_is_positive_and_steers_the_inner_wheel_more(table):
     to_left = turning & (yaw_rate < 0)
     assert (right[to_right] > left[to_right]).all()
     assert (left[to_left] < right[to_left]).all()
-    # Steering turns are about z and spins about y: the identity of PROTOCOL 5.f.
+    # A turn about z after a spin about y.
     x, y, z, w = np.moveaxis(table.wheel, -1, 0)
     assert np.abs(z * y + x * w).max() < 1e-6
     assert np.abs(table.wheel[..., 2:, [0, 2]]).max() < 1e-7
@@ -141,7 +141,7 @@ def test_wheels_integrate_their_speeds_and_the_outer_ones_are_faster(table):
     assert (left_minus_right[outer_right] < 0).all()
 
 
-def test_wheel_places_are_those_of_a_car(table):
+def test_wheel_positions_are_those_of_a_car(table):
     x, y, z = np.moveaxis(table.wheel_place, -1, 0)
     assert (y[..., [0, 2]] < -70).all()
     assert (y[..., [1, 3]] > 70).all()
@@ -175,7 +175,7 @@ def test_vehicles_never_overlap(table):
     for frame in range(0, len(table.time_s), 5):
         apart = table.box[frame][None] - table.box[frame][:, None]
         clear = np.eye(len(half), dtype=bool)
-        # Separating axes of two rectangles: those of either.
+        # The separating axes of two rectangles are the axes of both.
         for axes in (forward[frame], side[frame]):
             for axis in (axes[:, None], axes[None]):
                 reach = sum(
@@ -186,7 +186,7 @@ def test_vehicles_never_overlap(table):
         assert clear.all(), f'frame {frame}: {np.argwhere(~clear)}'
 
 
-def test_lane_changes_switch_the_lane_as_they_begin_and_move_one_lane_over(table):
+def test_lane_changes_begin_with_a_new_lane_id_and_end_one_lane_beside(table):
     switched = np.argwhere(np.diff(table.lane, axis=0))
     assert len(switched) >= 4
     assert (table.left & table.right).sum() == 0
@@ -205,7 +205,7 @@ def test_lane_changes_switch_the_lane_as_they_begin_and_move_one_lane_over(table
         end = frame + 1 + after[0]
         assert not other[frame:end, vehicle].any()
         assert 2.0 < table.time_s[end] - table.time_s[frame] < 12.0
-        # Sideways in the vehicle's own axes: a lane's width, to the side of the flag.
+        # The lateral motion in the vehicle's axes is to the side of the flag.
         path = table.velocity[frame:end, vehicle] / RATE_HZ
         heading = table.orientation[frame:end, vehicle]
         straight = heading[[0]] + np.linspace(0, 1, end - frame)[:, None] * (
@@ -215,7 +215,7 @@ def test_lane_changes_switch_the_lane_as_they_begin_and_move_one_lane_over(table
         assert np.sign(drift) == -step
         seen += 1
     assert seen >= 2
-    # Flags are set during a change only: outside, lanes stay.
+    # Without a flag, the lane is constant.
     keeping = ~(table.left | table.right)
     assert (np.diff(table.lane, axis=0)[keeping[1:] & keeping[:-1]] == 0).all()
 
@@ -291,7 +291,7 @@ def test_cones_and_signs_stand_still_beside_the_road():
     assert (sign['position']['x'], sign['position']['y']) != (foot['x'], foot['y'])
 
 
-def test_generations_tell_the_same_story():
+def test_generations_have_the_same_values():
     v0, v1, v2 = (frames_of(25, generation)[-1] for generation in ('v0', 'v1', 'v2'))
     flat = {actor['name']: actor for actor in v1['frame']}
     assert len(flat) == 39
@@ -337,7 +337,7 @@ def test_pedals_and_steering_wheel_of_v1_follow_the_motion():
     yaw_rate = column('angular_velocity')[..., 2]
     turning = np.abs(yaw_rate) > 0.02
     assert (np.sign(wheel[turning]) == np.sign(yaw_rate[turning])).all()
-    # The recordings write a free pedal as an integer.
+    # Recordings have an integer for a released pedal.
     assert any(type(actor['brake_input']) is int for actor in frames[0]['frame'][:30])
 
 
@@ -356,7 +356,7 @@ def test_same_seed_same_bytes():
     assert one != other
 
 
-def test_thousand_vehicles_step_together():
+def test_thousand_vehicles_are_stepped_as_arrays():
     def seconds(n_vehicles):
         traffic, steps_s = Traffic(n_vehicles, 10, 60.0, 1), []
         for _ in range(60):
@@ -365,7 +365,7 @@ def test_thousand_vehicles_step_together():
             steps_s.append(time.process_time() - begin_s)
         return min(steps_s)
 
-    # Six times in quiet; one after the other it would be a hundred times.
+    # The ratio is 6 on an idle machine, and would be 100 with a loop over vehicles.
     assert seconds(1000) < 25 * seconds(10)
     assert len(next(generate(1000, 10, 60.0, 1, 'v2'))['frame']['vehicles']) == 1000
 
@@ -411,6 +411,6 @@ def test_road_closes_and_is_smooth():
     ((1, 0, float('nan'), 1, 'v2'), r'rate: found nan Hz'),
     ((1, 0, 20.0, 1, 'v3'), r"generation: found 'v3'; expected one of v0, v1, v2"),
 ])
-def test_impossible_traffic_is_refused(values, message):
+def test_traffic_out_of_range_is_refused(values, message):
     with pytest.raises(ConfigError, match=message):
         generate(*values)

@@ -3,8 +3,8 @@
 """
 A closed multi-lane road with curves, slopes and banking, and its OpenDRIVE-like ids.
 
-May know: geometry in metres, left-handed axes (x forward, y right, z up). Must not: vehicles.
-Source of truth: s is the arc length in plan and lanes right of the line are negative (OpenDRIVE).
+Metres and left-handed axes: x forward, y right, z up. s is the arc length of the reference line
+in plan, as in OpenDRIVE; the heading is a circle plus sines, so curvature is exact everywhere.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 LANE_WIDTH_M = 3.5
-# A road of half a kilometre with sections of half that: ids change during a short ride.
+# Roads of 500 m with two sections each: the ids change within seconds of driving.
 ROAD_PIECE_M = 500.0
 SECTIONS_PER_ROAD = 2
-# Bank angle per curvature, rad*m: 2.9 degrees in a curve of 200 m radius.
+# Bank angle per curvature, rad*m: 2.9 degrees in a curve with a radius of 200 m.
 BANK_PER_CURVATURE = 10.0
-# Wavelength (m) and peak curvature (1/m) of the windings laid over the circle.
+# Wavelength (m) and peak curvature (1/m) of the sines that are added to the circle.
 WINDINGS = ((900.0, 1 / 600.0), (420.0, 1 / 900.0))
 # Wavelength (m) and peak slope of the hills.
 HILLS = ((1100.0, 0.025), (500.0, 0.012))
-# All winding numbers are multiples of this: the loop then closes by symmetry, exactly.
+# The number of waves on the loop is a multiple of this: the loop then closes by symmetry.
 SYMMETRY = 2
 # Nodes and weights of 3-point Gauss-Legendre integration on [0, 1].
 GAUSS_NODES = 0.5 + 0.5 * np.array([-np.sqrt(0.6), 0.0, np.sqrt(0.6)])
@@ -37,11 +37,11 @@ GAUSS_WEIGHTS = np.array([5.0, 8.0, 5.0]) / 18.0
 @dataclass(frozen=True, slots=True)
 class Surface:
     """
-    The road surface at some points; arrays are (..., 3) float64.
+    Points of the road surface; arrays are (..., 3) float64.
 
     :param point: the points, metres.
-    :param along: derivative of the point by s at constant lateral offset.
-    :param right: derivative of the point by the lateral offset, a unit vector.
+    :param along: derivatives of the points by s at constant lateral offset.
+    :param right: derivatives of the points by the lateral offset, unit vectors.
     """
 
     point: FloatArray
@@ -51,11 +51,11 @@ class Surface:
 
 class Road:
     """
-    A closed road; the reference line is the left edge, offsets count to the right.
+    A closed road; the reference line is its left edge, offsets are positive to the right.
 
     :param length_m: length of the loop in plan, metres.
-    :param n_lanes: lanes, all in the direction of increasing s.
-    :param seed: the shape.
+    :param n_lanes: number of lanes, all in the direction of increasing s.
+    :param seed: selects the shape.
     """
 
     def __init__(self, length_m: float, n_lanes: int, seed: int) -> None:
@@ -80,7 +80,7 @@ class Road:
         self._tangents_xy = np.stack([np.cos(knots_heading), np.sin(knots_heading)], axis=-1)
 
     def _heading(self, s: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return heading (rad, + to the right), curvature and its derivative at s."""
+        """Return heading (rad, + to the right), curvature (1/m) and its derivative at s."""
         heading = s * (2 * np.pi / self.length_m)
         curvature = np.full_like(s, 2 * np.pi / self.length_m)
         change = np.zeros_like(s)
@@ -104,14 +104,14 @@ class Road:
         return height, slope
 
     def _integrate_plan(self) -> FloatArray:
-        """Integrate the heading to (n_cells + 1, 2) points of the reference line."""
+        """Integrate the heading; return (n_cells + 1, 2) points of the reference line."""
         starts: FloatArray = np.arange(self._n_cells, dtype=np.float64) * self._cell_m
         heading = self._heading(starts[:, None] + GAUSS_NODES * self._cell_m)[0]
         steps = np.stack([np.cos(heading) @ GAUSS_WEIGHTS, np.sin(heading) @ GAUSS_WEIGHTS], -1)
         return np.concatenate([np.zeros((1, 2)), np.cumsum(steps * self._cell_m, axis=0)])
 
     def _plan(self, s: FloatArray) -> FloatArray:
-        """Interpolate (..., 2) points of the reference line, cubic Hermite."""
+        """Return (..., 2) points of the reference line by cubic Hermite interpolation."""
         cell = np.minimum((s / self._cell_m).astype(np.int64), self._n_cells - 1)
         t = (s / self._cell_m - cell)[..., None]
         rest = 1 - t
@@ -123,10 +123,10 @@ class Road:
 
     def curvature(self, s: FloatArray) -> FloatArray:
         """
-        Tell how sharply the reference line turns.
+        Return the curvature of the reference line in plan.
 
-        :param s: distances along the road, metres, any number of rounds.
-        :returns: 1/m, positive to the right.
+        :param s: distances along the road, metres, any shape, any number of rounds.
+        :returns: 1/m, positive to the right, same shape.
         """
         return self._heading(np.mod(s, self.length_m))[1]
 
@@ -144,7 +144,7 @@ class Road:
         bank = BANK_PER_CURVATURE * curvature
         cos_h, sin_h = np.cos(heading), np.sin(heading)
         cos_b, sin_b = np.cos(bank), np.sin(bank)
-        # The inner side of a curve is the lower one.
+        # The inner side of a curve is lower than the outer side.
         right = np.stack([-sin_h * cos_b, cos_h * cos_b, -sin_b], axis=-1)
         by_heading = np.stack([-cos_h * cos_b, -sin_h * cos_b, np.zeros_like(s)], axis=-1)
         by_bank = np.stack([sin_h * sin_b, -cos_h * sin_b, -cos_b], axis=-1)
@@ -157,19 +157,19 @@ class Road:
 
     def lane_offset(self, lane: IntArray) -> FloatArray:
         """
-        Tell where the middle of a lane is.
+        Return the lateral offset of the middle of a lane.
 
-        :param lane: 0 is the leftmost lane.
-        :returns: metres to the right of the reference line.
+        :param lane: any shape, 0 is the leftmost lane.
+        :returns: metres to the right of the reference line, same shape.
         """
         return (lane.astype(np.float64) + 0.5) * LANE_WIDTH_M
 
     def ids(self, s: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
         """
-        Name the place on the road.
+        Convert distances along the loop to OpenDRIVE-like positions.
 
-        :param s: distances along the whole loop, metres.
-        :returns: road ids, section ids, distance along that road in metres.
+        :param s: (N,) distances along the whole loop, metres.
+        :returns: road ids, section ids and distances along the road in metres, (N,) each.
         """
         n_roads = max(1, round(self.length_m / ROAD_PIECE_M))
         piece_m = self.length_m / n_roads

@@ -1,6 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""The stand-in CARLA server, read by hand and by the package's own source."""
+"""The CARLA server, read by code of this file and by the package's own source."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,14 +21,14 @@ from state_sensor_ros.carla.decode import CarlaDecoder
 from state_sensor_ros.carla.framing import split_messages
 from state_sensor_ros.carla.schema import EpisodeReady, Measurements, SceneDescription
 from state_sensor_ros.cli import main
-from state_sensor_ros.emulator.carla import CarlaOptions, CarlaServer
-from state_sensor_ros.emulator.carla_wire import EpisodeSettings
-from state_sensor_ros.emulator.town import CRUISE_SPEED, LIMITS_KMH
+from state_sensor_ros.emulator.carla_server.message_bytes import EpisodeSettings
+from state_sensor_ros.emulator.carla_server.town import CRUISE_SPEED, LIMITS_KMH
+from state_sensor_ros.emulator.carla_server.town_server import CarlaOptions, CarlaServer
 from state_sensor_ros.errors import ConfigError, TransportError
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.sources.carla import CarlaSource
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PROGRAM = [sys.executable, '-c',
            'import sys; from state_sensor_ros.cli import main; sys.exit(main())']
 FAST = CarlaOptions(rate='max')
@@ -62,7 +62,7 @@ def send(connection, body):
 
 
 def is_hung_up(connection):
-    """Read to the end of a connection."""
+    """Read to the end of the connection; return whether the peer has closed it."""
     try:
         while read_frame(connection):
             pass
@@ -79,7 +79,7 @@ def connected(port) -> Iterator[socket.socket]:
 
 @contextmanager
 def episode(server, ini, start=0):
-    """Do what a client does to begin an episode; written by hand from the protocol."""
+    """Begin an episode as a client does; yield the world connection and the scene."""
     with connected(server.world_port) as world:
         send(world, wire.sub(1, ini.encode()))
         scene = SceneDescription.FromString(read_message(world))
@@ -88,14 +88,14 @@ def episode(server, ini, start=0):
         yield world, scene
 
 
-def test_carla_server_ports_are_three_in_a_row():
+def test_carla_server_ports_are_consecutive():
     with CarlaServer(FAST) as server:
         assert (server.world_port, server.control_port) == (server.port - 1, server.port + 1)
         with pytest.raises(TransportError, match='a port in use'):
             CarlaServer(CarlaOptions(port=server.port))
 
 
-def test_carla_server_measures_what_moves_as_it_says():
+def test_carla_server_positions_agree_with_speeds():
     with CarlaServer(FAST) as server, connected(server.port) as reader:
         measurements = [Measurements.FromString(read_frame(reader)[0]) for _ in range(60)]
     decoder = CarlaDecoder()
@@ -105,7 +105,7 @@ def test_carla_server_measures_what_moves_as_it_says():
     first, last = frames[-2:]
     assert len(first.names) == 1 + 12 + 6 + 4 + 4
     step = last.position_xyz - first.position_xyz
-    # Chords are shorter than arcs by 1e-4 at these radii; the speed of the player still settles.
+    # At these radii, chords are shorter than arcs by 1e-4.
     for i, speed in enumerate(first.forward_speed):
         if math.isnan(speed):
             assert not step[i].any()
@@ -119,11 +119,11 @@ def test_carla_server_measures_what_moves_as_it_says():
     limits = last.extension.speed_limits[~np.isnan(last.extension.speed_limits)]
     assert {round(3.6 * limit) for limit in limits} == set(LIMITS_KMH)
     assert {0, 2} <= {state for frame in frames for state in frame.extension.lights.tolist()}
-    # The ring turns right: the angle of ROS, + = left, falls.
+    # The ring turns right.
     assert last.extension.player.autopilot.steer > 0.0
 
 
-def test_carla_server_player_accelerates_as_it_moves():
+def test_carla_server_acceleration_agrees_with_positions():
     with CarlaServer(FAST) as server, connected(server.port) as reader:
         frames = [CarlaDecoder().decode_measurements(read_frame(reader)[0]).frame
                   for _ in range(20)]
@@ -144,7 +144,7 @@ def test_carla_server_same_seed_same_town():
     assert first_frame(3) == first_frame(3) != first_frame(4)
 
 
-def test_carla_server_begins_an_episode_as_its_client_asks():
+def test_carla_server_begins_an_episode_with_the_settings_of_its_client():
     ini = ('[CARLA/Server]\nSendNonPlayerAgentsInfo=true\n[CARLA/LevelSettings]\n'
            'NumberOfVehicles=3\nNumberOfPedestrians=1\n[CARLA/Sensor]\nSensors=Front,Back\n'
            '[CARLA/Sensor/Front]\nImageSizeX=5\nImageSizeY=4\n')
@@ -157,7 +157,7 @@ def test_carla_server_begins_an_episode_as_its_client_asks():
             message, front, back = read_frame(reader)
             measurement = Measurements.FromString(message)
             assert measurement.game_timestamp == 0
-            assert measurement.frame_number > 0  # counts on over episodes
+            assert measurement.frame_number > 0  # episodes do not reset it
             at, spot = (measurement.player_measurements.transform.location,
                         scene.player_start_spots[2].location)
             assert (at.x, at.y, at.z) == (spot.x, spot.y, spot.z)
@@ -192,7 +192,7 @@ def test_carla_server_waits_for_commands_in_synchronous_mode():
     assert 0.0 == speeds[0] < speeds[1] < speeds[2] > speeds[3] == speeds[4] == 0.0
 
 
-def test_carla_server_obeys_reverse_and_hand_brake():
+def test_carla_server_applies_reverse_and_hand_brake():
     with CarlaServer(FAST) as server, episode(server, SYNCHRONOUS_INI), \
             connected(server.port) as reader, connected(server.control_port) as control:
         for _ in range(3):
@@ -208,7 +208,7 @@ def test_carla_server_obeys_reverse_and_hand_brake():
 
 @pytest.mark.parametrize('garbage', [
     b'\xff\xff\xff\xff', b'\x05\0\0\0\xff\xff\xff\xff\xff', b'\x01'])
-def test_carla_server_survives_garbage(garbage):
+def test_carla_server_keeps_running_after_invalid_bytes(garbage):
     with CarlaServer(FAST) as server:
         for port in (server.world_port, server.control_port):
             with connected(port) as connection:
@@ -241,14 +241,14 @@ def numbers(packets, n):
     return [(message.frame_number, message.game_timestamp) for message in messages]
 
 
-def test_carla_source_listens():
+def test_carla_source_receives_frames():
     with CarlaServer(FAST) as server, source_of(settings_of(server)) as (source, packets, _):
         assert numbers(packets, 5) == [(i, 100 * i) for i in range(5)]
         assert source.health.state == 'connected'
         assert source.health.n_packets == 5
 
 
-def test_carla_source_comes_back_after_a_lost_connection():
+def test_carla_source_reconnects_after_a_lost_connection():
     with CarlaServer(FAST) as server, source_of(settings_of(server)) as (source, packets, _):
         first = numbers(packets, 3)
         server.disconnect()
@@ -259,7 +259,7 @@ def test_carla_source_comes_back_after_a_lost_connection():
         assert source.health.n_protocol_errors == 0
 
 
-def test_carla_source_follows_episodes_as_restarts():
+def test_carla_source_reads_episodes_as_restarts():
     options = CarlaOptions(rate='max', episode_frames=3)
     with CarlaServer(options) as server, source_of(settings_of(server)) as (_, packets, _):
         decoder = CarlaDecoder()
@@ -268,7 +268,7 @@ def test_carla_source_follows_episodes_as_restarts():
     assert [frame.sample_count for frame in frames] == list(range(7))
 
 
-def test_carla_source_plays_the_client_in_synchronous_mode(tmp_path):
+def test_carla_source_sends_controls_in_synchronous_mode(tmp_path):
     ini = tmp_path / 'CarlaSettings.ini'
     ini.write_text(SYNCHRONOUS_INI)
     with CarlaServer(FAST) as server:
@@ -278,13 +278,13 @@ def test_carla_source_plays_the_client_in_synchronous_mode(tmp_path):
             messages = [Measurements.FromString(split_messages(next(packets).payload)[0])
                         for _ in range(60)]
         assert [message.game_timestamp for message in messages] == [100 * i for i in range(60)]
-        # The autopilot's commands are sent back, so the player drives.
+        # The source sends the commands of the autopilot back, so the player moves.
         assert messages[-1].player_measurements.forward_speed == pytest.approx(
             CRUISE_SPEED, abs=1.0)
         assert reports == []
 
 
-def test_carla_source_asks_for_an_episode_again_after_losing_it():
+def test_carla_source_requests_a_new_episode_after_a_lost_connection():
     with CarlaServer(FAST) as server:
         settings = settings_of(server, control_port=server.world_port, desired_tags=('vehicle',))
         with source_of(settings) as (source, packets, _):
@@ -298,7 +298,7 @@ def test_carla_source_asks_for_an_episode_again_after_losing_it():
 @pytest.mark.parametrize('answers', [
     [], [b''], [b'\xff\xff'], [wire.sub(1, wire.transform()), b''],
     [wire.sub(1, wire.transform()), b'\x01']])
-def test_carla_source_says_what_a_bad_world_port_did(answers):
+def test_carla_source_reports_invalid_replies_of_a_world_port(answers):
     with socket.create_server(('127.0.0.1', 0)) as listener:
         def answer():
             while True:
@@ -325,19 +325,19 @@ def test_carla_source_says_what_a_bad_world_port_did(answers):
         listener.shutdown(socket.SHUT_RDWR)
 
 
-def test_carla_source_refuses_a_settings_file_that_is_not_there(tmp_path):
+def test_carla_source_refuses_a_missing_settings_file(tmp_path):
     settings = Settings(source='carla', control_port=2000, config_file=str(tmp_path / 'none'))
     with pytest.raises(ConfigError, match='config_file: found'):
         CarlaSource(settings, lambda kind, text: None)
 
 
 @pytest.mark.parametrize('port', ['1', '65535'])
-def test_carla_server_refuses_a_port_without_neighbours(port, capsys):
+def test_simulate_refuses_a_carla_port_without_neighbours(port, capsys):
     assert main(['simulate', '--protocol', 'carla', '--port', port]) == 1
     assert capsys.readouterr().err.startswith(f'error: --port: found {port}; expected 0, or 2 to ')
 
 
-def test_carla_server_as_a_program():
+def test_simulate_serves_carla():
     words = ['simulate', '--protocol', 'carla', '--port', '0', '--rate', 'max', '--vehicles', '2',
              '--objects', '0', '--frames', '4', '--episode', '2']
     with subprocess.Popen([*PROGRAM, *words], stdout=subprocess.PIPE, text=True,

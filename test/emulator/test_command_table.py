@@ -1,6 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""The stand-in simulator's control port: framing, envelope and every command."""
+"""The control port of the monoDrive server: framing, envelope and every command."""
 
 import contextlib
 import copy
@@ -12,11 +12,20 @@ import socket
 import pytest
 from simulator_peer import Controller, Reader
 
-from state_sensor_ros.emulator.options import Options
-from state_sensor_ros.emulator.playback import Cycle, Endless, parse_trajectory, Trajectory
-from state_sensor_ros.emulator.server import Simulator
-from state_sensor_ros.emulator.traffic import generate
+from state_sensor_ros.emulator.monodrive_server.frame_server import (
+    MonodriveOptions,
+    MonodriveServer,
+)
+from state_sensor_ros.emulator.monodrive_server.frame_source import (
+    CycleSource,
+    IteratorSource,
+    parse_trajectory,
+    TrajectorySource,
+)
+from state_sensor_ros.emulator.traffic.frame_generator import generate
 
+WITH_CONTROL = MonodriveOptions(control_port=0)
+ON_SAMPLE = MonodriveOptions(control_port=0, on_sample=True)
 NO_EGO = 'no ego vehicle'
 STATE_STEP = 'REPLAY_StateStepSimulationCommand_ID'
 STEP = 'REPLAY_StepSimulationCommand_ID'
@@ -32,32 +41,29 @@ POSE_ONLY = {'frame': {'vehicles': [{'state': EGO}]},
 
 
 @functools.cache
-def prepared(n_frames, generation):
-    return tuple(itertools.islice(generate(4, 6, 20.0, 1, generation), n_frames))
-
-
 def traffic(n_frames=6, generation='v2'):
-    return list(prepared(n_frames, generation))
+    return list(itertools.islice(generate(4, 6, 20.0, 1, generation), n_frames))
 
 
 @contextlib.contextmanager
 def asked(source, options):
-    """Give a simulator and its control connection."""
-    with Simulator(source, options) as simulator, Controller(simulator.control_port) as control:
+    """Run a server; yield it and a control connection."""
+    with MonodriveServer(source, options) as simulator, \
+            Controller(simulator.control_port) as control:
         yield simulator, control
 
 
 @contextlib.contextmanager
 def commanded(source, options):
-    """Give a simulator, its control connection and its reader."""
+    """Run a server; yield it, a control connection and a reader."""
     with asked(source, options) as (simulator, control), Reader(simulator.port) as reader:
         yield simulator, control, reader
 
 
 @pytest.fixture
 def served():
-    """Give the same for a short trajectory that waits for commands."""
-    with commanded(traffic(), Options(control_port=0, on_sample=True)) as parts:
+    """Yield the same for a short trajectory, sent by commands."""
+    with commanded(traffic(), ON_SAMPLE) as parts:
         yield parts
 
 
@@ -76,7 +82,7 @@ def names_v2(frame):
 
 @pytest.mark.parametrize(('kind', 'magic'), [('new', 0x6D6F6E6F), ('old', 0x6F6E6F6D)])
 def test_reply_magic_is_that_of_the_generation(kind, magic):
-    with asked(None, Options(control_port=0, reply_magic=kind)) as (_, control):
+    with asked(None, MonodriveOptions(control_port=0, reply_magic=kind)) as (_, control):
         reply = control.ask('GetVersion', {})
         assert control.magic == magic
     assert reply['message'].startswith('simulator_version: ')
@@ -88,16 +94,16 @@ def test_reference_is_echoed_exactly(served, reference):
     assert served[1].ask('GetVersion', {}, reference)['reference'] == reference
 
 
-def test_success_is_sent_unless_told_otherwise():
+def test_success_is_sent_unless_switched_off():
     for with_success in (True, False):
-        options = Options(control_port=0, with_success=with_success)
+        options = MonodriveOptions(control_port=0, with_success=with_success)
         with asked(None, options) as (_, control):
             good, bad = control.ask('GetVersion'), control.ask('NoSuchCommand')
         assert [reply.get('success') for reply in (good, bad)] == (
             [True, False] if with_success else [None, None])
 
 
-def test_requests_are_answered_in_order_and_in_any_slices(served):
+def test_requests_in_any_slices_are_answered_in_order(served):
     _, control, _ = served
     body = json.dumps({'type': 'GetVersion', 'reference': 7, 'success': True}).encode()
     packet = bytes.fromhex('6d6f6e6f') + (len(body) + 8).to_bytes(4, 'big') + body
@@ -112,7 +118,7 @@ def test_requests_are_answered_in_order_and_in_any_slices(served):
     b'', b'{', b'nonsense', b'\xff\xfe', b'[]', b'5', b'null', b'{"reference": 3}',
     b'{"type": 5}', b'{"type": null, "message": {}}', b'{"type": {"a": []}}',
     b'[' * 100_000, b'{"type": ' + b'9' * 5000 + b'}'])
-def test_a_request_that_is_none_gets_an_error_reply(served, body):
+def test_an_invalid_request_gets_an_error_reply(served, body):
     _, control, _ = served
     control.send(body)
     reply = control.receive()
@@ -125,7 +131,7 @@ def test_a_request_that_is_none_gets_an_error_reply(served, body):
 @pytest.mark.parametrize('head', [
     '0000000000000010', '6f6e6f6d00000010', '6d6f6e6f00000007', '6d6f6e6f00000000',
     '6d6f6e6fffffffff'])
-def test_bytes_that_are_no_message_end_the_connection_only(served, head):
+def test_bytes_that_are_not_a_message_end_the_connection_only(served, head):
     simulator, control, _ = served
     control.connection.sendall(bytes.fromhex(head) + b'{"type": 1}')
     assert control.is_hung_up()
@@ -133,7 +139,7 @@ def test_bytes_that_are_no_message_end_the_connection_only(served, head):
         assert other.ask('GetVersion')['success']
 
 
-def test_a_peer_that_leaves_inside_a_message_is_forgotten(served):
+def test_a_connection_closed_inside_a_message_has_no_effect(served):
     simulator, control, _ = served
     for part in (b'mo', bytes.fromhex('6d6f6e6f00000100') + b'{'):
         with socket.create_connection(('127.0.0.1', simulator.control_port)) as rude:
@@ -151,7 +157,7 @@ def test_two_control_connections_work_side_by_side(served):
 # Sampling
 
 @pytest.mark.parametrize('message', [{}, None, '', {'timeout': 10000}])
-def test_a_sample_brings_one_packet_and_the_reply_no_data(served, message):
+def test_a_sample_sends_one_packet_and_a_reply_without_data(served, message):
     _, control, reader = served
     for count, frame in enumerate(traffic(3), start=1):
         reply = control.ask(SAMPLE, message)
@@ -172,7 +178,7 @@ def test_samples_of_a_trajectory_stay_at_its_end(served):
     assert [frame['sample_count'] for frame in received] == list(range(1, 9))
 
 
-def test_a_reader_that_has_just_connected_misses_no_sample(served):
+def test_a_reader_receives_samples_from_its_connection_on(served):
     simulator, control, _ = served
     for count in range(1, 30):
         with Reader(simulator.port) as late:
@@ -182,12 +188,12 @@ def test_a_reader_that_has_just_connected_misses_no_sample(served):
 
 def test_samples_larger_than_all_buffers_do_not_block_the_reply():
     frame = {**traffic(1)[0], 'fill': 'x' * 30_000_000}
-    with commanded([frame], Options(control_port=0, on_sample=True)) as (_, control, reader):
+    with commanded([frame], ON_SAMPLE) as (_, control, reader):
         assert control.ask(SAMPLE)['success']
         assert len(reader.packet()[4]) > 30_000_000
 
 
-def test_a_sample_list_reaches_only_the_ports_that_it_names(served):
+def test_a_sample_list_sends_on_the_listed_ports_only(served):
     simulator, control, reader = served
     port = free_port()
     assert control.ask(SENSORS, [state_sensor(port)])['success']
@@ -210,8 +216,8 @@ def test_a_sample_list_of_unknown_ports_is_refused(served, message):
     assert reader.has_nothing(0.05)
 
 
-def test_a_sample_without_an_ego_fails_with_a_text_that_says_so():
-    with asked(None, Options(control_port=0)) as (_, control):
+def test_a_sample_without_an_ego_fails_with_its_reason():
+    with asked(None, WITH_CONTROL) as (_, control):
         reply = control.ask(SAMPLE, {})
     assert not reply['success']
     assert NO_EGO in reply['message']
@@ -219,8 +225,8 @@ def test_a_sample_without_an_ego_fails_with_a_text_that_says_so():
 
 
 def test_a_sample_in_a_free_running_stream_adds_a_packet():
-    options = Options(control_port=0, rate=10.0)
-    with commanded(Endless(generate(2, 0, 10.0, 1, 'v2')), options) as (_, control, reader):
+    options = MonodriveOptions(control_port=0, rate=10.0)
+    with commanded(IteratorSource(generate(2, 0, 10.0, 1, 'v2')), options) as (_, control, reader):
         first = reader.frame()
         assert control.ask(SAMPLE)['success']
         frames = [first, *(reader.frame() for _ in range(4))]
@@ -251,7 +257,7 @@ def test_a_sensor_on_another_port_opens_it(served, shape):
 
 @pytest.mark.parametrize(('desired', 'undesired', 'n_objects', 'n_vehicles'), [
     (['vehicle'], [], 0, 4),
-    (['VEHICLE', 'nobody'], [''], 0, 4),
+    (['VEHICLE', 'other'], [''], 0, 4),
     (['cone'], ['static'], 4, 0),
     (['vehicle', 'traffic_sign'], [], 2, 4),
     (['vehicle', 'cone'], ['Ego'], 4, 3),
@@ -261,9 +267,8 @@ def test_a_sensor_on_another_port_opens_it(served, shape):
     (['cone'], ['cone'], 0, 0),
 ])
 @pytest.mark.parametrize('generation', ['v0', 'v1', 'v2'])
-def test_tags_decide_who_is_sent(generation, desired, undesired, n_objects, n_vehicles):
-    options = Options(control_port=0, on_sample=True)
-    with commanded(traffic(1, generation), options) as (simulator, control, reader):
+def test_tags_select_actors(generation, desired, undesired, n_objects, n_vehicles):
+    with commanded(traffic(1, generation), ON_SAMPLE) as (simulator, control, reader):
         config = state_sensor(simulator.port, desired_tags=desired, undesired_tags=undesired)
         assert control.ask(SENSORS, config)['success']
         control.ask(SAMPLE)
@@ -296,9 +301,8 @@ def test_boxes_are_left_out_as_the_real_simulator_does(served):
     assert reader.frame()['frame']['vehicles'][0]['state']['oriented_bounding_box'] == []
 
 
-def test_boxes_left_out_of_v1_take_their_key_along():
-    options = Options(control_port=0, on_sample=True)
-    with commanded(traffic(2, 'v1'), options) as (simulator, control, reader):
+def test_actors_of_v1_without_boxes_have_no_key_for_them():
+    with commanded(traffic(2, 'v1'), ON_SAMPLE) as (simulator, control, reader):
         control.ask(SENSORS, state_sensor(simulator.port, include_obb=False))
         control.ask(SAMPLE)
         assert all('oriented_bounding_box' not in actor for actor in reader.frame()['frame'])
@@ -307,12 +311,11 @@ def test_boxes_left_out_of_v1_take_their_key_along():
         assert all('oriented_bounding_box' in actor for actor in reader.frame()['frame'])
 
 
-def test_frames_of_no_known_shape_pass_a_filter_as_far_as_they_go():
+def test_a_filter_keeps_unknown_parts_of_a_frame():
     text = (b'[{"frame": 5}, {"frame": {"vehicles": [1, {"state": 2}, null], "other": 3}}, 7,'
             b'{"frame": [{"state": {"tags": ["vehicle"]}}, 8]}]')
-    source = Trajectory(parse_trajectory(text))
-    with commanded(source, Options(control_port=0, on_sample=True)) as (
-            simulator, control, reader):
+    source = TrajectorySource(parse_trajectory(text))
+    with commanded(source, ON_SAMPLE) as (simulator, control, reader):
         control.ask(SENSORS, state_sensor(simulator.port, include_obb=False))
         frames = []
         for _ in range(4):
@@ -322,7 +325,7 @@ def test_frames_of_no_known_shape_pass_a_filter_as_far_as_they_go():
                       {'frame': [{'state': {'tags': ['vehicle']}}]}]
 
 
-def test_the_text_of_a_filtered_frame_follows_the_filter(served):
+def test_a_new_filter_applies_to_a_frame_already_sent(served):
     simulator, control, reader = served
     control.ask(TRAJECTORY, traffic(1))
     for i in range(6):
@@ -335,10 +338,10 @@ def test_the_text_of_a_filtered_frame_follows_the_filter(served):
     assert len(names_v2(reader.frame())[0]) == 4
 
 
-def test_filters_apply_to_a_free_running_file_too():
+def test_filters_apply_to_a_free_running_trajectory():
     text = json.dumps(traffic(6)).encode()
-    source = Trajectory(parse_trajectory(text))
-    with asked(source, Options(control_port=0, rate='max')) as (simulator, control):
+    source = TrajectorySource(parse_trajectory(text))
+    with asked(source, MonodriveOptions(control_port=0, rate='max')) as (simulator, control):
         control.ask(SENSORS, state_sensor(simulator.port, desired_tags=['ego']))
         with Reader(simulator.port) as reader:
             frames = reader.frames_until_end()
@@ -348,8 +351,8 @@ def test_filters_apply_to_a_free_running_file_too():
 
 
 def test_a_cycle_can_be_stepped_and_sampled():
-    source = Cycle(generate(2, 0, 20.0, 1, 'v2'), 3, 0.05)
-    with commanded(source, Options(control_port=0, on_sample=True)) as (_, control, reader):
+    source = CycleSource(generate(2, 0, 20.0, 1, 'v2'), 3, 0.05)
+    with commanded(source, ON_SAMPLE) as (_, control, reader):
         times = []
         for amount in (0, 1, 2, -4, 10):
             control.ask(STEP, {'amount': amount})
@@ -374,7 +377,7 @@ def test_a_sensor_that_does_not_stream_sends_nothing(served):
     assert reader.has_nothing(0.1)
 
 
-def test_other_sensors_of_a_suite_are_passed_over(served):
+def test_other_sensors_of_a_suite_are_ignored(served):
     simulator, control, reader = served
     suite = [{'type': 'Camera', 'listen_port': 8000}, state_sensor(simulator.port),
              {'type': 'ViewportCamera', 'listen_port': 0}]
@@ -398,7 +401,7 @@ def test_a_wrong_sensor_configuration_is_refused(served, changes):
 
 
 @pytest.mark.parametrize('message', [None, 'State', [None], [['State']]])
-def test_a_sensor_configuration_of_another_shape_is_refused(served, message):
+def test_a_sensor_configuration_of_another_type_is_refused(served, message):
     assert not served[1].ask(SENSORS, message)['success']
 
 
@@ -417,7 +420,7 @@ def test_reconfiguring_a_sensor_that_does_not_exist_is_refused(served):
 
 # Replay
 
-def test_stepping_goes_through_a_trajectory_both_ways(served):
+def test_steps_move_through_a_trajectory_both_ways(served):
     _, control, reader = served
     frames = traffic(12)[6:]
     reply = control.ask(TRAJECTORY, frames)
@@ -429,7 +432,7 @@ def test_stepping_goes_through_a_trajectory_both_ways(served):
         assert (reply['message'], reply['success']) == ('complete', True)
         place = min(max(place + int(amount), 0), 5)
         assert reader.frame() == {**frames[place], 'sample_count': count}
-    # A sample looks at the same place again; only its number differs.
+    # A sample repeats the frame with the next sample count.
     control.ask(SAMPLE)
     assert reader.frame() == {**frames[place], 'sample_count': 10}
 
@@ -437,7 +440,7 @@ def test_stepping_goes_through_a_trajectory_both_ways(served):
 @pytest.mark.parametrize('generation', ['v0', 'v1', 'v2'])
 def test_trajectories_of_all_generations_can_be_stepped(generation):
     frames = traffic(3, generation)
-    with commanded(None, Options(control_port=0)) as (_, control, reader):
+    with commanded(None, WITH_CONTROL) as (_, control, reader):
         assert control.ask('SimulatorConfig_ID', {'map': 'Straight5k', 'simulation_mode': 1})[
             'message'] == 'simulator configuration mode = 1'
         assert control.ask(TRAJECTORY, frames)['success']
@@ -446,7 +449,7 @@ def test_trajectories_of_all_generations_can_be_stepped(generation):
             assert reader.frame() == frame
 
 
-def test_recordings_without_a_sample_count_do_not_gain_one(served):
+def test_frames_without_a_sample_count_are_sent_without_one(served):
     _, control, reader = served
     frame = {key: value for key, value in traffic(1, 'v0')[0].items() if key != 'sample_count'}
     control.ask(TRAJECTORY, [frame])
@@ -458,7 +461,7 @@ def test_recordings_without_a_sample_count_do_not_gain_one(served):
 
 def test_stepping_ends_free_running():
     frames = traffic(6)
-    with commanded(frames, Options(control_port=0, rate=20.0)) as (_, control, reader):
+    with commanded(frames, MonodriveOptions(control_port=0, rate=20.0)) as (_, control, reader):
         reader.frame()
         assert control.ask(TRAJECTORY, frames[:3])['success']
         while not reader.has_nothing(0.3):
@@ -471,7 +474,7 @@ def test_stepping_ends_free_running():
 @pytest.mark.parametrize('message', [
     None, {}, [], 'x', [5], [[]], [{}], [{'frame': []}],
     [{'frame': [{'name': 'a', 'tags': ['vehicle']}]}]])
-def test_a_trajectory_that_cannot_be_replayed_is_refused(served, message):
+def test_an_invalid_trajectory_is_refused(served, message):
     reply = served[1].ask(TRAJECTORY, message)
     assert not reply['success']
     assert 'found' in reply['message']
@@ -487,15 +490,15 @@ def test_a_step_without_an_amount_is_refused(served, message):
 
 
 def test_a_step_without_a_trajectory_is_refused():
-    with asked(None, Options(control_port=0)) as (_, control):
+    with asked(None, WITH_CONTROL) as (_, control):
         reply = control.ask(STEP, {'amount': 1})
     assert not reply['success']
     assert 'trajectory' in reply['message']
 
 
 def test_synthetic_traffic_steps_forward_only():
-    source = Endless(generate(2, 0, 20.0, 1, 'v2'))
-    with commanded(source, Options(control_port=0, on_sample=True)) as (_, control, reader):
+    source = IteratorSource(generate(2, 0, 20.0, 1, 'v2'))
+    with commanded(source, ON_SAMPLE) as (_, control, reader):
         times = []
         for amount in (1, 3, -5, 1, 10**30):
             assert control.ask(STEP, {'amount': amount})['success']
@@ -508,7 +511,7 @@ def test_synthetic_traffic_steps_forward_only():
 
 @pytest.mark.parametrize('shape', ['object', 'array', 'string'])
 def test_a_state_step_places_the_actors_and_samples(shape):
-    with commanded(None, Options(control_port=0)) as (_, control, reader):
+    with commanded(None, WITH_CONTROL) as (_, control, reader):
         times = []
         for count in range(1, 4):
             frame = copy.deepcopy(POSE_ONLY)
@@ -523,7 +526,7 @@ def test_a_state_step_places_the_actors_and_samples(shape):
             odometry = vehicle['state']['odometry']
             assert odometry['pose']['position'] == {
                 'x': 1400 + 50 * count, 'y': 600, 'z': 13.5}
-            # What the client need not send, the sensor always does.
+            # The sensor adds these members.
             still = {'x': 0.0, 'y': 0.0, 'z': 0.0}
             assert odometry['linear_velocity'] == odometry['angular_velocity'] == still
             assert vehicle['state']['oriented_bounding_box'] == vehicle['wheels'] == []
@@ -533,10 +536,10 @@ def test_a_state_step_places_the_actors_and_samples(shape):
     assert times == pytest.approx([0.05, 0.10, 0.15])
 
 
-def test_a_state_step_takes_flat_actors_and_rotators():
+def test_a_state_step_accepts_flat_actors_and_rotators():
     actor = {'name': 'ego_1', 'tags': ['ego'], 'position': [1.0, 2.0, 3.0],
              'orientation': {'yaw': 90.0, 'pitch': 0.0, 'roll': 0.0}}
-    with commanded(None, Options(control_port=0)) as (_, control, reader):
+    with commanded(None, WITH_CONTROL) as (_, control, reader):
         control.ask(STATE_STEP, [{'frame': [actor]}])
         flat = reader.frame()['frame'][0]
         control.ask(STATE_STEP, {'ego_1': {**actor, 'orientation': {
@@ -550,15 +553,15 @@ def test_a_state_step_takes_flat_actors_and_rotators():
     half = 0.5**0.5
     assert flat['orientation'] == pytest.approx([0.0, 0.0, half, half])
     assert flat['velocity'] == flat['angular_velocity'] == [0.0, 0.0, 0.0]
-    # Nose up turns x towards z, right side down turns y away from z: PROTOCOL 7.3.
+    # Nose up turns x towards z; right side down turns y away from z.
     assert keyed['orientation'] == pytest.approx([0.0, -half, 0.0, half])
     assert [turned['orientation'][key] for key in 'xyzw'] == pytest.approx(
         [-half, 0.0, 0.0, half])
 
 
-def test_a_state_step_passes_on_what_it_does_not_understand():
+def test_a_state_step_keeps_unknown_members():
     ego = {'name': 'e', 'tags': ['ego'], 'odometry': {'pose': 5}}
-    with commanded(None, Options(control_port=0)) as (_, control, reader):
+    with commanded(None, WITH_CONTROL) as (_, control, reader):
         for frame in ({'frame': [{'name': 'e', 'tags': ['ego']}, 7]},
                       {'frame': {'vehicles': [{'state': ego}, 5, {'state': 6}],
                                  'objects': [{'name': 'o'}], 'more': 1}},
@@ -577,7 +580,7 @@ def test_a_state_step_passes_on_what_it_does_not_understand():
 
 
 @pytest.mark.parametrize('depth', [100, 500, 900, 970, 990, 1100])
-def test_deep_nesting_ends_nothing_but_its_own_request(served, depth):
+def test_deep_nesting_ends_its_own_connection_only(served, depth):
     simulator, _, _ = served
     frame = f'{{"frame": [{{"tags": ["ego"]}}], "deep": {"[" * depth}{"]" * depth}}}'
     for command in (TRAJECTORY, STATE_STEP):
@@ -590,8 +593,8 @@ def test_deep_nesting_ends_nothing_but_its_own_request(served, depth):
             assert control.ask('GetVersion')['success']
 
 
-def test_an_update_of_the_state_is_seen_by_the_next_sample():
-    with commanded(traffic(), Options(control_port=0, on_sample=True)) as (_, control, reader):
+def test_an_updated_state_is_in_the_next_sample():
+    with commanded(traffic(), ON_SAMPLE) as (_, control, reader):
         assert control.ask('UpdateStateCommand_ID', POSE_ONLY)['message'] == 'complete'
         assert reader.has_nothing(0.05)
         control.ask(SAMPLE)
@@ -603,7 +606,7 @@ def test_an_update_of_the_state_is_seen_by_the_next_sample():
     {'state_data_as_string': '{'}, {'state_data_as_string': 5},
     {'state_data_as_string': '[' * 50_000}, {'frame': {'vehicles': [5, {'state': 5}]}},
     {'frame': None, 'a': {'position': [], 'tags': None}}])
-def test_a_state_that_is_none_is_refused(served, message):
+def test_an_invalid_state_is_refused(served, message):
     _, control, reader = served
     for command in (STATE_STEP, 'UpdateStateCommand_ID'):
         assert not control.ask(command, message)['success']
@@ -612,7 +615,7 @@ def test_a_state_that_is_none_is_refused(served, message):
 
 # Sessions
 
-def test_simulator_configuration_answers_its_mode_and_begins_anew(served):
+def test_simulator_configuration_replies_its_mode_and_starts_over(served):
     _, control, reader = served
     control.ask(SAMPLE)
     control.ask(SAMPLE)
@@ -660,7 +663,7 @@ def test_a_closed_loop_session_has_an_ego_after_the_first_control(served):
     assert not control.ask('EgoControl_ID', {'forward_amount': 'x'})['success']
 
 
-def test_a_scenario_or_a_spawned_vehicle_can_bring_the_ego(served):
+def test_a_scenario_or_a_spawned_vehicle_can_be_the_ego(served):
     _, control, reader = served
     ego = {'name': 'e', 'tags': ['vehicle', 'Ego']}
     for command, message, text in (
@@ -675,7 +678,7 @@ def test_a_scenario_or_a_spawned_vehicle_can_bring_the_ego(served):
     assert not control.ask('SpawnVehicleCommand_ID', {})['success']
 
 
-def test_fixed_steps_move_the_world_without_sampling(served):
+def test_fixed_steps_advance_without_a_sample(served):
     _, control, reader = served
     frames = traffic(3)
     control.ask('SimulatorConfig_ID', {'simulation_mode': 3})
@@ -691,8 +694,8 @@ def test_fixed_steps_move_the_world_without_sampling(served):
 
 
 def test_sensors_can_be_stopped_and_started():
-    source = Endless(generate(2, 0, 50.0, 1, 'v2'))
-    with commanded(source, Options(control_port=0, rate=50.0)) as (_, control, reader):
+    source = IteratorSource(generate(2, 0, 50.0, 1, 'v2'))
+    with commanded(source, MonodriveOptions(control_port=0, rate=50.0)) as (_, control, reader):
         reader.frame()
         assert control.ask('StopAllSensorsCommand_ID')['message'] == 'complete'
         while not reader.has_nothing(0.3):
@@ -710,7 +713,7 @@ def test_commands_without_effect_are_answered(served, command):
 
 
 def test_number_of_frames_limits_samples_too():
-    options = Options(control_port=0, on_sample=True, n_frames=2)
+    options = MonodriveOptions(control_port=0, on_sample=True, n_frames=2)
     with commanded(traffic(), options) as (simulator, control, reader):
         control.ask(SAMPLE)
         control.ask(SAMPLE)
