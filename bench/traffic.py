@@ -7,7 +7,7 @@ import json
 
 import numpy as np
 
-from state_sensor_ros.simulator.traffic import generate, MAX_RATE_HZ
+from state_sensor_ros.emulator.traffic.frame_generator import generate, MAX_RATE_HZ
 
 N_FRAMES = 12
 

@@ -26,8 +26,8 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 import rival
 from traffic import Cycle
 
+from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.decode import Decoder
-from state_sensor_ros.definitions import load_definitions
 from state_sensor_ros.encode import Encoder, EVERYTHING, fixed_topics
 from state_sensor_ros.encode.topics import Qos
 from state_sensor_ros.framing import Packet

@@ -14,7 +14,7 @@ from functools import lru_cache
 from rosbags.typesys import get_types_from_msg, get_typestore, Stores
 from rosbags.typesys.store import Typestore
 
-from state_sensor_ros.definitions import installed_text, parse_message
+from state_sensor_ros.cdr.definitions import installed_text, parse_message
 from state_sensor_ros.share import PACKAGE, share_file
 
 # What stands between the definitions of a type and of those that it is made of.

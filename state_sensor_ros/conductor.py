@@ -16,7 +16,11 @@ import math
 import threading
 import time
 
-from state_sensor_ros.control import CONFIGURE_SENSORS, RECONFIGURE_SENSOR, SAMPLE
+from state_sensor_ros.control import (
+    CONFIGURE_SENSORS,
+    RECONFIGURE_SENSOR,
+    SAMPLE,
+)
 from state_sensor_ros.errors import RefusalError, TransportError
 from state_sensor_ros.sensor_config import state_sensor
 from state_sensor_ros.settings import Settings

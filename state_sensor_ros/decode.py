@@ -19,7 +19,12 @@ import msgspec
 from state_sensor_ros.brackets import split_array
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.frame import EVERYTHING, Frame, Needs
-from state_sensor_ros.generations.assemble import frame_of_flat, frame_of_v2, head_of, head_of_v1t
+from state_sensor_ros.generations.assemble import (
+    frame_of_flat,
+    frame_of_v2,
+    head_of,
+    head_of_v1t,
+)
 from state_sensor_ros.generations.format import format_frame, format_payload
 from state_sensor_ros.generations.lenient import check_utf8, Json
 from state_sensor_ros.generations.losses import losses

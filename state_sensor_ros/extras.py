@@ -14,7 +14,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from state_sensor_ros.definitions import Definitions
+from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.encode import Sample, Topic
 from state_sensor_ros.pipeline import ExtraEncoder, Report
 from state_sensor_ros.settings import Settings

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 import re
 
-from state_sensor_ros.ends import same_ends, spliced
+from state_sensor_ros.common_ends import same_ends, spliced
 from state_sensor_ros.frame import Frame
 
 _ILLEGAL = re.compile(r'[^A-Za-z0-9_]')

@@ -24,8 +24,8 @@ from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackRet
 from rclpy.logging import LoggingSeverity
 from rclpy.serialization import deserialize_message
 
+from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.counters import Counters, latest
-from state_sensor_ros.definitions import load_definitions
 from state_sensor_ros.diagnostics import Status, StreamDiagnosis, StreamReading, truth_status
 from state_sensor_ros.encode import Encoder, fixed_topics, samples, verify
 from state_sensor_ros.encode.static_frame import encode_static_frames

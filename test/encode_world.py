@@ -8,7 +8,7 @@ from functools import cache
 
 import numpy as np
 
-from state_sensor_ros.definitions import load_definitions
+from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.frame import Boxes, Frame, Lanes, Looks, Wheels
 from state_sensor_ros.settings import Settings
 

@@ -1,10 +1,9 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-A reader and a controller of a State-sensor simulator, small enough to check by eye.
+A reader and a controller of a State-sensor simulator, small enough to check by reading.
 
-May know: the byte layouts of the protocol, sockets. Must not: the package.
-Source of truth: PROTOCOL 1.2, 1.3 and 2.1 to 2.4, written independently of both sides.
+Written from the protocol, without the package's code.
 """
 
 import json
@@ -57,7 +56,7 @@ class Reader:
         return frames
 
     def has_nothing(self, timeout_s=0.2):
-        """Tell whether no packet comes for a while."""
+        """Return whether no packet arrives in this time."""
         self.connection.settimeout(timeout_s)
         try:
             return not self.connection.recv(1, socket.MSG_PEEK)

@@ -14,9 +14,9 @@ import zlib
 import pytest
 
 from state_sensor_ros.cli import main
+from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.errors import TrajectoryFormatError
 from state_sensor_ros.recordings import opened
-from state_sensor_ros.simulator.traffic import generate
 from state_sensor_ros.sinks import bag_files
 from state_sensor_ros.sources.file import FileSource
 

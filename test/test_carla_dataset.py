@@ -27,8 +27,8 @@ from state_sensor_ros.carla.messages import frame_of_messages, frames_of_message
 from state_sensor_ros.carla.recording import DatasetRecording
 from state_sensor_ros.carla.topics import DATASET_TOPICS
 from state_sensor_ros.carla.writer import DatasetWriter
+from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.cli import main
-from state_sensor_ros.definitions import load_definitions
 from state_sensor_ros.encode import Demand, Encoder
 from state_sensor_ros.errors import DecodeError, SinkError, StateError, TrajectoryFormatError
 from state_sensor_ros.frame import Frame

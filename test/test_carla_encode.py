@@ -13,7 +13,7 @@ import pytest
 from state_sensor_ros.carla.decode import DatasetDecoder
 from state_sensor_ros.carla.encode import CarlaEncoder
 from state_sensor_ros.carla.topics import DATASET_TOPICS, STATUS_TOPIC
-from state_sensor_ros.definitions import load_definitions
+from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.encode import Demand, Encoder
 from state_sensor_ros.naming import Registry
 from state_sensor_ros.settings import Settings

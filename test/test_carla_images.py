@@ -31,7 +31,7 @@ from state_sensor_ros.carla.images import (
     pack_dataset_image,
 )
 from state_sensor_ros.carla.topics import IMAGE_TOPICS
-from state_sensor_ros.definitions import load_definitions
+from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.encode import Demand
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.naming import Registry

@@ -19,8 +19,8 @@ from state_sensor_ros.carla.decode import CarlaDecoder
 from state_sensor_ros.carla.encode import CarlaEncoder
 from state_sensor_ros.carla.framing import join_messages
 from state_sensor_ros.carla.messages import MessagesDecoder, pack_parts, TOPICS_WITH_IMAGES
+from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.cli import main
-from state_sensor_ros.definitions import load_definitions
 from state_sensor_ros.encode import Demand, Encoder
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.extras import extras_of_recording

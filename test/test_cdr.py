@@ -9,7 +9,8 @@ import struct
 import numpy as np
 import pytest
 
-from state_sensor_ros.cdr import (
+from state_sensor_ros.cdr.definitions import Definitions, Field, SEQUENCE
+from state_sensor_ros.cdr.templates import (
     ALIGNMENT,
     Each,
     ENCAPSULATION,
@@ -20,7 +21,6 @@ from state_sensor_ros.cdr import (
     Table,
     Template,
 )
-from state_sensor_ros.definitions import Definitions, Field, SEQUENCE
 from state_sensor_ros.errors import EncodeError
 
 # Types of nobody: the walker must know none.

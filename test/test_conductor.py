@@ -19,10 +19,12 @@ from scripted_simulator import (
 )
 
 from state_sensor_ros.conductor import Conductor
+from state_sensor_ros.emulator.monodrive_server.frame_server import (
+    MonodriveOptions,
+    MonodriveServer,
+)
 from state_sensor_ros.errors import RefusalError, TransportError
 from state_sensor_ros.settings import parse_settings
-from state_sensor_ros.simulator.options import Options
-from state_sensor_ros.simulator.server import Simulator
 from state_sensor_ros.sources.conducted import ConductedSource
 
 CONFIGURE = 'REPLAY_ConfigureSensorsCommand_ID'
@@ -406,9 +408,9 @@ def test_conducted_source_closed_at_any_time_ends_at_once(peer, run, answer):
 def test_conducted_source_samples_the_stand_in(run, reports, reply_magic, with_success):
     frames = [{'frame': [EGO, EGO | {'name': 'cone', 'tags': ['cone']}], 'game_time': i / 20,
                'time': 1} for i in range(50)]
-    options = Options(control_port=0, on_sample=True, reply_magic=reply_magic,
-                      with_success=with_success)
-    with Simulator(frames, options) as simulator:
+    options = MonodriveOptions(control_port=0, on_sample=True, reply_magic=reply_magic,
+                               with_success=with_success)
+    with MonodriveServer(frames, options) as simulator:
         source, packets = run(settings_for(simulator, sample_rate=200.0))
         packets.wait_for(lambda ps: len(ps) >= 10)
         source.close()

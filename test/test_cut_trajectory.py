@@ -16,9 +16,11 @@ from scripted_simulator import AWAIT_S
 from simulator_peer import Reader
 
 from state_sensor_ros.cli import main
-from state_sensor_ros.simulator.options import Options
-from state_sensor_ros.simulator.server import Simulator
-from state_sensor_ros.simulator.traffic import generate
+from state_sensor_ros.emulator.monodrive_server.frame_server import (
+    MonodriveOptions,
+    MonodriveServer,
+)
+from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.sources.file import FileSource
 
 ROOT = Path(__file__).parents[1]
@@ -124,7 +126,8 @@ def test_cut_trajectory_is_read_from_standard_input(monkeypatch, tmp_path, capsy
 def test_cut_trajectory_is_replayed(tmp_path, capsys):
     path = tmp_path / 'cut.json'
     path.write_bytes(CUTS['in a number'])
-    with Simulator(None, Options(port=0, control_port=0, on_sample=True)) as simulator:
+    options = MonodriveOptions(port=0, control_port=0, on_sample=True)
+    with MonodriveServer(None, options) as simulator:
         assert main(['replay', str(path), '--control-port', str(simulator.control_port),
                      '--port', str(simulator.port), '--rate', '0']) == 0
     check_warning(capsys.readouterr().err, path, N_FRAMES - 1)

@@ -10,7 +10,7 @@ from message_store import MSG, typestore
 import pytest
 from rosbags.interfaces import Nodetype
 
-from state_sensor_ros.definitions import (
+from state_sensor_ros.cdr.definitions import (
     Definitions,
     Field,
     load_definitions,

@@ -14,7 +14,7 @@ from message_store import read
 import numpy as np
 import pytest
 
-from state_sensor_ros.cdr import Segment
+from state_sensor_ros.cdr.templates import Segment
 from state_sensor_ros.encode import Demand, Encoder, EVERYTHING
 from state_sensor_ros.naming import Actor, Registry
 from state_sensor_ros.settings import Settings

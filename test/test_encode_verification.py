@@ -8,7 +8,7 @@ from encode_world import definitions
 from message_store import read, typestore
 import pytest
 
-from state_sensor_ros.definitions import Definitions, Field
+from state_sensor_ros.cdr.definitions import Definitions, Field
 from state_sensor_ros.encode import samples, verify
 from state_sensor_ros.errors import EncodeError
 

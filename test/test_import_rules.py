@@ -16,8 +16,8 @@ ROS_PACKAGES = {'rclpy', 'rcl_interfaces', 'diagnostic_msgs', 'geometry_msgs', '
                 'tf2_ros', 'nav_msgs', 'std_msgs', 'sensor_msgs', 'visualization_msgs'}
 # The numbers: no sockets, no files, no ROS, no command line.
 PURE = {'frame.py', 'rep103.py', 'naming.py', 'framing.py', 'decode.py', 'stamps.py', 'truth.py',
-        'cdr.py', 'ends.py', 'layout.py', 'strand.py', 'control.py', 'errors.py', 'settings.py',
-        'tag_rule.py', 'entity_filter.py'}
+        'common_ends.py', 'control.py', 'errors.py', 'settings.py', 'tag_rule.py',
+        'entity_filter.py'}
 EFFECTS = {'socket', 'subprocess', 'argparse', 'threading'}
 
 
@@ -46,14 +46,14 @@ def test_imports_follow_the_arrows(path):
     where = place(path)
     if where not in ROS_EDGE:
         assert not roots(path) & ROS_PACKAGES
-    if where in PURE or where.startswith(('generations/', 'encode/')):
+    if where in PURE or where.startswith(('cdr/', 'generations/', 'encode/')):
         assert not roots(path) & EFFECTS
     if 'socket' in roots(path):
-        assert where.startswith(('sources/', 'simulator/'))
-    if where.startswith('simulator/'):
+        assert where.startswith(('sources/', 'emulator/'))
+    if where.startswith('emulator/'):
         # Two readings of the protocol that agree are worth more than one.
         own = {name for name in imported(path) if name.startswith('state_sensor_ros')}
-        assert all(name.startswith(('state_sensor_ros.simulator', 'state_sensor_ros.errors',
+        assert all(name.startswith(('state_sensor_ros.emulator', 'state_sensor_ros.errors',
                                     'state_sensor_ros.share', 'state_sensor_ros.carla.schema'))
                    for name in own), own
     if not where.startswith(('commands/', 'cli.py')):

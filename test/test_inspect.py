@@ -13,8 +13,8 @@ import sys
 import pytest
 
 from state_sensor_ros.cli import main
+from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.pacing import Pacing
-from state_sensor_ros.simulator.traffic import generate
 
 ROOT = Path(__file__).parents[1]
 SHARED = ROOT.parent / 'shared' / 'recordings'

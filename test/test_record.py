@@ -23,8 +23,10 @@ from scripted_simulator import AWAIT_S, frame, InBackground, interrupting, Scrip
 
 from state_sensor_ros.cli import main
 from state_sensor_ros.commands import record as record_command
-from state_sensor_ros.simulator.options import Options
-from state_sensor_ros.simulator.server import Simulator
+from state_sensor_ros.emulator.monodrive_server.frame_server import (
+    MonodriveOptions,
+    MonodriveServer,
+)
 
 ROOT = Path(__file__).parents[1]
 PROGRAM = [sys.executable, '-c',
@@ -175,7 +177,7 @@ def test_record_goes_on_after_a_lost_connection(peer, out, capsys):
 
 def test_record_once_ends_with_the_stream(out):
     frames = [json.loads(frame(i / 10)) for i in range(20)]
-    with Simulator(frames, Options(rate='max')) as simulator:
+    with MonodriveServer(frames, MonodriveOptions(rate='max')) as simulator:
         assert record(simulator, out, '--once') == 0
     assert [element['game_time'] for element in json.loads(out.read_text())] \
         == [element['game_time'] for element in frames]

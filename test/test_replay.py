@@ -32,9 +32,11 @@ from scripted_simulator import (
 
 from state_sensor_ros.cli import main
 from state_sensor_ros.commands import replay as replay_command
+from state_sensor_ros.emulator.monodrive_server.frame_server import (
+    MonodriveOptions,
+    MonodriveServer,
+)
 from state_sensor_ros.replayable import Cursor, Trajectory
-from state_sensor_ros.simulator.options import Options
-from state_sensor_ros.simulator.server import Simulator
 
 ROOT = Path(__file__).parents[1]
 PROGRAM = [sys.executable, '-c',
@@ -328,7 +330,7 @@ def test_replay_without_a_sensor_port_says_so(peer, five, capsys, monkeypatch):
 def test_replay_plays_recordings_in_the_stand_in(path, monkeypatch):
     seen = []
     monkeypatch.setattr('state_sensor_ros.replay.Replay._read', _reading_into(seen))
-    with Simulator(None, Options(control_port=0, on_sample=True)) as simulator:
+    with MonodriveServer(None, MonodriveOptions(control_port=0, on_sample=True)) as simulator:
         assert replay(simulator, path, '--rate', '0', '--step', '7') == 0
     elements = json.loads(path.read_bytes())[::7]
     assert [json.loads(payload)['game_time'] for payload in seen] \

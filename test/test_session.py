@@ -21,9 +21,11 @@ from scripted_simulator import (
     ScriptedSimulator,
 )
 
+from state_sensor_ros.emulator.monodrive_server.frame_server import (
+    MonodriveOptions,
+    MonodriveServer,
+)
 from state_sensor_ros.errors import RefusalError, TransportError
-from state_sensor_ros.simulator.options import Options
-from state_sensor_ros.simulator.server import Simulator
 from state_sensor_ros.sources.session import ControlSession, LOADING_TIMEOUT_S, REPLY_TIMEOUT_S
 from state_sensor_ros.sources.wait import SILENCE_S
 
@@ -70,9 +72,9 @@ def test_session_understands_simulators_of_all_kinds(peer, connect, magic, membe
 @pytest.mark.parametrize('reply_magic', ['new', 'old'])
 @pytest.mark.parametrize('with_success', [True, False])
 def test_session_understands_the_stand_in(connect, reply_magic, with_success):
-    options = Options(control_port=0, on_sample=True, reply_magic=reply_magic,
-                      with_success=with_success)
-    with Simulator(None, options) as simulator:
+    options = MonodriveOptions(control_port=0, on_sample=True, reply_magic=reply_magic,
+                               with_success=with_success)
+    with MonodriveServer(None, options) as simulator:
         session = connect(simulator.control_port)
         assert 'api_version' in session.request('GetVersion', {})
         with pytest.raises(RefusalError, match='no ego vehicle'):

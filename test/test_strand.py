@@ -12,10 +12,10 @@ import weakref
 import numpy as np
 import pytest
 
-from state_sensor_ros.cdr import Each, Given, Segment, Slot, Table, Template
-from state_sensor_ros.definitions import Definitions, Field, SEQUENCE
-from state_sensor_ros.ends import same_ends
-from state_sensor_ros.strand import Strand
+from state_sensor_ros.cdr.definitions import Definitions, Field, SEQUENCE
+from state_sensor_ros.cdr.patch_buffer import Strand
+from state_sensor_ros.cdr.templates import Each, Given, Segment, Slot, Table, Template
+from state_sensor_ros.common_ends import same_ends
 
 DEFINITIONS = Definitions({
     'x/msg/Item': (Field('name', 'string'), Field('x', 'float64'), Field('id', 'int32'),

@@ -8,7 +8,7 @@ import pytest
 from real_recordings import RECORDINGS
 
 from state_sensor_ros.decode import Decoder
-from state_sensor_ros.simulator.traffic import generate
+from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.truth import TruthMonitor
 
 N_FRAMES = 60

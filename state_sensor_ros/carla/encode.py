@@ -16,7 +16,7 @@ from state_sensor_ros.carla.pictures import Pictures
 from state_sensor_ros.carla.player import player_numbers, PlayerMessages
 from state_sensor_ros.carla.signs import sign_numbers, SignArrays, SignMarkers
 from state_sensor_ros.carla.topics import LIGHTS_TOPIC, LIMITS_TOPIC
-from state_sensor_ros.definitions import Definitions
+from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.encode.numbers import Numbers, stamp_numbers
 from state_sensor_ros.encode.scene import Batch, Messages, Part
 from state_sensor_ros.encode.tables import STAMP

@@ -31,14 +31,14 @@ from state_sensor_ros.carla.topics import (
     IMAGE,
     IMAGE_TOPICS,
 )
-from state_sensor_ros.cdr import Given, MESSAGE_PHASE, Segment, Template
-from state_sensor_ros.definitions import Definitions
+from state_sensor_ros.cdr.definitions import Definitions
+from state_sensor_ros.cdr.patch_buffer import Strand
+from state_sensor_ros.cdr.templates import Given, MESSAGE_PHASE, Segment, Template
 from state_sensor_ros.encode.numbers import stamp_numbers
 from state_sensor_ros.encode.static_frame import optical_frame
 from state_sensor_ros.encode.tables import given_header, header, STAMP
 from state_sensor_ros.encode.topics import Topic
 from state_sensor_ros.errors import DecodeError, EncodeError
-from state_sensor_ros.strand import Strand
 
 _BYTES_A_PIXEL = dict(ENCODINGS.values())
 _COUNT = struct.Struct('<I')

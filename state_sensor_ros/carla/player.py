@@ -24,14 +24,14 @@ from state_sensor_ros.carla.topics import (
     STATUS,
     STATUS_TOPIC,
 )
-from state_sensor_ros.cdr import Given, Segment, Slot, Table, Template
-from state_sensor_ros.definitions import Definitions
+from state_sensor_ros.cdr.definitions import Definitions
+from state_sensor_ros.cdr.patch_buffer import Strand
+from state_sensor_ros.cdr.templates import Given, Segment, Slot, Table, Template
 from state_sensor_ros.encode.numbers import Numbers
 from state_sensor_ros.encode.scene import Part
 from state_sensor_ros.encode.tables import Fields, header, xyz
 from state_sensor_ros.encode.topics import Topic
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.strand import Strand
 
 # frame number (uint64), acceleration xyz, forward speed, collisions, intersections, directions,
 # reasons to stop

@@ -20,8 +20,9 @@ from state_sensor_ros.carla.extension import (
     CLASS_TRAFFIC_LIGHT,
 )
 from state_sensor_ros.carla.topics import LIGHTS_TOPIC, LIMITS_TOPIC
-from state_sensor_ros.cdr import Given, Segment, Slot, Table, Template
-from state_sensor_ros.definitions import Definitions
+from state_sensor_ros.cdr.definitions import Definitions
+from state_sensor_ros.cdr.patch_buffer import Strand
+from state_sensor_ros.cdr.templates import Given, Segment, Slot, Table, Template
 from state_sensor_ros.encode.numbers import Numbers
 from state_sensor_ros.encode.scene import Part
 from state_sensor_ros.encode.tables import Fields, header, pose, xyz
@@ -30,7 +31,6 @@ from state_sensor_ros.frame import Bools, Frame
 from state_sensor_ros.naming import Cast
 from state_sensor_ros.rep103 import normalised
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.strand import Strand
 
 # Rows of these tables are actors: pose, state of a light, limit of a sign, colour of a light
 # (float32), place of a sign's number.

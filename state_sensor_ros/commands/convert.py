@@ -13,12 +13,12 @@ import argparse
 import re
 import time
 
+from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.commands.options import add_bag_limit
 from state_sensor_ros.commands.parameters import add_parameters, settings_of
 from state_sensor_ros.commands.reading import reading
 from state_sensor_ros.commands.warnings import say, Warnings
 from state_sensor_ros.decode import format_payload, losses
-from state_sensor_ros.definitions import load_definitions
 from state_sensor_ros.encode import Encoder, fixed_topics
 from state_sensor_ros.encode.static_frame import encode_static_frames
 from state_sensor_ros.errors import ConfigError, TrajectoryFormatError

@@ -22,7 +22,12 @@ from state_sensor_ros.commands.options import add_bag_limit
 from state_sensor_ros.commands.reading import reading
 from state_sensor_ros.errors import one_line
 from state_sensor_ros.inspection import ActorSummary, EGO_TAG, Inspector, Oddity
-from state_sensor_ros.recordings import BagRecording, opened, Recording, TrajectoryRecording
+from state_sensor_ros.recordings import (
+    BagRecording,
+    opened,
+    Recording,
+    TrajectoryRecording,
+)
 from state_sensor_ros.rep103 import Units
 from state_sensor_ros.settings import DEFAULTS, rule_of
 

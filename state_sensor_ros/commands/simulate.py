@@ -20,20 +20,23 @@ import msgspec
 from state_sensor_ros.commands.options import count, index
 from state_sensor_ros.commands.synth import add_traffic_arguments, frame_rate
 from state_sensor_ros.commands.warnings import say
+from state_sensor_ros.emulator.monodrive_server.emulated_frame import EmulatedFrame
+from state_sensor_ros.emulator.monodrive_server.frame_server import (
+    MonodriveOptions,
+    MonodriveServer,
+)
+from state_sensor_ros.emulator.monodrive_server.frame_source import (
+    CycleSource,
+    FrameSource,
+    IteratorSource,
+    parse_trajectory,
+    TrajectorySource,
+)
+from state_sensor_ros.emulator.monodrive_server.packet_bytes import encode_json
+from state_sensor_ros.emulator.threaded_server import Rate
+from state_sensor_ros.emulator.traffic.frame_generator import generate, WARM_UP_S
 from state_sensor_ros.errors import ConfigError, told, TrajectoryFormatError
 from state_sensor_ros.recordings import refuse_folders
-from state_sensor_ros.simulator.options import Options, Rate
-from state_sensor_ros.simulator.playback import (
-    Cycle,
-    Endless,
-    parse_trajectory,
-    Playback,
-    Trajectory,
-)
-from state_sensor_ros.simulator.samples import Frame
-from state_sensor_ros.simulator.server import Simulator
-from state_sensor_ros.simulator.traffic import generate, WARM_UP_S
-from state_sensor_ros.simulator.wire import encode_json
 from state_sensor_ros.trajectory import read_payloads, TruncatedError
 
 NAME = 'simulate'
@@ -101,7 +104,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_traffic_arguments(parser)
 
 
-def read_trajectory(path: str) -> list[Frame]:
+def read_trajectory(path: str) -> list[EmulatedFrame]:
     """
     Read a trajectory file.
 
@@ -128,7 +131,7 @@ def read_trajectory(path: str) -> list[Frame]:
     return frames
 
 
-def _parsed(path: str, text: bytes) -> list[Frame]:
+def _parsed(path: str, text: bytes) -> list[EmulatedFrame]:
     """Split the text into frames; of a file that was cut, take the whole ones."""
     try:
         return parse_trajectory(text)
@@ -146,7 +149,7 @@ def _parsed(path: str, text: bytes) -> list[Frame]:
     return _read_lenient(path, text, complaint)
 
 
-def _read_lenient(path: str, text: bytes, complaint: str) -> list[Frame]:
+def _read_lenient(path: str, text: bytes, complaint: str) -> list[EmulatedFrame]:
     """Read text with NaN and Infinity, or say at which line and column it breaks."""
     try:
         data = json.loads(text)
@@ -157,16 +160,16 @@ def _read_lenient(path: str, text: bytes, complaint: str) -> list[Frame]:
         raise TrajectoryFormatError(path, str(error), 'a JSON array of frames') from error
     if not isinstance(data, list):
         raise TrajectoryFormatError(path, complaint, 'a JSON array of frames')
-    return [Frame(encode_json(element)) for element in data]
+    return [EmulatedFrame(encode_json(element)) for element in data]
 
 
-def _playback(args: argparse.Namespace) -> Playback:
+def _playback(args: argparse.Namespace) -> FrameSource:
     if args.file is not None:
-        return Trajectory(read_trajectory(args.file), loop=args.loop)
+        return TrajectorySource(read_trajectory(args.file), loop=args.loop)
     rate_hz = SYNTHETIC_RATE_HZ if isinstance(args.rate, str) else args.rate
     frames = generate(args.vehicles, args.objects, rate_hz, args.seed, args.generation,
                       epoch_s=int(time.time() - WARM_UP_S))
-    return Cycle(frames, args.cycle, 1.0 / rate_hz) if args.cycle else Endless(frames)
+    return CycleSource(frames, args.cycle, 1.0 / rate_hz) if args.cycle else IteratorSource(frames)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -179,12 +182,12 @@ def run(args: argparse.Namespace) -> None:
     if args.protocol == 'carla':
         _run_carla(args)
         return
-    options = Options(
+    options = MonodriveOptions(
         port=SENSOR_PORT if args.port is None else args.port,
         control_port=args.control_port or None, bind=args.bind, rate=args.rate,
         n_frames=args.frames, header_size=args.header, on_sample=args.on_sample,
         reply_magic=args.reply_magic, with_success=not args.no_success)
-    with Simulator(_playback(args), options) as simulator:
+    with MonodriveServer(_playback(args), options) as simulator:
         if simulator.control_port:
             print(f'control on {args.bind}:{simulator.control_port}', flush=True)
         print(f'listening on {args.bind}:{simulator.port}', flush=True)
@@ -193,8 +196,8 @@ def run(args: argparse.Namespace) -> None:
 
 def _run_carla(args: argparse.Namespace) -> None:
     """Serve CARLA's protocol; what it needs, protobuf, is loaded for it only."""
-    from state_sensor_ros.simulator.carla import CarlaOptions, CarlaServer
-    from state_sensor_ros.simulator.carla_wire import EpisodeSettings
+    from state_sensor_ros.emulator.carla_server.message_bytes import EpisodeSettings
+    from state_sensor_ros.emulator.carla_server.town_server import CarlaOptions, CarlaServer
     if args.file is not None:
         raise ConfigError('FILE', args.file, 'none with --protocol carla: its traffic is '
                           'synthetic')

@@ -15,9 +15,9 @@ from tqdm import tqdm
 
 from state_sensor_ros.commands.interruption import interruptible
 from state_sensor_ros.commands.options import count, index, number
-from state_sensor_ros.simulator.layout import GENERATIONS
-from state_sensor_ros.simulator.traffic import generate, MAX_RATE_HZ
-from state_sensor_ros.simulator.wire import encode_json
+from state_sensor_ros.emulator.monodrive_server.packet_bytes import encode_json
+from state_sensor_ros.emulator.traffic.frame_generator import generate, MAX_RATE_HZ
+from state_sensor_ros.emulator.traffic.json_template import GENERATIONS
 from state_sensor_ros.sinks.whole_file import WholeFile
 
 NAME = 'synth'

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from state_sensor_ros.cdr import Given, Segment, Template
-from state_sensor_ros.definitions import Definitions
+from state_sensor_ros.cdr.definitions import Definitions
+from state_sensor_ros.cdr.patch_buffer import Strand
+from state_sensor_ros.cdr.templates import Given, Segment, Template
 from state_sensor_ros.encode.looks import Column, Look, PerLook
 from state_sensor_ros.encode.numbers import stamp_numbers
 from state_sensor_ros.encode.tables import header, STAMP
 from state_sensor_ros.encode.topics import ACTORS_TOPIC
 from state_sensor_ros.naming import Actor, Cast
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.strand import Strand
 
 
 class Actors:

@@ -14,7 +14,7 @@ from contextlib import nullcontext
 
 import numpy as np
 
-from state_sensor_ros.definitions import Definitions
+from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.encode.actors import Actors
 from state_sensor_ros.encode.joints import Joints
 from state_sensor_ros.encode.lanes import Lanes

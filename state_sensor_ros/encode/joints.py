@@ -12,8 +12,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from state_sensor_ros.cdr import Each, Given, Segment, Slot, Template
-from state_sensor_ros.definitions import Definitions
+from state_sensor_ros.cdr.definitions import Definitions
+from state_sensor_ros.cdr.templates import Each, Given, Segment, Slot, Template
 from state_sensor_ros.encode.scene import OwnTopics, Part, Scene
 from state_sensor_ros.encode.tables import header, JOINT
 from state_sensor_ros.encode.topics import JOINT_STATES

@@ -12,8 +12,9 @@ from itertools import compress
 
 import numpy as np
 
-from state_sensor_ros.cdr import Given, Segment, Template
-from state_sensor_ros.definitions import Definitions
+from state_sensor_ros.cdr.definitions import Definitions
+from state_sensor_ros.cdr.patch_buffer import Strand
+from state_sensor_ros.cdr.templates import Given, Segment, Template
 from state_sensor_ros.encode.scene import OwnTopics, Part, PerActor, rows_where, Scene
 from state_sensor_ros.encode.tables import Fields, header, lane, LANE_CHANGE, LANE_ID, LANE_S
 from state_sensor_ros.encode.topics import (
@@ -23,7 +24,6 @@ from state_sensor_ros.encode.topics import (
 )
 from state_sensor_ros.naming import Actor
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.strand import Strand
 
 _TABLES = (LANE_CHANGE, LANE_ID, LANE_S)
 

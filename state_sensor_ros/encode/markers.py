@@ -14,7 +14,9 @@ import struct
 
 import numpy as np
 
-from state_sensor_ros.cdr import (
+from state_sensor_ros.cdr.definitions import Definitions
+from state_sensor_ros.cdr.patch_buffer import Strand
+from state_sensor_ros.cdr.templates import (
     ALIGNMENT,
     ENCAPSULATION,
     Given,
@@ -23,7 +25,7 @@ from state_sensor_ros.cdr import (
     Template,
     Values,
 )
-from state_sensor_ros.definitions import Definitions
+from state_sensor_ros.common_ends import same_ends
 from state_sensor_ros.encode.scene import Part, PerActor, rows_where, Scene
 from state_sensor_ros.encode.tables import (
     CUBE,
@@ -36,11 +38,9 @@ from state_sensor_ros.encode.tables import (
     xyz,
 )
 from state_sensor_ros.encode.topics import MARKERS_TOPIC
-from state_sensor_ros.ends import same_ends
 from state_sensor_ros.frame import Bools, Boxes, KIND_VEHICLE, Rows
 from state_sensor_ros.naming import Actor, Cast
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.strand import Strand
 
 _CUBE, _TEXT = 1, 9
 _ADD, _DELETE, _DELETE_ALL = 0, 2, 3

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from state_sensor_ros.cdr import Table
+from state_sensor_ros.cdr.templates import Table
 from state_sensor_ros.encode.markers import LABEL_HEIGHT
 from state_sensor_ros.encode.tables import (
     CUBE,

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from state_sensor_ros.cdr import Given, Segment, Slot, Template
-from state_sensor_ros.definitions import Definitions
+from state_sensor_ros.cdr.definitions import Definitions
+from state_sensor_ros.cdr.templates import Given, Segment, Slot, Template
 from state_sensor_ros.encode.scene import OwnTopics, Part, Scene
 from state_sensor_ros.encode.tables import (
     FORWARD_VARIANCE,

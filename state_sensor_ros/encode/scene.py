@@ -17,13 +17,13 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from state_sensor_ros.cdr import Segment, Table
+from state_sensor_ros.cdr.patch_buffer import Strand
+from state_sensor_ros.cdr.templates import Segment, Table
+from state_sensor_ros.common_ends import spliced
 from state_sensor_ros.encode.topics import Demand, own_topic, Topic
-from state_sensor_ros.ends import spliced
 from state_sensor_ros.frame import Bools, Frame, Rows
 from state_sensor_ros.naming import Actor, Cast, NOBODY, same_actors
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.strand import Strand
 
 Messages = list[tuple[Topic, bytes]]
 

@@ -13,8 +13,9 @@ from typing import cast as cast_to
 
 import numpy as np
 
-from state_sensor_ros.cdr import Each, Given, Segment, Slot, Template
-from state_sensor_ros.definitions import Definitions
+from state_sensor_ros.cdr.definitions import Definitions
+from state_sensor_ros.cdr.patch_buffer import Strand
+from state_sensor_ros.cdr.templates import Each, Given, Segment, Slot, Template
 from state_sensor_ros.encode.looks import Column, Look, PerLook
 from state_sensor_ros.encode.numbers import lane_numbers, raw_numbers, stamp_numbers
 from state_sensor_ros.encode.tables import (
@@ -36,7 +37,6 @@ from state_sensor_ros.encode.topics import FRAME_TOPIC
 from state_sensor_ros.frame import Boxes, Frame, Looks, Wheels
 from state_sensor_ros.naming import Actor, Cast
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.strand import Strand
 
 # wheel, position known, orientation known, source id
 _WHEEL = np.dtype([('wheel', 'u1'), ('position_known', '?'), ('orientation_known', '?'),

@@ -13,8 +13,8 @@ import math
 
 import numpy as np
 
-from state_sensor_ros.cdr import MESSAGE_PHASE, Template
-from state_sensor_ros.definitions import Definitions
+from state_sensor_ros.cdr.definitions import Definitions
+from state_sensor_ros.cdr.templates import MESSAGE_PHASE, Template
 from state_sensor_ros.encode.tables import Fields
 from state_sensor_ros.encode.topics import STATIC_TF_TOPIC, Topic
 from state_sensor_ros.rep103 import quaternion_from_rpy

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from state_sensor_ros.cdr import Given, Prototype, Slot, Table
+from state_sensor_ros.cdr.templates import Given, Prototype, Slot, Table
 
 # Of the frame: seconds, nanoseconds.
 STAMP = Table('stamp', 4, 2)

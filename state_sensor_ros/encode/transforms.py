@@ -12,15 +12,15 @@ from itertools import compress
 
 import numpy as np
 
-from state_sensor_ros.cdr import Given, Segment, Slot, Template
-from state_sensor_ros.definitions import Definitions
+from state_sensor_ros.cdr.definitions import Definitions
+from state_sensor_ros.cdr.patch_buffer import Strand
+from state_sensor_ros.cdr.templates import Given, Segment, Slot, Template
 from state_sensor_ros.encode.scene import Part, PerActor, rows_where, Scene
 from state_sensor_ros.encode.tables import header, POSE, STAMP, WHEEL_POSE, xyz, xyzw
 from state_sensor_ros.encode.topics import CLOCK_TOPIC, TF_TOPIC
 from state_sensor_ros.frame import Bools, Wheels
 from state_sensor_ros.naming import Actor, Cast
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.strand import Strand
 
 
 class Clock:

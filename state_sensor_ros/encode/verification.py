@@ -17,8 +17,9 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-from state_sensor_ros.cdr import Each, Given, Prototype, Segment, Slot, Table, Template
-from state_sensor_ros.definitions import Definitions, Field
+from state_sensor_ros.cdr.definitions import Definitions, Field
+from state_sensor_ros.cdr.patch_buffer import Strand
+from state_sensor_ros.cdr.templates import Each, Given, Prototype, Segment, Slot, Table, Template
 from state_sensor_ros.encode.actors import Actors
 from state_sensor_ros.encode.joints import Joints
 from state_sensor_ros.encode.lanes import Lanes
@@ -28,7 +29,6 @@ from state_sensor_ros.encode.state_frame import StateFrames
 from state_sensor_ros.encode.transforms import Clock, Transforms
 from state_sensor_ros.errors import EncodeError
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.strand import Strand
 
 _DTYPES: dict[int, npt.DTypeLike] = {8: np.float64, 4: np.int32, 1: np.uint8}
 # Tables hold other numbers of the same size by their bits.

@@ -18,7 +18,14 @@ import msgspec
 import numpy as np
 
 from state_sensor_ros.errors import DecodeError
-from state_sensor_ros.generations.wire import NAN, NO_QUADRUPLE, NO_TRIPLE, Quadruple, Tags, Triple
+from state_sensor_ros.generations.wire import (
+    NAN,
+    NO_QUADRUPLE,
+    NO_TRIPLE,
+    Quadruple,
+    Tags,
+    Triple,
+)
 from state_sensor_ros.rep103 import mirrored_orientation, to_rep103_rotator
 
 Json: TypeAlias = object

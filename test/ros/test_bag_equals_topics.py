@@ -13,7 +13,7 @@ from rig import NodeProcess, packet
 from rosbags.rosbag2 import Reader, StoragePlugin, Writer
 
 from state_sensor_ros.cli import main
-from state_sensor_ros.simulator.traffic import generate
+from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.sinks.topics import message_class
 
 ROOT = Path(__file__).parents[2]

@@ -11,9 +11,9 @@ import pytest
 from rig import NodeProcess, statuses
 
 from state_sensor_ros.cli import main
-from state_sensor_ros.simulator.carla import CarlaOptions, CarlaServer
-from state_sensor_ros.simulator.carla_wire import EpisodeSettings
-from state_sensor_ros.simulator.town import CRUISE_SPEED
+from state_sensor_ros.emulator.carla_server.message_bytes import EpisodeSettings
+from state_sensor_ros.emulator.carla_server.town import CRUISE_SPEED
+from state_sensor_ros.emulator.carla_server.town_server import CarlaOptions, CarlaServer
 
 SAMPLE = Path(__file__).parents[2] / 'resource' / 'carla'
 OWN = 'state_sensor_ros'

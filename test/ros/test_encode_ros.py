@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from rclpy.serialization import deserialize_message, serialize_message
 
-from state_sensor_ros.definitions import Definitions
+from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.encode import Encoder, EVERYTHING, samples, verify
 from state_sensor_ros.errors import EncodeError
 from state_sensor_ros.naming import Registry

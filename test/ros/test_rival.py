@@ -15,13 +15,13 @@ from rclpy.serialization import deserialize_message, serialize_message
 from silent_sink import SilentSink
 from visualization_msgs.msg import Marker
 
+from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.decode import Decoder
-from state_sensor_ros.definitions import load_definitions
+from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.encode import Encoder, EVERYTHING
 from state_sensor_ros.framing import Packet
 from state_sensor_ros.pipeline import Codec, Pipeline
 from state_sensor_ros.settings import parse_settings
-from state_sensor_ros.simulator.traffic import generate
 from state_sensor_ros.sinks.topics import message_class
 
 BENCH = Path(__file__).parents[2] / 'bench'

@@ -1,0 +1,183 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+A small town: vehicles and pedestrians on a banked ring road over hills, traffic lights and signs.
+
+Units and axes of CARLA 0.8: metres, degrees, y to the right; rotations are rotators. Speeds and
+angles are derived from the motion along the ring.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+import math
+import random
+
+RADIUS_M = 80.0
+LANE_WIDTH_M = 3.5
+# The height is HILL_M sin(HILLS angle); vehicles lean by BANK_DEG to the right, into the curve.
+HILL_M = 3.0
+HILLS = 2
+BANK_DEG = 4.0
+WALKWAY_M = 8.0
+WALKING_SPEED = 1.4
+# The speed limits of CARLA's towns, km/h.
+LIMITS_KMH = (30.0, 60.0, 90.0)
+GREEN_S, YELLOW_S, RED_S = 8.0, 2.0, 6.0
+GREEN, YELLOW, RED = range(3)
+
+# The player's longitudinal dynamics: m/s2 at full throttle and full brake, and drag per m/s.
+THROTTLE_GAIN, BRAKE_GAIN, DRAG = 4.0, 8.0, 0.08
+CRUISE_SPEED = 9.0
+WHEELBASE_M, FULL_LOCK_DEG = 2.9, 70.0
+KMH = 1.0 / 3.6
+N_START_SPOTS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class CarlaPose:
+    """A position, m, and a rotator, degrees, in CARLA's axes."""
+
+    x: float
+    y: float
+    z: float
+    roll: float = 0.0
+    pitch: float = 0.0
+    yaw: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class VehicleControl:
+    """A control command: ``steer`` -1..1, + = right; ``throttle`` and ``brake`` 0..1."""
+
+    steer: float = 0.0
+    throttle: float = 0.0
+    brake: float = 0.0
+    hand_brake: bool = False
+    reverse: bool = False
+
+
+@dataclass(slots=True)
+class RingActor:
+    """
+    A vehicle or pedestrian on a ring around the centre of the town.
+
+    :param angle: position on the ring, rad.
+    :param speed: along the ring, m/s, negative backwards.
+    :param radius: of its lane, m.
+    :param half_sizes: of its box, m.
+    :param bank_deg: roll angle, degrees.
+    """
+
+    id: int
+    angle: float
+    speed: float
+    radius: float
+    half_sizes: tuple[float, float, float]
+    bank_deg: float = BANK_DEG
+
+    def advance(self, elapsed_s: float) -> None:
+        """Move along the ring; a slope shortens the horizontal distance."""
+        self.angle += self.speed * elapsed_s * math.cos(self._slope()) / self.radius
+
+    def _slope(self) -> float:
+        return math.atan2(HILL_M * HILLS * math.cos(HILLS * self.angle), self.radius)
+
+    def pose(self) -> CarlaPose:
+        """Return the pose; x points in the direction of positive speed."""
+        return CarlaPose(self.radius * math.cos(self.angle), self.radius * math.sin(self.angle),
+                         HILL_M * math.sin(HILLS * self.angle), self.bank_deg,
+                         math.degrees(self._slope()),
+                         math.remainder(math.degrees(self.angle) + 90.0, 360.0))
+
+
+class Town:
+    """
+    The actors of the town; the same seed gives the same town.
+
+    :param n_vehicles: number of vehicles besides the player.
+    :param n_pedestrians: number of pedestrians on the walkway.
+    :param n_signs: number of traffic lights, and of speed limit signs.
+    :param seed: selects positions and speeds.
+    :param start: index of the player's start spot.
+    """
+
+    def __init__(self, n_vehicles: int = 12, n_pedestrians: int = 6, n_signs: int = 4,
+                 seed: int = 1, start: int = 0) -> None:
+        chance = random.Random(seed)
+        self.time_s = 0.0
+        self.player = RingActor(0, self.start_angle(start), 0.0, RADIUS_M, (2.3, 1.0, 0.7))
+        self.acceleration = (0.0, 0.0, 0.0)
+        first = 100
+        self.vehicles = [
+            RingActor(first + i, self.player.angle + math.tau * (i + 1) / (n_vehicles + 1),
+                      chance.uniform(5.0, 12.0), RADIUS_M + LANE_WIDTH_M * (1 + i % 2),
+                      (chance.uniform(1.8, 2.6), chance.uniform(0.8, 1.1),
+                       chance.uniform(0.6, 0.9)))
+            for i in range(n_vehicles)]
+        first += n_vehicles
+        self.pedestrians = [
+            RingActor(first + i, chance.uniform(0.0, math.tau),
+                      WALKING_SPEED * chance.choice((-1.0, 1.0)),
+                      RADIUS_M + WALKWAY_M + LANE_WIDTH_M, (0.25, 0.25, 0.9), 0.0)
+            for i in range(n_pedestrians)]
+        first += n_pedestrians
+        self.lights = [(first + i, self._beside(math.tau * i / n_signs)) for i in range(n_signs)]
+        first += n_signs
+        self.signs = [(first + i, self._beside(math.tau * (i + 0.5) / n_signs),
+                       LIMITS_KMH[i % len(LIMITS_KMH)] * KMH) for i in range(n_signs)]
+
+    @staticmethod
+    def start_angle(start: int) -> float:
+        """Return the angle of a start spot on the ring, rad."""
+        return math.tau * (start % N_START_SPOTS) / N_START_SPOTS
+
+    @staticmethod
+    def _beside(angle: float) -> CarlaPose:
+        """Return a pose beside the road that faces oncoming traffic."""
+        radius = RADIUS_M - LANE_WIDTH_M
+        return CarlaPose(radius * math.cos(angle), radius * math.sin(angle),
+                         HILL_M * math.sin(HILLS * angle), 0.0, 0.0,
+                         math.remainder(math.degrees(angle) - 90.0, 360.0))
+
+    def advance(self, elapsed_s: float, control: VehicleControl | None = None) -> None:
+        """
+        Advance all actors.
+
+        :param elapsed_s: simulated time, s.
+        :param control: of the player, None for the autopilot; the player always follows the road.
+        """
+        control = control or self.autopilot()
+        before = self._velocity()
+        speed = self.player.speed
+        thrust = THROTTLE_GAIN * control.throttle * (-1.0 if control.reverse else 1.0)
+        brake = BRAKE_GAIN * max(control.brake, float(control.hand_brake))
+        speed += elapsed_s * (thrust - DRAG * speed)
+        # A brake does not reverse the direction.
+        self.player.speed = math.copysign(max(abs(speed) - elapsed_s * brake, 0.0), speed)
+        for actor in (self.player, *self.vehicles, *self.pedestrians):
+            actor.advance(elapsed_s)
+        after = self._velocity()
+        ax, ay, az = ((b - a) / elapsed_s for a, b in zip(before, after, strict=True))
+        self.acceleration = (ax, ay, az)
+        self.time_s += elapsed_s
+
+    def autopilot(self) -> VehicleControl:
+        """Return the control command that holds the player at CRUISE_SPEED."""
+        missing_speed = CRUISE_SPEED - self.player.speed
+        steer = math.degrees(math.atan2(WHEELBASE_M, self.player.radius)) / FULL_LOCK_DEG
+        return VehicleControl(steer, min(max(0.2 + 0.4 * missing_speed, 0.0), 1.0),
+                              min(max(-0.5 * missing_speed - 1.0, 0.0), 1.0))
+
+    def light_state(self, i: int) -> int:
+        """Return the state of a light; each one is 5 s ahead of the one before."""
+        phase = (self.time_s + 5.0 * i) % (GREEN_S + YELLOW_S + RED_S)
+        if phase < GREEN_S:
+            return GREEN
+        return YELLOW if phase < GREEN_S + YELLOW_S else RED
+
+    def _velocity(self) -> tuple[float, float, float]:
+        pose, speed = self.player.pose(), self.player.speed
+        pitch, yaw = math.radians(pose.pitch), math.radians(pose.yaw)
+        return (speed * math.cos(pitch) * math.cos(yaw), speed * math.cos(pitch) * math.sin(yaw),
+                speed * math.sin(pitch))

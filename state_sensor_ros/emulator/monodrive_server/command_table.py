@@ -1,0 +1,230 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+The commands of the control port: what each one does, and the reply.
+
+Reply texts are those of the vendor's documentation, where it has one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from state_sensor_ros.emulator.monodrive_server.emulated_frame import EmulatedFrame
+from state_sensor_ros.emulator.monodrive_server.frame_source import TimedFrame
+from state_sensor_ros.emulator.monodrive_server.request_parsing import (
+    as_object,
+    integer,
+    json_type,
+    number,
+    parse_sensor,
+    parse_state_frame,
+    RejectedError,
+    shortened,
+)
+from state_sensor_ros.emulator.monodrive_server.sensor_filter import has_ego, lower_tags
+from state_sensor_ros.emulator.monodrive_server.sensor_ports import SensorSuite
+from state_sensor_ros.emulator.monodrive_server.simulation_state import Ego, SimulationState
+from state_sensor_ros.errors import TransportError
+
+COMPLETE = 'complete'
+VERSION = 'simulator_version: 1.12, api_version: 1.12'
+NO_EGO_FOR_SAMPLE = 'unable to sample sensors, no ego vehicle is registered'
+NO_EGO_FOR_CONTROL = 'no ego vehicle found'
+# Commands with the reply `complete` that change nothing in the frames of a State sensor.
+WITHOUT_EFFECT = ('WeatherConfig', 'EgoVehicleConfig_ID', 'AutopilotControl', 'MapCommand_ID',
+                  'ActivateLicense', 'Status_ID', 'AttachSensorCommand_ID',
+                  'DetachSensorCommand_ID', 'WaypointUpdate_ID')
+MAX_STEP = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class CommandResult:
+    """
+    The result of a command.
+
+    :param message: for the reply.
+    :param success: whether the command was executed.
+    :param frame: to be sent by the sensors after the reply, None for none.
+    :param ports: ports of the sensors that send it, None for all.
+    """
+
+    message: object = COMPLETE
+    success: bool = True
+    frame: TimedFrame | None = None
+    ports: tuple[int, ...] | None = None
+
+
+class CommandTable:
+    """
+    The commands on a simulation and its sensors.
+
+    :param state: the simulation.
+    :param suite: the sensors.
+    """
+
+    def __init__(self, state: SimulationState, suite: SensorSuite) -> None:
+        self._state = state
+        self._suite = suite
+        self._table: dict[str, Callable[[object], CommandResult]] = {
+            'SimulatorConfig_ID': self._configure_simulator,
+            'ClosedLoopConfigCommand_ID': self._configure_scenario,
+            'REPLAY_ConfigureTrajectoryCommand_ID': self._configure_trajectory,
+            'REPLAY_ConfigureSensorsCommand_ID': self._configure_sensors,
+            'REPLAY_ReConfigureSensorCommand_ID': self._reconfigure_sensor,
+            'SampleSensorsCommand_ID': self._sample,
+            'SampleSensorListCommand_ID': self._sample_list,
+            'REPLAY_StepSimulationCommand_ID': self._step,
+            'REPLAY_StateStepSimulationCommand_ID': self._state_step,
+            'UpdateStateCommand_ID': self._update_state,
+            'ClosedLoopStepCommand_ID': self._closed_loop_step,
+            'EgoControl_ID': self._control_ego,
+            'SpawnVehicleCommand_ID': self._spawn,
+            'GetVersion': lambda message: CommandResult(VERSION),
+            'StartAllSensorsCommand_ID': lambda message: self._stream(True),
+            'StopAllSensorsCommand_ID': lambda message: self._stream(False),
+            'StreamData_ID': lambda message: self._stream(True),
+            **{name: lambda message: CommandResult() for name in WITHOUT_EFFECT},
+        }
+
+    def execute(self, command: object, message: object) -> CommandResult:
+        """
+        Execute a command.
+
+        :param command: the `type` of the envelope.
+        :param message: its body.
+        :returns: the result; its message states the reason of a rejection.
+        """
+        handler = self._table.get(command) if isinstance(command, str) else None
+        if handler is None:
+            return CommandResult(
+                f'type: found {shortened(command)}; expected a known command', False)
+        try:
+            return handler(message)
+        except (RejectedError, TransportError) as error:
+            return CommandResult(str(error), False)
+
+    def _configure_simulator(self, message: object) -> CommandResult:
+        config = as_object(message)
+        name = config.get('map', 'default')
+        if not isinstance(name, str) or not name:
+            return CommandResult('invalid map specified', False)
+        mode = integer(config, 'simulation_mode', 0)
+        if mode not in (0, 1, 2, 3):
+            raise RejectedError(f'simulation_mode: found {mode}; expected 0, 1, 2 or 3')
+        self._state.begin(mode)
+        self._suite.reset_counts()
+        return CommandResult(f'simulator configuration mode = {mode}')
+
+    def _configure_scenario(self, message: object) -> CommandResult:
+        vehicles = as_object(message).get('vehicles')
+        if not isinstance(vehicles, list) or not vehicles:
+            return CommandResult('Failed to configure scenario. No actors spawned.', False)
+        self._state.ego = Ego.PRESENT if any(map(_is_ego, vehicles)) else Ego.PENDING
+        return CommandResult('Successfully configured scenario.')
+
+    def _configure_trajectory(self, message: object) -> CommandResult:
+        if not isinstance(message, list) or not message:
+            raise RejectedError(
+                f'trajectory: found {json_type(message)}; expected an array of frames')
+        for i, members in enumerate(message):
+            if not isinstance(members, dict):
+                raise RejectedError(
+                    f'trajectory[{i}]: found {json_type(members)}; expected a frame')
+        if not has_ego(message[0]):
+            raise RejectedError('trajectory[0]: found no ego; expected an actor tagged ego')
+        self._state.load([EmulatedFrame(members) for members in message])
+        return CommandResult()
+
+    def _configure_sensors(self, message: object) -> CommandResult:
+        # A suite may contain other sensors, such as cameras; they are ignored.
+        configs = message if isinstance(message, list) else [message]
+        others = [config for config in configs if isinstance(message, list)
+                  and isinstance(config, dict) and isinstance(config.get('type'), str)
+                  and config['type'] != 'State']
+        states = [parse_sensor(config) for config in configs if config not in others]
+        for state in states:
+            self._suite.configure(*state)
+        return CommandResult()
+
+    def _reconfigure_sensor(self, message: object) -> CommandResult:
+        port, sensor_filter, is_streaming = parse_sensor(message)
+        if port not in self._suite.sensors:
+            raise RejectedError(f'listen_port: found {port}; expected that of a State sensor')
+        self._suite.configure(port, sensor_filter, is_streaming)
+        return CommandResult()
+
+    def _sample(self, message: object) -> CommandResult:
+        if message is not None and message != '':
+            as_object(message)
+        return self._sampled(None)
+
+    def _sample_list(self, message: object) -> CommandResult:
+        ports = as_object(message).get('ports')
+        if not isinstance(ports, list):
+            raise RejectedError(f'ports: found {json_type(ports)}; expected an array of ports')
+        known = tuple(self._suite.sensors)
+        for port in ports:
+            if isinstance(port, bool) or port not in known:
+                raise RejectedError(
+                    f'ports: found {shortened(port)}; expected ports of State sensors')
+        return self._sampled(tuple(dict.fromkeys(ports)))
+
+    def _sampled(self, ports: tuple[int, ...] | None) -> CommandResult:
+        frame = self._state.sample() if self._state.ego is Ego.PRESENT else None
+        if frame is None:
+            return CommandResult(NO_EGO_FOR_SAMPLE, False)
+        return CommandResult(frame=frame, ports=ports)
+
+    def _step(self, message: object) -> CommandResult:
+        amount = integer(as_object(message), 'amount')
+        frame = self._state.step(max(-MAX_STEP, min(amount, MAX_STEP)))
+        if frame is None:
+            raise RejectedError('trajectory: found none; expected '
+                                'REPLAY_ConfigureTrajectoryCommand_ID before')
+        return CommandResult(frame=frame)
+
+    def _state_step(self, message: object) -> CommandResult:
+        return CommandResult(frame=self._placed(message))
+
+    def _update_state(self, message: object) -> CommandResult:
+        self._placed(message)
+        return CommandResult()
+
+    def _placed(self, message: object) -> TimedFrame:
+        members = parse_state_frame(message)
+        if not has_ego(members):
+            raise RejectedError('frame: found no ego; expected an actor tagged ego')
+        return self._state.place(members)
+
+    def _closed_loop_step(self, message: object) -> CommandResult:
+        if not (step_s := number(as_object(message), 'time_step')) > 0:
+            raise RejectedError(f'time_step: found {step_s}; expected seconds above 0')
+        self._state.tick()
+        return CommandResult(True)
+
+    def _control_ego(self, message: object) -> CommandResult:
+        control = as_object(message)
+        for key in ('forward_amount', 'right_amount', 'brake_amount', 'drive_mode'):
+            number(control, key, 0)
+        if self._state.ego is Ego.ABSENT:
+            return CommandResult(NO_EGO_FOR_CONTROL, False)
+        self._state.ego = Ego.PRESENT
+        return CommandResult()
+
+    def _spawn(self, message: object) -> CommandResult:
+        vehicle = as_object(message)
+        if not vehicle:
+            return CommandResult('Failed to spawn vehicle: empty configuration.', False)
+        if _is_ego(vehicle):
+            self._state.ego = Ego.PRESENT
+        return CommandResult('Successfully spawned vehicle.')
+
+    def _stream(self, is_on: bool) -> CommandResult:
+        self._state.is_stopped = not is_on
+        return CommandResult()
+
+
+def _is_ego(vehicle: object) -> bool:
+    return isinstance(vehicle, dict) and 'ego' in lower_tags(vehicle.get('tags'))

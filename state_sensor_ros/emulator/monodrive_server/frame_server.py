@@ -1,0 +1,180 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""The monoDrive server: its sensor ports, its control port and its clock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+import socket
+import threading
+
+from state_sensor_ros.emulator.monodrive_server.command_table import CommandResult, CommandTable
+from state_sensor_ros.emulator.monodrive_server.emulated_frame import EmulatedFrame, FrameClock
+from state_sensor_ros.emulator.monodrive_server.frame_source import (
+    frame_period_s,
+    FrameSource,
+    TimedFrame,
+    TrajectorySource,
+)
+from state_sensor_ros.emulator.monodrive_server.packet_bytes import (
+    read_request,
+    reply_bytes,
+    REPLY_MAGICS,
+    SENSOR_HEADERS,
+)
+from state_sensor_ros.emulator.monodrive_server.request_parsing import (
+    parse_envelope,
+    RejectedError,
+)
+from state_sensor_ros.emulator.monodrive_server.sensor_ports import SensorSuite
+from state_sensor_ros.emulator.monodrive_server.simulation_state import SimulationState
+from state_sensor_ros.emulator.threaded_server import listen, Pacer, Rate, ThreadedServer
+from state_sensor_ros.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class MonodriveOptions:
+    """
+    The options of a monoDrive server.
+
+    :param port: first sensor port, 0 picks a free one.
+    :param control_port: None for none, 0 picks a free one.
+    :param bind: address of all ports.
+    :param rate: `real` (by game_time), `max` (as fast as the readers) or frames per second.
+    :param n_frames: number of frames to send, None for no limit.
+    :param header_size: 16, or 12 for the older generation.
+    :param on_sample: send frames by sample and step commands instead of at the rate.
+    :param reply_magic: `new` or `old`.
+    :param with_success: whether replies have the member `success`.
+    :raises ConfigError: when a value is out of range.
+    """
+
+    port: int = 0
+    control_port: int | None = None
+    bind: str = '127.0.0.1'
+    rate: Rate = 'real'
+    n_frames: int | None = None
+    header_size: int = 16
+    on_sample: bool = False
+    reply_magic: str = 'new'
+    with_success: bool = True
+
+    def __post_init__(self) -> None:
+        if self.header_size not in SENSOR_HEADERS:
+            raise ConfigError('header', str(self.header_size), '16 or 12')
+        if self.reply_magic not in REPLY_MAGICS:
+            raise ConfigError('reply-magic', repr(self.reply_magic), 'new or old')
+        is_number = not isinstance(self.rate, str)
+        if self.rate not in ('real', 'max') and not (is_number and float(self.rate) > 0.0):
+            raise ConfigError('rate', str(self.rate), 'real, max or a number above 0')
+        if self.n_frames is not None and self.n_frames < 1:
+            raise ConfigError('frames', str(self.n_frames), '1 or more')
+
+
+class MonodriveServer(ThreadedServer):
+    """
+    A server of the monoDrive protocol.
+
+    Each frame is sent whole to one reader after the other, so the slowest reader limits the rate.
+    Without a reader, the time stands still.
+
+    :param source: the source of frames, the frames of a trajectory as plain data, or None where
+        clients place all frames.
+    :param options: the options, None for the defaults.
+    :raises TransportError: when a port cannot be opened.
+    """
+
+    def __init__(self, source: FrameSource | Sequence[dict[str, object]] | None = None,
+                 options: MonodriveOptions | None = None) -> None:
+        if isinstance(source, Sequence):
+            source = TrajectorySource([EmulatedFrame(members) for members in source])
+        self._options = options = options or MonodriveOptions()
+        self._state = SimulationState(source, not options.on_sample)
+        self._suite = SensorSuite(options.bind, options.port, options.header_size)
+        self._control: socket.socket | None = None
+        if options.control_port is not None:
+            try:
+                self._control = listen(options.bind, options.control_port)
+            except OSError:
+                self._suite.close()
+                raise
+        self.port = next(iter(self._suite.sensors))
+        self.control_port: int = self._control.getsockname()[1] if self._control else 0
+        self._commands = CommandTable(self._state, self._suite)
+        self._send_lock = threading.Lock()
+        super().__init__()
+
+    def _listeners(self) -> Iterable[socket.socket]:
+        if self._control is not None:
+            yield self._control
+        yield from [sensor.listener for sensor in self._suite.sensors.values()]
+
+    def _accept(self, listener: socket.socket) -> None:
+        if listener is self._control:
+            self._begin_session(listener, self._serve)
+        else:
+            self._suite.accept_readers()
+
+    def _close_ports(self) -> None:
+        self._suite.close()
+        if self._control is not None:
+            self._control.close()
+
+    def _serve(self, session: socket.socket) -> None:
+        """Reply to the requests of one control connection, in order."""
+        while (body := read_request(session)) is not None:
+            command: object = ''
+            reference: object = 0
+            try:
+                command, reference, message = parse_envelope(body)
+                result = self._commands.execute(command, message)
+            except RejectedError as error:
+                result = CommandResult(str(error), success=False)
+            reply = {'message': result.message, 'reference': reference, 'type': command}
+            if self._options.with_success:
+                reply['success'] = result.success
+            session.sendall(reply_bytes(reply, REPLY_MAGICS[self._options.reply_magic]))
+            # There may be a new listener, or the command has started the timer.
+            self._wake()
+            # A client may read the reply before the frame: the frame must not block the reply.
+            if result.frame is not None:
+                self._send(result.frame, result.ports)
+
+    def _send(self, frame: TimedFrame, ports: tuple[int, ...] | None = None) -> None:
+        with self._send_lock:
+            if self._finished.is_set() or self._closing.is_set():
+                return
+            self._suite.send_frame(frame, ports)
+            self.n_sent += 1
+            if self.n_sent == self._options.n_frames:
+                self._finish()
+
+    def _finish(self) -> None:
+        """Close the connections of all readers: the last frame is sent."""
+        self._suite.disconnect()
+        self._finished.set()
+
+    def _may_play(self) -> bool:
+        return self._closing.is_set() or (
+            self._state.is_free_running and self._suite.accept_readers() > 0)
+
+    def _play(self) -> None:
+        pacer = Pacer(self._options.rate, self._closing)
+        before = FrameClock()
+        while not (self._closing.is_set() or self._finished.is_set()):
+            with self._changed:
+                self._changed.wait_for(self._may_play)
+            if self._closing.is_set():
+                break
+            frame = self._state.advance()
+            if frame is None and not self._state.is_free_running:
+                continue
+            if frame is None:
+                with self._send_lock:
+                    self._finish()
+                break
+            pacer.wait(frame_period_s(before, frame.clock))
+            before = frame.clock
+            if self._state.is_free_running and not self._closing.is_set():
+                self._send(frame)

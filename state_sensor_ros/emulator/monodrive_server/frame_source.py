@@ -1,0 +1,193 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""The sources of frames: a trajectory, endless traffic, or a cycle of a few frames."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Protocol
+
+import msgspec
+import numpy as np
+
+from state_sensor_ros.emulator.monodrive_server.emulated_frame import EmulatedFrame, FrameClock
+
+# The period of frames whose clocks do not define it: trajectories run at 20 Hz.
+DEFAULT_PERIOD_S = 0.05
+# Traffic is simulated frame by frame, also where a step skips them: at most this many per step.
+MAX_SKIPPED = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class TimedFrame:
+    """
+    A frame and the clock that its packet reports.
+
+    :param frame: the frame.
+    :param clock: the clock.
+    :param is_verbatim: whether the text is sent unchanged, with its own sample count; otherwise
+        the sensor writes the clock and its own sample count.
+    """
+
+    frame: EmulatedFrame
+    clock: FrameClock
+    is_verbatim: bool
+
+
+class FrameSource(Protocol):
+    """A sequence of frames with a current position."""
+
+    def advance(self) -> TimedFrame | None:
+        """Return the next frame, or None at the end."""
+
+    def step(self, amount: int) -> TimedFrame | None:
+        """
+        Move by a number of frames, as far as possible, and return the frame there.
+
+        :param amount: frames, negative ones backwards; the first step of 1 returns the first one.
+        :returns: the frame, None where there are none.
+        """
+
+    def rewind(self) -> None:
+        """Return to the position before the first frame, if possible."""
+
+
+class TrajectorySource:
+    """
+    A list of frames, sent verbatim.
+
+    :param frames: the elements of the trajectory.
+    :param loop: whether the first frame follows the last one; game_time decreases there.
+    """
+
+    def __init__(self, frames: Sequence[EmulatedFrame], loop: bool = False) -> None:
+        self._frames = frames
+        self._loop = loop
+        self._index = -1
+
+    def _current(self) -> TimedFrame | None:
+        if not self._frames:
+            return None
+        frame = self._frames[self._index]
+        return TimedFrame(frame, frame.clock, is_verbatim=True)
+
+    def advance(self) -> TimedFrame | None:
+        """Return the next frame, or None behind the last one."""
+        if self._index + 1 >= len(self._frames):
+            if not self._loop:
+                return None
+            self._index = -1
+        self._index += 1
+        return self._current()
+
+    def step(self, amount: int) -> TimedFrame | None:
+        """Move within the trajectory, or round it if it loops, and return the frame there."""
+        target = self._index + amount
+        if self._loop and self._frames:
+            self._index = target % len(self._frames)
+        else:
+            self._index = max(0, min(target, len(self._frames) - 1))
+        return self._current()
+
+    def rewind(self) -> None:
+        """Return to the position before the first frame."""
+        self._index = -1
+
+
+class IteratorSource:
+    """
+    Frames of an iterator, which cannot go back.
+
+    :param frames: frames as plain JSON data.
+    """
+
+    def __init__(self, frames: Iterator[dict[str, object]]) -> None:
+        self._frames = frames
+        self._current: TimedFrame | None = None
+
+    def advance(self) -> TimedFrame | None:
+        """Return the next frame, or None at the end of the iterator."""
+        members = next(self._frames, None)
+        if members is None:
+            return None
+        frame = EmulatedFrame(members)
+        self._current = TimedFrame(frame, frame.clock, is_verbatim=False)
+        return self._current
+
+    def step(self, amount: int) -> TimedFrame | None:
+        """Take up to 1000 frames and return the last; 0 and less return the current one."""
+        current = self._current
+        for _ in range(min(max(amount, 0 if current else 1), MAX_SKIPPED)):
+            current = self.advance() or current
+        return current
+
+    def rewind(self) -> None:
+        """Do nothing: an iterator cannot go back."""
+
+
+class CycleSource:
+    """
+    A few frames, encoded once and sent over and over under a clock that increases.
+
+    The cost per frame does not depend on its size; vehicles jump when the cycle begins again.
+
+    :param frames: frames as plain JSON data; the first ``n_frames`` are used.
+    :param n_frames: length of the cycle.
+    :param period_s: simulated time between frames, s.
+    """
+
+    def __init__(self, frames: Iterator[dict[str, object]], n_frames: int,
+                 period_s: float) -> None:
+        self._frames = [EmulatedFrame(members) for members in islice(frames, n_frames)]
+        first = self._frames[0].clock
+        self._start_s, self._epoch_s = first.game_time or 0.0, first.time or 0
+        self._period_s = period_s
+        self._index = -1
+        for frame in self._frames:
+            frame.freeze()
+
+    def advance(self) -> TimedFrame | None:
+        """Return the next frame under its new clock."""
+        self._index += 1
+        elapsed_s = self._index * self._period_s
+        clock = FrameClock(float(np.float32(self._start_s + elapsed_s)),
+                           self._epoch_s + int(elapsed_s), self._index + 1)
+        return TimedFrame(self._frames[self._index % len(self._frames)], clock,
+                          is_verbatim=False)
+
+    def step(self, amount: int) -> TimedFrame | None:
+        """Move forward and return the frame there; 0 and less return the current one."""
+        self._index += max(amount, 0 if self._index >= 0 else 1) - 1
+        return self.advance()
+
+    def rewind(self) -> None:
+        """Do nothing: the clock only increases."""
+
+
+def frame_period_s(before: FrameClock, after: FrameClock) -> float:
+    """
+    Return the simulated time between two frames.
+
+    :param before: clock of the first frame.
+    :param after: clock of the second frame.
+    :returns: seconds; 0.05 where game_time is missing or does not increase.
+    """
+    if before.game_time is None or after.game_time is None:
+        return DEFAULT_PERIOD_S
+    period_s = after.game_time - before.game_time
+    return period_s if period_s > 0.0 else DEFAULT_PERIOD_S
+
+
+def parse_trajectory(text: bytes) -> list[EmulatedFrame]:
+    """
+    Split the text of a trajectory into frames without decoding them.
+
+    :param text: JSON text: an array of frames, or a single frame.
+    :returns: the frames with their text of the file.
+    :raises msgspec.DecodeError: when the text is neither.
+    """
+    if text.lstrip()[:1] == b'{':
+        return [EmulatedFrame(msgspec.json.decode(text, type=msgspec.Raw))]
+    return [EmulatedFrame(raw) for raw in msgspec.json.decode(text, type=list[msgspec.Raw])]

@@ -1,0 +1,123 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+Bytes of the monoDrive server: packets of sensor ports, messages of the control port, JSON text.
+
+All numbers are big-endian. `length` counts the header, too:
+
+    sensor packet    0 length uint32 | 4 time uint32, Unix s | 8 game_time float32, s |
+                     12 sample_count uint32 | 16 JSON text
+                     (12-byte header: without sample_count)
+    control message  0 magic uint32 | 4 length uint32 | 8 JSON text
+
+Example: the request {"type":"GetVersion"} is 6d6f6e6f 0000001d 7b22...7d, 29 bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+import json
+import math
+import socket
+import struct
+
+import msgspec
+
+from state_sensor_ros.emulator.threaded_server import receive
+from state_sensor_ros.errors import FramingError
+
+SENSOR_HEADERS = {16: struct.Struct('>IIfI'), 12: struct.Struct('>IIf')}
+CONTROL_HEADER = struct.Struct('>II')
+REQUEST_MAGIC = 0x6D6F6E6F
+# Releases before 1.11 reply with the four bytes reversed.
+REPLY_MAGICS = {'new': 0x6D6F6E6F, 'old': 0x6F6E6F6D}
+# A trajectory of one hour is a few hundred megabytes of text; longer requests are refused.
+MAX_REQUEST_BYTES = 512 * 2**20
+LARGEST_COPY_BYTES = 2**16
+LARGEST_FLOAT32 = 3.4028234e38
+
+
+def sensor_header(payload_size: int, header_size: int, time_s: int, game_time_s: float,
+                  sample_count: int) -> bytes:
+    """
+    Return the header of a sensor packet.
+
+    :param payload_size: bytes of JSON text that follow.
+    :param header_size: 16, or 12 for simulators older than June 2020.
+    :param time_s: Unix time, s; sent modulo 2**32.
+    :param game_time_s: simulated time, s; sent as 0 if a float32 cannot represent it.
+    :param sample_count: number of the sample; sent modulo 2**32.
+    :returns: 16 or 12 bytes.
+    """
+    if not math.isfinite(game_time_s) or abs(game_time_s) > LARGEST_FLOAT32:
+        game_time_s = 0.0
+    fields = (header_size + payload_size, time_s & 0xFFFFFFFF, game_time_s,
+              sample_count & 0xFFFFFFFF)
+    header = SENSOR_HEADERS[header_size]
+    return header.pack(*(fields if header_size == 16 else fields[:3]))
+
+
+def send_parts(connection: socket.socket, parts: Sequence[bytes]) -> None:
+    """
+    Send the parts of one packet; large ones are sent one by one, which saves their copy.
+
+    :param connection: a blocking socket.
+    :param parts: the parts in order.
+    :raises OSError: when the connection is lost.
+    """
+    if sum(map(len, parts)) <= LARGEST_COPY_BYTES:
+        parts = (b''.join(parts),)
+    for part in parts:
+        connection.sendall(part)
+
+
+def encode_json(value: object) -> bytes:
+    """
+    Encode compact JSON; not-a-number becomes `null`, as in the simulator's C++ library.
+
+    :param value: plain JSON data.
+    :returns: UTF-8 text.
+    """
+    try:
+        return msgspec.json.encode(value)
+    except (UnicodeEncodeError, OverflowError, msgspec.MsgspecError):
+        # msgspec refuses integers beyond 64 bits and lone surrogates, which JSON allows.
+        return json.dumps(value, separators=(',', ':')).encode('ascii')
+
+
+def reply_bytes(reply: dict[str, object], magic: int) -> bytes:
+    """
+    Return a message of the control port.
+
+    :param reply: the envelope.
+    :param magic: one of :data:`REPLY_MAGICS`.
+    :returns: header and JSON text.
+    """
+    body = json.dumps(reply, separators=(',', ':')).encode('ascii')
+    return CONTROL_HEADER.pack(magic, CONTROL_HEADER.size + len(body)) + body
+
+
+def read_request(connection: socket.socket) -> bytes | None:
+    """
+    Read one message of a control connection.
+
+    :param connection: a blocking socket.
+    :returns: the JSON text, or None when the peer has closed between two messages.
+    :raises FramingError: when the bytes are not a message; the stream cannot be used any more.
+    """
+    head = receive(connection, CONTROL_HEADER.size)
+    if not head:
+        return None
+    if len(head) < CONTROL_HEADER.size:
+        raise FramingError('control header', f'{len(head)} bytes, then the end', '8 bytes')
+    magic, length = CONTROL_HEADER.unpack(head)
+    if magic != REQUEST_MAGIC:
+        raise FramingError('control header', f'magic {magic:#010x}', f'{REQUEST_MAGIC:#010x}')
+    size = length - CONTROL_HEADER.size
+    if not 0 <= size <= MAX_REQUEST_BYTES:
+        raise FramingError('control header', f'length {length}',
+                           f'8 to {MAX_REQUEST_BYTES + CONTROL_HEADER.size}')
+    body = receive(connection, size)
+    if len(body) < size:
+        raise FramingError('control body', f'{len(body)} bytes, then the end', f'{size} bytes')
+    return body

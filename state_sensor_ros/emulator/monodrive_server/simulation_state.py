@@ -1,0 +1,174 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+The state of a simulation: the current frame, what advances the time, and whether an ego exists.
+
+                        ClockDriver                         Ego
+    start               TIMER, or SAMPLE with `on_sample`   PRESENT
+    begin, mode 0       as at the start                     ABSENT
+    begin, mode 1 or 2  CLIENT                              PRESENT
+    begin, mode 3       CLIENT                              ABSENT
+    load, step, place   CLIENT                              -
+    tick                TIMER -> SAMPLE                     -
+    scenario            -                                   PRESENT if it has an ego, or PENDING
+    ego control         -                                   PENDING -> PRESENT
+    spawned ego         -                                   PRESENT
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+import threading
+
+import numpy as np
+
+from state_sensor_ros.emulator.monodrive_server.emulated_frame import EmulatedFrame, FrameClock
+from state_sensor_ros.emulator.monodrive_server.frame_source import (
+    DEFAULT_PERIOD_S,
+    FrameSource,
+    TimedFrame,
+    TrajectorySource,
+)
+from state_sensor_ros.emulator.monodrive_server.placement import completed
+
+CLOSED_LOOP_MODES = (0, 3)
+
+
+class ClockDriver(Enum):
+    """What advances the simulated time."""
+
+    TIMER = 'frames are sent at the configured rate'
+    SAMPLE = 'each sample advances by one frame'
+    CLIENT = 'commands step or place frames; a sample repeats the current frame'
+
+
+class Ego(Enum):
+    """Whether the simulation has an ego, without which sensors send nothing."""
+
+    ABSENT = 'none'
+    PENDING = 'the scenario has none; the first control command creates it'
+    PRESENT = 'one'
+
+
+class SimulationState:
+    """
+    The state of a simulation.
+
+    :param source: the source of frames, None if clients place all frames.
+    :param is_free_running: whether frames are sent at the configured rate at first.
+
+    :ivar ego: whether an ego exists.
+    :ivar is_stopped: whether a client has stopped all sensors.
+    """
+
+    def __init__(self, source: FrameSource | None, is_free_running: bool) -> None:
+        self._lock = threading.RLock()
+        self._own_source = source
+        self._source = source
+        self._first_driver = ClockDriver.TIMER if is_free_running else ClockDriver.SAMPLE
+        self._driver = self._first_driver
+        self._current: TimedFrame | None = None
+        self.ego = Ego.PRESENT
+        self.is_stopped = False
+
+    @property
+    def is_free_running(self) -> bool:
+        """Whether frames are sent at the configured rate now."""
+        return (self._driver is ClockDriver.TIMER and not self.is_stopped
+                and self.ego is Ego.PRESENT and self._source is not None)
+
+    def begin(self, mode: int) -> None:
+        """
+        Start over in another simulation mode.
+
+        :param mode: 0 closed loop, 1 replay, 2 replay of placed frames, 3 closed loop with a
+            fixed time step.
+        """
+        with self._lock:
+            self._current = None
+            self._driver = self._first_driver if mode == 0 else ClockDriver.CLIENT
+            self.ego = Ego.ABSENT if mode in CLOSED_LOOP_MODES else Ego.PRESENT
+            self._source = self._own_source
+            if self._source is not None:
+                self._source.rewind()
+
+    def load(self, frames: list[EmulatedFrame]) -> None:
+        """
+        Replace the source by a trajectory, through which the client steps.
+
+        :param frames: the elements of the trajectory.
+        """
+        with self._lock:
+            self._source = TrajectorySource(frames)
+            self._current = None
+            self._driver = ClockDriver.CLIENT
+
+    def advance(self) -> TimedFrame | None:
+        """
+        Go to the next frame at the configured rate.
+
+        :returns: the frame, None at the end or when a client advances the time now.
+        """
+        with self._lock:
+            if self._source is None or self._driver is not ClockDriver.TIMER:
+                return None
+            frame = self._source.advance()
+            self._current = frame or self._current
+            return frame
+
+    def step(self, amount: int) -> TimedFrame | None:
+        """
+        Step by a command of the client.
+
+        :param amount: frames, negative ones go back.
+        :returns: the frame, None without frames to step through.
+        """
+        with self._lock:
+            self._driver = ClockDriver.CLIENT
+            return self._step_source(amount)
+
+    def tick(self) -> None:
+        """Advance by one fixed time step without a sample."""
+        with self._lock:
+            if self._driver is ClockDriver.TIMER:
+                self._driver = ClockDriver.SAMPLE
+            self._step_source(1)
+
+    def sample(self) -> TimedFrame | None:
+        """
+        Return the frame of a sample command, the next one if samples advance the time.
+
+        :returns: the frame, None where there is none.
+        """
+        with self._lock:
+            if self._source is not None and (
+                    self._current is None or self._driver is ClockDriver.SAMPLE):
+                return self._step_source(1)
+            return self._show(self._current)
+
+    def place(self, members: dict[str, object]) -> TimedFrame:
+        """
+        Make a frame of the client the current one; game_time advances by at least 0.05 s.
+
+        :param members: the members of the frame; poses are sufficient.
+        :returns: the frame.
+        """
+        with self._lock:
+            self._driver = ClockDriver.CLIENT
+            frame = EmulatedFrame(completed(members))
+            before = FrameClock(0.0, 0, 0) if self._current is None else self._current.clock
+            earliest_s = (before.game_time or 0.0) + DEFAULT_PERIOD_S
+            given = frame.clock
+            clock = FrameClock(float(np.float32(max(given.game_time or 0.0, earliest_s))),
+                               given.time if given.time is not None else before.time, 0)
+            self._current = TimedFrame(frame, clock, is_verbatim=False)
+            return self._current
+
+    def _step_source(self, amount: int) -> TimedFrame | None:
+        return None if self._source is None else self._show(self._source.step(amount))
+
+    def _show(self, frame: TimedFrame | None) -> TimedFrame | None:
+        """Make a frame the current one; the sensor counts its samples, not the recording."""
+        if frame is not None:
+            self._current = frame = TimedFrame(frame.frame, frame.clock, is_verbatim=False)
+        return frame

@@ -1,0 +1,262 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""The base of both stand-in servers: listening sockets, threads, and the pace of the frames."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+import errno
+import os
+import selectors
+import socket
+import threading
+import time
+from types import TracebackType
+from typing import Literal, TypeVar
+
+from state_sensor_ros.errors import FramingError, TransportError
+
+JOIN_S = 5.0
+# A process without free file descriptors cannot accept, and its listener stays readable: this
+# pause keeps the accepting thread from spinning.
+ACCEPT_PAUSE_S = 0.005
+BACKLOG = 64
+CHUNK_BYTES = 2**16
+# After a longer delay by a slow reader, the frames behind schedule are not sent in a burst.
+MAX_LAG_S = 1.0
+
+Self = TypeVar('Self', bound='ThreadedServer')
+# `real`: by simulated time; `max`: as fast as the readers read; a number: frames per second.
+Rate = float | Literal['real', 'max']
+
+
+class Pacer:
+    """
+    Waits between frames so that the average rate is kept.
+
+    :param rate: the rate.
+    :param stop: ends every wait at once when it is set.
+    """
+
+    def __init__(self, rate: Rate, stop: threading.Event) -> None:
+        self._rate = rate
+        self._stop = stop
+        self._due_s = 0.0
+
+    def wait(self, period_s: float) -> None:
+        """
+        Wait until the next frame is due.
+
+        :param period_s: simulated time since the previous frame, s.
+        """
+        if self._rate == 'max':
+            return
+        now_s = time.monotonic()
+        # After a pause, the next frame is due at once and the schedule begins anew.
+        earliest_s = now_s - MAX_LAG_S
+        step_s = period_s if isinstance(self._rate, str) else 1.0 / self._rate
+        self._due_s = self._due_s + step_s if self._due_s > earliest_s else now_s
+        if self._due_s > now_s:
+            self._stop.wait(self._due_s - now_s)
+
+
+class ThreadedServer(ABC):
+    """
+    A server that runs between ``start`` and ``close``, or in a ``with`` block.
+
+    Subclasses open their ports before they call this constructor, which opens a socket pair: an
+    exception because of a port then leaves nothing open.
+
+    :ivar n_sent: number of frames sent so far.
+    """
+
+    def __init__(self) -> None:
+        self.n_sent = 0
+        self._sessions: set[socket.socket] = set()
+        self._threads: list[threading.Thread] = []
+        self._acceptor: threading.Thread | None = None
+        self._changed = threading.Condition()
+        self._closing = threading.Event()
+        self._finished = threading.Event()
+        self._wake_out, self._wake_in = socket.socketpair()
+        self._wake_in.setblocking(False)
+
+    def __enter__(self: Self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 traceback: TracebackType | None) -> None:
+        self.close()
+
+    @abstractmethod
+    def _listeners(self) -> Iterable[socket.socket]:
+        """Return the listening sockets; ``_wake`` has the set read again."""
+
+    @abstractmethod
+    def _accept(self, listener: socket.socket) -> None:
+        """Accept the connections that wait on a listener; there may be none any more."""
+
+    @abstractmethod
+    def _play(self) -> None:
+        """Send frames until closing or until the last one, then set ``_finished``."""
+
+    @abstractmethod
+    def _close_ports(self) -> None:
+        """Close the listeners and the connections that receive frames."""
+
+    def start(self) -> None:
+        """Start the threads; connections made before are accepted, too."""
+        self._begin(self._play)
+        self._acceptor = self._begin(self._accept_all)
+
+    def close(self) -> None:
+        """Close all connections and end all threads; a second call has no effect."""
+        self._closing.set()
+        self._wake()
+        with self._changed:
+            self._changed.notify_all()
+        # First no more connections are accepted, then threads blocked in a send are released.
+        if self._acceptor is not None:
+            self._acceptor.join(JOIN_S)
+        self._close_ports()
+        for session in tuple(self._sessions):
+            close_connection(session)
+        for thread in self._threads:
+            thread.join(JOIN_S)
+        self._wake_in.close()
+        self._wake_out.close()
+        self._finished.set()
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """
+        Wait until the last frame is sent.
+
+        :param timeout_s: None waits without limit.
+        :returns: whether the last frame is sent.
+        """
+        return self._finished.wait(timeout_s)
+
+    def _begin(self, work: Callable[..., None], *args: object) -> threading.Thread:
+        thread = threading.Thread(target=work, args=args, name=work.__name__, daemon=True)
+        self._threads = [*(each for each in self._threads if each.is_alive()), thread]
+        thread.start()
+        return thread
+
+    def _wake(self) -> None:
+        """Make the accepting thread read the set of listeners again."""
+        try:
+            self._wake_in.send(b'.')
+        except OSError:
+            return  # the buffer is full, so the thread is about to wake up; or it has ended
+
+    def _accept_all(self) -> None:
+        while not self._closing.is_set():
+            with selectors.DefaultSelector() as selector:
+                for listener in (self._wake_out, *self._listeners()):
+                    selector.register(listener, selectors.EVENT_READ)
+                ready = {key.fileobj for key, _ in selector.select()}
+            if self._wake_out in ready:
+                self._wake_out.recv(4096)
+            for listener in self._listeners():
+                if listener in ready:
+                    self._accept(listener)
+            with self._changed:
+                self._changed.notify_all()
+            self._closing.wait(ACCEPT_PAUSE_S)
+
+    def _begin_session(self, listener: socket.socket,
+                       serve: Callable[[socket.socket], None]) -> None:
+        """Accept a connection and run ``serve`` on it in a thread of its own."""
+        if (session := accept_connection(listener)) is not None:
+            self._sessions.add(session)
+            self._begin(self._run_session, session, serve)
+
+    def _run_session(self, session: socket.socket,
+                     serve: Callable[[socket.socket], None]) -> None:
+        try:
+            serve(session)
+        except (FramingError, OSError, RecursionError):
+            return  # not a message, lost, or too deeply nested JSON: this connection ends
+        finally:
+            self._sessions.discard(session)
+            close_connection(session)
+
+
+def listen(bind: str, port: int) -> socket.socket:
+    """
+    Open a listening socket, non-blocking.
+
+    :param bind: address.
+    :param port: 0 picks a free one.
+    :returns: the socket.
+    :raises TransportError: when the port cannot be opened.
+    """
+    try:
+        return _listening(bind, port)
+    except (OSError, OverflowError) as error:
+        number = getattr(error, 'errno', None)
+        reason = ('a port in use' if number == errno.EADDRINUSE
+                  else os.strerror(number) if number and number > 0 else str(error))
+        raise TransportError(f'{bind}:{port}', reason, 'a free port of this machine') from error
+
+
+def _listening(bind: str, port: int) -> socket.socket:
+    family, _, _, _, address = socket.getaddrinfo(bind, port, type=socket.SOCK_STREAM,
+                                                  flags=socket.AI_PASSIVE)[0]
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(BACKLOG)
+        listener.setblocking(False)
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+def accept_connection(listener: socket.socket) -> socket.socket | None:
+    """
+    Accept one connection.
+
+    :param listener: from :func:`listen`.
+    :returns: a blocking socket; None when no connection waits or no file descriptor is free.
+    """
+    try:
+        connection, _ = listener.accept()
+    except OSError:
+        return None
+    connection.setblocking(True)
+    return connection
+
+
+def receive(connection: socket.socket, size: int) -> bytes:
+    """
+    Receive a number of bytes.
+
+    :param connection: a blocking socket.
+    :param size: number of bytes.
+    :returns: the bytes; fewer at the end of the stream.
+    """
+    parts = []
+    while size and (part := connection.recv(min(size, CHUNK_BYTES))):
+        parts.append(part)
+        size -= len(part)
+    return b''.join(parts)
+
+
+def close_connection(connection: socket.socket) -> None:
+    """
+    Close a connection; the peer still receives what was sent, and blocked calls on it return.
+
+    :param connection: the socket, open or not.
+    """
+    try:
+        connection.shutdown(socket.SHUT_RDWR)
+    except OSError as error:
+        if error.errno not in (errno.ENOTCONN, errno.EBADF):
+            raise
+    finally:
+        connection.close()

@@ -1,0 +1,107 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""Synthetic traffic, step by step, as an endless sequence of frames with a clock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from state_sensor_ros.emulator.traffic.drivers import Drivers
+from state_sensor_ros.emulator.traffic.fleet import make_fleet
+from state_sensor_ros.emulator.traffic.json_template import collect_numbers, GENERATIONS, TEMPLATES
+from state_sensor_ros.emulator.traffic.motion import Kinematics
+from state_sensor_ros.emulator.traffic.road import Road
+from state_sensor_ros.emulator.traffic.roadside import make_objects
+from state_sensor_ros.errors import ConfigError
+
+N_LANES = 3
+SHORTEST_ROAD_M = 3000.0
+# Road per vehicle over all lanes: dense enough for overtaking, and without congestion.
+ROAD_PER_VEHICLE_M = 20.0
+# Simulated time before the first frame, for the start transient to decay; game_time begins here.
+WARM_UP_S = 8.0
+# Longest step of the driver models; longer frame periods are divided.
+LONGEST_STEP_S = 0.05
+# game_time is a float32, which resolves 0.5 ms in the first two hours: faster frames repeat it.
+MAX_RATE_HZ = 1000.0
+# The Unix time of game_time 0; a constant, so that the same seed gives the same bytes.
+DEFAULT_EPOCH_S = 1_600_000_000
+
+
+class Traffic:
+    """
+    Moving vehicles and static objects on a road.
+
+    :param n_vehicles: at least 1; one of them is the ego.
+    :param n_objects: number of cones and signs.
+    :param rate_hz: frames per second of simulated time.
+    :param seed: the same seed gives the same traffic.
+    """
+
+    def __init__(self, n_vehicles: int, n_objects: int, rate_hz: float, seed: int) -> None:
+        length_m = max(SHORTEST_ROAD_M, n_vehicles * ROAD_PER_VEHICLE_M)
+        self.road = Road(length_m, N_LANES, seed)
+        self.fleet = make_fleet(n_vehicles, seed)
+        self.objects = make_objects(self.road, n_objects)
+        self.drivers = Drivers(self.road, self.fleet, seed)
+        self.kinematics = Kinematics(self.road, self.fleet)
+        self.period_s = 1.0 / rate_hz
+        self.n_steps = max(1, int(np.ceil(self.period_s / LONGEST_STEP_S - 1e-9)))
+        for _ in range(round(WARM_UP_S / LONGEST_STEP_S)):
+            self.drivers.advance(LONGEST_STEP_S)
+        rng = np.random.default_rng((seed, 4))
+        self.spin = rng.uniform(-np.pi, np.pi, (n_vehicles, 4))
+        self.motion = self.kinematics.evaluate(self.drivers)
+
+    def step(self) -> None:
+        """Advance all vehicles by one frame period."""
+        dt_s = self.period_s / self.n_steps
+        before = self.motion.wheel_speed
+        for _ in range(self.n_steps):
+            self.drivers.advance(dt_s)
+        self.motion = self.kinematics.evaluate(self.drivers)
+        mean_speed = 0.5 * (before + self.motion.wheel_speed)
+        turned = self.spin + mean_speed * self.period_s
+        self.spin = np.mod(turned + np.pi, 2 * np.pi) - np.pi
+
+
+def generate(n_vehicles: int, n_objects: int, rate_hz: float, seed: int, generation: str,
+             epoch_s: int = DEFAULT_EPOCH_S) -> Iterator[dict[str, object]]:
+    """
+    Generate frames without end.
+
+    Frames share their constant parts: treat them as read-only.
+
+    :param n_vehicles: at least 1; exactly one has the tag `ego`.
+    :param n_objects: number of cones and signs.
+    :param rate_hz: frames per second of simulated time, at most 1000.
+    :param seed: the same seed gives the same frames.
+    :param generation: `v0`, `v1` or `v2`.
+    :param epoch_s: Unix time of game_time 0, s.
+    :returns: an endless iterator of frames as plain JSON objects, clock members last.
+    :raises ConfigError: when a value is out of range.
+    """
+    if n_vehicles < 1 or n_objects < 0:
+        raise ConfigError('vehicles, objects', f'{n_vehicles}, {n_objects}', '>= 1, >= 0')
+    if not 0.0 < rate_hz <= MAX_RATE_HZ:
+        raise ConfigError('rate', f'{rate_hz} Hz', f'more than 0, at most {MAX_RATE_HZ:g}')
+    if generation not in TEMPLATES:
+        raise ConfigError('generation', repr(generation), f'one of {", ".join(GENERATIONS)}')
+    return _frames(Traffic(n_vehicles, n_objects, rate_hz, seed), generation, epoch_s)
+
+
+def _frames(traffic: Traffic, generation: str, epoch_s: int) -> Iterator[dict[str, object]]:
+    write = TEMPLATES[generation](traffic.fleet, traffic.objects)
+    n_frames = 0
+    while True:
+        frame = write(collect_numbers(traffic.road, traffic.fleet, traffic.drivers,
+                                      traffic.motion, traffic.spin))
+        game_time_s = WARM_UP_S + n_frames * traffic.period_s
+        n_frames += 1
+        frame['game_time'] = float(np.float32(game_time_s))
+        frame['sample_count'] = n_frames
+        frame['time'] = epoch_s + int(game_time_s)
+        yield frame
+        traffic.step()

@@ -1,0 +1,121 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+Poses, velocities, steering angles and wheel speeds from positions on the road.
+
+SI units, left-handed world axes (x forward, y right, z up). The rear axle does not slip: its path
+gives the heading, its curvature the steering angles (Ackermann) and the wheel speeds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from state_sensor_ros.emulator.traffic.drivers import Drivers
+from state_sensor_ros.emulator.traffic.fleet import Fleet
+from state_sensor_ros.emulator.traffic.road import FloatArray, Road
+
+# Step of the central differences by s, metres: truncation and rounding errors are below 1e-8.
+EPSILON_M = 1e-3
+
+
+@dataclass(frozen=True, slots=True)
+class Motion:
+    """
+    Poses and velocities of N vehicles at one instant; float64, left-handed world axes.
+
+    :param position: (N, 3) actor origins, m.
+    :param velocity: (N, 3) their derivatives by time, m/s.
+    :param axes: (N, 3, 3) body axes as rows x, y, z.
+    :param angular_velocity: (N, 3) rad/s, world axes.
+    :param steering: (N, 2) angles of the front wheels, left and right, rad, + = right.
+    :param bicycle_steering: (N,) angle of a single wheel in the middle, rad, + = right.
+    :param wheel_speed: (N, 4) rad/s, order FL FR RL RR.
+    :param s: (N,) distance of the origin along the loop, m.
+    """
+
+    position: FloatArray
+    velocity: FloatArray
+    axes: FloatArray
+    angular_velocity: FloatArray
+    steering: FloatArray
+    bicycle_steering: FloatArray
+    wheel_speed: FloatArray
+    s: FloatArray
+
+
+class Kinematics:
+    """
+    Computes the motion of a fleet on a road.
+
+    :param road: the road.
+    :param fleet: the vehicles, for wheelbases and wheels.
+    """
+
+    def __init__(self, road: Road, fleet: Fleet) -> None:
+        self._road = road
+        self._rear_m = fleet.column('rear_x')
+        self._wheelbase_m = fleet.column('front_x') + self._rear_m
+        self._track_m = fleet.column('track')
+        self._radius_m = fleet.column('radius')
+
+    def _path(self, drivers: Drivers, s: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return (3, N) lateral offsets (m) and their derivatives by s."""
+        old = self._road.lane_offset(drivers.old_lane)
+        width = self._road.lane_offset(drivers.lane) - old
+        u = np.clip((s - drivers.change_s) / drivers.change_m, 0.0, 1.0)
+        # Fifth-order polynomial: its first and second derivatives are zero at both ends.
+        blend = u**3 * (10 - 15 * u + 6 * u**2)
+        slope = 30 * u**2 * (1 - u) ** 2 / drivers.change_m
+        return old + width * blend, width * slope
+
+    def evaluate(self, drivers: Drivers) -> Motion:
+        """
+        Compute the motion at this instant.
+
+        :param drivers: positions, speeds and lane changes.
+        :returns: the motion; velocities are derivatives of the poses by s, times the speed.
+        """
+        s = drivers.s + np.array([[-EPSILON_M], [0.0], [EPSILON_M]])
+        offset, offset_by_s = self._path(drivers, s)
+        surface = self._road.surface(s, offset)
+        along = surface.along + offset_by_s[..., None] * surface.right
+        # Metres of path per metre of s.
+        stretch = np.linalg.norm(along, axis=-1)
+        forward = along / stretch[..., None]
+        up = np.cross(surface.along, surface.right)
+        up /= np.linalg.norm(up, axis=-1)[..., None]
+        axes = np.stack([forward, np.cross(up, forward), up], axis=-2)
+        origin = surface.point + self._rear_m[:, None] * forward
+        by_s = 0.5 / EPSILON_M
+        turn = 0.5 * np.cross(axes[1], (axes[2] - axes[0]) * by_s).sum(axis=-2)
+        rate = drivers.speed[:, None]
+        # Curvature (1/m) of the rear axle's path in the plane of the road, positive to the right.
+        curvature = np.einsum('ij,ij->i', turn, up[1]) / stretch[1]
+        return Motion(
+            position=origin[1],
+            velocity=(origin[2] - origin[0]) * by_s * rate,
+            axes=axes[1],
+            angular_velocity=turn * rate,
+            steering=self._steer(curvature),
+            bicycle_steering=np.arctan(self._wheelbase_m * curvature),
+            wheel_speed=self._wheel_speed(curvature, stretch[1] * drivers.speed),
+            s=drivers.s + self._rear_m / stretch[1],
+        )
+
+    def _steer(self, curvature: FloatArray) -> FloatArray:
+        """Return (N, 2) Ackermann angles: the axes of both wheels meet in the same centre."""
+        lateral = 0.5 * self._track_m[:, None] * np.array([-1.0, 1.0])
+        angles: FloatArray = np.arctan2(self._wheelbase_m[:, None] * curvature[:, None],
+                                        1 - curvature[:, None] * lateral)
+        return angles
+
+    def _wheel_speed(self, curvature: FloatArray, rear_speed: FloatArray) -> FloatArray:
+        """Return (N, 4) wheel speeds (rad/s) without slip; the outer wheels are faster."""
+        lateral = 0.5 * self._track_m[:, None] * np.array([-1.0, 1.0, -1.0, 1.0])
+        ahead = self._wheelbase_m[:, None] * np.array([1.0, 1.0, 0.0, 0.0])
+        per_metre = np.hypot(1 - curvature[:, None] * lateral, curvature[:, None] * ahead)
+        speeds: FloatArray = (rear_speed / self._radius_m)[:, None] * per_metre
+        return speeds

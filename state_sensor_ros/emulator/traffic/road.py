@@ -1,0 +1,181 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+A closed multi-lane road with curves, slopes and banking, and its OpenDRIVE-like ids.
+
+Metres and left-handed axes: x forward, y right, z up. s is the arc length of the reference line
+in plan, as in OpenDRIVE; the heading is a circle plus sines, so curvature is exact everywhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+LANE_WIDTH_M = 3.5
+# Roads of 500 m with two sections each: the ids change within seconds of driving.
+ROAD_PIECE_M = 500.0
+SECTIONS_PER_ROAD = 2
+# Bank angle per curvature, rad*m: 2.9 degrees in a curve with a radius of 200 m.
+BANK_PER_CURVATURE = 10.0
+# Wavelength (m) and peak curvature (1/m) of the sines that are added to the circle.
+WINDINGS = ((900.0, 1 / 600.0), (420.0, 1 / 900.0))
+# Wavelength (m) and peak slope of the hills.
+HILLS = ((1100.0, 0.025), (500.0, 0.012))
+# The number of waves on the loop is a multiple of this: the loop then closes by symmetry.
+SYMMETRY = 2
+# Nodes and weights of 3-point Gauss-Legendre integration on [0, 1].
+GAUSS_NODES = 0.5 + 0.5 * np.array([-np.sqrt(0.6), 0.0, np.sqrt(0.6)])
+GAUSS_WEIGHTS = np.array([5.0, 8.0, 5.0]) / 18.0
+
+
+@dataclass(frozen=True, slots=True)
+class Surface:
+    """
+    Points of the road surface; arrays are (..., 3) float64.
+
+    :param point: the points, metres.
+    :param along: derivatives of the points by s at constant lateral offset.
+    :param right: derivatives of the points by the lateral offset, unit vectors.
+    """
+
+    point: FloatArray
+    along: FloatArray
+    right: FloatArray
+
+
+class Road:
+    """
+    A closed road; the reference line is its left edge, offsets are positive to the right.
+
+    :param length_m: length of the loop in plan, metres.
+    :param n_lanes: number of lanes, all in the direction of increasing s.
+    :param seed: selects the shape.
+    """
+
+    def __init__(self, length_m: float, n_lanes: int, seed: int) -> None:
+        rng = np.random.default_rng((seed, 1))
+        self.length_m = length_m
+        self.n_lanes = n_lanes
+        turn = 2 * np.pi / length_m
+        windings = np.array([max(SYMMETRY, SYMMETRY * round(length_m / wave / SYMMETRY))
+                             for wave, _ in WINDINGS])
+        self._wind_rate = turn * windings
+        self._wind_gain = np.array([peak for _, peak in WINDINGS]) / self._wind_rate
+        self._wind_phase = rng.uniform(0, 2 * np.pi, len(WINDINGS))
+        hills = np.array([max(1, round(length_m / wave)) for wave, _ in HILLS])
+        self._hill_rate = turn * hills
+        self._hill_gain = np.array([peak for _, peak in HILLS]) / self._hill_rate
+        self._hill_phase = rng.uniform(0, 2 * np.pi, len(HILLS))
+        self._n_cells = int(np.ceil(length_m))
+        self._cell_m = length_m / self._n_cells
+        self._knots_xy = self._integrate_plan()
+        knots: FloatArray = np.arange(self._n_cells + 1, dtype=np.float64) * self._cell_m
+        knots_heading = self._heading(knots)[0]
+        self._tangents_xy = np.stack([np.cos(knots_heading), np.sin(knots_heading)], axis=-1)
+
+    def _heading(self, s: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return heading (rad, + to the right), curvature (1/m) and its derivative at s."""
+        heading = s * (2 * np.pi / self.length_m)
+        curvature = np.full_like(s, 2 * np.pi / self.length_m)
+        change = np.zeros_like(s)
+        for rate, gain, phase in zip(
+                self._wind_rate, self._wind_gain, self._wind_phase, strict=True):
+            angle = rate * s + phase
+            sine, cosine = np.sin(angle), np.cos(angle)
+            heading += gain * sine
+            curvature += gain * rate * cosine
+            change -= gain * rate**2 * sine
+        return heading, curvature, change
+
+    def _elevation(self, s: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return height (m) and slope at s."""
+        height, slope = np.zeros_like(s), np.zeros_like(s)
+        for rate, gain, phase in zip(
+                self._hill_rate, self._hill_gain, self._hill_phase, strict=True):
+            angle = rate * s + phase
+            height += gain * np.sin(angle)
+            slope += gain * rate * np.cos(angle)
+        return height, slope
+
+    def _integrate_plan(self) -> FloatArray:
+        """Integrate the heading; return (n_cells + 1, 2) points of the reference line."""
+        starts: FloatArray = np.arange(self._n_cells, dtype=np.float64) * self._cell_m
+        heading = self._heading(starts[:, None] + GAUSS_NODES * self._cell_m)[0]
+        steps = np.stack([np.cos(heading) @ GAUSS_WEIGHTS, np.sin(heading) @ GAUSS_WEIGHTS], -1)
+        return np.concatenate([np.zeros((1, 2)), np.cumsum(steps * self._cell_m, axis=0)])
+
+    def _plan(self, s: FloatArray) -> FloatArray:
+        """Return (..., 2) points of the reference line by cubic Hermite interpolation."""
+        cell = np.minimum((s / self._cell_m).astype(np.int64), self._n_cells - 1)
+        t = (s / self._cell_m - cell)[..., None]
+        rest = 1 - t
+        points: FloatArray = (
+            rest**2 * (1 + 2 * t) * self._knots_xy[cell] + t**2 * (3 - 2 * t)
+            * self._knots_xy[cell + 1] + self._cell_m * t * rest
+            * (rest * self._tangents_xy[cell] - t * self._tangents_xy[cell + 1]))
+        return points
+
+    def curvature(self, s: FloatArray) -> FloatArray:
+        """
+        Return the curvature of the reference line in plan.
+
+        :param s: distances along the road, metres, any shape, any number of rounds.
+        :returns: 1/m, positive to the right, same shape.
+        """
+        return self._heading(np.mod(s, self.length_m))[1]
+
+    def surface(self, s: FloatArray, offset: FloatArray) -> Surface:
+        """
+        Evaluate the surface.
+
+        :param s: distances along the road, metres, any shape, any number of rounds.
+        :param offset: lateral offsets to the right of the reference line, metres, same shape.
+        :returns: the points and their derivatives.
+        """
+        s = np.mod(s, self.length_m)
+        heading, curvature, change = self._heading(s)
+        height, slope = self._elevation(s)
+        bank = BANK_PER_CURVATURE * curvature
+        cos_h, sin_h = np.cos(heading), np.sin(heading)
+        cos_b, sin_b = np.cos(bank), np.sin(bank)
+        # The inner side of a curve is lower than the outer side.
+        right = np.stack([-sin_h * cos_b, cos_h * cos_b, -sin_b], axis=-1)
+        by_heading = np.stack([-cos_h * cos_b, -sin_h * cos_b, np.zeros_like(s)], axis=-1)
+        by_bank = np.stack([sin_h * sin_b, -cos_h * sin_b, -cos_b], axis=-1)
+        right_change = (by_heading * curvature[..., None]
+                        + by_bank * (BANK_PER_CURVATURE * change)[..., None])
+        line = np.concatenate([self._plan(s), height[..., None]], axis=-1)
+        along = np.stack([cos_h, sin_h, slope], axis=-1)
+        lateral = offset[..., None]
+        return Surface(line + lateral * right, along + lateral * right_change, right)
+
+    def lane_offset(self, lane: IntArray) -> FloatArray:
+        """
+        Return the lateral offset of the middle of a lane.
+
+        :param lane: any shape, 0 is the leftmost lane.
+        :returns: metres to the right of the reference line, same shape.
+        """
+        return (lane.astype(np.float64) + 0.5) * LANE_WIDTH_M
+
+    def ids(self, s: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
+        """
+        Convert distances along the loop to OpenDRIVE-like positions.
+
+        :param s: (N,) distances along the whole loop, metres.
+        :returns: road ids, section ids and distances along the road in metres, (N,) each.
+        """
+        n_roads = max(1, round(self.length_m / ROAD_PIECE_M))
+        piece_m = self.length_m / n_roads
+        s = np.mod(s, self.length_m)
+        road = np.minimum((s / piece_m).astype(np.int64), n_roads - 1)
+        on_road = s - road * piece_m
+        section = np.minimum((on_road * SECTIONS_PER_ROAD / piece_m).astype(np.int64),
+                             SECTIONS_PER_ROAD - 1)
+        return road, section, on_road

@@ -1,0 +1,386 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""The CARLA server, read by code of this file and by the package's own source."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+import math
+import os
+from pathlib import Path
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+
+import carla_wire as wire
+import numpy as np
+import pytest
+
+from state_sensor_ros.carla.decode import CarlaDecoder
+from state_sensor_ros.carla.framing import split_messages
+from state_sensor_ros.carla.schema import EpisodeReady, Measurements, SceneDescription
+from state_sensor_ros.cli import main
+from state_sensor_ros.emulator.carla_server.message_bytes import EpisodeSettings
+from state_sensor_ros.emulator.carla_server.town import CRUISE_SPEED, LIMITS_KMH
+from state_sensor_ros.emulator.carla_server.town_server import CarlaOptions, CarlaServer
+from state_sensor_ros.errors import ConfigError, TransportError
+from state_sensor_ros.settings import Settings
+from state_sensor_ros.sources.carla import CarlaSource
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = [sys.executable, '-c',
+           'import sys; from state_sensor_ros.cli import main; sys.exit(main())']
+FAST = CarlaOptions(rate='max')
+SYNCHRONOUS_INI = '[CARLA/Server]\nSynchronousMode=true\nSendNonPlayerAgentsInfo=true\n'
+
+
+def received(connection, size):
+    data = b''
+    while len(data) < size:
+        part = connection.recv(size - len(data))
+        if not part:
+            raise EOFError
+        data += part
+    return data
+
+
+def read_message(connection):
+    (length,) = struct.unpack('<I', received(connection, 4))
+    return received(connection, length)
+
+
+def read_frame(connection):
+    messages = []
+    while message := read_message(connection):
+        messages.append(message)
+    return messages
+
+
+def send(connection, body):
+    connection.sendall(struct.pack('<I', len(body)) + body)
+
+
+def is_hung_up(connection):
+    """Read to the end of the connection; return whether the peer has closed it."""
+    try:
+        while read_frame(connection):
+            pass
+    except (EOFError, ConnectionError):
+        return True
+    return False
+
+
+@contextmanager
+def connected(port) -> Iterator[socket.socket]:
+    with socket.create_connection(('127.0.0.1', port), 10.0) as connection:
+        yield connection
+
+
+@contextmanager
+def episode(server, ini, start=0):
+    """Begin an episode as a client does; yield the world connection and the scene."""
+    with connected(server.world_port) as world:
+        send(world, wire.sub(1, ini.encode()))
+        scene = SceneDescription.FromString(read_message(world))
+        send(world, wire.integer(1, start))
+        assert EpisodeReady.FromString(read_message(world)).ready
+        yield world, scene
+
+
+def test_carla_server_ports_are_consecutive():
+    with CarlaServer(FAST) as server:
+        assert (server.world_port, server.control_port) == (server.port - 1, server.port + 1)
+        with pytest.raises(TransportError, match='a port in use'):
+            CarlaServer(CarlaOptions(port=server.port))
+
+
+def test_carla_server_positions_agree_with_speeds():
+    with CarlaServer(FAST) as server, connected(server.port) as reader:
+        measurements = [Measurements.FromString(read_frame(reader)[0]) for _ in range(60)]
+    decoder = CarlaDecoder()
+    frames = [decoder.decode_measurements(m.SerializeToString()).frame for m in measurements]
+    assert [m.frame_number for m in measurements] == list(range(60))
+    assert [m.game_timestamp for m in measurements] == [100 * i for i in range(60)]
+    first, last = frames[-2:]
+    assert len(first.names) == 1 + 12 + 6 + 4 + 4
+    step = last.position_xyz - first.position_xyz
+    # At these radii, chords are shorter than arcs by 1e-4.
+    for i, speed in enumerate(first.forward_speed):
+        if math.isnan(speed):
+            assert not step[i].any()
+            continue
+        x, y, z, w = (first.orientation_xyzw[i] + last.orientation_xyzw[i]) / 2
+        forward = np.array((1 - 2 * (y * y + z * z), 2 * (x * y + z * w), 2 * (x * z - y * w)))
+        np.testing.assert_allclose(step[i], 0.1 * speed * forward, atol=0.01)
+        assert np.linalg.norm(step[i]) > 0.05
+    assert last.forward_speed[0] == pytest.approx(CRUISE_SPEED, abs=1.0)
+    assert last.forward_speed.tolist().count(last.forward_speed[0]) == 1
+    limits = last.extension.speed_limits[~np.isnan(last.extension.speed_limits)]
+    assert {round(3.6 * limit) for limit in limits} == set(LIMITS_KMH)
+    assert {0, 2} <= {state for frame in frames for state in frame.extension.lights.tolist()}
+    # The ring turns right.
+    assert last.extension.player.autopilot.steer > 0.0
+
+
+def test_carla_server_acceleration_agrees_with_positions():
+    with CarlaServer(FAST) as server, connected(server.port) as reader:
+        frames = [CarlaDecoder().decode_measurements(read_frame(reader)[0]).frame
+                  for _ in range(20)]
+    positions = np.array([frame.position_xyz[0] for frame in frames])
+    measured = np.diff(positions, 2, axis=0) / 0.01
+    stated = np.array([frame.extension.player.acceleration_xyz for frame in frames])[1:-1]
+    np.testing.assert_allclose(measured[3:], stated[3:], atol=0.5)
+    assert np.linalg.norm(stated[5]) > 1.0
+
+
+def test_carla_server_same_seed_same_town():
+    def first_frame(seed):
+        options = CarlaOptions(rate='max', episode=EpisodeSettings(seed=seed))
+        with CarlaServer(options) as server, connected(server.port) as reader:
+            message = Measurements.FromString(read_frame(reader)[0])
+            message.platform_timestamp = 0
+            return message.SerializeToString(deterministic=True)
+    assert first_frame(3) == first_frame(3) != first_frame(4)
+
+
+def test_carla_server_begins_an_episode_with_the_settings_of_its_client():
+    ini = ('[CARLA/Server]\nSendNonPlayerAgentsInfo=true\n[CARLA/LevelSettings]\n'
+           'NumberOfVehicles=3\nNumberOfPedestrians=1\n[CARLA/Sensor]\nSensors=Front,Back\n'
+           '[CARLA/Sensor/Front]\nImageSizeX=5\nImageSizeY=4\n')
+    with CarlaServer(FAST) as server, connected(server.port) as old:
+        read_frame(old)
+        with episode(server, ini, start=2) as (_, scene), connected(server.port) as reader:
+            assert [(sensor.id, sensor.name, sensor.type) for sensor in scene.sensors] == [
+                (1, 'Front', 1), (2, 'Back', 1)]
+            assert len(scene.player_start_spots) == 8
+            message, front, back = read_frame(reader)
+            measurement = Measurements.FromString(message)
+            assert measurement.game_timestamp == 0
+            assert measurement.frame_number > 0  # episodes do not reset it
+            at, spot = (measurement.player_measurements.transform.location,
+                        scene.player_start_spots[2].location)
+            assert (at.x, at.y, at.z) == (spot.x, spot.y, spot.z)
+            kinds = [agent.WhichOneof('agent') for agent in measurement.non_player_agents]
+            assert kinds.count('vehicle') == 3
+            assert kinds.count('pedestrian') == 1
+            assert struct.unpack('<IIII', front[:16]) == (1, 5, 4, 1)
+            assert len(front) == 20 + 5 * 4 * 4
+            assert len(back) == 20 + 64 * 48 * 4
+        assert is_hung_up(old)
+
+
+def test_carla_server_without_agents_sends_the_player_only():
+    with CarlaServer(FAST) as server, episode(server, '[CARLA/Server]\n'), \
+            connected(server.port) as reader:
+        assert len(Measurements.FromString(read_frame(reader)[0]).non_player_agents) == 0
+
+
+def test_carla_server_waits_for_commands_in_synchronous_mode():
+    with CarlaServer(FAST) as server, episode(server, SYNCHRONOUS_INI), \
+            connected(server.port) as reader, connected(server.control_port) as control:
+        speeds = []
+        for i in range(5):
+            speeds.append(Measurements.FromString(
+                read_frame(reader)[0]).player_measurements.forward_speed)
+            reader.settimeout(0.2)
+            with pytest.raises(TimeoutError):
+                reader.recv(1)
+            reader.settimeout(10.0)
+            send(control, wire.control(throttle=1.0) if i < 2 else wire.control(brake=1.0))
+        assert server.n_sent <= 6
+    assert 0.0 == speeds[0] < speeds[1] < speeds[2] > speeds[3] == speeds[4] == 0.0
+
+
+def test_carla_server_applies_reverse_and_hand_brake():
+    with CarlaServer(FAST) as server, episode(server, SYNCHRONOUS_INI), \
+            connected(server.port) as reader, connected(server.control_port) as control:
+        for _ in range(3):
+            read_frame(reader)
+            send(control, wire.control(throttle=1.0, reverse=True))
+        backwards = CarlaDecoder().decode_measurements(read_frame(reader)[0]).frame
+        assert backwards.forward_speed[0] < -0.5
+        for _ in range(5):
+            send(control, wire.control(hand_brake=True))
+            stopped = CarlaDecoder().decode_measurements(read_frame(reader)[0]).frame
+        assert stopped.forward_speed[0] == 0.0
+
+
+@pytest.mark.parametrize('garbage', [
+    b'\xff\xff\xff\xff', b'\x05\0\0\0\xff\xff\xff\xff\xff', b'\x01'])
+def test_carla_server_keeps_running_after_invalid_bytes(garbage):
+    with CarlaServer(FAST) as server:
+        for port in (server.world_port, server.control_port):
+            with connected(port) as connection:
+                connection.sendall(garbage)
+                connection.shutdown(socket.SHUT_WR)
+                assert connection.recv(1) == b''
+        with connected(server.port) as reader:
+            assert read_frame(reader)
+
+
+def settings_of(server, **changes):
+    return Settings(source='carla', port=server.port, reconnect_min=0.01, reconnect_max=0.05,
+                    **changes)
+
+
+@contextmanager
+def source_of(settings):
+    reports = []
+    source = CarlaSource(settings, lambda kind, text: reports.append((kind, text)))
+    try:
+        yield source, source.packets(), reports
+    finally:
+        source.close()
+
+
+def numbers(packets, n):
+    """Return frame number and game time of the next ``n`` packets."""
+    messages = [Measurements.FromString(split_messages(next(packets).payload)[0])
+                for _ in range(n)]
+    return [(message.frame_number, message.game_timestamp) for message in messages]
+
+
+def test_carla_source_receives_frames():
+    with CarlaServer(FAST) as server, source_of(settings_of(server)) as (source, packets, _):
+        assert numbers(packets, 5) == [(i, 100 * i) for i in range(5)]
+        assert source.health.state == 'connected'
+        assert source.health.n_packets == 5
+
+
+def test_carla_source_reconnects_after_a_lost_connection():
+    with CarlaServer(FAST) as server, source_of(settings_of(server)) as (source, packets, _):
+        first = numbers(packets, 3)
+        server.disconnect()
+        seen = first[-1][0]
+        while source.health.n_reconnects == 0:
+            (seen, _), = numbers(packets, 1)
+        assert numbers(packets, 1)[0][0] > seen
+        assert source.health.n_protocol_errors == 0
+
+
+def test_carla_source_reads_episodes_as_restarts():
+    options = CarlaOptions(rate='max', episode_frames=3)
+    with CarlaServer(options) as server, source_of(settings_of(server)) as (_, packets, _):
+        decoder = CarlaDecoder()
+        frames = [decoder.decode(next(packets).payload)[0].frame for _ in range(7)]
+    assert [frame.game_time for frame in frames] == [0.0, 0.1, 0.2, 0.0, 0.1, 0.2, 0.0]
+    assert [frame.sample_count for frame in frames] == list(range(7))
+
+
+def test_carla_source_sends_controls_in_synchronous_mode(tmp_path):
+    ini = tmp_path / 'CarlaSettings.ini'
+    ini.write_text(SYNCHRONOUS_INI)
+    with CarlaServer(FAST) as server:
+        settings = settings_of(server, control_port=server.world_port, desired_tags=('vehicle',),
+                               config_file=str(ini))
+        with source_of(settings) as (_, packets, reports):
+            messages = [Measurements.FromString(split_messages(next(packets).payload)[0])
+                        for _ in range(60)]
+        assert [message.game_timestamp for message in messages] == [100 * i for i in range(60)]
+        # The source sends the commands of the autopilot back, so the player moves.
+        assert messages[-1].player_measurements.forward_speed == pytest.approx(
+            CRUISE_SPEED, abs=1.0)
+        assert reports == []
+
+
+def test_carla_source_requests_a_new_episode_after_a_lost_connection():
+    with CarlaServer(FAST) as server:
+        settings = settings_of(server, control_port=server.world_port, desired_tags=('vehicle',))
+        with source_of(settings) as (source, packets, _):
+            numbers(packets, 3)
+            server.disconnect()
+            while source.health.n_reconnects == 0:
+                again = numbers(packets, 1)
+            assert again[0][1] == 0
+
+
+@pytest.mark.parametrize('answers', [
+    [], [b''], [b'\xff\xff'], [wire.sub(1, wire.transform()), b''],
+    [wire.sub(1, wire.transform()), b'\x01']])
+def test_carla_source_reports_invalid_replies_of_a_world_port(answers):
+    with socket.create_server(('127.0.0.1', 0)) as listener:
+        def answer():
+            while True:
+                try:
+                    connection, _ = listener.accept()
+                except OSError:
+                    return
+                with connection:
+                    for body in answers:
+                        read_message(connection)
+                        send(connection, body)
+        threading.Thread(target=answer, daemon=True).start()
+        settings = Settings(source='carla', port=1, control_port=listener.getsockname()[1],
+                            desired_tags=('x',), reconnect_min=0.01, reconnect_max=0.01)
+        with source_of(settings) as (source, packets, _):
+            reader = threading.Thread(target=lambda: list(packets), daemon=True)
+            reader.start()
+            while not source.health.last_error:
+                reader.join(0.01)
+            source.close()
+            reader.join(10.0)
+            assert not reader.is_alive()
+        assert f'127.0.0.1:{settings.control_port}: found' in source.health.last_error
+        listener.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.mark.parametrize(('answers', 'request_name'), [
+    ([], 'RequestNewEpisode'), ([wire.sub(1, wire.transform())], 'EpisodeStart')])
+def test_carla_source_names_a_silent_world_port(answers, request_name):
+    with socket.create_server(('127.0.0.1', 0)) as listener:
+        connections = []
+
+        def answer():
+            connection, _ = listener.accept()
+            connections.append(connection)
+            for body in answers:
+                read_message(connection)
+                send(connection, body)
+        threading.Thread(target=answer, daemon=True).start()
+        settings = Settings(source='carla', port=1, control_port=listener.getsockname()[1],
+                            desired_tags=('x',))
+        with source_of(settings) as (source, packets, reports):
+            reader = threading.Thread(target=lambda: list(packets), daemon=True)
+            reader.start()
+            begin_s = time.monotonic()
+            while not source.health.last_error:
+                assert time.monotonic() - begin_s < 3.0
+                reader.join(0.01)
+            assert source.health.state == 'connecting'
+            assert source.health.last_error == (
+                f'127.0.0.1:{settings.control_port}: found no answer to {request_name} for 1 s; '
+                'expected one (waiting up to 60 s)')
+            source.close()
+            reader.join(10.0)
+            assert not reader.is_alive()
+        assert reports == []
+        for connection in connections:
+            connection.close()
+
+
+def test_carla_source_refuses_a_missing_settings_file(tmp_path):
+    settings = Settings(source='carla', control_port=2000, config_file=str(tmp_path / 'none'))
+    with pytest.raises(ConfigError, match='config_file: found'):
+        CarlaSource(settings, lambda kind, text: None)
+
+
+@pytest.mark.parametrize('port', ['1', '65535'])
+def test_simulate_refuses_a_carla_port_without_neighbours(port, capsys):
+    assert main(['simulate', '--protocol', 'carla', '--port', port]) == 1
+    assert capsys.readouterr().err.startswith(f'error: --port: found {port}; expected 0, or 2 to ')
+
+
+def test_simulate_serves_carla():
+    words = ['simulate', '--protocol', 'carla', '--port', '0', '--rate', 'max', '--vehicles', '2',
+             '--objects', '0', '--frames', '4', '--episode', '2']
+    with subprocess.Popen([*PROGRAM, *words], stdout=subprocess.PIPE, text=True,
+                          env={**os.environ, 'PYTHONPATH': str(ROOT)}) as process:
+        lines = [process.stdout.readline() for _ in range(3)]
+        assert [line.split(' on ')[0] for line in lines] == ['world', 'control', 'listening']
+        with connected(int(lines[2].rsplit(':', 1)[1])) as reader:
+            messages = [Measurements.FromString(read_frame(reader)[0]) for _ in range(4)]
+            assert reader.recv(1) == b''
+        assert process.wait(10.0) == 0
+    assert [message.game_timestamp for message in messages] == [0, 100, 0, 100]

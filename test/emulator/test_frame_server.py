@@ -1,0 +1,292 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""The sensor ports of the monoDrive server: packets, rates, readers, end of the stream."""
+
+import contextlib
+import functools
+import itertools
+import json
+import socket
+import threading
+import time
+
+import pytest
+from simulator_peer import Controller, Reader
+
+from state_sensor_ros.emulator.monodrive_server.frame_server import (
+    MonodriveOptions,
+    MonodriveServer,
+)
+from state_sensor_ros.emulator.monodrive_server.frame_source import (
+    CycleSource,
+    IteratorSource,
+    parse_trajectory,
+    TrajectorySource,
+)
+from state_sensor_ros.emulator.traffic.frame_generator import generate
+from state_sensor_ros.errors import ConfigError, TransportError
+
+FAST = MonodriveOptions(rate='max')
+V1T = {'frame': [{'name': 'a', 'position': [0, 0, 0], 'orientation': [0, 0, 0, 1],
+                  'velocity': [0, 0, 0], 'tags': ['vehicle', 'ego'], 'game_time': 3.25,
+                  'time': 1_550_000_000}]}
+
+
+@functools.cache
+def traffic(n_frames, generation='v2', rate_hz=20.0):
+    return list(itertools.islice(generate(3, 3, rate_hz, 1, generation), n_frames))
+
+
+@contextlib.contextmanager
+def played(source=None, options=None):
+    """Run a server; yield it and a reader."""
+    with MonodriveServer(source, options) as simulator, Reader(simulator.port) as reader:
+        yield simulator, reader
+
+
+@pytest.mark.parametrize('generation', ['v0', 'v1', 'v2'])
+def test_packets_have_the_frame_and_a_header_that_agrees(generation):
+    frames = traffic(5, generation)
+    with played(frames, FAST) as (_, reader):
+        for frame in frames:
+            length, when, game_time, sample_count, payload = reader.packet()
+            assert length == 16 + len(payload)
+            assert (game_time, when, sample_count) == (
+                frame['game_time'], frame['time'], frame['sample_count'])
+            assert json.loads(payload) == frame
+
+
+def test_older_header_has_no_sample_count():
+    frames = traffic(3)
+    options = MonodriveOptions(rate='max', header_size=12)
+    with MonodriveServer(frames, options) as simulator, Reader(simulator.port, 12) as reader:
+        for frame in frames:
+            length, when, game_time, sample_count, payload = reader.packet()
+            assert length == 12 + len(payload)
+            assert (when, game_time, sample_count) == (frame['time'], frame['game_time'], None)
+            assert json.loads(payload) == frame
+
+
+def test_clock_of_an_actor_is_in_the_header():
+    with played([V1T], FAST) as (_, reader):
+        _, when, game_time, sample_count, payload = reader.packet()
+        assert (when, game_time, sample_count) == (1_550_000_000, 3.25, 1)
+        assert json.loads(payload) == V1T
+
+
+def test_a_trajectory_is_sent_with_the_text_of_its_file():
+    text = b'[ {"frame": [],\n "game_time":1.0 , "odd": 1e0},\n{"frame":[]}, 5, "\\u00e9" ]'
+    source = TrajectorySource(parse_trajectory(text))
+    with played(source, FAST) as (_, reader):
+        packets = [reader.packet() for _ in range(4)]
+    assert [packet[4] for packet in packets] == [
+        b'{"frame": [],\n "game_time":1.0 , "odd": 1e0}', b'{"frame":[]}', b'5', b'"\\u00e9"']
+    assert [packet[2] for packet in packets] == [1.0, 0.0, 0.0, 0.0]
+    assert [packet[3] for packet in packets] == [1, 2, 3, 4]
+
+
+def test_values_out_of_the_range_of_a_header_are_replaced():
+    frames = [{'frame': [], 'game_time': 1e300, 'time': -1, 'sample_count': 2**40},
+              {'frame': [], 'game_time': 'late', 'time': 1.5, 'sample_count': None}]
+    with played(frames, FAST) as (_, reader):
+        assert reader.packet()[1:4] == (2**32 - 1, 0.0, 0)
+        assert reader.packet()[4] == json.dumps(frames[1], separators=(',', ':')).encode()
+
+
+def test_the_stream_ends_on_a_packet_boundary_when_all_is_sent():
+    with played(traffic(4), FAST) as (simulator, reader):
+        assert len(reader.frames_until_end()) == 4
+        assert simulator.wait(5.0)
+
+
+def test_number_of_frames_is_limited():
+    source = IteratorSource(generate(2, 0, 20.0, 1, 'v2'))
+    with played(source, MonodriveOptions(rate='max', n_frames=7)) as (simulator, reader):
+        frames = reader.frames_until_end()
+    assert [frame['sample_count'] for frame in frames] == list(range(1, 8))
+    assert simulator.n_sent == 7
+
+
+def test_loop_begins_the_file_again_with_the_same_bytes():
+    frames = traffic(3)
+    source = TrajectorySource(parse_trajectory(json.dumps(frames).encode()), loop=True)
+    with played(source, MonodriveOptions(rate='max', n_frames=8)) as (_, reader):
+        received = reader.frames_until_end()
+    assert received == (frames * 3)[:8]
+
+
+def test_cycle_repeats_bodies_under_an_increasing_clock():
+    source = CycleSource(generate(3, 3, 40.0, 1, 'v2'), 4, 1 / 40)
+    with played(source, MonodriveOptions(rate='max', n_frames=10)) as (_, reader):
+        packets = [reader.packet() for _ in range(10)]
+    frames = [json.loads(packet[4]) for packet in packets]
+    assert [frame['frame'] for frame in frames[:4]] == [
+        frame['frame'] for frame in traffic(4, rate_hz=40.0)]
+    assert frames[0]['frame'] == frames[4]['frame'] == frames[8]['frame']
+    times = [frame['game_time'] for frame in frames]
+    assert times == pytest.approx([times[0] + i / 40 for i in range(10)], abs=1e-5)
+    assert [frame['sample_count'] for frame in frames] == list(range(1, 11))
+    assert [packet[2] for packet in packets] == times
+    assert [packet[1] for packet in packets] == [frame['time'] for frame in frames]
+
+
+def timed(source, options, n_frames):
+    """Return the seconds from before the connection to the last frame."""
+    begin_s = time.monotonic()
+    with played(source, options) as (_, reader):
+        for _ in range(n_frames):
+            reader.packet()
+        return time.monotonic() - begin_s
+
+
+def test_rate_real_follows_game_time():
+    frames = [{'frame': [], 'game_time': game_time} for game_time in (1.0, 1.1, 1.15, 1.45)]
+    assert 0.44 < timed(frames, MonodriveOptions(), 4) < 5.0
+
+
+def test_rate_real_waits_50_ms_where_game_time_does_not_increase():
+    frames = [{'frame': []}, {'frame': [], 'game_time': 5.0}, {'frame': [], 'game_time': 5.0},
+              {'frame': [], 'game_time': 1.0}, {'frame': [], 'game_time': 'x'}]
+    assert 0.19 < timed(frames, MonodriveOptions(), 5) < 5.0
+
+
+def test_rate_in_hertz_ignores_game_time():
+    frames = [{'frame': [], 'game_time': 100.0 * i} for i in range(11)]
+    assert 0.19 < timed(frames, MonodriveOptions(rate=50.0), 11) < 5.0
+
+
+def test_time_advances_only_while_a_reader_is_connected():
+    with MonodriveServer(traffic(200), MonodriveOptions(rate=100.0)) as simulator:
+        assert not simulator.wait(0.2)
+        assert simulator.n_sent == 0
+        with Reader(simulator.port) as reader:
+            first = reader.frame()
+            reader.frame()
+        assert first['sample_count'] == 1
+        # Some frames are sent to the closed connection until its end is noticed, then none.
+        n_sent = 0
+        while n_sent != simulator.n_sent:
+            n_sent = simulator.n_sent
+            assert not simulator.wait(0.2)
+        with Reader(simulator.port) as reader:
+            assert reader.frame()['sample_count'] == n_sent + 1
+
+
+def test_every_reader_receives_all_frames_after_it_connects():
+    with played(traffic(60), MonodriveOptions(rate=50.0)) as (simulator, early):
+        first, *_ = [early.frame() for _ in range(5)]
+        with Reader(simulator.port) as late:
+            rest, tail = early.frames_until_end(), late.frames_until_end()
+    assert first['sample_count'] == 1
+    assert [frame['sample_count'] for frame in rest] == list(range(6, 61))
+    assert tail == rest[-len(tail):]
+    assert 0 < len(tail) < 57
+
+
+def test_a_slow_reader_blocks_the_server_and_receives_all_frames():
+    n_frames = 400
+    source = CycleSource(generate(40, 0, 20.0, 1, 'v2'), 4, 0.05)
+    with played(source, MonodriveOptions(rate='max', n_frames=n_frames)) as (simulator, reader):
+        reader.packet()
+        assert not simulator.wait(0.5)
+        held = simulator.n_sent
+        assert held < n_frames
+        counts = [reader.packet()[3] for _ in range(n_frames - 1)]
+    assert counts == list(range(2, n_frames + 1))
+
+
+def test_closing_releases_a_server_blocked_by_a_reader():
+    source = CycleSource(generate(40, 0, 20.0, 1, 'v2'), 2, 0.05)
+    simulator = MonodriveServer(source, FAST)
+    simulator.start()
+    with Reader(simulator.port) as reader:
+        reader.packet()
+        assert not simulator.wait(0.3)
+        begin_s = time.monotonic()
+        simulator.close()
+        assert time.monotonic() - begin_s < 1.5
+    simulator.close()
+
+
+def test_a_reader_that_resets_its_connection_does_not_disturb_others():
+    with played(traffic(100), MonodriveOptions(rate=100.0)) as (simulator, good):
+        for _ in range(3):
+            bad = Reader(simulator.port)
+            bad.packet()
+            bad.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
+                                      b'\1\0\0\0\0\0\0\0')
+            bad.connection.close()
+        counts = [frame['sample_count'] for frame in good.frames_until_end()]
+    assert counts == list(range(counts[0], 101))
+
+
+def test_samples_of_several_control_connections_never_mix_packets():
+    frames = [{**frame, 'fill': 'x' * 5000} for frame in traffic(200)]
+    options = MonodriveOptions(control_port=0, on_sample=True)
+    with played(frames, options) as (simulator, reader):
+        def sample():
+            with Controller(simulator.control_port) as control:
+                for _ in range(50):
+                    assert control.ask('SampleSensorsCommand_ID')['success']
+        threads = [threading.Thread(target=sample) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        received = [reader.frame() for _ in frames]
+        for thread in threads:
+            thread.join()
+    assert [frame['sample_count'] for frame in received] == list(range(1, 201))
+    assert sorted(frame['game_time'] for frame in received) == [
+        frame['game_time'] for frame in frames]
+
+
+def test_a_port_in_use_is_an_error_that_names_it():
+    with MonodriveServer() as simulator:
+        for key in ('port', 'control_port'):
+            options = MonodriveOptions(**{key: simulator.port})
+            with pytest.raises(TransportError, match=f'{simulator.port}: found a port in use'):
+                MonodriveServer(None, options)
+
+
+def test_an_address_of_another_machine_is_an_error():
+    with pytest.raises(TransportError, match=r'192\.0\.2\.1:0: found'):
+        MonodriveServer(None, MonodriveOptions(bind='192.0.2.1'))
+    with pytest.raises(TransportError, match='no-such-host'):
+        MonodriveServer(None, MonodriveOptions(bind='no-such-host.invalid'))
+
+
+def test_closing_without_starting_and_twice_has_no_effect():
+    simulator = MonodriveServer(None, MonodriveOptions(control_port=0))
+    assert simulator.control_port > 0
+    simulator.close()
+    simulator.close()
+    with MonodriveServer(None, MonodriveOptions(port=simulator.port)):
+        assert simulator.wait(0)
+
+
+@pytest.mark.parametrize(('values', 'message'), [
+    ({'header_size': 20}, 'header: found 20; expected 16 or 12'),
+    ({'reply_magic': 'middle'}, "reply-magic: found 'middle'"),
+    ({'rate': 0.0}, 'rate: found 0.0'),
+    ({'rate': 'fast'}, 'rate: found fast'),
+    ({'n_frames': 0}, 'frames: found 0'),
+])
+def test_options_out_of_range_are_refused(values, message):
+    with pytest.raises(ConfigError, match=message):
+        MonodriveOptions(**values)
+
+
+def test_integers_beyond_64_bits_and_lone_surrogates_are_sent():
+    frames = [{'frame': [], 'large': 10**30}, {'frame': [], 'half': '\ud800'}]
+    with played(frames, FAST) as (_, reader):
+        assert reader.frames_until_end() == frames
+
+
+def test_an_empty_trajectory_ends_at_once():
+    with played([], FAST) as (simulator, reader):
+        assert reader.frames_until_end() == []
+        assert simulator.wait(5.0)
+
+
+def test_frames_of_an_iterator_end_with_it():
+    with played(IteratorSource(iter(traffic(3))), FAST) as (_, reader):
+        assert len(reader.frames_until_end()) == 3

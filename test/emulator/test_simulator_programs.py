@@ -1,0 +1,351 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""`state_sensor simulate` and `state_sensor synth` as a user runs them."""
+
+import contextlib
+import fcntl
+import json
+import os
+from pathlib import Path
+import re
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import termios
+import time
+
+import pytest
+from real_recordings import RECORDINGS
+from simulator_peer import Controller, Reader
+
+from state_sensor_ros.cli import main
+from state_sensor_ros.emulator.traffic.frame_generator import generate
+
+ROOT = Path(__file__).parents[2]
+SAMPLE = ROOT / 'resource' / 'sample.v2.json'
+PROGRAM = [sys.executable, '-c',
+           'import sys; from state_sensor_ros.cli import main; sys.exit(main())']
+
+
+def start(*words, **options):
+    environment = {**os.environ, 'PYTHONPATH': str(ROOT)}
+    return subprocess.Popen([*PROGRAM, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            text=True, env=environment, **options)
+
+
+@pytest.fixture
+def finish(capsys):
+    """Run a command that ends by itself; returns exit code, output and errors."""
+    before = signal.getsignal(signal.SIGTERM)
+
+    def run(*words):
+        try:
+            code = main(words)
+        except SystemExit as leave:
+            code = leave.code
+        output, errors = capsys.readouterr()
+        return code, output, errors
+    yield run
+    signal.signal(signal.SIGTERM, before)
+
+
+@contextlib.contextmanager
+def simulating(*words):
+    """Run `simulate`; yield the process, its sensor port and its control port."""
+    with start('simulate', '--port', '0', *words) as process:
+        try:
+            ports = []
+            while not ports or not ports[-1].startswith('listening'):
+                line = process.stdout.readline()
+                assert line, process.stderr.read()
+                ports.append(line)
+            assert all(re.fullmatch(r'(control|listening) on 127\.0\.0\.1:\d+\n', line)
+                       for line in ports)
+            numbers = [int(line.rpartition(':')[2]) for line in ports]
+            yield process, numbers[-1], numbers[0] if len(numbers) > 1 else None
+        finally:
+            process.kill()
+
+
+def free_port():
+    with socket.create_server(('127.0.0.1', 0)) as probe:
+        return probe.getsockname()[1]
+
+
+def test_simulate_serves_synthetic_traffic_and_ends_after_its_frames():
+    with simulating('--rate', 'max', '--frames', '30', '--vehicles', '5', '--objects', '3') as (
+            process, port, control_port):
+        assert control_port is None
+        with Reader(port) as reader:
+            frames = reader.frames_until_end()
+        assert process.wait(10) == 0
+        assert process.stdout.read() == process.stderr.read() == ''
+    assert len(frames) == 30
+    assert len(frames[0]['frame']['vehicles']) == 5
+    assert len(frames[0]['frame']['objects']) == 3
+    # The time of live traffic is that of this machine.
+    assert -60.0 < frames[0]['time'] - time.time() <= 0.0
+
+
+@pytest.mark.parametrize('generation', ['v0', 'v1', 'v2'])
+def test_simulate_serves_what_synth_has_written(finish, tmp_path, generation):
+    path = tmp_path / 'traffic.json'
+    assert finish('synth', str(path), '--frames', '8', '--vehicles', '3', '--objects', '2',
+                  '--generation', generation) == (0, '', '')
+    with simulating(str(path), '--rate', 'max', '--header', '12') as (process, port, _):
+        with Reader(port, 12) as reader:
+            frames = reader.frames_until_end()
+        assert process.wait(10) == 0
+    assert frames == json.loads(path.read_text(encoding='utf-8'))
+    assert len(frames) == 8
+
+
+@pytest.mark.skipif(not RECORDINGS, reason='the recordings are not part of the package')
+@pytest.mark.parametrize('path', RECORDINGS, ids=lambda path: path.name)
+def test_simulate_serves_real_recordings_frame_by_frame(path):
+    with simulating(str(path), '--rate', 'max') as (_, port, _), Reader(port) as reader:
+        packets = []
+        with contextlib.suppress(EOFError):
+            while True:
+                packets.append(reader.packet())
+    elements = json.loads(path.read_text(encoding='utf-8'))
+    assert [json.loads(packet[4]) for packet in packets] == elements
+    assert [packet[1:3] for packet in packets] == [
+        (element['time'], element['game_time']) for element in elements]
+    assert [packet[3] for packet in packets] == [
+        element.get('sample_count', i) for i, element in enumerate(elements, start=1)]
+
+
+def test_simulate_loops_and_executes_commands():
+    port = free_port()
+    with simulating(str(SAMPLE), '--on-sample', '--loop', '--control-port', str(port),
+                    '--reply-magic', 'old', '--no-success') as (process, sensor_port, control):
+        assert control == port
+        with Controller(port) as controller, Reader(sensor_port) as reader:
+            reply = controller.ask('REPLAY_StepSimulationCommand_ID', {'amount': -1})
+            assert controller.magic == 0x6F6E6F6D
+            assert 'success' not in reply
+            last = reader.frame()
+            controller.ask('REPLAY_StepSimulationCommand_ID', {'amount': 1})
+            first = reader.frame()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(5) == 0
+    sample = json.loads(SAMPLE.read_text(encoding='utf-8'))
+    # One step back from before the first frame is the last but one.
+    assert last['frame'] == sample[-2]['frame']
+    assert first['frame'] == sample[-1]['frame']
+
+
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize('is_reading', [False, True])
+def test_a_signal_ends_simulate_within_two_seconds(number, is_reading):
+    with simulating('--rate', 'max', '--vehicles', '50', '--cycle', '3') as (process, port, _):
+        with contextlib.ExitStack() as stack:
+            if is_reading:
+                # The reader reads one packet and stops, so the server blocks in a send.
+                stack.enter_context(Reader(port)).packet()
+            begin_s = time.monotonic()
+            process.send_signal(number)
+            assert process.wait(5) == 0
+            assert time.monotonic() - begin_s < 2.0
+        assert process.stderr.read() == ''
+
+
+def test_simulate_keeps_its_rate_for_large_frames_at_little_cost():
+    with simulating('--rate', '60', '--vehicles', '1000', '--cycle', '4', '--frames', '61') as (
+            process, port, _):
+        before = processor_s(process.pid)
+        begin_s = time.monotonic()
+        with Reader(port) as reader:
+            reader.packet()
+            packets = [reader.packet() for _ in range(60)]
+            elapsed_s = time.monotonic() - begin_s
+            used_s = processor_s(process.pid) - before
+    assert [packet[3] for packet in packets] == list(range(2, 62))
+    assert packets[-1][0] > 1_500_000
+    assert 0.95 < elapsed_s < 20.0
+    frames = generate(1000, 9, 60.0, 1, 'v2')
+    next(frames)
+    begin_s = time.process_time()
+    next(frames)
+    assert used_s < 0.1 * 60 * (time.process_time() - begin_s)
+
+
+def processor_s(pid):
+    """Processor time of a process, user and system, in seconds."""
+    fields = Path(f'/proc/{pid}/stat').read_text(encoding='ascii').rpartition(')')[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf('SC_CLK_TCK')
+
+
+@pytest.mark.parametrize(('text', 'message'), [
+    (b'', r'line 1 column 1: found Expecting value; expected a JSON array of frames'),
+    (b'[{"frame": [\n {', r'line 2 column 3: found '),
+    (b'[]', r'found no frames; expected an array of frames'),
+    (b'5', r'expected a JSON array of frames'),
+    (b'{"vehicles": [], "trigger_boxes": []}',
+     r'found a closed-loop scenario \(trigger_boxes, vehicles\); expected an array of frames'),
+    (b'\xff\xfe', r'expected a JSON array of frames'),
+    (b'[' * 100_000, r'expected a JSON array of frames'),
+])
+def test_simulate_refuses_invalid_trajectories(finish, tmp_path, text, message):
+    path = tmp_path / 'bad.json'
+    path.write_bytes(text)
+    code, output, errors = finish('simulate', str(path), '--port', '0')
+    assert (code, output) == (1, '')
+    assert re.match(rf'error: {re.escape(str(path))}: .*\n\Z', errors)
+    assert re.search(message, errors)
+
+
+@pytest.mark.parametrize('text', [b'\xef\xbb\xbf[{"frame":[],"a":NaN},{"b":-Infinity}]',
+                                  b'[{"frame":[],"a":NaN},{"b":-Infinity}]'])
+def test_simulate_serves_files_with_bare_not_a_numbers(tmp_path, text):
+    path = tmp_path / 'nan.json'
+    path.write_bytes(text)
+    with simulating(str(path), '--rate', 'max') as (_, port, _), Reader(port) as reader:
+        assert reader.frames_until_end() == [{'frame': [], 'a': None}, {'b': None}]
+
+
+def test_simulate_serves_a_single_frame(tmp_path):
+    path = tmp_path / 'one.json'
+    path.write_text(' {"frame": []}\n', encoding='utf-8')
+    with simulating(str(path), '--rate', 'max') as (_, port, _), Reader(port) as reader:
+        assert reader.packet()[4] == b'{"frame": []}'
+
+
+def test_simulate_reads_standard_input():
+    with subprocess.Popen([*PROGRAM, 'simulate', '-', '--port', '0', '--rate', 'max'],
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                          env={**os.environ, 'PYTHONPATH': str(ROOT)}) as process:
+        process.stdin.write('[{"frame": []}]')
+        process.stdin.close()
+        with Reader(int(process.stdout.readline().rpartition(':')[2])) as reader:
+            assert reader.frames_until_end() == [{'frame': []}]
+        assert process.wait(10) == 0
+
+
+def test_simulate_names_a_port_in_use(finish):
+    with simulating() as (_, port, _):
+        code, output, errors = finish('simulate', '--port', str(port))
+    assert (code, output) == (1, '')
+    assert errors == (f'error: 127.0.0.1:{port}: found a port in use; '
+                      'expected a free port of this machine\n')
+
+
+def test_simulate_names_a_missing_file(finish):
+    code, _, errors = finish('simulate', '/no/such/file')
+    assert code == 1
+    assert errors == ('error: /no/such/file: found no such file or directory; '
+                      'expected a readable file\n')
+
+
+def test_simulate_refuses_a_folder_with_advice(finish, tmp_path):
+    code, _, errors = finish('simulate', str(tmp_path))
+    assert code == 1
+    assert errors == (f'error: {tmp_path}: found a bag or a folder; expected a trajectory, '
+                      'NAME.json; `state_sensor convert` makes one of a bag\n')
+
+
+@pytest.mark.parametrize('words', [
+    ('simulate', '--port', '70000'), ('simulate', '--port', 'x'), ('simulate', '--rate', 'slow'),
+    ('simulate', '--rate', '-1'), ('simulate', '--rate', 'inf'), ('simulate', '--header', '20'),
+    ('simulate', '--frames', '0'), ('simulate', '--vehicles', '0'),
+    ('simulate', '--reply-magic', 'x'), ('simulate', '--generation', 'v3'),
+    ('synth',), ('synth', 'x', '--rate', '0'), ('synth', 'x', '--frames', '1.5'),
+    ('synth', 'x', '--seed', '-1'), ('synth', 'x', '--objects', '²')])
+def test_wrong_usage_has_exit_code_2(finish, words):
+    code, output, errors = finish(*words)
+    assert (code, output) == (2, '')
+    assert errors.startswith('error: ')
+
+
+def test_synth_is_deterministic_and_writes_to_standard_output(finish, tmp_path):
+    path = tmp_path / 'traffic.json'
+    options = ('--frames', '20', '--vehicles', '4', '--objects', '3', '--seed', '9')
+    assert finish('synth', str(path), *options) == (0, '', '')
+    code, output, errors = finish('synth', '-', *options)
+    assert (code, errors) == (0, '')
+    assert output == path.read_text(encoding='utf-8')
+    assert len(json.loads(output)) == 20
+    assert os.listdir(tmp_path) == ['traffic.json']
+
+
+def test_synth_overwrites_with_force_only(finish, tmp_path):
+    path = tmp_path / 'traffic.json'
+    path.write_text('mine', encoding='utf-8')
+    code, _, errors = finish('synth', str(path), '--frames', '1')
+    assert code == 1
+    assert errors == f'error: {path}: found a file of that name; expected none, or --force\n'
+    assert path.read_text(encoding='utf-8') == 'mine'
+    assert finish('synth', str(path), '--frames', '1', '--force')[0] == 0
+    assert len(json.loads(path.read_text(encoding='utf-8'))) == 1
+
+
+def test_synth_names_a_missing_folder(finish):
+    code, _, errors = finish('synth', '/no/such/folder/x.json', '--frames', '1')
+    assert code == 1
+    assert errors == ('error: /no/such/folder/x.json: found no such file or directory; '
+                      'expected a place to write to\n')
+
+
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_leaves_synth_with_a_whole_file(tmp_path, number):
+    path = tmp_path / 'traffic.json'
+    with start('synth', str(path), '--frames', '1000000', '--vehicles', '5') as process:
+        temporary = wait_for_growing_file(tmp_path)
+        assert not path.exists()
+        begin_s = time.monotonic()
+        process.send_signal(number)
+        assert process.wait(5) == 0
+        assert time.monotonic() - begin_s < 2.0
+        assert process.stderr.read() == ''
+    assert not temporary.exists()
+    assert len(json.loads(path.read_text(encoding='utf-8'))) > 10
+
+
+def wait_for_growing_file(folder, n_bytes=500_000, timeout_s=20.0):
+    end_s = time.monotonic() + timeout_s
+    while time.monotonic() < end_s:
+        for path in folder.iterdir():
+            if path.stat().st_size > n_bytes:
+                return path
+        time.sleep(0.02)
+    raise AssertionError(f'nothing grows in {folder}')
+
+
+def test_synth_shows_progress_on_a_terminal_only(tmp_path):
+    leader, follower = os.openpty()
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack('HHHH', 24, 80, 0, 0))
+    environment = {**os.environ, 'PYTHONPATH': str(ROOT)}
+    with subprocess.Popen([*PROGRAM, 'synth', str(tmp_path / 'a.json'), '--frames', '60'],
+                          stderr=follower, env=environment) as process:
+        os.close(follower)
+        shown = b''
+        with contextlib.suppress(OSError):  # EIO: the process has closed the terminal
+            while data := os.read(leader, 65536):
+                shown += data
+        assert process.wait(60) == 0
+    os.close(leader)
+    assert b'60/60' in shown
+
+
+def test_the_shipped_sample_has_lane_changes_cones_and_signs():
+    frames = json.loads(SAMPLE.read_text(encoding='utf-8'))
+    assert SAMPLE.stat().st_size < 6_000_000
+    times = [frame['game_time'] for frame in frames]
+    assert 7.5 < times[-1] - times[0] < 8.5
+    assert len(frames) == 160
+    egos = changes = 0
+    before = None
+    for frame in frames:
+        vehicles = {vehicle['state']['name']: vehicle for vehicle in frame['frame']['vehicles']}
+        assert len(vehicles) == 13
+        egos += sum('ego' in vehicle['state']['tags'] for vehicle in vehicles.values())
+        lanes = {name: vehicle['control_state']['lane_id'] for name, vehicle in vehicles.items()}
+        changes += sum(lanes[name] != lane for name, lane in (before or lanes).items())
+        before = lanes
+    assert egos == 160
+    assert changes >= 2
+    tags = {tag for thing in frames[0]['frame']['objects'] for tag in thing['tags']}
+    assert tags == {'cone', 'traffic_sign'}
