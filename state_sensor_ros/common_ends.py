@@ -1,6 +1,16 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""What two sequences have in common at both ends: all but those who came, went or changed."""
+"""
+Length of the common prefix and suffix of two sequences, and replacement of what is between them.
+
+Results kept for each actor are updated this way: the work is that for the changed actors, not for
+all. Example: ``b`` leaves and ``x``, ``y`` arrive at its place::
+
+    names    a  b  c  d        common_ends('abcd', 'axycd') == (1, 2)
+    results  A  B  C  D
+    names    a  x  y  c  d     only x and y have to be computed:
+    results  A  X  Y  C  D     spliced(('A', 'B', 'C', 'D'), 1, ('X', 'Y'), 2)
+"""
 
 from __future__ import annotations
 
@@ -11,10 +21,10 @@ _Item = TypeVar('_Item')
 _Items = TypeVar('_Items', bytes, tuple[Any, ...])
 
 
-def same_ends(old: Sequence[_Item], new: Sequence[_Item]) -> tuple[int, int]:
-    """Return how many items are the same from the front and, of the rest, from the back."""
+def common_ends(old: Sequence[_Item], new: Sequence[_Item]) -> tuple[int, int]:
+    """Return the length of the common prefix and, of the rest, that of the common suffix."""
     n_shorter = min(len(old), len(new))
-    # Slices are compared at C speed, so that bisection beats a loop over the items.
+    # Slices are compared at C speed: bisection is faster than a loop over the items.
     head, beyond = 0, n_shorter + 1
     while beyond - head > 1:
         middle = (head + beyond) // 2
@@ -33,5 +43,11 @@ def same_ends(old: Sequence[_Item], new: Sequence[_Item]) -> tuple[int, int]:
 
 
 def spliced(old: _Items, head: int, middle: _Items, tail: int) -> _Items:
-    """Put ``middle`` between what is the same at both ends, as :func:`same_ends` tells."""
+    """
+    Replace all of ``old`` but its ends.
+
+    :param head: number of items kept at the front.
+    :param middle: put between the ends.
+    :param tail: number of items kept at the back.
+    """
     return old[:head] + middle + old[len(old) - tail:]

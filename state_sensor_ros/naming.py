@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 import re
 
-from state_sensor_ros.common_ends import same_ends, spliced
+from state_sensor_ros.common_ends import common_ends, spliced
 from state_sensor_ros.frame import Frame
 
 _ILLEGAL = re.compile(r'[^A-Za-z0-9_]')
@@ -63,7 +63,7 @@ NOBODY = Cast((), (), b'', (), -1, 0)
 @lru_cache(maxsize=4)
 def same_actors(old: Cast, new: Cast) -> tuple[int, int]:
     """Return how many actors two casts share at either end, for all that is kept by actor."""
-    return same_ends(old.actors, new.actors)
+    return common_ends(old.actors, new.actors)
 
 
 def legal_topic_name(raw: str) -> str:
@@ -192,7 +192,7 @@ class Registry:
             actors = tuple([self._actor(name, i == i_ego) for i, name in enumerate(frame.names)])
         else:
             # A new actor among a thousand must not cost what a thousand do.
-            head, tail = same_ends(last.names, frame.names)
+            head, tail = common_ends(last.names, frame.names)
             actors = spliced(last.actors, head, tuple([
                 self._known.get(name) or self._actor(name, False)
                 for name in frame.names[head:frame.n_actors - tail]]), tail)
@@ -261,7 +261,7 @@ class Registry:
     def _egos(self, tags: tuple[tuple[str, ...], ...]) -> bytes:
         """Return a byte for each actor, 1 for an ego; only changed tags are compared."""
         last = self.cast.tags
-        head, tail = same_ends(last, tags)
+        head, tail = common_ends(last, tags)
         middle = bytes(map(self._is_ego, tags[head:len(tags) - tail]))
         self._are_egos = spliced(self._are_egos, head, middle, tail)
         return self._are_egos

@@ -11,7 +11,7 @@ from state_sensor_ros.frame import Boxes, Frame, KIND_OBJECT, KIND_VEHICLE, Lane
 
 
 @dataclass
-class Someone:
+class Agent:
     """One actor of a frame; metres, rad, m/s. ``lane`` road, section, lane; ``change`` a side."""
 
     name: str
@@ -25,22 +25,22 @@ class Someone:
     change: str = ''
 
 
-def frame(game_time, *people, boxes=None):
-    n = len(people)
+def frame(game_time, *actors, boxes=None):
+    n = len(actors)
     kinematics = np.zeros((n, 13))
-    for row, one in zip(kinematics, people, strict=True):
-        row[0:2] = one.x, one.y
-        row[5:7] = np.sin(one.yaw / 2), np.cos(one.yaw / 2)
-        row[7:9] = one.speed * np.cos(one.yaw), one.speed * np.sin(one.yaw)
-    with_lane = [i for i, one in enumerate(people) if one.lane]
-    column = [np.array([people[i].lane[k] for i in with_lane], np.int32) for k in range(3)]
+    for row, actor in zip(kinematics, actors, strict=True):
+        row[0:2] = actor.x, actor.y
+        row[5:7] = np.sin(actor.yaw / 2), np.cos(actor.yaw / 2)
+        row[7:9] = actor.speed * np.cos(actor.yaw), actor.speed * np.sin(actor.yaw)
+    with_lane = [i for i, actor in enumerate(actors) if actor.lane]
+    column = [np.array([actors[i].lane[k] for i in with_lane], np.int32) for k in range(3)]
     lanes = Lanes(
-        np.array(with_lane, np.int64), np.array([people[i].change == 'left' for i in with_lane]),
-        np.array([people[i].change == 'right' for i in with_lane]), *column,
+        np.array(with_lane, np.int64), np.array([actors[i].change == 'left' for i in with_lane]),
+        np.array([actors[i].change == 'right' for i in with_lane]), *column,
         np.zeros(len(with_lane)))
-    return Frame('v2', game_time, 0, 0, tuple(one.name for one in people),
-                 np.array([one.kind for one in people], np.uint8),
-                 tuple(one.tags for one in people), kinematics, lanes, boxes)
+    return Frame('v2', game_time, 0, 0, tuple(actor.name for actor in actors),
+                 np.array([actor.kind for actor in actors], np.uint8),
+                 tuple(actor.tags for actor in actors), kinematics, lanes, boxes)
 
 
 def scene_of(*frames, ego_tag='ego'):
@@ -50,15 +50,15 @@ def scene_of(*frames, ego_tag='ego'):
     return builder.finish()
 
 
-def nonsense():
-    """Return scenes of what nobody can draw: no place for a lane change, and numbers too large."""
+def invalid_scenes():
+    """Return scenes with invalid numbers: unknown positions, too large positions and sizes."""
     change = {'lane': (1, 0, 2), 'change': 'left'}
     far = {'x': 1e300, 'speed': 1e300, 'yaw': 1.0}
-    return [scene_of(frame(0.0, Someone('a', x=x, **change)), frame(1.0, Someone('a', **change)))
+    return [scene_of(frame(0.0, Agent('a', x=x, **change)), frame(1.0, Agent('a', **change)))
             for x in (np.nan, 1e300, -1e12)] + [
-        scene_of(*(frame(float(i), Someone('a', **far), Someone('b', x=i)) for i in range(3))),
-        scene_of(frame(0.0, Someone('a'), boxes=box(0, (0.0,) * 3, (0.0, 0.0, 0.0, 1.0),
-                                                    (1e300,) * 3)))]
+        scene_of(*(frame(float(i), Agent('a', **far), Agent('b', x=i)) for i in range(3))),
+        scene_of(frame(0.0, Agent('a'), boxes=box(0, (0.0,) * 3, (0.0, 0.0, 0.0, 1.0),
+                                                  (1e300,) * 3)))]
 
 
 def box(actor, centre, orientation_xyzw, size):
@@ -69,8 +69,8 @@ def box(actor, centre, orientation_xyzw, size):
 def ride(n_frames=40, *, period_s=0.1, speed=10.0):
     """Return an ego along x at ``speed`` from x = 0, a car that meets it, and a cone."""
     return [frame(5.0 + i * period_s,
-                  Someone('hero', speed * i * period_s, speed=speed, tags=('EGO', 'vehicle'),
-                          lane=(1, 0, -1)),
-                  Someone('other', 60.0 - 2 * i * period_s, 4.0, np.pi, 2.0, lane=(1, 0, 1)),
-                  Someone('cone', 20.0, -3.0, kind=KIND_OBJECT))
+                  Agent('hero', speed * i * period_s, speed=speed, tags=('EGO', 'vehicle'),
+                        lane=(1, 0, -1)),
+                  Agent('other', 60.0 - 2 * i * period_s, 4.0, np.pi, 2.0, lane=(1, 0, 1)),
+                  Agent('cone', 20.0, -3.0, kind=KIND_OBJECT))
             for i in range(n_frames)]

@@ -201,7 +201,7 @@ class Reference:
         """
         Return topic name to message of all but markers.
 
-        :param own: kind to the names of the actors whose own topics are wanted, None for all.
+        :param own: by kind, names of the actors whose own topic has a subscriber, None for all.
         """
         found = {'/clock': self.clock()} if self.settings.publish_clock else {}
         if self.rows:
@@ -212,10 +212,11 @@ class Reference:
                 ('odometry', self.rows, self.odometry),
                 ('control_state', with_lanes, self.control_state),
                 ('joint_states', with_wheels, self.joint_states)):
-            wanted = None if own is None else own[kind]
+            subscribed = None if own is None else own[kind]
             for i in rows:
                 actor = self.cast.actors[i]
-                if actor.has_topics and (wanted is None or actor.topic_name in wanted):
+                if actor.has_topics and (
+                        subscribed is None or actor.topic_name in subscribed):
                     found[f'~/actors/{actor.topic_name}/{kind}'] = make(i)
         if self.cast.i_ego in self.rows:
             found['~/ego/odometry'] = self.odometry(self.cast.i_ego)

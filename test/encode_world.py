@@ -1,6 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""Frames to encode: one of each kind by hand, and any number of them by chance."""
+"""Frames to encode: one of each kind, and random ones."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def boxes_of(*boxes):
 
 
 def two_actors():
-    """Return an ego on its way, with everything, and a cone with nothing but a box."""
+    """Return a moving ego with all parts, and a cone with a box only."""
     kinematics = [
         (1.0, 2.0, 3.0, 0.0, 0.0, HALF, HALF, 0.0, 4.0, 0.0, 0.1, 0.2, 0.3),
         (-7.5, 0.25, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, np.nan, 0.0, 0.0)]
@@ -103,7 +103,7 @@ def exact_actors():
 
 
 class Chance:
-    """Frames in which anything may be missing, invalid or different from the one before."""
+    """Random frames with missing, invalid and changing parts."""
 
     def __init__(self, seed):
         self._rng = np.random.default_rng(seed)
@@ -111,7 +111,7 @@ class Chance:
         self.names = []
 
     def change_names(self):
-        """Let somebody come, go or change places, or nobody."""
+        """Add, remove or reorder actors, or change nothing."""
         what = self._rng.integers(5)
         free = [name for name in self._pool if name not in self.names]
         if what <= 1 and free:

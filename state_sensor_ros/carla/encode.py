@@ -17,10 +17,10 @@ from state_sensor_ros.carla.player import player_numbers, PlayerMessages
 from state_sensor_ros.carla.signs import sign_numbers, SignArrays, SignMarkers
 from state_sensor_ros.carla.topics import LIGHTS_TOPIC, LIMITS_TOPIC
 from state_sensor_ros.cdr.definitions import Definitions
+from state_sensor_ros.encode.message_block import MessageBlock, Messages
 from state_sensor_ros.encode.numbers import Numbers, stamp_numbers
-from state_sensor_ros.encode.scene import Batch, Messages, Part
 from state_sensor_ros.encode.tables import STAMP
-from state_sensor_ros.encode.topics import Demand, switched, Topic
+from state_sensor_ros.encode.topics import Demand, enabled, Topic
 from state_sensor_ros.encode.verification import Sample, sample_of
 from state_sensor_ros.frame import Bools, Frame
 from state_sensor_ros.naming import Cast
@@ -53,7 +53,7 @@ class CarlaEncoder:
         """Use ``settings``, which differ in dynamic parameters only, from the next frame on."""
         self._settings = settings
         self._key = None
-        if not switched(settings, Demand()).markers:
+        if not enabled(settings, Demand()).markers:
             self._markers.restart()
 
     def samples(self) -> list[Sample]:
@@ -102,17 +102,17 @@ class CarlaEncoder:
         def is_wanted(topic: Topic) -> bool:
             return demand.others is None or topic.name in demand.others
 
-        parts: list[Part] = []
+        parts: list[MessageBlock] = []
         i_player = _row_of_player(extension)
         if extension.player is not None and i_player >= 0:
             parts += self._player.parts(extension.player, cast.actors[i_player].frame_id,
                                         is_wanted)
         parts += self._arrays.parts(
             extension, cast, [topic for topic in (LIGHTS_TOPIC, LIMITS_TOPIC) if is_wanted(topic)])
-        if switched(self._settings, demand).markers:
+        if enabled(self._settings, demand).markers:
             parts += self._markers.parts(extension, usable)
-        self._batches = [Batch(part) for part in parts]
-        self._tables = frozenset(table for part in parts for table in part.strand.tables)
+        self._batches = parts
+        self._tables = frozenset(table for part in parts for table in part.tables)
 
     def _numbers(self, frame: Frame, extension: CarlaExtension, stamp_ns: int) -> Numbers:
         """Return the numbers of all tables in use."""

@@ -32,8 +32,8 @@ from state_sensor_ros.carla.topics import (
     IMAGE_TOPICS,
 )
 from state_sensor_ros.cdr.definitions import Definitions
-from state_sensor_ros.cdr.patch_buffer import Strand
-from state_sensor_ros.cdr.templates import Given, MESSAGE_PHASE, Segment, Template
+from state_sensor_ros.cdr.patch_buffer import PatchBuffer
+from state_sensor_ros.cdr.templates import Given, MESSAGE_PHASE, MessageInstance, Template
 from state_sensor_ros.encode.numbers import stamp_numbers
 from state_sensor_ros.encode.static_frame import optical_frame
 from state_sensor_ros.encode.tables import given_header, header, STAMP
@@ -71,7 +71,7 @@ class Pictures:
                             zip(CLASS_NAMES, CLASS_COLORS, strict=True))]}, is_message=True)
         self._is_legend_sent = False
         # Heads of messages by frame, encoding and size, which is that of all images of a camera.
-        self._heads: dict[tuple[str, str, int, int], Strand] = {}
+        self._heads: dict[tuple[str, str, int, int], PatchBuffer] = {}
 
     def encode(self, images: tuple[EncodedImage, ...], player_frame: str, stamp_ns: int,
                is_wanted: Callable[[Topic], bool]) -> Iterator[tuple[Topic, bytes]]:
@@ -88,21 +88,21 @@ class Pictures:
                 for topic, encoding, decoded in _decoded(image, is_wanted):
                     head = self._head(frame_id, encoding, decoded.width, decoded.height)
                     head.patch(STAMP, stamp)
-                    (begin,), (end,) = head.messages()
+                    (begin,), (end,) = head.message_bounds()
                     # The count of the pixels is the last word of the head.
                     yield topic, b''.join((head.tobytes(begin, end - _COUNT.size),
                                            _COUNT.pack(len(decoded.data)), decoded.data))
             except DecodeError as error:
                 self._report('image', str(error))
 
-    def _head(self, frame_id: str, encoding: str, width: int, height: int) -> Strand:
+    def _head(self, frame_id: str, encoding: str, width: int, height: int) -> PatchBuffer:
         key = frame_id, encoding, width, height
         head = self._heads.get(key)
         if head is None:
             if len(self._heads) >= _MAX_HEADS:
                 self._heads.clear()
-            head = self._heads[key] = Strand()
-            head.update([Segment(self.image, {
+            head = self._heads[key] = PatchBuffer()
+            head.update([MessageInstance(self.image, {
                 'frame': frame_id, 'height': height, 'width': width, 'encoding': encoding,
                 'step': width * _BYTES_A_PIXEL[encoding]})])
         return head

@@ -25,10 +25,10 @@ from state_sensor_ros.carla.topics import (
     STATUS_TOPIC,
 )
 from state_sensor_ros.cdr.definitions import Definitions
-from state_sensor_ros.cdr.patch_buffer import Strand
-from state_sensor_ros.cdr.templates import Given, Segment, Slot, Table, Template
+from state_sensor_ros.cdr.patch_buffer import PatchBuffer
+from state_sensor_ros.cdr.templates import Given, MessageInstance, Slot, Table, Template
+from state_sensor_ros.encode.message_block import MessageBlock
 from state_sensor_ros.encode.numbers import Numbers
-from state_sensor_ros.encode.scene import Part
 from state_sensor_ros.encode.tables import Fields, header, xyz
 from state_sensor_ros.encode.topics import Topic
 from state_sensor_ros.settings import Settings
@@ -66,7 +66,7 @@ class PlayerMessages:
         }, is_message=True)
         self.controls = [Template(definitions, CONTROL, _control(origin), is_message=True)
                          for origin in range(len(_TOPIC_OF_ORIGIN))]
-        self._strand = Strand()
+        self._strand = PatchBuffer()
 
     def key(self, extension: CarlaExtension) -> object:
         """Return what the layout depends on."""
@@ -76,29 +76,29 @@ class PlayerMessages:
         return player.dataset.has_switches, player.dataset.extras
 
     def parts(self, player: PlayerStatus, frame_id: str,
-              is_wanted: Callable[[Topic], bool]) -> list[Part]:
+              is_wanted: Callable[[Topic], bool]) -> list[MessageBlock]:
         """
         Lay out the messages that are wanted.
 
         :param frame_id: the player's own frame.
         """
         topics: list[Topic] = []
-        segments: list[Segment] = []
+        segments: list[MessageInstance] = []
         rows: list[int] = []
         if is_wanted(STATUS_TOPIC):
             topics.append(STATUS_TOPIC)
-            segments.append(Segment(self.status, _givens(player, frame_id)))
+            segments.append(MessageInstance(self.status, _givens(player, frame_id)))
             rows.append(ORIGIN_AUTOPILOT)
         for origin, topic in enumerate(_TOPIC_OF_ORIGIN):
             if is_wanted(topic) and (origin == ORIGIN_AUTOPILOT or player.dataset is not None):
                 topics.append(topic)
-                segments.append(Segment(self.controls[origin], {'frame': frame_id}))
+                segments.append(MessageInstance(self.controls[origin], {'frame': frame_id}))
                 rows.append(origin)
         if not segments:
             return []
         self._strand.update(segments)
         own = np.array(rows)
-        return [Part(self._strand, {CONTROLS: own, CONTROL_SWITCHES: own}, topics)]
+        return [MessageBlock(self._strand, {CONTROLS: own, CONTROL_SWITCHES: own}, topics)]
 
 
 def player_numbers(extension: CarlaExtension, player: PlayerStatus, forward_speed: float,

@@ -21,10 +21,10 @@ from state_sensor_ros.carla.extension import (
 )
 from state_sensor_ros.carla.topics import LIGHTS_TOPIC, LIMITS_TOPIC
 from state_sensor_ros.cdr.definitions import Definitions
-from state_sensor_ros.cdr.patch_buffer import Strand
-from state_sensor_ros.cdr.templates import Given, Segment, Slot, Table, Template
+from state_sensor_ros.cdr.patch_buffer import PatchBuffer
+from state_sensor_ros.cdr.templates import Given, MessageInstance, Slot, Table, Template
+from state_sensor_ros.encode.message_block import MessageBlock
 from state_sensor_ros.encode.numbers import Numbers
-from state_sensor_ros.encode.scene import Part
 from state_sensor_ros.encode.tables import Fields, header, pose, xyz
 from state_sensor_ros.encode.topics import MARKERS_TOPIC, Topic
 from state_sensor_ros.frame import Bools, Frame
@@ -68,19 +68,22 @@ class SignArrays:
             LIMITS_TOPIC: Template(definitions, 'state_sensor_ros/msg/SpeedLimit', {
                 **names, 'speed_limit': Slot(SPEED_LIMITS, 0), 'pose': pose(SIGN_POSES)})}
 
-    def parts(self, extension: CarlaExtension, cast: Cast, wanted: Sequence[Topic]) -> list[Part]:
+    def parts(self, extension: CarlaExtension, cast: Cast,
+              wanted: Sequence[Topic]) -> list[MessageBlock]:
         """Lay out the arrays of the topics that are wanted."""
         return [self._part(topic, extension, cast) for topic in wanted if topic in self.heads]
 
-    def _part(self, topic: Topic, extension: CarlaExtension, cast: Cast) -> Part:
+    def _part(self, topic: Topic, extension: CarlaExtension, cast: Cast) -> MessageBlock:
         class_ = CLASS_TRAFFIC_LIGHT if topic is LIGHTS_TOPIC else CLASS_SPEED_LIMIT_SIGN
         rows = np.flatnonzero(extension.classes == class_)
         element = self.elements[topic]
-        strand = Strand(is_array=True)
-        strand.update([Segment(self.heads[topic], {}), *[
-            Segment(element, {'name': cast.actors[i].name, 'frame_id': cast.actors[i].frame_id,
-                              'id': int(extension.ids[i])}) for i in rows.tolist()]])
-        return Part(strand, dict.fromkeys((SIGN_POSES, LIGHT_STATES, SPEED_LIMITS), rows), [topic])
+        strand = PatchBuffer(is_array=True)
+        strand.update([MessageInstance(self.heads[topic], {}), *[
+            MessageInstance(element, {
+                'name': cast.actors[i].name, 'frame_id': cast.actors[i].frame_id,
+                'id': int(extension.ids[i])}) for i in rows.tolist()]])
+        return MessageBlock(
+            strand, dict.fromkeys((SIGN_POSES, LIGHT_STATES, SPEED_LIMITS), rows), [topic])
 
 
 class SignMarkers:
@@ -113,7 +116,7 @@ class SignMarkers:
         self._shown: set[tuple[str, int]] = set()
         self.is_transient = False
 
-    def parts(self, extension: CarlaExtension, usable: Bools) -> list[Part]:
+    def parts(self, extension: CarlaExtension, usable: Bools) -> list[MessageBlock]:
         """
         Lay out the array; whatever the last one had and this one has not is deleted.
 
@@ -125,18 +128,19 @@ class SignMarkers:
             (ns, i) for i in signs.tolist() for ns in (SIGNS_NS, NUMBERS_NS)]
         # An id is unique among agents of a class; a marker's is signed.
         ids = extension.ids.view(np.int32).tolist()
-        segments = [Segment(self.elements[ns], {'id': ids[i], 'text': number_text(
+        segments = [MessageInstance(self.elements[ns], {'id': ids[i], 'text': number_text(
             float(extension.speed_limits[i]))}) for ns, i in entries]
         shown = {(ns, ids[i]) for ns, i in entries}
         gone = sorted(self._shown - shown)
         self._shown, self.is_transient = shown, bool(gone)
-        segments += [Segment(self.deletion, {'ns': ns, 'id': id_}) for ns, id_ in gone]
+        segments += [MessageInstance(self.deletion, {'ns': ns, 'id': id_}) for ns, id_ in gone]
         if not segments:
             return []
-        strand = Strand(is_array=True)
-        strand.update([Segment(self.head, {}), *segments])
-        return [Part(strand, {SIGN_POSES: np.concatenate((lights, signs)), LIGHT_COLORS: lights,
-                              NUMBER_PLACES: signs}, [MARKERS_TOPIC])]
+        strand = PatchBuffer(is_array=True)
+        strand.update([MessageInstance(self.head, {}), *segments])
+        return [MessageBlock(
+            strand, {SIGN_POSES: np.concatenate((lights, signs)), LIGHT_COLORS: lights,
+                     NUMBER_PLACES: signs}, [MARKERS_TOPIC])]
 
 
 def number_text(speed_limit: float) -> str:

@@ -1,11 +1,10 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-Which fields a message type has, from the definitions that are installed.
+Fields of message types, from the installed definitions.
 
-May know: the ROS interface language, where .msg files lie, the type store of rosbags. Must not
-know: any particular message, CDR. A sourced ROS comes first, so that what is encoded is what its
-subscribers were built with; without one there are this package's own files and rosbags.
+The ``.msg`` files of a sourced ROS come first, because its subscribers were built with them; then
+the files of this package, then the type store of rosbags.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ PRIMITIVES = frozenset((
 
 SEQUENCE = 0
 
-# What rosidl puts into a message without fields, because IDL knows no empty structure.
+# rosidl adds this field to a message without fields: IDL has no empty structures.
 _DUMMY = 'structure_needs_at_least_one_member'
 
 _LINE = re.compile(
@@ -42,7 +41,7 @@ class Field:
     One field of a message.
 
     ``type_name`` a primitive or ``package/msg/Name``; ``length`` None for a single value,
-    ``SEQUENCE`` for a sequence, otherwise that of an array.
+    ``SEQUENCE`` for a sequence, otherwise the length of an array.
     """
 
     name: str
@@ -52,9 +51,9 @@ class Field:
 
 class Definitions:
     """
-    Fields of message types, looked up when first asked for.
+    Fields of message types, each looked up once.
 
-    :param find: returns the fields of a type, or None where it does not know it.
+    :param find: functions, tried in this order, that return the fields of a type or None.
     """
 
     def __init__(self, *find: Callable[[str], tuple[Field, ...] | None]) -> None:
@@ -65,7 +64,7 @@ class Definitions:
         """
         Return the fields of ``type_name`` in their order.
 
-        :raises EncodeError: where nobody defines it.
+        :raises EncodeError: if no definition is found.
         """
         if type_name not in self._known:
             for find in self._find:
@@ -85,7 +84,7 @@ def load_definitions() -> Definitions:
 
 
 def installed_text(type_name: str) -> str | None:
-    """Return the ``.msg`` file of a type in the sourced ROS; None where it is not there."""
+    """Return the text of a type's ``.msg`` file in the sourced ROS, None if there is none."""
     package, _, bare = type_name.partition('/msg/')
     for prefix in os.environ.get('AMENT_PREFIX_PATH', '').split(os.pathsep):
         path = Path(prefix, 'share', package, 'msg', f'{bare}.msg')
@@ -96,10 +95,10 @@ def installed_text(type_name: str) -> str | None:
 
 def parse_message(text: str, type_name: str) -> tuple[Field, ...]:
     """
-    Read the fields of a ``.msg`` file; constants and defaults do not travel, so are passed over.
+    Return the fields of a ``.msg`` file; constants and defaults are not serialised, so skipped.
 
-    :param type_name: of the message, ``package/msg/Name``; its package is where bare names lie.
-    :raises EncodeError: on a line that is none of the language.
+    :param type_name: of the message, ``package/msg/Name``; bare names are of the same package.
+    :raises EncodeError: on a line that is neither a field nor a constant.
     """
     fields = []
     for number, line in enumerate(text.splitlines(), 1):
@@ -142,7 +141,7 @@ def _own(type_name: str) -> tuple[Field, ...] | None:
 
 
 def _stored(type_name: str) -> tuple[Field, ...] | None:
-    """Look into the type store of rosbags; it costs 0.15 s to load and a driver needs none."""
+    """Return the fields in the type store of rosbags, which takes 0.15 s to load."""
     try:
         from rosbags.typesys import get_typestore, Stores
     except ImportError:
@@ -150,7 +149,7 @@ def _stored(type_name: str) -> tuple[Field, ...] | None:
     known = get_typestore(Stores.ROS2_JAZZY).fielddefs.get(type_name)
     if known is None:
         return None
-    # Kind and type, or kind of container and what is in it.
+    # Pairs of kind and type; of a container, kind and (kind and type of its elements, length).
     descriptions: list[tuple[str, Any]] = list(known[1])
     fields = []
     for name, (kind, detail) in descriptions:

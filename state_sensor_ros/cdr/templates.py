@@ -1,11 +1,26 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-Where each field lies in a serialised message, by the installed definitions.
+Templates of messages, compiled from the installed definitions, and their instances.
 
-May know: message definitions, how bytes are laid out. Must not know: any particular message. A
-prototype says what stands in a message; a template is compiled from it once, and a segment lays
-it out for one actor.
+A prototype says for each field whether it is constant, given for each actor (``Given``, ``Each``)
+or changes with each frame (``Slot``: a column of a table). A template is a prototype compiled once
+into write steps. An instance is a template with its givens; its layout has the bytes, zero in the
+slots, and the offsets at which :mod:`state_sensor_ros.cdr.patch_buffer` patches numbers.
+
+Worked example: a message ``float64 x, string name, float64 y``, serialised from phase 4 on::
+
+    XY = Table('xy', word=8, width=2)
+    template = Template(definitions, 'demo/msg/Item', {
+        'x': Slot(XY, 0), 'name': Given('name'), 'y': Slot(XY, 1)})
+    layout = MessageInstance(template, {'name': 'ab'}).layout_at(4)
+
+    position   4         8         16         20            24        32
+               | padding | x = 0.0 | length 3 | a b NUL pad | y = 0.0 |
+    offset     0         4         12         16            20        28
+    layout.slot_offsets[XY] is 4, 20; layout.end_phase is 0
+
+A text of another length moves y and, where padding differs, the phase of what follows.
 """
 
 from __future__ import annotations
@@ -13,9 +28,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import cast, NamedTuple
 
-from state_sensor_ros.cdr.definitions import Definitions, SEQUENCE
-from state_sensor_ros.cdr.writer import (
+from state_sensor_ros.cdr.cdr_writer import (
     ALIGNMENT,
+    CdrWriter,
     Chunk,
     COUNT,
     EachElement,
@@ -28,25 +43,25 @@ from state_sensor_ros.cdr.writer import (
     packed_text,
     PRIMITIVES,
     Slot,
-    Step,
     Table,
     Values,
-    Writer,
+    WriteStep,
 )
+from state_sensor_ros.cdr.definitions import Definitions, SEQUENCE
 from state_sensor_ros.errors import EncodeError
 
-__all__ = ['ALIGNMENT', 'ENCAPSULATION', 'MESSAGE_PHASE', 'Each', 'Given', 'Layout', 'Prototype',
-           'Segment', 'Slot', 'Table', 'Template', 'Values']
+__all__ = ['ALIGNMENT', 'ENCAPSULATION', 'MESSAGE_PHASE', 'Each', 'Given', 'Layout',
+           'MessageInstance', 'Prototype', 'Slot', 'Table', 'Template', 'Values']
 
 
 class Given(NamedTuple):
-    """A number, a string or a sequence of strings, known when the template is laid out."""
+    """A number, a string or a sequence of strings that each instance has under ``key``."""
 
     key: str
 
 
 class Each(NamedTuple):
-    """One ``element`` for each mapping in the given ``key``; rows of tables count along."""
+    """A sequence: one ``element``, with a row of its tables, for each mapping under ``key``."""
 
     key: str
     element: Prototype
@@ -57,10 +72,10 @@ Prototype = Constant | Slot | Given | Each | Sequence['Prototype'] | Mapping[str
 
 
 class _Compiler:
-    """Flatten a prototype into steps along the definitions."""
+    """Flatten a prototype into write steps, in the order of the definitions."""
 
     def __init__(self, definitions: Definitions) -> None:
-        self.steps: list[Step] = []
+        self.steps: list[WriteStep] = []
         self._definitions = definitions
 
     def add_fields(self, type_name: str, prototype: Mapping[str, Prototype]) -> None:
@@ -81,7 +96,7 @@ class _Compiler:
                 self._add_array(where, field.type_name, field.length, value)
 
     def add_part(self, alignment: int, part: bytes | Slot) -> None:
-        """Append to the chunk at the end."""
+        """Append the bytes of a constant, or a slot, to the last chunk."""
         if not self.steps or not isinstance(self.steps[-1], Chunk):
             self.steps.append(Chunk())
         chunk = self.steps[-1]
@@ -144,10 +159,11 @@ class Template:
     """
     A message, or an element of a sequence, whose givens and slots are still open.
 
+    :param definitions: of the message types.
     :param type_name: ``package/msg/Name``.
-    :param prototype: fields to what stands in them; those left out are zero or empty.
+    :param prototype: by field; fields that are left out are zero or empty.
     :param is_message: True puts the encapsulation header in front, at 4 modulo 8.
-    :raises EncodeError: where ``prototype`` does not fit the definition.
+    :raises EncodeError: if ``prototype`` does not fit the definition.
     """
 
     def __init__(self, definitions: Definitions, type_name: str,
@@ -162,9 +178,10 @@ class Template:
         """
         Serialise with ``values`` for the givens and zero in the slots.
 
-        :param phase: start modulo 8, counted as in the message that it is or belongs to.
+        :param phase: position of the first byte, modulo 8.
+        :raises EncodeError: if the message holds a part of a table's row only.
         """
-        writer = Writer(phase)
+        writer = CdrWriter(phase)
         if self.is_message:
             writer.data += bytes(-(phase + len(ENCAPSULATION)) % ALIGNMENT) + ENCAPSULATION
         for step in self._steps:
@@ -172,23 +189,26 @@ class Template:
         return writer.layout(self.type_name)
 
 
-class Segment:
+class MessageInstance:
     """
-    A template with its givens, laid out once for each phase that it is met at.
+    A template with its givens, serialised once for each phase at which it occurs.
 
-    :param template: what to lay out.
-    :param values: the givens.
+    Neither changes afterwards, so an instance is compared by identity: the same object has the
+    same bytes, and two objects with equal givens are only serialised twice.
+
+    :param template: of a message or of an element of a sequence.
+    :param values: of the givens.
     """
 
-    __slots__ = ('layouts', 'template', 'values')
+    __slots__ = ('_layouts', 'template', 'values')
 
     def __init__(self, template: Template, values: Values) -> None:
         self.template, self.values = template, values
-        self.layouts: list[Layout | None] = [None] * ALIGNMENT
+        self._layouts: list[Layout | None] = [None] * ALIGNMENT
 
-    def at(self, phase: int) -> Layout:
-        """Return the layout behind ``phase``."""
-        layout = self.layouts[phase]
+    def layout_at(self, phase: int) -> Layout:
+        """Return the layout from ``phase`` on."""
+        layout = self._layouts[phase]
         if layout is None:
-            layout = self.layouts[phase] = self.template.lay_out(self.values, phase)
+            layout = self._layouts[phase] = self.template.lay_out(self.values, phase)
         return layout

@@ -1,10 +1,10 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-A scene as one HTML file that plays in a browser without a network: boxes that move, and a slider.
+Write a scene as one HTML file that plays in a browser without a network.
 
-May know: scenes, pages. Must not know: where frames come from. ``animation.js``, written
-into the page together with plotly.js, moves what the figures leave open.
+The page contains the scene, two plotly figures, plotly.js and the player ``animation.js``, which
+fills the moving traces of the map.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from state_sensor_ros.drawing.tracks import JUMP_FACTOR, JUMP_M
 from state_sensor_ros.share import share_file
 
 Json = dict[str, object]
-# The types of arrays in the player: little-endian, as every browser has them.
+# Types of the arrays as the player reads them, little-endian.
 _PACKED = {'time_s': '<f8', 'row_start': '<i4', 'actor': '<i4', 'position_xy': '<f4',
            'yaw': '<f4', 'speed': '<f4', 'lane': '<i4', 'footprint_xy': '<f4'}
 
@@ -37,13 +37,13 @@ def write_animation(scene: Scene, handle: BinaryIO, *, title: str, coloring: str
     Write ``scene`` as a page of HTML.
 
     :param handle: open for writing.
-    :param title: what was recorded, such as a file's name.
+    :param title: heading, such as the name of the recording.
     :param coloring: ``speed`` or ``actor``.
-    :param at_s: where it begins, s since the first frame; None for the start.
+    :param at_s: time at which it begins, s since the first frame; None for the start.
     """
-    figure, parts = map_figure(scene, coloring)
+    figure, moving = map_figure(scene, coloring)
     data: Json = {
-        'map': figure.to_plotly_json(), 'parts': asdict(parts),
+        'map': figure.to_plotly_json(), 'parts': asdict(moving),
         'strip': strip_figure(scene, coloring).to_plotly_json(),
         'start_s': min(max(at_s or 0.0, 0.0), scene.duration_s),
         'scene': _packed(scene), 'coloring': coloring, 'colors': class_colors(coloring),
@@ -51,7 +51,7 @@ def write_animation(scene: Scene, handle: BinaryIO, *, title: str, coloring: str
     pieces = {
         'title': html.escape(title), 'facts': html.escape('  ·  '.join(scene.facts())),
         'style': _text('animation.css'), 'plotly': get_plotlyjs(), 'player': _text('animation.js'),
-        # Names come from the network: inside a script element, no "<" may begin a tag.
+        # Names come from the network: in a script element no "<" may begin a tag.
         'data': json.dumps(data, cls=_Encoder, allow_nan=False).replace('<', r'\u003c'),
     }
     for piece in _text('animation.html').split('@@'):
@@ -63,7 +63,7 @@ def _text(name: str) -> str:
 
 
 class _Encoder(json.JSONEncoder):
-    """Write arrays as lists; NaN, which JSON has not, as null."""
+    """Encode arrays as lists and NaN, which JSON does not have, as null."""
 
     def default(self, o: object) -> object:
         assert isinstance(o, np.ndarray)
@@ -71,9 +71,9 @@ class _Encoder(json.JSONEncoder):
 
 
 def _packed(scene: Scene) -> Json:
-    """Return what the player needs of the scene, arrays as base64."""
+    """Return the parts of the scene that the player reads, arrays as base64."""
     packed: Json = {name: _base64(getattr(scene, name), type_) for name, type_ in _PACKED.items()}
-    # plotly takes a little HTML in the text that it shows.
+    # plotly interprets some HTML in the texts that it shows.
     packed['names'] = [html.escape(name) for name in scene.names]
     packed['lanes'] = scene.lanes
     packed['is_ego'] = scene.is_ego.tolist()

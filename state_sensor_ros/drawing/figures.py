@@ -1,10 +1,9 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-The two figures of an animation: a map and a strip of speeds, with what stays as it is.
+The two plotly figures of an animation, a map and a strip of speeds, with all that does not move.
 
-May know: scenes, plotly, which traces of the map somebody else fills in while it plays. Must not
-know: pages.
+The traces of the map that move are empty; the player fills them (:class:`MovingTraces`).
 """
 
 from __future__ import annotations
@@ -33,29 +32,29 @@ from state_sensor_ros.drawing.scene import LEFT, NOTHING, Scene
 from state_sensor_ros.drawing.tracks import (
     actors_in_motion,
     along,
-    Column,
     instants_of_samples,
     polylines,
+    Values,
 )
 from state_sensor_ros.frame import Bools
 
 N_SPEED_CLASSES = 12
-# What stands still is computed again with every step of the player: a few milliseconds for these.
+# plotly draws the static lines again in each step of the player: some ms for so many points.
 MAX_POINTS = 4000
 MAX_EGO_POINTS = 1000
-# How far the arrow of a lane change reaches: about the width of a lane, metres.
+# Length of the arrow of a lane change, about the width of a lane, m.
 _LANE_M = 3.5
-# Shown around everybody: metres at each side, and a share of the extent.
+# Shown around all actors: m at each side, and a fraction of the extent.
 _MARGIN_M, _MARGIN = 8.0, 0.04
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class MovingTraces:
     """
-    The traces of the map that the player fills: each is drawn with one colour.
+    Indices of the traces of the map that the player fills.
 
-    ``classes`` outlines, by class of actor: those of :func:`class_colors`; ``fronts`` arrow
-    heads; ``points`` where to hover.
+    ``classes`` outlines of the actors, one trace for each of :func:`class_colors`; ``fronts``
+    arrow heads; ``points`` with the texts that are shown on hovering.
     """
 
     classes: tuple[int, ...]
@@ -64,13 +63,13 @@ class Parts:
 
 
 def class_colors(coloring: str) -> list[str]:
-    """Return the colours of outlines: the scale's, then unknown speed, object, ego."""
+    """Return the colours of outlines: those of the scale, then unknown speed, object, ego."""
     scale = list(ACTORS) if coloring == BY_ACTOR else speed_scale(N_SPEED_CLASSES)
     return [*scale, UNKNOWN, OBJECT, EGO]
 
 
-def map_figure(scene: Scene, coloring: str) -> tuple[go.Figure, Parts]:
-    """Return the map, nobody on it yet."""
+def map_figure(scene: Scene, coloring: str) -> tuple[go.Figure, MovingTraces]:
+    """Return the map without actors, and the traces that show the actors."""
     figure = go.Figure()
     x, y = scene.position_xy.T
     moving = actors_in_motion(scene)
@@ -100,19 +99,20 @@ def map_figure(scene: Scene, coloring: str) -> tuple[go.Figure, Parts]:
     if not len(scene.actor):
         figure.add_annotation(text=NOTHING, showarrow=False, font={'color': QUIET, 'size': 16})
     fronts = n_before + len(colors)
-    return figure, Parts(tuple(range(n_before, fronts)), fronts, fronts + 1)
+    return figure, MovingTraces(tuple(range(n_before, fronts)), fronts, fronts + 1)
 
 
 def strip_figure(scene: Scene, coloring: str) -> go.Figure:
-    """Return the speeds of all who move over time."""
+    """Return the speeds of all moving actors over time."""
     figure = go.Figure()
     time_s = scene.time_s[instants_of_samples(scene)]
     moving = actors_in_motion(scene)
     others = moving & ~scene.is_ego
     if coloring == BY_ACTOR:
-        who = np.arange(len(scene.names)) % len(ACTORS)
+        i_color = np.arange(len(scene.names)) % len(ACTORS)
         for k, color in enumerate(ACTORS):
-            _add_lines(figure, scene, others & (who == k), time_s, scene.speed, color, 1.0, 0.7)
+            _add_lines(figure, scene, others & (i_color == k), time_s, scene.speed, color, 1.0,
+                       0.7)
     else:
         _add_lines(figure, scene, others, time_s, scene.speed, QUIET, 1.0, 0.6)
     _add_lines(figure, scene, moving & scene.is_ego, time_s, scene.speed, EGO, 2.0)
@@ -127,17 +127,17 @@ def strip_figure(scene: Scene, coloring: str) -> go.Figure:
     return figure
 
 
-def _add_lines(figure: go.Figure, scene: Scene, who: Bools, horizontal: Column, vertical: Column,
-               color: str, width: float, opacity: float = 1.0) -> None:
-    """Add the lines of some actors as one trace."""
+def _add_lines(figure: go.Figure, scene: Scene, chosen: Bools, horizontal: Values,
+               vertical: Values, color: str, width: float, opacity: float = 1.0) -> None:
+    """Add the lines of the actors ``chosen`` (A,) as one trace; coordinates of all K samples."""
     max_points = MAX_EGO_POINTS if color in (EGO, EGO_BED) else MAX_POINTS
-    lines = polylines(scene, who, max_points)
+    lines = polylines(scene, chosen, max_points)
     figure.add_scatter(x=along(horizontal, lines), y=along(vertical, lines), mode='lines',
                        hoverinfo='skip', opacity=opacity, line={'color': color, 'width': width})
 
 
 def _add_lane_changes(figure: go.Figure, scene: Scene) -> None:
-    """Add an arrow to the neighbouring lane where each lane change begins."""
+    """Add an arrow to the neighbouring lane at the begin of each lane change."""
     columns: dict[str, list[float | str | None]] = {
         name: [] for name in ('x', 'y', 'size', 'angle', 'text')}
     for change in scene.lane_changes:
@@ -150,7 +150,7 @@ def _add_lane_changes(figure: go.Figure, scene: Scene) -> None:
         columns['size'] += [0, 10, 0]
         # Angles of markers are clockwise from straight up.
         columns['angle'] += [0.0, 90.0 - np.rad2deg(heading), 0.0]
-        # At both ends: plotly would show an empty box where there is no text.
+        # At both ends: plotly shows an empty box for a point without text.
         columns['text'] += [f'{change.time_s:.2f} s: changes to the {side}'] * 2 + ['']
     figure.add_scatter(
         x=columns['x'], y=columns['y'], text=columns['text'], mode='lines+markers',
@@ -160,7 +160,7 @@ def _add_lane_changes(figure: go.Figure, scene: Scene) -> None:
 
 
 def _add_color_bar(figure: go.Figure, scene: Scene) -> None:
-    """Add a trace that shows nothing but what the colours of speeds mean."""
+    """Add a trace without points, for the colour bar of speeds."""
     low, high = speed_range(scene)
     scale = speed_scale(N_SPEED_CLASSES)
     steps = [[(k + end) / len(scale), color] for k, color in enumerate(scale) for end in (0, 1)]
@@ -172,7 +172,7 @@ def _add_color_bar(figure: go.Figure, scene: Scene) -> None:
 
 
 def _extent(scene: Scene) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Return from where to where the map goes at first: x and y, metres."""
+    """Return the ranges of x and y that the map shows first, m."""
     if not len(scene.actor):
         return (-25.0, 25.0), (-25.0, 25.0)
     low, high = (edge.astype(float) for edge in (scene.position_xy.min(axis=0),

@@ -1,21 +1,18 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""
-What an actor covers of the ground, seen from above, in its own axes.
-
-May know: oriented boxes, poses. Must not know: what draws them, where frames come from.
-"""
+"""Footprints: the rectangles of ground that actors cover, in the axes of the actor."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from state_sensor_ros.frame import Boxes, Floats, Frame, Rows
+from state_sensor_ros.rep103 import global_from_body
 
-# Length and width (m) drawn for an actor without a box: a mid-size car, and a cone.
+# Length and width (m) of an actor without a box: a mid-size car and a cone.
 DEFAULT_VEHICLE_M = (4.6, 1.9)
 DEFAULT_OBJECT_M = (0.5, 0.5)
-# No world is as large: what is farther away, or larger, or as many m/s fast, is a mistake.
+# Positions (m), sizes (m) and speeds (m/s) beyond this are invalid and not drawn.
 FARTHEST_M = 1e7
 # Signs of the half edges at front left, front right, rear right and rear left.
 _CORNERS = np.array([(1.0, 1.0), (1.0, -1.0), (-1.0, -1.0), (-1.0, 1.0)])
@@ -23,10 +20,10 @@ _CORNERS = np.array([(1.0, 1.0), (1.0, -1.0), (-1.0, -1.0), (-1.0, 1.0)])
 
 def default_footprint(is_vehicle: bool) -> Floats:
     """
-    Return the ground that an actor without a box is drawn with.
+    Return the footprint of an actor without a box.
 
-    :returns: (4, 2) float64, metres, the actor's own x (forward) and y (left); front left, front
-        right, rear right, rear left.
+    :returns: (4, 2) float64, m, x (forward) and y (left) in the axes of the actor, of the corners
+        front left, front right, rear right, rear left.
     """
     length, width = DEFAULT_VEHICLE_M if is_vehicle else DEFAULT_OBJECT_M
     return 0.5 * _CORNERS * (length, width)
@@ -36,7 +33,7 @@ def yaw_of(orientation_xyzw: Floats) -> Floats:
     """
     Return the headings of actors.
 
-    :param orientation_xyzw: (N, 4) float64, of any length but zero.
+    :param orientation_xyzw: (N, 4) float64, of any length except zero.
     :returns: (N,) float64, rad, 0 = along x, + = to the left.
     """
     x, y, z, w = orientation_xyzw.T
@@ -46,7 +43,7 @@ def yaw_of(orientation_xyzw: Floats) -> Floats:
 
 def box_footprints(frame: Frame) -> tuple[Rows, Floats]:
     """
-    Return what the largest box of each actor covers of the ground.
+    Return the footprints of the actors' largest boxes.
 
     :returns: (K,) int64 rows of the actors that have a box, ascending, and (K, 4, 2) float64,
         metres, corners as in :func:`default_footprint`.
@@ -91,20 +88,12 @@ def _largest(boxes: Boxes) -> Rows:
 
 def _half_edges_xy(orientation_xyzw: Floats, size_xyz: Floats) -> Floats:
     """
-    Return the two half edges that span a box's ground: (K, 2, 2), metres, global x and y.
+    Return the two half edges that span a box's footprint: (K, 2, 2), m, global x and y.
 
-    Which of its own axes points up differs between simulators' boxes: it is the one left out.
+    The axis of the box that points up is left out; which one it is differs between simulators.
     """
-    x, y, z, w = orientation_xyzw.T
-    norm2 = np.einsum('ij,ij->i', orientation_xyzw, orientation_xyzw)
-    scale = np.divide(2.0, norm2, out=np.full_like(norm2, np.nan), where=norm2 > 0.0)
-    axes = np.stack([
-        np.stack([1.0 - scale * (y * y + z * z), scale * (x * y + w * z),
-                  scale * (x * z - w * y)], axis=-1),
-        np.stack([scale * (x * y - w * z), 1.0 - scale * (x * x + z * z),
-                  scale * (y * z + w * x)], axis=-1),
-        np.stack([scale * (x * z + w * y), scale * (y * z - w * x),
-                  1.0 - scale * (x * x + y * y)], axis=-1)], axis=1)
+    with np.errstate(invalid='ignore'):
+        axes = global_from_body(orientation_xyzw).transpose(0, 2, 1)
     upright = np.abs(axes[..., 2]).argmax(axis=1)
     sides = np.array([(1, 2), (2, 0), (0, 1)])[upright]
     k = np.arange(len(upright))[:, None]

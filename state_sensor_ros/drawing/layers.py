@@ -1,10 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""
-What lies over each other on a map: tracks, lane changes, outlines of road users, a scale.
-
-May know: scenes, matplotlib. Must not know: how a page is divided.
-"""
+"""Layers of a map in matplotlib: tracks, lane changes, outlines of road users, names, scale."""
 
 from __future__ import annotations
 
@@ -31,7 +27,7 @@ from state_sensor_ros.frame import Floats
 
 # A mark of a lane change: an arrow head that points along x, in points.
 _ARROW_PT = 0.9 * np.array([(5.0, 0.0), (-2.5, 3.2), (-1.2, 0.0), (-2.5, -3.2)])
-# Road users smaller than this on paper get a dot as well, or they would not be seen.
+# Road users shorter than this on paper are also marked with a dot.
 _MIN_LENGTH_PT = 5.0
 _NAME_PT = 6.5
 # Mean width of a character in heights of the font, for DejaVu Sans.
@@ -40,7 +36,7 @@ HALO = [patheffects.withStroke(linewidth=2.2, foreground='white')]
 
 
 def draw_tracks(axes: Axes, scene: Scene, coloring: str, width_pt: float = 1.6) -> None:
-    """Draw where everybody went, the ego on a dark bed."""
+    """Draw the tracks of the moving actors, the ego's on a wider line."""
     begin, end = segments(scene, actors_in_motion(scene))
     lines = np.stack([scene.position_xy[begin], scene.position_xy[end]], axis=1)
     colors = colors_of(scene, end, coloring)
@@ -56,7 +52,7 @@ def draw_tracks(axes: Axes, scene: Scene, coloring: str, width_pt: float = 1.6) 
 
 
 def draw_lane_changes(axes: Axes, scene: Scene, size: float = 1.0) -> None:
-    """Draw an arrow head to the side of the road, left or right, where a lane change begins."""
+    """Draw an arrow head to the left or right at the begin of each lane change."""
     if not scene.lane_changes:
         return
     marks, offsets = [], []
@@ -72,15 +68,15 @@ def draw_lane_changes(axes: Axes, scene: Scene, size: float = 1.0) -> None:
 
 def draw_road_users(axes: Axes, scene: Scene, instant: int, coloring: str, *,
                     inches_per_m: float) -> None:
-    """Draw the boxes of all actors at one instant, the ego last, with a notch at the front."""
+    """Draw the footprints of all actors at one instant, the ego's last, with marked fronts."""
     samples = np.arange(scene.samples_at(instant).start, scene.samples_at(instant).stop)
     actor = scene.actor[samples]
     is_ego, is_vehicle = scene.is_ego[actor], scene.is_vehicle[actor]
-    for who, face, edge, order, length in (
+    for chosen, face, edge, order, length in (
             (~(is_vehicle | is_ego), OBJECT, OBJECT_EDGE, 6, DEFAULT_OBJECT_M[0]),
             (is_vehicle & ~is_ego, None, INK, 7, DEFAULT_VEHICLE_M[0]),
             (is_ego, EGO, INK, 8, DEFAULT_VEHICLE_M[0])):
-        rows = samples[who]
+        rows = samples[chosen]
         if not len(rows):
             continue
         colors = face if face is not None else colors_of(scene, rows, coloring)
@@ -99,7 +95,7 @@ def draw_road_users(axes: Axes, scene: Scene, instant: int, coloring: str, *,
 
 
 def _draw_fronts(axes: Axes, outlines: Floats, order: int) -> None:
-    """Draw a light arrow head on each outline; the front is where its x axis points."""
+    """Draw a light arrow head on each outline, in the direction of the actor's x axis."""
     centre = outlines.mean(axis=1)
     forward = 0.5 * (outlines[:, 0] + outlines[:, 1]) - centre
     left = 0.5 * (outlines[:, 0] + outlines[:, 3]) - centre
@@ -110,7 +106,7 @@ def _draw_fronts(axes: Axes, outlines: Floats, order: int) -> None:
 
 
 def draw_names(axes: Axes, scene: Scene, instant: int) -> None:
-    """Write the names of the vehicles in view beside them, where they hide no other name."""
+    """Write the names of the vehicles in view where they cover no vehicle and no other name."""
     figure = axes.figure
     point = figure.dpi / 72.0
     view = axes.get_window_extent()
@@ -118,7 +114,6 @@ def draw_names(axes: Axes, scene: Scene, instant: int) -> None:
     rows = samples.start + np.flatnonzero(scene.is_vehicle[scene.actor[samples]])
     rows = rows[np.argsort(~scene.is_ego[scene.actor[rows]], kind='stable')]
     centres = axes.transData.transform(scene.position_xy[rows].astype(np.float64))
-    # A car is in the way of names, too.
     taken = [Bbox.from_bounds(x - 7 * point, y - 7 * point, 14 * point, 14 * point)
              for x, y in centres]
     for row, (x, y) in zip(rows, centres, strict=True):
@@ -143,7 +138,7 @@ def _contains(outer: Bbox, inner: Bbox) -> bool:
 
 
 def draw_scale(axes: Axes, scene: Scene, inches_per_m: float) -> None:
-    """Draw a bar of a round length, about an inch, in that lower corner where it hides less."""
+    """Draw a bar of a round length, about an inch, in the lower corner with fewer actors."""
     length = round_length(1.1 / inches_per_m)
     margin, thick = 0.14 / inches_per_m, 0.05 / inches_per_m
     (left, right), y = axes.get_xlim(), axes.get_ylim()[0] + margin
@@ -159,18 +154,18 @@ def draw_scale(axes: Axes, scene: Scene, inches_per_m: float) -> None:
               fontsize=8, color=INK, zorder=10, path_effects=HALO)
 
 
-def round_length(wanted: float) -> float:
+def round_length(longest: float) -> float:
     """
-    Return the largest of 1, 2, 5, 10, 20 … and their tenths that ``wanted`` reaches.
+    Return the largest of 1, 2, 5, 10, 20 … and their tenths that is not above ``longest``.
 
     >>> round_length(37.0), round_length(0.3)
     (20.0, 0.2)
     """
-    power = 10.0 ** np.floor(np.log10(wanted))
-    return float(power * max(step for step in (1.0, 2.0, 5.0) if step * power <= wanted))
+    power = 10.0 ** np.floor(np.log10(longest))
+    return float(power * max(step for step in (1.0, 2.0, 5.0) if step * power <= longest))
 
 
 def frame_rectangle(axes: Axes, x: tuple[float, float], y: tuple[float, float]) -> None:
-    """Outline on the map what another map shows larger."""
+    """Outline the area that another map shows enlarged."""
     axes.add_patch(Rectangle((x[0], y[0]), x[1] - x[0], y[1] - y[0], facecolor='none',
                              edgecolor=QUIET, linewidth=0.9, linestyle=(0, (4, 2)), zorder=4))

@@ -1,10 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""
-Colours that pictures and animations share.
-
-May know: which colour means what. Must not know: what draws them.
-"""
+"""Colours of pictures and animations."""
 
 from __future__ import annotations
 
@@ -33,14 +29,14 @@ _ROUND = 5.0
 BY_SPEED, BY_ACTOR = 'speed', 'actor'
 COLORINGS = (BY_SPEED, BY_ACTOR)
 
-# Told apart as far as eight colours can be; none is near those of ego and objects.
+# Eight colours that differ clearly from each other and from those of ego and objects.
 ACTORS = ('#4263eb', '#0ca678', '#7048e8', '#a0522d', '#1098ad', '#74b816', '#495057', '#b58900')
-# Slow to fast, even in lightness; the palest end is left out, it vanishes on a light ground.
+# Slow to fast, even in lightness, without the palest end, which is invisible on a light ground.
 SPEEDS = ListedColormap(colormaps['viridis'](np.linspace(0.0, 0.9, 256)), 'speed')
 
 
 def speed_range(scene: Scene) -> tuple[float, float]:
-    """Return round speeds, m/s, between which those of all who move lie; never an empty range."""
+    """Return a non-empty range of round speeds, m/s, that contains those of all moving actors."""
     known = scene.speed[actors_in_motion(scene)[scene.actor] & np.isfinite(scene.speed)]
     slowest, fastest = (float(known.min()), float(known.max())) if len(known) else (0.0, 0.0)
     low = _ROUND * math.floor(slowest / _ROUND)
@@ -54,8 +50,9 @@ def speed_scale(n_colors: int) -> list[str]:
 
 def colors_of(scene: Scene, samples: slice | Rows, coloring: str) -> Floats:
     """
-    Return the colours of some samples.
+    Return the colours of samples.
 
+    :param samples: n indices into the samples of ``scene``.
     :param coloring: one of COLORINGS.
     :returns: (n, 4) float64, red green blue alpha, 0..1.
     """

@@ -1,10 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""
-A scene as a picture: a map of tracks and boxes, a close-up around the ego, speeds over time.
-
-May know: scenes, matplotlib, how a page is divided. Must not know: files.
-"""
+"""Draw a scene as a PNG: a map, a close-up around the ego, speeds over time."""
 
 from __future__ import annotations
 
@@ -42,33 +38,33 @@ from state_sensor_ros.frame import Floats
 
 DPI = 150
 KPH_PER_MPS = 3.6
-# The page, inches: from the left to the map, from the map to the right, and so on.
+# The page and its margins, inches.
 PAGE_WIDTH = 11.0
 LEFT, RIGHT, TOP, BOTTOM, GAP = 0.75, 0.95, 0.85, 0.55, 0.65
 MAP_HEIGHT = (3.0, 6.5)
 STRIP_HEIGHT = 1.9
 CLOSE_UP_HEIGHT = 2.6
-# A map narrower than this, in height per width, leaves room for the close-up at its side.
+# With a map of more height per width than this the close-up is beside it.
 BESIDE_ABOVE = 0.6
-# Boxes cannot be told where a metre is shorter: then there is a close-up, that many metres wide.
+# A map with fewer inches per metre has a close-up, because footprints are too small; its width, m.
 CLOSE_UP_BELOW = 0.03
 CLOSE_UP_M = 80.0
-# Shown around all tracks: metres at each side, and a share of their extent.
+# Shown around all tracks: m at each side, and a fraction of their extent.
 MARGIN_M, MARGIN = 8.0, 0.04
-# Shown where nothing is, metres.
+# Width of an empty map, m.
 EMPTY_M = 50.0
 _STYLE = {
     'font.family': 'DejaVu Sans', 'font.size': 8.5, 'axes.edgecolor': QUIET,
     'axes.linewidth': 0.7, 'axes.labelcolor': INK, 'xtick.color': QUIET, 'ytick.color': QUIET,
     'xtick.labelcolor': INK, 'ytick.labelcolor': INK, 'text.color': INK,
-    # Names of files and actors may have dollars in them.
+    # Names of files and actors may contain dollar signs.
     'text.parse_math': False,
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
-    """A rectangle of ground: its centre and its extents, metres."""
+class Area:
+    """A rectangle of the ground: centre and extents, m."""
 
     x: float
     y: float
@@ -77,18 +73,18 @@ class Ground:
 
     @property
     def x_range(self) -> tuple[float, float]:
-        """From, to."""
+        """Return the limits."""
         return self.x - self.width / 2, self.x + self.width / 2
 
     @property
     def y_range(self) -> tuple[float, float]:
-        """From, to."""
+        """Return the limits."""
         return self.y - self.height / 2, self.y + self.height / 2
 
-    def filling(self, aspect: float) -> Ground:
-        """Return it grown in one direction until height / width is ``aspect``."""
-        return Ground(self.x, self.y, max(self.width, self.height / aspect),
-                      max(self.height, self.width * aspect))
+    def filling(self, aspect: float) -> Area:
+        """Return it extended in one direction until height / width is ``aspect``."""
+        return Area(self.x, self.y, max(self.width, self.height / aspect),
+                    max(self.height, self.width * aspect))
 
 
 def write_picture(scene: Scene, handle: BinaryIO, *, title: str, coloring: str = BY_SPEED,
@@ -97,9 +93,9 @@ def write_picture(scene: Scene, handle: BinaryIO, *, title: str, coloring: str =
     Write ``scene`` as PNG.
 
     :param handle: open for writing.
-    :param title: what was recorded, such as a file's name.
+    :param title: heading, such as the name of the recording.
     :param coloring: ``speed`` or ``actor``.
-    :param at_s: instant of the boxes, s since the first frame; None for the last.
+    :param at_s: instant of the footprints, s since the first frame; None for the last.
     """
     with rc_context(_STYLE):
         figure = _page(scene, title, coloring, scene.instant_at(at_s))
@@ -107,12 +103,12 @@ def write_picture(scene: Scene, handle: BinaryIO, *, title: str, coloring: str =
 
 
 def _page(scene: Scene, title: str, coloring: str, instant: int) -> Figure:
-    """Divide the page and fill it."""
-    ground = _ground(scene)
+    """Place the maps, the strip and the heading on the page and draw them."""
+    area = _tracks_area(scene)
     full = PAGE_WIDTH - LEFT - RIGHT
-    aspect = ground.height / ground.width
+    aspect = area.height / area.width
     close_up = _close_up(scene, instant) \
-        if full / ground.filling(MAP_HEIGHT[1] / full).width < CLOSE_UP_BELOW else None
+        if full / area.filling(MAP_HEIGHT[1] / full).width < CLOSE_UP_BELOW else None
     beside = close_up is not None and aspect > BESIDE_ABOVE
     width = 0.56 * (full - GAP) if beside else full
     height = min(max(width * aspect, MAP_HEIGHT[0]), MAP_HEIGHT[1])
@@ -126,9 +122,9 @@ def _page(scene: Scene, title: str, coloring: str, instant: int) -> Figure:
                                 height / page_height))
 
     bottom = BOTTOM + STRIP_HEIGHT + GAP
-    ground = ground.filling(height / width)
+    area = area.filling(height / width)
     axes = place(LEFT, bottom + below, width, height)
-    _draw_map(axes, scene, ground, instant, coloring, width / ground.width)
+    _draw_map(axes, scene, area, instant, coloring, width / area.width)
     if close_up is not None:
         size = (full - GAP - width, height) if beside else (full, CLOSE_UP_HEIGHT)
         part = close_up.filling(size[1] / size[0])
@@ -142,19 +138,19 @@ def _page(scene: Scene, title: str, coloring: str, instant: int) -> Figure:
     return figure
 
 
-def _ground(scene: Scene) -> Ground:
-    """Return the ground that all who move have covered, or all others where nobody does."""
+def _tracks_area(scene: Scene) -> Area:
+    """Return the area of the tracks of all moving actors, or of all actors if none moves."""
     moving = actors_in_motion(scene)[scene.actor]
     points = scene.position_xy[moving] if moving.any() else scene.position_xy
     if not len(points):
-        return Ground(0.0, 0.0, EMPTY_M, EMPTY_M / 2)
+        return Area(0.0, 0.0, EMPTY_M, EMPTY_M / 2)
     low, high = points.min(axis=0).astype(float), points.max(axis=0).astype(float)
     (x, y), (width, height) = (low + high) / 2, (1 + MARGIN) * (high - low) + 2 * MARGIN_M
-    return Ground(x, y, width, height)
+    return Area(x, y, width, height)
 
 
-def _close_up(scene: Scene, instant: int) -> Ground | None:
-    """Return the surroundings of the ego, or of the first vehicle; None without any."""
+def _close_up(scene: Scene, instant: int) -> Area | None:
+    """Return the surroundings of the ego, else of the first vehicle; None without vehicles."""
     samples = scene.samples_at(instant)
     actor = scene.actor[samples]
     rows = np.flatnonzero(scene.is_ego[actor])
@@ -163,12 +159,12 @@ def _close_up(scene: Scene, instant: int) -> Ground | None:
     if not len(rows):
         return None
     x, y = scene.position_xy[samples][rows[0]].tolist()
-    return Ground(x, y, CLOSE_UP_M, CLOSE_UP_M / 8)
+    return Area(x, y, CLOSE_UP_M, CLOSE_UP_M / 8)
 
 
-def _draw_map(axes: Axes, scene: Scene, ground: Ground, instant: int, coloring: str,
+def _draw_map(axes: Axes, scene: Scene, area: Area, instant: int, coloring: str,
               inches_per_m: float, *, detailed: bool = False) -> None:
-    axes.set(xlim=ground.x_range, ylim=ground.y_range, facecolor=GROUND)
+    axes.set(xlim=area.x_range, ylim=area.y_range, facecolor=GROUND)
     axes.set_aspect('equal')
     axes.grid(color='white', linewidth=1.0)
     axes.set_axisbelow(True)
@@ -186,7 +182,7 @@ def _draw_map(axes: Axes, scene: Scene, ground: Ground, instant: int, coloring: 
 
 
 def _draw_strip(axes: Axes, scene: Scene, instant: int, coloring: str) -> None:
-    """Draw the speeds of all who move over time, the ego's on top."""
+    """Draw the speeds of all moving actors over time, the ego's on top."""
     begin, end = segments(scene, actors_in_motion(scene))
     time_s = scene.time_s[instants_of_samples(scene)]
     lines = np.stack([np.stack([time_s[row], scene.speed[row]], axis=-1)
@@ -214,7 +210,7 @@ def _draw_color_bar(axes: Axes, scene: Scene) -> None:
 
 
 def _draw_head(figure: Figure, scene: Scene, title: str, instant: int, page_height: float) -> None:
-    """Write what is shown, and what its signs mean."""
+    """Write the title, the facts of the recording and the legend."""
     def at(inches: float) -> float:
         return 1.0 - inches / page_height
 
@@ -224,24 +220,24 @@ def _draw_head(figure: Figure, scene: Scene, title: str, instant: int, page_heig
         facts.append(f'boxes at {scene.time_s[instant]:.2f} s')
     figure.text(LEFT / PAGE_WIDTH, at(0.58), '  ·  '.join(facts),
                 fontsize=9, color=QUIET)
-    figure.legend(handles=_signs(scene), loc='upper right', ncols=5, frameon=False,
+    figure.legend(handles=_legend(scene), loc='upper right', ncols=5, frameon=False,
                   bbox_to_anchor=(1.0 - RIGHT / PAGE_WIDTH, at(0.36)), fontsize=8.5,
                   borderaxespad=0.0, handletextpad=0.5, columnspacing=1.3)
 
 
-def _signs(scene: Scene) -> list[Patch | Line2D]:
-    """Return a legend of what is in the scene."""
-    signs: list[Patch | Line2D] = []
+def _legend(scene: Scene) -> list[Patch | Line2D]:
+    """Return an entry for each kind of mark in the scene."""
+    entries: list[Patch | Line2D] = []
     if scene.is_ego.any():
-        signs.append(Patch(facecolor=EGO, edgecolor=INK, label='ego'))
+        entries.append(Patch(facecolor=EGO, edgecolor=INK, label='ego'))
     if (scene.is_vehicle & ~scene.is_ego).any():
-        signs.append(Patch(facecolor=FAINT, edgecolor=INK, label='vehicle'))
+        entries.append(Patch(facecolor=FAINT, edgecolor=INK, label='vehicle'))
     if not scene.is_vehicle.all():
-        signs.append(Patch(facecolor=OBJECT, edgecolor=INK, label='object'))
+        entries.append(Patch(facecolor=OBJECT, edgecolor=INK, label='object'))
     if not scene.has_box.all():
-        signs.append(Patch(facecolor='white', edgecolor=INK, linestyle=(0, (2.0, 1.2)),
-                           label='no box: size assumed'))
+        entries.append(Patch(facecolor='white', edgecolor=INK, linestyle=(0, (2.0, 1.2)),
+                             label='no box: size assumed'))
     if scene.lane_changes:
-        signs.append(Line2D([], [], marker='>', color='none', markerfacecolor='white',
-                            markeredgecolor=INK, label='lane change begins'))
-    return signs
+        entries.append(Line2D([], [], marker='>', color='none', markerfacecolor='white',
+                              markeredgecolor=INK, label='lane change begins'))
+    return entries

@@ -1,10 +1,9 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-Frames gathered into what a drawing needs: where everybody was when, how fast, in which lane.
+A recording as arrays to draw: positions, headings, speeds and lanes of all actors over time.
 
-May know: frames. Must not know: files, plotting libraries. Memory is bounded: a long recording is
-thinned as it is read.
+Memory is bounded: of a long recording, instants are left out evenly while it is read.
 """
 
 from __future__ import annotations
@@ -24,15 +23,15 @@ from state_sensor_ros.drawing.footprints import (
 )
 from state_sensor_ros.frame import Bools, Floats, Frame, Ints, KIND_VEHICLE, Rows
 
-# Above either, every second instant is left out: more than a screen shows, 15 MB.
+# Above one of these, every second instant is left out: a screen does not show more; 15 MB.
 MAX_INSTANTS = 3000
 MAX_SAMPLES = 300_000
 
-# Put between the last frame before a restart of the simulator and the first one after it.
+# Time between the last frame before a restart of the simulator and the first one after it.
 _RESTART_S = 1e-3
 LEFT, RIGHT = 1, -1
-# Said in place of a picture.
-NOTHING = 'nothing to draw: nobody has a pose'
+# Shown on an empty map.
+NOTHING = 'nothing to draw: no actor has a pose'
 NO_LANE = -1
 Lane = tuple[int, int, int]
 
@@ -42,10 +41,10 @@ _Number = TypeVar('_Number', bound=np.generic)
 @dataclass(frozen=True, slots=True)
 class LaneChange:
     """
-    An actor begins to change lanes.
+    The begin of a lane change.
 
-    ``time_s`` since the first frame; ``position_xy`` metres and ``yaw`` rad, global frame;
-    ``side`` LEFT or RIGHT.
+    ``time_s`` since the first frame; ``actor`` index; ``position_xy`` m and ``yaw`` rad, global
+    frame; ``side`` LEFT or RIGHT.
     """
 
     time_s: float
@@ -61,11 +60,11 @@ class Scene:
     All of a recording that is drawn: T instants, A actors, K samples of an actor at an instant.
 
     ``n_frames`` read; ``time_s`` (T,) since the first frame, ascending; ``row_start`` (T + 1,)
-    where the samples of each instant begin. Of each sample: ``actor`` (K,), ``position_xy``
-    (K, 2) metres and ``yaw`` (K,) rad, global frame, ``speed`` (K,) m/s, NaN unknown, ``lane``
-    (K,) row of ``lanes``, NO_LANE without. ``lanes`` (road, section, lane) ids. Of each actor:
-    ``names``, ``is_ego`` (A,), ``is_vehicle`` (A,), ``has_box`` (A,) and ``footprint_xy``
-    (A, 4, 2) metres, its own axes.
+    index of the first sample of each instant. Of each sample: ``actor`` (K,) index,
+    ``position_xy`` (K, 2) m and ``yaw`` (K,) rad, global frame, ``speed`` (K,) m/s, NaN unknown,
+    ``lane`` (K,) index in ``lanes`` or NO_LANE. ``lanes`` ids (road, section, lane). Of each
+    actor: ``names``, ``is_ego`` (A,), ``is_vehicle`` (A,), ``has_box`` (A,) and ``footprint_xy``
+    (A, 4, 2) m, in its own axes.
     """
 
     generation: str
@@ -87,33 +86,34 @@ class Scene:
 
     @property
     def duration_s(self) -> float:
-        """Time between the first and the last instant, s."""
+        """Return the time between the first and the last instant, s."""
         return float(self.time_s[-1]) if len(self.time_s) else 0.0
 
     def facts(self) -> list[str]:
-        """Return what there is, in a few words each."""
+        """Return generation, numbers and duration as texts."""
         n_vehicles = int(self.is_vehicle.sum())
         facts = [self.generation, f'{self.n_frames} frames', f'{self.duration_s:.1f} s',
                  f'{n_vehicles} vehicles', f'{len(self.names) - n_vehicles} objects']
         return [fact for fact in facts if fact]
 
     def instant_at(self, time_s: float | None) -> int:
-        """Return the instant nearest to ``time_s``, the last one for None; -1 if there is none."""
+        """Return the instant nearest to ``time_s``, the last one for None, -1 without instants."""
         if time_s is None or not len(self.time_s):
             return len(self.time_s) - 1
         return int(np.abs(self.time_s - time_s).argmin())
 
     def samples_at(self, instant: int) -> slice:
-        """Return which samples belong to ``instant``; none for -1."""
+        """Return the samples of ``instant``; none for -1."""
         if instant < 0:
             return slice(0, 0)
         return slice(int(self.row_start[instant]), int(self.row_start[instant + 1]))
 
     def outlines(self, samples: slice | Rows) -> Floats:
         """
-        Return the ground that the actors of some samples cover.
+        Return the footprints at samples.
 
-        :returns: (n, 4, 2) float64, metres, global frame.
+        :param samples: n indices into the samples.
+        :returns: (n, 4, 2) float64, m, global frame.
         """
         local = self.footprint_xy[self.actor[samples]]
         yaw = self.yaw[samples].astype(np.float64)[:, None]
@@ -138,11 +138,11 @@ class _Instant:
 
 class SceneBuilder:
     """
-    Gather frames in their order.
+    Builds a scene from frames in their order.
 
-    A frame that repeats the last ``game_time``, or has none, is left out.
+    A frame without ``game_time``, or with that of the last frame, is left out.
 
-    :param ego_tag: the tag, in any case, that marks the ego.
+    :param ego_tag: the tag that marks the ego, in upper or lower case.
     """
 
     def __init__(self, ego_tag: str) -> None:
@@ -166,10 +166,10 @@ class SceneBuilder:
         self._flagged: list[LaneChange] = []
         self._crossed: list[LaneChange] = []
 
-    # Whatever cannot be computed is not drawn.
+    # Invalid numbers give NaN, which is not drawn.
     @np.errstate(all='ignore')
     def add(self, frame: Frame) -> None:
-        """Take in one frame."""
+        """Add a frame."""
         self._n_frames += 1
         self._generation = self._generation or frame.generation
         if math.isnan(frame.game_time):
@@ -192,7 +192,7 @@ class SceneBuilder:
         self._n_advanced += 1
 
     def finish(self) -> Scene:
-        """Return everything that was taken in."""
+        """Return the scene of all added frames."""
         instants = self._instants
         if self._newest is not None and instants[-1] is not self._newest:
             instants = [*instants, self._newest]
@@ -215,11 +215,11 @@ class SceneBuilder:
             is_vehicle=np.array(self._is_vehicle, np.bool_),
             has_box=np.array(self._has_box, np.bool_),
             footprint_xy=np.array(self._footprints).reshape(-1, 4, 2),
-            # A change of the lane's id counts only where the simulator flags none.
+            # Changes of the lane's id count only if the simulator flags no lane change.
             lane_changes=tuple(self._flagged or self._crossed))
 
     def _time_of(self, game_time: float) -> float:
-        """Return the time since the first frame; after a restart it goes on from the last."""
+        """Return the time since the first frame, continued over restarts of the simulator."""
         if math.isnan(self._start_s):
             self._start_s = game_time
         elif self._newest is not None and game_time < self._start_s + self._newest.time_s:
@@ -239,7 +239,7 @@ class SceneBuilder:
         return np.array([columns[name] for name in frame.names], np.int64)
 
     def _take_footprints(self, frame: Frame, actor: Rows) -> None:
-        # A rigid body: its box is taken once, where it is first seen.
+        # Bodies are rigid: the first box of an actor is used for the whole scene.
         if frame.boxes is None or all(self._has_box[i] for i in actor[frame.boxes.actor]):
             return
         rows, footprints = box_footprints(frame)
@@ -265,8 +265,8 @@ class SceneBuilder:
                 self._flagged.append(LaneChange(time_s, i, (x, y), float(yaw[row]), side))
             last = self._lane_of.get(i, ids)
             if last[:2] == ids[:2] and last[2] != id_:
-                # OpenDRIVE counts lanes from the middle: to the right negative, in the direction
-                # of the road, to the left positive, against it.
+                # OpenDRIVE numbers lanes from the middle of the road: negative to the right, in
+                # the direction of driving; positive to the left, against it.
                 is_left = (id_ > last[2]) != (last[2] > 0)
                 self._crossed.append(LaneChange(
                     time_s, i, (x, y), float(yaw[row]), LEFT if is_left else RIGHT))

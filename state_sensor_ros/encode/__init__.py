@@ -1,9 +1,14 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""One frame to the serialised bytes of each topic; what the rest of the package uses of it."""
+"""
+The topics, and the serialised messages of a frame for each of them.
+
+It may import cdr/ and the modules directly in the package; no other folder and no rclpy. Other
+folders import the names below, or the modules for prototypes and numbers of messages of their own.
+"""
 
 from state_sensor_ros.encode.encoder import Encoder
-from state_sensor_ros.encode.scene import Messages
+from state_sensor_ros.encode.message_block import Messages
 from state_sensor_ros.encode.topics import Demand, EVERYTHING, fixed_topics, needs_of, Qos, Topic
 from state_sensor_ros.encode.verification import Sample, samples, verify
 

@@ -1,24 +1,27 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-A frame to the serialised bytes of each topic.
+Encode a frame to the serialised messages of all topics.
 
-May know: which families of topics there are and in which order they are sent. Must not know: how a
-message is laid out, publishers, quality of service.
+Each frame has a layout: the blocks of messages, with all bytes but the numbers. A layout is kept
+until its key changes; a frame with the same key only patches numbers into the blocks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
+from typing import Protocol
 
 import numpy as np
 
 from state_sensor_ros.cdr.definitions import Definitions
-from state_sensor_ros.encode.actors import Actors
-from state_sensor_ros.encode.joints import Joints
-from state_sensor_ros.encode.lanes import Lanes
+from state_sensor_ros.encode.actor_array import ActorArrayEncoder
+from state_sensor_ros.encode.control_states import ControlStateEncoder
+from state_sensor_ros.encode.joint_states import JointStateEncoder
+from state_sensor_ros.encode.layout_key import LayoutKey, LayoutRequest
 from state_sensor_ros.encode.markers import Markers
+from state_sensor_ros.encode.message_block import MessageBlock, Messages
 from state_sensor_ros.encode.numbers import (
     body_numbers,
     first_boxes,
@@ -28,20 +31,20 @@ from state_sensor_ros.encode.numbers import (
     stamp_numbers,
     wheel_numbers,
 )
-from state_sensor_ros.encode.odometry import Odometry
-from state_sensor_ros.encode.scene import Batch, Family, Messages, Scene
-from state_sensor_ros.encode.state_frame import StateFrames
+from state_sensor_ros.encode.odometry import OdometryEncoder
+from state_sensor_ros.encode.state_frame import StateFrameEncoder
 from state_sensor_ros.encode.tables import JOINT, LABEL, LANE_S, STAMP, WHEEL_POSE
 from state_sensor_ros.encode.topics import (
     actor_topics,
     ACTORS_TOPIC,
     Demand,
+    enabled,
     FRAME_TOPIC,
     MARKERS_TOPIC,
-    switched,
+    NO_ACTORS,
     Topic,
 )
-from state_sensor_ros.encode.transforms import Clock, Transforms
+from state_sensor_ros.encode.transforms import ClockEncoder, TransformEncoder
 from state_sensor_ros.frame import Bools, Frame, Rows, usable_poses
 from state_sensor_ros.naming import Actor, Cast
 from state_sensor_ros.settings import Settings
@@ -54,6 +57,13 @@ _FRAME_ALONE = Demand.of((FRAME_TOPIC,))
 
 def _ignore(kind: str, text: str) -> None:
     """Report nowhere."""
+
+
+class _TopicEncoder(Protocol):
+    """Encoder of one kind of messages."""
+
+    def parts(self, request: LayoutRequest) -> list[MessageBlock]:
+        """Lay out the messages that ``request`` demands."""
 
 
 class Encoder:
@@ -70,24 +80,24 @@ class Encoder:
         self._settings, self._report = settings, report
         self._are_boxes_reported = False
         self._markers = Markers(settings, definitions)
-        self._odometry = Odometry(settings, definitions)
-        # In the order in which they are sent: who transforms data wants the transform first.
-        self._families: tuple[Family, ...] = (
-            Clock(definitions), Transforms(settings, definitions),
-            self._odometry, Lanes(settings, definitions), Joints(definitions),
-            self._markers)
-        self._state_frames = StateFrames(settings, definitions)
-        self._actors = Actors(settings, definitions)
+        self._odometry = OdometryEncoder(settings, definitions)
+        # In the order in which they are sent: a transform precedes the data that refers to it.
+        self._topic_encoders: tuple[_TopicEncoder, ...] = (
+            ClockEncoder(definitions), TransformEncoder(settings, definitions),
+            self._odometry, ControlStateEncoder(settings, definitions),
+            JointStateEncoder(definitions), self._markers)
+        self._state_frames = StateFrameEncoder(settings, definitions)
+        self._actor_arrays = ActorArrayEncoder(settings, definitions)
         self.reconfigure(settings)
 
     def reconfigure(self, settings: Settings) -> None:
         """Use ``settings``, which differ in dynamic parameters only, from the next frame on."""
         self._settings = settings
-        self._hear(Demand.nothing())
-        self._key: object = None
+        self._set_demand(Demand.nothing())
+        self._key: LayoutKey | None = None
 
     def restart(self) -> None:
-        """Begin anew, as after a restart of the simulator: displays are emptied first."""
+        """Start a new run of the simulator: the next markers first empty the displays."""
         self._markers.restart()
         self._are_boxes_reported = False
         self._key = None
@@ -95,25 +105,27 @@ class Encoder:
     def encode(self, frame: Frame, cast: Cast, stamp_ns: int, demand: Demand, *,
                advanced: bool = True) -> Messages:
         """
-        Encode what ``demand`` asks for.
+        Encode the topics that ``demand`` names.
 
         :param cast: of the registry, rows as in ``frame``.
+        :param stamp_ns: ns since the epoch of the messages' clock.
         :param advanced: False for a frame whose clock did not advance: only ~/frame is encoded.
         :returns: the messages in the order in which they are to be sent.
+        :raises EncodeError: if a message cannot be laid out.
         """
-        if demand is not self._demand:
-            self._hear(demand)
+        if demand != self._demand:
+            self._set_demand(demand)
         messages: Messages = []
-        if advanced and self._is_heard:
-            messages = self._encode_moving(frame, cast, stamp_ns)
-        if self._wanted.frame and frame.boxes is not None and frame.wheels is not None \
+        if advanced and self._has_more_than_frame:
+            messages = self._encode_blocks(frame, cast, stamp_ns)
+        if self._enabled.frame and frame.boxes is not None and frame.wheels is not None \
                 and frame.inputs is not None and frame.looks is not None:
             messages.append((FRAME_TOPIC, self._state_frames.encode(frame, cast, stamp_ns)))
         return messages
 
     def encode_actors(self, cast: Cast, stamp_ns: int) -> tuple[Topic, bytes]:
         """Encode ~/actors."""
-        return ACTORS_TOPIC, self._actors.encode(cast, stamp_ns)
+        return ACTORS_TOPIC, self._actor_arrays.encode(cast, stamp_ns)
 
     def encode_delete_all(self, stamp_ns: int) -> tuple[Topic, bytes]:
         """Encode the array of markers that empties displays; may be called from any thread."""
@@ -124,51 +136,51 @@ class Encoder:
         """Return the topics that ``actor`` has of its own."""
         return actor_topics(self._settings, actor, has_lanes=has_lanes, has_wheels=has_wheels)
 
-    def _hear(self, demand: Demand) -> None:
-        """Note what is wanted from now on."""
-        self._demand, self._wanted = demand, switched(self._settings, demand)
-        self._is_heard = self._wanted not in (Demand.nothing(), _FRAME_ALONE)
-        self._wants_wheel_tf = self._wanted.tf and self._settings.wheel_tf
-        self._wants_wheels = self._wants_wheel_tf or self._wanted.joint_states != frozenset()
+    def _set_demand(self, demand: Demand) -> None:
+        self._demand, self._enabled = demand, enabled(self._settings, demand)
+        self._has_more_than_frame = self._enabled not in (Demand.nothing(), _FRAME_ALONE)
+        self._needs_wheel_tf = self._enabled.tf and self._settings.wheel_tf
+        self._needs_wheels = self._needs_wheel_tf or self._enabled.joint_states != NO_ACTORS
 
-    def _encode_moving(self, frame: Frame, cast: Cast, stamp_ns: int) -> Messages:
-        """Encode all but ~/frame, strand by strand."""
+    def _encode_blocks(self, frame: Frame, cast: Cast, stamp_ns: int) -> Messages:
+        """Encode all topics but ~/frame."""
         usable = frame.has_pose()
         boxes, wheels = frame.boxes, frame.wheels
         drawable_boxes = usable_wheels = _NONE
-        key = [cast, self._wanted, usable.tobytes(), frame.lanes.actor.tobytes(),
-               frame.forward_speed is None]
-        if boxes is not None and self._wanted.markers:
+        parts = [self._enabled, usable.tobytes(), frame.lanes.actor.tobytes(),
+                 frame.forward_speed is None]
+        if boxes is not None and self._enabled.markers:
             drawable_boxes = frame.bodies().drawable_boxes()
-            key += (boxes.actor.tobytes(), drawable_boxes.tobytes())
-        if wheels is not None and self._wants_wheels:
-            if self._wants_wheel_tf:
+            parts += (boxes.actor.tobytes(), drawable_boxes.tobytes())
+        if wheels is not None and self._needs_wheels:
+            if self._needs_wheel_tf:
                 usable_wheels = wheels.position_known & usable_poses(
                     wheels.position_xyz, known_orientations(wheels))
-            key += (wheels.actor.tobytes(), wheels.wheel.tobytes(), usable_wheels.tobytes())
+            parts += (wheels.actor.tobytes(), wheels.wheel.tobytes(), usable_wheels.tobytes())
+        key = LayoutKey(cast, tuple(parts))
         if key != self._key:
-            self._lay_out(Scene(self._settings, frame, cast, self._wanted, usable, drawable_boxes,
-                                usable_wheels))
+            self._lay_out(LayoutRequest(self._settings, frame, cast, self._enabled, usable,
+                                        drawable_boxes, usable_wheels))
             if not self._are_boxes_reported and not drawable_boxes.all():
                 self._report_boxes(frame, drawable_boxes)
-            # An array that empties displays first is for one frame only.
+            # An array that first empties displays is for one frame only.
             self._key = None if self._markers.is_transient else key
-        if not self._batches:
+        if not self._blocks:
             return []
         numbers = self._numbers(frame, stamp_ns)
         messages: Messages = []
-        for batch in self._batches:
-            messages += batch.messages(numbers)
+        for block in self._blocks:
+            messages += block.messages(numbers)
         if self._markers.has_gone:
             topic, array = messages[-1]
             messages[-1] = topic, self._markers.with_deletions(array, stamp_ns)
         return messages
 
-    def _lay_out(self, scene: Scene) -> None:
-        parts = [part for family in self._families for part in family.parts(scene)]
-        self._batches = [Batch(part) for part in parts]
-        self._tables = frozenset(table for part in parts for table in part.strand.tables)
-        boxes = scene.frame.boxes
+    def _lay_out(self, request: LayoutRequest) -> None:
+        self._blocks = [block for encoder in self._topic_encoders
+                        for block in encoder.parts(request)]
+        self._tables = frozenset(table for block in self._blocks for table in block.tables)
+        boxes = request.frame.boxes
         self._first_boxes = _NO_ROWS if boxes is None or LABEL not in self._tables \
             else first_boxes(boxes)
 
@@ -187,7 +199,7 @@ class Encoder:
     def _numbers(self, frame: Frame, stamp_ns: int) -> Numbers:
         """Return the numbers of all tables in use."""
         tables = self._tables
-        # Rows that are left out are computed, too, and may be anything.
+        # Rows that are not sent are computed, too; their values have no meaning.
         with _NOTHING if frame.bodies().is_plain and frame.wheels is None \
                 else np.errstate(all='ignore'):
             numbers = body_numbers(frame, self._settings, tables, self._odometry.moving,

@@ -15,18 +15,21 @@ import struct
 import numpy as np
 
 from state_sensor_ros.cdr.definitions import Definitions
-from state_sensor_ros.cdr.patch_buffer import Strand
+from state_sensor_ros.cdr.patch_buffer import PatchBuffer as Strand
 from state_sensor_ros.cdr.templates import (
     ALIGNMENT,
     ENCAPSULATION,
     Given,
     MESSAGE_PHASE,
-    Segment,
     Template,
     Values,
 )
-from state_sensor_ros.common_ends import same_ends
-from state_sensor_ros.encode.scene import Part, PerActor, rows_where, Scene
+from state_sensor_ros.cdr.templates import MessageInstance as Segment
+from state_sensor_ros.common_ends import common_ends as same_ends
+from state_sensor_ros.encode.layout_key import LayoutRequest as Scene
+from state_sensor_ros.encode.message_block import MessageBlock as Part
+from state_sensor_ros.encode.message_block import rows_where
+from state_sensor_ros.encode.per_actor import PerCode as PerActor
 from state_sensor_ros.encode.tables import (
     CUBE,
     Fields,

@@ -1,23 +1,20 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""
-~/frame: everything in one message, actors without a usable pose included.
-
-May know: StateFrame and what is in it. Must not know: demand, which numbers mean what.
-"""
+"""~/frame: all of a frame in one message, actors without a usable pose included."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import cast as cast_to
+from typing import Any
 
 import numpy as np
 
 from state_sensor_ros.cdr.definitions import Definitions
-from state_sensor_ros.cdr.patch_buffer import Strand
-from state_sensor_ros.cdr.templates import Each, Given, Segment, Slot, Template
-from state_sensor_ros.encode.looks import Column, Look, PerLook
+from state_sensor_ros.cdr.patch_buffer import PatchBuffer
+from state_sensor_ros.cdr.templates import Each, Given, MessageInstance, Slot, Template
+from state_sensor_ros.encode.layout_key import LayoutKey
+from state_sensor_ros.encode.message_block import MessageBlock
 from state_sensor_ros.encode.numbers import lane_numbers, raw_numbers, stamp_numbers
+from state_sensor_ros.encode.per_actor import Column, PerActor
 from state_sensor_ros.encode.tables import (
     Fields,
     header,
@@ -38,12 +35,12 @@ from state_sensor_ros.frame import Boxes, Frame, Looks, Wheels
 from state_sensor_ros.naming import Actor, Cast
 from state_sensor_ros.settings import Settings
 
-# wheel, position known, orientation known, source id
+# Fields of a WheelState that are not patched.
 _WHEEL = np.dtype([('wheel', 'u1'), ('position_known', '?'), ('orientation_known', '?'),
                    ('source_id', '<i4')])
 
 
-class StateFrames:
+class StateFrameEncoder:
     """One StateFrame for each frame."""
 
     def __init__(self, settings: Settings, definitions: Definitions) -> None:
@@ -53,56 +50,59 @@ class StateFrames:
             'sample_count': Slot(RAW_COUNT, 0)}, is_message=True)
         self.actors = [Template(definitions, 'state_sensor_ros/msg/ActorState', _actor(has_lane))
                        for has_lane in (False, True)]
-        self._head = Segment(self.head, {'generation': ''})
-        self._elements = PerLook(self._element)
-        self._strand = Strand(is_array=True)
-        self._key: object = None
+        self._head = MessageInstance(self.head, {'generation': ''})
+        self._elements = PerActor(self._element)
+        self._buffer = PatchBuffer(is_array=True)
+        self._key: LayoutKey | None = None
 
     def encode(self, frame: Frame, cast: Cast, stamp_ns: int) -> bytes:
-        """Return the message; boxes, wheels, inputs and looks must have been decoded."""
+        """
+        Return the message.
+
+        :param frame: with boxes, wheels, inputs and looks.
+        :param cast: its actors.
+        :param stamp_ns: ns since the epoch of the messages' clock.
+        """
         boxes, wheels, looks, lanes = frame.boxes, frame.wheels, frame.looks, frame.lanes
         assert boxes is not None
         assert wheels is not None
         assert looks is not None
-        key = (cast, frame.generation, lanes.actor.tobytes(), boxes.actor.tobytes(), boxes.names,
-               wheels.actor.tobytes(), wheels.wheel.tobytes(), wheels.source_id.tobytes(),
-               wheels.position_known.tobytes(), wheels.orientation_known.tobytes(), looks.colors,
-               looks.replay_classes)
+        key = LayoutKey(cast, (
+            frame.generation, lanes.actor.tobytes(), boxes.actor.tobytes(), boxes.names,
+            wheels.actor.tobytes(), wheels.wheel.tobytes(), wheels.source_id.tobytes(),
+            wheels.position_known.tobytes(), wheels.orientation_known.tobytes(), looks.colors,
+            looks.replay_classes))
         if key != self._key:
             self._lay_out(frame, cast, boxes, wheels, looks)
             self._key = key
         numbers = raw_numbers(frame, boxes, wheels)
         numbers |= lane_numbers(lanes)
         numbers[STAMP] = stamp_numbers(stamp_ns)
-        for table in self._tables:
-            self._strand.patch(table, numbers[table])
-        return self._strand.tobytes(self._begin, self._end)
+        (_, message), = self._block.messages(numbers)
+        return message
 
     def _lay_out(self, frame: Frame, cast: Cast, boxes: Boxes, wheels: Wheels,
                  looks: Looks) -> None:
-        n_actors, owners = frame.n_actors, frame.lanes.actor
         if self._head.values['generation'] != frame.generation:
-            self._head = Segment(self.head, {'generation': frame.generation})
-        has_lane = np.zeros(n_actors, np.uint8)
-        has_lane[owners] = 1
-        rows = np.arange(n_actors + 1)
+            self._head = MessageInstance(self.head, {'generation': frame.generation})
+        has_lane = np.zeros(frame.n_actors, np.uint8)
+        has_lane[frame.lanes.actor] = 1
+        rows = np.arange(frame.n_actors + 1)
         first_box, first_wheel = (np.searchsorted(part.actor, rows) for part in (boxes, wheels))
-        elements = self._elements.of(cast, (
-            Column(cast.kinds), Column(cast.tags), Column(boxes.names, first_box),
-            Column(_structure(wheels), first_wheel * _WHEEL.itemsize),
-            Column(has_lane.tobytes()), Column(looks.colors), Column(looks.replay_classes)))
-        self._strand.update([self._head, *elements])
-        self._tables = self._strand.tables
-        begins, ends = self._strand.messages()
-        self._begin, self._end = int(begins[0]), int(ends[0])
+        elements = self._elements.of(
+            cast, Column(cast.kinds), Column(cast.tags), Column(boxes.names, first_box),
+            Column(_constants(wheels), first_wheel * _WHEEL.itemsize),
+            Column(has_lane.tobytes()), Column(looks.colors), Column(looks.replay_classes))
+        self._buffer.update([self._head, *elements])
+        self._block = MessageBlock(self._buffer, {}, [FRAME_TOPIC])
 
-    def _element(self, actor: Actor, look: Sequence[Look]) -> Segment:
-        kind, tags, box_names, wheels, has_lane, color, replay_class = look
-        return Segment(self.actors[cast_to(int, has_lane)], {
+    def _element(self, actor: Actor, appearance: tuple[Any, ...], _: object) -> MessageInstance:
+        kind, tags, box_names, wheels, has_lane, color, replay_class = appearance
+        return MessageInstance(self.actors[has_lane], {
             'name': actor.name, 'frame_id': actor.frame_id, 'id': actor.id, 'kind': kind,
-            'tags': tags, 'boxes': [{'name': name} for name in cast_to(Sequence[str], box_names)],
+            'tags': tags, 'boxes': [{'name': name} for name in box_names],
             'wheels': [dict(zip(_WHEEL.names or (), wheel, strict=True))
-                       for wheel in np.frombuffer(cast_to(bytes, wheels), _WHEEL).tolist()],
+                       for wheel in np.frombuffer(wheels, _WHEEL).tolist()],
             'color': color, 'replay_class': replay_class})
 
 
@@ -123,8 +123,8 @@ def _actor(has_lane: bool) -> Fields:
         **lane_state}
 
 
-def _structure(wheels: Wheels) -> bytes:
-    """Return all of the wheels that is no number of theirs, _WHEEL.itemsize bytes for each."""
+def _constants(wheels: Wheels) -> bytes:
+    """Return the fields of the wheels that are not patched, _WHEEL.itemsize bytes for each."""
     table = np.empty(len(wheels.actor), _WHEEL)
     table['wheel'], table['source_id'] = wheels.wheel, wheels.source_id
     table['position_known'] = wheels.position_known

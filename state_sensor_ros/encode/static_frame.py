@@ -1,10 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""
-/tf_static: where ``global_frame`` is in ``parent_frame``, and cameras on the player of CARLA.
-
-May know: TFMessage, the settings, names of frames. Must not know: who sends it.
-"""
+"""/tf_static: ``global_frame`` in ``parent_frame``, and the cameras of CARLA's player."""
 
 from __future__ import annotations
 
@@ -23,23 +19,27 @@ from state_sensor_ros.settings import Settings
 # From a body's axes to those of its images: z forward, x right, y down (REP-103).
 _OPTICAL = (0.0, 0.0, 0.0, -math.pi / 2.0, 0.0, -math.pi / 2.0)
 CAMERAS = ('central', 'left', 'right')
-# The player of CARLA is tagged so; with another ego it keeps a frame of its own.
+# Name and tags of CARLA's player. With another ego tag it has a frame of its own.
 _PLAYER, _PLAYER_TAGS = 'player', ('ego', 'vehicle')
 
 
 def camera_frame(player_frame: str, camera: str) -> str:
-    """Return the frame of a camera: x forward, y left, z up, as REP-103 has bodies."""
+    """Return the frame of a camera as a body: x forward, y left, z up (REP-103)."""
     return f'{player_frame}/camera_{camera}'
 
 
 def optical_frame(player_frame: str, camera: str) -> str:
-    """Return the frame of a camera's images: z forward, x right, y down, as REP-103 has them."""
+    """Return the frame of a camera's images: z forward, x right, y down (REP-103)."""
     return f'{camera_frame(player_frame, camera)}_optical'
 
 
 def encode_static_frames(settings: Settings,
                          definitions: Definitions) -> tuple[Topic, bytes] | None:
-    """Return the topic and the message, whose stamp is zero: it always holds; None for none."""
+    """
+    Return the topic and the message, or None if ``settings`` have no static transforms.
+
+    The stamp is zero: the transforms hold at any time.
+    """
     transforms = []
     if settings.parent_frame:
         transforms.append(_transform(settings.parent_frame, settings.global_frame,

@@ -1,9 +1,9 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-The numbers that change with each frame, and prototypes of the messages that hold them.
+Tables of the numbers that change with each frame, and prototypes of messages that hold them.
 
-May know: which columns a pose or a twist has. Must not know: who is in a frame.
+SI units, REP-103 axes; a table has a row for each actor, lane, wheel or box of the frame.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from state_sensor_ros.cdr.templates import Given, Prototype, Slot, Table
 STAMP = Table('stamp', 4, 2)
 # Of actors: position xyz, orientation xyzw of unit length.
 POSE = Table('pose', 8, 7)
-# Of actors: linear xyz, angular xyz in the axes that Odometry asks for.
+# Of actors: linear xyz, angular xyz, in the axes of ``twist_frame``.
 TWIST = Table('twist', 8, 6)
-# Of actors: variance of linear x, where it is the only component that the source may know.
+# Of actors: variance of linear x, of a source that measures this component only.
 FORWARD_VARIANCE = Table('forward variance', 8, 1)
 # Of lanes: change left, change right; road, section, lane; s.
 LANE_CHANGE = Table('lane change', 1, 2)
@@ -29,10 +29,10 @@ WHEEL_POSE = Table('wheel pose', 8, 7)
 JOINT = Table('joint', 8, 2)
 # Of boxes: centre xyz, orientation xyzw of unit length, scaled edge lengths xyz.
 CUBE = Table('cube', 8, 10)
-# Of actors: place of the label xyz.
+# Of actors: position of the label xyz.
 LABEL = Table('label', 8, 3)
 
-# As they came, for ~/frame: game time, time; sample count; of actors pose and twist; of boxes
+# As received, for ~/frame: game time, time; sample count; of actors pose and twist; of boxes
 # centre, orientation, edge lengths, scale; of wheels pose, speed; of actors throttle, brake,
 # steering, steering angle.
 RAW_TIME = Table('raw time', 8, 2)
@@ -42,8 +42,8 @@ RAW_BOX = Table('raw box', 8, 13)
 RAW_WHEEL = Table('raw wheel', 8, 8)
 RAW_INPUTS = Table('raw inputs', 8, 4)
 
-# (m/s)2 and (rad/s)2 of a component that the source does not know and that is published as 0:
-# whatever drives is within a fraction of its square root.
+# (m/s)2 and (rad/s)2 of a component that is unknown and published as 0: any vehicle's speed is a
+# small fraction of its square root.
 UNKNOWN_VARIANCE = 1e6
 
 NS_PER_S = 1_000_000_000
@@ -57,12 +57,12 @@ def header(frame_id: Prototype) -> Fields:
 
 
 def given_header(frame_id: Prototype) -> Fields:
-    """Return a header of a message that is sent once, so that its stamp is given."""
+    """Return a header of a message that is sent once, whose stamp is given."""
     return {'stamp': {'sec': Given('sec'), 'nanosec': Given('nanosec')}, 'frame_id': frame_id}
 
 
 def given_stamp(stamp_ns: int) -> dict[str, int]:
-    """Return what :func:`given_header` asks for."""
+    """Return the values of the givens of :func:`given_header`."""
     sec, nanosec = divmod(stamp_ns, NS_PER_S)
     return {'sec': sec, 'nanosec': nanosec}
 

@@ -1,11 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""
-The topics of INTERFACE 3.1 and who listens to which.
-
-May know: names, types and quality of service of topics, which parameter switches what. Must not
-know: how a message is laid out, rclpy.
-"""
+"""Names, types and quality of service of the topics, and which of them have subscribers."""
 
 from __future__ import annotations
 
@@ -20,7 +15,7 @@ from state_sensor_ros.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class Qos:
-    """What a publisher offers; history is keep last, ``latched`` is transient local."""
+    """Quality of service of a publisher, keep last; ``latched`` is transient local."""
 
     reliable: bool = True
     latched: bool = False
@@ -28,7 +23,7 @@ class Qos:
 
 
 _LATCHED = Qos(latched=True, depth=1)
-# What differs from the rule of INTERFACE 3.1; depth of /tf as tf2_ros has it.
+# By kind, where it differs from _ORDINARY; the depth of /tf is that of tf2_ros.
 _QOS = {'tf': Qos(depth=100), 'actors': _LATCHED, 'tf_static': _LATCHED, 'latched': _LATCHED}
 _ORDINARY = Qos()
 
@@ -36,10 +31,11 @@ _ORDINARY = Qos()
 @dataclass(frozen=True, slots=True)
 class Topic:
     """
-    Where a message goes.
+    A topic.
 
     ``name`` absolute or with ``~`` for the node's own; ``type_name`` ``package/msg/Name``;
-    ``kind`` field of :class:`Demand`; ``actor`` the ``Actor.topic_name`` that has it alone.
+    ``kind`` field of :class:`Demand`; ``actor`` the ``Actor.topic_name`` of a topic that belongs
+    to one actor.
     """
 
     name: str
@@ -49,7 +45,7 @@ class Topic:
 
     @property
     def qos(self) -> Qos:
-        """Return what its publisher offers unless told otherwise."""
+        """Return the quality of service of its publisher, unless it is overridden."""
         return _QOS.get(self.kind, _ORDINARY)
 
 
@@ -76,10 +72,11 @@ _OWN = ('odometry', 'control_state', 'joint_states')
 @dataclass(frozen=True, slots=True)
 class Demand:
     """
-    What somebody listens to; the rest need not be decoded or encoded.
+    The topics that have subscribers: all that has to be decoded and encoded.
 
-    ``odometry``, ``control_state``, ``joint_states``: ``Actor.topic_name`` of those whose own
-    topics are wanted, None for all; ``others`` names of topics of any other kind, None for all.
+    ``odometry``, ``control_state``, ``joint_states``: ``Actor.topic_name`` of the actors whose own
+    topic has a subscriber, None for all; ``others`` names of topics of any other kind, None for
+    all.
     """
 
     clock: bool = True
@@ -107,22 +104,22 @@ class Demand:
                 fixed.add(topic.kind)
             else:
                 own['others'].add(topic.name)
-        wanted: dict[str, Any] = {kind: kind in fixed for kind in _FIXED}
-        wanted |= {kind: frozenset(members) for kind, members in own.items()}
-        return cls(**wanted)
+        fields: dict[str, Any] = {kind: kind in fixed for kind in _FIXED}
+        fields |= {kind: frozenset(members) for kind, members in own.items()}
+        return cls(**fields)
 
     @classmethod
     def nothing(cls) -> Demand:
-        """Return the demand of nobody."""
+        """Return the demand for no topic."""
         return cls.of(())
 
 
 EVERYTHING = Demand()
-_NOBODY: frozenset[str] = frozenset()
+NO_ACTORS: frozenset[str] = frozenset()
 
 
 def fixed_topics(settings: Settings) -> tuple[Topic, ...]:
-    """Return the topics that exist whoever is there, dynamic parameters notwithstanding."""
+    """Return the topics that exist with any actors and any values of dynamic parameters."""
     clock = (CLOCK_TOPIC,) if settings.publish_clock else ()
     return (*clock, TF_TOPIC, EGO_ODOMETRY_TOPIC, EGO_CONTROL_STATE_TOPIC, CONTROL_STATES_TOPIC,
             FRAME_TOPIC, ACTORS_TOPIC, MARKERS_TOPIC)
@@ -130,7 +127,7 @@ def fixed_topics(settings: Settings) -> tuple[Topic, ...]:
 
 def actor_topics(settings: Settings, actor: Actor, *, has_lanes: bool,
                  has_wheels: bool) -> tuple[Topic, ...]:
-    """Return the topics that ``actor`` has of its own under ``settings``."""
+    """Return the topics that ``actor`` has of its own with ``settings``."""
     if not actor.has_topics:
         return ()
     topics = []
@@ -148,25 +145,25 @@ def own_topic(actor: Actor, kind: str, type_name: str) -> Topic:
     return Topic(f'~/actors/{actor.topic_name}/{kind}', type_name, kind, actor.topic_name)
 
 
-def switched(settings: Settings, demand: Demand) -> Demand:
-    """Return ``demand`` without what ``settings`` switch off."""
+def enabled(settings: Settings, demand: Demand) -> Demand:
+    """Return ``demand`` without the topics that ``settings`` switch off."""
     return replace(
         demand,
         clock=demand.clock and settings.publish_clock,
         tf=demand.tf and settings.tf != 'none',
         frame=demand.frame and settings.frame,
         markers=demand.markers and settings.debug_drawing and settings.include_obb,
-        odometry=demand.odometry if settings.odometry else _NOBODY,
-        control_state=demand.control_state if settings.odometry else _NOBODY,
-        joint_states=demand.joint_states if settings.joint_states else _NOBODY)
+        odometry=demand.odometry if settings.odometry else NO_ACTORS,
+        control_state=demand.control_state if settings.odometry else NO_ACTORS,
+        joint_states=demand.joint_states if settings.joint_states else NO_ACTORS)
 
 
 def needs_of(settings: Settings, demand: Demand) -> Needs:
     """Return which parts of a frame have to be decoded for ``demand``."""
-    wanted = switched(settings, demand)
-    wheel_tf = wanted.tf and settings.wheel_tf
-    return Needs(boxes=wanted.frame or wanted.markers,
-                 wheels=wanted.frame or wheel_tf or wanted.joint_states != _NOBODY,
-                 inputs=wanted.frame, looks=wanted.frame,
-                 lanes=wanted.frame or wanted.ego_control_state or wanted.control_states
-                 or wanted.control_state != _NOBODY)
+    topics = enabled(settings, demand)
+    wheel_tf = topics.tf and settings.wheel_tf
+    return Needs(boxes=topics.frame or topics.markers,
+                 wheels=topics.frame or wheel_tf or topics.joint_states != NO_ACTORS,
+                 inputs=topics.frame, looks=topics.frame,
+                 lanes=topics.frame or topics.ego_control_state or topics.control_states
+                 or topics.control_state != NO_ACTORS)

@@ -1,11 +1,10 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-Proof at start that what is encoded is what others read.
+Check at start that an independent deserialiser reads the messages as they are meant.
 
-May know: all templates, an independent deserialiser that somebody hands in. Must not know: rclpy,
-rosbags. Each slot gets a number of its own, each given a value: a definition that has changed, or
-a middleware that serialises otherwise, is an error at start and never a wrong number.
+In a sample each slot has a number of its own and each given a value. A changed definition, or a
+middleware with another serialisation, is then an error at start and never a wrong number.
 """
 
 from __future__ import annotations
@@ -18,20 +17,28 @@ import numpy as np
 import numpy.typing as npt
 
 from state_sensor_ros.cdr.definitions import Definitions, Field
-from state_sensor_ros.cdr.patch_buffer import Strand
-from state_sensor_ros.cdr.templates import Each, Given, Prototype, Segment, Slot, Table, Template
-from state_sensor_ros.encode.actors import Actors
-from state_sensor_ros.encode.joints import Joints
-from state_sensor_ros.encode.lanes import Lanes
+from state_sensor_ros.cdr.patch_buffer import PatchBuffer
+from state_sensor_ros.cdr.templates import (
+    Each,
+    Given,
+    MessageInstance,
+    Prototype,
+    Slot,
+    Table,
+    Template,
+)
+from state_sensor_ros.encode.actor_array import ActorArrayEncoder
+from state_sensor_ros.encode.control_states import ControlStateEncoder
+from state_sensor_ros.encode.joint_states import JointStateEncoder
 from state_sensor_ros.encode.markers import Markers
-from state_sensor_ros.encode.odometry import Odometry
-from state_sensor_ros.encode.state_frame import StateFrames
-from state_sensor_ros.encode.transforms import Clock, Transforms
+from state_sensor_ros.encode.odometry import OdometryEncoder
+from state_sensor_ros.encode.state_frame import StateFrameEncoder
+from state_sensor_ros.encode.transforms import ClockEncoder, TransformEncoder
 from state_sensor_ros.errors import EncodeError
 from state_sensor_ros.settings import Settings
 
 _DTYPES: dict[int, npt.DTypeLike] = {8: np.float64, 4: np.int32, 1: np.uint8}
-# Tables hold other numbers of the same size by their bits.
+# Types that a table of another type of the same size holds by their bits.
 _VIEWS: dict[str, npt.DTypeLike] = {
     'int64': np.int64, 'uint64': np.uint64, 'uint32': np.uint32, 'float32': np.float32}
 
@@ -45,7 +52,11 @@ _SETTINGS = Settings(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sample:
-    """A serialised message and what each field that carries a value must be read as."""
+    """
+    A serialised message and the fields that must be found in it.
+
+    ``leaves`` path (names of fields and indices) and value of each field that a prototype names.
+    """
 
     type_name: str
     data: bytes
@@ -53,19 +64,25 @@ class Sample:
 
 
 def samples(definitions: Definitions) -> list[Sample]:
-    """Return a sample of each message that is ever encoded, made as the messages are."""
-    lanes, markers = Lanes(_SETTINGS, definitions), Markers(_SETTINGS, definitions)
-    frames, actors = StateFrames(_SETTINGS, definitions), Actors(_SETTINGS, definitions)
-    transforms, odometry = Transforms(_SETTINGS, definitions), Odometry(_SETTINGS, definitions)
+    """
+    Return a sample of each message, serialised in the same way as the messages.
+
+    :raises EncodeError: if a definition lacks a field or has it in another type.
+    """
+    lanes, markers = ControlStateEncoder(_SETTINGS, definitions), Markers(_SETTINGS, definitions)
+    frames = StateFrameEncoder(_SETTINGS, definitions)
+    actors = ActorArrayEncoder(_SETTINGS, definitions)
+    transforms = TransformEncoder(_SETTINGS, definitions)
+    odometry = OdometryEncoder(_SETTINGS, definitions)
     drawn = (markers.delete_all, *markers.cubes, markers.label, markers.deletion)
     return [
-        sample_of((Clock(definitions).template,)),
+        sample_of((ClockEncoder(definitions).template,)),
         sample_of((transforms.head, transforms.actor, transforms.wheel, transforms.actor)),
         sample_of((odometry.template,)),
         sample_of((odometry.forward_only,)),
         sample_of((lanes.message,)),
         sample_of((lanes.head, lanes.element, lanes.element)),
-        sample_of((Joints(definitions).template,)),
+        sample_of((JointStateEncoder(definitions).template,)),
         sample_of((markers.head, *drawn)),
         sample_of((markers.only_delete_all,)),
         sample_of((frames.head, *frames.actors, *frames.actors)),
@@ -74,11 +91,11 @@ def samples(definitions: Definitions) -> list[Sample]:
 
 def verify(samples: Iterable[Sample], deserialize: Callable[[bytes, str], object]) -> None:
     """
-    Compare what ``deserialize`` reads with what was meant.
+    Compare the deserialised samples with their leaves.
 
-    :param deserialize: makes a message from its bytes and the name of its type; raises
-        RuntimeError, as that of rclpy does, for bytes that cannot be one.
-    :raises EncodeError: naming type and field where they differ.
+    :param deserialize: returns a message from its bytes and the name of its type; raises
+        RuntimeError, as rclpy does, for invalid bytes.
+    :raises EncodeError: names type and field of the first difference.
     """
     for sample in samples:
         try:
@@ -97,49 +114,48 @@ def verify(samples: Iterable[Sample], deserialize: Callable[[bytes, str], object
 
 
 def sample_of(templates: Sequence[Template]) -> Sample:
-    """Lay out a message: the only template, or the first with the others as its elements."""
-    reader = _Reader(templates[0].definitions)
+    """Return a sample of the only template, or of the first with the others as its elements."""
+    walker = _PrototypeWalker(templates[0].definitions)
     sequence = templates[0].definitions[templates[0].type_name][-1].name
-    segments: list[Segment] = []
+    instances: list[MessageInstance] = []
     leaves: list[tuple[Path, Leaf]] = []
     for i, template in enumerate(templates):
         values: dict[str, object] = {}
-        found = reader.of_segment(template, values, i)
+        found = walker.of_segment(template, values, i)
         leaves += [((sequence, i - 1, *path) if i else path, leaf) for path, leaf in found]
-        segments.append(Segment(template, values))
-    strand = Strand(is_array=len(templates) > 1)
-    strand.update(segments)
-    for table in strand.tables:
-        strand.patch(table, reader.numbers(table))
-    begins, ends = strand.messages()
-    return Sample(templates[0].type_name, strand.tobytes(begins[0], ends[-1]), tuple(leaves))
+        instances.append(MessageInstance(template, values))
+    buffer = PatchBuffer(is_array=len(templates) > 1)
+    buffer.update(instances)
+    for table in buffer.tables:
+        buffer.patch(table, walker.numbers(table))
+    begins, ends = buffer.message_bounds()
+    return Sample(templates[0].type_name, buffer.tobytes(begins[0], ends[-1]), tuple(leaves))
 
 
 def _read(number: int, table: Table, type_name: str) -> Leaf:
-    """Return what ``number`` is read as: other types of the same size have its bits."""
+    """Return the value that a reader finds where ``number`` is patched into a field."""
     held = np.array(number, _DTYPES[table.word])
     view = _VIEWS.get(type_name)
     return cast(Leaf, (held if view is None else held.view(view)).item())
 
 
-class _Reader:
-    """Walk prototypes along the definitions, with nothing of how templates are laid out."""
+class _PrototypeWalker:
+    """Walk prototypes along the definitions, without the code that serialises templates."""
 
     def __init__(self, definitions: Definitions) -> None:
         self._definitions = definitions
         self._salt = 0
-        # By table: rows of the segments before, and of this one.
+        # By table: rows of the instances before, and of this one.
         self._n_before: dict[Table, int] = {}
         self._n_rows: dict[Table, int] = {}
 
     def of_segment(self, template: Template, values: dict[str, object],
                    salt: int) -> list[tuple[Path, Leaf]]:
         """
-        Find out how each field that the prototype names must be read.
+        Return path and value of each field that the prototype names.
 
-        :param values: receives something for each given.
-        :param salt: makes texts differ in length, which moves what follows them.
-        :returns: path and value of each.
+        :param values: receives a value for each given.
+        :param salt: added to the length of texts, which moves the fields behind them.
         """
         self._salt, self._n_rows = salt, {}
         found = list(self._of_message(template.type_name, template.prototype, values, 0))
@@ -148,14 +164,14 @@ class _Reader:
         return found
 
     def numbers(self, table: Table) -> npt.NDArray[np.generic]:
-        """Return the rows of a table that the segments were to read."""
+        """Return the rows of a table that all instances hold."""
         n_rows = self._n_before[table]
         numbers = [[self._number(table, row, column) for column in range(table.width)]
                    for row in range(n_rows)]
         return np.array(numbers, _DTYPES[table.word])
 
     def _number(self, table: Table, row: int, column: int) -> int:
-        """Return a number that occurs nowhere else; a single byte can only be 0 or 1."""
+        """Return a number that occurs once; a single byte is 0 or 1, as it may be a bool."""
         if table.word == 1:
             return (row + column) % 2
         i_table = list(self._n_before | self._n_rows).index(table)

@@ -14,7 +14,8 @@ from msgspec import Raw
 from msgspec.json import Decoder as JsonDecoder
 import numpy as np
 
-from state_sensor_ros.common_ends import same_ends, spliced
+from state_sensor_ros.common_ends import common_ends as same_ends
+from state_sensor_ros.common_ends import spliced
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.frame import Floats
 from state_sensor_ros.generations.wheels import as_rows

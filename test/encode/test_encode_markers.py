@@ -139,7 +139,7 @@ def test_delete_all_is_first_in_the_first_array_and_in_no_other():
         assert stage.actions() == [ADD] * 4
 
 
-def test_first_array_empties_displays_even_where_nobody_is():
+def test_first_array_empties_displays_even_without_actors():
     stage = Stage()
     assert stage.show(make_frame(())) is not None
     assert stage.actions() == [DELETE_ALL]
@@ -166,7 +166,7 @@ def test_switching_off_empties_displays_and_switching_on_fills_them():
     assert DELETE not in stage.actions()
 
 
-def test_who_leaves_is_deleted_once_and_others_keep_their_ids():
+def test_an_actor_that_leaves_is_deleted_once_and_others_keep_their_ids():
     frame, stage = two_actors(), Stage()
     stage.show(frame)
     before = {marker.text for marker in stage.shown.values()}, set(stage.shown)
@@ -178,7 +178,7 @@ def test_who_leaves_is_deleted_once_and_others_keep_their_ids():
     assert stage.actions() == [ADD, ADD]
 
 
-def test_an_actor_without_a_pose_is_deleted_and_comes_back_with_its_ids():
+def test_an_actor_without_a_pose_is_deleted_and_gets_its_ids_again():
     stage = Stage()
     stage.show(two_actors())
     keys = set(stage.shown)
@@ -289,7 +289,7 @@ def test_boxes_that_are_not_drawn_are_reported_once_in_a_run():
     assert len(reports) == 2
 
 
-def test_boxes_keep_their_ids_while_labels_are_switched_and_boxes_come():
+def test_boxes_keep_their_ids_while_labels_are_switched_and_boxes_added():
     stage = Stage()
     stage.show(two_actors())
     cubes = {key for key, marker in stage.shown.items() if marker.type == CUBE}
@@ -313,14 +313,14 @@ def test_a_new_ego_changes_its_namespace():
 
 
 @pytest.mark.parametrize('seed', range(4))
-def test_a_display_shows_exactly_who_is_there(seed):
+def test_a_display_shows_exactly_the_actors_of_the_frame(seed):
     chance, stage = Chance(seed), Stage(ego_tag='ego')
     for i in range(150):
         chance.change_names()
         frame = chance.frame()
         if i % 17 == 5:
             stage.delete_all()
-        # Now and then nobody looks; what has gone meanwhile is deleted with the next array.
+        # In some frames there is no subscriber: the next array deletes what has left meanwhile.
         if i % 7 < 2:
             stage.show(frame, Demand.nothing())
             continue
@@ -340,8 +340,8 @@ def test_a_display_shows_exactly_who_is_there(seed):
 def test_ids_are_used_again_so_that_churn_does_not_grow_them():
     stage = Stage()
     for i in range(300):
-        stage.show(make_frame(('stays', f'comes_{i}'), boxes=boxes_of(box_at(0), box_at(1))))
+        stage.show(make_frame(('stays', f'new_{i}'), boxes=boxes_of(box_at(0), box_at(1))))
         if i % 3 == 0:
-            stage.registry.forget(f'comes_{i}')
+            stage.registry.forget(f'new_{i}')
     assert len(stage.shown) == 4
     assert max(id_ for _, id_ in stage.shown) < 8

@@ -12,7 +12,7 @@ import pytest
 from state_sensor_ros.encode import Encoder, EVERYTHING
 from state_sensor_ros.naming import Registry
 
-GOLDEN = Path(__file__).parent / 'golden'
+GOLDEN = Path(__file__).parents[1] / 'golden'
 TOPICS = {'actors': '~/actors', 'clock': '/clock', 'control_states': '~/control_states',
           'control_state': '~/actors/demo_1/control_state', 'frame': '~/frame',
           'joint_states': '~/actors/demo_1/joint_states', 'tf': '/tf',

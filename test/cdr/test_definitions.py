@@ -1,6 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""Message definitions: the language, where they come from, and that all places agree."""
+"""Message definitions: the language, the places to find them, and that all places agree."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_definitions_without_a_ros_are_the_same(type_name, monkeypatch):
     assert load_definitions()[type_name] == described_by_rosbags(type_name)
 
 
-def test_a_sourced_ros_comes_before_everything_else(tmp_path, monkeypatch):
+def test_a_sourced_ros_has_precedence(tmp_path, monkeypatch):
     folder = tmp_path / 'share' / 'nav_msgs' / 'msg'
     folder.mkdir(parents=True)
     (folder / 'Odometry.msg').write_text('float64 changed\n')
@@ -95,17 +95,17 @@ def test_a_message_without_fields_has_the_one_that_idl_needs():
 
 
 @pytest.mark.parametrize('line', ['float64', '5 x', 'float64 [3] x', '- x'])
-def test_a_line_that_is_no_field_is_refused(line):
+def test_an_invalid_line_is_an_error(line):
     with pytest.raises(EncodeError, match=r'p/msg/M line 2: found .* expected a field'):
         parse_message(f'bool ok\n{line}', 'p/msg/M')
 
 
-def test_a_type_that_nobody_knows_is_refused():
+def test_a_type_without_a_definition_is_an_error():
     with pytest.raises(EncodeError, match=r'no_msgs/msg/No: found no definition; expected a sour'):
         load_definitions()['no_msgs/msg/No']
 
 
-def test_without_ros_and_without_rosbags_own_types_are_known_and_others_asked_for(monkeypatch):
+def test_without_ros_and_rosbags_only_own_types_are_found(monkeypatch):
     monkeypatch.delenv('AMENT_PREFIX_PATH', raising=False)
     monkeypatch.setitem(sys.modules, 'rosbags.typesys', None)
     assert load_definitions()['state_sensor_ros/msg/Actor'][0] == Field('name', 'string')
@@ -114,7 +114,7 @@ def test_without_ros_and_without_rosbags_own_types_are_known_and_others_asked_fo
 
 
 def test_a_type_is_looked_up_once():
-    asked = []
-    definitions = Definitions(lambda name: asked.append(name) or (Field('x', 'bool'),))
+    calls = []
+    definitions = Definitions(lambda name: calls.append(name) or (Field('x', 'bool'),))
     assert definitions['a/msg/B'] is definitions['a/msg/B']
-    assert asked == ['a/msg/B']
+    assert calls == ['a/msg/B']

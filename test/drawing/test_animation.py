@@ -1,6 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""Animations: what is in the page, and, where Node.js is, what its player does with it."""
+"""The page of an animation and, with Node.js, its player."""
 
 import base64
 from html.parser import HTMLParser
@@ -11,7 +11,7 @@ import re
 import shutil
 import subprocess
 
-from drawn_scenes import box, frame, nonsense, ride, scene_of, Someone
+from drawn_scenes import Agent, box, frame, invalid_scenes, ride, scene_of
 import numpy as np
 import pytest
 
@@ -19,12 +19,12 @@ from state_sensor_ros.drawing.animation import write_animation
 from state_sensor_ros.drawing.figures import class_colors
 from state_sensor_ros.drawing.palette import BY_ACTOR, BY_SPEED, EGO, OBJECT, UNKNOWN
 
-STUB = Path(__file__).parent / 'data' / 'animation_stub.js'
+STUB = Path(__file__).parents[1] / 'data' / 'animation_stub.js'
 needs_node = pytest.mark.skipif(shutil.which('node') is None, reason='Node.js is not installed')
 
 
 class Page(HTMLParser):
-    """The scripts of a page by id, its title, and what it would load from elsewhere."""
+    """The scripts of a page by id, its title, and the files that it loads."""
 
     def __init__(self, text):
         super().__init__()
@@ -64,7 +64,7 @@ def unpacked(page, name, type_):
     return np.frombuffer(base64.b64decode(page.data['scene'][name]), type_)
 
 
-def test_animation_needs_nothing_from_elsewhere():
+def test_animation_loads_no_other_file():
     page = page_of(scene_of(*ride()))
     assert not page.loads
     assert len(page.scripts) == 3
@@ -84,9 +84,9 @@ def test_animation_carries_the_scene():
     assert page.data['scene']['lanes'] == [[1, 0, -1], [1, 0, 1]]
 
 
-def test_animation_lets_no_name_out_of_its_place():
+def test_animation_escapes_names():
     evil = '</script><script>alert(1)</script><img src=x>'
-    page = page_of(scene_of(frame(0.0, Someone(evil))), title=evil)
+    page = page_of(scene_of(frame(0.0, Agent(evil))), title=evil)
     assert page.title == evil
     assert len(page.scripts) == 3
     assert not page.loads
@@ -94,11 +94,11 @@ def test_animation_lets_no_name_out_of_its_place():
 
 
 @pytest.mark.parametrize('scene', [
-    scene_of(), scene_of(frame(0.0)), scene_of(frame(0.0, Someone('a', speed=np.nan))),
-    *nonsense()])
+    scene_of(), scene_of(frame(0.0)), scene_of(frame(0.0, Agent('a', speed=np.nan))),
+    *invalid_scenes()])
 @pytest.mark.filterwarnings('error::RuntimeWarning')
 @pytest.mark.parametrize('coloring', [BY_SPEED, BY_ACTOR])
-def test_animation_of_odd_scenes_is_valid(scene, coloring):
+def test_animation_of_invalid_scenes_is_valid(scene, coloring):
     page = page_of(scene, coloring=coloring)
     n_parts = len(page.data['parts']['classes'])
     assert n_parts == len(page.data['colors']) == len(class_colors(coloring))
@@ -108,8 +108,8 @@ def test_animation_of_odd_scenes_is_valid(scene, coloring):
 @pytest.mark.parametrize(('flag', 'yaw', 'end', 'angle'), [
     ('left', 0.0, (20.0, 3.5), 0.0), ('right', 0.0, (20.0, -3.5), 180.0),
     ('right', 90.0, (23.5, 0.0), 90.0)])
-def test_animation_points_to_the_lane_that_is_changed_to(flag, yaw, end, angle):
-    page = page_of(scene_of(*(frame(float(i), Someone(
+def test_animation_points_to_the_new_lane(flag, yaw, end, angle):
+    page = page_of(scene_of(*(frame(float(i), Agent(
         'a', 10.0 * i, 0.0, np.deg2rad(yaw), lane=(1, 0, -1), change=flag if i == 2 else ''))
         for i in range(4))))
     [arrows] = [trace for trace in page.data['map']['data']
@@ -128,7 +128,7 @@ def test_animation_begins_within_the_recording():
 
 
 def played(scene, actions, **options):
-    """Run the player on a page that is not shown; return what the map holds after each action."""
+    """Run the player without a browser; return the state of the map after each action."""
     page = page_of(scene, **options)
     result = subprocess.run(
         ['node', str(STUB)], input=json.dumps({
@@ -147,8 +147,8 @@ def outline(page, state, color):
 def test_animation_interpolates_between_instants():
     straight = box(0, (1.0, 0.0, 0.5), (0, 0, 0, 1), (4.0, 2.0, 1.0))
     scene = scene_of(
-        frame(0.0, Someone('hero', 0.0, 0.0, 0.0, 10.0, ('ego',)), boxes=straight),
-        frame(1.0, Someone('hero', 10.0, 2.0, np.deg2rad(90), 20.0, ('ego',))))
+        frame(0.0, Agent('hero', 0.0, 0.0, 0.0, 10.0, ('ego',)), boxes=straight),
+        frame(1.0, Agent('hero', 10.0, 2.0, np.deg2rad(90), 20.0, ('ego',))))
     page, states = played(scene, [0.0, 0.5, 1.0])
     local = np.array([(3, 1), (3, -1), (-1, -1), (-1, 1)])
     for state, x, y, yaw in zip(states, (0, 5, 10), (0, 1, 2), np.deg2rad([0, 45, 90]),
@@ -161,18 +161,18 @@ def test_animation_interpolates_between_instants():
 
 
 @needs_node
-def test_animation_turns_the_short_way():
-    scene = scene_of(frame(0.0, Someone('a', yaw=np.deg2rad(170))),
-                     frame(1.0, Someone('a', yaw=np.deg2rad(-170))))
+def test_animation_interpolates_yaw_the_short_way():
+    scene = scene_of(frame(0.0, Agent('a', yaw=np.deg2rad(170))),
+                     frame(1.0, Agent('a', yaw=np.deg2rad(-170))))
     page, [state] = played(scene, [0.5])
     color = page.data['colors'][0]
     np.testing.assert_allclose(outline(page, state, color)[0], (-2.3, -0.95), atol=1e-5)
 
 
 @needs_node
-def test_animation_neither_glides_over_a_jump_nor_keeps_who_left():
-    scene = scene_of(frame(0.0, Someone('a', speed=1.0), Someone('b', x=50.0)),
-                     frame(1.0, Someone('a', x=500.0, speed=1.0)))
+def test_animation_neither_interpolates_a_jump_nor_keeps_an_actor_that_left():
+    scene = scene_of(frame(0.0, Agent('a', speed=1.0), Agent('b', x=50.0)),
+                     frame(1.0, Agent('a', x=500.0, speed=1.0)))
     _, states = played(scene, [0.9, 1.0])
     assert [len(state['text']) for state in states] == [2, 1]
     assert states[0]['points'][0] == pytest.approx([0.0, 0.0])
@@ -181,27 +181,27 @@ def test_animation_neither_glides_over_a_jump_nor_keeps_who_left():
 
 @needs_node
 def test_animation_colors_by_speed_and_by_kind():
-    scene = scene_of(frame(0.0, Someone('slow', speed=10.1), Someone('fast', speed=19.9),
-                           Someone('?', speed=np.nan), Someone('hero', tags=('ego',), speed=12.0),
-                           Someone('cone', kind=0)))
+    scene = scene_of(frame(0.0, Agent('slow', speed=10.1), Agent('fast', speed=19.9),
+                           Agent('?', speed=np.nan), Agent('hero', tags=('ego',), speed=12.0),
+                           Agent('cone', kind=0)))
     page, [state] = played(scene, [0.0])
     filled = [color for color, xs in zip(page.data['colors'], state['x'], strict=False) if xs]
     scale = page.data['colors'][:-3]
     assert filled == [scale[0], scale[-1], UNKNOWN, OBJECT, EGO]
-    # Hovering tells the lane only of who has one, and escapes what came over the network.
+    # The text has a lane only for actors with one, and escapes names.
     assert state['text'][0] == '<b>slow</b><br>10.1 m/s, 36 km/h'
     assert state['text'][2] == '<b>?</b><br>speed unknown'
 
 
 @needs_node
-def test_animation_tells_the_lane():
-    _, [state] = played(scene_of(frame(0.0, Someone('a', lane=(7, 1, -2)))), [0.0])
+def test_animation_shows_the_lane():
+    _, [state] = played(scene_of(frame(0.0, Agent('a', lane=(7, 1, -2)))), [0.0])
     assert state['text'] == ['<b>a</b><br>0.0 m/s, 0 km/h<br>road 7, section 1, lane -2']
 
 
 @needs_node
-def test_animation_follows_the_ego_in_a_large_scene_until_told_not_to():
-    scene = scene_of(*(frame(float(i), Someone('hero', 100.0 * i, speed=100.0, tags=('ego',)))
+def test_animation_follows_the_ego_in_a_large_scene_until_switched_off():
+    scene = scene_of(*(frame(float(i), Agent('hero', 100.0 * i, speed=100.0, tags=('ego',)))
                        for i in range(11)))
     _, [followed, free] = played(scene, [5.0, 'unfollow'])
     assert sum(followed['xRange']) / 2 == pytest.approx(500.0)
@@ -210,7 +210,7 @@ def test_animation_follows_the_ego_in_a_large_scene_until_told_not_to():
 
 
 @needs_node
-def test_animation_plays_in_the_time_of_the_wall_and_stops_at_the_end():
+def test_animation_plays_in_wall_time_and_stops_at_the_end():
     _, states = played(scene_of(*ride(31)), ['play', 'tick 1000', 'tick 500', 'pace 2',
                                              'tick 500', 'pause', 'tick 1000', 'play',
                                              'tick 9000', 'play', 'tick 0'])

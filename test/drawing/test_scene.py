@@ -1,8 +1,8 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""Frames gathered into what is drawn."""
+"""Scenes built from frames."""
 
-from drawn_scenes import box, frame, ride, scene_of, Someone
+from drawn_scenes import Agent, box, frame, ride, scene_of
 import numpy as np
 import pytest
 
@@ -11,7 +11,7 @@ from state_sensor_ros.drawing.scene import LEFT, NO_LANE, RIGHT
 from state_sensor_ros.frame import KIND_OBJECT
 
 
-def test_scene_knows_who_is_where_when():
+def test_scene_has_names_kinds_positions_and_speeds():
     scene = scene_of(*ride(3))
     assert scene.names == ('hero', 'other', 'cone')
     assert scene.is_ego.tolist() == [True, False, False]
@@ -26,7 +26,7 @@ def test_scene_knows_who_is_where_when():
 
 
 def test_scene_ego_tag_is_a_parameter():
-    assert scene_of(frame(0.0, Someone('a', tags=('Chief',)), Someone('b', tags=('ego',))),
+    assert scene_of(frame(0.0, Agent('a', tags=('Chief',)), Agent('b', tags=('ego',))),
                     ego_tag='chief').is_ego.tolist() == [True, False]
 
 
@@ -36,22 +36,22 @@ def test_scene_nearest_instant_is_drawn():
 
 
 def test_scene_leaves_out_repeats_frames_without_time_and_actors_without_pose():
-    lost = frame(1.0, Someone('a'), Someone('b', x=np.nan))
-    scene = scene_of(lost, lost, frame(np.nan, Someone('a')), frame(2.0, Someone('a')))
+    lost = frame(1.0, Agent('a'), Agent('b', x=np.nan))
+    scene = scene_of(lost, lost, frame(np.nan, Agent('a')), frame(2.0, Agent('a')))
     assert scene.n_frames == 4
     assert scene.time_s.tolist() == [0.0, 1.0]
     assert scene.actor.tolist() == [0, 0]
 
 
-def test_scene_time_goes_on_after_a_restart():
-    scene = scene_of(*(frame(t, Someone('a')) for t in (7.0, 8.0, 0.0, 0.5)))
+def test_scene_time_continues_after_a_restart():
+    scene = scene_of(*(frame(t, Agent('a')) for t in (7.0, 8.0, 0.0, 0.5)))
     assert scene.time_s == pytest.approx([0.0, 1.0, 1.001, 1.501])
 
 
-def test_scene_outlines_stand_at_the_actors():
+def test_scene_outlines_are_at_the_actors():
     boxed = box(0, (3.0, 4.0, 0.5), (0, 0, np.sqrt(0.5), np.sqrt(0.5)), (4.0, 2.0, 1.0))
-    scene = scene_of(frame(0.0, Someone('car', 3.0, 4.0, np.pi / 2), boxes=boxed),
-                     frame(1.0, Someone('car', 13.0, 4.0, 0.0)))
+    scene = scene_of(frame(0.0, Agent('car', 3.0, 4.0, np.pi / 2), boxes=boxed),
+                     frame(1.0, Agent('car', 13.0, 4.0, 0.0)))
     assert scene.has_box.tolist() == [True]
     # Heading along y: the front left corner is at smaller x and larger y.
     np.testing.assert_allclose(scene.outlines(scene.samples_at(0))[0],
@@ -60,16 +60,16 @@ def test_scene_outlines_stand_at_the_actors():
                                [(15, 5), (15, 3), (11, 3), (11, 5)], atol=1e-6)
 
 
-def test_scene_box_is_taken_when_it_first_comes():
+def test_scene_uses_the_first_box_of_an_actor():
     straight = box(0, (0.0, 0.0, 0.5), (0, 0, 0, 1), (6.0, 2.0, 1.0))
-    scene = scene_of(frame(0.0, Someone('car')), frame(1.0, Someone('car'), boxes=straight))
+    scene = scene_of(frame(0.0, Agent('car')), frame(1.0, Agent('car'), boxes=straight))
     assert scene.has_box.tolist() == [True]
     assert np.ptp(scene.footprint_xy[0], axis=0) == pytest.approx((6.0, 2.0))
 
 
 def changes(*states):
     """Return when and to which side one actor changes lanes; ``states`` are (lane, flag)."""
-    scene = scene_of(*(frame(float(i), Someone('a', x=float(i), lane=lane, change=flag))
+    scene = scene_of(*(frame(float(i), Agent('a', x=float(i), lane=lane, change=flag))
                        for i, (lane, flag) in enumerate(states)))
     return [(change.time_s, change.side, change.position_xy) for change in scene.lane_changes]
 
@@ -82,11 +82,11 @@ def test_scene_lane_change_begins_where_the_flag_rises():
 
 @pytest.mark.parametrize(('before', 'after', 'side'), [
     (-2, -1, LEFT), (-1, -2, RIGHT), (1, 2, RIGHT), (2, 1, LEFT), (-1, 1, LEFT), (1, -1, LEFT)])
-def test_scene_lane_change_is_seen_in_the_ids_where_nothing_is_flagged(before, after, side):
+def test_scene_lane_change_is_found_in_the_ids_without_flags(before, after, side):
     assert changes(((1, 0, before), ''), ((1, 0, after), '')) == [(1.0, side, (1.0, 0.0))]
 
 
-def test_scene_another_section_or_road_is_no_lane_change():
+def test_scene_another_section_or_road_is_not_a_lane_change():
     assert not changes(((1, 0, -1), ''), ((1, 1, -2), ''), ((2, 1, -1), ''))
 
 
@@ -110,5 +110,5 @@ def test_scene_of_nothing_is_empty():
         assert scene.outlines(slice(0, 0)).shape == (0, 4, 2)
 
 
-def test_scene_objects_are_no_vehicles():
-    assert scene_of(frame(0.0, Someone('sign', kind=KIND_OBJECT))).is_vehicle.tolist() == [False]
+def test_scene_objects_are_not_vehicles():
+    assert scene_of(frame(0.0, Agent('sign', kind=KIND_OBJECT))).is_vehicle.tolist() == [False]

@@ -1,6 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""The proof at start: it passes what is right, and names what has changed."""
+"""The check at start: it passes, and names a definition that has changed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def changed(type_name, change):
     return Definitions(lambda name: fields if name == type_name else real[name])
 
 
-def test_samples_are_read_as_they_are_meant():
+def test_samples_have_their_leaves():
     verify(samples(definitions()), read)
 
 
@@ -40,7 +40,7 @@ def test_samples_name_every_number_of_an_odometry():
 
 
 @pytest.mark.parametrize(('type_name', 'change', 'where'), [
-    # What a reader has between two fields of the same size, but we do not know.
+    # Fields of the same size in another order.
     ('geometry_msgs/msg/Transform', lambda fields: fields[::-1],
      'tf2_msgs/msg/TFMessage transforms.0.transform'),
     ('geometry_msgs/msg/Quaternion', lambda fields: [fields[3], *fields[:3]],
@@ -59,7 +59,7 @@ def test_a_field_in_another_place_is_an_error_that_names_it(type_name, change, w
 
 
 @pytest.mark.parametrize('type_name', ['nav_msgs/msg/Odometry', 'geometry_msgs/msg/Vector3'])
-def test_a_field_that_is_not_there_any_more_is_an_error_before_anything_is_read(type_name):
+def test_a_missing_field_is_an_error_before_anything_is_read(type_name):
     with pytest.raises(EncodeError, match=f'{type_name}: found no field'):
         samples(changed(type_name, lambda fields: fields[:-1]))
 
@@ -79,7 +79,7 @@ def test_a_reader_without_the_field_is_an_error():
         verify(samples(definitions()), lambda data, type_name: Nothing())
 
 
-def test_bytes_that_no_reader_can_read_are_an_error():
+def test_bytes_that_cannot_be_deserialised_are_an_error():
     def refuse(data, type_name):
         raise RuntimeError('failed to deserialize')
 

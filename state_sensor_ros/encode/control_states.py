@@ -1,10 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""
-Lane state of each vehicle that carries one, of the ego, and of all together.
-
-May know: ControlStateStamped, ControlStateArray. Must not know: where numbers come from.
-"""
+"""Lane states: of each vehicle that has one, of the ego, and of all vehicles in one array."""
 
 from __future__ import annotations
 
@@ -13,9 +9,12 @@ from itertools import compress
 import numpy as np
 
 from state_sensor_ros.cdr.definitions import Definitions
-from state_sensor_ros.cdr.patch_buffer import Strand
-from state_sensor_ros.cdr.templates import Given, Segment, Template
-from state_sensor_ros.encode.scene import OwnTopics, Part, PerActor, rows_where, Scene
+from state_sensor_ros.cdr.patch_buffer import PatchBuffer
+from state_sensor_ros.cdr.templates import Given, MessageInstance, Template
+from state_sensor_ros.encode.layout_key import LayoutRequest
+from state_sensor_ros.encode.message_block import MessageBlock, rows_where
+from state_sensor_ros.encode.per_actor import PerActor
+from state_sensor_ros.encode.per_actor_topic import PerActorTopic
 from state_sensor_ros.encode.tables import Fields, header, lane, LANE_CHANGE, LANE_ID, LANE_S
 from state_sensor_ros.encode.topics import (
     CONTROL_STATE,
@@ -28,8 +27,8 @@ from state_sensor_ros.settings import Settings
 _TABLES = (LANE_CHANGE, LANE_ID, LANE_S)
 
 
-class Lanes:
-    """One message for each vehicle that somebody listens to, and one for all of them."""
+class ControlStateEncoder:
+    """One message for each vehicle whose topic has a subscriber, and an array of all vehicles."""
 
     def __init__(self, settings: Settings, definitions: Definitions) -> None:
         prototype: Fields = {'header': header(Given('frame')), 'name': Given('name'),
@@ -38,29 +37,29 @@ class Lanes:
         self.element = Template(definitions, CONTROL_STATE, prototype)
         self.head = Template(definitions, CONTROL_STATES_TOPIC.type_name,
                              {'header': header(settings.global_frame)}, is_message=True)
-        self._topics = OwnTopics(
+        self._topic = PerActorTopic(
             'control_state', CONTROL_STATE, EGO_CONTROL_STATE_TOPIC,
-            lambda actor, *_: Segment(self.message, _names(actor)))
-        self._head = Segment(self.head, {})
-        self._elements = PerActor(lambda actor, *_: Segment(self.element, _names(actor)))
-        self._array = Strand(is_array=True)
+            lambda actor, *_: MessageInstance(self.message, _names(actor)))
+        self._head = MessageInstance(self.head, {})
+        self._elements = PerActor(lambda actor, *_: MessageInstance(self.element, _names(actor)))
+        self._array = PatchBuffer(is_array=True)
 
-    def parts(self, scene: Scene) -> list[Part]:
-        """Lay out the messages of those that somebody listens to, then the array."""
-        demand, cast, owners = scene.demand, scene.cast, scene.frame.lanes.actor
-        present = np.zeros(len(scene.usable), np.bool_)
+    def parts(self, request: LayoutRequest) -> list[MessageBlock]:
+        """Lay out the messages of the vehicles in one block, the array in another."""
+        demand, cast, owners = request.demand, request.cast, request.frame.lanes.actor
+        present = np.zeros(len(request.usable), np.bool_)
         present[owners] = True
-        present &= scene.usable
+        present &= request.usable
         with_ego = demand.ego_control_state and cast.i_ego >= 0 and bool(present[cast.i_ego])
-        parts = self._topics.parts(
-            cast, self._topics.wanted(cast, demand.control_state) & present, _TABLES, owners,
-            with_ego=with_ego)
+        blocks = self._topic.blocks(
+            cast, self._topic.are_subscribed(cast, demand.control_state) & present, _TABLES,
+            owners, with_ego=with_ego)
         if demand.control_states and present.any():
             elements = compress(self._elements.of(cast), present.tobytes())
             self._array.update([self._head, *elements])
-            parts.append(Part(self._array, rows_where(present[owners], *_TABLES),
-                              [CONTROL_STATES_TOPIC]))
-        return parts
+            blocks.append(MessageBlock(self._array, rows_where(present[owners], *_TABLES),
+                                       [CONTROL_STATES_TOPIC]))
+        return blocks
 
 
 def _names(actor: Actor) -> dict[str, str]:

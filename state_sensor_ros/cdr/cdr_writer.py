@@ -1,11 +1,12 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-Messages laid out as bytes: XCDR1, little-endian, padding zero.
+Serialise messages as XCDR1, little-endian, with zeros as padding.
 
-May know: alignment, where the numbers that change with each frame go. Must not know: message
-definitions, numpy. Steps are compiled from a prototype once and written for each actor.
-Rules: OMG DDS-XTypes 1.3, 7.4.1, as classic CDR; alignment counts from behind the 4-byte header.
+Rules: OMG DDS-XTypes 1.3, 7.4.1, as classic CDR. A primitive of n bytes is aligned to n, counted
+from behind the 4-byte encapsulation header. Here positions are counted from a multiple of 8
+behind that header, so that the header itself is at 4 modulo 8 and alignment depends only on the
+*phase*, the position modulo 8.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from typing import cast, NamedTuple, Protocol
 
 from state_sensor_ros.errors import EncodeError
 
-# Representation identifier CDR_LE and no options.
+# Representation identifier CDR_LE, no options.
 ENCAPSULATION = b'\x00\x01\x00\x00'
 
-# No primitive of XCDR1 is aligned to more, so a layout depends on its start modulo this.
+# The largest alignment of a primitive in XCDR1.
 ALIGNMENT = 8
 
-# Where a message that stands alone begins, so that no padding leads to it.
+# Phase at which a message needs no padding in front of its encapsulation header.
 MESSAGE_PHASE = ALIGNMENT - len(ENCAPSULATION)
 
 _FORMATS = {'bool': '?', 'byte': 'B', 'char': 'B', 'int8': 'b', 'uint8': 'B', 'int16': 'h',
@@ -33,17 +34,17 @@ _FORMATS = {'bool': '?', 'byte': 'B', 'char': 'B', 'int8': 'b', 'uint8': 'B', 'i
 PRIMITIVES = {name: struct.Struct(f'<{format_}') for name, format_ in _FORMATS.items()}
 COUNT = PRIMITIVES['uint32']
 
-# What is given for one layout, by the keys of the prototype.
+# Values of the ``Given`` fields of a template, by key.
 Values = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
     """
-    Numbers that change with each frame: rows of ``width`` words of ``word`` bytes.
+    Numbers that change with each frame: rows of ``width`` words of ``word`` bytes (8, 4 or 1).
 
-    Where a message holds a number of a row, it holds all of them; only of a table with one row,
-    such as a stamp, it may hold them again.
+    A message that holds a word of a row holds the whole row. Only a table with one row, such as
+    the stamp, may occur several times in a message.
     """
 
     name: str
@@ -52,7 +53,7 @@ class Table:
 
 
 class Slot(NamedTuple):
-    """A number patched in each frame, from ``column`` of its row of ``table``."""
+    """A number that is patched with each frame, from ``column`` of a row of ``table``."""
 
     table: Table
     column: int
@@ -60,40 +61,44 @@ class Slot(NamedTuple):
 
 class Layout:
     """
-    One message or element laid out behind a given phase.
+    A message, or an element of a sequence, serialised from a given phase on.
 
-    ``data`` with the padding that leads to it; ``end`` phase behind it; ``slots`` by table: byte
-    offsets of the columns of each row, packed int64.
+    ``data`` bytes, beginning with the padding that the phase requires; ``end_phase`` phase behind
+    them; ``slot_offsets`` by table: offsets in ``data`` of the columns of each row, packed int64.
     """
 
-    __slots__ = ('data', 'end', 'slots')
+    __slots__ = ('data', 'end_phase', 'slot_offsets')
 
-    def __init__(self, data: bytes, end: int, slots: Mapping[Table, bytes]) -> None:
-        self.data, self.end, self.slots = data, end, slots
+    def __init__(self, data: bytes, end_phase: int, slot_offsets: Mapping[Table, bytes]) -> None:
+        self.data, self.end_phase, self.slot_offsets = data, end_phase, slot_offsets
 
 
-class _Columns(NamedTuple):
-    """Slots of one row: which columns, and where."""
+class _RowSlots(NamedTuple):
+    """Slots of one row of a table: columns and, for each, its offset."""
 
     table: Table
     columns: list[int]
     offsets: list[int]
 
 
-class Writer:
-    """Bytes so far, behind ``phase`` bytes that are somebody else's."""
+class CdrWriter:
+    """
+    Bytes that begin at a phase, with the offsets of their slots.
+
+    :param phase: position of the first byte, modulo 8.
+    """
 
     __slots__ = ('_phase', '_slots', 'data')
 
     def __init__(self, phase: int) -> None:
         self.data = bytearray()
         self._phase = phase
-        # By table: row, where the offsets count from, the slots.
-        self._slots: dict[Table, list[tuple[int, int, _Columns]]] = {}
+        # By table: row, offset that the offsets of the slots are relative to, slots.
+        self._slots: dict[Table, list[tuple[int, int, _RowSlots]]] = {}
 
     @property
     def phase(self) -> int:
-        """Position modulo the alignment."""
+        """Return the position of the next byte, modulo 8."""
         return (self._phase + len(self.data)) % ALIGNMENT
 
     def pack(self, alignment: int, packed: bytes) -> None:
@@ -103,29 +108,35 @@ class Writer:
             self.data += bytes(n_padding)
         self.data += packed
 
-    def add_slots(self, row: int, base: int, slots: _Columns) -> None:
-        """Note slots at ``base`` bytes behind the start."""
+    def add_slots(self, row: int, base: int, slots: _RowSlots) -> None:
+        """
+        Record slots of one row.
+
+        :param row: of the table, counted within this message.
+        :param base: offset that those of ``slots`` are relative to.
+        """
         self._slots.setdefault(slots.table, []).append((row, base, slots))
 
     def layout(self, type_name: str) -> Layout:
         """
-        Return what was written.
+        Return all that was written.
 
-        :raises EncodeError: where a row is held in part.
+        :param type_name: named in the error.
+        :raises EncodeError: if the message holds a part of a row only.
         """
         return Layout(bytes(self.data), self.phase, {
             table: _in_order(type_name, table, slots) for table, slots in self._slots.items()})
 
 
-def _in_order(type_name: str, table: Table, slots: list[tuple[int, int, _Columns]]) -> bytes:
-    """Return the offsets of all slots of a table, row after row."""
+def _in_order(type_name: str, table: Table, slots: list[tuple[int, int, _RowSlots]]) -> bytes:
+    """Return the offsets of all slots of a table, row after row, packed int64."""
     rows = [row for row, _, _ in slots]
     if rows == list(range(len(rows))) or not any(rows):
         whole = list(range(table.width))
         if [own.columns for _, _, own in slots] == [whole] * len(slots):
             return array('q', [base + offset for _, base, own in slots
                                for offset in own.offsets]).tobytes()
-    # Something given lies between the columns of a row, or they are in another order.
+    # A given field lies between the columns of a row, or they are in another order.
     words = sorted((row * table.width + column, base + offset) for row, base, own in slots
                    for column, offset in zip(own.columns, own.offsets, strict=True))
     numbers = [number for number, _ in words]
@@ -135,38 +146,38 @@ def _in_order(type_name: str, table: Table, slots: list[tuple[int, int, _Columns
     return array('q', [offset for _, offset in words]).tobytes()
 
 
-class Step(Protocol):
-    """One step of laying out."""
+class WriteStep(Protocol):
+    """One step of serialising a template."""
 
-    def write(self, writer: Writer, values: Values, row: int) -> None:
-        """Append to ``writer``; ``row`` counts the elements of the innermost sequence."""
+    def write(self, writer: CdrWriter, values: Values, row: int) -> None:
+        """Append to ``writer``; ``row`` is the index in the innermost sequence."""
 
 
 class Chunk:
-    """Fixed parts in a row: what lies between two givens."""
+    """Consecutive fields without givens, serialised once for each phase."""
 
     def __init__(self) -> None:
         self._parts: list[tuple[int, bytes | Slot]] = []
-        self._pieces: dict[int, tuple[bytes, list[_Columns]]] = {}
+        self._by_phase: dict[int, tuple[bytes, list[_RowSlots]]] = {}
 
     def add(self, alignment: int, part: bytes | Slot) -> None:
-        """Append a part."""
+        """Append the bytes of a constant, or a slot."""
         self._parts.append((alignment, part))
 
-    def write(self, writer: Writer, values: Values, row: int) -> None:
-        """Append what was laid out for the phase once."""
+    def write(self, writer: CdrWriter, values: Values, row: int) -> None:
+        """Append the fields."""
         phase = writer.phase
-        if phase not in self._pieces:
-            self._pieces[phase] = self._laid_out(phase)
-        data, slots = self._pieces[phase]
+        if phase not in self._by_phase:
+            self._by_phase[phase] = self._serialised(phase)
+        data, slots = self._by_phase[phase]
         base = len(writer.data)
         writer.data += data
         for own in slots:
             writer.add_slots(row, base, own)
 
-    def _laid_out(self, phase: int) -> tuple[bytes, list[_Columns]]:
-        writer = Writer(phase)
-        slots: list[_Columns] = []
+    def _serialised(self, phase: int) -> tuple[bytes, list[_RowSlots]]:
+        writer = CdrWriter(phase)
+        slots: list[_RowSlots] = []
         for alignment, part in self._parts:
             if not isinstance(part, Slot):
                 writer.pack(alignment, part)
@@ -175,7 +186,7 @@ class Chunk:
             own = next((own for own in slots if own.table is part.table
                         and part.column not in own.columns), None)
             if own is None:
-                own = _Columns(part.table, [], [])
+                own = _RowSlots(part.table, [], [])
                 slots.append(own)
             own.columns.append(part.column)
             own.offsets.append(len(writer.data) - alignment)
@@ -183,36 +194,36 @@ class Chunk:
 
 
 class GivenNumber:
-    """A number that differs from actor to actor."""
+    """A number that is given for each instance."""
 
     def __init__(self, key: str, type_name: str) -> None:
         self._key, self._primitive = key, PRIMITIVES[type_name]
 
-    def write(self, writer: Writer, values: Values, row: int) -> None:
+    def write(self, writer: CdrWriter, values: Values, row: int) -> None:
         """Append the number."""
         primitive = self._primitive
         writer.pack(primitive.size, primitive.pack(values[self._key]))
 
 
 class GivenText:
-    """A string that differs from actor to actor."""
+    """A string that is given for each instance."""
 
     def __init__(self, key: str) -> None:
         self._key = key
 
-    def write(self, writer: Writer, values: Values, row: int) -> None:
+    def write(self, writer: CdrWriter, values: Values, row: int) -> None:
         """Append the string."""
         writer.pack(COUNT.size, packed_text(cast(str, values[self._key])))
 
 
 class GivenTexts:
-    """A sequence of strings that differs from actor to actor."""
+    """A sequence of strings that is given for each instance."""
 
     def __init__(self, key: str) -> None:
         self._key = key
 
-    def write(self, writer: Writer, values: Values, row: int) -> None:
-        """Append the strings."""
+    def write(self, writer: CdrWriter, values: Values, row: int) -> None:
+        """Append the number of strings and the strings."""
         texts = cast(Sequence[str], values[self._key])
         writer.pack(COUNT.size, COUNT.pack(len(texts)))
         for text in texts:
@@ -220,13 +231,13 @@ class GivenTexts:
 
 
 class EachElement:
-    """A sequence whose length differs from actor to actor."""
+    """A sequence of elements of one type whose number is given for each instance."""
 
-    def __init__(self, key: str, steps: Sequence[Step]) -> None:
+    def __init__(self, key: str, steps: Sequence[WriteStep]) -> None:
         self._key, self._steps = key, steps
 
-    def write(self, writer: Writer, values: Values, row: int) -> None:
-        """Append the elements."""
+    def write(self, writer: CdrWriter, values: Values, row: int) -> None:
+        """Append the number of elements and the elements."""
         elements = cast(Sequence[Values], values[self._key])
         writer.pack(COUNT.size, COUNT.pack(len(elements)))
         for i, element in enumerate(elements):
@@ -235,7 +246,7 @@ class EachElement:
 
 
 def packed_text(text: str) -> bytes:
-    """Return a string with its length in front and a zero behind."""
-    # A lone surrogate is no text; one odd name must not stop the others.
+    """Return the length, the UTF-8 bytes and the terminating zero of a string."""
+    # A lone surrogate has no UTF-8 form: it becomes '?', so that the other actors are sent.
     raw = text.encode('utf-8', 'replace')
     return b'%b%b\0' % (COUNT.pack(len(raw) + 1), raw)

@@ -1,8 +1,8 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""What boxes cover of the ground."""
+"""Footprints of boxes."""
 
-from drawn_scenes import box, frame, Someone
+from drawn_scenes import Agent, box, frame
 import numpy as np
 import pytest
 
@@ -19,7 +19,7 @@ BACKWARD = (0.0, 0.0, 1.0, 0.0)
 @pytest.mark.parametrize(('orientation', 'size'), [
     (STRAIGHT, (4.0, 2.0, 1.5)), (BACKWARD, (4.0, 2.0, 1.5)), (PERMUTED, (2.0, 1.5, 4.0))])
 def test_footprints_do_not_depend_on_the_boxes_own_axes(orientation, size):
-    rows, corners = box_footprints(frame(0.0, Someone('car'), boxes=box(
+    rows, corners = box_footprints(frame(0.0, Agent('car'), boxes=box(
         0, (1.0, 0.0, 0.7), orientation, size)))
     assert rows.tolist() == [0]
     # Front left, front right, rear right, rear left; the box is 1 m before the actor's origin.
@@ -30,7 +30,7 @@ def test_footprints_turn_with_the_actor():
     yaw = np.deg2rad(120)
     quaternion = (0.0, 0.0, np.sin(yaw / 2), np.cos(yaw / 2))
     where = (10 + np.cos(yaw), 5 + np.sin(yaw), 0.7)
-    _, corners = box_footprints(frame(0.0, Someone('car', 10, 5, yaw),
+    _, corners = box_footprints(frame(0.0, Agent('car', 10, 5, yaw),
                                       boxes=box(0, where, quaternion, (4.0, 2.0, 1.5))))
     np.testing.assert_allclose(corners[0], [(3, 1), (3, -1), (-1, -1), (-1, 1)], atol=1e-12)
 
@@ -39,22 +39,22 @@ def test_footprints_of_several_boxes_take_the_largest():
     boxes = Boxes(np.array([1, 1, 1]), ('mirror', 'Body', 'wheel'), np.hstack((
         np.zeros((3, 3)), np.array([STRAIGHT] * 3),
         np.array([(.1, .1, .1), (4, 2, 1.5), (.6, .2, .6)]), np.ones((3, 3)))))
-    rows, corners = box_footprints(frame(0.0, Someone('a'), Someone('b'), boxes=boxes))
+    rows, corners = box_footprints(frame(0.0, Agent('a'), Agent('b'), boxes=boxes))
     assert rows.tolist() == [1]
     assert np.ptp(corners[0], axis=0) == pytest.approx((4.0, 2.0))
 
 
-def test_footprints_leave_out_boxes_without_numbers():
-    rows, corners = box_footprints(frame(0.0, Someone('car'), boxes=box(
+def test_footprints_leave_out_invalid_boxes():
+    rows, corners = box_footprints(frame(0.0, Agent('car'), boxes=box(
         0, (np.nan, 0, 0), STRAIGHT, (4, 2, 1))))
     assert len(rows) == len(corners) == 0
-    rows, _ = box_footprints(frame(0.0, Someone('car'), boxes=box(
+    rows, _ = box_footprints(frame(0.0, Agent('car'), boxes=box(
         0, (0, 0, 0), (0, 0, 0, 0), (4, 2, 1))))
     assert not len(rows)
 
 
-def test_footprints_without_boxes_are_none():
-    assert not len(box_footprints(frame(0.0, Someone('car')))[0])
+def test_footprints_without_boxes_are_empty():
+    assert not len(box_footprints(frame(0.0, Agent('car')))[0])
 
 
 def test_footprints_assumed_are_longer_for_vehicles():

@@ -1,8 +1,8 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""Lines of scenes, and where they break."""
+"""Tracks of scenes and their interruptions."""
 
-from drawn_scenes import frame, ride, scene_of, Someone
+from drawn_scenes import Agent, frame, ride, scene_of
 import numpy as np
 import pytest
 
@@ -16,47 +16,47 @@ from state_sensor_ros.drawing.tracks import (
 from state_sensor_ros.frame import KIND_OBJECT
 
 
-def pieces(scene):
-    """Return from which x to which x each piece of a track goes."""
+def joined(scene):
+    """Return the x of begin and end of each segment."""
     begin, end = segments(scene, np.ones(len(scene.names), bool))
     return [(float(scene.position_xy[b, 0]), float(scene.position_xy[e, 0]))
             for b, e in zip(begin, end, strict=True)]
 
 
-def test_tracks_join_what_follows():
-    assert pieces(scene_of(*(frame(t, Someone('a', x=2 * t, speed=2.0)) for t in (0., 1., 2.)))) \
+def test_tracks_join_consecutive_instants():
+    assert joined(scene_of(*(frame(t, Agent('a', x=2 * t, speed=2.0)) for t in (0., 1., 2.)))) \
         == [(0.0, 2.0), (2.0, 4.0)]
 
 
-def test_tracks_break_where_an_actor_was_away():
-    other = Someone('b', x=100.0)
-    scene = scene_of(frame(0.0, Someone('a'), other), frame(1.0, other),
-                     frame(2.0, Someone('a', x=1.0), other))
-    assert (0.0, 1.0) not in pieces(scene)
-    assert pieces(scene) == [(100.0, 100.0)] * 2
+def test_tracks_are_interrupted_where_an_actor_was_absent():
+    other = Agent('b', x=100.0)
+    scene = scene_of(frame(0.0, Agent('a'), other), frame(1.0, other),
+                     frame(2.0, Agent('a', x=1.0), other))
+    assert (0.0, 1.0) not in joined(scene)
+    assert joined(scene) == [(100.0, 100.0)] * 2
 
 
-@pytest.mark.parametrize(('distance', 'is_ride'), [(22.0, True), (24.0, False)])
-def test_tracks_break_where_an_actor_jumps(distance, is_ride):
-    scene = scene_of(frame(0.0, Someone('a', speed=10.0)),
-                     frame(1.0, Someone('a', x=distance, speed=10.0)))
-    assert bool(pieces(scene)) is is_ride
+@pytest.mark.parametrize(('distance', 'is_joined'), [(22.0, True), (24.0, False)])
+def test_tracks_are_interrupted_where_an_actor_jumps(distance, is_joined):
+    scene = scene_of(frame(0.0, Agent('a', speed=10.0)),
+                     frame(1.0, Agent('a', x=distance, speed=10.0)))
+    assert bool(joined(scene)) is is_joined
 
 
 def test_tracks_of_unknown_speed_never_jump():
-    scene = scene_of(frame(0.0, Someone('a', speed=np.nan)),
-                     frame(1.0, Someone('a', x=500.0, speed=np.nan)))
-    assert pieces(scene) == [(0.0, 500.0)]
+    scene = scene_of(frame(0.0, Agent('a', speed=np.nan)),
+                     frame(1.0, Agent('a', x=500.0, speed=np.nan)))
+    assert joined(scene) == [(0.0, 500.0)]
 
 
-def test_tracks_are_of_vehicles_and_of_what_moves():
+def test_tracks_are_of_vehicles_and_moving_objects():
     def at(t, speed):
-        return frame(t, Someone('parked'), Someone('walker', speed=speed, kind=KIND_OBJECT),
-                     Someone('cone', kind=KIND_OBJECT))
+        return frame(t, Agent('parked'), Agent('walker', speed=speed, kind=KIND_OBJECT),
+                     Agent('cone', kind=KIND_OBJECT))
     assert actors_in_motion(scene_of(at(0.0, 0.0), at(1.0, 1.2))).tolist() == [True, True, False]
 
 
-def test_tracks_as_lines_lift_the_pen_between_actors():
+def test_tracks_as_lines_are_interrupted_between_actors():
     scene = scene_of(*ride(5))
     lines = polylines(scene, np.array([True, True, False]), 100)
     assert along(scene.position_xy[:, 0], lines) == pytest.approx(
@@ -74,7 +74,7 @@ def test_tracks_as_lines_keep_their_ends_when_thinned():
         [0.0, 999.0, 60.0, 60.0 - 199.8], rel=1e-5)
 
 
-def test_tracks_of_nobody_are_empty():
+def test_tracks_without_actors_are_empty():
     scene = scene_of()
     assert not len(polylines(scene, np.zeros(0, bool), 10))
     assert not len(segments(scene, np.zeros(0, bool))[0])

@@ -1,6 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""Which topics there are, what they offer, and what has to be decoded for them."""
+"""Names and quality of service of the topics, and what has to be decoded for them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_quality_of_service_is_that_of_the_contract():
     assert set(offered.values()) == {Qos(reliable=True, latched=False, depth=10)}
 
 
-def test_fixed_topics_are_there_whatever_may_change_while_running():
+def test_fixed_topics_do_not_depend_on_dynamic_parameters():
     off = replace(Settings(), tf='none', frame=False, debug_drawing=False)
     assert fixed_topics(off) == fixed_topics(Settings())
     assert {topic.name for topic in fixed_topics(ALL_ON)} - {
@@ -51,7 +51,7 @@ def test_topics_of_an_actor(settings, has_lanes, has_wheels, kinds):
     assert encoder.actor_topics(SILENT, has_lanes=has_lanes, has_wheels=has_wheels) == ()
 
 
-def test_messages_go_to_the_topics_that_were_announced():
+def test_messages_are_of_the_announced_topics():
     frame, encoder = two_actors(), Encoder(ALL_ON, definitions())
     cast = Registry().update(frame)
     announced = {*fixed_topics(ALL_ON)}
@@ -61,7 +61,7 @@ def test_messages_go_to_the_topics_that_were_announced():
     assert sent | {encoder.encode_actors(cast, STAMP_NS)[0]} == announced
 
 
-def test_demand_of_topics_is_the_topics_and_no_other():
+def test_demand_of_topics_names_exactly_these():
     other = Topic('~/camera', 'sensor_msgs/msg/Image', 'image')
     own = Encoder(ALL_ON, definitions()).actor_topics(ACTOR, has_lanes=True, has_wheels=True)
     demand = Demand.of([*fixed_topics(Settings()), *own[:2], other])
@@ -92,12 +92,12 @@ def test_demand_of_topics_is_the_topics_and_no_other():
     (ALL_ON, replace(NOTHING, joint_states=frozenset({'a'})),
      replace(ESSENTIALS, wheels=True)),
     (Settings(), replace(NOTHING, joint_states=frozenset({'a'})), ESSENTIALS)])
-def test_only_what_somebody_hears_is_decoded(settings, demand, needs):
+def test_only_parts_with_subscribers_are_decoded(settings, demand, needs):
     assert needs_of(settings, demand) == needs
 
 
 @pytest.mark.parametrize('settings', [ALL_ON, Settings()])
-def test_what_is_needed_is_enough(settings):
+def test_the_needed_parts_are_sufficient(settings):
     frame = two_actors()
     cast = Registry().update(frame)
     everything = Encoder(settings, definitions()).encode(frame, cast, STAMP_NS, EVERYTHING)

@@ -1,6 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""Every message of every topic against messages that were built one field after the other."""
+"""Each message of each topic against messages that are built field by field."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from message_store import read
 import numpy as np
 import pytest
 
-from state_sensor_ros.cdr.templates import Segment
+from state_sensor_ros.cdr.templates import MessageInstance
 from state_sensor_ros.encode import Demand, Encoder, EVERYTHING
+from state_sensor_ros.encode.topics import NO_ACTORS
 from state_sensor_ros.naming import Actor, Registry
 from state_sensor_ros.settings import Settings
 
@@ -51,7 +52,7 @@ def test_encode_gives_every_message_of_a_frame():
 
 
 @pytest.mark.parametrize('seed', range(6))
-def test_encode_follows_actors_that_come_go_and_change(seed):
+def test_encode_follows_changes_of_actors(seed):
     chance = Chance(seed)
     settings = replace(ALL_ON, twist_frame=('child', 'global')[seed % 2], frame_prefix='sim/',
                        pose_covariance_diagonal=(1.0, 2.0, 3.0, 4.0, 5.0, 6.0))
@@ -84,7 +85,7 @@ def test_encode_after_changes_equals_a_new_encoder_to_the_byte():
         assert encoder.encode_actors(cast, i) == new.encode_actors(cast, i)
 
 
-def test_encode_sends_clock_and_tf_before_what_needs_them():
+def test_clock_and_tf_are_sent_before_the_other_topics():
     frame = two_actors()
     messages = Encoder(ALL_ON, definitions()).encode(
         frame, Registry().update(frame), STAMP_NS, EVERYTHING)
@@ -108,7 +109,7 @@ def test_odometry_twist_of_a_car_that_heads_north_is_forward():
     assert (angular.x, angular.y, angular.z) == pytest.approx((0.2, -0.1, 0.3), abs=1e-12)
 
 
-def test_odometry_twist_stays_in_global_axes_where_asked():
+def test_odometry_twist_is_in_global_axes_by_parameter():
     settings = replace(ALL_ON, twist_frame='global')
     linear = encoded(two_actors(), settings)['~/ego/odometry'].twist.twist.linear
     assert (linear.x, linear.y, linear.z) == (0.0, 4.0, 0.0)
@@ -131,7 +132,7 @@ def test_odometry_covariances_are_diagonal():
 
 @pytest.mark.parametrize(('twist_frame', 'linear', 'variance'), [
     ('child', (5.0, 0.0, 0.0), 1e-9), ('global', (0.0, 5.0, 0.0), 1e6)])
-def test_odometry_of_a_forward_speed_says_what_it_does_not_know(twist_frame, linear, variance):
+def test_odometry_of_a_forward_speed_has_variances_of_the_unknown(twist_frame, linear, variance):
     kinematics = np.full((1, 13), np.nan)
     kinematics[0, :7] = 0.0, 0.0, 0.0, 0.0, 0.0, HALF, HALF
     frame = make_frame(kinematics=kinematics, forward_speed=np.array([5.0]))
@@ -144,7 +145,7 @@ def test_odometry_of_a_forward_speed_says_what_it_does_not_know(twist_frame, lin
     assert found['~/frame'].actors[0].twist.linear.x == 5.0
 
 
-def test_poses_are_of_unit_length_but_as_they_came_in_the_frame():
+def test_orientations_are_of_unit_length_but_as_received_in_the_frame():
     kinematics = np.array([(0, 0, 0, 0, 0, 0, 1.05, 0, 0, 0, 0, 0, 0)])
     found = encoded(make_frame(kinematics=kinematics))
     assert found['/tf'].transforms[0].transform.rotation.w == 1.0
@@ -168,39 +169,39 @@ def test_repeated_frame_gives_the_frame_alone():
     assert encoded(two_actors(), advanced=False).keys() == {'~/frame'}
 
 
-@pytest.mark.parametrize(('settings', 'gone'), [
+@pytest.mark.parametrize(('settings', 'topics'), [
     ({'publish_clock': False}, {'/clock'}), ({'tf': 'none'}, {'/tf'}),
     ({'frame': False}, {'~/frame'}), ({'debug_drawing': False}, {'~/markers'}),
     ({'include_obb': False}, {'~/markers'}),
     ({'joint_states': False}, {'~/actors/demo_1/joint_states'}),
     ({'odometry': False}, {'~/actors/demo_1/odometry', '~/actors/Cone_A/odometry',
                            '~/actors/demo_1/control_state'})])
-def test_parameters_switch_topics(settings, gone):
+def test_parameters_switch_topics(settings, topics):
     everything = encoded(two_actors()).keys()
-    assert encoded(two_actors(), replace(ALL_ON, **settings)).keys() == everything - gone
+    assert encoded(two_actors(), replace(ALL_ON, **settings)).keys() == everything - topics
 
 
 @pytest.mark.parametrize('kind', ['clock', 'tf', 'ego_odometry', 'ego_control_state',
                                   'control_states', 'frame', 'markers'])
-def test_demand_leaves_out_what_nobody_hears(kind):
+def test_topics_without_subscribers_are_left_out(kind):
     frame, encoder = two_actors(), Encoder(ALL_ON, definitions())
     cast = Registry().update(frame)
     messages = encoder.encode(frame, cast, STAMP_NS, replace(EVERYTHING, **{kind: False}))
     assert kind not in {topic.kind for topic, _ in messages}
-    heard = encoder.encode(frame, cast, STAMP_NS, EVERYTHING)
-    assert len(heard) == len(messages) + 1
-    only = Demand.of([topic for topic, _ in heard if topic.kind == kind])
+    everything = encoder.encode(frame, cast, STAMP_NS, EVERYTHING)
+    assert len(everything) == len(messages) + 1
+    only = Demand.of([topic for topic, _ in everything if topic.kind == kind])
     assert {topic.kind for topic, _ in encoder.encode(frame, cast, STAMP_NS, only)} == {kind}
 
 
-def test_nothing_is_encoded_for_nobody():
+def test_nothing_is_encoded_without_demand():
     assert encoded(two_actors(), demand=Demand.nothing()) == {}
 
 
-def test_ego_topics_are_heard_without_the_topics_of_the_actor():
-    nobody = frozenset()
+def test_ego_topics_are_sent_without_the_topics_of_the_actor():
     found = encoded(two_actors(), demand=replace(
-        EVERYTHING, odometry=nobody, control_state=frozenset({'other'}), joint_states=nobody))
+        EVERYTHING, odometry=NO_ACTORS, control_state=frozenset({'other'}),
+        joint_states=NO_ACTORS))
     assert [name for name in found if 'actors' in name] == []
     assert found['~/ego/odometry'].child_frame_id == 'demo_1'
     assert found['~/ego/control_state'].name == 'demo_1'
@@ -268,7 +269,7 @@ def test_parts_that_were_not_decoded_leave_their_topics_out():
     assert len(found['/tf'].transforms) == 2
 
 
-def test_a_name_that_is_no_text_does_not_stop_the_others():
+def test_a_name_without_a_utf_8_form_is_replaced():
     found = encoded(make_frame(('\ud800', 'é')))
     assert [actor.name for actor in found['~/frame'].actors] == ['?', 'é']
 
@@ -291,20 +292,20 @@ def test_reconfigured_encoder_equals_a_new_one():
         frame, cast, 2, demand)
 
 
-def test_actors_that_have_left_leave_nothing_behind():
+def test_nothing_is_kept_of_actors_that_have_left():
     registry, encoder = Registry(), Encoder(ALL_ON, definitions())
     counts = []
     for i in range(60):
         chance = Chance(0)
-        chance.names = [f'stays_{k}' for k in range(5)] + [f'comes_{i}_{k}' for k in range(5)]
+        chance.names = [f'stays_{k}' for k in range(5)] + [f'new_{i}_{k}' for k in range(5)]
         frame = chance.frame()
         cast = registry.update(frame)
         encoder.encode(frame, cast, i, EVERYTHING)
         encoder.encode_actors(cast, i)
         for k in range(5):
-            registry.forget(f'comes_{i}_{k}')
+            registry.forget(f'new_{i}_{k}')
         gc.collect()
-        counts.append(sum(isinstance(thing, (Segment, Actor)) for thing in gc.get_objects()))
+        counts.append(sum(isinstance(each, (MessageInstance, Actor)) for each in gc.get_objects()))
     assert counts[10] == counts[-1]
 
 

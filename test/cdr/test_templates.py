@@ -1,6 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""Layouts against bytes written by hand: padding, phases, givens, slots, refusals."""
+"""Templates against bytes written by hand: padding, phases, givens, slots, errors."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from state_sensor_ros.cdr.templates import (
     ENCAPSULATION,
     Given,
     MESSAGE_PHASE,
-    Segment,
+    MessageInstance,
     Slot,
     Table,
     Template,
 )
 from state_sensor_ros.errors import EncodeError
 
-# Types of nobody: the walker must know none.
+# Types of no package: templates depend on definitions only.
 TYPES = {
     'x/msg/Point': (Field('x', 'float64'), Field('y', 'float64')),
     'x/msg/Mixed': (Field('flag', 'bool'), Field('small', 'uint8'), Field('word', 'int32'),
@@ -45,7 +45,7 @@ def lay_out(type_name, prototype, values=None, phase=0):
 
 
 def offsets(layout, table):
-    return np.frombuffer(layout.slots[table], np.int64).tolist()
+    return np.frombuffer(layout.slot_offsets[table], np.int64).tolist()
 
 
 def hexed(text):
@@ -59,7 +59,7 @@ def test_constants_and_padding():
         '01 05 0000 feffffff'            # flag, small, padding to 4, word
         '03000000 616200 00'             # length with its end, a b, end, padding to 8
         '000000000000f03f 3412')
-    assert layout.end == len(layout.data) % ALIGNMENT
+    assert layout.end_phase == len(layout.data) % ALIGNMENT
 
 
 def test_missing_fields_are_zero_and_strings_end():
@@ -80,7 +80,7 @@ def test_alignment_counts_from_the_message_not_from_the_layout(phase):
     position += -position % 8
     assert struct.unpack_from('<d', data, position) == (2.0,)
     assert len(data) == position + 10
-    assert layout.end == len(data) % ALIGNMENT
+    assert layout.end_phase == len(data) % ALIGNMENT
 
 
 def test_every_primitive_has_its_size_and_alignment():
@@ -104,7 +104,7 @@ def test_an_empty_sequence_of_doubles_is_not_padded():
     assert lay_out('x/msg/Parts', {}).data == hexed('00000000 00000000' + '00000000' * 3 + '00')
 
 
-def test_a_message_begins_behind_its_header_at_four_modulo_eight():
+def test_the_header_of_a_message_is_at_four_modulo_eight():
     template = Template(DEFINITIONS, 'x/msg/Point', {'x': 1.0}, is_message=True)
     for phase in range(ALIGNMENT):
         data = template.lay_out({}, phase).data
@@ -113,14 +113,14 @@ def test_a_message_begins_behind_its_header_at_four_modulo_eight():
     assert template.lay_out({}, MESSAGE_PHASE).data[:4] == ENCAPSULATION
 
 
-def test_givens_differ_from_layout_to_layout():
+def test_givens_differ_between_layouts():
     template = Template(DEFINITIONS, 'x/msg/Mixed', {'name': Given('text'), 'half': Given('n')})
     assert template.lay_out({'text': 'é', 'n': 7}, 0).data == hexed(
         '00 00 0000 00000000 03000000 c3a900 00 0000000000000000 0700')
     assert template.lay_out({'text': '', 'n': 8}, 0).data[-2:] == b'\x08\0'
 
 
-def test_given_sequences_and_elements_have_the_length_that_they_are_given():
+def test_given_sequences_have_the_given_length():
     template = Template(DEFINITIONS, 'x/msg/Parts', {
         'names': Given('names'), 'points': Each('points', {'x': Given('x')})})
     layout = template.lay_out({'names': ['b'], 'points': [{'x': 3.0}, {'x': 4.0}]}, 0)
@@ -128,7 +128,7 @@ def test_given_sequences_and_elements_have_the_length_that_they_are_given():
     assert struct.unpack_from('<4d', layout.data, 16) == (3.0, 0.0, 4.0, 0.0)
 
 
-def test_slots_are_zero_and_their_places_are_told():
+def test_slots_are_zero_and_have_offsets():
     layout = lay_out('x/msg/Mixed', {'flag': Slot(FLAG, 0), 'word': Slot(WORD, 0), 'name': 'abcd'})
     assert layout.data[:8] == bytes(8)
     assert offsets(layout, FLAG) == [0]
@@ -147,7 +147,7 @@ def test_slots_of_elements_are_row_after_row():
     assert offsets(layout, POINT) == [8, 16, 24, 32]
 
 
-def test_a_row_may_be_held_again_but_not_one_of_several():
+def test_a_single_row_may_occur_twice_but_not_one_of_several():
     twice = [{'x': Slot(POINT, 0), 'y': Slot(POINT, 1)}] * 2
     layout = lay_out('x/msg/Parts', {'points': twice})
     assert offsets(layout, POINT) == [8, 16, 24, 32]
@@ -158,7 +158,7 @@ def test_a_row_may_be_held_again_but_not_one_of_several():
         template.lay_out({'names': [], 'points': [{}]}, 0)
 
 
-def test_a_row_that_is_held_in_part_is_refused():
+def test_a_part_of_a_row_is_an_error():
     with pytest.raises(EncodeError, match=r'x/msg/Point: found words \[0\] of table point'):
         lay_out('x/msg/Point', {'x': Slot(POINT, 0)})
 
@@ -176,14 +176,25 @@ def test_a_row_that_is_held_in_part_is_refused():
     ('x/msg/Parts', {'points': Given('p')}, 'x/msg/Parts points: found a sequence of x/msg/Point'),
     ('x/msg/Parts', {'points': [1.0]}, 'x/msg/Parts points: found the message x/msg/Point'),
     ('x/msg/Parts', {'points': [Slot(POINT, 0)]}, 'x/msg/Parts points: found the message')])
-def test_a_prototype_that_does_not_fit_its_definition_is_refused(type_name, prototype, message):
+def test_a_prototype_that_does_not_fit_its_definition_is_an_error(type_name, prototype, message):
     with pytest.raises(EncodeError) as caught:
         Template(DEFINITIONS, type_name, prototype)
     assert str(caught.value).startswith(message)
 
 
-def test_a_segment_is_laid_out_once_for_each_phase():
-    segment = Segment(Template(DEFINITIONS, 'x/msg/Mixed', {'name': Given('n')}), {'n': 'abc'})
-    assert segment.at(3) is segment.at(3)
-    assert segment.at(3) is not segment.at(4)
-    assert segment.at(5).data == segment.template.lay_out({'n': 'abc'}, 5).data
+def test_an_instance_is_serialised_once_for_each_phase():
+    template = Template(DEFINITIONS, 'x/msg/Mixed', {'name': Given('n')})
+    instance = MessageInstance(template, {'n': 'abc'})
+    assert instance.layout_at(3) is instance.layout_at(3)
+    assert instance.layout_at(3) is not instance.layout_at(4)
+    assert instance.layout_at(5).data == template.lay_out({'n': 'abc'}, 5).data
+
+
+def test_worked_example():
+    definitions = Definitions({'demo/msg/Item': (
+        Field('x', 'float64'), Field('name', 'string'), Field('y', 'float64'))}.get)
+    template = Template(definitions, 'demo/msg/Item', {
+        'x': Slot(POINT, 0), 'name': Given('name'), 'y': Slot(POINT, 1)})
+    layout = MessageInstance(template, {'name': 'ab'}).layout_at(4)
+    assert layout.data == hexed('00000000 0000000000000000 03000000 61620000 0000000000000000')
+    assert (offsets(layout, POINT), layout.end_phase) == ([4, 20], 0)

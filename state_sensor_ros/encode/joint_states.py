@@ -1,0 +1,47 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""Joint states of the wheels of each vehicle: spin angle (rad) and speed (rad/s)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from state_sensor_ros.cdr.definitions import Definitions
+from state_sensor_ros.cdr.templates import Each, Given, MessageInstance, Slot, Template
+from state_sensor_ros.encode.layout_key import LayoutRequest
+from state_sensor_ros.encode.message_block import MessageBlock
+from state_sensor_ros.encode.per_actor import Column
+from state_sensor_ros.encode.per_actor_topic import PerActorTopic
+from state_sensor_ros.encode.tables import header, JOINT
+from state_sensor_ros.encode.topics import JOINT_STATES, NO_ACTORS
+from state_sensor_ros.naming import Actor
+
+
+class JointStateEncoder:
+    """One message for each vehicle whose topic has a subscriber."""
+
+    def __init__(self, definitions: Definitions) -> None:
+        self.template = Template(definitions, JOINT_STATES, {
+            'header': header(''), 'name': Given('names'),
+            'position': Each('wheels', Slot(JOINT, 0)),
+            'velocity': Each('wheels', Slot(JOINT, 1))}, is_message=True)
+        self._topic = PerActorTopic('joint_states', JOINT_STATES, None, self._instance)
+
+    def parts(self, request: LayoutRequest) -> list[MessageBlock]:
+        """Lay out the messages of all vehicles in one block."""
+        wheels, subscribed = request.frame.wheels, request.demand.joint_states
+        if wheels is None or subscribed == NO_ACTORS:
+            return []
+        first = np.searchsorted(wheels.actor, np.arange(len(request.usable) + 1))
+        present = request.usable & (first[1:] > first[:-1])
+        return self._topic.blocks(
+            request.cast, self._topic.are_subscribed(request.cast, subscribed) & present, (JOINT,),
+            wheels.actor, with_ego=False, columns=(Column(wheels.wheel.tobytes(), first),))
+
+    def _instance(self, actor: Actor, appearance: tuple[Any, ...], _: object) -> MessageInstance:
+        wheels, = appearance
+        return MessageInstance(self.template, {
+            'names': [f'{actor.topic_name}/wheel_{wheel}' for wheel in wheels],
+            'wheels': [{}] * len(wheels)})

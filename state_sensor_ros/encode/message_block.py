@@ -1,0 +1,71 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""Blocks of serialised messages: a patch buffer, the rows of tables in it, and the topics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from state_sensor_ros.cdr.patch_buffer import PatchBuffer
+from state_sensor_ros.cdr.templates import Table
+from state_sensor_ros.encode.topics import Topic
+from state_sensor_ros.frame import Bools, Rows
+
+Messages = list[tuple[Topic, bytes]]
+
+
+class MessageBlock:
+    """
+    All messages of one patch buffer, for as long as their layout holds.
+
+    :param buffer: the messages.
+    :param rows: by table, (R,) int64, the rows of the table in the order of the buffer; a table
+        that is left out is held completely.
+    :param topics: of each message.
+    :param also: further topics, each with the index of the message that it shares.
+    """
+
+    __slots__ = ('_also', '_begin', '_begins', '_buffer', '_end', '_ends', '_topics', 'rows',
+                 'tables')
+
+    def __init__(self, buffer: PatchBuffer, rows: Mapping[Table, Rows], topics: list[Topic],
+                 also: tuple[tuple[Topic, int], ...] = ()) -> None:
+        self._buffer, self._topics, self._also = buffer, topics, also
+        self.rows, self.tables = rows, buffer.tables
+        begins, ends = buffer.message_bounds()
+        self._begin, self._end = int(begins[0]), int(ends[-1])
+        self._begins, self._ends = (begins - begins[0]).tolist(), (ends - begins[0]).tolist()
+
+    def messages(self, numbers: Mapping[Table, npt.NDArray[Any]]) -> Messages:
+        """
+        Return the messages of one frame.
+
+        :param numbers: of all :attr:`tables`, (rows, table.width) each.
+        """
+        for table in self.tables:
+            rows = self.rows.get(table)
+            self._buffer.patch(table, numbers[table] if rows is None else numbers[table][rows])
+        # One copy of the block and slices of it take less time than a copy of each message.
+        data = self._buffer.tobytes(self._begin, self._end)
+        if len(self._topics) == 1:
+            messages = [(self._topics[0], data)]
+        else:
+            messages = [(topic, data[begin:end]) for topic, begin, end
+                        in zip(self._topics, self._begins, self._ends, strict=True)]
+        for topic, i in self._also:
+            messages.append((topic, messages[i][1]))
+        return messages
+
+
+def rows_where(are_chosen: Bools, *tables: Table) -> dict[Table, Rows]:
+    """
+    Return the ``rows`` of a :class:`MessageBlock`.
+
+    :param are_chosen: (rows of the tables,) bool; if all are True the tables are left out, which
+        saves the copy of the chosen rows in each frame.
+    """
+    return {} if are_chosen.all() else dict.fromkeys(tables, np.flatnonzero(are_chosen))

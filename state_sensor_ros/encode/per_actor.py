@@ -1,0 +1,141 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+Items that are made once for each actor and kept until the actor leaves or its appearance changes.
+
+The appearance of an actor are its entries of some columns, such as its tags, the names of its
+boxes and its colour. Example with a column of tags, where ``b`` leaves and ``d`` becomes the ego::
+
+    actors  a      b      c      d            actors  a      c      d
+    tags    (car)  (car)  ()     (car)        tags    (car)  ()     (car, ego)
+    items   A      B      C      D            items   A      C      D'
+
+    common prefix a, common suffix none (d differs): c is found by its actor and kept,
+    D' = make(d, ((car, ego),), D), drop(B)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from state_sensor_ros.frame import Rows
+from state_sensor_ros.naming import Actor, Cast, NOBODY, same_actors
+
+Item = TypeVar('Item')
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Column:
+    """
+    One property of N actors.
+
+    ``entries`` in the order of the actors; ``first`` (N + 1,) int64, index of the first entry of
+    each actor, None if each actor has exactly one.
+    """
+
+    entries: tuple[Any, ...] | bytes
+    first: Rows | None = None
+
+    def at(self, i: int) -> object:
+        """Return the entry of actor ``i``, with ``first`` its entries."""
+        if self.first is None:
+            return self.entries[i]
+        return self.entries[int(self.first[i]):int(self.first[i + 1])]
+
+    def equals(self, begin: int, other: Column, other_begin: int, n_actors: int) -> bool:
+        """Compare ``n_actors`` from ``begin`` on with those of ``other``, at C speed."""
+        end, other_end = begin + n_actors, other_begin + n_actors
+        if self.first is not None and other.first is not None:
+            own, others = self.first[begin:end + 1], other.first[other_begin:other_end + 1]
+            if not np.array_equal(own - own[0], others - others[0]):
+                return False
+            begin, end = int(own[0]), int(own[-1])
+            other_begin, other_end = int(others[0]), int(others[-1])
+        return self.entries[begin:end] == other.entries[other_begin:other_end]
+
+
+class PerActor(Generic[Item]):
+    """
+    One item for each actor.
+
+    :param make: returns the item of an actor from its appearance, a tuple with its entry of each
+        column, and from its previous item, None for a new actor.
+    :param drop: called with the item of an actor that has left.
+    """
+
+    def __init__(self, make: Callable[[Actor, tuple[Any, ...], Item | None], Item],
+                 drop: Callable[[Item], object] | None = None) -> None:
+        self._make, self._drop = make, drop
+        self._cast = NOBODY
+        self._columns: tuple[Column, ...] = ()
+        self._items: list[Item] = []
+
+    def of(self, cast: Cast, *columns: Column) -> list[Item]:
+        """
+        Return the items in the order of the actors.
+
+        :param cast: the actors.
+        :param columns: of their appearance, the same in each call.
+        :returns: one list, updated by the next call; the caller must not change it.
+        """
+        n_old, n_new = len(self._items), len(cast.actors)
+        head, tail = same_actors(self._cast, cast)
+        if columns:
+            if head == n_old == n_new:
+                tail = n_new
+            head = self._n_equal(columns, head, lambda n_actors: (0, 0))
+            tail = self._n_equal(columns, min(tail, n_old - head, n_new - head),
+                                 lambda n_actors: (n_new - n_actors, n_old - n_actors))
+        left = {self._cast.actors[i]: i for i in range(head, n_old - tail)}
+        items, changed = [], []
+        for i in range(head, n_new - tail):
+            actor, appearance = cast.actors[i], tuple([column.at(i) for column in columns])
+            i_old = left.pop(actor, None)
+            if i_old is None:
+                items.append(self._make(actor, appearance, None))
+                continue
+            items.append(self._items[i_old])
+            if appearance != tuple([column.at(i_old) for column in self._columns]):
+                changed.append((i, appearance))
+        if self._drop is not None:
+            for i_old in left.values():
+                self._drop(self._items[i_old])
+        self._items[head:n_old - tail] = items
+        for i, appearance in changed:
+            self._items[i] = self._make(cast.actors[i], appearance, self._items[i])
+        self._cast, self._columns = cast, columns
+        return self._items
+
+    def _n_equal(self, columns: tuple[Column, ...], n_most: int,
+                 begins: Callable[[int], tuple[int, int]]) -> int:
+        """
+        Return how many of ``n_most`` actors look the same as in the last call, by bisection.
+
+        :param begins: returns where that many actors begin, now and in the last call.
+        """
+        n_equal, beyond, n_actors = 0, n_most + 1, n_most
+        while beyond - n_equal > 1:
+            begin, old_begin = begins(n_actors)
+            if all(column.equals(begin, old, old_begin, n_actors)
+                   for column, old in zip(columns, self._columns, strict=True)):
+                n_equal = n_actors
+            else:
+                beyond = n_actors
+            n_actors = (n_equal + beyond) // 2
+        return n_equal
+
+
+class PerCode(Generic[Item]):
+    """Items as of :class:`PerActor` whose appearance is packed into one int for each actor."""
+
+    def __init__(self, make: Callable[[Actor, int, Item | None], Item],
+                 drop: Callable[[Item], object]) -> None:
+        self._items = PerActor(lambda actor, codes, before: make(actor, codes[0], before), drop)
+
+    def of(self, cast: Cast, codes: Rows) -> list[Item]:
+        """Return the items; ``codes`` (N,) int64."""
+        return self._items.of(cast, Column(tuple(codes.tolist())))

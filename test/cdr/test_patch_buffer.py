@@ -1,0 +1,198 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""Buffers that were spliced many times equal the messages written by hand."""
+
+from __future__ import annotations
+
+import gc
+import random
+import struct
+import weakref
+
+import numpy as np
+import pytest
+
+from state_sensor_ros.cdr.definitions import Definitions, Field, SEQUENCE
+from state_sensor_ros.cdr.patch_buffer import PatchBuffer
+from state_sensor_ros.cdr.templates import Each, Given, MessageInstance, Slot, Table, Template
+
+DEFINITIONS = Definitions({
+    'x/msg/Item': (Field('name', 'string'), Field('x', 'float64'), Field('id', 'int32'),
+                   Field('flag', 'bool')),
+    'x/msg/Bag': (Field('name', 'string'), Field('xs', 'float64', SEQUENCE),
+                  Field('flag', 'bool')),
+    'x/msg/Items': (Field('stamp', 'uint32'), Field('items', 'x/msg/Item', SEQUENCE)),
+}.get)
+
+STAMP, X, ID, FLAG = Table('stamp', 4, 1), Table('x', 8, 1), Table('id', 4, 1), Table('f', 1, 1)
+ITEM = {'name': Given('name'), 'x': Slot(X, 0), 'id': Slot(ID, 0), 'flag': Slot(FLAG, 0)}
+HEAD = Template(DEFINITIONS, 'x/msg/Items', {'stamp': Slot(STAMP, 0)}, is_message=True)
+ELEMENT = Template(DEFINITIONS, 'x/msg/Item', ITEM)
+MESSAGE = Template(DEFINITIONS, 'x/msg/Item', ITEM, is_message=True)
+BAG = Template(DEFINITIONS, 'x/msg/Bag', {
+    'name': Given('name'), 'xs': Each('xs', Slot(X, 0)), 'flag': Slot(FLAG, 0)}, is_message=True)
+
+
+class WeakInstance(MessageInstance):
+    """An instance that can be referenced weakly."""
+
+    __slots__ = ('__weakref__',)
+
+
+def item(name, template=ELEMENT):
+    return WeakInstance(template, {'name': name})
+
+
+def patched(buffer, n_items):
+    """Patch the numbers 0, 1, 2… and return what each message is."""
+    if STAMP in buffer.tables:
+        buffer.patch(STAMP, np.array([[7]]))
+    for table in buffer.tables:
+        if table is not STAMP:
+            buffer.patch(table, np.arange(n_items)[:, None] % (2 if table is FLAG else 1000))
+    begins, ends = buffer.message_bounds()
+    return [buffer.tobytes(begin, end) for begin, end in zip(begins, ends, strict=True)]
+
+
+def expected_array(names):
+    """Serialise by hand."""
+    data = bytearray(struct.pack('<II', 7, len(names)))
+    for i, name in enumerate(names):
+        raw = name.encode() + b'\0'
+        data += bytes(-len(data) % 4) + struct.pack('<I', len(raw)) + raw
+        data += bytes(-len(data) % 8) + struct.pack('<di?', i, i, i % 2)
+    return b'\0\1\0\0' + data
+
+
+@pytest.mark.parametrize('names', [[], [''], ['a', 'bcd', 'ef', '', 'ghijk']])
+def test_array_is_the_message_written_by_hand(names):
+    buffer = PatchBuffer(is_array=True)
+    buffer.update([MessageInstance(HEAD, {}), *map(item, names)])
+    assert patched(buffer, len(names)) == [expected_array(names)]
+
+
+@pytest.mark.parametrize('seed', range(4))
+def test_a_spliced_buffer_equals_the_message_written_by_hand(seed):
+    rng = random.Random(seed)
+    head, names, items = MessageInstance(HEAD, {}), [], []
+    buffer = PatchBuffer(is_array=True)
+    for _ in range(300):
+        for _ in range(rng.choice((0, 1, 1, 1, 2, 5))):
+            at = rng.randrange(len(names) + 1)
+            if rng.random() < 0.55:
+                names.insert(at, 'n' * rng.randrange(10))
+                items.insert(at, item(names[at]))
+            elif at < len(names):
+                del names[at], items[at]
+        if rng.random() < 0.1:
+            order = rng.sample(range(len(names)), len(names))
+            names, items = [names[i] for i in order], [items[i] for i in order]
+        if rng.random() < 0.02:
+            names, items = [], []
+        buffer.update([head, *items])
+        assert patched(buffer, len(names)) == [expected_array(names)]
+
+
+def test_bounds_of_messages_of_any_length():
+    rng, buffer, bags = random.Random(1), PatchBuffer(), []
+    for _ in range(200):
+        at = rng.randrange(len(bags) + 1)
+        if rng.random() < 0.6:
+            bags.insert(at, ('b' * rng.randrange(9), rng.randrange(4)))
+        elif at < len(bags):
+            del bags[at]
+        if not bags:
+            continue
+        buffer.update([MessageInstance(BAG, {'name': name, 'xs': [{}] * n}) for name, n in bags])
+        n_xs = sum(n for _, n in bags)
+        if X in buffer.tables:
+            buffer.patch(X, np.arange(n_xs)[:, None])
+        buffer.patch(FLAG, np.ones((len(bags), 1)))
+        begins, ends = buffer.message_bounds()
+        first = 0
+        for (name, n), begin, end in zip(bags, begins, ends, strict=True):
+            data = buffer.tobytes(begin, end)[4:]
+            i = 4 + len(name) + 1
+            i += -i % 4
+            assert struct.unpack_from('<I', data, i) == (n,)
+            if n:
+                assert struct.unpack_from(f'<{n}d', data, i + 4 + -(i + 4) % 8) == tuple(
+                    range(first, first + n))
+            assert data[-1] == 1
+            first += n
+
+
+class CountingTemplate(Template):
+    """A template that counts how often it is serialised."""
+
+    count = 0
+
+    def lay_out(self, values, phase):
+        self.count += 1
+        return super().lay_out(values, phase)
+
+
+def test_only_a_new_instance_and_its_neighbour_are_serialised():
+    template = CountingTemplate(DEFINITIONS, 'x/msg/Item', ITEM)
+    buffer, head = PatchBuffer(is_array=True), MessageInstance(HEAD, {})
+    items = [item(f'name {i}', template) for i in range(1000)]
+    buffer.update([head, *items])
+    assert template.count == 1000
+    buffer.update([head, *items[:500], item('new', template), *items[500:]])
+    # The instance behind it may begin at another phase, but ends at the same one.
+    assert template.count <= 1002
+
+
+def test_a_removed_instance_is_not_referenced():
+    buffer, head = PatchBuffer(is_array=True), MessageInstance(HEAD, {})
+    items = [item(f'{i}') for i in range(20)]
+    removed = weakref.ref(items[7])
+    buffer.update([head, *items])
+    del items[7]
+    buffer.update([head, *items])
+    gc.collect()
+    assert removed() is None
+
+
+def test_an_empty_buffer_has_no_tables():
+    buffer = PatchBuffer()
+    buffer.update([item('a', MESSAGE)])
+    assert set(buffer.tables) == {X, ID, FLAG}
+    buffer.update([])
+    assert buffer.tables == []
+
+
+def test_rows_are_in_the_order_of_the_instances():
+    buffer = PatchBuffer()
+    buffer.update([item('a', MESSAGE), item('bb', MESSAGE)])
+    buffer.patch(X, np.array([[1.5], [2.5]]))
+    buffer.patch(ID, np.array([[10], [20]]))
+    buffer.patch(FLAG, np.array([[True], [False]]))
+    begins, ends = buffer.message_bounds()
+    assert [struct.unpack('<di?', buffer.tobytes(begin, end)[-13:])
+            for begin, end in zip(begins, ends, strict=True)] == [(1.5, 10, True),
+                                                                  (2.5, 20, False)]
+
+
+def test_worked_example():
+    definitions = Definitions({
+        'x/msg/Named': (Field('x', 'float64'), Field('name', 'string')),
+        'x/msg/All': (Field('all', 'x/msg/Named', SEQUENCE),)}.get)
+    element = Template(definitions, 'x/msg/Named', {'x': Slot(X, 0), 'name': Given('name')})
+    head = MessageInstance(Template(definitions, 'x/msg/All', {}, is_message=True), {})
+    a, b, c, bb = (item(name, element) for name in ('a', 'b', 'c', 'bb'))
+    buffer = PatchBuffer(is_array=True)
+
+    def serialised(*elements):
+        buffer.update([head, *elements])
+        buffer.patch(X, np.array([[float(ord(each.values['name'][0]))] for each in elements]))
+        (begin,), (end,) = buffer.message_bounds()
+        return begin, end, buffer.tobytes(begin, end)
+
+    names = [struct.pack('<4xdI2s', 97.0, 2, b'a'), *(
+        struct.pack('<2xdI2s', ord(name), 2, name.encode()) for name in 'bc')]
+    header = b'\0\1\0\0'
+    assert serialised(a, b, c) == (4, 62, header + struct.pack('<I', 3) + b''.join(names))
+    assert serialised(a, c) == (4, 46, header + struct.pack('<I', 2) + names[0] + names[2])
+    names[1:] = [struct.pack('<2xdI3s', 98.0, 3, b'bb'), struct.pack('<xdI2s', 99.0, 2, b'c')]
+    assert serialised(a, bb, c) == (4, 62, header + struct.pack('<I', 3) + b''.join(names))

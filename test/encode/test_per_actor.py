@@ -1,0 +1,77 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""Items kept for each actor: made once, made again for another appearance, dropped."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from state_sensor_ros.encode.per_actor import Column, PerActor
+from state_sensor_ros.naming import Actor, Cast
+
+ACTORS = {name: Actor(name, name, name, i, True) for i, name in enumerate('abcdefghijkl')}
+
+
+def table_of(names):
+    return Cast(tuple(ACTORS[name] for name in names), tuple(names), b'', (), -1, 0)
+
+
+class Made:
+    """Items that record how they were made."""
+
+    def __init__(self):
+        self.made, self.dropped = [], []
+        self.items = PerActor(self._make, self.dropped.append)
+
+    def of(self, names, *columns):
+        self.made.clear()
+        self.dropped.clear()
+        return [item[:2] for item in self.items.of(table_of(names), *columns)]
+
+    def _make(self, actor, appearance, before):
+        item = actor.name, appearance, None if before is None else before[:2]
+        self.made.append(item)
+        return item
+
+
+def test_only_a_new_actor_is_made_and_one_that_left_is_dropped():
+    made = Made()
+    assert made.of('abc') == [('a', ()), ('b', ()), ('c', ())]
+    assert made.of('adc') == [('a', ()), ('d', ()), ('c', ())]
+    assert made.made == [('d', (), None)]
+    assert made.dropped == [('b', (), None)]
+    assert made.of('cda') == [('c', ()), ('d', ()), ('a', ())]
+    assert (made.made, made.dropped) == ([], [])
+
+
+def test_worked_example():
+    made = Made()
+    made.of('abcd', Column((('car',), ('car',), (), ('car',))))
+    made.of('acd', Column((('car',), (), ('car', 'ego'))))
+    assert made.made == [('d', (('car', 'ego'),), ('d', (('car',),)))]
+    assert made.dropped == [('b', (('car',),), None)]
+
+
+@pytest.mark.parametrize('seed', range(6))
+def test_items_are_those_made_anew(seed):
+    rng, made = random.Random(seed), Made()
+    names, looks, n_wheels = [], {}, {}
+    for _ in range(200):
+        if rng.random() < 0.5:
+            names = rng.sample('abcdefghijkl', rng.randrange(12))
+        for name in ACTORS:
+            if name not in looks or rng.random() < 0.1:
+                looks[name], n_wheels[name] = rng.choice('xyz'), rng.randrange(4)
+        expected = [(name, (looks[name], bytes(n_wheels[name]))) for name in names]
+        assert made.of(names, *columns_of(expected)) == expected
+        assert made.of(names, *columns_of(expected)) == expected
+        assert (made.made, made.dropped) == ([], [])
+
+
+def columns_of(items):
+    first = np.cumsum([0, *(len(wheels) for _, (_, wheels) in items)])
+    return (Column(tuple(look for _, (look, _) in items)),
+            Column(b''.join(wheels for _, (_, wheels) in items), first))
