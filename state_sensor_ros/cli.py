@@ -15,11 +15,10 @@ import gc
 from importlib import import_module
 import io
 import os
-import signal
 import sys
-from types import FrameType
 from typing import cast, Protocol
 
+from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.errors import StateSensorError
 
 # Help is here as well, so that one sub-command does not pay for the imports of all.
@@ -42,7 +41,7 @@ class Command(Protocol):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the sub-command's options."""
 
-    def run(self, args: argparse.Namespace) -> None:
+    def run(self, args: argparse.Namespace, interruption: Interruption) -> None:
         """Do it; :class:`StateSensorError` or :class:`OSError` ends the program with 1."""
 
 
@@ -57,33 +56,34 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     Run ``state_sensor``.
 
-    :returns: 0 done, 1 bad input or a failed run, 2 wrong usage.
+    :param argv: arguments; None for those of the process, which ends afterwards.
+    :returns: 0 done, 1 bad input or a failed run, 2 wrong usage, 128 and the number of a signal
+        that came before the work was done.
     """
-    # A shell that starts a program with & has it ignore Ctrl-C; ours end by it all the same.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGTERM, _interrupt)
-    # `ros2 launch` without a terminal may repeat Ctrl-C: while Python ends, that would be a crash.
-    atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
-    # The terminal was closed; not on every operating system, and nohup has it ignored.
-    if hasattr(signal, 'SIGHUP') and signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:
-        signal.signal(signal.SIGHUP, _interrupt)
     if isinstance(sys.stdout, io.TextIOWrapper):
         # Not every terminal can show every name.
         sys.stdout.reconfigure(errors='backslashreplace')
+    words = list(sys.argv[1:] if argv is None else argv)
+    interruption = Interruption(is_program=argv is None)
+    return interruption.run(lambda: _code(words, interruption))
+
+
+def _code(words: list[str], interruption: Interruption) -> int:
+    """Run the sub-command that ``words`` name; return the exit code."""
     try:
-        return _run(list(sys.argv[1:] if argv is None else argv))
-    except KeyboardInterrupt:
-        return 0  # Ctrl-C and SIGTERM are how a running program is meant to end
+        _run(words, interruption)
     except BrokenPipeError:
         # The reader of our output has gone, as `head` does; Python would complain once more.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except (StateSensorError, OSError) as error:
+        interruption.conclude(FAILED)
         sys.stderr.write(f'error: {error}\n')
         return FAILED
+    return 0
 
 
-def _run(words: list[str]) -> int:
+def _run(words: list[str], interruption: Interruption) -> None:
     """Find the sub-command that ``words`` name and run it with the rest."""
     parser = _Parser(prog='state_sensor', description='Ground truth of a driving simulator: '
                      'simulate, record, convert, inspect, replay, draw. Needs no ROS.')
@@ -95,9 +95,9 @@ def _run(words: list[str]) -> int:
             command = _load(name)
             command.add_arguments(subparser)
     args = parser.parse_args(words)
-    command.run(args)
+    interruption.begin()
+    command.run(args, interruption)
     sys.stdout.flush()
-    return 0
 
 
 def _load(name: str) -> Command:
@@ -112,7 +112,3 @@ def _load(name: str) -> Command:
         gc.freeze()
         gc.enable()
         atexit.register(gc.freeze)
-
-
-def _interrupt(signum: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A peer on loopback that answers exactly as a test says, well or badly."""
 
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 import json
 import select
 import signal
@@ -215,3 +215,26 @@ def interrupting(number, peer, condition):
         signal.pthread_kill(threading.main_thread().ident, number)
 
     return InBackground(work)
+
+
+@contextmanager
+def serving(payloads):
+    """Send some frames to each reader and hang up; gives the sensor port."""
+    packets = b''.join(struct.pack('>IIfI', 16 + len(payload), 1600000000, 0.0, i) + payload
+                       for i, payload in enumerate(payloads))
+
+    def serve():
+        while True:
+            try:
+                client, _ = listener.accept()
+            except OSError:
+                return
+            with client, suppress(OSError):
+                client.sendall(packets)
+
+    with socket.create_server(('127.0.0.1', 0)) as listener:
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield listener.getsockname()[1]
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join()

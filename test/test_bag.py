@@ -278,7 +278,7 @@ def test_bag_refuses_what_exists(path):
 def test_bag_overwrites_a_bag_alone(path, tmp_path):
     path.mkdir()
     (path / 'thesis.tex').write_text('years of work')
-    with pytest.raises(SinkError, match='found something that is no bag'):
+    with pytest.raises(SinkError, match=r'found thesis\.tex in it, which is not part of a bag'):
         BagSink(path, overwrite=True)
     (path / 'thesis.tex').unlink()
     path.rmdir()

@@ -9,6 +9,7 @@ from itertools import count
 import json
 import os
 from pathlib import Path
+import select
 import signal
 import socket
 import struct
@@ -47,13 +48,11 @@ def out(tmp_path):
 
 
 @pytest.fixture(autouse=True)
-def _signals():
-    numbers = signal.SIGTERM, signal.SIGHUP
+def _hangup():
     # Not as nohup has it, should these tests run under it.
-    before = [signal.signal(number, signal.SIG_DFL) for number in numbers]
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     yield
-    for number, handler in zip(numbers, before, strict=True):
-        signal.signal(number, handler)
+    signal.signal(signal.SIGHUP, before)
 
 
 def record(peer, out, *words):
@@ -189,8 +188,13 @@ def test_record_writes_to_standard_output(peer, capfdbinary):
     assert capfdbinary.readouterr().out == b'[\n' + frame(1.0) + b'\n]\n'
 
 
-@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_record_interrupted_keeps_what_has_come(peer, out, number, capsys, monkeypatch):
+SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+
+
+@pytest.mark.parametrize('words', [(), ('--frames', '1000000'), ('--seconds', '1000'),
+                                   ('--once',)], ids=' '.join)
+@pytest.mark.parametrize('number', SIGNALS)
+def test_record_interrupted_keeps_what_has_come(peer, out, number, words, capsys, monkeypatch):
     # Seen from outside, what is in a buffer is not there yet; this notes what was taken in.
     taken = []
     frames = record_command.Recorder._frames
@@ -206,8 +210,9 @@ def test_record_interrupted_keeps_what_has_come(peer, out, number, capsys, monke
         signal.pthread_kill(threading.main_thread().ident, number)
 
     with InBackground(work):
-        assert record(peer, out) == 0
-    assert capsys.readouterr() == ('', '')
+        assert record(peer, out, *words) == (128 + number if words else 0)
+    line = f'interrupted: {out} has the {len(taken)} frames that have come\n'
+    assert capsys.readouterr() == ('', line if words else '')
     assert names(out.parent) == ['out.json']
     assert out.read_bytes() == b'[\n' + b',\n'.join(taken) + b'\n]\n'
     assert len(taken) >= 50
@@ -218,6 +223,124 @@ def test_record_interrupted_before_anything_came(peer, out, capsys):
         assert record(peer, out) == 0
     assert capsys.readouterr().err == f'{out}: no frame has come, nothing was written\n'
     assert names(out.parent) == []
+
+
+def test_record_interrupted_before_anything_came_and_the_end_leaves_the_old_one(peer, out, capsys):
+    out.write_text('old')
+    with interrupting(signal.SIGTERM, peer, lambda p: 'sensor opened' in p.events):
+        assert record(peer, out, '--frames', '1', '--force') == 143
+    assert capsys.readouterr().err == f'interrupted: nothing was written to {out}\n'
+    assert names(out.parent) == ['out.json']
+    assert out.read_text() == 'old'
+
+
+def test_record_that_waits_for_a_name_saves_what_has_come(peer, out, monkeypatch, capsys):
+    # The look-up of a name, here the second one, cannot be interrupted.
+    look_up, released = socket.getaddrinfo, threading.Event()
+
+    def slow_look_up(*words, **options):
+        if out.with_name('.out.json.part').stat().st_size or looked_up:
+            peer.looked_up = True
+            released.wait(AWAIT_S)
+        looked_up.append(True)
+        return look_up(*words, **options)
+
+    looked_up = []
+    monkeypatch.setattr(socket, 'getaddrinfo', slow_look_up)
+    peer.looked_up = False
+
+    def work():
+        peer.wait_for(lambda p: 'sensor opened' in p.events)
+        peer.emit(frame(1.0))
+        peer.drop_sensor()
+        while not peer.looked_up:
+            time.sleep(0.005)
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+    begin_s = time.monotonic()
+    with InBackground(work):
+        assert record(peer, out) == 0
+    assert time.monotonic() - begin_s < AWAIT_S
+    released.set()
+    assert [element['game_time'] for element in json.loads(out.read_text())] == [1.0]
+
+
+def test_record_is_refused_while_another_one_writes_the_same_file(peer, out, capsys):
+    with start('record', str(out), '--port', str(peer.port)) as process:
+        peer.wait_for(lambda p: 'sensor opened' in p.events)
+        for force in ((), ('--force',)):
+            assert record(peer, out, *force) == 1
+            assert capsys.readouterr().err == (
+                f'error: {out}: found another program that writes it, in '
+                f'{out.with_name(".out.json.part")}; expected one at a time\n')
+        for i in range(200):
+            peer.emit(frame(float(i)))
+        wait_for_bytes(out.parent, process)
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=AWAIT_S) == ('', '')
+        assert process.returncode == 0
+    assert json.loads(out.read_text())[0]['game_time'] == 0.0
+    assert names(out.parent) == ['out.json']
+
+
+def test_record_leaves_what_a_killed_one_has_left_and_names_it(peer, out, capsys):
+    part = out.with_name('.out.json.part')
+    part.write_bytes(b'[\n' + frame(1.0) + b',\n' + frame(2.0)[:-5])
+    before = part.read_bytes()
+    with sending(peer, frame(3.0)):
+        assert record(peer, out, '--frames', '1') == 0
+    assert capsys.readouterr().err == (
+        f'warning: {out}: found {part}, left by a program that was killed; '
+        '`state_sensor repair` makes a recording of it\n')
+    assert part.read_bytes() == before
+    assert names(out.parent) == ['.out.json.part', 'out.json']
+    assert [element['game_time'] for element in json.loads(out.read_text())] == [3.0]
+
+
+def ended_by_a_signal(process):
+    """Send SIGTERM; return what the program says when it ends by that, within two seconds."""
+    begin_s = time.monotonic()
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=AWAIT_S)
+    assert time.monotonic() - begin_s < 2.0
+    assert process.returncode == 143
+    return errors
+
+
+def test_record_ends_while_it_opens_a_pipe(peer, tmp_path):
+    pipe = tmp_path / 'pipe'
+    os.mkfifo(pipe)
+    with start('record', str(pipe), '--port', str(peer.port)) as process:
+        wait_until_asleep(process)
+        assert ended_by_a_signal(process).startswith('interrupted: nothing was written')
+
+
+def test_record_ends_while_it_writes_into_a_full_pipe(peer, tmp_path):
+    pipe = tmp_path / 'pipe'
+    os.mkfifo(pipe)
+    with start('record', str(pipe), '--port', str(peer.port)) as process:
+        reader, probe = os.open(pipe, os.O_RDONLY), os.open(pipe, os.O_WRONLY)
+        peer.wait_for(lambda p: 'sensor opened' in p.events)
+        while select.select([], [probe], [], 0)[1]:
+            peer.emit(frame())
+        # A page may still be free.
+        for _ in range(100):
+            peer.emit(frame())
+        wait_until_asleep(process)
+        assert ended_by_a_signal(process) \
+            == f'interrupted: what has come is in {pipe}, without its end\n'
+        os.close(reader)
+        os.close(probe)
+
+
+def wait_until_asleep(process):
+    """Wait until a process has used no processor time for a while."""
+    seen, n_same = '', 0
+    while n_same < 40 and process.poll() is None:
+        fields = Path(f'/proc/{process.pid}/stat').read_text().rpartition(')')[2].split()
+        n_same = n_same + 1 if fields[11:13] == seen and fields[0] == 'S' else 0
+        seen = fields[11:13]
+        time.sleep(0.005)
 
 
 def test_record_shows_progress_on_a_terminal(peer, out):
@@ -241,15 +364,14 @@ def test_record_shows_progress_on_a_terminal(peer, out):
     assert f'{out}: 10 frames, 1.59kB'.encode() in shown
 
 
-def test_record_killed_leaves_a_temporary_file_at_worst(peer, out):
+def test_record_killed_leaves_its_part(peer, out):
     with start('record', str(out), '--port', str(peer.port)) as process:
         peer.wait_for(lambda p: 'sensor opened' in p.events)
         for _ in range(200):
             peer.emit(frame())
         wait_for_bytes(out.parent, process)
         process.kill()
-    (name,) = names(out.parent)
-    assert name.startswith('.out.json.')
+    assert names(out.parent) == ['.out.json.part']
 
 
 class FullDisk(io.FileIO):
@@ -276,6 +398,35 @@ def test_record_keeps_what_fits_on_the_disk(peer, out, monkeypatch, capsys):
         f'error: {out}: found no space left on device; expected room for more than the '
         f'{len(elements)} frames in it now\n')
     assert names(out.parent) == ['out.json']
+
+
+def test_record_that_does_not_fit_on_the_disk_leaves_the_old_one(peer, out, monkeypatch, capsys):
+    out.write_text('old')
+    monkeypatch.setattr(os, 'fdopen', lambda fd, mode: io.BufferedWriter(FullDisk(fd, mode)))
+    with sending(peer, *(frame(float(i)) for i in range(1000))):
+        assert record(peer, out, '--force') == 1
+    assert out.read_text() == 'old'
+    part = out.with_name('.out.json.part')
+    elements = json.loads(part.read_text())
+    assert FullDisk.ROOM - 1000 < part.stat().st_size <= FullDisk.ROOM + 10
+    assert capsys.readouterr().err == (
+        f'error: {out}: found no space left on device; expected room for more than the '
+        f'{len(elements)} frames that are in {part}; the file that was there stays\n')
+
+
+@pytest.mark.parametrize('force', [(), ('--force',)])
+def test_record_without_room_for_a_frame_leaves_what_was_there(peer, out, monkeypatch, capsys,
+                                                               force):
+    monkeypatch.setattr(FullDisk, 'ROOM', 50)
+    monkeypatch.setattr(os, 'fdopen', lambda fd, mode: io.BufferedWriter(FullDisk(fd, mode)))
+    if force:
+        out.write_text('old')
+    with sending(peer, *(frame(float(i)) for i in range(100))):
+        assert record(peer, out, *force) == 1
+    assert names(out.parent) == (['out.json'] if force else [])
+    assert not force or out.read_text() == 'old'
+    assert capsys.readouterr().err == (
+        f'error: {out}: found no space left on device; expected a place to write to\n')
 
 
 def test_record_on_a_full_device_says_so(peer, capsys):

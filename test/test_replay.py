@@ -69,10 +69,11 @@ def five(write):
 
 
 @pytest.fixture(autouse=True)
-def _signals():
-    before = signal.getsignal(signal.SIGTERM)
+def _hangup():
+    # Not as nohup has it, should these tests run under it.
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     yield
-    signal.signal(signal.SIGTERM, before)
+    signal.signal(signal.SIGHUP, before)
 
 
 def options_for(peer):
@@ -360,6 +361,16 @@ def test_replay_interrupted_leaves_no_answer_behind(peer, five, number, capsys):
         positions.append(positions[-1] + amount)
     assert len(positions) > 10
     assert all((after - before) in (1, -4) for before, after in pairwise(positions))
+
+
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_replay_interrupted_before_its_end_says_where(peer, five, number, capsys):
+    with interrupting(number, peer, lambda p: len(p.messages(STEP)) >= 2):
+        # The third frame is due in ten seconds.
+        assert replay(peer, five, '--rate', '0.01') == 128 + number
+    assert capsys.readouterr() == ('', 'interrupted: at frame 1 of 5\n')
+    peer.wait_for(lambda p: len(p.events) == 4)
+    assert peer.n_outstanding == 0
 
 
 @pytest.mark.parametrize('command', [TRAJECTORY, STEP])

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files that get their name once they are whole."""
 
+import errno
 import os
 import stat
 import threading
@@ -22,8 +23,7 @@ def test_whole_file_appears_at_the_end(tmp_path):
     file.handle.write(b'text')
     file.handle.flush()
     (name,) = names(tmp_path)
-    assert name.startswith('.out.json.')
-    assert name.endswith('.part')
+    assert name == '.out.json.part'
     file.commit()
     file.abort()
     assert names(tmp_path) == ['out.json']
@@ -151,22 +151,47 @@ def test_whole_file_of_a_with_that_fails_leaves_nothing(tmp_path, raised, expect
     assert names(tmp_path) == []
 
 
-def test_whole_file_that_cannot_be_closed_leaves_nothing(tmp_path):
+def test_whole_file_that_does_not_reach_the_disk_leaves_the_old_one(tmp_path, monkeypatch):
+    def fail(descriptor):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    path = tmp_path / 'out.json'
+    path.write_bytes(b'old')
+    monkeypatch.setattr(os, 'fsync', fail)
+
     def write():
-        with WholeFile(str(tmp_path / 'out.json')) as file:
-            file.handle = FullAtTheEnd(file.handle)
+        with WholeFile(str(path), force=True) as file:
+            file.handle.write(b'text')
 
     with pytest.raises(SinkError, match='found no space left on device'):
         write()
-    assert names(tmp_path) == []
+    assert names(tmp_path) == ['out.json']
+    assert path.read_bytes() == b'old'
 
 
-class FullAtTheEnd:
-    """A file whose last bytes do not fit any more."""
+def test_whole_file_that_cannot_get_its_name_is_kept(tmp_path, monkeypatch):
+    path = tmp_path / 'out.json'
+    path.write_bytes(b'old')
+    file = WholeFile(str(path), force=True)
+    file.handle.write(b'new')
 
-    def __init__(self, handle):
-        self._handle = handle
+    def fail(*_):
+        raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
 
-    def close(self):
-        self._handle.close()
-        raise OSError(28, 'No space left on device')
+    monkeypatch.setattr(os, 'replace', fail)
+    with pytest.raises(SinkError, match=r'busy; expected .* what was written is in .*\.part$'):
+        file.commit()
+    file.abort()
+    assert path.read_bytes() == b'old'
+    assert (tmp_path / '.out.json.part').read_bytes() == b'new'
+
+
+def test_whole_file_creates_what_a_dangling_link_leads_to(tmp_path):
+    (tmp_path / 'link').symlink_to('target')
+    with WholeFile(str(tmp_path / 'link')) as file:
+        file.handle.write(b'new')
+    assert names(tmp_path) == ['link', 'target']
+    assert (tmp_path / 'link').is_symlink()
+    (tmp_path / 'astray').symlink_to('nowhere/target')
+    with pytest.raises(SinkError, match='no such file or directory'):
+        WholeFile(str(tmp_path / 'astray'))

@@ -3,28 +3,27 @@
 """
 A new dataset's folder, whole under its name or not at all.
 
-May know: names of files and folders, what is overwritten and what is not. Must not know: what is
-in a file. Images are not written: beyond 512 m a depth in metres, float32, cannot be turned back.
+May know: names of files and folders. Must not know: what is in a file. Images are not written:
+beyond 512 m a depth in metres, float32, cannot be turned back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-import os
 from pathlib import Path
-import shutil
-import tempfile
+import re
 
-from state_sensor_ros.carla.dataset import find_episodes
 from state_sensor_ros.carla.format import format_measurement_file
-from state_sensor_ros.errors import SinkError, told, TrajectoryFormatError
 from state_sensor_ros.frame import Frame
+from state_sensor_ros.sinks.output import Output
+from state_sensor_ros.sinks.whole_folder import Own, WholeFolder
+
+# What is written; an image among it was not written here, and is not replaced.
+_OWN = re.compile(r'episode_\d{5,}/|(episode_\d{5,}/)?measurements_\d{5,}\.json')
 
 
-class DatasetWriter:
+class DatasetWriter(Output):
     """
-    Write frames one after the other; :meth:`finish` or :meth:`abort` ends it.
+    Write frames one after the other; :meth:`commit`, :meth:`abort` or a ``with`` ends it.
 
     A frame whose clock went back begins an episode. A single episode lies in the folder itself,
     several each in one of their own.
@@ -35,18 +34,18 @@ class DatasetWriter:
     """
 
     def __init__(self, path: str | Path, *, overwrite: bool = False) -> None:
-        self.path = Path(os.path.abspath(path))
+        self.name = str(path)
         self.n_frames = 0
-        self._where = str(path)
-        self._check_free(overwrite)
-        with self._failing():
-            # Beside the dataset, so that renaming does not copy.
-            self._folder = Path(tempfile.mkdtemp(prefix=f'.{self.path.name}.',
-                                                 dir=self.path.parent))
-            self._folder.chmod(0o755)
+        self._folder = WholeFolder(path, noun='dataset', own=_own_files, force=overwrite)
+        self._dataset = self._folder.inside / 'dataset'
         self._episodes: list[Path] = []
         self._n_in_episode = 0
         self._game_time = 0.0
+
+    @property
+    def remains(self) -> str:
+        """What is left of a dataset that was replaced, in words, ``''`` if nothing."""
+        return self._folder.remains
 
     def write(self, frame: Frame) -> None:
         """
@@ -56,51 +55,37 @@ class DatasetWriter:
         :raises StateError: where the frame is not one of CARLA.
         """
         text = format_measurement_file(frame)
-        with self._failing():
+        try:
             if not self._episodes or frame.game_time < self._game_time:
-                self._episodes.append(self._folder / f'episode_{len(self._episodes):05d}')
-                self._episodes[-1].mkdir()
+                self._episodes.append(self._dataset / f'episode_{len(self._episodes):05d}')
+                self._episodes[-1].mkdir(parents=True)
                 self._n_in_episode = 0
             name = f'measurements_{self._n_in_episode:05d}.json'
             (self._episodes[-1] / name).write_bytes(text)
+        except OSError as error:
+            raise self._folder.error(error) from error
         self._game_time = frame.game_time
         self._n_in_episode += 1
         self.n_frames += 1
 
-    def finish(self) -> None:
-        """
-        Give the dataset its name.
+    def complete(self) -> None:
+        """Wait until what was written has reached the disk."""
+        self._folder.complete()
 
-        :raises SinkError: when that fails; nothing is left then.
-        """
-        try:
-            with self._failing():
-                if self.path.exists():
-                    shutil.rmtree(self.path)
-                whole = self._episodes[0] if len(self._episodes) == 1 else self._folder
-                whole.rename(self.path)
-        finally:
-            self.abort()
+    def commit(self) -> None:
+        """Give the dataset its name; it is kept beside it where that fails."""
+        self.complete()
+        self._folder.commit(self._episodes[0] if len(self._episodes) == 1 else self._dataset)
+
+    def discard(self) -> str:
+        """Remove what was written and return what is left, in words."""
+        return self._folder.discard()
 
     def abort(self) -> None:
-        """Leave nothing; doing so twice, or after :meth:`finish`, is harmless."""
-        shutil.rmtree(self._folder, ignore_errors=True)
+        """Leave no trace of what was written."""
+        self._folder.abort()
 
-    def _check_free(self, overwrite: bool) -> None:
-        if not self.path.exists():
-            return
-        if not overwrite:
-            raise SinkError(self._where, 'something that exists', 'another name, or --force')
-        try:
-            find_episodes(self.path)
-        except TrajectoryFormatError as error:
-            raise SinkError(self._where, 'something that is no dataset',
-                            'a dataset to overwrite') from error
 
-    @contextmanager
-    def _failing(self) -> Iterator[None]:
-        """Turn what goes wrong into one line."""
-        try:
-            yield
-        except OSError as error:
-            raise SinkError(self._where, told(error), 'room to write a dataset') from error
+def _own_files(folder: Path) -> Own:
+    """Tell the files of a dataset as it is written here from others."""
+    return lambda entry: _OWN.fullmatch(entry) is not None

@@ -3,7 +3,7 @@
 """
 `state_sensor convert`: a recording to a rosbag2 bag, and back to what it was made from.
 
-May know: options, files, progress, signals. Must not know: messages, key names, how a bag is laid
+May know: options, files, progress. Must not know: messages, key names, how a bag is laid
 out. Source of truth: INTERFACE 2. A bag is made by the very pipeline of the node.
 """
 
@@ -14,6 +14,7 @@ import re
 import time
 
 from state_sensor_ros.cdr.definitions import load_definitions
+from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.options import add_bag_limit
 from state_sensor_ros.commands.parameters import add_parameters, settings_of
 from state_sensor_ros.commands.reading import reading
@@ -47,7 +48,6 @@ _BAG_PARAMETERS = (
 _UNITS = ('obb_extents', 'road_s_unit')
 _TOKEN = re.compile(r'[A-Za-z_][A-Za-z0-9_]*')
 _STORAGE_SUFFIXES = ('.mcap', '.db3')
-_INTERRUPTED = 'interrupted: what was converted so far is kept'
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -76,11 +76,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_parameters(parser, _BAG_PARAMETERS + _UNITS)
 
 
-def run(args: argparse.Namespace) -> None:
+def run(args: argparse.Namespace, interruption: Interruption) -> None:
     """
-    Convert; an interruption ends it early and leaves OUT whole.
+    Convert; OUT appears once it is whole.
 
     :param args: the parsed options.
+    :param interruption: of the program.
     :raises StateSensorError: when IN cannot be read or OUT cannot be written.
     """
     settings = settings_of(args, _BAG_PARAMETERS + _UNITS)
@@ -89,11 +90,11 @@ def run(args: argparse.Namespace) -> None:
     units = Units(settings.obb_extents, settings.road_s_unit)
     with opened(args.input, units, args.topic, max_bag_bytes=args.max_bag_bytes) as recording:
         if isinstance(recording, BagRecording) and not _is_trajectory(args.output):
-            _to_dataset(recording, args)
+            _to_dataset(recording, args, interruption)
         elif _is_trajectory(args.output):
-            _to_trajectory(recording, args, units)
+            _to_trajectory(recording, args, units, interruption)
         else:
-            _to_bag(recording, args, settings)
+            _to_bag(recording, args, settings, interruption)
 
 
 def _is_trajectory(path: str) -> bool:
@@ -111,7 +112,8 @@ def _node_name(args: argparse.Namespace) -> str:
     return '/' + '/'.join(tokens)
 
 
-def _to_bag(recording: Recording, args: argparse.Namespace, settings: Settings) -> None:
+def _to_bag(recording: Recording, args: argparse.Namespace, settings: Settings,
+            interruption: Interruption) -> None:
     """Run the pipeline of the node into a bag."""
     if args.output.endswith(_STORAGE_SUFFIXES):
         raise ConfigError('OUT', args.output, 'the name of a folder, or NAME.json for a '
@@ -121,9 +123,9 @@ def _to_bag(recording: Recording, args: argparse.Namespace, settings: Settings) 
     settings = parse_settings({'publish_clock': args.clock}, base=settings)
     definitions = load_definitions()
     warnings = Warnings(recording.name)
-    sink = BagSink(args.output, storage=args.storage, overwrite=args.force,
-                   node_name=_node_name(args))
-    try:
+    node_name = _node_name(args)
+    with interruption.writing(lambda: BagSink(
+            args.output, storage=args.storage, overwrite=args.force, node_name=node_name)) as sink:
         extras = extras_of_recording(args.input, settings, definitions, warnings.add)
         sink.open((*fixed_topics(settings), *extras.topics))
         static_frames = encode_static_frames(settings, definitions)
@@ -139,15 +141,11 @@ def _to_bag(recording: Recording, args: argparse.Namespace, settings: Settings) 
                 pipeline.process(entry.packet, time.perf_counter_ns())
         if not pipeline.counters.n_published:
             raise TrajectoryFormatError(recording.name, 'no frames', 'at least one frame')
-        sink.finish()
-    finally:
-        sink.abort()
-    if progress.was_interrupted:
-        say(_INTERRUPTED)
     warnings.show()
 
 
-def _to_dataset(recording: BagRecording, args: argparse.Namespace) -> None:
+def _to_dataset(recording: BagRecording, args: argparse.Namespace,
+                interruption: Interruption) -> None:
     """Write a bag of CARLA as the dataset that it came from, or could have come from."""
     first = next(recording.entries(), None)
     if first is None or recording.decoder.decode(
@@ -155,21 +153,24 @@ def _to_dataset(recording: BagRecording, args: argparse.Namespace) -> None:
         raise ConfigError('OUT', args.output, 'NAME.json or -: a bag becomes a trajectory, unless '
                           'it is of CARLA')
     from state_sensor_ros.commands.dataset import write_dataset
-    if write_dataset(recording, args.output, force=args.force):
-        say(_INTERRUPTED)
+    write_dataset(recording, args.output, interruption, force=args.force)
 
 
-def _to_trajectory(recording: Recording, args: argparse.Namespace, units: Units) -> None:
-    """Write the frames of a recording as JSON."""
-    with WholeFile(args.output, force=args.force) as file:
-        _write_frames(recording, args, units, file)
-
-
-def _write_frames(recording: Recording, args: argparse.Namespace, units: Units,
-                  file: WholeFile) -> None:
-    """Write each frame, and say what cannot be written."""
+def _to_trajectory(recording: Recording, args: argparse.Namespace, units: Units,
+                   interruption: Interruption) -> None:
+    """Write the frames of a recording as JSON, and say what cannot be written."""
     warnings = Warnings(recording.name)
     lost: dict[str, None] = {}
+    with interruption.writing(lambda: WholeFile(args.output, force=args.force)) as file:
+        _write_frames(recording, args, units, file, warnings, lost)
+    warnings.show()
+    if lost:
+        say(f'warning: {args.output}: {args.generation} does not carry: {", ".join(lost)}')
+
+
+def _write_frames(recording: Recording, args: argparse.Namespace, units: Units, file: WholeFile,
+                  warnings: Warnings, lost: dict[str, None]) -> None:
+    """Write each frame; note in ``lost`` what cannot be written."""
     writer = TrajectoryWriter(file.handle)
     with reading(recording, 'convert') as progress:
         for entry in progress.entries:
@@ -183,8 +184,3 @@ def _write_frames(recording: Recording, args: argparse.Namespace, units: Units,
     if not writer.n_frames:
         raise TrajectoryFormatError(recording.name, 'no frames', 'at least one frame')
     writer.close()
-    if progress.was_interrupted:
-        say(_INTERRUPTED)
-    warnings.show()
-    if lost:
-        say(f'warning: {args.output}: {args.generation} does not carry: {", ".join(lost)}')

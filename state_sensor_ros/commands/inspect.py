@@ -18,6 +18,7 @@ import json
 import math
 import sys
 
+from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.options import add_bag_limit
 from state_sensor_ros.commands.reading import reading
 from state_sensor_ros.errors import one_line
@@ -53,11 +54,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help=f'{rule_of("obb_extents").help} (default: {DEFAULTS.obb_extents})')
 
 
-def run(args: argparse.Namespace) -> None:
+def run(args: argparse.Namespace, interruption: Interruption) -> None:
     """
     Look at the recording, say what was found, and refuse what Replay Mode would refuse.
 
     :param args: the parsed options.
+    :param interruption: of the program; nothing is said about a part of the recording.
     :raises TrajectoryFormatError: when it cannot be read, or not be replayed but should be.
     """
     with opened(args.file, Units(obb_extents=args.obb_extents), args.topic,
@@ -65,13 +67,11 @@ def run(args: argparse.Namespace) -> None:
         inspector = Inspector(recording)
         with reading(recording, 'inspect') as progress:
             inspector.look_at(progress.entries)
-    if progress.was_interrupted:
-        sys.stderr.write(f'interrupted after {inspector.n_frames} frames\n')
     if args.json:
         print(json.dumps(_record(recording, inspector), indent=2, allow_nan=False))
     elif inspector.n_frames:
-        for heading, text in _screen(recording, inspector):
-            print(f'{heading:<12}{one_line(text)}')
+        print('\n'.join([f'{heading:<12}{one_line(text)}'
+                         for heading, text in _screen(recording, inspector)]))
     if inspector.refusal is not None:
         sys.stdout.flush()
         raise inspector.refusal

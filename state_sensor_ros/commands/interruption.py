@@ -1,97 +1,245 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-Ctrl-C and SIGTERM between two pieces of work, so that what was done so far can be kept.
+SIGINT, SIGTERM and SIGHUP: a program either completes its work, or leaves no output.
 
-May know: signals. Must not know: what the work is.
+May know: signals, threads, outputs. Must not know: what the work is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 import os
+import select
 import signal
+import sys
 import threading
 import time
 from types import FrameType
 from typing import TypeVar
 
-Item = TypeVar('Item')
+from state_sensor_ros.errors import one_line
+from state_sensor_ros.sinks.output import Output
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
-# A handler runs within this time, or its thread waits in a system call.
-_GRACE_S = 0.2
+AnyOutput = TypeVar('AnyOutput', bound=Output)
+
+# What a command does by itself after a signal may take so long, and its end altogether, s.
+_STOP_S, _END_S = 1.2, 1.6
+_PERIOD_S = 0.05
+_STANDARD_ERROR = 2
 
 
 class Interruption:
-    """Whether the user wants to stop; made by :func:`interruptible`."""
+    """
+    What a signal does to a program.
 
-    def __init__(self) -> None:
-        self.is_wanted = False
-        self._is_waiting = False
+    A thread receives the signals: none is lost just before a system call that waits. It has the
+    main thread raise KeyboardInterrupt once, unless the work is done by then. A commit makes the
+    work done under a lock, so that a signal comes either before or after it. Where the main thread
+    does not end in time, because it waits in a library, the thread ends the program itself.
 
-    def until(self, items: Iterable[Item]) -> Iterator[Item]:
+    :param is_program: whether the process ends after the work; signals are ignored from its end
+        on. Otherwise they are handled as before then.
+    :ivar number: of the first signal, 0 where none has come.
+    :ivar is_endless: whether the work has no end of its own, so that a signal is no failure.
+    """
+
+    def __init__(self, *, is_program: bool) -> None:
+        self.number = 0
+        self.is_endless = False
+        self._is_program = is_program
+        # Before the work begins there is nothing to clean up, only modules that are being loaded.
+        self._has_begun = not is_program
+        # Held by a commit; taken for good where the program ends without its work.
+        self._deciding = threading.Lock()
+        self._is_done = self._is_ending = self._is_held = self._has_raised = False
+        self._ended = threading.Event()
+        self._code = 0
+        self._outputs: list[Output] = []
+        self._stop: Callable[[], None] | None = None
+        self._remains: Callable[[], str] | None = None
+
+    def run(self, work: Callable[[], int]) -> int:
         """
-        Yield ``items`` until there are no more or an interruption comes, even while waiting.
+        Do the work of a program in the main thread.
 
-        :raises KeyboardInterrupt: where nothing was yielded yet, so that there is nothing to keep.
+        :param work: returns an exit code.
+        :returns: that code, or 128 and the number of the signal that ended the work; 0 for endless
+            work.
         """
-        iterator = iter(items)
-        has_begun = False
-        while True:
+        with self._receiving():
             try:
-                self._is_waiting = True
-                if self.is_wanted:
-                    raise KeyboardInterrupt
-                item = next(iterator)
-                self._is_waiting = False
-            except StopIteration:
-                return
-            except KeyboardInterrupt:
-                if has_begun:
-                    return
-                raise
-            finally:
-                self._is_waiting = False
-            has_begun = True
-            yield item
+                try:
+                    return work()
+                finally:
+                    self.conclude()
+            except BaseException as error:
+                # While the work is being ended, an error may come from what is closed already.
+                if not (self._is_ending or (self.number and isinstance(error, KeyboardInterrupt))):
+                    raise
+                line = self._line()
+                self._remains = lambda: ''
+                with suppress(OSError):
+                    sys.stderr.write(line)
+                if self._is_program:
+                    # What is still buffered is not flushed: nothing may read it any more.
+                    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                return self._signal_code()
 
-    def on_signal(self, number: int, frame: FrameType | None) -> None:
-        """Note the wish; where nothing is half done, follow it at once."""
-        self.is_wanted = True
-        if self._is_waiting:
+    def begin(self) -> None:
+        """Note that the work begins."""
+        self._has_begun = True
+
+    def stopped_by(self, stop: Callable[[], None], remains: Callable[[], str]) -> None:
+        """
+        Have a signal end the work by a call instead of an exception.
+
+        :param stop: called by another thread; the main thread ends the work soon after.
+        :param remains: returns what is left of the work, in words, ``''`` for nothing to say.
+        """
+        self._remains, self._stop = remains, stop
+
+    def made(self, make: Callable[[], AnyOutput]) -> AnyOutput:
+        """Make an output that is discarded where a signal ends the work."""
+        self._is_held = True
+        try:
+            output = make()
+            self._outputs.append(output)
+        finally:
+            self._is_held = False
+        return output
+
+    @contextmanager
+    def writing(self, make: Callable[[], AnyOutput]) -> Iterator[AnyOutput]:
+        """
+        Make an output and, when the block has ended without an error, commit it.
+
+        :raises SinkError: where that fails.
+        """
+        with self.made(make) as output:
+            yield output
+            # This may take long, and may still be interrupted.
+            output.complete()
+            with self.committing():
+                output.commit()
+        if output.remains:
+            sys.stderr.write(f'{one_line(f"warning: {output.name}: {output.remains}")}\n')
+
+    @contextmanager
+    def committing(self) -> Iterator[None]:
+        """Do the last step of the work: no signal ends the block, or the work after it."""
+        with self._decided():
+            yield
+            self._is_done = True
+
+    def conclude(self, code: int | None = None) -> None:
+        """
+        Have no signal end the work from now on.
+
+        :param code: exit code of the program, 0 until it is given.
+        :raises KeyboardInterrupt: where a signal came before.
+        """
+        with self._decided():
+            self._is_done = True
+            self._code = self._code if code is None else code
+
+    @contextmanager
+    def _decided(self) -> Iterator[None]:
+        """Hold the lock; where the program is to end, raise KeyboardInterrupt instead."""
+        if self._has_raised:
+            raise KeyboardInterrupt
+        with self._deciding:
+            yield
+
+    @contextmanager
+    def _receiving(self) -> Iterator[None]:
+        """Receive signals while the block runs."""
+        numbers = [signal.SIGINT, signal.SIGTERM]
+        # The terminal was closed; not on every operating system, and nohup has it ignored.
+        if hasattr(signal, 'SIGHUP') and signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:
+            numbers.append(signal.SIGHUP)
+        reader, writer = os.pipe()
+        os.set_blocking(writer, False)
+        thread = threading.Thread(target=self._receive, args=(reader, numbers), daemon=True,
+                                  name='signals')
+        thread.start()
+        hook = sys.unraisablehook
+        wakeup = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+        # SIGINT, too, where a shell has it ignored, as it does for a program started with &.
+        before = [signal.signal(number, self._handle) for number in numbers]
+        try:
+            yield
+        finally:
+            self._ended.set()
+            for number, handler in zip(numbers, before, strict=True):
+                signal.signal(number, signal.SIG_IGN if self._is_program else handler)
+            if not self._is_program:
+                signal.set_wakeup_fd(wakeup)
+                sys.unraisablehook = hook
+                os.close(writer)
+                thread.join()
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        """Raise KeyboardInterrupt in the main thread once the program is to end."""
+        if self._is_ending and not self._is_held and not self._has_raised:
+            self._has_raised = True
             raise KeyboardInterrupt
 
+    def _receive(self, reader: int, numbers: list[signal.Signals]) -> None:
+        """
+        Follow the first of some signals.
 
-@contextmanager
-def interruptible() -> Iterator[Interruption]:
-    """Turn SIGINT and SIGTERM into an :class:`Interruption` while the block runs."""
-    interruption = Interruption()
-    before = [signal.signal(number, interruption.on_signal) for number in _SIGNALS]
-    reader, writer = os.pipe()
-    os.set_blocking(writer, False)
-    wakeup = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-    thread = threading.Thread(target=_send_again, args=(reader, interruption), daemon=True)
-    thread.start()
-    try:
-        yield interruption
-    finally:
-        signal.set_wakeup_fd(wakeup)
-        for number, handler in zip(_SIGNALS, before, strict=True):
-            signal.signal(number, handler)
-        os.close(writer)
-        thread.join()
+        :param reader: gets a byte for each signal, and its end when no more are to be received.
+        """
+        try:
+            while byte := os.read(reader, 1):
+                if byte[0] in numbers and not self.number:
+                    self.number = byte[0]
+                    self._follow()
+        finally:
+            os.close(reader)
 
+    def _follow(self) -> None:
+        """End the work within two seconds."""
+        begin_s = time.monotonic()
+        if self._stop is not None:
+            self._stop()
+            self._ended.wait(max(0.0, begin_s + _STOP_S - time.monotonic()))
+        self._deciding.acquire()
+        if self._is_done:
+            self._deciding.release()
+        else:
+            if not self._has_begun:
+                self._leave()
+            # Where the exception is raised in a destructor, Python would write about that.
+            sys.unraisablehook = lambda _: None
+            self._is_ending = True
+        while not self._ended.is_set():
+            if self._is_ending and not self._has_raised:
+                signal.pthread_kill(threading.main_thread().ident or 0, self.number)
+            if time.monotonic() > begin_s + _END_S:
+                self._leave()
+            self._ended.wait(_PERIOD_S)
 
-def _send_again(reader: int, interruption: Interruption) -> None:
-    """
-    Send a signal again that came just before a read that waits: Python would sit on it.
+    def _leave(self) -> None:
+        """End the process at once."""
+        line = b'' if self._is_done else self._line().encode(errors='backslashreplace')
+        with suppress(OSError, ValueError):
+            # Not into a pipe that is full: its reader may never go on.
+            if line and select.select([], [_STANDARD_ERROR], [], 0)[1]:
+                os.write(_STANDARD_ERROR, line)
+        os._exit(self._code if self._is_done else self._signal_code())
 
-    :param reader: gets a byte for each signal, and its end when no more are watched for.
-    """
-    with os.fdopen(reader, 'rb', buffering=0) as signals:
-        while number := signals.read(1):
-            time.sleep(_GRACE_S)
-            if not interruption.is_wanted and number[0] in _SIGNALS:
-                signal.pthread_kill(threading.main_thread().ident or 0, number[0])
+    def _signal_code(self) -> int:
+        return 0 if self.is_endless else 128 + self.number
+
+    def _line(self) -> str:
+        """Discard the outputs of work that was not done; say what is left, in a line."""
+        if self._remains is not None:
+            text = self._remains()
+        elif self._outputs:
+            text = ', '.join([output.discard() for output in self._outputs])
+        else:
+            text = '' if self.is_endless else 'nothing was written'
+        return f'{one_line(f"interrupted: {text}")}\n' if text else ''

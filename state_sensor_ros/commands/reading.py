@@ -1,9 +1,9 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-A recording read from its beginning to its end, with progress on a terminal, until interrupted.
+A recording read from its beginning to its end, with progress on a terminal.
 
-May know: progress bars, interruptions. Must not know: what is done with the frames.
+May know: progress bars. Must not know: what is done with the frames.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import gc
 import sys
 from typing import NoReturn, TYPE_CHECKING
 
-from state_sensor_ros.commands.interruption import interruptible, Interruption
 from state_sensor_ros.commands.warnings import say
 from state_sensor_ros.entry import Entry
 from state_sensor_ros.recordings import Recording
@@ -26,18 +25,11 @@ if TYPE_CHECKING:
 class Reading:
     """What :func:`reading` yields: ``entries`` to iterate over, once."""
 
-    def __init__(self, recording: Recording, interruption: Interruption,
-                 bar: tqdm[NoReturn] | None) -> None:
-        self._interruption = interruption
+    def __init__(self, recording: Recording, bar: tqdm[NoReturn] | None) -> None:
         self.entries = self._watched(recording, bar)
 
-    @property
-    def was_interrupted(self) -> bool:
-        """Whether there may be more in the recording than has been read."""
-        return self._interruption.is_wanted
-
     def _watched(self, recording: Recording, bar: tqdm[NoReturn] | None) -> Iterator[Entry]:
-        for entry in self._interruption.until(recording.entries()):
+        for entry in recording.entries():
             yield entry
             if bar is not None:
                 bar.update(entry.position - bar.n)
@@ -48,16 +40,16 @@ class Reading:
 @contextmanager
 def reading(recording: Recording, what: str) -> Iterator[Reading]:
     """
-    Read a recording; Ctrl-C ends it between two frames.
+    Read a recording.
 
     :param what: is done meanwhile, one word.
     """
-    with interruptible() as interruption, _bar(recording, what) as bar:
+    with _bar(recording, what) as bar:
         # What was built until now stays: the collector need not walk over it for each frame,
         # which is a tenth of the time.
         gc.freeze()
         try:
-            yield Reading(recording, interruption, bar)
+            yield Reading(recording, bar)
         finally:
             gc.unfreeze()
 

@@ -12,10 +12,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.options import add_bag_limit, number
 from state_sensor_ros.commands.parameters import add_parameters, settings_of
 from state_sensor_ros.commands.reading import reading
-from state_sensor_ros.commands.warnings import say, Warnings
+from state_sensor_ros.commands.warnings import Warnings
 from state_sensor_ros.drawing.palette import BY_SPEED, COLORINGS
 from state_sensor_ros.drawing.scene import Scene, SceneBuilder
 from state_sensor_ros.errors import one_line
@@ -56,14 +57,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_parameters(parser, _PARAMETERS)
 
 
-def run(args: argparse.Namespace) -> None:
+def run(args: argparse.Namespace, interruption: Interruption) -> None:
     """
-    Draw; an interruption while reading ends that early and draws what there is.
+    Draw; OUT appears once it is whole.
 
     :param args: the parsed options.
+    :param interruption: of the program.
     :raises StateSensorError: when IN cannot be read or OUT cannot be written.
     """
-    with WholeFile(args.output, force=args.force) as file:
+    with interruption.writing(lambda: WholeFile(args.output, force=args.force)) as file:
         scene = _scene(args)
         write = _write_animation if Path(args.output).suffix.lower() == ANIMATION \
             else _write_picture
@@ -81,8 +83,6 @@ def _scene(args: argparse.Namespace) -> Scene:
             for entry in progress.entries:
                 for frame in warnings.frames_of(recording, entry, entry.packet.game_time):
                     builder.add(frame)
-    if progress.was_interrupted:
-        say('interrupted: what was read so far is drawn')
     warnings.show()
     return builder.finish()
 

@@ -9,11 +9,14 @@ May know: options, keys, progress, interruption. Must not know: sockets, command
 from __future__ import annotations
 
 import argparse
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from collections.abc import Callable
+from concurrent.futures import Future, wait
 import sys
+import threading
 
 from tqdm import tqdm
 
+from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.keyboard import keyboard
 from state_sensor_ros.commands.options import (
     add_stream_arguments,
@@ -69,24 +72,56 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         'send first, JSON with map and simulation_mode (default: as it is)')
 
 
-def run(args: argparse.Namespace) -> None:
+def run(args: argparse.Namespace, interruption: Interruption) -> None:
     """
-    Replay to the end, or until an interruption.
+    Replay to the end, or until a signal.
 
     :param args: the parsed options.
+    :param interruption: of the program.
     :raises TrajectoryFormatError: where Replay Mode would refuse FILE.
     :raises ConfigError: where an option does not fit FILE.
     :raises TransportError: with what the simulator said.
+    :raises KeyboardInterrupt: where a signal came before the end, unless it goes on for ever.
     """
+    interruption.is_endless = args.loop
     replay = Replay(_read(args.file), _plan(args), _warn)
-    with ThreadPoolExecutor(1, thread_name_prefix='replay') as executor:
-        replaying: Future[None] | None = None
-        try:
-            replaying = executor.submit(replay.run)
-            _watch(replaying, replay)
-        finally:
-            _let_go(replaying, replay)
+    replaying: Future[None] = Future()
+
+    def stop() -> None:
+        """End the replay; where the simulator does not answer, without its answer."""
+        replay.stop()
+        wait([replaying], _LAST_ANSWER_S)
+        replay.abort()
+
+    def remains() -> str:
+        return f'at frame {replay.cursor.index + 1} of {replay.trajectory.n_frames}'
+
+    interruption.stopped_by(stop, remains)
+    try:
+        _begin(replay.run, replaying)
+        _watch(replaying, replay)
+    finally:
+        replay.abort()
     replaying.result()
+    if interruption.number and replay.cursor.target() is not None and not args.loop:
+        raise KeyboardInterrupt
+
+
+def _begin(work: Callable[[], None], done: Future[None]) -> None:
+    """
+    Work in a thread that ends with the program.
+
+    An executor would wait for it at the end; the look-up of a host's name cannot be interrupted.
+    """
+    def run() -> None:
+        try:
+            work()
+        except BaseException as error:  # noqa: BLE001
+            done.set_exception(error)
+        else:
+            done.set_result(None)
+
+    threading.Thread(target=run, name='replay', daemon=True).start()
 
 
 def _warn(text: str) -> None:
@@ -108,8 +143,6 @@ def _read(path: str) -> Trajectory:
             trajectory = read_trajectory(path, progress.entries)
     finally:
         recording.close()
-    if progress.was_interrupted:
-        raise KeyboardInterrupt
     return trajectory
 
 
@@ -143,13 +176,3 @@ def _obey(key: str, replay: Replay) -> None:
         replay.pause_or_resume()
     elif key == 'b':
         replay.turn_round()
-
-
-def _let_go(replaying: Future[None] | None, replay: Replay) -> None:
-    """End the replay; where the simulator does not answer, without its answer."""
-    replay.stop()
-    try:
-        if replaying is not None:
-            wait([replaying], _LAST_ANSWER_S)
-    finally:
-        replay.abort()

@@ -3,7 +3,7 @@
 """
 `state_sensor simulate`: the stand-in simulator as a program.
 
-May know: options, files, signals, standard output. Must not: packets, commands, traffic models.
+May know: options, files, standard output. Must not: packets, commands, traffic models.
 Source of truth: INTERFACE 2.
 """
 
@@ -17,6 +17,7 @@ import time
 
 import msgspec
 
+from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.options import count, index
 from state_sensor_ros.commands.synth import add_traffic_arguments, frame_rate
 from state_sensor_ros.commands.warnings import say
@@ -172,13 +173,15 @@ def _playback(args: argparse.Namespace) -> FrameSource:
     return CycleSource(frames, args.cycle, 1.0 / rate_hz) if args.cycle else IteratorSource(frames)
 
 
-def run(args: argparse.Namespace) -> None:
+def run(args: argparse.Namespace, interruption: Interruption) -> None:
     """
-    Serve until everything is sent, or an interruption comes.
+    Serve until everything is sent, or a signal comes: a server runs until it is stopped.
 
     :param args: the parsed options.
+    :param interruption: of the program.
     :raises StateSensorError: when the file or a port is not usable.
     """
+    interruption.is_endless = True
     if args.protocol == 'carla':
         _run_carla(args)
         return

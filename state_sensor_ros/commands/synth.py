@@ -3,7 +3,7 @@
 """
 `state_sensor synth`: synthetic traffic as a trajectory file.
 
-May know: options, files, progress, signals. Must not: traffic models, key names.
+May know: options, files, progress. Must not: traffic models, key names.
 Source of truth: INTERFACE 2.
 """
 
@@ -13,7 +13,7 @@ import argparse
 
 from tqdm import tqdm
 
-from state_sensor_ros.commands.interruption import interruptible
+from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.options import count, index, number
 from state_sensor_ros.emulator.monodrive_server.packet_bytes import encode_json
 from state_sensor_ros.emulator.traffic.frame_generator import generate, MAX_RATE_HZ
@@ -64,18 +64,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_traffic_arguments(parser)
 
 
-def run(args: argparse.Namespace) -> None:
+def run(args: argparse.Namespace, interruption: Interruption) -> None:
     """
-    Write the trajectory, frame by frame; an interruption ends it early and leaves it whole.
+    Write the trajectory, frame by frame; OUT appears once it is whole.
 
     :param args: the parsed options.
+    :param interruption: of the program.
     :raises SinkError: when the file cannot be written.
     """
     frames = generate(args.vehicles, args.objects, args.rate, args.seed, args.generation)
-    with WholeFile(args.out, force=args.force) as file, interruptible() as interruption:
+    with interruption.writing(lambda: WholeFile(args.out, force=args.force)) as file:
         file.handle.write(b'[')
-        numbers = tqdm(range(args.frames), unit='frame', disable=None)
-        for i in interruption.until(numbers):
+        for i in tqdm(range(args.frames), unit='frame', disable=None):
             file.handle.write(b',\n' if i else b'\n')
             file.handle.write(encode_json(next(frames)))
         file.handle.write(b'\n]\n')

@@ -3,39 +3,46 @@
 """
 A rosbag2 bag, MCAP or SQLite, with the messages that the node would publish.
 
-May know: the rosbags library, topic names of a node, QoS profiles. Must not know: what the bytes
-mean. A bag appears whole under its name or not at all: it is written beside it and renamed.
+May know: the rosbags library, topic names of a node, QoS profiles, which files are a bag's. Must
+not know: what the bytes mean.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-import os
+from contextlib import contextmanager, suppress
 from pathlib import Path
-import shutil
 import sqlite3
-import tempfile
 
 from rosbags import interfaces
 from rosbags.interfaces import Connection
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+from ruamel.yaml.events import CollectionEndEvent, CollectionStartEvent
 
 from state_sensor_ros.bag_metadata import METADATA
 from state_sensor_ros.bag_storage import StoredTopic
 from state_sensor_ros.bag_types import definition, type_hash
 from state_sensor_ros.encode import Demand, EVERYTHING, Qos, Topic
-from state_sensor_ros.errors import SinkError, told
+from state_sensor_ros.errors import SinkError
 from state_sensor_ros.sinks.bag_files import BagFiles
+from state_sensor_ros.sinks.output import Output
+from state_sensor_ros.sinks.whole_folder import Own, WholeFolder
 
 # What rmw reports for a profile without deadline, lifespan or lease.
 _FOREVER = interfaces.QosTime(9223372036, 854775807)
 # Frames come this far apart unless they say otherwise (PROTOCOL 6).
 _PERIOD_NS = 50_000_000
+_STORAGE_SUFFIXES = ('.mcap', '.db3', '.mcap.zstd', '.db3.zstd')
+# That of a bag with as many topics as MCAP can number has 100 MB.
+_MAX_METADATA_BYTES = 268_435_456
+# rosbag2 nests eight deep; the parser builds a document by recursion in C, without a limit.
+_MAX_METADATA_DEPTH = 30
 
 
-class BagSink:
+class BagSink(Output):
     """
-    Write messages into a new bag; :meth:`finish` or :meth:`abort` ends it.
+    Write messages into a new bag; :meth:`finish`, :meth:`abort` or a ``with`` ends it.
 
     Log times are the stamps. Where the stamps of a stream go back, because its simulator was
     restarted, log times go on: who plays a bag sorts by them.
@@ -49,20 +56,29 @@ class BagSink:
 
     def __init__(self, path: str | Path, *, storage: str = 'mcap',
                  node_name: str = '/state_sensor', overwrite: bool = False) -> None:
-        self.path = Path(os.path.abspath(path))
-        self._where = str(path)
+        self.name = str(path)
         self._node_name = node_name
         self._connections: dict[str, Connection] = {}
         # Written before anything else: what is latched whoever is there.
         self._latched: list[tuple[Topic, bytes]] = []
         self._offset_ns = 0
         self._last_ns: int | None = None
-        self._check_free(overwrite)
-        with self._failing():
-            # Beside the bag, so that renaming does not copy; its files carry the bag's name.
-            self._folder = Path(tempfile.mkdtemp(prefix=f'.{self.path.name}.',
-                                                 dir=self.path.parent))
-            self._files = BagFiles(self._folder / self.path.name, storage)
+        self._is_complete = False
+        self._folder = WholeFolder(path, noun='bag', own=_own_files, force=overwrite)
+        try:
+            self._check_name()
+            # Its files carry the bag's name.
+            self._whole = self._folder.inside / self._folder.path.name
+            with self._failing():
+                self._files = BagFiles(self._whole, storage)
+        except SinkError:
+            self._folder.abort()
+            raise
+
+    @property
+    def remains(self) -> str:
+        """What is left of a bag that was replaced, in words, ``''`` if nothing."""
+        return self._folder.remains
 
     def demand(self) -> Demand:
         """Ask for all there is."""
@@ -109,38 +125,37 @@ class BagSink:
         with self._failing():
             self._files.copy(connection, log_ns, data, publish_ns=publish_ns, sequence=sequence)
 
-    def finish(self) -> None:
-        """
-        Complete the bag and give it its name.
+    def complete(self) -> None:
+        """Complete the files and wait until they have reached the disk."""
+        if self._is_complete:
+            return
+        with self._failing():
+            self._files.close()
+        self._folder.complete()
+        self._is_complete = True
 
-        :raises SinkError: when that fails; nothing is left then.
-        """
-        try:
-            with self._failing():
-                self._files.close()
-                _replace(self._folder / self.path.name, self.path)
-                self._folder.rmdir()
-        except SinkError:
-            self.abort()
-            raise
+    def commit(self) -> None:
+        """Give the bag its name; one that is whole is kept beside it where that fails."""
+        self.complete()
+        self._folder.commit(self._whole)
+
+    def discard(self) -> str:
+        """Remove what was written and return what is left, in words."""
+        return self._folder.discard()
 
     def abort(self) -> None:
-        """Leave nothing; doing so twice, or after :meth:`finish`, is harmless."""
-        self._files.abort()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        """Close the bag and leave no trace of it."""
+        # On a full disk, closing fails as writing did.
+        with suppress(OSError, sqlite3.Error):
+            self._files.abort()
+        self._folder.abort()
 
-    def _check_free(self, overwrite: bool) -> None:
+    def _check_name(self) -> None:
         try:
-            self.path.name.encode()
+            self._folder.path.name.encode()
         except UnicodeEncodeError as error:
-            raise SinkError(self._where, 'a name that is not UTF-8',
+            raise SinkError(self.name, 'a name that is not UTF-8',
                             'one that can be written to metadata.yaml') from error
-        if not self.path.exists():
-            return
-        if not overwrite:
-            raise SinkError(self._where, 'something that exists', 'another name, or --force')
-        if not (self.path / METADATA).is_file():
-            raise SinkError(self._where, 'something that is no bag', 'a bag to overwrite')
 
     def _log_time(self, stamp_ns: int) -> int:
         if self._last_ns is not None and stamp_ns + self._offset_ns < self._last_ns:
@@ -163,12 +178,12 @@ class BagSink:
         try:
             yield
         except OSError as error:
-            raise SinkError(self._where, told(error), 'room to write a bag') from error
+            raise self._folder.error(error) from error
         except sqlite3.Error as error:
-            raise SinkError(self._where, str(error), 'room to write a bag') from error
+            raise SinkError(self.name, str(error), 'room to write a bag') from error
         except OverflowError as error:
             # MCAP numbers topics with 16 bits.
-            raise SinkError(self._where, f'{len(self._connections)} topics',
+            raise SinkError(self.name, f'{len(self._connections)} topics',
                             'at most 65535 in a bag') from error
 
 
@@ -192,16 +207,32 @@ def _profile(qos: Qos) -> interfaces.Qos:
         avoid_ros_namespace_conventions=False)
 
 
-def _replace(new: Path, path: Path) -> None:
-    """Give a folder its name; one that has it goes when the new one is in its place."""
-    if not path.exists():
-        new.rename(path)
-        return
-    old = new.with_name(f'{new.name}.old')
-    path.rename(old)
+def _own_files(folder: Path) -> Own:
+    """Tell the files of a bag, which are metadata.yaml and those that it names, from others."""
     try:
-        new.rename(path)
-    except OSError:
-        old.rename(path)
-        raise
-    shutil.rmtree(old)
+        metadata = folder / METADATA
+        if metadata.stat().st_size > _MAX_METADATA_BYTES:
+            raise ValueError('too long')
+        text = metadata.read_text('utf-8')
+        _check_depth(text)
+        information = YAML(typ='safe').load(text)['rosbag2_bagfile_information']
+        names = {Path(path).name for path in information['relative_file_paths']}
+    except (OSError, YAMLError, ValueError, TypeError, LookupError, AttributeError,
+            RecursionError):
+        # No bag: none of its files is known.
+        return lambda entry: False
+    own = {METADATA, *(name for name in names if name.endswith(_STORAGE_SUFFIXES))}
+    return own.__contains__
+
+
+def _check_depth(text: str) -> None:
+    """
+    Make sure that YAML can be loaded.
+
+    :raises ValueError: where it is nested too deep.
+    """
+    depth = 0
+    for event in YAML(typ='safe').parse(text):
+        depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
+        if depth > _MAX_METADATA_DEPTH:
+            raise ValueError('nested too deep')

@@ -1,0 +1,168 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+The file or folder beside an output in which it is written until it is whole.
+
+May know: names, locks. Must not know: what is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from itertools import count
+import os
+from pathlib import Path
+import re
+import shutil
+
+from state_sensor_ros.errors import SinkError
+
+try:
+    import fcntl
+except ImportError:
+    # Not on every operating system; a second writer of an output is not noticed there.
+    _HAS_LOCKS = False
+else:
+    _HAS_LOCKS = True
+
+
+class Part:
+    """
+    ``.NAME.part`` beside the output NAME, locked while this program writes it.
+
+    The lock ends with the program, however that ends. A part that is neither locked nor empty was
+    left by a killed program: it stays as it is, and the new part is ``.NAME.2.part``.
+
+    :param output: path of what is to be written.
+    :param name: of the output, for messages.
+    :param is_folder: whether it is a folder.
+    :ivar path: of the part, at first an empty file or folder.
+    :ivar left_behind: parts of killed programs.
+    :raises SinkError: where another program writes the same output.
+    :raises OSError: where nothing can be made beside it.
+    """
+
+    def __init__(self, output: Path, name: str, *, is_folder: bool) -> None:
+        self.path = output
+        self.left_behind: list[Path] = []
+        self._name = name
+        self._lock: int | None = None
+        self._is_ours = False
+        while not self._is_ours:
+            numbered = _parts_of(output)
+            if _HAS_LOCKS:
+                self._take_one_of(numbered.values(), is_folder)
+            if not self._is_ours:
+                number = next(number for number in count(1) if number not in numbered)
+                self._make(_part_of(output, number), is_folder)
+
+    def keep(self) -> None:
+        """Have :meth:`discard` leave the part where it is."""
+        self._is_ours = False
+
+    def discard(self) -> None:
+        """Remove the part, from any thread; harmless where it was removed, renamed or kept."""
+        if not self._is_ours or (self._lock is not None and not _is_at(self.path, self._lock)):
+            return
+        if not self.path.is_dir():
+            self.path.unlink(missing_ok=True)
+            return
+        # A thread that still writes finds its folder gone and makes no further file in it.
+        gone = self.path.with_name(f'{self.path.name}.gone')
+        with suppress(OSError):
+            self.path.rename(gone)
+        for path in (gone, self.path):
+            shutil.rmtree(path, ignore_errors=True)
+
+    def release(self) -> None:
+        """Unlock the part; doing so twice is harmless."""
+        self._is_ours = False
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def _take_one_of(self, parts: Iterable[Path], is_folder: bool) -> None:
+        """Take an empty part; list the others in :attr:`left_behind`."""
+        self.left_behind = []
+        try:
+            for part in parts:
+                lock = self._locked(part)
+                if lock is None:
+                    continue
+                if self._is_ours or not _is_empty(part, is_folder):
+                    os.close(lock)
+                    self.left_behind.append(part)
+                else:
+                    self.path, self._lock, self._is_ours = part, lock, True
+        except (SinkError, OSError):
+            self.discard()
+            self.release()
+            raise
+
+    def _locked(self, part: Path) -> int | None:
+        """
+        Lock a part.
+
+        :returns: a descriptor, the lock ends when it is closed; None where the part is gone.
+        :raises SinkError: where another program has locked it.
+        """
+        try:
+            # Neither through a link, nor to wait for a pipe of that name.
+            descriptor = os.open(part, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except FileNotFoundError:
+            return None
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            os.close(descriptor)
+            raise SinkError(self._name, f'another program that writes it, in {part}',
+                            'one at a time') from error
+        except OSError:
+            # A file system without locks: as where there are none at all.
+            pass
+        if _is_at(part, descriptor):
+            return descriptor
+        # Renamed or removed meanwhile.
+        os.close(descriptor)
+        return None
+
+    def _make(self, part: Path, is_folder: bool) -> None:
+        """Make a part, which the next look finds, unless another program has just made it."""
+        with suppress(FileExistsError):
+            if is_folder:
+                part.mkdir()
+            else:
+                part.touch(exist_ok=False)
+            if not _HAS_LOCKS:
+                self.path, self._is_ours = part, True
+
+
+def _part_of(output: Path, number: int) -> Path:
+    return output.with_name(f'.{output.name}.part' if number == 1
+                            else f'.{output.name}.{number}.part')
+
+
+def _parts_of(output: Path) -> dict[int, Path]:
+    """Return the parts of an output that there are, in the order of their numbers."""
+    pattern = re.compile(rf'\.{re.escape(output.name)}(?:\.([2-9]|[1-9][0-9]{{1,9}}))?\.part')
+    numbers = sorted(int(match[1] or 1) for match in map(pattern.fullmatch,
+                                                        os.listdir(output.parent)) if match)
+    return {number: _part_of(output, number) for number in numbers}
+
+
+def _is_at(path: Path, descriptor: int) -> bool:
+    """Tell whether an open file or folder has that name."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+def _is_empty(part: Path, is_folder: bool) -> bool:
+    """Tell whether a part is of this user, of that kind, and empty."""
+    if part.stat().st_uid != os.geteuid():
+        return False
+    if part.is_dir():
+        return is_folder and not os.listdir(part)
+    return not is_folder and part.is_file() and not part.stat().st_size
