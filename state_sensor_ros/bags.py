@@ -21,6 +21,7 @@ from rosbags.typesys import get_types_from_msg, TypesysError
 
 from state_sensor_ros.bag_types import type_hash, typestore
 from state_sensor_ros.errors import TrajectoryFormatError
+from state_sensor_ros.regular_files import check_regular
 from state_sensor_ros.state_frames import STATE_FRAME
 
 # What rosbags lets through of a damaged bag, besides its own; RuntimeError comes from lz4.
@@ -41,6 +42,8 @@ class Bag:
     def __init__(self, path: Path, topic: str = '') -> None:
         self._name = str(path)
         with self._reading():
+            for file in path.iterdir() if path.is_dir() else [path]:
+                check_regular(file)
             _check_finished(path)
             self._reader = Reader(path)
             self._reader.open()

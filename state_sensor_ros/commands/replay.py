@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import argparse
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from queue import SimpleQueue
 import sys
+import threading
 
 from tqdm import tqdm
 
@@ -23,6 +25,7 @@ from state_sensor_ros.commands.options import (
     port,
 )
 from state_sensor_ros.commands.reading import reading
+from state_sensor_ros.ending import noting_signals
 from state_sensor_ros.errors import ConfigError, one_line
 from state_sensor_ros.recordings import refuse_folders, TrajectoryRecording
 from state_sensor_ros.replay import Plan, Replay
@@ -78,20 +81,18 @@ def run(args: argparse.Namespace) -> None:
     :raises ConfigError: where an option does not fit FILE.
     :raises TransportError: with what the simulator said.
     """
-    replay = Replay(_read(args.file), _plan(args), _warn)
-    with ThreadPoolExecutor(1, thread_name_prefix='replay') as executor:
-        replaying: Future[None] | None = None
+    warnings: SimpleQueue[str] = SimpleQueue()
+    replay = Replay(_read(args.file), _plan(args), warnings.put)
+    with noting_signals() as interruption, \
+            ThreadPoolExecutor(1, thread_name_prefix='replay') as executor:
+        replaying = executor.submit(replay.run)
         try:
-            replaying = executor.submit(replay.run)
-            _watch(replaying, replay)
+            _watch(replaying, replay, warnings, interruption)
         finally:
             _let_go(replaying, replay)
+    if interruption.is_set():
+        raise KeyboardInterrupt
     replaying.result()
-
-
-def _warn(text: str) -> None:
-    """Write a line above the progress bar."""
-    tqdm.write(f'warning: {one_line(text)}', file=sys.stderr)
 
 
 def _step(text: str) -> int:
@@ -125,15 +126,18 @@ def _plan(args: argparse.Namespace) -> Plan:
                 is_backwards=args.backwards or args.step < 0, simulator=simulator)
 
 
-def _watch(replaying: Future[None], replay: Replay) -> None:
-    """Show how far it is, and do what the keys say, until it has ended."""
+def _watch(replaying: Future[None], replay: Replay, warnings: SimpleQueue[str],
+           interruption: threading.Event) -> None:
+    """Show how far it is and what it warns of, and do what the keys say, until it has ended."""
     with keyboard() as keys, tqdm(total=replay.trajectory.n_frames, disable=None, leave=False,
                                   bar_format=_BAR) as bar:
-        while not replaying.done():
+        while not replaying.done() and not interruption.is_set():
             if keys.is_there:
                 _obey(keys.wait(_REFRESH_S), replay)
             else:
-                wait([replaying], None if bar.disable else _REFRESH_S)
+                wait([replaying], _REFRESH_S)
+            while not warnings.empty():
+                tqdm.write(f'warning: {one_line(warnings.get())}', file=sys.stderr)
             bar.n = replay.cursor.index + 1
             bar.set_description_str(replay.state)
 
@@ -145,11 +149,8 @@ def _obey(key: str, replay: Replay) -> None:
         replay.turn_round()
 
 
-def _let_go(replaying: Future[None] | None, replay: Replay) -> None:
+def _let_go(replaying: Future[None], replay: Replay) -> None:
     """End the replay; where the simulator does not answer, without its answer."""
     replay.stop()
-    try:
-        if replaying is not None:
-            wait([replaying], _LAST_ANSWER_S)
-    finally:
-        replay.abort()
+    wait([replaying], _LAST_ANSWER_S)
+    replay.abort()

@@ -18,6 +18,7 @@ import msgspec
 
 from state_sensor_ros.commands.options import count, index
 from state_sensor_ros.commands.synth import add_traffic_arguments, frame_rate
+from state_sensor_ros.ending import noting_signals
 from state_sensor_ros.errors import ConfigError, told, TrajectoryFormatError
 from state_sensor_ros.recordings import refuse_folders
 from state_sensor_ros.simulator.options import Options, Rate
@@ -30,6 +31,7 @@ from state_sensor_ros.simulator.playback import (
 )
 from state_sensor_ros.simulator.samples import Frame
 from state_sensor_ros.simulator.server import Simulator
+from state_sensor_ros.simulator.serving import Serving
 from state_sensor_ros.simulator.traffic import generate, WARM_UP_S
 from state_sensor_ros.simulator.wire import encode_json
 
@@ -41,6 +43,8 @@ SENSOR_PORT = 8700
 # PROTOCOL 7.1; 10 Hz is what the dataset was collected at.
 CARLA_PORT = 2001
 CARLA_RATE_HZ = 10.0
+# How often a wait looks at whether a signal has come.
+_SIGNAL_PERIOD_S = 0.1
 # Members that a closed-loop scenario has and no frame (PROTOCOL 6).
 SCENARIO_KEYS = {'vehicles', 'trigger_boxes', 'tagged_actors'}
 
@@ -171,7 +175,19 @@ def run(args: argparse.Namespace) -> None:
         if simulator.control_port:
             print(f'control on {args.bind}:{simulator.control_port}', flush=True)
         print(f'listening on {args.bind}:{simulator.port}', flush=True)
-        simulator.wait()
+        _wait(simulator)
+
+
+def _wait(server: Serving) -> None:
+    """
+    Wait until everything is sent.
+
+    :raises KeyboardInterrupt: when a signal comes first.
+    """
+    with noting_signals() as interruption:
+        while not server.wait(_SIGNAL_PERIOD_S):
+            if interruption.is_set():
+                raise KeyboardInterrupt
 
 
 def _run_carla(args: argparse.Namespace) -> None:
@@ -195,4 +211,4 @@ def _run_carla(args: argparse.Namespace) -> None:
         print(f'world on {args.bind}:{server.world_port}', flush=True)
         print(f'control on {args.bind}:{server.control_port}', flush=True)
         print(f'listening on {args.bind}:{server.port}', flush=True)
-        server.wait()
+        _wait(server)

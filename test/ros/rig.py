@@ -110,14 +110,14 @@ class ScriptedSimulator:
 class NodeProcess:
     """``state_sensor_node`` as users start it."""
 
-    def __init__(self, domain, *, arguments=(), **parameters):
+    def __init__(self, domain, *, arguments=(), prefix=(), environment=None, **parameters):
         given = [part for name, value in parameters.items()
                  for part in ('-p', f'{name}:={_as_yaml(value)}')]
         self._log = tempfile.TemporaryFile()  # noqa: SIM115
         self.process = subprocess.Popen(
-            [shutil.which('state_sensor_node'), '--ros-args', *given, *arguments],
+            [*prefix, shutil.which('state_sensor_node'), '--ros-args', *given, *arguments],
             stdout=self._log, stderr=subprocess.STDOUT,
-            env={**os.environ, 'ROS_DOMAIN_ID': str(domain),
+            env={**os.environ, **(environment or {}), 'ROS_DOMAIN_ID': str(domain),
                  'ROS_AUTOMATIC_DISCOVERY_RANGE': 'LOCALHOST'})
 
     @property
