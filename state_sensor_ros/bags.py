@@ -29,6 +29,7 @@ from state_sensor_ros.bag_storage import Storage, StoredTopic
 from state_sensor_ros.bag_types import definition, type_hash, typestore
 from state_sensor_ros.errors import told, TrajectoryFormatError
 from state_sensor_ros.mcap_reader import McapReader
+from state_sensor_ros.regular_files import check_regular
 from state_sensor_ros.sqlite_reader import SqliteReader
 from state_sensor_ros.state_frames import STATE_FRAME
 
@@ -57,6 +58,8 @@ class Bag:
         self._stack = ExitStack()
         self._storages: list[Storage] = []
         self._metadata: BagMetadata | None = None
+        for file in path.iterdir() if path.is_dir() else [path]:
+            check_regular(file)
         try:
             with self._reading():
                 self._open(path)

@@ -9,10 +9,7 @@ May know: rclpy's context, how the node is brought up and down. Must not know: w
 from __future__ import annotations
 
 from collections.abc import Sequence
-import signal
 import sys
-import threading
-from types import FrameType
 
 import rclpy
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
@@ -20,6 +17,7 @@ from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.signals import SignalHandlerOptions
 from rclpy.utilities import remove_ros_args
 
+from state_sensor_ros.ending import Ending
 from state_sensor_ros.errors import ConfigError, StateSensorError
 from state_sensor_ros.node import StateSensorNode
 from state_sensor_ros.settings import DEFAULTS, NAMES, rule_of
@@ -31,24 +29,22 @@ _SUCCESS = TransitionCallbackReturn.SUCCESS
 
 def main(argv: Sequence[str] | None = None) -> int:
     """
-    Run the driver until SIGINT or SIGTERM.
+    Run the driver until SIGINT, SIGTERM or SIGHUP.
 
     :returns: 0 when ended by a signal, 1 when a parameter is wrong or a thread failed, 2 on wrong
         usage.
     """
     words = list(sys.argv if argv is None else argv)
-    stopping = threading.Event()
+    ending = Ending()
+    return ending.leave(_main(words, ending))
 
-    def stop(signum: int, frame: FrameType | None) -> None:
-        stopping.set()
 
-    for signum in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(signum, stop)
+def _main(words: Sequence[str], ending: Ending) -> int:
     try:
         others = _enter_ros(words)
         if others:
             return _explain(others[0])
-        return _run(stopping)
+        return _run(ending)
     except StateSensorError as error:
         sys.stderr.write(f'error: {error}\n')
         return 1
@@ -90,7 +86,7 @@ def _enter_ros(words: Sequence[str]) -> list[str]:
         raise ConfigError('ROS arguments', found, 'such as -p NAME:=VALUE') from error
 
 
-def _run(stopping: threading.Event) -> int:
+def _run(ending: Ending) -> int:
     node = StateSensorNode()
     executor = SingleThreadedExecutor()
     executor.add_node(node)
@@ -99,9 +95,9 @@ def _run(stopping: threading.Event) -> int:
             node.trigger_activate()
         if node.settings.autostart and node.refusal is not None:
             raise node.refusal
-        while not stopping.is_set() and node.failure is None:
+        while not ending.is_wanted() and node.failure is None:
             executor.spin_once(_SIGNAL_PERIOD_S)
-        if node.failure is not None and not stopping.is_set():
+        if node.failure is not None and not ending.is_wanted():
             raise node.failure
         return 0
     finally:

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`state_sensor replay` against simulators that behave and others that do not."""
 
+from contextlib import contextmanager
 import fcntl
 from itertools import count, pairwise
 import json
@@ -297,7 +298,7 @@ def test_replay_names_a_silent_control_port_and_takes_a_late_reply(peer, five):
         return complete(request)
 
     peer.answer = late
-    with start('replay', str(five), *options_for(peer), '--rate', '0') as process:
+    with running('replay', str(five), *options_for(peer), '--rate', '0') as process:
         peer.wait_for_requests(1)
         begin_s = time.monotonic()
         line = process.stderr.readline()
@@ -365,8 +366,8 @@ def test_replay_interrupted_leaves_no_answer_behind(peer, five, number, capsys):
 
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_replay_interrupted_before_its_end_says_where(peer, five, number, capsys):
-    with interrupting(number, peer, lambda p: len(p.messages(STEP)) >= 2):
-        # The third frame is due in ten seconds.
+    with interrupting(number, peer, lambda p: p.messages(STEP)):
+        # The second frame is due in ten seconds.
         assert replay(peer, five, '--rate', '0.01') == 128 + number
     assert capsys.readouterr() == ('', 'interrupted: at frame 1 of 5\n')
     peer.wait_for(lambda p: len(p.events) == 4)
@@ -384,6 +385,81 @@ def test_replay_interrupted_does_not_wait_long_for_an_answer(peer, five, command
         assert replay(peer, five, '--loop') == 0
     assert time.monotonic() - begin_s < 1
     assert capsys.readouterr() == ('', '')
+
+
+@contextmanager
+def running(*words):
+    """Run a program that is killed where the test fails before its end."""
+    with start(*words) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def _not_accepting():
+    """Return a server whose queue is full, and what keeps it so: a connect to it waits."""
+    server = socket.create_server(('127.0.0.1', 0), backlog=0)
+    fillers = [socket.socket() for _ in range(4)]
+    for filler in fillers:
+        filler.setblocking(False)
+        filler.connect_ex(server.getsockname())
+    return server, fillers
+
+
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM, signal.SIGHUP],
+                         ids=lambda each: each.name)
+@pytest.mark.parametrize('silent_at', ['SimulatorConfig_ID', TRAJECTORY, SENSORS, STEP, 'packet'])
+def test_replay_ends_in_time_while_the_simulator_is_silent(peer, five, tmp_path, number,
+                                                           silent_at):
+    config = tmp_path / 'simulator.json'
+    config.write_text('{}')
+    if silent_at == 'packet':
+        peer.payloads = None
+    peer.answer = lambda request: NEVER if request['type'] == silent_at else complete(request)
+    with running('replay', str(five), *options_for(peer), '--loop', '--simulator',
+                 str(config)) as process:
+        peer.wait_for(lambda p: (STEP if silent_at == 'packet' else silent_at) in p.types())
+        _check_end(process, number)
+
+
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM, signal.SIGHUP],
+                         ids=lambda each: each.name)
+@pytest.mark.parametrize('port', ['control', 'sensor'])
+def test_replay_ends_in_time_while_a_port_does_not_accept(peer, five, number, port):
+    server, fillers = _not_accepting()
+    ports = {'control': peer.control_port, 'sensor': peer.port, port: server.getsockname()[1]}
+    with running('replay', str(five), '--port', str(ports['sensor']), '--control-port',
+                 str(ports['control']), '--loop') as process:
+        if port == 'sensor':
+            peer.wait_for(lambda p: SENSORS in p.types())
+        else:
+            _wait_for_connect(server.getsockname()[1], len(fillers))
+        _check_end(process, number)
+    for each in (*fillers, server):
+        each.close()
+
+
+def _wait_for_connect(port, n_others):
+    """Wait until one more client than ``n_others`` has asked for a connection to ``port``."""
+    deadline_s = time.monotonic() + AWAIT_S
+    remote, asking = f':{port:04X}', '02'
+    while True:
+        rows = [line.split() for line in Path('/proc/net/tcp').read_text().splitlines()[1:]]
+        pids = [row for row in rows if row[2].endswith(remote)]
+        if len(pids) > n_others and any(row[3] == asking for row in pids):
+            return
+        assert time.monotonic() < deadline_s
+        time.sleep(0.01)
+
+
+def _check_end(process, number):
+    begin_s = time.monotonic()
+    process.send_signal(number)
+    output = process.communicate(timeout=AWAIT_S)
+    assert time.monotonic() - begin_s < 2.0
+    assert (process.returncode, output[0]) == (0, '')
+    assert 'Traceback' not in output[1]
 
 
 def test_replay_obeys_the_keys_of_a_terminal(peer, five):

@@ -30,6 +30,7 @@ from state_sensor_ros.carla.schema import (
 from state_sensor_ros.errors import ConfigError, DecodeError, told, TransportError
 from state_sensor_ros.framing import Packet
 from state_sensor_ros.settings import Settings
+from state_sensor_ros.sources.lookup import look_up
 from state_sensor_ros.sources.tcp import TcpSource
 from state_sensor_ros.sources.wait import OnSilence, Wait
 
@@ -174,18 +175,40 @@ class _Client:
         return _received(world, length, where, wait)
 
     def _connected(self, port: int) -> socket.socket:
-        where = f'{self._host}:{port}'
         try:
-            connection = socket.create_connection((self._host, port), _CONNECT_TIMEOUT_S)
+            connection = self._connect(port)
         except OSError as error:
-            raise self._failed(error, where) from error
-        with self._lock:
-            self._connections[port] = connection
-        if self._is_closed:
-            self._give_up()
-            raise TransportError(where, 'a request to end', 'none')
+            raise self._failed(error, f'{self._host}:{port}') from error
         connection.settimeout(_READY_TIMEOUT_S)
         return connection
+
+    def _connect(self, port: int) -> socket.socket:
+        """Try each address of the host, as `localhost` may have two."""
+        failure = OSError('no address')
+        for family, kind, protocol, _, address in look_up(self._host, port,
+                                                          lambda: self._is_closed):
+            connection = socket.socket(family, kind, protocol)
+            with self._lock:
+                self._connections[port] = connection
+            connection.settimeout(_CONNECT_TIMEOUT_S)
+            try:
+                # Looked at after close() can see the socket: one of the two sees the other.
+                self._check_open()
+                connection.connect(address)
+                # To a socket that was shut down before, Linux says that it is connected.
+                self._check_open()
+            except OSError as error:
+                failure = error
+                with self._lock:
+                    self._connections.pop(port, None)
+                connection.close()
+            else:
+                return connection
+        raise failure
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise ConnectionAbortedError('a request to end')
 
     def _failed(self, error: OSError, where: str) -> TransportError:
         if isinstance(error, TransportError):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from state_sensor_ros.decode import Decoder
 from state_sensor_ros.pipeline import PayloadDecoder, Report
+from state_sensor_ros.regular_files import check_regular
 from state_sensor_ros.rep103 import Units
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.sources import Source
@@ -24,6 +25,8 @@ def open_decoder(settings: Settings) -> PayloadDecoder:
     """
     units = Units(settings.obb_extents, settings.road_s_unit)
     if settings.source == 'file':
+        # Opening a pipe would hold up the thread that answers the life cycle.
+        check_regular(settings.trajectory_file)
         from state_sensor_ros.recordings import opened
         with opened(settings.trajectory_file, units,
                     max_bag_bytes=settings.max_bag_bytes) as recording:
@@ -43,6 +46,7 @@ def open_source(settings: Settings, report: Report) -> Source:
     """
     # Each source is imported where it is asked for: the node starts in a second.
     if settings.source == 'file':
+        check_regular(settings.trajectory_file)
         from state_sensor_ros.sources.file import FileSource
         return FileSource(settings.trajectory_file, rate=settings.rate, loop=settings.loop,
                           units=Units(settings.obb_extents, settings.road_s_unit),

@@ -23,6 +23,7 @@ from state_sensor_ros.control import (
     ReplyReader,
 )
 from state_sensor_ros.errors import DecodeError, FramingError, RefusalError, told, TransportError
+from state_sensor_ros.sources.lookup import look_up
 from state_sensor_ros.sources.wait import ignore_silence, OnSilence, Wait
 
 # A client of the vendor waits as long; loading a map or a trajectory takes longer (PROTOCOL 2.4).
@@ -32,7 +33,7 @@ LOADING = frozenset({CONFIGURE_SIMULATOR, CONFIGURE_TRAJECTORY})
 CONNECT_TIMEOUT_S = 5.0
 # For bytes that have been sent together with those that are there already (PROTOCOL 2.3).
 _DOUBTFUL_TIMEOUT_S = 0.5
-# Only the look-up of a host's name can take longer, and nobody can interrupt that.
+# For the thread that uses the connection to leave it.
 _LEAVE_TIMEOUT_S = 0.5
 _CHUNK_BYTES = 1024 * 1024
 
@@ -77,8 +78,8 @@ class ControlSession:
     def _connect(self) -> None:
         """Try each address of the host, as `localhost` may have two."""
         failure = OSError('no address')
-        for family, kind, protocol, _, address in socket.getaddrinfo(
-                *self._address, type=socket.SOCK_STREAM):
+        for family, kind, protocol, _, address in look_up(*self._address,
+                                                          lambda: self._is_closed):
             connection = socket.socket(family, kind, protocol)
             with self._lock:
                 self._socket = connection

@@ -19,6 +19,7 @@ from state_sensor_ros.errors import FramingError, StateSensorError, told, Transp
 from state_sensor_ros.framing import Packet, PacketFramer
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.sources import Health
+from state_sensor_ros.sources.lookup import look_up
 
 # The kernel holds this much while a frame is decoded: a few frames of a thousand actors.
 _RECEIVE_BUFFER_BYTES = 8 * 1024 * 1024
@@ -115,8 +116,8 @@ class TcpSource:
         try:
             error: OSError | None = None
             # localhost is ::1 and 127.0.0.1: a simulator may listen on either.
-            for family, kind, protocol, _, address in socket.getaddrinfo(
-                    *self._address, type=socket.SOCK_STREAM):
+            for family, kind, protocol, _, address in look_up(*self._address,
+                                                              self._closing.is_set):
                 error = self._connect_to(socket.socket(family, kind, protocol), address)
                 if error is None:
                     break

@@ -138,7 +138,40 @@ def test_simulate_loops_and_executes_commands():
     assert first['frame'] == sample[-1]['frame']
 
 
-@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM, signal.SIGHUP],
+                         ids=lambda each: each.name)
+@pytest.mark.parametrize('client', ['idle', 'half', 'unread', 'sampling'])
+def test_a_signal_ends_simulate_whatever_a_control_client_does(number, client):
+    with simulating('--on-sample', '--vehicles', '50', '--cycle', '3', '--control-port',
+                    str(free_port())) as (process, port, control):
+        with contextlib.ExitStack() as stack:
+            controller = stack.enter_context(Controller(control))
+            if client == 'half':
+                controller.connection.sendall(b'mono\0\0\1\0{"type":')
+            elif client == 'unread':
+                flood(controller.connection, 'GetVersion')
+            elif client == 'sampling':
+                # A reader that reads nothing: the simulator is stuck in a send.
+                stack.enter_context(Reader(port))
+                flood(controller.connection, 'SampleSensorsCommand_ID')
+            begin_s = time.monotonic()
+            process.send_signal(number)
+            assert process.wait(5) == 0
+            assert time.monotonic() - begin_s < 2.0
+        assert process.stderr.read() == ''
+
+
+def flood(connection, command):
+    """Send requests until no more are taken, or enough."""
+    body = json.dumps({'type': command, 'reference': 1, 'message': {}}).encode()
+    request = struct.pack('!II', 0x6D6F6E6F, len(body) + 8) + body
+    connection.settimeout(0.3)
+    with contextlib.suppress(TimeoutError):
+        for _ in range(200_000):
+            connection.sendall(request)
+
+
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize('is_reading', [False, True])
 def test_a_signal_ends_simulate_within_two_seconds(number, is_reading):
     with simulating('--rate', 'max', '--vehicles', '50', '--cycle', '3') as (process, port, _):

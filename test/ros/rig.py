@@ -130,16 +130,20 @@ class NodeProcess:
     ``state_sensor_node`` as users start it.
 
     :param program: the command in place of ``state_sensor_node``.
+    :param prefix: what that command is an argument of.
+    :param environment: variables to add.
     """
 
-    def __init__(self, domain, *, arguments=(), program=(), **parameters):
+    def __init__(self, domain, *, arguments=(), program=(), prefix=(), environment=None,
+                 **parameters):
         given = [part for name, value in parameters.items()
                  for part in ('-p', f'{name}:={_as_yaml(value)}')]
         self._log = tempfile.TemporaryFile()  # noqa: SIM115
         self.process = subprocess.Popen(
-            [*(program or [shutil.which('state_sensor_node')]), '--ros-args', *given, *arguments],
+            [*prefix, *(program or [shutil.which('state_sensor_node')]), '--ros-args', *given,
+             *arguments],
             stdout=self._log, stderr=subprocess.STDOUT,
-            env={**os.environ, 'ROS_DOMAIN_ID': str(domain),
+            env={**os.environ, **(environment or {}), 'ROS_DOMAIN_ID': str(domain),
                  'ROS_AUTOMATIC_DISCOVERY_RANGE': 'LOCALHOST'})
 
     @property

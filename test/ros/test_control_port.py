@@ -87,7 +87,7 @@ def test_node_names_a_silent_control_port(domain, listener):
         assert seconds < END_S
 
 
-@pytest.mark.parametrize('signum', [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize('signum', [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_node_ends_while_the_control_port_is_silent(domain, signum):
     with ScriptedSimulator(lambda request: NEVER) as peer, NodeProcess(
             domain, port=peer.port, control_port=peer.control_port, **PARAMETERS) as node:

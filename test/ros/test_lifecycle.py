@@ -120,7 +120,7 @@ def test_lifecycle_refused_configuration_can_be_mended(domain, listener, tmp_pat
         listener.until(lambda: 'nothing.json' in node.log, what='the reason in the log')
 
 
-@pytest.mark.parametrize('signum', [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize('signum', [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize('moment', ['start', 'connecting', 'streaming', 'inactive'])
 def test_lifecycle_signals_end_it(domain, listener, streaming, signum, moment):
     with socket.create_server(('127.0.0.1', 0)) as server:

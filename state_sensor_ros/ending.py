@@ -1,0 +1,88 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+The end of a program by a signal: noted at once, and over in time whatever the program does.
+
+May know: signals, threads, the end of the process. Must not know: what the program does.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import select
+import signal
+import sys
+import threading
+from types import FrameType
+from typing import NoReturn
+
+# Every program ends within 2 s of a signal; the rest is for the system to take the process down.
+END_S = 1.3
+_STANDARD_ERROR = 2
+
+
+def ending_signals() -> list[signal.Signals]:
+    """Return the signals that end a program; SIGHUP only where it is not ignored, as by nohup."""
+    signals = [signal.SIGINT, signal.SIGTERM]
+    if hasattr(signal, 'SIGHUP') and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        signals.append(signal.SIGHUP)
+    return signals
+
+
+class Ending:
+    """
+    Whether a signal has asked for the end; made in the main thread, once in a process.
+
+    A thread waits for the signals: the main thread may be inside a call that does not return. The
+    process is left :data:`END_S` after the first signal with the exit code 0 unless :meth:`leave`
+    was called before.
+    """
+
+    def __init__(self) -> None:
+        self._is_wanted = threading.Event()
+        self._is_over = threading.Event()
+        reader, writer = os.pipe()
+        os.set_blocking(writer, False)
+        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+        self._thread = threading.Thread(target=self._watch, args=(reader,), daemon=True,
+                                        name='end')
+        self._thread.start()
+        for number in ending_signals():
+            signal.signal(number, self._on_signal)
+
+    def is_wanted(self) -> bool:
+        """Tell whether a signal has come."""
+        return self._is_wanted.is_set()
+
+    def leave(self, code: int) -> int:
+        """
+        Return ``code``; leave the process with it where threads of the program still run.
+
+        The interpreter must not be taken down under a thread that is inside a library.
+        """
+        self._is_over.set()
+        known = (threading.main_thread(), self._thread)
+        if any(thread not in known for thread in threading.enumerate()):
+            sys.stdout.flush()
+            os._exit(code)
+        return code
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        self._is_wanted.set()
+
+    def _watch(self, reader: int) -> None:
+        os.read(reader, 1)
+        self._is_wanted.set()
+        # Among the objects of a large frame a collection holds up all threads for a second.
+        gc.disable()
+        if not self._is_over.wait(END_S):
+            _leave_unfinished()
+
+
+def _leave_unfinished() -> NoReturn:
+    # Not by way of sys.stderr, whose lock the main thread may hold, and only where it is read.
+    if select.select((), (_STANDARD_ERROR,), (), 0.0)[1]:
+        os.write(_STANDARD_ERROR, b'warning: found work that did not end within '
+                 + f'{END_S:g} s of a signal; left it unfinished\n'.encode())
+    os._exit(0)

@@ -1,0 +1,232 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""The end of the node by a signal, in the middle of anything: exit 0 within 2 s, no traceback."""
+
+from itertools import count
+import json
+import os
+from pathlib import Path
+import shutil
+import signal
+import socket
+import threading
+import time
+
+import pytest
+from rig import AWAIT_S, END_S, framed, NodeProcess, packet, ScriptedSimulator, state
+from slow_names import HOST, SlowNames
+from test_lifecycle import Managed, streaming  # noqa: F401
+
+SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+each_signal = pytest.mark.parametrize('signum', SIGNALS, ids=lambda each: each.name)
+
+
+def check_end(node, signum):
+    """End the node by a signal and check how it ended."""
+    code, seconds = node.end(signum)
+    log = node.log
+    assert code == 0, log
+    assert seconds < END_S, f'{seconds:.2f} s: {log}'
+    assert 'Traceback' not in log
+
+
+@each_signal
+def test_ending_removes_the_markers(domain, listener, streaming, signum):  # noqa: F811
+    markers = listener.hear('/state_sensor/markers', 'visualization_msgs/MarkerArray')
+    with NodeProcess(domain, port=streaming.port, debug_drawing=True) as node:
+        listener.until(lambda: len(markers) > 2)
+        check_end(node, signum)
+        listener.until(lambda: [each.action for each in markers[-1].markers] == [3],
+                       what='the array that empties displays')
+
+
+@each_signal
+def test_ending_while_unconfigured_and_while_inactive(domain, listener, signum):
+    with NodeProcess(domain, autostart=False) as node:
+        managed = Managed(listener)
+        assert managed.state == 'unconfigured'
+        check_end(node, signum)
+    with NodeProcess(domain, autostart=False) as node:
+        managed = Managed(listener)
+        assert managed.ask('configure')
+        check_end(node, signum)
+
+
+def test_ending_ignores_sighup_where_nohup_does(domain, listener, streaming):  # noqa: F811
+    frames = listener.hear('/state_sensor/frame', 'state_sensor_ros/StateFrame')
+    with NodeProcess(domain, port=streaming.port, prefix=[shutil.which('nohup')]) as node:
+        listener.until(lambda: frames)
+        node.process.send_signal(signal.SIGHUP)
+        n_frames = len(frames)
+        listener.until(lambda: len(frames) > n_frames + 20, what='frames after the signal')
+        check_end(node, signal.SIGTERM)
+
+
+@each_signal
+def test_ending_twice_is_ending_once(domain, listener, streaming, signum):  # noqa: F811
+    frames = listener.hear('/state_sensor/frame', 'state_sensor_ros/StateFrame')
+    with NodeProcess(domain, port=streaming.port) as node:
+        listener.until(lambda: frames)
+        for _ in range(3):
+            node.process.send_signal(signum)
+        check_end(node, signum)
+
+
+def special_file(kind, path):
+    """Make something that is neither a file nor a folder; return what has to stay open."""
+    if kind == 'pipe':
+        os.mkfifo(path)
+        return None
+    if kind == 'device':
+        os.symlink('/dev/zero', path)
+        return None
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(str(path))
+    return server
+
+
+@pytest.mark.parametrize('kind', ['pipe', 'socket', 'device'])
+def test_ending_special_files_are_refused_as_recordings(domain, listener, tmp_path, kind):
+    path = tmp_path / 'drive.json'
+    kept = special_file(kind, path)
+    reason = f'{path}: found a {kind}; expected a file'
+    with NodeProcess(domain, source='file', trajectory_file=str(path)) as node:
+        assert node.process.wait(AWAIT_S) == 1
+        assert reason in node.log
+        assert 'Traceback' not in node.log
+    with NodeProcess(domain, source='file', trajectory_file=str(path), autostart=False) as node:
+        managed = Managed(listener)
+        assert not managed.ask('configure')
+        assert managed.state == 'unconfigured'
+        assert reason in node.log
+        check_end(node, signal.SIGTERM)
+    if kept is not None:
+        kept.close()
+
+
+@each_signal
+def test_ending_while_a_pipe_is_opened(domain, listener, tmp_path, signum):
+    path = tmp_path / 'sensors.json'
+    os.mkfifo(path)
+    with NodeProcess(domain, config_file=str(path)) as node:
+        # A handler is what our own code sets first; then the main thread waits for a writer.
+        until(lambda: is_caught(node, signum), 'a handler')
+        until(lambda: is_idle(node), 'a wait for a writer')
+        check_end(node, signum)
+
+
+@each_signal
+@pytest.mark.parametrize('options', [{'port': 8700}, {'control_port': 8999, 'desired_tags': ['x']},
+                                     {'source': 'carla', 'control_port': 2000}],
+                         ids=['sensor', 'control', 'world'])
+def test_ending_while_a_host_name_is_looked_up(domain, tmp_path, signum, options):
+    names = SlowNames(tmp_path)
+    with NodeProcess(domain, host=HOST, environment=names.environment, **options) as node:
+        names.wait()
+        check_end(node, signum)
+        assert 'left it unfinished' not in node.log
+
+
+@each_signal
+def test_ending_with_two_thousand_publishers(domain, listener, signum):
+    states = [state(f'car_{i}', position=(100.0 * i, 0.0, 0.0)) for i in range(1000)]
+    numbers = count()
+    markers = listener.hear('/state_sensor/markers', 'visualization_msgs/MarkerArray')
+    with ScriptedSimulator() as simulator, NodeProcess(
+            domain, port=simulator.port, debug_drawing=True) as node:
+        simulator.accept()
+        listener.until(lambda: (simulator.send(framed(next(numbers), *states)), markers)[-1],
+                       what='markers')
+        listener.until(lambda: len([name for name, _ in listener.node.get_topic_names_and_types()
+                                    if name.startswith('/state_sensor/actors/')]) == 2000,
+                       what='2000 topics')
+        check_end(node, signum)
+        listener.until(lambda: [each.action for each in markers[-1].markers] == [3],
+                       what='the array that empties displays')
+
+
+@each_signal
+@pytest.mark.parametrize('cpu_s', [0.0, 0.5, 3.0])
+def test_ending_in_an_array_of_60000_frames(domain, signum, cpu_s):
+    end_while_working(domain, signum, cpu_s, b'[%s]' % b','.join(
+        json.dumps(small_frame(i)).encode() for i in range(60_000)))
+
+
+@each_signal
+@pytest.mark.parametrize('cpu_s', [0.0, 0.5, 2.0])
+def test_ending_in_a_frame_of_100000_actors(domain, signum, cpu_s):
+    end_while_working(domain, signum, cpu_s, json.dumps(
+        small_frame(1, *(f'a{i}' for i in range(100_000)))).encode())
+
+
+def end_while_working(domain, signum, cpu_s, payload):
+    """End a node that has worked on ``payload`` for ``cpu_s``, or is done with it before that."""
+    with ScriptedSimulator() as simulator, NodeProcess(
+            domain, port=simulator.port, debug_drawing=True) as node:
+        simulator.accept()
+        simulator.send(framed(0))
+        with Sending(simulator, packet(payload)) as sending:
+            sending.wait()
+            began_s = cpu_of(node)
+            until(lambda: cpu_of(node) >= began_s + cpu_s or is_idle(node), 'work on the packet')
+            check_end(node, signum)
+
+
+class Sending:
+    """Send a packet that is larger than all buffers, in a thread."""
+
+    def __init__(self, simulator, data):
+        self._thread = threading.Thread(target=self._send, args=(simulator, data), daemon=True)
+        self.is_sent = False
+
+    def _send(self, simulator, data):
+        simulator.send(data)
+        self.is_sent = True
+
+    def wait(self):
+        """Wait until the node has received nearly all of it."""
+        self._thread.join(AWAIT_S)
+        assert self.is_sent
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._thread.join(AWAIT_S)
+
+
+def small_frame(number, *names):
+    """Make a frame of the oldest generation with little in it."""
+    actors = [{'name': name, 'position': [i, 0, 0], 'orientation': [0, 0, 0, 1],
+               'tags': ['vehicle']} for i, name in enumerate(names or ('ego',))]
+    return {'frame': actors, 'game_time': 2.0 + number / 100, 'time': 1600000000,
+            'sample_count': number + 2}
+
+
+def until(condition, what):
+    """Wait for a condition of a process that no message tells of."""
+    deadline = time.monotonic() + AWAIT_S
+    while not condition():
+        assert time.monotonic() < deadline, f'{what} did not come'
+        time.sleep(0.01)
+
+
+def cpu_of(node):
+    """Return the CPU time of the node so far, s."""
+    fields = Path(f'/proc/{node.process.pid}/stat').read_text().rpartition(')')[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf('SC_CLK_TCK')
+
+
+def is_idle(node):
+    """Tell whether the node spends next to nothing for half a second."""
+    began_s = cpu_of(node)
+    time.sleep(0.5)
+    return cpu_of(node) - began_s < 0.05
+
+
+def is_caught(node, signum):
+    """Tell whether the process has a handler of ours for ``signum``."""
+    status = Path(f'/proc/{node.process.pid}/status').read_text()
+    caught = next(line.split()[1] for line in status.splitlines() if line.startswith('SigCgt'))
+    return int(caught, 16) >> (signum - 1) & 1
