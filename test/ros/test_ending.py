@@ -136,10 +136,10 @@ def test_ending_with_two_thousand_publishers(domain, listener, signum):
             domain, port=simulator.port, debug_drawing=True) as node:
         simulator.accept()
         listener.until(lambda: (simulator.send(framed(next(numbers), *states)), markers)[-1],
-                       what='markers')
+                       3 * AWAIT_S, 'markers')
         listener.until(lambda: len([name for name, _ in listener.node.get_topic_names_and_types()
                                     if name.startswith('/state_sensor/actors/')]) == 2000,
-                       what='2000 topics')
+                       3 * AWAIT_S, '2000 topics')
         check_end(node, signum)
         listener.until(lambda: [each.action for each in markers[-1].markers] == [3],
                        what='the array that empties displays')
