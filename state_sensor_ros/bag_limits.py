@@ -8,7 +8,7 @@ May know: zstd, lz4. Must not know: files of a bag, messages.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 import sys
@@ -26,7 +26,6 @@ else:
 _REPAIRABLE = 'a whole bag; `state_sensor repair` recovers what is left of it'
 # Compressed data is passed on in pieces, so that what was decoded before a fault is not lost.
 _PIECE_BYTES = 64 * 1024
-_BLOCK_BYTES = 1024 * 1024
 _FRAME_HEADER_BYTES = 18
 
 
@@ -56,12 +55,20 @@ DEFAULT_LIMITS = BagLimits()
 
 
 class BagError(TrajectoryFormatError):
-    """A bag is damaged or too large; ``where`` is the place in a file of it."""
+    """
+    A bag is damaged or too large; ``where`` is the place in a file of it.
+
+    ``fault`` says in a few words what is wrong there.
+    """
+
+    def __init__(self, where: str, found: str, expected: str, fault: str = '') -> None:
+        super().__init__(where, found, expected)
+        self.fault = fault or found
 
 
-def damaged(where: str, found: str) -> BagError:
+def damaged(where: str, fault: str) -> BagError:
     """Make the error for what breaks a rule of a bag's format."""
-    return BagError(where, f'a damaged bag ({found})', _REPAIRABLE)
+    return BagError(where, f'a damaged bag ({fault})', _REPAIRABLE, fault)
 
 
 def too_large(where: str, what: str, limit: int) -> BagError:
@@ -96,29 +103,9 @@ def decompress(data: bytes | memoryview, compression: str, limit: int) -> tuple[
     :returns: the decompressed bytes; what is wrong behind them, ``''`` for nothing.
     """
     view = memoryview(data)
-    parts: list[bytes] = []
-    n_bytes, at = 0, 0
-    decompressor: _Decompressor | None = None
-    try:
-        while n_bytes <= limit:
-            if decompressor is None:
-                if at == len(view) and parts:
-                    return b''.join(parts), ''
-                decompressor = _DECOMPRESSORS[compression]()
-            piece = view[at:at + _PIECE_BYTES] if decompressor.needs_input else view[:0]
-            if decompressor.needs_input and not piece:
-                return b''.join(parts), f'the end of the data in a stream of {compression}'
-            part = decompressor.decompress(piece, limit + 1 - n_bytes)
-            at += len(piece)
-            parts.append(part)
-            n_bytes += len(part)
-            if decompressor.eof:
-                # Another frame may follow.
-                at -= len(decompressor.unused_data or b'')
-                decompressor = None
-    except _FAULTS as error:
-        return b''.join(parts), f'no {compression} ({" ".join(str(error).split())})'
-    return b''.join(parts), ''
+    pieces = (view[at:at + _PIECE_BYTES] for at in range(0, len(view), _PIECE_BYTES))
+    parts = _Parts(pieces, compression, limit)
+    return b''.join(parts), parts.fault
 
 
 def decompress_file(source: Path, target: Path, limit: int) -> str:
@@ -130,20 +117,56 @@ def decompress_file(source: Path, target: Path, limit: int) -> str:
     :raises BagError: where it has more bytes than ``limit``.
     :raises OSError: where a file cannot be read or written.
     """
-    n_bytes = 0
     if _declared_size(source) > limit:
         raise too_large(str(source), 'a compressed file', limit)
-    with source.open('rb') as compressed, zstd.open(compressed, 'rb') as plain, \
-            target.open('wb') as file:
-        try:
-            while block := plain.read(_BLOCK_BYTES):
-                n_bytes += len(block)
-                if n_bytes > limit:
-                    raise too_large(str(source), 'a compressed file', limit)
-                file.write(block)
-        except _FAULTS as error:
-            return f'no zstd ({" ".join(str(error).split())})'
-    return ''
+    n_bytes = 0
+    with source.open('rb') as compressed, target.open('wb') as file:
+        parts = _Parts(iter(lambda: memoryview(compressed.read(_PIECE_BYTES)), b''), 'zstd', limit)
+        for part in parts:
+            n_bytes += len(part)
+            if n_bytes > limit:
+                raise too_large(str(source), 'a compressed file', limit)
+            file.write(part)
+    return parts.fault
+
+
+class _Parts:
+    """
+    Decompressed data, part by part.
+
+    :param pieces: of the compressed data.
+    :param limit: ends behind the first part that exceeds it, by one byte.
+    :ivar fault: what is wrong behind the last part.
+    """
+
+    def __init__(self, pieces: Iterator[memoryview], compression: str, limit: int) -> None:
+        self.fault = ''
+        self._pieces, self._compression, self._limit = pieces, compression, limit
+
+    def __iter__(self) -> Iterator[bytes]:
+        n_bytes = 0
+        piece = next(self._pieces, None)
+        # One frame may follow another.
+        while piece and n_bytes <= self._limit:
+            decompressor = _DECOMPRESSORS[self._compression]()
+            while not decompressor.eof and n_bytes <= self._limit:
+                try:
+                    part = decompressor.decompress(piece, self._limit + 1 - n_bytes)
+                except _FAULTS as error:
+                    self.fault = f'no {self._compression} ({" ".join(str(error).split())})'
+                    return
+                yield part
+                n_bytes += len(part)
+                if decompressor.eof:
+                    piece = memoryview(decompressor.unused_data or b'') or next(
+                        self._pieces, None)
+                elif decompressor.needs_input:
+                    piece = next(self._pieces, None)
+                    if piece is None:
+                        self.fault = f'a stream of {self._compression} that is cut'
+                        return
+                else:
+                    piece = memoryview(b'')
 
 
 def _declared_size(source: Path) -> int:

@@ -10,6 +10,7 @@ refused: with them, few bytes stand for values of any size.
 from __future__ import annotations
 
 from dataclasses import dataclass
+import json
 from pathlib import Path, PurePath
 from typing import TypeAlias, TypeVar, Union
 
@@ -25,6 +26,7 @@ from ruamel.yaml.events import (
 )
 
 from state_sensor_ros.bag_limits import BagLimits, damaged, too_large
+from state_sensor_ros.bag_storage import StoredTopic
 
 METADATA = 'metadata.yaml'
 # The newest version that is known, which is that of Jazzy and later.
@@ -41,14 +43,14 @@ class BagMetadata:
     What a bag's folder is said to have.
 
     ``files`` names in the folder, in the order of time; ``storage`` identifier of their form;
-    ``compression`` mode, ``''``, ``file`` or ``message``, always of zstd; ``hashes`` of types, by
-    name and type of each topic.
+    ``compression`` mode, ``''``, ``file`` or ``message``, always of zstd; ``topics`` by name and
+    type, without their definitions.
     """
 
     files: tuple[str, ...]
     storage: str
     compression: str
-    hashes: dict[tuple[str, str], str]
+    topics: dict[tuple[str, str], StoredTopic]
 
 
 def read_metadata(folder: Path, limits: BagLimits) -> BagMetadata:
@@ -119,8 +121,8 @@ def _metadata(value: Value) -> BagMetadata:
             name.removesuffix('.zstd') for name in again]:
         raise ValueError('other names in files than in relative_file_paths')
     return BagMetadata(tuple(files), _member(bag, 'storage_identifier', str), _compression(bag),
-                       dict(_topic(topic) for topic in _member(
-                           bag, 'topics_with_message_count', list)))
+                       {(topic.name, topic.type_name): topic for topic in map(_topic, _member(
+                           bag, 'topics_with_message_count', list))})
 
 
 def _compression(bag: dict[str, Value]) -> str:
@@ -133,11 +135,16 @@ def _compression(bag: dict[str, Value]) -> str:
     return mode
 
 
-def _topic(value: Value) -> tuple[tuple[str, str], str]:
-    """Return name and type of a topic, and the hash of the type."""
-    topic = _member(_checked(value, dict, 'topics_with_message_count'), 'topic_metadata', dict)
-    return ((_member(topic, 'name', str), _member(topic, 'type', str)),
-            _member({'type_description_hash': '', **topic}, 'type_description_hash', str))
+def _topic(value: Value) -> StoredTopic:
+    topic = {'type_description_hash': '', 'offered_qos_profiles': '', **_member(
+        _checked(value, dict, 'topics_with_message_count'), 'topic_metadata', dict)}
+    profiles = topic['offered_qos_profiles']
+    return StoredTopic(
+        _member(topic, 'name', str), _member(topic, 'type', str),
+        type_hash=_member(topic, 'type_description_hash', str),
+        serialization=_member(topic, 'serialization_format', str),
+        # JSON is YAML.
+        qos=profiles if isinstance(profiles, str) else json.dumps(profiles))
 
 
 def _member(owner: dict[str, Value], key: str, kind: type[Kind]) -> Kind:

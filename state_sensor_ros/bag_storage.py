@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 # Number of the topic, log time, ns, serialised message.
 Message = tuple[int, int, bytes]
@@ -34,6 +34,43 @@ class StoredTopic:
     type_hash: str = ''
     serialization: str = 'cdr'
     qos: str = ''
+
+
+class Recovered(NamedTuple):
+    """
+    A message of a damaged bag.
+
+    ``publish_ns`` None and ``sequence`` 0 where the file has no place for them.
+    """
+
+    topic: StoredTopic
+    log_ns: int
+    data: bytes
+    publish_ns: int | None = None
+    sequence: int = 0
+
+
+class Salvage(Protocol):
+    """
+    What can still be read of a storage file.
+
+    ``topics`` that were found so far; behind the last message: ``losses`` what could not be read,
+    and ``defects`` what else was wrong, each in words.
+    """
+
+    topics: dict[int, StoredTopic]
+    losses: list[str]
+    defects: list[str]
+
+    @property
+    def n_lost(self) -> int | None:
+        """How many messages were lost, None where that is not known."""
+
+    def messages(self) -> Iterator[Recovered]:
+        """Yield all messages that can be read, in the order of the file."""
+
+    def close(self) -> None:
+        """Close the file; closing twice is quiet."""
 
 
 class Storage(Protocol):

@@ -11,13 +11,15 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from rosbags.typesys import get_types_from_msg, get_typestore, Stores
+from rosbags.typesys import get_types_from_msg, get_typestore, Stores, TypesysError
 from rosbags.typesys.store import Typestore
 
 from state_sensor_ros.cdr.definitions import installed_text, parse_message
 from state_sensor_ros.share import PACKAGE, share_file
 
 # What stands between the definitions of a type and of those that it is made of.
+# The time to parse a definition grows with its square.
+_MAX_DEFINITION_BYTES = 64 * 1024
 _SEPARATOR = '=' * 80 + '\nMSG: '
 
 
@@ -80,6 +82,23 @@ def definition(type_name: str) -> str:
         package, _, name = bare.partition('/')
         sections.append(f'{bare}\n{_own_texts().get(f"{package}/msg/{name}", text)}')
     return _SEPARATOR.join(text if text.endswith('\n') else f'{text}\n' for text in sections)
+
+
+@lru_cache(maxsize=64)
+def hash_of_definition(type_name: str, text: str, encoding: str) -> str:
+    """
+    Compute the hash of a type from its definition as a bag has it.
+
+    :returns: ``''`` where that cannot be done.
+    """
+    if encoding != 'ros2msg' or len(text) > _MAX_DEFINITION_BYTES:
+        return ''
+    try:
+        store = get_typestore(Stores.EMPTY)
+        store.fielddefs |= get_types_from_msg(text, type_name)
+        return store.hash_rihs01(type_name)
+    except (TypesysError, ValueError, KeyError, RecursionError):
+        return ''
 
 
 @lru_cache(maxsize=64)

@@ -138,7 +138,7 @@ class Bag:
     def _check_topics(self, storage: Storage, metadata: BagMetadata) -> None:
         """Make sure that metadata.yaml is that of the files beside it."""
         for number, topic in storage.topics.items():
-            if (topic.name, topic.type_name) not in metadata.hashes and storage.counts[number]:
+            if (topic.name, topic.type_name) not in metadata.topics and storage.counts[number]:
                 raise damaged(f'{self._name}/{METADATA}', f'no topic of the type '
                               f'{topic.type_name} is {topic.name}, which has messages')
 
@@ -182,7 +182,7 @@ class Bag:
         """Make sure that this StateFrame is the one that we know."""
         hashes = {topic.type_hash}
         if self._metadata is not None:
-            hashes.add(self._metadata.hashes.get((topic.name, topic.type_name), ''))
+            hashes.add(self._metadata.topics[topic.name, topic.type_name].type_hash)
         if wrong := hashes - {'', type_hash(STATE_FRAME)}:
             self._refuse_definition(min(wrong))
         if topic.serialization != _SERIALIZATION:

@@ -29,6 +29,7 @@ COMMANDS = {
     'synth': 'make synthetic traffic as a trajectory',
     'record': 'write the live stream to a trajectory',
     'replay': "play a trajectory in a running simulator's Replay Mode",
+    'repair': 'make a whole trajectory or bag out of one that was cut',
     'render': 'draw a recording as a picture or an animation',
 }
 FAILED = 1

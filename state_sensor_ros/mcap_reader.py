@@ -30,6 +30,7 @@ from state_sensor_ros.mcap_records import (
     HEAD,
     Head,
     HEADER,
+    LEAST_MESSAGE_BYTES,
     MAGIC,
     MESSAGE,
     MESSAGE_HEAD,
@@ -50,7 +51,6 @@ PROFILE = 'ros2'
 _MAX_OVERLAP = 4
 # Enough for bags of hundreds of gigabytes.
 _MAX_CHUNKS = 2**20
-_LEAST_MESSAGE_BYTES = MESSAGE_HEAD.size - HEAD.size
 
 Parsed = TypeVar('Parsed')
 
@@ -271,7 +271,7 @@ class McapReader:
                 return
             if head.opcode != MESSAGE:
                 continue
-            if head.length < _LEAST_MESSAGE_BYTES:
+            if head.length < LEAST_MESSAGE_BYTES:
                 raise self._file.error(head.offset, 'no message')
             _, _, number, _, log_ns, _ = MESSAGE_HEAD.unpack(
                 self._file.read(head.offset, MESSAGE_HEAD.size))
@@ -285,7 +285,7 @@ class McapReader:
             before_ns = log_ns
             if number in wanted:
                 yield number, log_ns, self._file.read(
-                    head.offset + MESSAGE_HEAD.size, head.length - _LEAST_MESSAGE_BYTES)
+                    head.offset + MESSAGE_HEAD.size, head.length - LEAST_MESSAGE_BYTES)
 
 
 class _Loaded:
@@ -315,7 +315,7 @@ class _Loaded:
         while at < end:
             if records[at] == MESSAGE:
                 _, length, number, _, log_ns, _ = unpack(records, at)
-                if length < _LEAST_MESSAGE_BYTES:
+                if length < LEAST_MESSAGE_BYTES:
                     raise ValueError('a message that is cut')
                 if not first_ns <= log_ns <= last_ns:
                     raise ValueError(f'a log time of {log_ns} ns, which its head excludes')

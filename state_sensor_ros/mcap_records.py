@@ -14,11 +14,14 @@ import struct
 
 MAGIC = b'\x89MCAP0\r\n'
 HEADER, FOOTER, SCHEMA, CHANNEL, MESSAGE, CHUNK = 0x01, 0x02, 0x03, 0x04, 0x05, 0x06
-STATISTICS, DATA_END = 0x0B, 0x0F
+MESSAGE_INDEX, STATISTICS, DATA_END = 0x07, 0x0B, 0x0F
 # Of each record: opcode, and the length of what follows.
 HEAD = struct.Struct('<BQ')
 # Of a message with its head: channel, sequence, log time and publish time, ns.
 MESSAGE_HEAD = struct.Struct('<BQHIQQ')
+LEAST_MESSAGE_BYTES = MESSAGE_HEAD.size - HEAD.size
+# Of an index of messages, each a time and an offset; less stands before the first of them.
+INDEX_ENTRY_BYTES = 16
 
 _U16, _U32, _U64 = struct.Struct('<H'), struct.Struct('<I'), struct.Struct('<Q')
 _CHUNK_HEAD = struct.Struct('<QQQI')
@@ -27,8 +30,8 @@ _COUNT = struct.Struct('<HQ')
 _FOOTER = struct.Struct('<QQI')
 # A name of a compression is short; what stands before the data of a chunk is no longer than this.
 CHUNK_HEAD_BYTES = 64
-# Bytes of a footer that its CRC covers, with the head.
-FOOTER_CRC_AT = HEAD.size + 16
+# Of a footer with its head: how long it is, and how much of that its CRC covers.
+FOOTER_BYTES, FOOTER_CRC_AT = HEAD.size + 20, HEAD.size + 16
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from state_sensor_ros.bag_limits import BagLimits, damaged, too_large
 from state_sensor_ros.bag_storage import Message, StoredTopic
 
 MAX_TOPICS = 65535
+LOG_SUFFIXES = ('-wal', '-journal')
 # What a journal begins with that has pages to be written back.
 _JOURNAL = bytes.fromhex('d9d505f920a163d7')
 
@@ -42,7 +43,7 @@ class SqliteReader:
         if log := unfinished_log(path):
             raise damaged(name, f'messages are still in {log.name}')
         with self._reading():
-            self._connection = connected(path, limits, 'immutable=1')
+            self._connection = connected(path, limits)
         try:
             with self._reading():
                 self.topics = topics_of(self._connection, name, limits)
@@ -93,7 +94,7 @@ class SqliteReader:
 
 def unfinished_log(path: Path) -> Path | None:
     """Return the log beside a database that has what is missing in it, None where none has."""
-    wal, journal = Path(f'{path}-wal'), Path(f'{path}-journal')
+    wal, journal = (Path(f'{path}{suffix}') for suffix in LOG_SUFFIXES)
     if wal.is_file() and wal.stat().st_size:
         return wal
     if journal.is_file():
@@ -103,15 +104,16 @@ def unfinished_log(path: Path) -> Path | None:
     return None
 
 
-def connected(path: Path, limits: BagLimits, options: str) -> apsw.Connection:
+def connected(path: Path, limits: BagLimits, *, is_copy: bool = False) -> apsw.Connection:
     """
     Open a database that may have been made to do harm.
 
-    :param options: of its URI.
+    :param is_copy: whether it may be changed, by what is in its logs.
     :raises apsw.Error: where that fails.
     """
-    connection = apsw.Connection(f'{path.absolute().as_uri()}?{options}',
-                                 flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+    access = apsw.SQLITE_OPEN_READWRITE if is_copy else apsw.SQLITE_OPEN_READONLY
+    connection = apsw.Connection(path.absolute().as_uri() + ('' if is_copy else '?immutable=1'),
+                                 flags=access | apsw.SQLITE_OPEN_URI)
     # Columns can be computed: a few bytes of schema would be a blob of any size.
     connection.limit(apsw.SQLITE_LIMIT_LENGTH, limits.n_bytes)
     connection.execute('PRAGMA trusted_schema = OFF')

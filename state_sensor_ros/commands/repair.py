@@ -1,0 +1,161 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+`state_sensor repair`: a whole trajectory or bag out of one that was cut by a crash or a kill.
+
+May know: options, files, progress. Must not know: what is in a file. PART is never changed.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+import stat
+import sys
+
+from rosbags.interfaces import Connection
+from tqdm import tqdm
+
+from state_sensor_ros.bag_limits import BagLimits, DEFAULT_LIMITS
+from state_sensor_ros.bag_parts import BagPart, find_bag
+from state_sensor_ros.bag_repair import BagRepair, profiles_of
+from state_sensor_ros.bag_storage import StoredTopic
+from state_sensor_ros.commands.interruption import Interruption
+from state_sensor_ros.commands.options import add_bag_limit
+from state_sensor_ros.errors import ConfigError, one_line, told, TrajectoryFormatError
+from state_sensor_ros.sinks.bag import BagSink
+from state_sensor_ros.sinks.whole_file import STANDARD_OUTPUT, WholeFile
+from state_sensor_ros.trajectory_repair import copy_whole_frames
+
+NAME = 'repair'
+HELP = 'make a whole trajectory or bag out of one that was cut'
+_EPILOG = (
+    'A recorder that was killed leaves a trajectory without its end, .OUT.*.part beside it, a bag '
+    'without metadata.yaml, or .OUT.*/ with a bag in it. All whole frames of a trajectory, and '
+    'all messages of a bag that can be read, are copied as they are; one line says what is lost.')
+_TRAJECTORY_SUFFIX = '.json'
+_MAX_SHOWN = 8
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """
+    Declare the options.
+
+    :param parser: of this sub-command.
+    """
+    parser.epilog = _EPILOG
+    parser.add_argument('part', metavar='PART', help='trajectory, or storage file or folder of a '
+                        'bag; recognised by its content, whatever its name')
+    parser.add_argument('output', metavar='OUT', help='NAME.json (or - for standard output) for a '
+                        'trajectory, a folder for a bag')
+    parser.add_argument('--force', action='store_true', help='overwrite OUT')
+    add_bag_limit(parser)
+
+
+def run(args: argparse.Namespace, interruption: Interruption) -> None:
+    """
+    Copy what is whole and say what is lost.
+
+    :param args: the parsed options.
+    :param interruption: of the program; nothing has the name OUT after one.
+    :raises StateSensorError: where nothing is whole, or OUT cannot be written.
+    """
+    part = Path(args.part)
+    limits = DEFAULT_LIMITS if args.max_bag_bytes is None else BagLimits(args.max_bag_bytes)
+    try:
+        mode = part.stat().st_mode
+        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+            raise TrajectoryFormatError(args.part, 'no file and no folder', 'one of them')
+        _check_apart(part, args.output)
+        bag = find_bag(part, limits)
+        line = _repair_trajectory(args, interruption) if bag is None \
+            else _repair_bag(bag, args, limits, interruption)
+    except OSError as error:
+        if isinstance(error, BrokenPipeError) or error.filename is None:
+            raise
+        raise TrajectoryFormatError(args.part, told(error), 'a trajectory or a bag') from error
+    file = sys.stderr if args.output == STANDARD_OUTPUT else sys.stdout
+    print(one_line(f'{args.output}: {line}'), file=file)
+
+
+def _check_apart(part: Path, output: str) -> None:
+    """Make sure that PART is neither replaced nor written into."""
+    if output == STANDARD_OUTPUT:
+        return
+    here, there = part.resolve(), Path(output).resolve()
+    if here == there or here in there.parents or there in here.parents:
+        raise ConfigError('OUT', output, 'a place outside of PART that does not contain it')
+
+
+def _repair_trajectory(args: argparse.Namespace, interruption: Interruption) -> str:
+    """Copy the whole frames; return what to say."""
+    if args.output != STANDARD_OUTPUT and not args.output.endswith(_TRAJECTORY_SUFFIX):
+        raise ConfigError('OUT', args.output, 'NAME.json or -, because PART is no bag')
+    with open(args.part, 'rb') as source, interruption.writing(
+            lambda: WholeFile(args.output, force=args.force)) as file:
+        n_frames, lost = copy_whole_frames(source, file.handle, args.part)
+    return f'{n_frames} frames; ' + (f'lost: {lost}' if lost else 'nothing was lost')
+
+
+def _repair_bag(part: BagPart, args: argparse.Namespace, limits: BagLimits,
+                interruption: Interruption) -> str:
+    """Copy the messages that can be read; return what to say."""
+    if args.output == STANDARD_OUTPUT or args.output.endswith(_TRAJECTORY_SUFFIX):
+        raise ConfigError('OUT', args.output, 'a folder, because PART is a bag')
+    repair = BagRepair(part, limits)
+    storage = repair.storage()
+    with interruption.writing(lambda: BagSink(
+            args.output, storage=storage, overwrite=args.force)) as sink:
+        copies = _Copies(sink, repair)
+        for message in tqdm(repair.messages(), unit='message', disable=None, desc='repair',
+                            leave=False):
+            sink.copy(copies.of(message.topic), message.log_ns, message.data,
+                      publish_ns=message.publish_ns, sequence=message.sequence)
+            copies.n_messages += 1
+        for topic in repair.topics:
+            copies.of(topic)
+        if not copies.n_messages and (repair.losses or not copies.n_topics):
+            raise TrajectoryFormatError(args.part, f'no whole message ({_losses(repair)})',
+                                        'at least one')
+    return f'{copies.n_messages} messages of {copies.n_topics} topics; {_losses(repair)}'
+
+
+class _Copies:
+    """
+    Topics that have been entered into a bag.
+
+    :param sink: what to enter them into.
+    """
+
+    def __init__(self, sink: BagSink, repair: BagRepair) -> None:
+        self.n_messages = 0
+        self._sink, self._repair = sink, repair
+        self._connections: dict[tuple[str, str], Connection] = {}
+
+    @property
+    def n_topics(self) -> int:
+        """How many there are."""
+        return len(self._connections)
+
+    def of(self, topic: StoredTopic) -> Connection:
+        """Return the copy of a topic."""
+        key = topic.name, topic.type_name
+        connection = self._connections.get(key)
+        if connection is None:
+            profiles = profiles_of(topic)
+            if profiles is None:
+                self._repair.losses.append(f'the quality of service of {topic.name}')
+            connection = self._connections[key] = self._sink.copy_topic(topic, profiles or [])
+        return connection
+
+
+def _losses(repair: BagRepair) -> str:
+    """Say what is lost, and what was wrong besides."""
+    defects = f' ({"; ".join(repair.defects)})' if repair.defects else ''
+    if not repair.losses and not repair.n_lost:
+        return f'nothing was lost{defects}'
+    losses = repair.losses[:_MAX_SHOWN]
+    if len(repair.losses) > _MAX_SHOWN:
+        losses.append(f'{len(repair.losses) - _MAX_SHOWN} more places')
+    n_lost = f'{repair.n_lost} messages: ' if repair.n_lost else ''
+    return f'lost: {n_lost}{"; ".join(losses) or "not known where"}{defects}'
