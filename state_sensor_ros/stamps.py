@@ -108,12 +108,13 @@ class Stamper:
     def _stamp(self, game_time: float, now_ns: int, base_ns: int, restarted: bool) -> int:
         """Return the stamp; it exceeds the last one except where the clock behind it went back."""
         is_ros = self._stamp_source == 'ros'
-        stamp_ns = now_ns if is_ros else base_ns + round(game_time * NS_PER_S)
-        if not 0 <= stamp_ns < _MAX_STAMP_NS:
-            raise DecodeError('time', f'a stamp of {stamp_ns // NS_PER_S} s',
-                              'seconds from 0 to 2147483647')
+        exact_ns = now_ns if is_ros else base_ns + round(game_time * NS_PER_S)
         went_back = now_ns < self._now_ns if is_ros else restarted
-        return stamp_ns if went_back else max(stamp_ns, self.stamp_ns + 1)
+        stamp_ns = exact_ns if went_back else max(exact_ns, self.stamp_ns + 1)
+        if exact_ns < 0 or stamp_ns >= _MAX_STAMP_NS:
+            raise DecodeError('time', f'a stamp of {exact_ns // NS_PER_S} s',
+                              'seconds from 0 to 2147483647')
+        return stamp_ns
 
     def _base(self, frame: Frame) -> int:
         """Return what is added to ``game_time``: for utc the epoch of the run's first frame."""

@@ -22,8 +22,8 @@ from state_sensor_ros.sources import Source
 
 # Time budget for deferred work after each frame while the queue is not empty.
 _CATCH_UP_NS = 1_000_000
-# Both threads together get this long to end; a program has 2 s after a signal for everything.
-_JOIN_S = 1.0
+# Both threads together get this long to end: a quarter of what a program has after a signal.
+_JOIN_S = 0.5
 # While a stream waits for the last frame of its predecessor, it looks this often for its own end.
 _PREDECESSOR_PERIOD_S = 0.1
 
@@ -182,8 +182,8 @@ class Stream:
         """
         End both threads; packets that wait are discarded and nothing more is published.
 
-        A frame that takes longer than a second to process is left to its thread, which then ends:
-        see :attr:`is_running`.
+        A frame that takes longer than half a second to process is left to its thread, which then
+        ends: see :attr:`is_running`.
         """
         self._stopping.set()
         self._processor.cancel()

@@ -44,6 +44,21 @@ def test_stamps_utc_is_the_first_time_plus_what_elapsed():
     assert stamper.stamp_ns == 1_600_000_000_250_000_000
 
 
+@pytest.mark.parametrize('time', [-3_000_000_000, -11, 2 ** 31, 2 ** 63 - 1, -2 ** 63])
+def test_stamps_utc_begin_with_the_first_time_that_ros_can_represent(time):
+    stamper = Stamper('utc')
+    for game_time in (10.0, 10.5):
+        with pytest.raises(DecodeError, match='time: found a stamp of'):
+            stamper.step(frame(game_time, time=time), 0)
+    for game_time, own_time, stamp_s in [(11.0, 100, 100), (12.0, time, 101), (13.0, 0, 102)]:
+        assert stamper.step(frame(game_time, time=own_time), 0) is Step.ADVANCED
+        assert stamper.stamp_ns == stamp_s * 1_000_000_000
+    with pytest.raises(DecodeError, match='time: found a stamp of'):
+        stamper.step(frame(1.0, time=time), 0)
+    assert stamper.step(frame(2.0, time=50), 0) is Step.RESTARTED
+    assert stamper.stamp_ns == 50_000_000_000
+
+
 def test_stamps_ros_clock_that_goes_back_is_a_restart():
     stamper = Stamper('ros')
     stamps = []

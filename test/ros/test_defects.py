@@ -2,32 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exceptions that the program does not expect: counted, shown, logged; the node goes on."""
 
-import sys
 import threading
 
 import pytest
-from rig import arrayed, check_counters_never_decrease, framed, state, statuses
+from rig import arrayed, changed_program, check_counters_never_decrease, framed, state, statuses
 
-# Starts the node with functions that raise RuntimeError.
-PROGRAM = """
-from importlib import import_module
-import sys
-
-from state_sensor_ros.program import main
-
-
-def fail():
-    raise RuntimeError('provoked')
-
-
-def replace(module, owner, function, replacement):
-    class_ = getattr(import_module('state_sensor_ros.' + module), owner)
-    original = getattr(class_, function)
-    setattr(class_, function,
-            lambda self, *args, **options: replacement(original, self, *args, **options))
-
-
-"""
 # By name: the function, and what replaces it; it fails for an actor of that name.
 DEFECTS = {
     'encode': ('encode.encoder', 'Encoder', 'encode', """
@@ -94,13 +73,8 @@ DEFECTS = {
 def defective(bench, tmp_path):
     """Provide a function that starts a node in which functions are replaced."""
     def start(*defects, **parameters):
-        path = tmp_path / 'defective.py'
-        path.write_text(PROGRAM + '\n\n'.join(
-            f'def replacement_{i}(original, self, *args, **options):\n{body.strip(chr(10))}\n\n\n'
-            f'replace({module!r}, {owner!r}, {function!r}, replacement_{i})\n'
-            for i, (module, owner, function, body) in enumerate(defects))
-            + '\n\nsys.exit(main())\n')
-        return bench(program=[sys.executable, str(path)], debug_drawing=True, **parameters)
+        return bench(program=changed_program(tmp_path / 'defective.py', *defects),
+                     debug_drawing=True, **parameters)
     return start
 
 

@@ -1,0 +1,232 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""Limits hold whatever comes and goes, and the work for a frame is linear in its actors."""
+
+import os
+from pathlib import Path
+from statistics import median
+import time
+
+from rig import check_counters_never_decrease, crowded, frame, packet, state
+
+ACTOR_TOPICS = '/state_sensor/actors/'
+N_KINDS = 2  # odometry and lane state of each actor
+
+
+def topics_of_actors(rig):
+    """Return the topics of actors that have a publisher in the graph."""
+    graph = rig.listener.node
+    return {name for name, _ in graph.get_topic_names_and_types()
+            if name.startswith(ACTOR_TOPICS) and graph.count_publishers(name)}
+
+
+def topics_named(names):
+    return {f'{ACTOR_TOPICS}{name}/{kind}' for name in names
+            for kind in ('odometry', 'control_state')}
+
+
+def test_topics_never_exceed_their_limit_over_restarts(bench):
+    limit, n_each, n_restarts = 100, 50, 60
+    rig = bench(max_actor_topics=limit, overflow='block', frame=False, tf='none')
+    rig.simulator.accept()
+
+    def send(names):
+        rig.send_packet(packet(rig.content(*[state(name) for name in names])))
+        rig.listener.spin(0.02)
+        topics = topics_of_actors(rig)
+        assert len(topics) <= limit * N_KINDS
+        return topics
+
+    for run in range(n_restarts):
+        rig.n_sent = 0  # the clock goes back
+        names = [f'run{run}_{i}' for i in range(n_each)]
+        send(names)
+        rig.listener.until(lambda own=names: topics_named(own) <= send(own),
+                           what=f'topics of the actors of run {run}')
+    values = rig.settled()
+    assert (values['simulator restarts'], values['actors without topics']) == (
+        str(n_restarts - 1), '0')
+    # More than the limit at a time, with and without a restart before: the rest is counted.
+    for first, n_sent in ((0, 0), (1000, rig.n_sent)):
+        rig.n_sent = n_sent
+        names = [f'many_{first + i}' for i in range(limit + 30)]
+        rig.listener.until(lambda own=names: len(send(own) & topics_named(own)) == limit * N_KINDS)
+        values = rig.settled()
+        assert values['actors without topics'] == '30'
+        assert f'max_actor_topics is {limit}' in values['message'] or values['level'] == 3
+        # Without 20 of those that have topics, 20 of those that wait get them.
+        served = {name.split('/')[3] for name in topics_of_actors(rig)}
+        left = [name for name in names if name not in sorted(served)[:20]]
+        rig.listener.until(lambda own=left: len(send(own) & topics_named(own)) == limit * N_KINDS)
+        assert rig.settled()['actors without topics'] == '10'
+    assert rig.settled()['internal errors'] == '0'
+    check_counters_never_decrease(rig.diagnostics)
+    rig.finish()
+
+
+def test_actors_of_repeated_frames_take_no_topics_from_others(bench):
+    limit = 20
+    rig = bench(max_actor_topics=limit, overflow='block')
+    rig.connect()
+    memory_mb = rig.node.memory_mb()
+    for i in range(30):
+        phantoms = frame(rig.n_sent - 1, *[state(f'phantom {i}.{k}') for k in range(100)])
+        rig.n_frames += 1
+        rig.simulator.send(packet({**phantoms, 'sample_count': rig.n_sent + i + 1}))
+        rig.listener.spin(0.02)
+    rig.n_sent += 30
+    values = rig.settled()
+    assert (values['frames repeated'], values['actors without topics']) == ('30', '0')
+    # ~/frame names them, too, one different from the other.
+    rig.listener.until(lambda: len(rig.frames[-1].actors) == 100)
+    assert len({actor.frame_id for actor in rig.frames[-1].actors}) == 100
+    names = [f'new_{i}' for i in range(limit)]
+
+    def send():
+        rig.send_packet(packet(rig.content(*[state(name) for name in names])))
+        rig.listener.spin(0.05)
+        return topics_of_actors(rig)
+
+    rig.listener.until(lambda: topics_named(names) <= send(), what='topics of new actors')
+    assert topics_of_actors(rig) == topics_named(names)
+    assert rig.settled()['actors without topics'] == '0'
+    assert rig.node.memory_mb() < memory_mb + 20.0
+    rig.finish()
+
+
+def test_a_waiting_actor_gets_the_place_of_one_that_leaves(bench):
+    rig = bench(max_actor_topics=2, overflow='block', actor_timeout=1000.0)
+    odometry = {name: rig.listener.hear(f'{ACTOR_TOPICS}{name}/odometry', 'nav_msgs/Odometry')
+                for name in 'abcd'}
+    rig.simulator.accept()
+
+    def send(names):
+        rig.send_packet(packet(rig.content(*[state(name) for name in names])))
+        for _ in range(5):
+            rig.listener.spin(0.01)
+        return [name for name in 'abcd' if odometry[name]]
+
+    # Actors of the frame and those that have topics then.
+    for present, served in (('ab', 'ab'), ('abc', 'ab'), ('bc', 'bc'), ('abc', 'bc'),
+                            ('abcd', 'bc'), ('ad', 'ad'), ('da', 'ad'), ('c', 'c'), ('dc', 'cd')):
+        rig.listener.until(lambda p=present, s=served: [
+            name for name in send(p) if name in s] == list(s), what=f'{served} of {present}')
+        rig.settled()
+        for heard in odometry.values():
+            heard.clear()
+        for _ in range(3):
+            send(present)
+        rig.listener.until(lambda s=served: len(odometry[s[-1]]) >= 3)
+        assert send(present) == list(served)
+        assert rig.settled()['actors without topics'] == str(len(present) - len(served))
+        for heard in odometry.values():
+            heard.clear()
+    rig.finish()
+
+
+def cpu_s(rig):
+    """Return the processor time that the node has used; it does not depend on other programs."""
+    fields = Path(f'/proc/{rig.node.process.pid}/stat').read_text().rpartition(')')[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf('SC_CLK_TCK')
+
+
+def cost_s(rig, *payloads):
+    """Return the processor time of frames, until all are processed."""
+    before = cpu_s(rig)
+    for payload in payloads:
+        rig.send_packet(packet(payload))
+    rig.settled(120.0)
+    return cpu_s(rig) - before
+
+
+def test_names_that_are_equal_after_cleaning_cost_what_others_do(bench):
+    rig = bench(overflow='block', max_actor_topics=0, frame=False, tf='none')
+    rig.simulator.accept()
+    rig.send()
+    n = 5000
+
+    def crowd(n, name):
+        rig.n_sent += 1
+        return crowded(rig.n_sent - 1, n, name)
+
+    # In JSON, and after cleaning: `a` and as many `_` as characters that are replaced.
+    characters = '!$%&()*+,-./:;<=>?@~'
+    equal = [''.join(characters[i // 20 ** k % 20] for k in range(4)) for i in range(4 * n)]
+
+    class Equal:
+        """Formats to one name after the other."""
+
+        def format(self, i):
+            return f'a{equal[i]}'
+
+    usual = cost_s(rig, crowd(n, 'usual_{}'))
+    assert cost_s(rig, crowd(n, Equal())) < 3.0 * usual
+    # 20,000 others, of which 15,000 are new: four times the actors.
+    assert cost_s(rig, crowd(4 * n, Equal())) < 12.0 * usual
+    repeated = {'game_time': frame(rig.n_sent - 1)['game_time']}
+    assert cost_s(rig, crowded(rig.n_sent, 4 * n, 'b!{}', **repeated)) < 12.0 * usual
+    rig.n_sent += 1
+    # All leave, and are forgotten together after their time.
+    leaving = crowd(1, 'left')
+    rig.n_sent += 200
+    assert cost_s(rig, leaving, crowd(1, 'left')) < usual
+    assert rig.settled()['internal errors'] == '0'
+    rig.finish()
+
+
+def test_ten_thousand_actors_leave_in_linear_time(bench):
+    rig = bench(overflow='block', frame=False, tf='none')
+    rig.simulator.accept()
+    rig.send()
+
+    def come_and_go(n, run):
+        """Return what it takes until they have come, and until they are forgotten."""
+        come_s = cost_s(rig, crowd(n, f'run{run}.{{}}'))
+        leaving = crowd(1, 'ego')
+        rig.n_sent += 200
+        return come_s, cost_s(rig, leaving, crowd(1, 'ego'))
+
+    def crowd(n, name):
+        rig.n_sent += 1
+        return crowded(rig.n_sent - 1, n, name)
+
+    few, many = come_and_go(2500, 'few'), come_and_go(10_000, 'many')
+    assert many[0] < 12.0 * few[0]
+    # Publishers are destroyed for as many as the limit allows, in both cases.
+    assert many[1] < 4.0 * few[1] + few[0]
+    rig.listener.until(lambda: len(topics_of_actors(rig)) == N_KINDS, 60.0, what='one actor left')
+    rig.finish()
+
+
+def test_actors_that_leave_together_do_not_delay_the_next_frames(bench):
+    n, n_frames, timeout_s = 1000, 20, 0.5
+    rig = bench(overflow='block', actor_timeout=timeout_s, frame=False, tf='ego')
+    odometry = rig.listener.hear('/state_sensor/ego/odometry', 'nav_msgs/Odometry')
+    rig.simulator.accept()
+    crowd = [state(f'car_{i}', position=(i * 600.0, 0.0, 0.0), n_boxes=0) for i in range(n)]
+    ego = state('ego', tags=('ego',))
+
+    def delay_s(*states):
+        """Return how long the next frame takes to be published."""
+        data = packet(rig.content(*states))
+        n_before, began = len(odometry), time.perf_counter()
+        rig.send_packet(data)
+        rig.listener.until(lambda: len(odometry) > n_before)
+        return time.perf_counter() - began
+
+    rig.listener.until(lambda: (rig.send_packet(packet(rig.content(ego))),
+                                rig.listener.spin(0.1), odometry)[-1])
+    rig.settled()
+    ratios = []
+    for _ in range(3):
+        delay_s(ego, *crowd)
+        # As many topics as the limit allows, at both ends.
+        rig.listener.until(lambda: len(topics_of_actors(rig)) == N_KINDS * (n + 1), 60.0)
+        steady_s = median(delay_s(ego, *crowd) for _ in range(n_frames))
+        gone_s = [delay_s(ego) for _ in range(n_frames)]
+        assert len(topics_of_actors(rig)) <= N_KINDS * (n + 1)
+        ratios.append(max(gone_s) / steady_s)
+        rig.listener.until(lambda: len(topics_of_actors(rig)) == N_KINDS, 60.0)
+    # The frames that see them go, and forget them, are 1000 times smaller than the steady one.
+    assert min(ratios) < 3.0, ratios
+    rig.finish()

@@ -1,0 +1,349 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""What peers may send, and when: times, clocks, arrays, frames that take longer than a stop."""
+
+import json
+import signal
+import time
+
+import pytest
+from rig import (
+    arrayed,
+    changed_program,
+    check_counters_never_decrease,
+    crowded,
+    frame,
+    Managed,
+    packet,
+    state,
+    statuses,
+)
+from rosgraph_msgs.msg import Clock
+
+NS_PER_S = 1_000_000_000
+TIME_S = 1600000000
+# Longer than a stop waits for a frame, and than a program may take to end.
+SLOW_S = 4.0
+
+
+def ns_of(stamp):
+    return stamp.sec * NS_PER_S + stamp.nanosec
+
+
+def stamps_of(frames):
+    return [ns_of(each.header.stamp) for each in frames]
+
+
+@pytest.mark.parametrize('debug_drawing', [False, True])
+def test_an_actor_comes_back_inside_an_array_after_its_timeout(bench, debug_drawing):
+    rig = bench(actor_timeout=1.0, debug_drawing=debug_drawing, overflow='block')
+    odometry = {name: rig.listener.hear(f'/state_sensor/actors/{name}/odometry',
+                                        'nav_msgs/Odometry') for name in ('car', 'other')}
+    lanes = rig.listener.hear('/state_sensor/actors/car/control_state',
+                              'state_sensor_ros/ControlStateStamped')
+    rig.simulator.accept()
+    car, other, ego = state('car'), state('other'), state('ego', tags=('ego',))
+
+    def send(*states):
+        rig.send_packet(packet(rig.content(*states)))
+        for _ in range(8):
+            rig.listener.spin(0.01)
+
+    rig.listener.until(lambda: (send(ego, car, other),
+                                all(odometry.values()) and lanes and rig.frames)[-1])
+
+    def at(seconds, *states):
+        rig.n_sent += round(seconds * 20)
+        return rig.content(*states)
+
+    for _ in range(3):
+        rig.send_packet(arrayed(
+            at(0.0, ego, car, other), at(0.0, ego, other), at(1.5, ego, other),
+            at(1.5, ego, car), at(0.0, car, ego, other), at(1.5, ego), at(1.5, ego),
+            at(0.0, ego, other, car), at(3.0, other), at(0.0, other, car)), 10)
+        values = rig.settled()
+        assert values['frames skipped'] == '0', rig.node.log
+        for heard in (*odometry.values(), lanes):
+            heard.clear()
+        rig.listener.until(lambda: (send(ego, car, other),
+                                    all(odometry.values()) and lanes)[-1], what='topics again')
+    assert rig.settled()['internal errors'] == '0'
+    rig.finish()
+
+
+# Seconds before 1901, before 1970, behind 2038, and where 64 bits end.
+BAD_TIMES = (-3_000_000_000, -1, 2 ** 31, 2 ** 63 - 1, -2 ** 63, 2 ** 62)
+
+
+@pytest.mark.parametrize('time_s', BAD_TIMES)
+def test_utc_times_that_ros_cannot_represent_cost_their_frames_only(bench, time_s):
+    rig = bench(stamp_source='utc', overflow='block')
+    rig.simulator.accept()
+    # The node has no time to begin with: neither has it a stamp.
+    for _ in range(3):
+        rig.send_packet(packet(rig.content(time=time_s)))
+    rig.send_packet(arrayed(rig.content(time=time_s), rig.content(time=time_s)), 2)
+    values = rig.settled()
+    assert (values['frames published'], values['frames skipped']) == ('0', '5')
+    assert values['last error'].startswith('time: found a stamp of'), values
+    first = rig.n_sent
+    rig.listener.until(rig.send_until_heard)
+    # Later times do not count, whatever they are.
+    rig.send_packet(packet(rig.content(time=time_s)))
+    rig.send_packet(arrayed(rig.content(time=time_s), rig.content()), 2)
+    assert rig.settled()['frames skipped'] == '5'
+    last = rig.n_sent
+    rig.listener.until(lambda: rig.frames[-1].sample_count == last)
+    assert all(ns_of(each.header.stamp) == TIME_S * NS_PER_S
+               + (each.sample_count - 1 - first) * NS_PER_S // 20 for each in rig.frames)
+    # A restart with such a time: the run begins with the first frame that has a sane one.
+    rig.frames.clear()
+    rig.n_sent = 0
+    for _ in range(2):
+        rig.send_packet(packet(rig.content(time=time_s)))
+    rig.send_packet(arrayed(rig.content(time=time_s), rig.content(time=100)), 2)
+    rig.send()
+    values = rig.settled()
+    assert (values['frames skipped'], values['simulator restarts']) == ('8', '1')
+    assert values['samples missed'] == '0'
+    rig.listener.until(lambda: len(rig.frames) == 2)
+    assert stamps_of(rig.frames) == [100 * NS_PER_S, 100 * NS_PER_S + NS_PER_S // 20]
+    rig.finish()
+
+
+@pytest.mark.parametrize('time_s', [-3_000_000_000, 2 ** 63 - 1])
+def test_utc_times_of_recordings_cost_their_frames_only(bench, tmp_path, time_s):
+    path = tmp_path / 'drive.json'
+    path.write_text(json.dumps([
+        {**frame(i), 'time': time_s if i in (0, 1, 5) else TIME_S} for i in range(10)]))
+    rig = bench(source='file', trajectory_file=str(path), stamp_source='utc', loop=True)
+    rig.listener.until(lambda: len(rig.frames) > 30)
+    assert {each.sample_count for each in rig.frames} == set(range(3, 11))
+    assert all(ns_of(each.header.stamp) == TIME_S * NS_PER_S
+               + (each.sample_count - 3) * NS_PER_S // 20 for each in rig.frames)
+    rig.counted('frames skipped', 4)
+    rig.finish()
+
+
+def test_utc_time_that_runs_out_costs_the_frames_behind_its_end(bench):
+    rig = bench(stamp_source='utc', overflow='block')
+    rig.simulator.accept()
+    for _ in range(30):
+        rig.send_packet(packet(rig.content(time=2 ** 31 - 1)))
+    values = rig.settled()
+    # 20 Hz: a second is left.
+    assert (values['frames published'], values['frames skipped']) == ('20', '10')
+    rig.n_sent = 0
+    rig.listener.until(rig.send_until_heard)
+    rig.finish()
+
+
+class SimulatedClock:
+    """Publishes /clock and waits until the node has received it."""
+
+    def __init__(self, rig):
+        self._rig = rig
+        self._publisher = rig.listener.node.create_publisher(Clock, '/clock', 10)
+        rig.listener.until(lambda: self._publisher.get_subscription_count() >= 1)
+
+    def set(self, now_ns):
+        message = Clock()
+        message.clock.sec, message.clock.nanosec = divmod(now_ns, NS_PER_S)
+        reports = self._rig.diagnostics
+        n_reports = len(reports)
+
+        def is_set():
+            # Again and again, as the first ones may be lost before the topic is connected.
+            self._publisher.publish(message)
+            self._rig.listener.spin(0.05)
+            # Reports have the node's time.
+            return len(reports) > n_reports and ns_of(reports[-1].header.stamp) == now_ns
+
+        self._rig.listener.until(is_set, what=f'a clock of {now_ns} ns')
+
+
+def test_ros_clock_that_goes_back_is_a_restart(bench):
+    rig = bench(stamp_source='ros', use_sim_time=True, debug_drawing=True, overflow='block',
+                publish_clock=False)
+    markers = rig.listener.hear('/state_sensor/markers', 'visualization_msgs/MarkerArray')
+    actors = rig.listener.hear('/state_sensor/actors', 'state_sensor_ros/ActorArray', latched=True)
+    rig.simulator.accept()
+    clock = SimulatedClock(rig)
+    clock.set(100 * NS_PER_S)
+    rig.listener.until(lambda: (rig.send_until_heard(), markers and actors and rig.tf)[-1])
+    n_restarts = 0
+    for now_ns, is_restart in ((101 * NS_PER_S, False), (50 * NS_PER_S, True),
+                               (50 * NS_PER_S - 1000, True), (50 * NS_PER_S, False),
+                               (0, True), (2 * 10 ** 9 * NS_PER_S, False), (NS_PER_S, True)):
+        clock.set(now_ns)
+        rig.settled()
+        for heard in (rig.frames, markers, actors, rig.tf):
+            heard.clear()
+        # Two frames, a repeated one and an array: the clock stands still meanwhile.
+        rig.send(2)
+        rig.send_packet(packet({**frame(rig.n_sent - 1), 'sample_count': rig.n_sent + 1}))
+        rig.n_sent += 1
+        rig.send_packet(arrayed(rig.content(), rig.content()), 2)
+        values = rig.settled()
+        n_restarts += is_restart
+        assert values['simulator restarts'] == str(n_restarts), now_ns
+        rig.listener.until(lambda: len(rig.frames) == 5 and len(markers) == len(rig.tf) == 4)
+        expected = [now_ns + i for i in range(4)]
+        assert sorted(set(stamps_of(rig.frames))) == expected
+        assert [ns_of(each.transforms[0].header.stamp) for each in rig.tf] == expected
+        deletes = [any(marker.action == 3 for marker in array.markers) for array in markers]
+        assert deletes == [is_restart, False, False, False]
+        rig.listener.until(lambda n=is_restart: len(actors) == n)
+    assert 'the clock of ROS went back' in rig.node.log
+    check_counters_never_decrease(rig.diagnostics)
+    rig.finish()
+
+
+# Takes its time in the middle of a frame that has an actor `slow`.
+SLOW = 'encode.encoder', 'Encoder', 'encode', f"""
+    if 'slow' in args[0].names:
+        print('begins', flush=True)
+        time.sleep({SLOW_S})
+        print('ends', flush=True)
+    return original(self, *args, **options)
+"""
+
+
+class SlowBench:
+    """A node whose next frame takes longer than a stop waits for it."""
+
+    def __init__(self, rig, make_slow, is_processing):
+        self.rig, self._make_slow, self._is_processing = rig, make_slow, is_processing
+        hear = rig.listener.hear
+        self.markers = hear('/state_sensor/markers', 'visualization_msgs/MarkerArray')
+        self.actors = hear('/state_sensor/actors', 'state_sensor_ros/ActorArray', latched=True)
+        self.odometry = hear('/state_sensor/ego/odometry', 'nav_msgs/Odometry')
+        self.managed = Managed(rig.listener)
+        rig.simulator.accept()
+        self.publishes(is_start=True)
+
+    def publishes(self, *, is_start):
+        """Wait until new frames are published on all topics; a start empties displays first."""
+        rig = self.rig
+        topics = rig.frames, rig.tf, self.markers, self.actors, self.odometry
+        for heard in topics:
+            heard.clear()
+        rig.n_sent += 1
+
+        def send():
+            # Another actor in each frame, so that ~/actors changes, too.
+            rig.send_packet(packet(rig.content(
+                state('ego_car', tags=('ego',)), state(f'car_{rig.n_sent % 2}'))))
+            for _ in range(8):
+                rig.listener.spin(0.01)
+            return all(topics)
+
+        rig.listener.until(send, what='new frames on all topics')
+        assert any(marker.action == 3 for marker in self.markers[0].markers) == is_start
+        rig.settled()
+
+    def begin_slow_frame(self):
+        """Send it, and frames behind it; return its stamp."""
+        rig = self.rig
+        stamp_ns = NS_PER_S + rig.n_sent * NS_PER_S // 20
+        rig.send_packet(packet(self._make_slow(rig.n_sent)))
+        rig.n_sent += 1
+        rig.send(3)
+        rig.listener.until(lambda: self._is_processing(rig), 60.0, 'the slow frame to begin')
+        return stamp_ns
+
+    def reconnect(self):
+        self.rig.simulator.hang_up()
+        self.rig.simulator.accept()
+
+    def check_nothing_came_of(self, stamp_ns):
+        """Check that nothing of the slow frame, or of those behind it, was published."""
+        heard = [*stamps_of(self.rig.frames), *stamps_of(self.odometry), *stamps_of(self.actors),
+                 *[ns_of(each.transforms[0].header.stamp) for each in self.rig.tf],
+                 *[ns_of(marker.header.stamp) for array in self.markers
+                   for marker in array.markers if marker.action != 3]]
+        assert not [each for each in heard if stamp_ns <= each < stamp_ns + NS_PER_S // 5]
+
+
+@pytest.fixture
+def slow_bench(bench, tmp_path):
+    rig = bench(program=changed_program(tmp_path / 'slow.py', SLOW), debug_drawing=True,
+                overflow='block')
+    n_begun = iter(range(1, 100))
+
+    def is_processing(rig, waiting=[None]):  # noqa: B006
+        waiting[0] = waiting[0] or next(n_begun)
+        is_begun = rig.node.log.count('begins') >= waiting[0]
+        if is_begun:
+            waiting[0] = None
+        return is_begun
+
+    return SlowBench(rig, lambda number: frame(
+        number, state('ego_car', tags=('ego',)), state('slow')), is_processing)
+
+
+def test_stop_and_start_again_while_a_frame_is_processed(slow_bench):
+    rig, managed = slow_bench.rig, slow_bench.managed
+    for sequence in (['deactivate', 'activate'],
+                     ['deactivate', 'activate', 'deactivate', 'activate'],
+                     ['deactivate', 'cleanup', 'configure', 'activate']):
+        stamp_ns = slow_bench.begin_slow_frame()
+        for name in sequence:
+            n_markers = len(slow_bench.markers)
+            assert managed.ask(name)
+            assert rig.node.log.count('begins') > rig.node.log.count('ends'), 'too slow a machine'
+            if name == 'deactivate':
+                rig.listener.until(lambda n=n_markers: [
+                    marker.action for array in slow_bench.markers[n:] for marker in array.markers
+                ][-1:] == [3], what='the removal of the markers')
+            elif name == 'cleanup':
+                # Counters begin anew with the configuration.
+                rig.n_frames = 0
+            elif name == 'activate':
+                slow_bench.reconnect()
+        slow_bench.publishes(is_start=True)
+        slow_bench.check_nothing_came_of(stamp_ns)
+        rig.listener.until(lambda: rig.node.log.count('begins') == rig.node.log.count('ends'))
+        slow_bench.publishes(is_start=False)
+        slow_bench.check_nothing_came_of(stamp_ns)
+    check_counters_never_decrease(rig.diagnostics[-3:])
+    rig.finish()
+
+
+@pytest.mark.parametrize('signum', [signal.SIGINT, signal.SIGTERM])
+def test_end_while_a_frame_is_processed(slow_bench, signum):
+    rig = slow_bench.rig
+    stamp_ns = slow_bench.begin_slow_frame()
+    n_markers = len(slow_bench.markers)
+    code, seconds = rig.node.end(signum)
+    assert (code, seconds < 2.0) == (0, True), rig.node.log
+    assert 'ends' not in rig.node.log
+    assert 'Traceback' not in rig.node.log
+    rig.listener.until(lambda: len(slow_bench.markers) > n_markers)
+    assert [marker.action for marker in slow_bench.markers[-1].markers] == [3]
+    slow_bench.check_nothing_came_of(stamp_ns)
+
+
+@pytest.mark.parametrize('transitions', [
+    ['deactivate', 'activate'], ['deactivate', 'cleanup'], []], ids=['activate', 'cleanup', 'end'])
+def test_stop_while_thousands_of_actors_are_processed(bench, transitions):
+    """The same without any change of the program: the thread is busy, it does not sleep."""
+    def is_received(rig):
+        return any(int(values.get('frames received', 0)) == rig.n_frames
+                   for values in statuses(rig.diagnostics)[-1:])
+
+    slow_bench = SlowBench(bench(debug_drawing=True, overflow='block', labels=False),
+                           lambda number: crowded(number, 30_000), is_received)
+    rig = slow_bench.rig
+    stamp_ns = slow_bench.begin_slow_frame()
+    for name in transitions:
+        assert slow_bench.managed.ask(name)
+    if 'activate' in transitions:
+        slow_bench.reconnect()
+        began = time.monotonic()
+        rig.listener.until(lambda: (rig.send_until_heard(), [
+            each for each in rig.frames if ns_of(each.header.stamp) > stamp_ns + NS_PER_S // 5
+        ])[-1], 120.0, what='frames behind the slow one')
+        assert rig.settled(60.0 + time.monotonic() - began)['internal errors'] == '0'
+    slow_bench.check_nothing_came_of(stamp_ns)
+    rig.finish()
