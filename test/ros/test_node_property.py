@@ -1,0 +1,490 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+Random sequences of everything that may happen to one node, compared with a small model of it.
+
+``STATE_SENSOR_PROPERTY`` sets the budget in seconds, ``STATE_SENSOR_PROPERTY_SEED`` another seed,
+``STATE_SENSOR_PROPERTY_STEPS`` the numbers of the steps to do, separated by commas: those that a
+failure prints, and any part of them, so that a failure can be reduced.
+"""
+
+from contextlib import suppress
+from dataclasses import dataclass, field
+import itertools
+import json
+import os
+import random
+import struct
+import sys
+import time
+
+import pytest
+from rig import (
+    arrayed,
+    COUNTERS,
+    Managed,
+    NodeProcess,
+    packet,
+    Remote,
+    state,
+    statuses,
+)
+
+BUDGET_S = float(os.environ.get('STATE_SENSOR_PROPERTY', '24'))
+SEED = int(os.environ.get('STATE_SENSOR_PROPERTY_SEED', '1'))
+STEPS = [int(word) for word in os.environ.get('STATE_SENSOR_PROPERTY_STEPS', '').split(',')
+         if word]
+LIMIT = 6
+ACTOR_TIMEOUT_S = 2.0
+N_KINDS = 3
+PARAMETERS = {'max_actor_topics': LIMIT, 'actor_timeout': ACTOR_TIMEOUT_S, 'stale_after': 5.0,
+              'reconnect_min': 0.01, 'reconnect_max': 0.05, 'queue_size': 4,
+              'max_frame_bytes': 1 << 20}
+# After a third of the time the process has all the memory that it needs.
+MAX_GROWTH_MB = 24.0
+# Reports come 20 times as often: a step takes as long as its report.
+PROGRAM = """
+import sys
+
+from state_sensor_ros import node
+from state_sensor_ros.program import main
+
+node._DIAGNOSTICS_PERIOD_S = 0.05
+sys.exit(main())
+"""
+NAMES = ('ego', 'car-1', 'car.1', 'car 1', 'car!1', 'car_1', '車', '', 'map', '3rd', 'x' * 300,
+         'vehicle.tesla.model3_12', 'vehicle.tesla.model3.12', 'walker.pedestrian.0001',
+         'traffic.traffic_light_7', 'a/b', "driver's", 'quote"d', 'brace{[', 'car_1_2')
+TAGS = ('vehicle', 'car', 'Parked', 'ego')
+TOPICS = (('frame', 'state_sensor_ros/StateFrame'), ('markers', 'visualization_msgs/MarkerArray'),
+          ('ego/odometry', 'nav_msgs/Odometry'), ('actors', 'state_sensor_ros/ActorArray'),
+          ('control_states', 'state_sensor_ros/ControlStateArray'),
+          ('actors/car_1/odometry', 'nav_msgs/Odometry'),
+          ('actors/car_1_2/control_state', 'state_sensor_ros/ControlStateStamped'),
+          ('actors/ego/joint_states', 'sensor_msgs/JointState'),
+          ('actors/vehicle_tesla_model3_12/odometry', 'nav_msgs/Odometry'),
+          ('/tf', 'tf2_msgs/TFMessage'))
+
+
+@dataclass
+class Model:
+    """What the counters have to be, computed from what was sent."""
+
+    received: int = 0
+    published: int = 0
+    skipped: int = 0
+    dropped: int = 0
+    repeated: int = 0
+    restarts: int = 0
+    missed: int = 0
+    left_out: int = 0
+    duplicates: int = 0
+    reconnects: int = 0
+    protocol_errors: int = 0
+    cut_packets: int = 0
+    n_present: int = 0
+    n_with_tags: int = 0
+    desired: tuple = ()
+    undesired: tuple = ()
+    _game_time: float = -1.0
+    _sample_count: int = 0
+    _n_lost: int = 0
+    _is_resuming: bool = False
+
+    def resume(self):
+        """Activate: samples between two streams are not missed."""
+        self._is_resuming, self._n_lost = True, 0
+
+    def forget(self):
+        """Configure: everything begins anew."""
+        fresh = Model(desired=self.desired, undesired=self.undesired)
+        self.__dict__.update(fresh.__dict__)
+
+    def bad(self):
+        self.received += 1
+        self.skipped += 1
+        self._n_lost += 1
+
+    def good(self, game_time, sample_count, tags, left_out=0, duplicates=0):
+        self.received += 1
+        self.published += 1
+        self.left_out += left_out
+        self.duplicates += duplicates
+        restarted = game_time < self._game_time or 0 < sample_count < self._sample_count
+        if restarted:
+            self.restarts += 1
+            self._sample_count = 0
+        if sample_count:
+            if self._sample_count and not self._is_resuming:
+                self.missed += max(sample_count - self._sample_count - 1 - self._n_lost, 0)
+            self._sample_count = sample_count
+        self._is_resuming, self._n_lost = not sample_count, 0
+        if not restarted and game_time == self._game_time:
+            self.repeated += 1
+        else:
+            self.n_present = sum(self._passes(own) for own in tags)
+        self._game_time = game_time
+        self.n_with_tags = sum(self._passes(own) for own in tags)
+
+    def _passes(self, own):
+        own = {tag.lower() for tag in own}
+        wanted, unwanted = ({tag.lower() for tag in tags} for tags in (self.desired,
+                                                                      self.undesired))
+        return (not wanted or bool(own & wanted)) and not own & unwanted
+
+    def expected(self):
+        return {'frames received': self.received, 'frames published': self.published,
+                'frames skipped': self.skipped, 'frames dropped': self.dropped,
+                'frames repeated': self.repeated, 'simulator restarts': self.restarts,
+                'samples missed': self.missed, 'actors left out': self.left_out,
+                'duplicate names': self.duplicates, 'reconnects': self.reconnects,
+                'protocol errors': self.protocol_errors, 'cut packets': self.cut_packets,
+                'actors': self.n_with_tags,
+                'actors without topics': max(self.n_present - LIMIT, 0), 'internal errors': 0}
+
+    def accept(self, values):
+        """Take over counts that cannot be predicted: frames were dropped."""
+        for name in ('received', 'published', 'skipped', 'dropped', 'repeated'):
+            setattr(self, name, int(values[f'frames {name}']))
+        self.restarts = int(values['simulator restarts'])
+        self.missed = int(values['samples missed'])
+        self.left_out, self.duplicates = (int(values[key]) for key in (
+            'actors left out', 'duplicate names'))
+        self._n_lost = 0
+
+
+@dataclass
+class Driver:
+    """Does one random step after the other; each is made of its number alone."""
+
+    listener: object
+    simulator: object
+    node: NodeProcess
+    diagnostics: list
+    overflow: str
+    model: Model = field(default_factory=Model)
+    done: list = field(default_factory=list)
+    _clock: float = 1.0
+    _count: int = 0
+    _n_new: int = 0
+    _n_checked: int = 0
+    _last_values: dict = field(default_factory=dict)
+
+    def __post_init__(self):
+        self.managed, self.remote = Managed(self.listener), Remote(self.listener)
+        self._subscriptions = {}
+        self.kinds = [
+            (self.frames, 10), (self.array, 8), (self.repeat, 3), (self.restart, 2),
+            (self.fault, 2), (self.transitions, 2), (self.change_parameter, 4), (self.pause, 1),
+            (self.subscribe, 5), (self.flood, 1)]
+
+    def step(self, number):
+        """Do the step, and check everything behind it."""
+        chance = self.chance = random.Random(f'{SEED}.{number}')
+        kinds, weights = zip(*self.kinds, strict=True)
+        [do] = chance.choices(kinds, weights)
+        self.done.append((number, do.__name__))
+        do()
+        self.check()
+
+    # What is sent.
+
+    def actors(self):
+        """Choose actors: pairs of name and tags."""
+        chance = self.chance
+        names = chance.sample(NAMES, chance.randrange(0, 12))
+        for _ in range(chance.choice((0, 0, 0, 1, 9))):
+            self._n_new += 1
+            names.append(f'new {self._n_new}')
+        return [(name, tuple(chance.sample(TAGS, chance.randrange(0, 3)))) for name in names]
+
+    def good(self, *, advance=True):
+        """Make a frame of any generation that counts as published, and tell the model."""
+        chance = self.chance
+        actors = self.actors()
+        if advance:
+            gap = chance.choice((0, 0, 0, 0, 1, 3))
+            self._count += 1 + gap
+            # Now and then so late that actors are forgotten.
+            self._clock += chance.choice((0.05, 0.05, 0.05, ACTOR_TIMEOUT_S + 1.0))
+        head = {'game_time': self._clock, 'time': 1600000000}
+        sample_count = self._count if chance.random() < 0.9 else 0
+        if sample_count:
+            head['sample_count'] = sample_count
+        generation = chance.choice(('v2', 'v2', 'v1', 'v0'))
+        left_out = duplicates = 0
+        states = [state(name, tags=tags, position=(chance.uniform(-1e5, 1e5), 0.0, 0.0),
+                        velocity=(chance.choice((0.0, 100.0, None, float('nan'))), 0.0, 0.0),
+                        n_boxes=chance.randrange(0, 3)) for name, tags in actors]
+        if generation == 'v2':
+            if states and chance.random() < 0.15:
+                states.append(dict(states[0]))
+                duplicates = 1
+            if chance.random() < 0.15:
+                states.append({**state('bad'), 'odometry': 7})
+                left_out = 1
+            n_objects = chance.randrange(0, 1 + len(states))
+            content = {'frame': {'objects': states[:n_objects], 'vehicles': [
+                {'state': own, 'wheels': []} for own in states[n_objects:]]}, **head}
+        else:
+            flat = [{'name': own['name'], 'tags': own['tags'], 'orientation': [0, 0, 0, 1],
+                     'position': [1.0, 2.0, 3.0], 'velocity': [0.0, 0.0, 0.0]} for own in states]
+            if generation == 'v0' and flat:
+                content = {**{own.pop('name'): own for own in flat}, **head}
+            else:
+                content = {'frame': flat, **head}
+        self.model.good(self._clock, sample_count, [tags for _, tags in actors], left_out,
+                        duplicates)
+        return json.dumps(content).encode()
+
+    def bad(self):
+        """Make what is no frame, and tell the model."""
+        self.model.bad()
+        self._count += self.chance.choice((0, 1))
+        return self.chance.choice((
+            b'3', b'null', b'{}', b'{"frame": 3}', b'{"frame": nope}', b'{"frame": "]}, {"}',
+            b'[[]]', b'{"frame": [], "game_time": -1}', b'{"frame": [], "game_time": 1e300}',
+            b'{"frame": [], "x": "\xff"}', b'""'))
+
+    def send(self, data):
+        self.simulator.send(data)
+
+    def frames(self):
+        for _ in range(self.chance.randrange(1, 6)):
+            make = self.good if self.chance.random() < 0.85 else self.bad
+            self.send(packet(make(), game_time=self._clock))
+
+    def array(self):
+        makers = [self.good if self.chance.random() < 0.8 else self.bad
+                  for _ in range(self.chance.choice((2, 3, 7, 30)))]
+        elements = [make() for make in makers]
+        self.send(arrayed(*elements, game_time=float('nan')))
+
+    def repeat(self):
+        self.send(packet(self.good()))
+        for _ in range(self.chance.randrange(1, 4)):
+            self._count += self.chance.choice((0, 1))
+            self.send(packet(self.good(advance=False)))
+
+    def restart(self):
+        self._clock = self.chance.uniform(0.0, self._clock / 2)
+        self._count = self.chance.randrange(0, 2)
+        self.frames()
+
+    # What happens to the connection and to the node.
+
+    def fault(self):
+        chance, simulator = self.chance, self.simulator
+        kind = chance.choice(('close', 'reset', 'cut', 'cut array', 'length', 'garbage', 'twice'))
+        self.done[-1] += (kind,)
+        if kind == 'twice':
+            simulator.hang_up()
+            simulator.accept()
+            self.model.reconnects += 1
+        if kind == 'reset':
+            simulator.reset()
+        elif kind == 'cut':
+            data = packet({'frame': []})
+            simulator.send(data[:chance.randrange(1, len(data))])
+            self.model.cut_packets += 1
+        elif kind == 'cut array':
+            simulator.send(arrayed(*[{'frame': []}] * 9)[:-chance.randrange(1, 60)])
+            self.model.cut_packets += 1
+        elif kind in ('length', 'garbage'):
+            length = chance.choice((0, 11, (1 << 20) + 1, 0xFFFFFFFF))
+            simulator.send(struct.pack('>I', length) + chance.randbytes(
+                12 if kind == 'length' else 300))
+            self.model.protocol_errors += 1
+            with suppress(ConnectionResetError):
+                while simulator.connection.recv(1 << 16):
+                    pass
+        simulator.hang_up()
+        simulator.accept()
+        self.model.reconnects += 1
+        if chance.random() < 0.7:
+            self.frames()
+
+    def transitions(self):
+        chance = self.chance
+        is_flowing, is_clean = chance.random() < 0.5, chance.random() < 0.4
+        self.done[-1] += ('flowing' * is_flowing, 'cleanup' * is_clean)
+        if is_flowing:
+            # Some of these are dropped, and some may not even be received.
+            self.array()
+            self.frames()
+        assert self.managed.ask('deactivate')
+        if chance.random() < 0.3:
+            self.change_parameter()
+        if is_clean:
+            assert self.managed.ask('cleanup')
+            assert self.managed.ask('configure')
+            self.model.forget()
+        assert self.managed.ask('activate')
+        self.simulator.hang_up()
+        self.simulator.accept()
+        self.model.resume()
+        if is_flowing and not is_clean:
+            self.resynchronise()
+        if is_clean:
+            # Without a frame the report has no actors.
+            self.frames()
+
+    def resynchronise(self):
+        """Send a frame that is later than all others, and take over what was counted."""
+        self._clock += 1.0
+        self._count += 100
+        data = self.good()
+        n_reports = len(self.diagnostics)
+        self.send(packet(data))
+        game_time = f'{self._clock:.6g}'
+
+        def found():
+            return next((values for values in statuses(self.diagnostics[n_reports:])
+                         if values.get('game time') == game_time), None)
+
+        values = self.until(found, f'game time {game_time}')
+        self.model.accept(values)
+
+    def change_parameter(self):
+        chance = self.chance
+        name, value = chance.choice([
+            ('debug_drawing', chance.random() < 0.7), ('odometry', chance.random() < 0.7),
+            ('include_obb', chance.random() < 0.7), ('frame', chance.random() < 0.7),
+            ('labels', chance.random() < 0.5), ('joint_states', chance.random() < 0.5),
+            ('wheel_tf', chance.random() < 0.5), ('tf', chance.choice(('all', 'ego', 'none'))),
+            ('desired_tags', chance.choice(([''], ['car'], ['VEHICLE', 'ego']))),
+            ('undesired_tags', chance.choice(([''], ['parked'], ['car', 'ego'])))])
+        self.done[-1] += (name, value)
+        if name == 'desired_tags' and value == ['']:
+            value = ['', 'vehicle', 'car', 'parked', 'ego']
+        assert self.remote.set(name, value).successful
+        if name == 'desired_tags':
+            self.model.desired = tuple(tag for tag in value if tag)
+        elif name == 'undesired_tags':
+            self.model.undesired = tuple(tag for tag in value if tag)
+
+    def pause(self):
+        until = time.monotonic() + self.chance.choice((0.0, 0.2, 0.5))
+        while time.monotonic() < until:
+            self.listener.spin()
+
+    def subscribe(self):
+        """Subscribe to a topic, or end the subscription."""
+        topic, type_name = self.chance.choice(TOPICS)
+        self.done[-1] += (topic,)
+        if topic in self._subscriptions:
+            self.listener.node.destroy_subscription(self._subscriptions.pop(topic))
+            return
+        self.listener.hear(topic if topic.startswith('/') else f'/state_sensor/{topic}',
+                           type_name, depth=1)
+        self._subscriptions[topic] = list(self.listener.node.subscriptions)[-1]
+
+    def flood(self):
+        """Send faster than the queue is emptied; what is dropped is a whole packet."""
+        n_before = self.model.dropped
+        for _ in range(12):
+            self.array()
+        if self.overflow == 'drop_oldest':
+            self.resynchronise()
+            # Frames are in flight no more, as the last one is processed.
+            assert self.model.dropped >= n_before
+
+    # What has to hold.
+
+    def until(self, condition, what):
+        try:
+            return self.listener.until(condition, 15.0, what)
+        except AssertionError as error:
+            raise AssertionError(self.told(str(error))) from None
+
+    def told(self, why):
+        """Describe a failure, so that it can be repeated."""
+        numbers = ','.join(str(number) for number, *_ in self.done)
+        return '\n'.join((
+            why, f'found and expected: {self.differences(self._last_values)}',
+            f'reported: {self._last_values}', f'steps: {self.done}',
+            f'repeat by STATE_SENSOR_PROPERTY_SEED={SEED} STATE_SENSOR_PROPERTY_STEPS={numbers}',
+            self.node.log[-3000:]))
+
+    def differences(self, values):
+        """Return what a report has and should have, where that differs."""
+        return {key: (values.get(key), value) for key, value in self.model.expected().items()
+                if values.get(key) != str(value)}
+
+    def require(self, holds, why):
+        assert holds, self.told(why)
+
+    def check(self):
+        """Wait until nothing is in flight; then compare what was counted."""
+        def is_as_expected():
+            values = self._last_values = statuses(self.diagnostics)[-1]
+            if self.overflow == 'drop_oldest' \
+                    and int(values.get('frames dropped', 0)) > self.model.dropped:
+                self.resynchronise()
+                return False
+            return values.get('connection state') == 'connected' \
+                and not self.differences(values)
+
+        self.until(is_as_expected, 'a report as expected')
+        self.check_reports()
+        graph = self.listener.node
+        topics = [name for name, _ in graph.get_topic_names_and_types()
+                  if name.startswith('/state_sensor/actors/') and graph.count_publishers(name)]
+        self.require(len(topics) <= LIMIT * N_KINDS, f'{len(topics)} topics of actors')
+        self.require(self.node.is_alive, 'the node has ended')
+        self.require('Traceback' not in self.node.log, 'a traceback')
+
+    def check_reports(self):
+        """Check all reports since the last time: levels, and that counters never decrease."""
+        reports = [values for values in statuses(self.diagnostics[self._n_checked:])
+                   if 'frames received' in values]
+        self._n_checked = max(len(self.diagnostics) - 1, 0)
+        for values in reports:
+            is_disconnected = values['connection state'] in ('connecting', 'waiting')
+            self.require(values['level'] != 2 or is_disconnected, f'an error: {values}')
+            self.require(float(values['frame rate'] or 0) >= 0.0, f'a negative rate: {values}')
+        for before, now in itertools.pairwise(reports):
+            is_anew = int(now['frames received']) < int(before['frames received'])
+            if is_anew and self.done[-1][1] == 'transitions':
+                continue
+            self.require(all(int(before[key]) <= int(now[key]) for key in COUNTERS),
+                         f'a counter went back: {before} {now}')
+
+
+@pytest.mark.parametrize('overflow', ['block', 'drop_oldest'])
+def test_any_sequence_is_counted_and_survived(domain, listener, simulator, tmp_path, overflow):
+    path = tmp_path / 'node.py'
+    path.write_text(PROGRAM)
+    with NodeProcess(domain, program=[sys.executable, str(path)], port=simulator.port,
+                     overflow=overflow, **PARAMETERS) as node:
+        diagnostics = listener.hear('/diagnostics', 'diagnostic_msgs/DiagnosticArray',
+                                    depth=10_000)
+        simulator.accept()
+        driver = Driver(listener, simulator, node, diagnostics, overflow)
+        listener.until(lambda: diagnostics, what='a report')
+        driver.send(packet(driver_first(driver)))
+        driver.check()
+        began, early_mb, n_steps = time.monotonic(), 0.0, 0
+        for number in STEPS or itertools.count():
+            driver.step(number)
+            n_steps += 1
+            elapsed_s = time.monotonic() - began
+            if not early_mb and elapsed_s > BUDGET_S / 2 / 3:
+                early_mb = node.memory_mb()
+            if not STEPS and elapsed_s > BUDGET_S / 2:
+                break
+            # Only the last ones are of interest.
+            del driver.done[:-400]
+        growth_mb = node.memory_mb() - early_mb
+        driver.require(not early_mb or growth_mb < MAX_GROWTH_MB, f'{growth_mb:.1f} MB more')
+        code, seconds = node.end()
+        assert code == 0, node.log
+        assert seconds < 2.0
+        assert 'Traceback' not in node.log
+        assert n_steps >= min(5, len(STEPS) or 5)
+
+
+def driver_first(driver):
+    """Make the first frame: without one, the report has no game time."""
+    driver.chance = random.Random(SEED)
+    return driver.good()
