@@ -17,7 +17,8 @@ from state_sensor_ros.bag_types import definition, type_hash
 from state_sensor_ros.encode import Topic
 from state_sensor_ros.encode.topics import ACTORS_TOPIC, FRAME_TOPIC, ODOMETRY, TF_TOPIC
 from state_sensor_ros.errors import SinkError
-from state_sensor_ros.recordings import bag_files, bag_types
+from state_sensor_ros import bag_types
+from state_sensor_ros.sinks import bag_files
 from state_sensor_ros.sinks.bag import BagSink, full_name
 
 OWN = Topic('~/actors/car/odometry', ODOMETRY, 'odometry', 'car')
