@@ -10,6 +10,7 @@ a folder or wait for the disk, or at the n-th event of Python's profiler.
 import atexit
 from contextlib import suppress
 from dataclasses import dataclass
+import faulthandler
 import json
 import os
 import pathlib
@@ -22,7 +23,7 @@ import tempfile
 import threading
 
 ROOT = Path(__file__).parents[1]
-AWAIT_S = 20.0
+AWAIT_S = 60.0
 # Functions that change a folder or wait for the disk, by the module that they are looked up in.
 CALLS = (('os', 'fsync'), ('os', 'open'), ('os', 'rename'), ('os', 'replace'), ('os', 'unlink'),
          ('os', 'rmdir'), ('os', 'mkdir'), ('pathlib.Path', 'open'),
@@ -127,6 +128,8 @@ def _work(request, output, errors, calls):
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(output, 1)
     os.dup2(errors, 2)
+    # A run that does not end says where it waits.
+    faulthandler.dump_traceback_later(AWAIT_S, exit=True, file=errors)
     if request['limit'] is not None:
         signal.signal(signal.SIGXFSZ, signal.SIG_DFL if request['is_killed'] else signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -97,8 +97,10 @@ class Interruption:
 
         :param stop: called by another thread; the main thread ends the work soon after.
         :param remains: returns what is left of the work, in words, ``''`` for nothing to say.
+        :raises KeyboardInterrupt: where a signal came before.
         """
-        self._remains, self._stop = remains, stop
+        with self._decided():
+            self._remains, self._stop = remains, stop
 
     def made(self, make: Callable[[], AnyOutput]) -> AnyOutput:
         """Make an output that is discarded where a signal ends the work."""
@@ -203,24 +205,30 @@ class Interruption:
     def _follow(self) -> None:
         """End the work within two seconds."""
         begin_s = time.monotonic()
-        if self._stop is not None:
-            self._stop()
+        self._decide(may_stop=True)
+        if not self._is_ending:
+            if self._stop is not None:
+                self._stop()
             self._ended.wait(max(0.0, begin_s + _STOP_S - time.monotonic()))
-        self._deciding.acquire()
-        if self._is_done:
-            self._deciding.release()
-        else:
-            if not self._has_begun:
-                self._leave()
-            # Where the exception is raised in a destructor, Python would write about that.
-            sys.unraisablehook = lambda _: None
-            self._is_ending = True
+            self._decide(may_stop=False)
         while not self._ended.is_set():
             if self._is_ending and not self._has_raised:
                 signal.pthread_kill(threading.main_thread().ident or 0, self.number)
             if time.monotonic() > begin_s + _END_S:
                 self._leave()
             self._ended.wait(_PERIOD_S)
+
+    def _decide(self, *, may_stop: bool) -> None:
+        """Have the program end without its work, unless that is done, or a call can stop it."""
+        self._deciding.acquire()
+        if self._is_done or (may_stop and self._stop is not None):
+            self._deciding.release()
+            return
+        if not self._has_begun:
+            self._leave()
+        # Where the exception is raised in a destructor, Python would write about that.
+        sys.unraisablehook = lambda _: None
+        self._is_ending = True
 
     def _leave(self) -> None:
         """End the process at once."""
