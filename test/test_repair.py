@@ -16,9 +16,9 @@ import subprocess
 import sys
 import time
 
+from mcap_layout import CHUNK, offsets, records, rewritten, without_crcs
 import pytest
 from rosbags.rosbag2 import Reader
-from test_bag_damage import CHUNK, offsets, records, rewritten, without_crcs
 
 from state_sensor_ros.bag_limits import zstd
 from state_sensor_ros.cli import main
