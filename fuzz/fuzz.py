@@ -7,6 +7,7 @@ Coverage-guided fuzzing of what comes from the network and from files, with athe
     pip install atheris && python3 fuzz/fuzz.py decode -runs=400000 CORPUS_FOLDER
     python3 fuzz/fuzz.py framing -runs=300000 CORPUS_FOLDER
     python3 fuzz/fuzz.py trajectory -runs=300000 CORPUS_FOLDER
+    python3 fuzz/fuzz.py bag -runs=100000 CORPUS_FOLDER
 
 Any exception but our own is a finding: its input is written to a file ``crash-…``, which belongs
 into ``test/data/bad`` together with its mend. ``make test`` runs a short budget of the same kind
@@ -16,14 +17,18 @@ without atheris (test/test_fuzz.py).
 import io
 from pathlib import Path
 import sys
+import tempfile
 
 import atheris
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 with atheris.instrument_imports(include=['state_sensor_ros']):
+    from state_sensor_ros.bag_limits import DEFAULT_LIMITS
     from state_sensor_ros.decode import Decoder, format_payload
     from state_sensor_ros.errors import StateSensorError
     from state_sensor_ros.framing import PacketFramer
+    from state_sensor_ros.mcap_salvage import McapSalvage
+    from state_sensor_ros.recordings import opened
     from state_sensor_ros.trajectory import read_payloads
 
 LIMIT = 1 << 16
@@ -70,9 +75,28 @@ def fuzz_trajectory(data: bytes) -> None:
         pass
 
 
+BAG = Path(tempfile.mkdtemp()) / 'bag.mcap'
+
+
+def fuzz_bag(data: bytes) -> None:
+    """Read any bytes as a storage file, and what is left of them as a damaged one."""
+    BAG.write_bytes(data)
+    try:
+        with opened(str(BAG)) as recording:
+            for _ in recording.entries():
+                pass
+    except StateSensorError:
+        pass
+    salvage = McapSalvage(BAG, 'fuzz', DEFAULT_LIMITS)
+    for _ in salvage.messages():
+        pass
+    salvage.close()
+
+
 def main() -> None:
     """Fuzz the target that the first argument names; the rest is libFuzzer's."""
-    targets = {'framing': fuzz_framing, 'decode': fuzz_decode, 'trajectory': fuzz_trajectory}
+    targets = {'framing': fuzz_framing, 'decode': fuzz_decode, 'trajectory': fuzz_trajectory,
+               'bag': fuzz_bag}
     if len(sys.argv) < 2 or sys.argv[1] not in targets:
         sys.exit(f'error: usage: found no target; expected one of {", ".join(targets)}')
     target = targets[sys.argv.pop(1)]

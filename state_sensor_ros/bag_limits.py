@@ -73,8 +73,9 @@ def damaged(where: str, fault: str) -> BagError:
 
 def too_large(where: str, what: str, limit: int) -> BagError:
     """Make the error for something that has more than ``limit`` bytes."""
-    return BagError(where, f'{what} of more than {limit} bytes',
-                    'no more than that (--max-bag-bytes; in the node max_frame_bytes)')
+    found = f'{what} of more than {limit} bytes'
+    return BagError(where, found, 'no more than that (--max-bag-bytes; in the node '
+                    'max_frame_bytes)', f'{found}, see --max-bag-bytes')
 
 
 class _Decompressor(Protocol):

@@ -78,7 +78,7 @@ class SqliteSalvage:
             else:
                 yield Recovered(topic, log_ns, data)
         if n_unknown:
-            self._lose(n_unknown, f'{n_unknown} rows that are no messages')
+            self._lose(n_unknown, f'{n_unknown} rows without a topic or without data')
 
     def _copied(self, path: Path) -> Path:
         """Copy the file and its logs to a folder where they can be changed."""

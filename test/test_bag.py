@@ -4,9 +4,9 @@
 
 from pathlib import Path
 import sqlite3
-import struct
 import zlib
 
+from mcap_layout import without_crcs
 from message_store import read, typestore
 import pytest
 from rosbags.rosbag2 import Reader, StoragePlugin, Writer
@@ -120,21 +120,6 @@ def test_bag_is_described_as_rosbags_describes_it(path, tmp_path, storage):
         [(text,)] = database.execute('select metadata from metadata')
         database.close()
     assert YAML(typ='safe').load(text) == theirs['rosbag2_bagfile_information']
-
-
-def without_crcs(data):
-    """Zero the CRCs of chunks, data section and summary, as rosbags leaves them."""
-    data, at = bytearray(data), 8
-    while at < len(data) - 8:
-        opcode, length = struct.unpack_from('<BQ', data, at)
-        at += 9
-        # Chunk, end of the data section, footer.
-        offset = {0x06: 24, 0x0F: 0, 0x02: 16}.get(opcode)
-        if offset is not None:
-            assert any(data[at + offset:at + offset + 4])
-            data[at + offset:at + offset + 4] = bytes(4)
-        at += length
-    return bytes(data)
 
 
 def test_bag_but_for_its_crcs_is_byte_for_byte_that_of_rosbags(path, tmp_path, monkeypatch):

@@ -8,9 +8,9 @@ from pathlib import Path
 import random
 import shutil
 import sqlite3
-import struct
 import zlib
 
+from mcap_layout import CHUNK, FOOTER, mcap_writer, offsets, records, rewritten, without_crcs
 import pytest
 
 from state_sensor_ros.cli import main
@@ -22,7 +22,7 @@ from state_sensor_ros.sources.file import FileSource
 
 DATA = Path(__file__).parent / 'data'
 PAGE_BYTES = 4096
-CHUNK, FOOTER, MESSAGE_INDEX, CHUNK_INDEX, STATISTICS = 0x06, 0x02, 0x07, 0x08, 0x0B
+MESSAGE_INDEX, CHUNK_INDEX, STATISTICS = 0x07, 0x08, 0x0B
 
 
 @pytest.fixture(scope='module')
@@ -54,19 +54,6 @@ def mcap(bags, tmp_path):
 def frames_of(path):
     with opened(str(path)) as recording:
         return [bytes(entry.packet.payload) for entry in recording.entries()]
-
-
-def records(data):
-    """Yield opcode, offset and length of content of each record."""
-    at = 8
-    while at < len(data) - 8:
-        opcode, length = struct.unpack_from('<BQ', data, at)
-        yield opcode, at, length
-        at += 9 + length
-
-
-def offsets(data, opcode):
-    return [at for found, at, _ in records(data) if found == opcode]
 
 
 def read(path):
@@ -129,15 +116,6 @@ def test_a_changed_byte_of_metadata_never_gives_other_frames(mcap):
         outcome(path, expected)
 
 
-def without_crcs(data):
-    """Zero all CRCs, as other writers leave them."""
-    data = bytearray(data)
-    for opcode, at, _ in records(bytes(data)):
-        if (offset := {CHUNK: 33, 0x0F: 9, FOOTER: 25}.get(opcode)) is not None:
-            data[at + offset:at + offset + 4] = bytes(4)
-    return bytes(data)
-
-
 @pytest.mark.parametrize('opcode', [MESSAGE_INDEX, CHUNK_INDEX, STATISTICS])
 def test_an_index_without_a_crc_is_not_trusted(mcap, opcode):
     path, file = mcap
@@ -192,29 +170,6 @@ def test_a_wrong_crc_of_data_and_summary_is_named(mcap, opcode, expected):
     file.write_bytes(data)
     with pytest.raises(TrajectoryFormatError, match=f'{expected} .* in place of'):
         frames_of(path)
-
-
-def mcap_writer():
-    return pytest.importorskip('mcap.writer', reason='needs the package mcap')
-
-
-def rewritten(source, path, **options):
-    """Write the messages of an MCAP file again, by the mcap library."""
-    writer_module = mcap_writer()
-    reader_module = pytest.importorskip('mcap.reader')
-    with source.open('rb') as file, path.open('wb') as out:
-        writer = writer_module.Writer(out, **options)
-        writer.start('ros2')
-        channels = {}
-        for schema, channel, message in reader_module.make_reader(file).iter_messages():
-            if channel.id not in channels:
-                number = writer.register_schema(schema.name, schema.encoding, schema.data)
-                channels[channel.id] = writer.register_channel(
-                    channel.topic, channel.message_encoding, number, channel.metadata)
-            writer.add_message(channels[channel.id], message.log_time, message.data,
-                               message.publish_time, message.sequence)
-        writer.finish()
-    return path
 
 
 def forms():

@@ -93,15 +93,21 @@ def limited():
     resource.setrlimit(resource.RLIMIT_FSIZE, (2**26, 2**26))
 
 
-def refusal(path, *words):
-    """Let a process of 1 GiB read a bag that has to be refused; return what it says."""
+def run(path, command, *words):
+    """Let a process of 1 GiB read a bag; return it when it has ended."""
     (path.parent / 'tmp').mkdir()
     done = subprocess.run(
-        [*PROGRAM, 'inspect', str(path), *words], cwd=ROOT, capture_output=True, text=True,
+        [*PROGRAM, command, str(path), *words], cwd=ROOT, capture_output=True, text=True,
         timeout=AWAIT_S, preexec_fn=limited,
         env={**os.environ, 'OPENBLAS_NUM_THREADS': '1', 'TMPDIR': str(path.parent / 'tmp')})
-    assert done.returncode == 1, done
     assert list((path.parent / 'tmp').iterdir()) == []
+    return done
+
+
+def refusal(path, *words):
+    """Return what is said of a bag that has to be refused."""
+    done = run(path, 'inspect', *words)
+    assert done.returncode == 1, done
     [line] = done.stderr.splitlines()
     assert line.startswith(f'error: {path}')
     return line
@@ -227,6 +233,27 @@ def test_sqlite_that_computes_its_messages_is_refused(tmp_path):
     database.close()
     line = refusal(path)
     assert 'a message or a definition of more than 67108864 bytes' in line
+
+
+def test_repair_leaves_out_what_grows(tmp_path, bombs):
+    path = tmp_path / 'bomb.mcap'
+    filled = message(bytes(100))
+    path.write_bytes(mcap(
+        schema(), channel(), filled, chunk(bombs['zstd'], 'zstd', HUGE),
+        chunk(bombs['lz4'], 'lz4', 1000), message(bombs['zstd']), filled))
+    done = run(path, 'repair', str(tmp_path / 'out'))
+    assert done.returncode == 0, done
+    assert done.stdout.startswith(f'{tmp_path / "out"}: 2 messages of 1 topics; lost: ')
+    assert '--max-bag-bytes' in done.stdout
+
+
+def test_repair_of_a_file_that_grows_is_refused(tmp_path, bombs):
+    path = bag_of(tmp_path / 'bag', mode='FILE', files=['b.mcap.zstd'])
+    (path / 'b.mcap.zstd').write_bytes(bombs['zstd'])
+    done = run(path, 'repair', str(tmp_path / 'out'), '--max-bag-bytes', '1000000')
+    assert done.returncode == 1
+    assert '--max-bag-bytes' in done.stderr
+    assert not (tmp_path / 'out').exists()
 
 
 ALIASES = 'a: &a [x, x, x, x, x, x, x, x]\n' + ''.join(

@@ -16,12 +16,17 @@ import subprocess
 import sys
 import time
 
+from mcap_layout import CHUNK, offsets, records, rewritten, without_crcs
 import pytest
 from rosbags.rosbag2 import Reader
-from test_bag_damage import CHUNK, offsets, records, rewritten, without_crcs
 
 from state_sensor_ros.bag_limits import zstd
 from state_sensor_ros.cli import main
+from state_sensor_ros.emulator.monodrive_server.frame_server import (
+    MonodriveOptions,
+    MonodriveServer,
+)
+from state_sensor_ros.emulator.monodrive_server.frame_source import IteratorSource
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.sinks import bag_files
 
@@ -545,6 +550,35 @@ def awaited(condition):
     return found
 
 
+def test_repair_of_what_a_killed_record_leaves(tmp_path, repair):
+    traffic = IteratorSource(generate(3, 2, 20.0, 3, 'v2'))
+    with MonodriveServer(traffic, MonodriveOptions(port=0, rate=500.0)) as peer:
+        process = subprocess.Popen([*PROGRAM, 'record', str(tmp_path / 'live.json'), '--port',
+                                    str(peer.port)], cwd=ROOT)
+        awaited(lambda: [path for path in tmp_path.rglob('*') if path.is_file()
+                         and path.stat().st_size > 100_000])
+        process.send_signal(signal.SIGKILL)
+        process.wait(AWAIT_S)
+    [part] = [path for path in tmp_path.rglob('*') if path.is_file()
+              and path.stat().st_size > 100_000]
+    code, line = repair(part, 'live.json')
+    frames = json.loads((tmp_path / 'live.json').read_bytes())
+    assert code == 0
+    assert line.startswith(f'{len(frames)} frames; lost: ')
+    assert [frame['sample_count'] for frame in frames] == list(range(
+        frames[0]['sample_count'], frames[0]['sample_count'] + len(frames)))
+
+
+def test_repair_that_is_interrupted_leaves_nothing(source, tmp_path, monkeypatch):
+    def interrupted(self):
+        raise KeyboardInterrupt
+        yield
+
+    monkeypatch.setattr('state_sensor_ros.bag_repair.BagRepair.messages', interrupted)
+    main(['repair', str(source / 'mcap'), str(tmp_path / 'out')])
+    assert list(tmp_path.iterdir()) == []
+
+
 SMALL_CHUNKS = """
 import sys
 from state_sensor_ros.cli import main
@@ -607,7 +641,7 @@ def test_repair_of_anything_ends_in_a_bag_or_one_error(tmp_path, capsys):
         [line] = (told.err if code else told.out).splitlines()
         assert out.exists() == (code == 0)
         if code == 0:
-            assert line.startswith(f'{len(described(out)[1])} messages'.join((f'{out}: ', '')))
+            assert line.startswith(f'{out}: {len(described(out)[1])} messages of ')
 
 
 def test_repaired_sqlite_has_the_tables_of_rosbag2(source, tmp_path, repair):
