@@ -398,7 +398,7 @@ class Bench:
     def settled(self, seconds=AWAIT_S):
         """Wait until all frames sent are counted and none is in flight; return that report."""
         def found():
-            values = next(iter(statuses(self.diagnostics)[-1:]), {})
+            values = next(iter(statuses(self.diagnostics[-1:])), {})
             received, *others = (int(values.get(f'frames {what}', -1)) for what in (
                 'received', 'published', 'skipped', 'dropped'))
             return values if received == self.n_frames == sum(others) else None
