@@ -418,7 +418,10 @@ class Driver:
         """Wait until nothing is in flight; then compare what was counted."""
         def is_as_expected():
             # The last one alone: a look at thousands takes longer than the next one needs to come.
-            values = self._last_values = statuses(self.diagnostics[-1:])[-1]
+            reports = statuses(self.diagnostics[-1:])
+            if not reports:
+                return False
+            values = self._last_values = reports[-1]
             if self.overflow == 'drop_oldest' \
                     and int(values.get('frames dropped', 0)) > self.model.dropped:
                 self.resynchronise()
