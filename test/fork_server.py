@@ -135,6 +135,9 @@ def _work(request, output, errors, calls):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_FSIZE, (request['limit'],) * 2)
     tempfile.tempdir = str(Path('tmp').resolve()) if Path('tmp').is_dir() else None
+    for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        # A shell has a program that it starts with & ignore SIGINT.
+        signal.signal(signum, signal.SIG_DFL)
     _watch_calls(calls, request['at_call'], request['number'])
     if request['at_event'] is not None:
         _watch_events(request['at_event'], request['number'])

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A trajectory that was cut: each command uses the whole frames and prints one warning."""
 
+from contextlib import closing
 import io
 import itertools
 import json
@@ -152,7 +153,8 @@ def test_cut_trajectory_is_served(cut):
 def test_cut_trajectory_is_played(cut):
     path, n_frames = cut
     source = FileSource(str(path), rate=0.0)
-    assert len(list(source.packets())) == n_frames
+    with closing(source):
+        assert len(list(source.packets())) == n_frames
     assert source.health.state == 'ended'
     check_warning(f'warning: {source.health.last_error}', path, n_frames)
 

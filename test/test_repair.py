@@ -575,7 +575,8 @@ def test_repair_that_is_interrupted_leaves_nothing(source, tmp_path, monkeypatch
         yield
 
     monkeypatch.setattr('state_sensor_ros.bag_repair.BagRepair.messages', interrupted)
-    main(['repair', str(source / 'mcap'), str(tmp_path / 'out')])
+    with pytest.raises(KeyboardInterrupt):
+        main(['repair', str(source / 'mcap'), str(tmp_path / 'out')])
     assert list(tmp_path.iterdir()) == []
 
 
