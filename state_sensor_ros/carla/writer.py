@@ -44,7 +44,7 @@ class DatasetWriter(Output):
 
     @property
     def remains(self) -> str:
-        """What is left of a dataset that was replaced, in words, ``''`` if nothing."""
+        """Describe what is left of a dataset that was replaced, in words, ``''`` if nothing."""
         return self._folder.remains
 
     def write(self, frame: Frame) -> None:

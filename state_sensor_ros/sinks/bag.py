@@ -77,7 +77,7 @@ class BagSink(Output):
 
     @property
     def remains(self) -> str:
-        """What is left of a bag that was replaced, in words, ``''`` if nothing."""
+        """Describe what is left of a bag that was replaced, in words, ``''`` if nothing."""
         return self._folder.remains
 
     def demand(self) -> Demand:

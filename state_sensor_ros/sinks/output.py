@@ -26,7 +26,7 @@ class Output(ABC):
 
     @property
     def remains(self) -> str:
-        """What is left of an output that was replaced, in words, ``''`` if nothing."""
+        """Describe what is left of an output that was replaced, in words, ``''`` if nothing."""
         return ''
 
     @abstractmethod

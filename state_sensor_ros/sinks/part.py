@@ -146,8 +146,8 @@ def _part_of(output: Path, number: int) -> Path:
 def _parts_of(output: Path) -> dict[int, Path]:
     """Return the parts of an output that there are, in the order of their numbers."""
     pattern = re.compile(rf'\.{re.escape(output.name)}(?:\.([2-9]|[1-9][0-9]{{1,9}}))?\.part')
-    numbers = sorted(int(match[1] or 1) for match in map(pattern.fullmatch,
-                                                        os.listdir(output.parent)) if match)
+    matches = map(pattern.fullmatch, os.listdir(output.parent))
+    numbers = sorted(int(match[1] or 1) for match in matches if match)
     return {number: _part_of(output, number) for number in numbers}
 
 

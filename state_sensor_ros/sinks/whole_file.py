@@ -56,7 +56,7 @@ class WholeFile(Output):
     @property
     def handle(self) -> BinaryIO:
         """
-        What to write to.
+        Return what to write to.
 
         A device or a pipe is opened at the first use, which may wait for a reader of the pipe.
 

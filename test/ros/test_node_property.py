@@ -128,8 +128,8 @@ class Model:
 
     def _passes(self, own):
         own = {tag.lower() for tag in own}
-        wanted, unwanted = ({tag.lower() for tag in tags} for tags in (self.desired,
-                                                                      self.undesired))
+        wanted, unwanted = (
+            {tag.lower() for tag in tags} for tags in (self.desired, self.undesired))
         return (not wanted or bool(own & wanted)) and not own & unwanted
 
     def expected(self):
