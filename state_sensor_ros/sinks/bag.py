@@ -16,11 +16,9 @@ import sqlite3
 
 from rosbags import interfaces
 from rosbags.interfaces import Connection
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
-from ruamel.yaml.events import CollectionEndEvent, CollectionStartEvent
 
-from state_sensor_ros.bag_metadata import METADATA
+from state_sensor_ros.bag_limits import BagError, BagLimits
+from state_sensor_ros.bag_metadata import METADATA, read_metadata
 from state_sensor_ros.bag_storage import StoredTopic
 from state_sensor_ros.bag_types import definition, type_hash
 from state_sensor_ros.encode import Demand, EVERYTHING, Qos, Topic
@@ -34,10 +32,8 @@ _FOREVER = interfaces.QosTime(9223372036, 854775807)
 # Frames come this far apart unless they say otherwise (PROTOCOL 6).
 _PERIOD_NS = 50_000_000
 _STORAGE_SUFFIXES = ('.mcap', '.db3', '.mcap.zstd', '.db3.zstd')
-# That of a bag with as many topics as MCAP can number has 100 MB.
-_MAX_METADATA_BYTES = 268_435_456
-# rosbag2 nests eight deep; the parser builds a document by recursion in C, without a limit.
-_MAX_METADATA_DEPTH = 30
+# The metadata of a bag with as many topics as MCAP can number has 100 MB; an eighth is for them.
+_OWN_LIMITS = BagLimits(8 * 268_435_456)
 
 
 class BagSink(Output):
@@ -210,29 +206,9 @@ def _profile(qos: Qos) -> interfaces.Qos:
 def _own_files(folder: Path) -> Own:
     """Tell the files of a bag, which are metadata.yaml and those that it names, from others."""
     try:
-        metadata = folder / METADATA
-        if metadata.stat().st_size > _MAX_METADATA_BYTES:
-            raise ValueError('too long')
-        text = metadata.read_text('utf-8')
-        _check_depth(text)
-        information = YAML(typ='safe').load(text)['rosbag2_bagfile_information']
-        names = {Path(path).name for path in information['relative_file_paths']}
-    except (OSError, YAMLError, ValueError, TypeError, LookupError, AttributeError,
-            RecursionError):
+        names = read_metadata(folder, _OWN_LIMITS).files
+    except (OSError, BagError):
         # No bag: none of its files is known.
         return lambda entry: False
     own = {METADATA, *(name for name in names if name.endswith(_STORAGE_SUFFIXES))}
     return own.__contains__
-
-
-def _check_depth(text: str) -> None:
-    """
-    Make sure that YAML can be loaded.
-
-    :raises ValueError: where it is nested too deep.
-    """
-    depth = 0
-    for event in YAML(typ='safe').parse(text):
-        depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
-        if depth > _MAX_METADATA_DEPTH:
-            raise ValueError('nested too deep')
