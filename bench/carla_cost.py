@@ -26,14 +26,14 @@ from state_sensor_ros.carla.framing import join_messages
 from state_sensor_ros.carla.recording import DatasetRecording
 from state_sensor_ros.carla.topics import COLORED_TOPIC, IMAGE_TOPICS
 from state_sensor_ros.cdr.definitions import load_definitions
-from state_sensor_ros.decode import Decoder
 from state_sensor_ros.emulator.carla_server.message_bytes import measurements_bytes
 from state_sensor_ros.emulator.carla_server.town import Town
 from state_sensor_ros.emulator.monodrive_server.packet_bytes import encode_json
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.encode import Demand, Encoder, fixed_topics
-from state_sensor_ros.framing import Packet
-from state_sensor_ros.pipeline import Codec, Pipeline
+from state_sensor_ros.monodrive.decode import Decoder
+from state_sensor_ros.monodrive.framing import Packet
+from state_sensor_ros.pipeline.pipeline import Codec, Pipeline
 from state_sensor_ros.settings import Settings
 
 N_ACTORS, N_FRAMES, N_WARM, N_ROUNDS = 100, 40, 5, 5

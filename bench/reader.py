@@ -19,7 +19,7 @@ from rclpy.signals import SignalHandlerOptions
 from tf2_msgs.msg import TFMessage
 from visualization_msgs.msg import MarkerArray
 
-from state_sensor_ros.sinks.topics import message_class
+from state_sensor_ros.ros.topic_sink import message_class
 
 SCAN_S = 0.5
 

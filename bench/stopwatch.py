@@ -20,7 +20,7 @@ import time
 import rclpy
 from rclpy.executors import SingleThreadedExecutor
 
-from state_sensor_ros.node import StateSensorNode
+from state_sensor_ros.ros.node import StateSensorNode
 
 
 class Stopwatch:

@@ -27,14 +27,14 @@ import rival
 from traffic import Cycle
 
 from state_sensor_ros.cdr.definitions import load_definitions
-from state_sensor_ros.decode import Decoder
 from state_sensor_ros.encode import Encoder, EVERYTHING, fixed_topics
 from state_sensor_ros.encode.topics import Qos
-from state_sensor_ros.framing import Packet
-from state_sensor_ros.generations.wire import ControlState, Odometry, Quaternion, Vector
-from state_sensor_ros.pipeline import Codec, Pipeline
+from state_sensor_ros.monodrive.decode import Decoder
+from state_sensor_ros.monodrive.framing import Packet
+from state_sensor_ros.monodrive.generations.wire import ControlState, Odometry, Quaternion, Vector
+from state_sensor_ros.pipeline.pipeline import Codec, Pipeline
+from state_sensor_ros.ros.topic_sink import message_class, TopicSink
 from state_sensor_ros.settings import parse_settings
-from state_sensor_ros.sinks.topics import message_class, TopicSink
 
 NODE_NAME = 'bench'
 SETTINGS = parse_settings({'frame': False, 'debug_drawing': True, 'labels': False,

@@ -22,8 +22,8 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.signals import SignalHandlerOptions
 
 from state_sensor_ros.encode import Topic
-from state_sensor_ros.sinks.bag import BagSink
-from state_sensor_ros.sinks.topics import message_class
+from state_sensor_ros.recordings.bag_writer import BagSink
+from state_sensor_ros.ros.topic_sink import message_class
 
 ALWAYS = ('/tf', '/diagnostics', '/clock')
 START_TIMEOUT_S = 30.0

@@ -27,10 +27,10 @@ AWAIT_S = 60.0
 # Functions that change a folder or wait for the disk, by the module that they are looked up in.
 CALLS = (('os', 'fsync'), ('os', 'open'), ('os', 'rename'), ('os', 'replace'), ('os', 'unlink'),
          ('os', 'rmdir'), ('os', 'mkdir'), ('pathlib.Path', 'open'),
-         ('state_sensor_ros.sinks.renaming', '_renameat2'))
-MODULES = ('cli', 'commands.convert', 'commands.dataset', 'commands.inspect', 'commands.record',
-           'commands.render', 'commands.synth', 'carla.recording', 'drawing.picture',
-           'drawing.animation')
+         ('state_sensor_ros.recordings.renaming', '_renameat2'))
+MODULES = ('commands.command_line', 'commands.convert', 'commands.dataset', 'commands.inspect',
+           'commands.record', 'commands.render', 'commands.synth', 'carla.recording',
+           'drawing.picture', 'drawing.animation')
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def _serve():
 
 def _warm_up():
     """Have everything loaded that is loaded once: message definitions, fonts."""
-    from state_sensor_ros.cli import main
+    from state_sensor_ros.commands.command_line import main
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder)
         for words in (('synth', path / 'a.json', '--frames', '2'),
@@ -153,7 +153,7 @@ def _work(request, output, errors, calls):
     if request['at_event'] is not None:
         _watch_events(request['at_event'], request['number'])
     sys.argv[1:] = request['words']
-    from state_sensor_ros.cli import main
+    from state_sensor_ros.commands.command_line import main
     code = 1
     with suppress(SystemExit):
         code = main()

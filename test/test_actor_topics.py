@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 import numpy as np
 import pytest
 
-from state_sensor_ros.actor_topics import ActorTopics
 from state_sensor_ros.encode import Topic
 from state_sensor_ros.frame import KIND_OBJECT, KIND_VEHICLE
 from state_sensor_ros.naming import NOBODY, Registry
-from state_sensor_ros.stamps import NS_PER_S
+from state_sensor_ros.pipeline.actor_topics import ActorTopics
+from state_sensor_ros.pipeline.stamps import NS_PER_S
 
 TIMEOUT_S = 2
 NAMES = 'abcde'

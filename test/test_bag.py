@@ -13,13 +13,12 @@ from rosbags.rosbag2 import Reader, StoragePlugin, Writer
 from rosbags.typesys import get_types_from_msg
 from ruamel.yaml import YAML
 
-from state_sensor_ros import bag_types
-from state_sensor_ros.bag_types import definition, type_hash
 from state_sensor_ros.encode import Topic
 from state_sensor_ros.encode.topics import ACTORS_TOPIC, FRAME_TOPIC, ODOMETRY, TF_TOPIC
 from state_sensor_ros.errors import SinkError
-from state_sensor_ros.sinks import bag_files
-from state_sensor_ros.sinks.bag import BagSink, full_name
+from state_sensor_ros.recordings.bag_types import definition, type_hash
+from state_sensor_ros.recordings.bag_writer import BagSink, full_name
+from state_sensor_ros.recordings.opening import bag_files, bag_types
 
 OWN = Topic('~/actors/car/odometry', ODOMETRY, 'odometry', 'car')
 # An empty TFMessage and ActorArray as CDR, written by hand.

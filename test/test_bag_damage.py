@@ -13,12 +13,11 @@ import zlib
 from mcap_layout import CHUNK, FOOTER, mcap_writer, offsets, records, rewritten, without_crcs
 import pytest
 
-from state_sensor_ros.cli import main
+from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.errors import TrajectoryFormatError
-from state_sensor_ros.recordings import opened
-from state_sensor_ros.sinks import bag_files
-from state_sensor_ros.sources.file import FileSource
+from state_sensor_ros.recordings.opening import bag_files, opened
+from state_sensor_ros.recordings.player import FileSource
 
 DATA = Path(__file__).parent / 'data'
 PAGE_BYTES = 4096

@@ -14,19 +14,18 @@ import sys
 import lz4.frame
 import pytest
 
-from state_sensor_ros import mcap_reader
-from state_sensor_ros.bag_limits import zstd
-from state_sensor_ros.bag_types import definition
-from state_sensor_ros.cli import main
+from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.errors import TrajectoryFormatError
-from state_sensor_ros.recordings import opened
+from state_sensor_ros.recordings.bag_limits import zstd
+from state_sensor_ros.recordings.bag_types import definition
+from state_sensor_ros.recordings.opening import mcap_reader, opened
 from state_sensor_ros.settings import parse_settings
-from state_sensor_ros.sources.opening import open_source
+from state_sensor_ros.simulators.opening import open_source
 
 ROOT = Path(__file__).parents[1]
 SAMPLE = ROOT / 'resource' / 'sample.v2.json'
 PROGRAM = [sys.executable, '-c',
-           'import sys; from state_sensor_ros.cli import main; sys.exit(main())']
+           'import sys; from state_sensor_ros.commands.command_line import main; sys.exit(main())']
 STATE_FRAME = 'state_sensor_ros/msg/StateFrame'
 MAGIC = b'\x89MCAP0\r\n'
 HUGE = 2 * 2**30

@@ -8,8 +8,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 import pytest
 
-from state_sensor_ros import brackets
-from state_sensor_ros.brackets import split_array
+from state_sensor_ros.monodrive import bracket_scanner
+from state_sensor_ros.monodrive.bracket_scanner import split_array
 
 MOST = 1000
 
@@ -51,7 +51,7 @@ values = st.recursive(
 def test_elements_of_arrays_are_found_whatever_the_pieces_are(array, indent, piece_bytes):
     text = json.dumps(array, indent=indent)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(brackets, '_PIECE_BYTES', piece_bytes)
+        patch.setattr(bracket_scanner, '_PIECE_BYTES', piece_bytes)
         elements = split_array(text.encode(), MOST)
     assert [element.decode() for element in elements] == split_slowly(text)
     assert len(elements) == len(array)
@@ -66,7 +66,7 @@ def test_elements_of_arrays_are_found_whatever_the_pieces_are(array, indent, pie
 def test_text_that_only_resembles_an_array_is_split_in_the_same_way(rest, piece_bytes):
     text = '[' + rest
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(brackets, '_PIECE_BYTES', piece_bytes)
+        patch.setattr(bracket_scanner, '_PIECE_BYTES', piece_bytes)
         found = split_array(text.encode(), MOST)
     assert [element.decode() for element in found] == split_slowly(text)
 

@@ -28,12 +28,12 @@ from state_sensor_ros.carla.recording import DatasetRecording
 from state_sensor_ros.carla.topics import DATASET_TOPICS
 from state_sensor_ros.carla.writer import DatasetWriter
 from state_sensor_ros.cdr.definitions import load_definitions
-from state_sensor_ros.cli import main
+from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.encode import Demand, Encoder
 from state_sensor_ros.errors import DecodeError, SinkError, StateError, TrajectoryFormatError
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.naming import Registry
-from state_sensor_ros.recordings import open_recording
+from state_sensor_ros.recordings.opening import open_recording
 from state_sensor_ros.settings import Settings
 
 STATUS = 'state_sensor_ros/msg/CarlaPlayerStatus'

@@ -18,17 +18,17 @@ from silent_sink import SilentSink
 from state_sensor_ros.carla.decode import CarlaDecoder
 from state_sensor_ros.carla.encode import CarlaEncoder
 from state_sensor_ros.carla.framing import join_messages
+from state_sensor_ros.carla.live import CarlaSource
 from state_sensor_ros.carla.messages import MessagesDecoder, pack_parts, TOPICS_WITH_IMAGES
 from state_sensor_ros.cdr.definitions import load_definitions
-from state_sensor_ros.cli import main
+from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.encode import Demand, Encoder
 from state_sensor_ros.errors import DecodeError
-from state_sensor_ros.extras import extras_of_recording
-from state_sensor_ros.framing import Packet
-from state_sensor_ros.pipeline import Codec, Pipeline
-from state_sensor_ros.recordings import opened
+from state_sensor_ros.monodrive.framing import Packet
+from state_sensor_ros.pipeline.pipeline import Codec, Pipeline
+from state_sensor_ros.recordings.opening import opened
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.sources.carla import CarlaSource
+from state_sensor_ros.simulators.extra_topics import extras_of_recording
 
 ROOT = Path(__file__).parents[1]
 SETTINGS = Settings(debug_drawing=True)

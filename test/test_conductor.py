@@ -18,14 +18,14 @@ from scripted_simulator import (
     ScriptedSimulator,
 )
 
-from state_sensor_ros.conductor import Conductor
 from state_sensor_ros.emulator.monodrive_server.frame_server import (
     MonodriveOptions,
     MonodriveServer,
 )
 from state_sensor_ros.errors import RefusalError, TransportError
+from state_sensor_ros.monodrive.configured_source import ConductedSource
+from state_sensor_ros.monodrive.control_client import Conductor
 from state_sensor_ros.settings import parse_settings
-from state_sensor_ros.sources.conducted import ConductedSource
 
 CONFIGURE = 'REPLAY_ConfigureSensorsCommand_ID'
 RECONFIGURE = 'REPLAY_ReConfigureSensorCommand_ID'
@@ -71,7 +71,7 @@ class Reports(Collected):
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch):
-    monkeypatch.setattr('state_sensor_ros.conductor._RETRY_S', 0.02)
+    monkeypatch.setattr('state_sensor_ros.monodrive.control_client._RETRY_S', 0.02)
 
 
 @pytest.fixture

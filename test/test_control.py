@@ -9,7 +9,8 @@ from hypothesis import given, strategies
 import msgspec
 import pytest
 
-from state_sensor_ros.control import (
+from state_sensor_ros.errors import DecodeError, FramingError, RefusalError
+from state_sensor_ros.monodrive.control_messages import (
     encode_request,
     MAX_REFERENCE,
     MAX_REPLY_BYTES,
@@ -17,7 +18,6 @@ from state_sensor_ros.control import (
     ReplyReader,
     REQUEST_MAGIC,
 )
-from state_sensor_ros.errors import DecodeError, FramingError, RefusalError
 
 ENVELOPE = {'type': 'GetVersion', 'reference': 7, 'message': 'complete', 'success': True}
 

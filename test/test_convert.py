@@ -22,15 +22,15 @@ import pytest
 from real_recordings import RECORDINGS
 from rosbags.rosbag2 import Reader, StoragePlugin, Writer
 
-from state_sensor_ros.bag_types import definition, type_hash
-from state_sensor_ros.cli import main
+from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.emulator.traffic.frame_generator import generate
+from state_sensor_ros.recordings.bag_types import definition, type_hash
 
 ROOT = Path(__file__).parents[1]
 GOOD = sorted((ROOT / 'test/data/good').glob('*.json'))
 SAMPLE = ROOT / 'resource' / 'sample.v2.json'
 PROGRAM = [sys.executable, '-c',
-           'import sys; from state_sensor_ros.cli import main; sys.exit(main())']
+           'import sys; from state_sensor_ros.commands.command_line import main; sys.exit(main())']
 STATE_FRAME = 'state_sensor_ros/msg/StateFrame'
 AWAIT_S = 30.0
 N_FRAMES = 60

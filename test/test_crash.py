@@ -15,7 +15,7 @@ import pytest
 from rosbags.rosbag2 import Reader
 from scripted_simulator import frame, serving
 
-from state_sensor_ros.cli import main
+from state_sensor_ros.commands.command_line import main
 
 CARLA = Path(__file__).parents[1] / 'resource' / 'carla'
 N_RECORDED = 60

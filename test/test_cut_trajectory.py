@@ -16,17 +16,17 @@ import pytest
 from scripted_simulator import AWAIT_S
 from simulator_peer import Reader
 
-from state_sensor_ros.cli import main
+from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.emulator.monodrive_server.frame_server import (
     MonodriveOptions,
     MonodriveServer,
 )
 from state_sensor_ros.emulator.traffic.frame_generator import generate
-from state_sensor_ros.sources.file import FileSource
+from state_sensor_ros.recordings.player import FileSource
 
 ROOT = Path(__file__).parents[1]
 PROGRAM = [sys.executable, '-c',
-           'import sys; from state_sensor_ros.cli import main; sys.exit(main())']
+           'import sys; from state_sensor_ros.commands.command_line import main; sys.exit(main())']
 N_FRAMES = 12
 
 

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 from real_recordings import FILES, path_of
 
-from state_sensor_ros.decode import Decoder
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.frame import (
     ESSENTIALS,
@@ -24,6 +23,7 @@ from state_sensor_ros.frame import (
     KIND_VEHICLE,
     Needs,
 )
+from state_sensor_ros.monodrive.decode import Decoder
 from state_sensor_ros.rep103 import Units
 
 GOOD = Path(__file__).parent / 'data' / 'good'

@@ -16,7 +16,7 @@ END_S = 2.0
 AWAIT_S = 10.0
 HEAD = """
 import os, sys, threading, time
-from state_sensor_ros.ending import Ending
+from state_sensor_ros.ros.ending import Ending
 ending = Ending()
 """
 STUCK_THREAD = """

@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from state_sensor_ros.entity_filter import matching_rows, MAX_CHARACTERS, MAX_S
 from state_sensor_ros.errors import ConfigError
+from state_sensor_ros.ros.entity_filter import matching_rows, MAX_CHARACTERS, MAX_S
 
 NAMES = ['ego_car', 'Car', 'car_2', 'a.b', 'Straße', '車', '', 'two\nlines', 'x' * 300]
 

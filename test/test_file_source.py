@@ -10,11 +10,10 @@ import time
 
 import pytest
 
-from state_sensor_ros.cli import main
+from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
-from state_sensor_ros.recordings import game_time_of, opened
-from state_sensor_ros.sources import file
-from state_sensor_ros.sources.file import FileSource
+from state_sensor_ros.recordings.opening import game_time_of, opened, player
+from state_sensor_ros.recordings.player import FileSource
 
 AWAIT_S = 10.0
 
@@ -84,7 +83,7 @@ class Clock:
 
     def __init__(self, monkeypatch):
         self.now, self.waits = 100.0, []
-        monkeypatch.setattr(file.time, 'monotonic', lambda: self.now)
+        monkeypatch.setattr(player.time, 'monotonic', lambda: self.now)
 
     def drive(self, source):
         def wait(timeout=None):

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from real_recordings import FILES, path_of
 
-from state_sensor_ros.decode import Decoder, format_frame, format_payload, losses
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.frame import ESSENTIALS, Frame
+from state_sensor_ros.monodrive.decode import Decoder, format_frame, format_payload, losses
 from state_sensor_ros.rep103 import Units
 
 GOOD = Path(__file__).parent / 'data' / 'good'

@@ -23,7 +23,7 @@ from state_sensor_ros.frame import (
     Looks,
     Wheels,
 )
-from state_sensor_ros.tag_rule import TagRule
+from state_sensor_ros.pipeline.tag_rule import TagRule
 
 
 @dataclass(frozen=True)

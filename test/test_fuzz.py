@@ -20,10 +20,10 @@ import sys
 import numpy as np
 import pytest
 
-from state_sensor_ros.decode import Decoder, format_payload, losses
 from state_sensor_ros.errors import DecodeError, TrajectoryFormatError
 from state_sensor_ros.frame import ESSENTIALS
-from state_sensor_ros.trajectory import read_payloads, TrajectoryWriter
+from state_sensor_ros.monodrive.decode import Decoder, format_payload, losses
+from state_sensor_ros.monodrive.trajectory import read_payloads, TrajectoryWriter
 
 DATA = Path(__file__).parent / 'data'
 SEEDS = [path.read_bytes() for path in sorted(DATA.rglob('*.json'))]

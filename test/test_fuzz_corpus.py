@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from state_sensor_ros.decode import Decoder, format_payload
 from state_sensor_ros.errors import StateSensorError
-from state_sensor_ros.framing import PacketFramer
-from state_sensor_ros.trajectory import read_payloads
+from state_sensor_ros.monodrive.decode import Decoder, format_payload
+from state_sensor_ros.monodrive.framing import PacketFramer
+from state_sensor_ros.monodrive.trajectory import read_payloads
 
 FOLDER = Path(__file__).parent / 'data' / 'fuzz'
 LIMIT = 1 << 16

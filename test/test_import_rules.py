@@ -1,6 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""The arrows of the architecture: which module may import what."""
+"""The directions of the architecture: which folder may import what."""
 
 import ast
 from pathlib import Path
@@ -8,17 +8,31 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parents[1] / 'state_sensor_ros'
+NAME = PACKAGE.name
 MODULES = sorted(PACKAGE.rglob('*.py'))
-# The edge: only these know a ROS graph.
-ROS_EDGE = {'node.py', 'parameters.py', 'playback.py', 'program.py', 'simulation_services.py',
-            'sinks/topics.py', 'sinks/static_tf.py'}
+ROOT_MODULES = {path.stem for path in PACKAGE.glob('*.py')} - {'__init__', '__main__'}
+# A folder may import the modules of the root and the folders named here.
+MAY_IMPORT = {
+    'cdr': set(),
+    'encode': {'cdr'},
+    'pipeline': set(),
+    'connections': {'pipeline'},
+    'recordings': {'cdr', 'pipeline'},
+    'monodrive': {'pipeline', 'connections', 'recordings'},
+    'carla': {'cdr', 'encode', 'pipeline', 'connections', 'recordings'},
+    'simulators': {'cdr', 'encode', 'pipeline', 'connections', 'recordings', 'monodrive', 'carla'},
+    'ros': {'cdr', 'encode', 'pipeline', 'recordings', 'simulators'},
+    'drawing': set(),
+    'emulator': {'carla.schema'},
+    'commands': {'cdr', 'encode', 'pipeline', 'connections', 'recordings', 'monodrive', 'carla',
+                 'simulators', 'drawing', 'emulator'}}
 ROS_PACKAGES = {'rclpy', 'rcl_interfaces', 'diagnostic_msgs', 'geometry_msgs', 'tf2_msgs',
-                'tf2_ros', 'nav_msgs', 'std_msgs', 'sensor_msgs', 'visualization_msgs'}
-# The numbers: no sockets, no files, no ROS, no command line.
-PURE = {'frame.py', 'rep103.py', 'naming.py', 'framing.py', 'decode.py', 'stamps.py', 'truth.py',
-        'common_ends.py', 'control.py', 'errors.py', 'settings.py', 'tag_rule.py',
-        'entity_filter.py'}
-EFFECTS = {'socket', 'subprocess', 'argparse', 'threading'}
+                'tf2_ros', 'nav_msgs', 'std_msgs', 'sensor_msgs', 'visualization_msgs',
+                'simulation_interfaces', 'std_srvs', 'lifecycle_msgs', 'rosgraph_msgs'}
+# Outside these folders the values are computed: no sockets, processes, threads or command line.
+SOCKETS = {'connections', 'emulator'}
+WITHOUT_EFFECTS = {'', 'cdr', 'encode', 'drawing', 'monodrive/generations'}
+EFFECTS = {'socket', 'subprocess', 'argparse', 'threading', 'selectors', 'asyncio'}
 
 
 def imported(path):
@@ -33,32 +47,60 @@ def imported(path):
     return names
 
 
-def roots(path):
+def packages(path):
     return {name.split('.')[0] for name in imported(path)}
+
+
+def own_modules(path):
+    """Return what is imported of this package, without its name."""
+    return {name.removeprefix(f'{NAME}.') for name in imported(path)
+            if name.startswith(f'{NAME}.')}
 
 
 def place(path):
     return path.relative_to(PACKAGE).as_posix()
 
 
+def folder(path):
+    """Return the first folder of a module, empty for one of the root."""
+    return place(path).rpartition('/')[0].split('/')[0]
+
+
+def test_imports_root_has_few_modules():
+    assert len(ROOT_MODULES) <= 10
+
+
+def test_imports_every_folder_has_a_rule():
+    assert {folder(path) for path in MODULES} == {'', *MAY_IMPORT}
+
+
 @pytest.mark.parametrize('path', MODULES, ids=place)
-def test_imports_follow_the_arrows(path):
-    where = place(path)
-    if where not in ROS_EDGE:
-        assert not roots(path) & ROS_PACKAGES
-    if where in PURE or where.startswith(('cdr/', 'generations/', 'encode/')):
-        assert not roots(path) & EFFECTS
-    if 'socket' in roots(path):
-        assert where.startswith(('sources/', 'emulator/'))
-    if where.startswith('emulator/'):
-        # Two readings of the protocol that agree are worth more than one.
-        own = {name for name in imported(path) if name.startswith('state_sensor_ros')}
-        assert all(name.startswith(('state_sensor_ros.emulator', 'state_sensor_ros.errors',
-                                    'state_sensor_ros.share', 'state_sensor_ros.carla.schema'))
-                   for name in own), own
-    if not where.startswith(('commands/', 'cli.py')):
-        assert not any(name.startswith('state_sensor_ros.commands') for name in imported(path))
+def test_imports_follow_the_directions(path):
+    where = folder(path)
+    allowed = {where, *MAY_IMPORT[where]} if where else set()
+    for name in own_modules(path):
+        top = name.split('.')[0]
+        assert top in ROOT_MODULES or top in allowed or any(
+            name == module or name.startswith(f'{module}.') for module in allowed), name
 
 
-def test_imports_errors_knows_nobody():
+@pytest.mark.parametrize('path', MODULES, ids=place)
+def test_imports_effects_are_where_they_belong(path):
+    where = folder(path)
+    if where != 'ros':
+        assert not packages(path) & ROS_PACKAGES
+    if where in WITHOUT_EFFECTS or place(path).startswith('monodrive/generations/'):
+        assert not packages(path) & EFFECTS
+    if where not in SOCKETS:
+        assert 'socket' not in packages(path)
+
+
+def test_imports_folders_form_no_loop():
+    order = list(MAY_IMPORT)
+    for name, others in MAY_IMPORT.items():
+        assert all(order.index(other.split('.')[0]) < order.index(name)
+                   for other in others if other != 'carla.schema')
+
+
+def test_imports_errors_imports_nothing():
     assert imported(PACKAGE / 'errors.py') == set()

@@ -12,15 +12,15 @@ import sys
 
 import pytest
 
-from state_sensor_ros.cli import main
+from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.emulator.traffic.frame_generator import generate
-from state_sensor_ros.pacing import Pacing
+from state_sensor_ros.recordings.pacing import Pacing
 
 ROOT = Path(__file__).parents[1]
 SHARED = ROOT.parent / 'shared' / 'recordings'
 SAMPLE = ROOT / 'resource' / 'sample.v2.json'
 PROGRAM = [sys.executable, '-c',
-           'import sys; from state_sensor_ros.cli import main; sys.exit(main())']
+           'import sys; from state_sensor_ros.commands.command_line import main; sys.exit(main())']
 
 # PROTOCOL 5.0: frames, actors a frame, median step, samples.
 KNOWN = [('left_turn_cross_walk.v0', 'v0', 90, 7, 0.2, 0),

@@ -19,12 +19,12 @@ from fork_server import ForkServer
 import pytest
 from scripted_simulator import frame, serving
 
-from state_sensor_ros.cli import main
+from state_sensor_ros.commands.command_line import main
 
 ROOT = Path(__file__).parents[1]
 SAMPLE = ROOT / 'resource' / 'sample.v2.json'
 PROGRAM = [sys.executable, '-c',
-           'import sys; from state_sensor_ros.cli import main; sys.exit(main())']
+           'import sys; from state_sensor_ros.commands.command_line import main; sys.exit(main())']
 ENVIRONMENT = {**os.environ, 'PYTHONPATH': str(ROOT)}
 AWAIT_S = 30.0
 LIMIT_S = 2.0
@@ -151,7 +151,7 @@ def test_interrupted_by_several_signals_is_interrupted_by_the_first(tmp_path, st
 def test_interrupted_in_a_library_that_does_not_end_leaves_nothing(tmp_path, start, handler):
     program = f"""
 import sys, time
-from state_sensor_ros.cli import main
+from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.commands import synth
 
 def stuck(*_):

@@ -14,18 +14,18 @@ import time
 import pytest
 from slow_names import HOST, SlowNames
 
+from state_sensor_ros.carla.live import CarlaSource
+from state_sensor_ros.connections import lookup
+from state_sensor_ros.connections.lookup import look_up
+from state_sensor_ros.connections.tcp import TcpSource
 from state_sensor_ros.errors import TransportError
+from state_sensor_ros.monodrive.control_session import ControlSession
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.sources import lookup
-from state_sensor_ros.sources.carla import CarlaSource
-from state_sensor_ros.sources.lookup import look_up
-from state_sensor_ros.sources.session import ControlSession
-from state_sensor_ros.sources.tcp import TcpSource
 
 ROOT = Path(__file__).parents[1]
 SAMPLE = ROOT / 'resource' / 'sample.v2.json'
 PROGRAM = [sys.executable, '-c',
-           'import sys; from state_sensor_ros.cli import main; sys.exit(main())']
+           'import sys; from state_sensor_ros.commands.command_line import main; sys.exit(main())']
 AWAIT_S = 10.0
 END_S = 2.0
 NO_NAMES = ['no..name', 'x' * 70 + '.invalid', '\udcff']

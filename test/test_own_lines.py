@@ -7,9 +7,9 @@ import random
 
 import pytest
 
-from state_sensor_ros import trajectory
-from state_sensor_ros.own_lines import end_of_line, INCOMPLETE, NOT_ALONE
-from state_sensor_ros.trajectory import read_payloads
+from state_sensor_ros.monodrive import trajectory
+from state_sensor_ros.monodrive.own_lines import end_of_line, INCOMPLETE, NOT_ALONE
+from state_sensor_ros.monodrive.trajectory import read_payloads
 
 FRAMES = [b'{"a": "}\\n{"}', b'{}', b'{"b": [[], {"c": "],"}]}', b'{"d":\n {"e": 1}\n}',
           b'{"f": "\xc3\xa4"}', b'{"g": 1} ', b'{"h": NaN}', b'{"i": 2}\t']

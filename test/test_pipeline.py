@@ -10,11 +10,11 @@ from message_store import read
 import pytest
 from silent_sink import SilentSink
 
-from state_sensor_ros.decode import Decoder, split_frames
 from state_sensor_ros.encode import Demand, Encoder, EVERYTHING
 from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.framing import Packet
-from state_sensor_ros.pipeline import Codec, Pipeline
+from state_sensor_ros.monodrive.decode import Decoder, split_frames
+from state_sensor_ros.monodrive.framing import Packet
+from state_sensor_ros.pipeline.pipeline import Codec, Pipeline
 from state_sensor_ros.settings import Settings
 
 

@@ -10,16 +10,16 @@ import shlex
 
 import pytest
 
-from state_sensor_ros import bags, mcap_reader
-from state_sensor_ros.bag_limits import DEFAULT_LIMITS
 from state_sensor_ros.carla import dataset, images
 from state_sensor_ros.carla.topics import DATASET_TOPICS
-from state_sensor_ros.cli import COMMANDS
-from state_sensor_ros.control import MAX_REPLY_BYTES
+from state_sensor_ros.commands.command_line import COMMANDS
 from state_sensor_ros.encode import fixed_topics
+from state_sensor_ros.monodrive.control_messages import MAX_REPLY_BYTES
+from state_sensor_ros.monodrive.trajectory import MAX_ELEMENT_BYTES
+from state_sensor_ros.recordings.bag_limits import DEFAULT_LIMITS
+from state_sensor_ros.recordings.opening import bag_reader, mcap_reader
+from state_sensor_ros.recordings.sqlite_reader import MAX_TOPICS
 from state_sensor_ros.settings import DEFAULTS, NAMES, parse_settings, rule_of
-from state_sensor_ros.sqlite_reader import MAX_TOPICS
-from state_sensor_ros.trajectory import MAX_ELEMENT_BYTES
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / 'README.md').read_text()
@@ -131,7 +131,7 @@ def test_security_page_names_the_limits_of_the_code():
     limits = DEFAULT_LIMITS
     for limit in (DEFAULTS.max_frame_bytes, MAX_ELEMENT_BYTES, limits.n_bytes, MAX_TOPICS,
                   limits.n_metadata_bytes, limits.n_file_bytes, dataset._MAX_FILE_BYTES,
-                  images._MAX_PIXELS, MAX_REPLY_BYTES, bags._MAX_DEFINITION_BYTES,
+                  images._MAX_PIXELS, MAX_REPLY_BYTES, bag_reader._MAX_DEFINITION_BYTES,
                   mcap_reader._MAX_CHUNKS, DEFAULTS.max_actor_topics, DEFAULTS.queue_size):
         assert f' {limit} ' in re.sub(r'[,():;|]', ' ', text), limit
 

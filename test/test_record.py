@@ -22,8 +22,8 @@ import time
 import pytest
 from scripted_simulator import AWAIT_S, frame, InBackground, interrupting, ScriptedSimulator
 
-from state_sensor_ros.cli import main
 from state_sensor_ros.commands import record as record_command
+from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.emulator.monodrive_server.frame_server import (
     MonodriveOptions,
     MonodriveServer,
@@ -31,7 +31,7 @@ from state_sensor_ros.emulator.monodrive_server.frame_server import (
 
 ROOT = Path(__file__).parents[1]
 PROGRAM = [sys.executable, '-c',
-           'import sys; from state_sensor_ros.cli import main; sys.exit(main())']
+           'import sys; from state_sensor_ros.commands.command_line import main; sys.exit(main())']
 ODD = (b'{"frame": [{"name": "Ego 0", "position": [1.50, -0.0, 1e2], "orientation": [0,0,0,1],'
        b'\n "tags": ["ego"]}], "extra": null, "game_time": 0.30000001192092896}')
 

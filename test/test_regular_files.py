@@ -9,12 +9,12 @@ import socket
 
 import pytest
 
-from state_sensor_ros.cli import main
+from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.errors import TrajectoryFormatError
-from state_sensor_ros.recordings import opened
-from state_sensor_ros.regular_files import check_regular
+from state_sensor_ros.recordings.opening import opened
+from state_sensor_ros.recordings.regular_files import check_regular
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.sources.opening import open_decoder, open_source
+from state_sensor_ros.simulators.opening import open_decoder, open_source
 
 ROOT = Path(__file__).parents[1]
 SAMPLE = ROOT / 'resource' / 'sample.v2.json'

@@ -14,7 +14,7 @@ from PIL import Image
 import pytest
 from real_recordings import RECORDINGS
 
-from state_sensor_ros.cli import main
+from state_sensor_ros.commands.command_line import main
 
 ROOT = Path(__file__).parents[1]
 SAMPLE = ROOT / 'resource' / 'sample.v2.json'
@@ -79,7 +79,8 @@ def test_render_draws_a_dataset_of_carla(tmp_path):
 
 def test_render_interrupted_leaves_nothing(tmp_path):
     out = tmp_path / 'out.png'
-    program = 'import sys; from state_sensor_ros.cli import main; sys.exit(main())'
+    program = ('import sys; from state_sensor_ros.commands.command_line import main; '
+               'sys.exit(main())')
     process = subprocess.Popen([sys.executable, '-c', program, 'render', '-', str(out)], cwd=ROOT,
                                stdin=subprocess.PIPE, stderr=subprocess.PIPE)
     # More than the reader takes at a time and the pipe holds: when all is gone, some was read.

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 import numpy as np
 import pytest
 
-from state_sensor_ros.decode import Decoder, format_payload
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.frame import Needs
+from state_sensor_ros.monodrive.decode import Decoder, format_payload
 
 # As a display of boxes has it: neither wheels nor inputs, looks or lanes.
 BOXES_ONLY = Needs(wheels=False, inputs=False, looks=False, lanes=False)

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.sensor_config import read_json, read_sensor_config, state_sensor
+from state_sensor_ros.monodrive.sensor_config import read_json, read_sensor_config, state_sensor
 from state_sensor_ros.settings import parse_settings
 
 STATE = {'type': 'State', 'listen_port': 8701, 'packet_size': 1472, 'desired_tags': ['vehicle'],
@@ -125,7 +125,7 @@ def test_sensor_config_that_is_not_there_is_an_error(tmp_path):
 
 
 def test_sensor_config_does_not_read_a_recording_to_its_end(write, monkeypatch):
-    monkeypatch.setattr('state_sensor_ros.sensor_config._MAX_BYTES', 100)
+    monkeypatch.setattr('state_sensor_ros.monodrive.sensor_config._MAX_BYTES', 100)
     with pytest.raises(ConfigError, match='found more than 100 bytes'):
         read_sensor_config(write([STATE] * 10))
 

@@ -21,13 +21,17 @@ from scripted_simulator import (
     ScriptedSimulator,
 )
 
+from state_sensor_ros.connections.wait import SILENCE_S
 from state_sensor_ros.emulator.monodrive_server.frame_server import (
     MonodriveOptions,
     MonodriveServer,
 )
 from state_sensor_ros.errors import RefusalError, TransportError
-from state_sensor_ros.sources.session import ControlSession, LOADING_TIMEOUT_S, REPLY_TIMEOUT_S
-from state_sensor_ros.sources.wait import SILENCE_S
+from state_sensor_ros.monodrive.control_session import (
+    ControlSession,
+    LOADING_TIMEOUT_S,
+    REPLY_TIMEOUT_S,
+)
 
 
 @pytest.fixture

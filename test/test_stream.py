@@ -6,10 +6,10 @@ import threading
 
 import pytest
 
-from state_sensor_ros.counters import Counters
-from state_sensor_ros.framing import Packet
-from state_sensor_ros.sources import Health
-from state_sensor_ros.stream import PacketQueue, Stream
+from state_sensor_ros.monodrive.framing import Packet
+from state_sensor_ros.pipeline.counters import Counters
+from state_sensor_ros.pipeline.source import Health
+from state_sensor_ros.pipeline.stream import PacketQueue, Stream
 
 AWAIT_S = 10.0
 

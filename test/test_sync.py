@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from scripted_simulator import frame, serving
 
-from state_sensor_ros.cli import main
-from state_sensor_ros.sinks import renaming
+from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.recordings.opening import renaming
 
 ROOT = Path(__file__).parents[1]
 RENAMED = 'renamed'

@@ -6,7 +6,7 @@ import socket
 import struct
 import threading
 
-from state_sensor_ros.sources.tcp import TcpSource
+from state_sensor_ros.connections.tcp import TcpSource
 
 AWAIT_S = 10.0
 PACKET = struct.pack('>IIfI', 100_000, 0, 0.0, 1) + bytes(100_000 - 16)

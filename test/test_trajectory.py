@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 import pytest
 from real_recordings import FILES, path_of
 
-from state_sensor_ros import trajectory
-from state_sensor_ros.decode import Decoder
 from state_sensor_ros.errors import DecodeError, TrajectoryFormatError
-from state_sensor_ros.trajectory import mend, Payload, read_payloads, TrajectoryWriter
+from state_sensor_ros.monodrive import trajectory
+from state_sensor_ros.monodrive.decode import Decoder
+from state_sensor_ros.monodrive.trajectory import mend, Payload, read_payloads, TrajectoryWriter
 
 GOOD = Path(__file__).parent / 'data' / 'good'
 BOM = b'\xef\xbb\xbf'

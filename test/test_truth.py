@@ -7,9 +7,9 @@ import json
 import pytest
 from real_recordings import RECORDINGS
 
-from state_sensor_ros.decode import Decoder
 from state_sensor_ros.emulator.traffic.frame_generator import generate
-from state_sensor_ros.truth import TruthMonitor
+from state_sensor_ros.monodrive.decode import Decoder
+from state_sensor_ros.pipeline.consistency import TruthMonitor
 
 N_FRAMES = 60
 

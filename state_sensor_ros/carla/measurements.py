@@ -29,7 +29,6 @@ from state_sensor_ros.carla.extension import (
     PlayerStatus,
 )
 from state_sensor_ros.carla.rows import ActorRows, Agent, collect, Tree
-from state_sensor_ros.decode import Fault
 from state_sensor_ros.frame import (
     Boxes,
     Floats,
@@ -40,8 +39,9 @@ from state_sensor_ros.frame import (
     Needs,
     Wheels,
 )
-from state_sensor_ros.generations.assemble import NO_LANES
-from state_sensor_ros.generations.wheels import as_rows
+from state_sensor_ros.monodrive.decode import Fault
+from state_sensor_ros.monodrive.generations.assemble import NO_LANES
+from state_sensor_ros.monodrive.generations.wheels import as_rows
 from state_sensor_ros.rep103 import (
     global_from_unit,
     mirrored_vectors,

@@ -18,7 +18,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from state_sensor_ros.bag_types import typestore
 from state_sensor_ros.carla.extension import (
     AGENT_CLASSES,
     CarlaExtension,
@@ -42,11 +41,12 @@ from state_sensor_ros.carla.topics import (
     LIMITS_TOPIC,
     STATUS_TOPIC,
 )
-from state_sensor_ros.decode import Decoded
 from state_sensor_ros.encode.topics import FRAME_TOPIC
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.frame import EVERYTHING, Frame
-from state_sensor_ros.state_frames import NOT_SUCH, stamp_s, StateFrameDecoder
+from state_sensor_ros.monodrive.decode import Decoded
+from state_sensor_ros.recordings.bag_types import typestore
+from state_sensor_ros.recordings.state_frames import NOT_SUCH, stamp_s, StateFrameDecoder
 
 TOPICS: Final = {topic.name.removeprefix('~/'): topic for topic in (
     FRAME_TOPIC, STATUS_TOPIC, CONTROL_TOPIC, EXPERT_CONTROL_TOPIC, LIGHTS_TOPIC, LIMITS_TOPIC)}

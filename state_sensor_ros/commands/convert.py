@@ -19,20 +19,20 @@ from state_sensor_ros.commands.options import add_bag_limit
 from state_sensor_ros.commands.parameters import add_parameters, settings_of
 from state_sensor_ros.commands.reading import reading
 from state_sensor_ros.commands.warnings import say, Warnings
-from state_sensor_ros.decode import format_payload, losses
 from state_sensor_ros.encode import Encoder, fixed_topics
 from state_sensor_ros.encode.static_frame import encode_static_frames
 from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
-from state_sensor_ros.extras import extras_of_recording
-from state_sensor_ros.generations.wire import GENERATIONS
-from state_sensor_ros.pipeline import Codec, Pipeline
-from state_sensor_ros.recordings import BagRecording, opened, Recording
+from state_sensor_ros.monodrive.decode import format_payload, losses
+from state_sensor_ros.monodrive.generations.wire import GENERATIONS
+from state_sensor_ros.monodrive.trajectory import TrajectoryWriter
+from state_sensor_ros.pipeline.pipeline import Codec, Pipeline
+from state_sensor_ros.recordings.bag_files import STORAGES
+from state_sensor_ros.recordings.bag_writer import BagSink
+from state_sensor_ros.recordings.opening import BagRecording, opened, Recording
+from state_sensor_ros.recordings.whole_file import STANDARD_OUTPUT, WholeFile
 from state_sensor_ros.rep103 import Units
 from state_sensor_ros.settings import parse_settings, Settings
-from state_sensor_ros.sinks.bag import BagSink
-from state_sensor_ros.sinks.bag_files import STORAGES
-from state_sensor_ros.sinks.whole_file import STANDARD_OUTPUT, WholeFile
-from state_sensor_ros.trajectory import TrajectoryWriter
+from state_sensor_ros.simulators.extra_topics import extras_of_recording
 
 HELP = 'trajectory JSON to rosbag2 bag, and back'
 # The generation of frames that become a dataset.

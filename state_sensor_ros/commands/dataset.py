@@ -14,7 +14,7 @@ from state_sensor_ros.carla.messages import frames_of_messages, TOPICS
 from state_sensor_ros.carla.writer import DatasetWriter
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.errors import DecodeError, TrajectoryFormatError
-from state_sensor_ros.recordings import BagRecording
+from state_sensor_ros.recordings.opening import BagRecording
 
 
 def write_dataset(recording: BagRecording, path: str, interruption: Interruption, *,

@@ -22,8 +22,8 @@ from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.options import add_bag_limit
 from state_sensor_ros.commands.reading import reading
 from state_sensor_ros.errors import one_line
-from state_sensor_ros.inspection import ActorSummary, EGO_TAG, Inspector, Oddity
-from state_sensor_ros.recordings import (
+from state_sensor_ros.recordings.inspection import ActorSummary, EGO_TAG, Inspector, Oddity
+from state_sensor_ros.recordings.opening import (
     BagRecording,
     opened,
     Recording,

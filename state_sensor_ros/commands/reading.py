@@ -15,8 +15,8 @@ import sys
 from typing import NoReturn, TYPE_CHECKING
 
 from state_sensor_ros.commands.warnings import say
-from state_sensor_ros.entry import Entry
-from state_sensor_ros.recordings import Recording
+from state_sensor_ros.recordings.opening import Recording
+from state_sensor_ros.recordings.recorded_frame import Entry
 
 if TYPE_CHECKING:
     from tqdm import tqdm

@@ -20,13 +20,13 @@ from tqdm import tqdm
 
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.options import add_stream_arguments, count, seconds
-from state_sensor_ros.decode import Decoder
+from state_sensor_ros.connections.tcp import TcpSource
 from state_sensor_ros.errors import DecodeError, SinkError, TrajectoryFormatError, TransportError
 from state_sensor_ros.frame import Needs
-from state_sensor_ros.sinks.whole_file import WholeFile
-from state_sensor_ros.sources.tcp import TcpSource
-from state_sensor_ros.tag_filter import TagFilter
-from state_sensor_ros.trajectory import mend, TrajectoryWriter
+from state_sensor_ros.monodrive.decode import Decoder
+from state_sensor_ros.monodrive.tag_filter import TagFilter
+from state_sensor_ros.monodrive.trajectory import mend, TrajectoryWriter
+from state_sensor_ros.recordings.whole_file import WholeFile
 
 NAME = 'record'
 HELP = 'write the live stream to a trajectory'

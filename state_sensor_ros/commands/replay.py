@@ -27,10 +27,10 @@ from state_sensor_ros.commands.options import (
 )
 from state_sensor_ros.commands.reading import reading
 from state_sensor_ros.errors import ConfigError, one_line
-from state_sensor_ros.recordings import refuse_folders, TrajectoryRecording
-from state_sensor_ros.replay import Plan, Replay
-from state_sensor_ros.replayable import read_trajectory, Trajectory
-from state_sensor_ros.sensor_config import read_json
+from state_sensor_ros.monodrive.replay import Plan, Replay
+from state_sensor_ros.monodrive.replay_trajectory import read_trajectory, Trajectory
+from state_sensor_ros.monodrive.sensor_config import read_json
+from state_sensor_ros.recordings.opening import refuse_folders, TrajectoryRecording
 
 NAME = 'replay'
 HELP = "play a trajectory in a running simulator's Replay Mode"

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 import math
 import sys
 
-from state_sensor_ros.entry import Entry
 from state_sensor_ros.errors import DecodeError, one_line
 from state_sensor_ros.frame import Frame
-from state_sensor_ros.recordings import Recording
+from state_sensor_ros.recordings.opening import Recording
+from state_sensor_ros.recordings.recorded_frame import Entry
 
 
 def say(text: str) -> None:

@@ -20,18 +20,18 @@ import pytest
 
 from state_sensor_ros.carla.decode import CarlaDecoder
 from state_sensor_ros.carla.framing import split_messages
+from state_sensor_ros.carla.live import CarlaSource
 from state_sensor_ros.carla.schema import EpisodeReady, Measurements, SceneDescription
-from state_sensor_ros.cli import main
+from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.emulator.carla_server.message_bytes import EpisodeSettings
 from state_sensor_ros.emulator.carla_server.town import CRUISE_SPEED, LIMITS_KMH
 from state_sensor_ros.emulator.carla_server.town_server import CarlaOptions, CarlaServer
 from state_sensor_ros.errors import ConfigError, TransportError
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.sources.carla import CarlaSource
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = [sys.executable, '-c',
-           'import sys; from state_sensor_ros.cli import main; sys.exit(main())']
+           'import sys; from state_sensor_ros.commands.command_line import main; sys.exit(main())']
 FAST = CarlaOptions(rate='max')
 SYNCHRONOUS_INI = '[CARLA/Server]\nSynchronousMode=true\nSendNonPlayerAgentsInfo=true\n'
 

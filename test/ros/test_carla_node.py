@@ -10,7 +10,7 @@ from PIL import Image
 import pytest
 from rig import NodeProcess, statuses
 
-from state_sensor_ros.cli import main
+from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.emulator.carla_server.message_bytes import EpisodeSettings
 from state_sensor_ros.emulator.carla_server.town import CRUISE_SPEED
 from state_sensor_ros.emulator.carla_server.town_server import CarlaOptions, CarlaServer

@@ -20,13 +20,13 @@ DEFECTS = {
         fail()
     return result
 """),
-    'publish': ('sinks.topics', 'TopicSink', 'publish', """
+    'publish': ('ros.topic_sink', 'TopicSink', 'publish', """
     original(self, args[0][:1], args[1])
     if any(b'bad_publish' in data for _, data in args[0]):
         fail()
     return original(self, args[0][1:], args[1])
 """),
-    'open': ('sinks.topics', 'TopicSink', 'open', """
+    'open': ('ros.topic_sink', 'TopicSink', 'open', """
     topics = list(args[0])
     if any('bad_open' in topic.name for topic in topics):
         original(self, topics[:1])
@@ -50,18 +50,18 @@ DEFECTS = {
         fail()
     return original(self, *args, **options)
 """),
-    'decode': ('decode', 'Decoder', 'decode', """
+    'decode': ('monodrive.decode', 'Decoder', 'decode', """
     if b'"bad_decode"' in args[0]:
         fail()
     return original(self, *args, **options)
 """),
-    'stamp': ('stamps', 'Stamper', 'step', """
+    'stamp': ('pipeline.stamps', 'Stamper', 'step', """
     result = original(self, *args, **options)
     if 'bad_stamp' in args[0].names:
         fail()
     return result
 """),
-    'check': ('pipeline', 'Pipeline', '_look_at_truth', """
+    'check': ('pipeline.pipeline', 'Pipeline', '_look_at_truth', """
     if 'bad_check' in args[0].names:
         fail()
     return original(self, *args, **options)
@@ -152,7 +152,7 @@ def test_an_exception_costs_its_frame_and_nothing_else(defective):
 
 def test_an_exception_of_deferred_work_costs_no_frame(defective):
     """A topic that cannot be created: all other topics go on."""
-    rig = defective(('sinks.topics', 'TopicSink', '_create', """
+    rig = defective(('ros.topic_sink', 'TopicSink', '_create', """
     if 'bad' in args[0].name:
         fail()
     return original(self, *args, **options)
@@ -177,7 +177,7 @@ def test_an_exception_of_deferred_work_costs_no_frame(defective):
 
 
 def test_an_exception_of_splitting_costs_the_packet(defective):
-    rig = defective(('decode', 'Decoder', 'split', """
+    rig = defective(('monodrive.decode', 'Decoder', 'split', """
     if args[0].startswith(b'['):
         fail()
     return original(self, *args, **options)

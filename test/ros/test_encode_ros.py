@@ -17,7 +17,7 @@ from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.encode import Encoder, EVERYTHING, samples, verify
 from state_sensor_ros.errors import EncodeError
 from state_sensor_ros.naming import Registry
-from state_sensor_ros.sinks.topics import message_class
+from state_sensor_ros.ros.topic_sink import message_class
 
 
 def deserialize(data, type_name):

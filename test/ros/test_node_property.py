@@ -46,8 +46,8 @@ MAX_GROWTH_MB = 24.0
 PROGRAM = """
 import sys
 
-from state_sensor_ros import node
-from state_sensor_ros.program import main
+from state_sensor_ros.ros import node
+from state_sensor_ros.ros.program import main
 
 node._DIAGNOSTICS_PERIOD_S = 0.05
 sys.exit(main())

@@ -16,13 +16,13 @@ from silent_sink import SilentSink
 from visualization_msgs.msg import Marker
 
 from state_sensor_ros.cdr.definitions import load_definitions
-from state_sensor_ros.decode import Decoder
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.encode import Encoder, EVERYTHING
-from state_sensor_ros.framing import Packet
-from state_sensor_ros.pipeline import Codec, Pipeline
+from state_sensor_ros.monodrive.decode import Decoder
+from state_sensor_ros.monodrive.framing import Packet
+from state_sensor_ros.pipeline.pipeline import Codec, Pipeline
+from state_sensor_ros.ros.topic_sink import message_class
 from state_sensor_ros.settings import parse_settings
-from state_sensor_ros.sinks.topics import message_class
 
 BENCH = Path(__file__).parents[2] / 'bench'
 SETTINGS = parse_settings({'frame': False, 'debug_drawing': True, 'labels': False})

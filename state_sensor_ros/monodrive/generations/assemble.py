@@ -1,0 +1,263 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+Typed actors of one payload to a Frame: rows of numbers in, arrays in SI and REP-103 out.
+
+May know: which member goes into which column. Must not know: JSON text, factors and signs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from itertools import chain
+import struct
+
+import numpy as np
+
+from state_sensor_ros.frame import (
+    Boxes,
+    Floats,
+    Frame,
+    KIND_OBJECT,
+    KIND_VEHICLE,
+    Kinds,
+    Lanes,
+    Looks,
+    Needs,
+    Rows,
+)
+from state_sensor_ros.monodrive.generations.actor_table import Roster
+from state_sensor_ros.monodrive.generations.wheels import as_rows, read_flat_wheels, read_wheels
+from state_sensor_ros.monodrive.generations.wire import (
+    Box,
+    ControlState,
+    FlatActor,
+    FlatBox,
+    Head,
+    NAN,
+    Number,
+    PayloadHead,
+    State,
+    Tags,
+    UnreadControlState,
+    Vehicle,
+)
+from state_sensor_ros.rep103 import (
+    to_rep103_bodies,
+    to_rep103_boxes,
+    to_rep103_inputs,
+    to_rep103_kinematics,
+    to_rep103_road_s,
+    Units,
+)
+
+VEHICLE_TAG = 'vehicle'
+# A row, and what comes first in it.
+_BODY, _POSE = struct.Struct('13d'), struct.Struct('7d')
+
+
+def frame_of_v2(objects: Sequence[State], vehicles: Sequence[Vehicle], head: Head, needs: Needs,
+                units: Units, roster: Roster) -> Frame:
+    """
+    Assemble a v2 frame: objects, then vehicles.
+
+    :raises DecodeError: where two actors have one name, or two wheels of a vehicle one id.
+    :raises msgspec.DecodeError: where tags are no list of strings.
+    """
+    states = [*objects, *[vehicle.state for vehicle in vehicles]]
+    n_objects, n_actors = len(objects), len(objects) + len(vehicles)
+    owned = [state.oriented_bounding_box for state in states] if needs.boxes else []
+    boxes = list(chain.from_iterable(owned))
+    try:
+        rows = _rows_of(states, boxes, _BODY.pack_into, _POSE.pack_into)
+    except struct.error:
+        # Somewhere is a null.
+        rows = _rows_of(states, boxes, _with_nulls(_BODY), _with_nulls(_POSE))
+    if boxes:
+        rows[n_actors:, 7:] = roster.sizes([box.extents for box in boxes],
+                                           [box.scale for box in boxes])
+    bodies = to_rep103_bodies(rows, n_actors, units)
+    return Frame(
+        'v2', *head,
+        roster.names(tuple([state.name for state in states])),
+        _kinds_of_v2(n_objects, len(vehicles)),
+        roster.tags([state.tags for state in states]),
+        bodies[:n_actors],
+        _lanes([vehicle.control_state for vehicle in vehicles], n_objects, needs, units),
+        Boxes(_owners(tuple(map(len, owned))), _box_names(boxes, needs),
+              bodies[n_actors:]) if needs.boxes else None,
+        read_wheels(vehicles, n_objects) if needs.wheels else None,
+        np.full((n_actors, 4), np.nan) if needs.inputs else None,
+        Looks(tuple([state.color for state in states]),
+              tuple([state.replay_class for state in states])) if needs.looks else None)
+
+
+def _rows_of(states: list[State], boxes: list[Box], pack_body: Callable[..., None],
+             pack_pose: Callable[..., None]) -> Floats:
+    """Return (N + M, 13) float64, source: actors, then boxes, these without their sizes."""
+    buffer, offset = bytearray((len(states) + len(boxes)) * _BODY.size), 0
+    for state in states:
+        odometry = state.odometry
+        pose, v, w = odometry.pose, odometry.linear_velocity, odometry.angular_velocity
+        p, q = pose.position, pose.orientation
+        pack_body(buffer, offset,
+                  p.x, p.y, p.z, q.x, q.y, q.z, q.w, v.x, v.y, v.z, w.x, w.y, w.z)
+        offset += _BODY.size
+    for box in boxes:
+        c, q = box.center, box.orientation
+        pack_pose(buffer, offset, c.x, c.y, c.z, q.x, q.y, q.z, q.w)
+        offset += _BODY.size
+    return np.frombuffer(buffer).reshape(-1, 13)
+
+
+def _with_nulls(packed: struct.Struct) -> Callable[..., None]:
+    def pack_into(buffer: bytearray, offset: int, *numbers: Number) -> None:
+        packed.pack_into(buffer, offset, *[NAN if number is None else number
+                                           for number in numbers])
+    return pack_into
+
+
+def frame_of_flat(generation: str, names: tuple[str, ...], actors: Sequence[FlatActor],
+                  head: Head, needs: Needs, units: Units, roster: Roster) -> Frame:
+    """
+    Assemble a frame of v0, v1 or v1t; an actor is a vehicle if its tags say so.
+
+    :param names: of ``actors``, which have none of their own in v0.
+    :raises DecodeError: where two actors have one name, or two wheels of an actor one id.
+    """
+    numbers: list[Number] = []
+    for actor in actors:
+        numbers += actor.position
+        numbers += actor.orientation
+        numbers += actor.velocity
+        numbers += actor.angular_velocity
+    tags = tuple([actor.tags for actor in actors])
+    nothing = ('',) * len(actors)
+    return Frame(
+        generation, *head, roster.names(names),
+        np.array([kind_of(own) for own in tags], np.uint8), tags,
+        to_rep103_kinematics(as_rows(numbers, 13)), NO_LANES,
+        _flat_boxes(actors, needs, units) if needs.boxes else None,
+        read_flat_wheels(actors) if needs.wheels else None,
+        _inputs(actors) if needs.inputs else None,
+        Looks(nothing, nothing) if needs.looks else None)
+
+
+@lru_cache(maxsize=4096)
+def kind_of(tags: Tags) -> int:
+    """Return the kind of an actor of v0 or v1, which have no list of objects (PROTOCOL 8, 22)."""
+    return KIND_VEHICLE if VEHICLE_TAG in map(str.lower, tags) else KIND_OBJECT
+
+
+# Frames of a run mostly have the same actors; the arrays are shared, so nobody may write to them.
+@lru_cache(maxsize=16)
+def _kinds_of_v2(n_objects: int, n_vehicles: int) -> Kinds:
+    kinds = np.repeat(np.array((KIND_OBJECT, KIND_VEHICLE), np.uint8), (n_objects, n_vehicles))
+    kinds.setflags(write=False)
+    return kinds
+
+
+@lru_cache(maxsize=16)
+def _rows_from(start: int, stop: int) -> Rows:
+    rows = np.arange(start, stop)
+    rows.setflags(write=False)
+    return rows
+
+
+@lru_cache(maxsize=16)
+def _owners(counts: tuple[int, ...]) -> Rows:
+    """Return the row of the owner of each part, where each has so many."""
+    rows = np.repeat(np.arange(len(counts)), counts)
+    rows.setflags(write=False)
+    return rows
+
+
+def _lanes(control_states: list[ControlState | UnreadControlState | None], i_first: int,
+           needs: Needs, units: Units) -> Lanes:
+    """Collect lane states; only who carries one where nobody needs more."""
+    n_lanes = len(control_states) - control_states.count(None)
+    if not n_lanes:
+        return NO_LANES
+    is_complete = n_lanes == len(control_states)
+    if is_complete and not needs.lanes:
+        return _blank_lanes(i_first, n_lanes)
+    actor = _rows_from(i_first, i_first + n_lanes) if is_complete else np.array(
+        [i_actor for i_actor, lane in enumerate(control_states, i_first) if lane is not None])
+    if not needs.lanes:
+        return replace(_blank_lanes(0, n_lanes), actor=actor)
+    numbers: list[Number] = []
+    extend = numbers.extend
+    for lane in control_states:
+        if isinstance(lane, ControlState):
+            extend((lane.lane_change_left, lane.lane_change_right, lane.road_id,
+                    lane.section_id, lane.lane_id, lane.s))
+    rows = as_rows(numbers, 6)
+    flags, ids = rows[:, 0:2] != 0.0, rows[:, 2:5].astype(np.int32)
+    return Lanes(actor, flags[:, 0], flags[:, 1], ids[:, 0], ids[:, 1], ids[:, 2],
+                 to_rep103_road_s(rows[:, 5], units))
+
+
+@lru_cache(maxsize=16)
+def _blank_lanes(i_first: int, n_lanes: int) -> Lanes:
+    """Return the lane states, all unread, of actors in a row."""
+    flags, ids = np.zeros(n_lanes, np.bool_), np.zeros(n_lanes, np.int32)
+    s = np.full(n_lanes, np.nan)
+    for column in (flags, ids, s):
+        column.setflags(write=False)
+    return Lanes(_rows_from(i_first, i_first + n_lanes), flags, flags, ids, ids, ids, s)
+
+
+NO_LANES = _blank_lanes(0, 0)
+
+
+def _box_names(boxes: Sequence[Box | FlatBox], needs: Needs) -> tuple[str, ...]:
+    return tuple([box.name for box in boxes]) if needs.looks else ('',) * len(boxes)
+
+
+def _flat_boxes(actors: Sequence[FlatActor], needs: Needs, units: Units) -> Boxes:
+    boxes: list[FlatBox] = [box for actor in actors for box in actor.oriented_bounding_box]
+    owners = _owners(tuple([len(actor.oriented_bounding_box) for actor in actors]))
+    numbers: list[Number] = []
+    for box in boxes:
+        numbers += box.center
+        numbers += box.orientation
+        numbers += box.extents
+        numbers += box.scale
+    return Boxes(owners, _box_names(boxes, needs),
+                 to_rep103_boxes(as_rows(numbers, 13), units))
+
+
+def _inputs(actors: Sequence[FlatActor]) -> Floats:
+    numbers: list[Number] = []
+    for actor in actors:
+        numbers += (actor.throttle_input, actor.brake_input, actor.wheel_input,
+                    actor.steering_direction)
+    return to_rep103_inputs(as_rows(numbers, 4))
+
+
+def head_of(payload_head: PayloadHead, packet: Head) -> Head:
+    """
+    Complete what the payload says of itself with what its packet header says.
+
+    :param payload_head: ``game_time``, ``time``, ``sample_count``; ``None`` or NaN where missing.
+    """
+    game_time, time, sample_count = payload_head
+    return (packet[0] if game_time is None or game_time != game_time else game_time,
+            packet[1] if time is None else time,
+            packet[2] if sample_count is None else sample_count)
+
+
+def head_of_v1t(actors: Sequence[FlatActor]) -> tuple[str, Number, int | None]:
+    """
+    Find the time of a frame that keeps it in its actors: in the ego, else in the first.
+
+    :returns: the generation, ``v1`` where no actor has a time either; ``game_time``; ``time``.
+    """
+    timed = [actor for actor in actors if actor.game_time is not None]
+    if not timed:
+        return 'v1', None, None
+    egos = [actor for actor in timed if 'ego' in map(str.lower, actor.tags)]
+    source = (egos or timed)[0]
+    return 'v1t', source.game_time, source.time

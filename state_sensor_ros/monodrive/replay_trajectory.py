@@ -1,0 +1,122 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+A trajectory as Replay Mode takes it, and the way through it.
+
+May know: what Replay Mode demands (PROTOCOL 6), how far it is from frame to frame. Must not know:
+sockets, clocks, terminals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+import io
+
+import msgspec
+
+from state_sensor_ros.errors import DecodeError, TrajectoryFormatError
+from state_sensor_ros.frame import Needs
+from state_sensor_ros.monodrive.decode import Decoder
+from state_sensor_ros.monodrive.trajectory import TrajectoryWriter
+from state_sensor_ros.recordings.inspection import EGO_TAG
+from state_sensor_ros.recordings.recorded_frame import Entry, PERIOD_S
+
+_STRICT_JSON = msgspec.json.Decoder(msgspec.Raw)
+
+
+@dataclass(frozen=True, slots=True)
+class Trajectory:
+    """
+    A trajectory that Replay Mode takes.
+
+    ``text`` the array as JSON; ``game_times`` of its frames, s, NaN where one has none; ``tags``
+    that occur in it.
+    """
+
+    name: str
+    text: bytes
+    game_times: tuple[float, ...]
+    tags: tuple[str, ...]
+
+    @property
+    def n_frames(self) -> int:
+        """How many frames there are, at least one."""
+        return len(self.game_times)
+
+    def span_s(self, from_index: int, to_index: int) -> float:
+        """Return the time between two frames, s; 20 Hz where their clocks do not tell."""
+        span = abs(self.game_times[to_index] - self.game_times[from_index])
+        return span if span > 0 else PERIOD_S * abs(to_index - from_index)
+
+
+def read_trajectory(name: str, entries: Iterable[Entry]) -> Trajectory:
+    """
+    Read a trajectory as a whole, as the simulator will.
+
+    :param name: of the file.
+    :param entries: of the file, all.
+    :raises TrajectoryFormatError: where Replay Mode would refuse it, with the place.
+    """
+    text = io.BytesIO()
+    writer = TrajectoryWriter(text)
+    decoder = Decoder(needs=Needs())
+    game_times: list[float] = []
+    tags: dict[str, None] = {}
+    for entry in entries:
+        payload = bytes(entry.packet.payload)
+        tags.update(dict.fromkeys(_checked(payload, entry, decoder, name)))
+        game_times.append(entry.clock_s)
+        writer.write(payload)
+    if not game_times:
+        raise TrajectoryFormatError(name, 'no frames', 'at least one frame')
+    writer.close()
+    return Trajectory(name, text.getvalue(), tuple(game_times),
+                      tuple(tag for tag in tags if tag))
+
+
+def _checked(payload: bytes, entry: Entry, decoder: Decoder, name: str) -> list[str]:
+    """Return the tags of a frame; refuse what :mod:`inspection` calls not replayable."""
+    where = f'{name}: {entry.place}: frame {entry.index}'
+    try:
+        frames = [decoded.frame for decoded in decoder.decode(payload)]
+    except DecodeError as error:
+        raise TrajectoryFormatError(f'{where}: {error.where}', error.found,
+                                    error.expected) from error
+    try:
+        _STRICT_JSON.decode(payload)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise TrajectoryFormatError(where, 'text that only a lenient reader takes',
+                                    'strict JSON, which has no NaN or Infinity') from error
+    tags = [tag for frame in frames for own in frame.tags for tag in own]
+    if not any(tag.lower() == EGO_TAG for tag in tags):
+        raise TrajectoryFormatError(where, f'no actor tagged {EGO_TAG}',
+                                    'one in each frame: Replay Mode needs it')
+    return tags
+
+
+class Cursor:
+    """
+    Where in a trajectory the simulator is, and where it goes next.
+
+    :param n_frames: of the trajectory.
+    :param step: frames to go at a time, at least 1.
+    :param start: index of the first frame shown.
+    :param loop: whether it goes on at the other end.
+    """
+
+    def __init__(self, n_frames: int, *, step: int = 1, start: int = 0, loop: bool = False,
+                 is_backwards: bool = False) -> None:
+        self.index = -1  # before the first frame, as after configuring
+        self.is_backwards = is_backwards
+        self._n_frames, self._step, self._start, self._loop = n_frames, step, start, loop
+
+    def target(self) -> int | None:
+        """Return the index of the frame to be shown next; None at the end."""
+        if self.index < 0:
+            return self._start
+        target = self.index + (-self._step if self.is_backwards else self._step)
+        if 0 <= target < self._n_frames:
+            return target
+        other_end = self._n_frames - 1 if self.is_backwards else 0
+        return other_end if self._loop and other_end != self.index else None

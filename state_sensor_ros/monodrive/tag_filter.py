@@ -1,0 +1,115 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+Actors taken out of a payload by their tags, everything else left as it was sent.
+
+May know: where tags are in each generation (PROTOCOL 4). Must not know: any other member, files.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from state_sensor_ros.errors import DecodeError
+from state_sensor_ros.monodrive.generations.lenient import parse_payload
+from state_sensor_ros.monodrive.generations.tolerant import STRING_KEY
+from state_sensor_ros.pipeline.tag_rule import TagRule
+
+
+class _Tagged(msgspec.Struct):
+    """What has tags: an actor, or the state of a v2 vehicle."""
+
+    tags: tuple[str, ...] = ()
+
+
+class _Actor(msgspec.Struct):
+    """An actor of any generation; ``position`` tells one of v0 from other members."""
+
+    tags: tuple[str, ...] = ()
+    state: _Tagged | None = None
+    position: msgspec.Raw = msgspec.Raw()
+
+
+_MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_ELEMENTS = msgspec.json.Decoder(list[msgspec.Raw])
+_ACTOR = msgspec.json.Decoder(_Actor)
+_TEXT = msgspec.json.Decoder(str)
+
+
+class TagFilter:
+    """
+    Keep the actors with one of ``desired`` tags, or any where it is empty, and no ``undesired``.
+
+    :param desired: as :class:`TagRule` compares them.
+    """
+
+    def __init__(self, desired: tuple[str, ...], undesired: tuple[str, ...]) -> None:
+        self._rule = TagRule(desired, undesired)
+
+    def frames(self, payload: bytes) -> list[bytes]:
+        """
+        Split a payload into its frames, without the actors that do not pass.
+
+        :param payload: JSON of one frame, or an array of frames.
+        :returns: JSON of each; the very bytes of the payload where nothing is taken out of it.
+        :raises DecodeError: where it is no JSON.
+        """
+        try:
+            return self._frames(payload)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            # Nearly JSON, as with NaN: written anew it can be taken apart, or the error is said.
+            text = msgspec.json.encode(parse_payload(payload))
+        try:
+            return self._frames(text)
+        except msgspec.DecodeError as exc:
+            raise DecodeError('payload', str(exc), 'a frame') from exc
+
+    def _frames(self, payload: bytes) -> list[bytes]:
+        if payload.lstrip()[:1] == b'[':
+            return [self._frame(bytes(element)) for element in _ELEMENTS.decode(payload)]
+        return [self._frame(payload)]
+
+    def _frame(self, payload: bytes) -> bytes:
+        if self._rule.passes_all:
+            return payload
+        members = _MEMBERS.decode(payload)
+        if 'frame' in members:
+            kept = members | {'frame': self._actors(members['frame'])}
+        elif STRING_KEY in members:
+            return self._frame(_TEXT.decode(members[STRING_KEY]).encode())
+        else:
+            kept = {key: value for key, value in members.items() if self._passes_or_is_none(value)}
+        return payload if kept == members else msgspec.json.encode(kept)
+
+    def _actors(self, frame: msgspec.Raw) -> msgspec.Raw:
+        """Filter the member ``frame``: an array of actors, or an object of such arrays."""
+        if bytes(frame)[:1] != b'{':
+            return self._group(frame)
+        groups = _MEMBERS.decode(frame)
+        kept = {key: self._group(group) for key, group in groups.items()}
+        return frame if kept == groups else msgspec.Raw(msgspec.json.encode(kept))
+
+    def _group(self, group: msgspec.Raw) -> msgspec.Raw:
+        """Filter an array of actors; what is no array is left to the reader."""
+        if bytes(group)[:1] != b'[':
+            return group
+        actors = _ELEMENTS.decode(group)
+        kept = [actor for actor in actors if self._passes(actor)]
+        return group if len(kept) == len(actors) else msgspec.Raw(msgspec.json.encode(kept))
+
+    def _passes(self, text: msgspec.Raw) -> bool:
+        try:
+            actor = _ACTOR.decode(text)
+        except msgspec.DecodeError:
+            # Whose tags nobody can read has none.
+            return self._rule.passes(())
+        tags = actor.tags if actor.state is None else actor.state.tags
+        return self._rule.passes(tags)
+
+    def _passes_or_is_none(self, text: msgspec.Raw) -> bool:
+        """Tell whether a member of a v0 frame stays; ``game_time`` and the like are no actors."""
+        try:
+            is_actor = bool(bytes(_ACTOR.decode(text).position))
+        except msgspec.DecodeError:
+            is_actor = bytes(text)[:1] == b'{'
+        return not is_actor or self._passes(text)

@@ -1,0 +1,384 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+Trajectory files, a JSON array of frames, element by element and in constant memory.
+
+May know: JSON text, where an element begins and ends. Must not know: what is in a frame, paths,
+prompts. Source of truth: PROTOCOL 6.
+"""
+
+from __future__ import annotations
+
+from codecs import getincrementaldecoder
+from collections.abc import Iterator
+from dataclasses import dataclass
+import re
+from typing import BinaryIO
+
+import msgspec
+
+from state_sensor_ros.errors import DecodeError, one_line, TrajectoryFormatError
+from state_sensor_ros.monodrive.bracket_scanner import BracketScanner
+from state_sensor_ros.monodrive.generations.lenient import JsonError, parse_payload, repaired
+from state_sensor_ros.monodrive.generations.tolerant import STRING_KEY
+from state_sensor_ros.monodrive.own_lines import end_of_line, INCOMPLETE, NOT_ALONE
+
+# As ``max_frame_bytes``: what no packet may exceed cannot have been recorded.
+MAX_ELEMENT_BYTES = 64 * 1024 * 1024
+# Large enough for numpy to pay off, small enough to stay in the cache.
+_CHUNK_BYTES = 256 * 1024
+# A line as long as this is that of a whole file rather than of a frame.
+_MAX_LINE_BYTES = 4 * 1024 * 1024
+_MAX_SHOWN = 40
+
+_BLANK = re.compile(rb'[ \t\r\n]*')
+_BOM = b'\xef\xbb\xbf'
+
+# Members of a closed-loop scenario, which is taken for a trajectory now and then.
+_SCENARIO_KEYS = frozenset({'vehicles', 'trigger_boxes', 'tagged_actors'})
+
+_AS_IT_IS = msgspec.json.Decoder(msgspec.Raw)
+_ELEMENTS = msgspec.json.Decoder(list[msgspec.Raw])
+
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """
+    One element of a trajectory as it stands in the file.
+
+    ``data`` JSON text; ``index`` from 0; ``offset`` bytes before it; ``line`` and ``column``,
+    1-based, of its first byte, columns counted in bytes.
+    """
+
+    data: bytes
+    index: int
+    offset: int
+    line: int
+    column: int
+
+    def error(self, name: str, error: DecodeError) -> TrajectoryFormatError:
+        """
+        Say where in the file an element is that cannot be decoded.
+
+        :param name: of the file.
+        :param error: what the decoder said.
+        """
+        line, column = self.line, self.column
+        if isinstance(error, JsonError):
+            column = error.column + (self.column - 1 if error.line == 1 else 0)
+            line += error.line - 1
+            return TrajectoryFormatError(_place(name, line, column), error.found, error.expected)
+        return TrajectoryFormatError(f'{_place(name, line, column)}: frame {self.index}: '
+                                     f'{error.where}', error.found, error.expected)
+
+
+class TruncatedError(TrajectoryFormatError):
+    """
+    The file ends before the array does.
+
+    ``n_frames`` whole ones before that; ``end`` the offset behind the last of them; ``lost`` what
+    follows there, in words.
+    """
+
+    def __init__(self, where: str, found: str, expected: str, *, n_frames: int, end: int,
+                 lost: str) -> None:
+        super().__init__(where, found, expected)
+        self.n_frames = n_frames
+        self.end = end
+        self.lost = lost
+
+    @property
+    def summary(self) -> str:
+        """How many frames there are and what is lost, in words."""
+        return f'{self.n_frames} whole frames; lost: {self.lost}'
+
+    @property
+    def warning(self) -> str:
+        """One line for where the whole frames are used."""
+        return one_line(f'{self.where}: found the end of the file inside the array; '
+                        f'{self.summary}; `state_sensor repair` writes a whole file')
+
+
+def _place(name: str, line: int, column: int) -> str:
+    return f'{name}: line {line} column {column}'
+
+
+def read_payloads(handle: BinaryIO, name: str) -> Iterator[Payload]:
+    """
+    Split a trajectory into its frames, undecoded.
+
+    A file that holds a single frame and no array is a trajectory of one. A frame that is JSON
+    but for NaN or the like passes, as it does on the wire.
+
+    :param handle: open for reading, at the beginning; need not be seekable.
+    :param name: of the file, for messages.
+    :raises TrajectoryFormatError: with line and column of what is not JSON, no trajectory, or
+        not there any more; frames before that place have been yielded.
+    """
+    return _Reader(handle, name).payloads()
+
+
+class _Reader:
+    """Where we are in a file, and what of it has been read but not been yielded."""
+
+    def __init__(self, handle: BinaryIO, name: str) -> None:
+        self._handle = handle
+        self._name = name
+        self._buffer = bytearray()
+        # Place of the first byte in the buffer.
+        self._offset, self._line, self._column = 0, 1, 1
+        self._n_scanned = 0
+        self._index = 0
+        self._end = 0
+
+    def payloads(self) -> Iterator[Payload]:
+        """Yield the elements; around them there may be one array and nothing else."""
+        outer = self._begin()
+        if outer:
+            yield from self._on_own_lines()
+        scanner = BracketScanner(outer, depth=outer)
+        while True:
+            ends, end_of_array = self._scan(scanner)
+            for end in ends:
+                yield self._element(end, outer)
+                if not outer:
+                    return self._finish()
+            if end_of_array is not None:
+                self._skip_blank()
+                self._expect(self._offset == end_of_array - 1, "'{' or ']'")
+                self._consume(1)
+                return self._finish()
+            if len(self._buffer) > MAX_ELEMENT_BYTES:
+                raise self._too_long()
+            if not self._fill():
+                raise self._truncated()
+
+    def _on_own_lines(self) -> Iterator[Payload]:
+        """Yield frames up to the first that does not fill its line."""
+        while (end := end_of_line(self._buffer, is_first=not self._index)) != NOT_ALONE:
+            if end != INCOMPLETE:
+                yield self._element(self._offset + end, 1, is_json=True)
+            elif len(self._buffer) > min(_MAX_LINE_BYTES, MAX_ELEMENT_BYTES) or not self._fill():
+                break
+        self._n_scanned = 0
+
+    def _fill(self) -> bool:
+        """Read on; False at the end of the file."""
+        chunk = self._handle.read(_CHUNK_BYTES)
+        self._buffer += chunk
+        return bool(chunk)
+
+    def _consume(self, n_bytes: int) -> bytes:
+        """Take bytes from the buffer and step over them."""
+        taken = bytes(self._buffer[:n_bytes])
+        del self._buffer[:n_bytes]
+        self._offset += n_bytes
+        self._n_scanned -= n_bytes
+        n_lines = taken.count(b'\n')
+        if n_lines:
+            self._line += n_lines
+            self._column = n_bytes - taken.rfind(b'\n')
+        else:
+            self._column += n_bytes
+        return taken
+
+    def _skip_blank(self) -> None:
+        blank = _BLANK.match(self._buffer)
+        if blank is not None and blank.end():
+            self._consume(blank.end())
+
+    def _expect(self, is_so: bool, expected: str) -> None:
+        """Raise an error about the first byte in the buffer unless ``is_so``."""
+        if not is_so:
+            raise TrajectoryFormatError(_place(self._name, self._line, self._column),
+                                        _shown(self._buffer), expected)
+
+    def _begin(self) -> int:
+        """Step over the beginning; return the depth of the frames, 1 in an array and 0 alone."""
+        while len(self._buffer) < len(_BOM) and self._fill():
+            pass
+        if self._buffer.startswith(_BOM):
+            del self._buffer[:len(_BOM)]
+            self._offset = len(_BOM)
+        self._skip_blank()
+        while not self._buffer and self._fill():
+            self._skip_blank()
+        if not self._buffer:
+            raise self._truncated()
+        self._expect(self._buffer.startswith((b'[', b'{')), 'a JSON array of frames')
+        is_array = self._buffer.startswith(b'[')
+        if is_array:
+            self._consume(1)
+        self._n_scanned = 0
+        return int(is_array)
+
+    def _scan(self, scanner: BracketScanner) -> tuple[list[int], int | None]:
+        """
+        Look for the ends of frames in what has been read since the last time.
+
+        :returns: offsets behind the frames that end here; offset behind the array if it does.
+        """
+        begin = self._offset + self._n_scanned
+        ends, depths, n_scanned = scanner.scan(bytes(self._buffer[self._n_scanned:]))
+        self._n_scanned += n_scanned
+        ends = [begin + end for end in ends]
+        # A closing bracket that is beyond that of the array is no concern of ours.
+        i_last = next((i for i, depth in enumerate(depths) if depth < scanner.outer), len(ends))
+        return ends[:i_last], (ends[i_last] if i_last < len(ends) else None)
+
+    def _element(self, end: int, outer: int, *, is_json: bool = False) -> Payload:
+        """Take the frame that ends before the offset ``end``; ``is_json`` if that is known."""
+        self._skip_blank()
+        if self._index:
+            self._expect(self._buffer.startswith(b','), "',' or ']'")
+            self._consume(1)
+            self._skip_blank()
+        self._expect(self._buffer.startswith(b'{'), "'{', a frame")
+        offset, line, column = self._offset, self._line, self._column
+        payload = Payload(self._consume(end - offset), self._index, offset, line, column)
+        if not is_json:
+            self._check(payload)
+        if not outer:
+            self._check_no_scenario(payload)
+        self._index += 1
+        self._end = end
+        return payload
+
+    def _check(self, payload: Payload) -> None:
+        try:
+            _AS_IT_IS.decode(payload.data)
+        except (msgspec.DecodeError, RecursionError):
+            # What the decoder takes in spite of it shall not end here.
+            try:
+                parse_payload(payload.data)
+            except DecodeError as error:
+                raise payload.error(self._name, error) from None
+
+    def _check_no_scenario(self, payload: Payload) -> None:
+        value = parse_payload(payload.data)
+        members = value.keys() if isinstance(value, dict) else set()
+        found = _SCENARIO_KEYS & members
+        if found and not members & {'frame', STRING_KEY}:
+            raise TrajectoryFormatError(
+                _place(self._name, payload.line, payload.column),
+                f'a closed-loop scenario (member {min(found)!r})', 'a JSON array of frames')
+
+    def _finish(self) -> None:
+        """Make sure that nothing follows."""
+        self._skip_blank()
+        while not self._buffer and self._fill():
+            self._skip_blank()
+        self._expect(not self._buffer, 'the end of the file')
+
+    def _truncated(self) -> TrajectoryFormatError:
+        """Make the error for a file that ends before its array, or for a fault before its end."""
+        payload = self._begun()
+        error = _fault_before_end(payload.data)
+        if error is not None:
+            return payload.error(self._name, error)
+        begun_at, lost = f'frame {self._index}', 'nothing but the end of the array'
+        if payload.data:
+            begun_at += f', begun at line {payload.line} column {payload.column}'
+            lost = f'{len(payload.data)} bytes of {begun_at}'
+        self._consume(len(self._buffer))
+        return TruncatedError(_place(self._name, self._line, self._column),
+                              f'the end of the file in {begun_at}', "']' at the end of the array",
+                              n_frames=self._index, end=self._end, lost=lost)
+
+    def _too_long(self) -> TrajectoryFormatError:
+        """Make the error for a frame that does not end; where its text is bad, that is why."""
+        payload = self._begun()
+        error = _fault_before_end(payload.data)
+        if error is not None:
+            return payload.error(self._name, error)
+        self._consume(len(self._buffer))
+        return TrajectoryFormatError(
+            _place(self._name, self._line, self._column),
+            f'more than {MAX_ELEMENT_BYTES} bytes in frame {self._index}, begun at line '
+            f'{payload.line} column {payload.column}', 'a frame')
+
+    def _begun(self) -> Payload:
+        """Return what there is of a frame whose end is not there."""
+        self._skip_blank()
+        if self._index and self._buffer:
+            self._expect(self._buffer.startswith(b','), "',' or ']'")
+            self._consume(1)
+            self._skip_blank()
+        self._expect(not self._buffer or self._buffer.startswith(b'{'), "'{', a frame")
+        return Payload(bytes(self._buffer), self._index, self._offset, self._line, self._column)
+
+
+def _fault_before_end(text: bytes) -> DecodeError | None:
+    """Return what is wrong with the beginning of a frame besides that its end is missing."""
+    try:
+        # Without the first bytes of a character whose last are missing.
+        parse_payload(getincrementaldecoder('utf-8')().decode(text).encode())
+    except UnicodeDecodeError as error:
+        return DecodeError(f'byte {error.start}', f'0x{text[error.start]:02x}', 'UTF-8')
+    except JsonError as error:
+        return None if error.is_at_end else error
+    except DecodeError as error:
+        return error
+    return None
+
+
+def _shown(text: bytearray) -> str:
+    start = bytes(text[:_MAX_SHOWN]).decode('utf-8', 'replace')
+    return repr(start) if text else 'the end of the file'
+
+
+class TrajectoryWriter:
+    """
+    Write frames as the elements of one JSON array, as they come and as they are.
+
+    :param handle: open for writing; need not be seekable, is not closed.
+    """
+
+    def __init__(self, handle: BinaryIO) -> None:
+        self._handle = handle
+        self._is_closed = False
+        self.n_frames = 0
+
+    def write(self, payload: bytes) -> None:
+        """
+        Add a payload; one that is an array of frames adds each of them.
+
+        What is not quite JSON (NaN, single quotes, BOM) is written as JSON, the rest as it is.
+
+        :raises DecodeError: where it is no JSON at all; nothing has been written then.
+        """
+        try:
+            _AS_IT_IS.decode(payload)
+        except (msgspec.DecodeError, RecursionError):
+            payload = repaired(payload)
+        text = payload.strip()
+        frames = [bytes(frame) for frame in _ELEMENTS.decode(text)] if text.startswith(b'[') \
+            else [text]
+        for frame in frames:
+            self._handle.write((b',\n' if self.n_frames else b'[\n') + frame)
+            self.n_frames += 1
+
+    def close(self) -> None:
+        """Finish the array; doing so again is harmless."""
+        if not self._is_closed:
+            self._is_closed = True
+            self._handle.write(b'\n]\n' if self.n_frames else b'[]\n')
+
+
+def mend(handle: BinaryIO) -> int:
+    """
+    Make a trajectory whole whose writer was killed: keep the whole frames, finish the array.
+
+    :param handle: open for reading and writing, at the beginning, seekable.
+    :returns: how many frames are in it now.
+    :raises TrajectoryFormatError: where something else is wrong with it; it is unchanged then.
+    """
+    n_frames = 0
+    try:
+        for _ in read_payloads(handle, 'trajectory'):
+            n_frames += 1
+    except TruncatedError as error:
+        handle.seek(error.end)
+        handle.truncate()
+        handle.write(b'\n]\n' if n_frames else b'[]\n')
+    return n_frames

@@ -1,0 +1,88 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+A whole trajectory out of one that was cut or damaged: its whole frames, byte for byte.
+
+May know: JSON text, where frames begin and end. Must not know: what is in a frame, paths.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import BinaryIO
+
+import msgspec
+
+from state_sensor_ros.errors import TrajectoryFormatError
+from state_sensor_ros.monodrive.trajectory import MAX_ELEMENT_BYTES, read_payloads, TruncatedError
+
+_BLOCK_BYTES = 1024 * 1024
+_STRICT_JSON = msgspec.json.Decoder(msgspec.Raw)
+
+
+def copy_whole_frames(source: BinaryIO, target: BinaryIO, name: str) -> tuple[int, str]:
+    """
+    Copy a trajectory up to its last whole frame and end the array there.
+
+    Behind a place that is damaged otherwise, frames are found again where each has a line.
+
+    :param source: open for reading, at the beginning, seekable.
+    :param target: open for writing.
+    :param name: of the file, for messages.
+    :returns: how many frames were copied; what was lost, in words, ``''`` for nothing.
+    :raises TrajectoryFormatError: where there is no whole frame, nothing has been written then.
+    """
+    n_frames = end = 0
+    have_lines = True
+    try:
+        for payload in read_payloads(source, name):
+            n_frames += 1
+            end = payload.offset + len(payload.data)
+            have_lines = have_lines and b'\n' not in payload.data
+    except TrajectoryFormatError as caught:
+        error = caught
+    else:
+        n_bytes = source.seek(0, 2)
+        _copy(source, target, n_bytes)
+        return n_frames, ''
+    if not n_frames or not _is_array(source):
+        raise error
+    _copy(source, target, end)
+    if isinstance(error, TruncatedError):
+        lost = error.lost
+    else:
+        n_lost = source.seek(0, 2) - end
+        source.seek(end)
+        for frame in _frames_on_lines(source) if have_lines else ():
+            target.write(b',\n' + frame)
+            n_frames += 1
+            n_lost -= len(frame)
+        place = error.where.removeprefix(f'{name}: ')
+        lost = f'{n_lost} bytes at {place} or behind it, where there is {error.found}'
+    target.write(b'\n]\n')
+    return n_frames, lost
+
+
+def _is_array(source: BinaryIO) -> bool:
+    source.seek(0)
+    return source.read(_BLOCK_BYTES).lstrip(b'\xef\xbb\xbf \t\r\n').startswith(b'[')
+
+
+def _copy(source: BinaryIO, target: BinaryIO, n_bytes: int) -> None:
+    """Copy the first bytes."""
+    source.seek(0)
+    while n_bytes and (block := source.read(min(n_bytes, _BLOCK_BYTES))):
+        target.write(block)
+        n_bytes -= len(block)
+
+
+def _frames_on_lines(source: BinaryIO) -> Iterator[bytes]:
+    """Yield what is whole JSON of an object on a line of its own."""
+    while line := source.readline(MAX_ELEMENT_BYTES):
+        text = line.strip(b', \t\r\n')
+        if text.startswith(b'{'):
+            try:
+                _STRICT_JSON.decode(text)
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                continue
+            yield text

@@ -1,0 +1,163 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+The topics of single actors: opened with an actor's first frame, closed some time after its last.
+
+May know: the actors of a frame, stream time, the limit on topics. Must not know: publishers, what
+the topics carry.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Protocol
+
+from state_sensor_ros.encode import Topic
+from state_sensor_ros.frame import KIND_VEHICLE, Rows
+from state_sensor_ros.naming import Actor, Cast, Registry, same_actors
+from state_sensor_ros.pipeline.stamps import NS_PER_S
+
+# Actors that have left are forgotten before their time where there are more than these: a stream
+# of ever new names whose clock hardly advances would fill the memory.
+_MAX_ABSENT = 16_384
+
+
+class TopicsOfActors(Protocol):
+    """Says which topics an actor has; the encoder does."""
+
+    def actor_topics(self, actor: Actor, *, has_lanes: bool,
+                     has_wheels: bool) -> tuple[Topic, ...]:
+        """Return the topics that ``actor`` has of its own."""
+
+
+class TopicSwitch(Protocol):
+    """Makes topics exist; a sink does."""
+
+    def open(self, topics: Iterable[Topic]) -> None:
+        """Make these topics exist; those that do are left alone."""
+
+    def shut(self, topics: Iterable[Topic]) -> None:
+        """Remove these topics."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Own:
+    """The topics of one actor, and what they depend on."""
+
+    actor: Actor
+    has_lanes: bool
+    has_wheels: bool
+    topics: tuple[Topic, ...]
+
+
+class ActorTopics:
+    """
+    Open and close the topics of actors.
+
+    :param encoder: says which topics an actor has; may be replaced.
+    :param sink: makes them exist.
+    :param registry: limits how many actors have topics, and forgets those that have left.
+    :param actor_timeout: stream time from an actor's last frame to the end of its topics, s.
+        Where the limit is reached, topics of absent actors end earlier, for those in the frame.
+    """
+
+    def __init__(self, encoder: TopicsOfActors, sink: TopicSwitch, registry: Registry,
+                 actor_timeout: float) -> None:
+        self.encoder = encoder
+        self._sink, self._registry = sink, registry
+        self._timeout_ns = round(actor_timeout * NS_PER_S)
+        # By topic name, so that a new actor of the same name takes over after a restart.
+        self._own: dict[str, _Own] = {}
+        # The longest absent come first.
+        self._absent_since_ns: OrderedDict[str, int] = OrderedDict()
+        self._with_lanes: set[Actor] = set()
+        self._stamp_ns = 0
+
+    def follow(self, cast: Cast, before: Cast, lane_rows: Rows, stamp_ns: int) -> None:
+        """
+        Open the topics of actors that are new in a frame, and note which ones have left.
+
+        :param cast: actors of the frame.
+        :param before: actors of the frame before.
+        :param lane_rows: (L,) int64 rows of those whose frame carries a lane state.
+        :param stamp_ns: of the frame.
+        """
+        head, tail = same_actors(before, cast)
+        came = cast.actors[head:len(cast.actors) - tail]
+        present = set(came)
+        for actor in before.actors[head:len(before.actors) - tail]:
+            if actor not in present:
+                self._absent_since_ns.setdefault(actor.topic_name, stamp_ns)
+        with_lanes = {cast.actors[i] for i in lane_rows.tolist()}
+        for i, actor in enumerate(came, head):
+            self._absent_since_ns.pop(actor.topic_name, None)
+            own = self._own.get(actor.topic_name)
+            if own is None:
+                self._open(actor, actor in with_lanes, cast.kinds[i] == KIND_VEHICLE)
+            elif own.actor.has_topics != actor.has_topics:
+                self._open(actor, own.has_lanes or actor in with_lanes, own.has_wheels)
+        for actor in sorted(with_lanes - self._with_lanes, key=attrgetter('id')):
+            own = self._own[actor.topic_name]
+            if not own.has_lanes:
+                self._open(actor, True, own.has_wheels)
+        self._with_lanes = with_lanes
+
+    def close_absent(self, stamp_ns: int) -> None:
+        """Close the topics of actors that have been away for too long."""
+        self._stamp_ns = stamp_ns
+        while self._absent_since_ns:
+            topic_name, since_ns = next(iter(self._absent_since_ns.items()))
+            if stamp_ns - since_ns < self._timeout_ns \
+                    and len(self._absent_since_ns) <= _MAX_ABSENT:
+                return
+            self._close(topic_name)
+
+    def make_room(self, n_places: int) -> None:
+        """
+        Close the topics of absent actors before their time, the longest absent first.
+
+        :param n_places: actors in the frame that have no topics because of the limit.
+        """
+        for topic_name in list(self._absent_since_ns):
+            if self._registry.n_free_places >= n_places:
+                return
+            if self._own[topic_name].actor.has_topics:
+                self._close(topic_name)
+
+    def restart(self, stamp_ns: int) -> list[str]:
+        """
+        Count all actors as absent; new ones of the same names take their topics over.
+
+        :param stamp_ns: of the first frame after the restart, whose clock may have gone back.
+        :returns: topic names of the actors whose topics stay open.
+        """
+        self._own = {name: own for name, own in self._own.items() if own.actor.has_topics}
+        shift_ns = stamp_ns - self._stamp_ns
+        self._absent_since_ns = OrderedDict(
+            (name, since_ns + shift_ns) for name, since_ns in self._absent_since_ns.items()
+            if name in self._own)
+        for topic_name in self._own:
+            self._absent_since_ns.setdefault(topic_name, stamp_ns)
+        self._stamp_ns = stamp_ns
+        self._with_lanes = set()
+        return list(self._own)
+
+    def reconfigure(self) -> None:
+        """Open and close what the encoder's new settings add and take; the rest stays open."""
+        for own in list(self._own.values()):
+            self._open(own.actor, own.has_lanes, own.has_wheels)
+            kept = {topic.name for topic in self._own[own.actor.topic_name].topics}
+            self._sink.shut([topic for topic in own.topics if topic.name not in kept])
+
+    def _open(self, actor: Actor, has_lanes: bool, has_wheels: bool) -> None:
+        topics = self.encoder.actor_topics(actor, has_lanes=has_lanes, has_wheels=has_wheels)
+        self._sink.open(topics)
+        self._own[actor.topic_name] = _Own(actor, has_lanes, has_wheels, topics)
+
+    def _close(self, topic_name: str) -> None:
+        del self._absent_since_ns[topic_name]
+        self._sink.shut(self._own.pop(topic_name).topics)
+        self._registry.forget(topic_name)

@@ -1,0 +1,263 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+What is in a recording: rates, actors, parts, everything odd, and whether it can be replayed.
+
+May know: frames, clocks, truth, what Replay Mode demands (PROTOCOL 6). Must not know: files, how
+it is shown. Memory grows with the number of actors, not of frames.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+import math
+import re
+
+import msgspec
+import numpy as np
+
+from state_sensor_ros.carla.extension import GENERATION as CARLA
+from state_sensor_ros.errors import DecodeError, TrajectoryFormatError
+from state_sensor_ros.frame import Bools, Frame, KIND_VEHICLE
+from state_sensor_ros.monodrive.decode import DUPLICATE, LEFT_OUT
+from state_sensor_ros.pipeline.consistency import TruthMonitor
+from state_sensor_ros.pipeline.stamps import Stamper, Step
+from state_sensor_ros.recordings.opening import Recording, TrajectoryRecording
+from state_sensor_ros.recordings.pacing import Pacing
+from state_sensor_ros.recordings.recorded_frame import Entry
+
+EGO_TAG = 'ego'
+
+# More names than this are counted no longer: a stream that makes up new ones for ever.
+_MAX_NAMES = 10_000
+# The truth forgets within about twenty pairs of frames, so it is asked this often.
+_TRUTH_PERIOD = 20
+
+_FAULTS = {LEFT_OUT: 'actors left out', DUPLICATE: 'duplicate names'}
+NOT_STRICT = 'frames that are not strict JSON'
+NO_FRAME = 'entries that are no frame'
+NO_EGO = 'frames without an ego'
+CUT = 'ends inside the array'
+# Why Replay Mode refuses a recording with such an oddity, and what it wants.
+_REFUSED = ((NOT_STRICT, 'strict JSON, which has no NaN or Infinity'),
+            (NO_EGO, f'an actor tagged {EGO_TAG} in each frame: Replay Mode needs it'))
+
+_STRICT_JSON = msgspec.json.Decoder(msgspec.Raw)
+_NUMBER = re.compile(r'-?\d[\d.e+-]*')
+
+
+@dataclass(slots=True)
+class Oddity:
+    """Something odd: how often, and where and what the first was."""
+
+    count: int
+    place: str
+    text: str
+
+
+@dataclass(slots=True)
+class ActorSummary:
+    """One actor: in how many frames, and its kind and tags where it was first seen."""
+
+    n_frames: int
+    is_vehicle: bool
+    tags: tuple[str, ...]
+
+
+class Inspector:
+    """
+    Look at one frame after another; the figures are in the attributes.
+
+    ``first_game_time``, ``last_game_time`` s; ``first_time`` s since 1970; ``generations``,
+    ``parts`` name to number of frames; ``oddities``, ``actors`` by kind, by name; ``complaints``
+    of the truth, each with where it was first made; ``refusal`` why it cannot be read, or not be
+    replayed.
+    """
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+        self.n_frames = self.n_bytes = 0
+        self.first_game_time = self.last_game_time = math.nan
+        self.first_time = 0
+        self.n_actors_least = self.n_actors_most = 0
+        self.generations: Counter[str] = Counter()
+        self.parts: Counter[str] = Counter()
+        self.actors: dict[str, ActorSummary] = {}
+        self.oddities: dict[str, Oddity] = {}
+        self.complaints: dict[str, Oddity] = {}
+        self.refusal: TrajectoryFormatError | None = None
+        self.pacing = Pacing()
+        self.truth = TruthMonitor()
+        self._stamper = Stamper('game_time')
+        self._sample_count = 0
+        self._greatest_step_at = ''
+        self._no_frame: TrajectoryFormatError | None = None
+
+    @property
+    def is_replayable(self) -> bool | None:
+        """Whether Replay Mode takes the recording; None of CARLA, which has no such mode."""
+        if self.refusal is not None:
+            return False
+        return None if CARLA in self.generations else True
+
+    def look_at(self, entries: Iterable[Entry]) -> None:
+        """
+        Look at frames to the end of the recording, or to where it is damaged.
+
+        :param entries: of the recording.
+        """
+        try:
+            for entry in entries:
+                self._look_at_entry(entry)
+        except TrajectoryFormatError as error:
+            self.refusal = error
+        self._conclude()
+
+    def _look_at_entry(self, entry: Entry) -> None:
+        payload = entry.packet.payload
+        self.n_bytes += len(payload)
+        if isinstance(self._recording, TrajectoryRecording) and not _is_strict(payload):
+            self._note(NOT_STRICT, entry, 'text that only a lenient reader takes')
+        try:
+            decoded = self._recording.decoder.decode(payload)
+        except DecodeError as error:
+            self._note(NO_FRAME, entry, str(error))
+            self._no_frame = self._no_frame or TrajectoryFormatError(
+                f'{self._recording.name}: {entry.place}: frame {entry.index}: {error.where}',
+                error.found, error.expected)
+            return
+        for one in decoded:
+            for fault in one.faults:
+                self._note(_FAULTS.get(fault.kind, fault.kind), entry, str(fault.error))
+            self._look_at_frame(entry, one.frame)
+
+    def _note(self, kind: str, entry: Entry, text: str) -> None:
+        """Count something odd about an entry."""
+        _note(self.oddities, kind, f'{entry.place}: frame {entry.index}', text)
+
+    def _look_at_frame(self, entry: Entry, frame: Frame) -> None:
+        self.n_frames += 1
+        self.generations[frame.generation] += 1
+        self.n_actors_most = max(self.n_actors_most, frame.n_actors)
+        self.n_actors_least = frame.n_actors if self.n_frames == 1 else min(
+            self.n_actors_least, frame.n_actors)
+        self.parts.update(_parts(frame))
+        self._look_at_actors(entry, frame)
+        self._look_at_numbers(entry, frame)
+        self._look_at_clock(entry, frame)
+
+    def _look_at_actors(self, entry: Entry, frame: Frame) -> None:
+        n_egos = 0
+        for name, kind, tags in zip(frame.names, frame.kinds.tolist(), frame.tags, strict=True):
+            n_egos += any(tag.lower() == EGO_TAG for tag in tags)
+            known = self.actors.get(name)
+            if known is not None:
+                known.n_frames += 1
+            elif len(self.actors) < _MAX_NAMES:
+                self.actors[name] = ActorSummary(1, kind == KIND_VEHICLE, tags)
+        if not n_egos:
+            self._note(NO_EGO, entry, f'no actor tagged {EGO_TAG}')
+        elif n_egos > 1:
+            self._note('frames with several egos', entry, f'{n_egos} actors tagged {EGO_TAG}')
+
+    def _look_at_numbers(self, entry: Entry, frame: Frame) -> None:
+        usable = frame.has_pose()
+        if not usable.all():
+            known = np.isfinite(frame.kinematics[:, :7].sum(axis=1))
+            self._note_actors(entry, frame, np.logical_not(known), 'poses with null')
+            self._note_actors(entry, frame, known & ~usable, 'quaternions that are no rotation')
+        # A vector that is missing altogether is a matter of the generation.
+        finite: Bools = np.isfinite(frame.kinematics[:, 7:]).reshape(-1, 2, 3)
+        n_finite = np.count_nonzero(finite, axis=2)
+        self._note_actors(entry, frame, np.any((n_finite > 0) & (n_finite < 3), axis=1),
+                          'velocities with null')
+
+    def _note_actors(self, entry: Entry, frame: Frame, rows: Bools, kind: str) -> None:
+        for i in np.flatnonzero(rows):
+            self._note(kind, entry, frame.names[i])
+
+    def _look_at_clock(self, entry: Entry, frame: Frame) -> None:
+        last = self.last_game_time
+        n_missing = frame.sample_count - self._sample_count - 1
+        if n_missing > 0 and self._sample_count:
+            self._note('gaps in sample_count', entry, f'{n_missing} samples missing before it')
+        self._sample_count = frame.sample_count
+        try:
+            step = self._stamper.step(frame, 0)
+        except DecodeError as error:
+            self._note('frames without a usable time', entry, str(error))
+            return
+        if math.isnan(last):
+            self.first_game_time, self.first_time = frame.game_time, frame.time
+        self.last_game_time = frame.game_time
+        if step is Step.REPEATED:
+            self._note('repeated frames', entry, f'game_time {frame.game_time:.6g} again')
+            return
+        if step is Step.RESTARTED:
+            self._note('restarts', entry, f'game_time from {last:.6g} to {frame.game_time:.6g}')
+            self.truth.restart()
+        elif not math.isnan(last) and self.pacing.add(frame.game_time - last):
+            self._greatest_step_at = f'{entry.place}: frame {entry.index}'
+        self._look_at_truth(entry, frame)
+
+    def _look_at_truth(self, entry: Entry, frame: Frame) -> None:
+        self.truth.add(frame)
+        if entry.index % _TRUTH_PERIOD == 0:
+            self._note_complaints(f'{entry.place}: frame {entry.index}')
+
+    def _note_complaints(self, place: str) -> None:
+        for complaint in self.truth.verdict().complaints:
+            # The same complaint comes with other figures each time.
+            _note(self.complaints, _NUMBER.sub('#', complaint), place, complaint)
+
+    def _conclude(self) -> None:
+        """Say what can only be said at the end."""
+        cut = self._recording.cut
+        if cut is not None:
+            place = cut.where.removeprefix(f'{self._recording.name}: ')
+            self.oddities[CUT] = Oddity(1, place, cut.summary)
+        self._note_complaints('end')
+        pace = self.pacing.pace()
+        if pace.n_jumps:
+            self.oddities['steps of the clock'] = Oddity(
+                pace.n_jumps, self._greatest_step_at,
+                f'{pace.greatest:.6g} s after the frame before, usual are {pace.median:.6g} s')
+        name = self._recording.name
+        self.refusal = self.refusal or self._no_frame
+        for kind, expected in () if CARLA in self.generations else _REFUSED:
+            if self.refusal is None and kind in self.oddities:
+                first = self.oddities[kind]
+                self.refusal = TrajectoryFormatError(f'{name}: {first.place}', first.text,
+                                                     expected)
+        if self.refusal is None and not self.n_frames:
+            self.refusal = TrajectoryFormatError(name, 'no frames', 'at least one frame')
+
+
+def _note(oddities: dict[str, Oddity], kind: str, place: str, text: str) -> None:
+    known = oddities.setdefault(kind, Oddity(0, place, text))
+    known.count += 1
+
+
+def _is_strict(payload: bytes | bytearray) -> bool:
+    try:
+        _STRICT_JSON.decode(payload)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    return True
+
+
+def _parts(frame: Frame) -> list[str]:
+    """Name what there is in a frame."""
+    boxes, wheels, inputs, looks = frame.boxes, frame.wheels, frame.inputs, frame.looks
+    found = {
+        'boxes': boxes is not None and len(boxes.actor) > 0,
+        'lanes': len(frame.lanes.actor) > 0,
+        'wheels': wheels is not None and len(wheels.actor) > 0,
+        'wheel positions': wheels is not None and bool(wheels.position_known.any()),
+        'inputs': inputs is not None and bool(np.isfinite(inputs).any()),
+        'looks': looks is not None and any(looks.colors + looks.replay_classes),
+        'sample counts': frame.sample_count > 0,
+        'wall clock': frame.time > 0}
+    return [part for part, is_there in found.items() if is_there]

@@ -1,0 +1,259 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+A recording played as if it came from a simulator: paced, paused, stepped, sought, looped.
+
+May know: time between frames, threads. Must not know: what a payload means, what form a recording
+has. Source of truth: PROTOCOL 6 (pace by game_time, 20 Hz where that is no help).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from dataclasses import replace
+from enum import Enum
+import math
+import threading
+import time
+
+from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
+from state_sensor_ros.monodrive.framing import Packet
+from state_sensor_ros.pipeline.source import Health
+from state_sensor_ros.recordings.opening import open_recording
+from state_sensor_ros.recordings.recorded_frame import PERIOD_S
+from state_sensor_ros.rep103 import DEFAULT_UNITS, Units
+from state_sensor_ros.settings import rule_of, Settings
+
+# A longer pause between two frames is a step of the clock, not something to wait for.
+_MAX_GAP_S = 10.0
+# Who is later than this does not catch up, which would be a burst of frames.
+_MAX_LAG_S = 0.5
+
+
+class _Turn(Enum):
+    """What to do with the next frame."""
+
+    PLAY = 'play'
+    SKIP = 'skip'
+    REWIND = 'rewind'
+    END = 'end'
+
+
+class FileSource:
+    """
+    Packets of a recording at its own pace; a loop is a restart of the simulator.
+
+    One thread iterates over :meth:`packets`; the other methods may be called from any.
+
+    :param path: trajectory, bag or dataset; opened at once.
+    :param rate: pace against real time; 0 as fast as it is taken.
+    :param loop: begin again at the end, for ever.
+    :param units: what the simulator meant by extents and by ``s``.
+    :param max_bag_bytes: as :func:`open_recording` has it.
+    :ivar decoder: of the packets' payloads.
+    :raises TrajectoryFormatError: when it cannot be opened.
+    :raises ConfigError: when ``rate`` is no pace.
+    """
+
+    def __init__(self, path: str, *, rate: float = 1.0, loop: bool = False,
+                 units: Units = DEFAULT_UNITS, max_bag_bytes: int | None = None) -> None:
+        self._rate = _checked(rate)
+        self._loop = loop
+        self._recording = open_recording(path, units, max_bag_bytes=max_bag_bytes)
+        self.decoder = self._recording.decoder
+        self.health = Health(state='playing', n_connects=1)
+        self._changed = threading.Condition()
+        self._is_iterating = self._is_closed = self._is_paused = False
+        self._n_steps = 0
+        self._sought: float | None = None
+        # Seconds of the recording before the last frame that was looked at, -1 for none yet.
+        self._position = -1.0
+        # When that frame was due, None where the next one is due at once.
+        self._due: float | None = None
+
+    @property
+    def position(self) -> float:
+        """Seconds of the recording that have been played."""
+        return max(self._position, 0.0)
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether only steps are taken."""
+        return self._is_paused
+
+    def pause(self) -> None:
+        """Stop before the next frame."""
+        with self._changed:
+            self._is_paused = True
+            self._changed.notify_all()
+
+    def resume(self) -> None:
+        """Go on after a pause."""
+        with self._changed:
+            self._is_paused = False
+            self._n_steps = 0
+            self._changed.notify_all()
+
+    def step(self, n_frames: int = 1) -> None:
+        """
+        Play ``n_frames`` at once and pause behind them.
+
+        :raises ConfigError: when that is not 1 or more.
+        """
+        if n_frames < 1:
+            raise ConfigError('step', str(n_frames), '1 frame or more')
+        with self._changed:
+            self._is_paused = True
+            self._n_steps += n_frames
+            self._changed.notify_all()
+
+    def seek(self, seconds: float) -> None:
+        """
+        Go on with the first frame at or after a place, even while paused; a way back is a restart.
+
+        :param seconds: from the beginning of the recording.
+        :raises ConfigError: when that is no time.
+        """
+        if not math.isfinite(seconds):
+            raise ConfigError('seek', str(seconds), 'seconds from the beginning')
+        with self._changed:
+            self._sought = max(seconds, 0.0)
+            self._changed.notify_all()
+
+    def set_rate(self, rate: float) -> None:
+        """
+        Change the pace against real time, 0 for none.
+
+        :raises ConfigError: when it is no pace.
+        """
+        with self._changed:
+            self._rate = _checked(rate)
+            self._changed.notify_all()
+
+    def reconfigure(self, settings: Settings) -> None:
+        """Take on parameters that changed while playing: the rate."""
+        self.set_rate(settings.rate)
+
+    def close(self) -> None:
+        """End :meth:`packets` at once, from any thread; closing twice is quiet."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
+            if not self._is_iterating:
+                self._recording.close()
+
+    def packets(self) -> Iterator[Packet]:
+        """
+        Yield packets until the end of the recording; asked again, play it again.
+
+        :raises TrajectoryFormatError: where the recording is damaged.
+        """
+        with self._changed:
+            if self._is_closed:
+                return
+            self._is_iterating = True
+        try:
+            turn = _Turn.REWIND
+            while turn is not _Turn.END:
+                turn = yield from self._pass()
+        except TrajectoryFormatError as error:
+            self.health.last_error = str(error)
+            raise
+        finally:
+            with self._changed:
+                self._is_iterating = False
+                self.health.state = 'closed' if self._is_closed else 'ended'
+                if self._is_closed:
+                    self._recording.close()
+
+    def _pass(self) -> Generator[Packet, None, _Turn]:
+        """Play from the beginning; return what to do then."""
+        self._position, clock_s, n_skipped = -1.0, math.nan, 0
+        for entry in self._recording.entries():
+            gap = entry.clock_s - clock_s
+            clock_s = entry.clock_s
+            # NaN compares false with everything.
+            gap = gap if 0.0 < gap <= _MAX_GAP_S else PERIOD_S
+            position = self._position + gap if entry.index else 0.0
+            turn = self._turn(position, gap)
+            if turn in (_Turn.REWIND, _Turn.END):
+                return turn
+            self._position = position
+            if turn is _Turn.SKIP:
+                n_skipped += 1
+                continue
+            self.health.n_packets += 1
+            self.health.n_bytes += len(entry.packet.payload)
+            yield replace(entry.packet, is_behind_gap=True) if n_skipped else entry.packet
+            n_skipped = 0
+        if self._recording.cut is not None:
+            # A line in the log; what was recorded has been played.
+            self.health.last_error = self._recording.cut.warning
+        if self._position < 0.0:
+            raise TrajectoryFormatError(self._recording.name, 'no frames', 'at least one frame')
+        return self._turn_at_end()
+
+    def _turn(self, position: float, gap: float) -> _Turn:
+        """
+        Wait until something can be done with the next frame.
+
+        :param position: of that frame, s from the beginning.
+        :param gap: between it and the frame before, s.
+        """
+        with self._changed:
+            while not self._is_closed:
+                if self._sought is not None:
+                    return self._turn_while_seeking(position, self._sought)
+                wait_s: float | None = None
+                if not self._is_paused:
+                    self.health.state = 'playing'
+                    wait_s = self._time_left(gap)
+                elif self._n_steps:
+                    self._n_steps -= 1
+                    wait_s = 0.0
+                else:
+                    self.health.state = 'paused'
+                    self._due = None
+                if wait_s == 0.0:
+                    return _Turn.PLAY
+                self._changed.wait(wait_s)
+        return _Turn.END
+
+    def _turn_while_seeking(self, position: float, sought: float) -> _Turn:
+        if sought <= self._position:
+            return _Turn.REWIND
+        if position < sought:
+            return _Turn.SKIP
+        self._sought = self._due = None
+        return _Turn.PLAY
+
+    def _time_left(self, gap: float) -> float:
+        """Return how long to wait for the next frame, s; where that is 0 it counts as played."""
+        now = time.monotonic()
+        due = now if self._due is None or not self._rate else self._due + gap / self._rate
+        if due > now:
+            return due - now
+        self._due = due if now - due <= _MAX_LAG_S else now
+        return 0.0
+
+    def _turn_at_end(self) -> _Turn:
+        """Wait for the end of a pause; then begin again if that is wanted."""
+        with self._changed:
+            if self._sought is not None and self._sought > self._position:
+                self._sought = None
+            while self._is_paused and self._sought is None and not self._is_closed \
+                    and not self._loop:
+                self.health.state = 'paused'
+                self._n_steps = 0
+                self._changed.wait()
+            again = self._loop or self._sought is not None
+            return _Turn.REWIND if again and not self._is_closed else _Turn.END
+
+
+def _checked(rate: float) -> float:
+    """Return ``rate`` if it can be a pace."""
+    rule = rule_of('rate')
+    assert rule.high is not None
+    if not 0.0 <= rate <= rule.high:
+        raise ConfigError('rate', f'{rate:g}', f'0 to {rule.high:g}: {rule.help}')
+    return rate

@@ -1,0 +1,198 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+The two statuses of /diagnostics as plain values: how the stream is and whether the truth is true.
+
+May know: counters and what level they mean (INTERFACE 3.6, REP-107). Must not know: ROS messages.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
+import math
+from statistics import median
+
+from state_sensor_ros.pipeline.consistency import Verdict
+from state_sensor_ros.pipeline.counters import Counters, latest
+from state_sensor_ros.pipeline.source import Health
+
+# Latencies that the 99th percentile is taken of: three minutes at 20 Hz.
+_N_RECENT = 4096
+
+
+class Level(IntEnum):
+    """Levels of ``diagnostic_msgs/DiagnosticStatus``."""
+
+    OK = 0
+    WARN = 1
+    ERROR = 2
+    STALE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """One status: a level, one line, and key-value pairs in their order."""
+
+    level: Level
+    message: str
+    values: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamReading:
+    """
+    What the stream looks like at one instant.
+
+    ``at_s`` of a steady clock; ``silence_s`` since the last packet; ``n_missed`` samples that the
+    simulator took and that were never received; ``n_coarse`` frames with a too coarse
+    ``game_time``.
+    """
+
+    at_s: float
+    silence_s: float
+    health: Health
+    counters: Counters
+    n_missed: int
+    n_coarse: int
+
+
+# What counts as a fault when it happened since the last report: (name of the counter, in words).
+_FAULTS = (('n_skipped', 'frames were skipped'), ('n_left_out', 'actors were left out'),
+           ('n_duplicates', 'actors had the name of another'),
+           ('n_bad_poses', 'actors had no usable pose'))
+
+
+class StreamDiagnosis:
+    """
+    Turn readings, one a second, into the status ``<node>: stream``.
+
+    :param stale_after: silence that counts as stale, s.
+    :param max_actor_topics: named in the warning about actors without topics.
+    """
+
+    def __init__(self, stale_after: float, max_actor_topics: int) -> None:
+        self._stale_after = stale_after
+        self._max_actor_topics = max_actor_topics
+        self._last: StreamReading | None = None
+        self._recent_ms: deque[float] = deque(maxlen=_N_RECENT)
+
+    def status(self, reading: StreamReading, latencies_ns: Sequence[int]) -> Status:
+        """Return the status of the interval that ends with ``reading``."""
+        last = self._last or replace(reading, health=Health(), counters=Counters(), n_missed=0,
+                                     n_coarse=0)
+        # A copy, as other threads go on counting: nothing is reported twice or not at all.
+        now = self._last = replace(reading, health=replace(reading.health),
+                                   counters=replace(reading.counters))
+        level, message = self._judge(last, now)
+        return Status(level, message, self._values(last, now, latencies_ns))
+
+    def _judge(self, last: StreamReading, now: StreamReading) -> tuple[Level, str]:
+        health, counters = now.health, now.counters
+        n_defects = counters.n_defects - last.counters.n_defects
+        if n_defects:
+            return Level.ERROR, (f'{n_defects} internal errors: {counters.last_defect}; the log '
+                                 'has the traceback')
+        if health.state in ('connecting', 'waiting'):
+            why = f': {health.last_error}' if health.last_error else ''
+            return Level.ERROR, f'not connected{why}'
+        if health.state in ('ended', 'paused'):
+            return Level.OK, f'the recording is {health.state}'
+        if now.silence_s > self._stale_after:
+            return Level.STALE, f'nothing received for {now.silence_s:.1f} s'
+        found = self._warnings(last, now)
+        return (Level.WARN, '; '.join(found)) if found else \
+            (Level.OK, f'{counters.n_actors} actors')
+
+    def _warnings(self, last: StreamReading, now: StreamReading) -> list[str]:
+        found = []
+        for name, words in _FAULTS:
+            n_new = getattr(now.counters, name) - getattr(last.counters, name)
+            if n_new > 0:
+                found.append(f'{n_new} {words}')
+        n_dropped = now.counters.n_dropped - last.counters.n_dropped
+        if n_dropped > 0:
+            found.append(f'{n_dropped} frames were dropped: the stream is faster than this '
+                         'machine')
+        if now.n_missed > last.n_missed:
+            found.append(f'{now.n_missed - last.n_missed} samples never arrived')
+        if now.health.n_reconnects > last.health.n_reconnects:
+            found.append('the connection was lost and made again')
+        if now.n_coarse > last.n_coarse:
+            found.append('game_time, a float32, has grown too large for this rate: restart the '
+                         'simulation')
+        if now.counters.n_without_topics:
+            found.append(f'{now.counters.n_without_topics} actors have no topics of their own: '
+                         f'max_actor_topics is {self._max_actor_topics}')
+        if now.counters.n_actors and now.counters.n_egos != 1:
+            found.append(f'{now.counters.n_egos} actors carry the ego tag')
+        return found
+
+    def _values(self, last: StreamReading, now: StreamReading,
+                latencies_ns: Sequence[int]) -> tuple[tuple[str, str], ...]:
+        health, counters = now.health, now.counters
+        elapsed_s = max(now.at_s - last.at_s, 1e-9) if last.at_s < now.at_s else math.nan
+        n_new = counters.n_received - last.counters.n_received
+        has_pace = n_new and counters.n_restarts == last.counters.n_restarts
+        pace = (counters.game_time - last.counters.game_time) / elapsed_s
+        milliseconds = [latency / 1e6 for latency in latencies_ns]
+        self._recent_ms.extend(milliseconds)
+        values: list[tuple[str, object]] = [
+            ('connection state', health.state),
+            ('generation', counters.generation),
+            ('frame rate', _number(n_new / elapsed_s)),
+            ('frames received', counters.n_received),
+            ('frames published', counters.n_published),
+            ('frames skipped', counters.n_skipped),
+            ('frames dropped', counters.n_dropped),
+            ('frames repeated', counters.n_repeated),
+            ('samples missed', now.n_missed),
+            ('bytes', health.n_bytes),
+            ('reconnects', health.n_reconnects),
+            ('protocol errors', health.n_protocol_errors),
+            ('cut packets', health.n_cut_packets),
+            ('simulator restarts', counters.n_restarts),
+            ('internal errors', counters.n_defects),
+            ('last error', latest(health.error, counters.last_error).text),
+            ('actors', counters.n_actors),
+            ('actors left out', counters.n_left_out),
+            ('duplicate names', counters.n_duplicates),
+            ('unusable poses', counters.n_bad_poses),
+            ('unknown velocities', counters.n_unknown_velocities),
+            ('actors without topics', counters.n_without_topics),
+            ('game time', _number(counters.game_time)),
+            ('stream-to-publish latency median (ms)',
+             _number(median(milliseconds) if milliseconds else math.nan)),
+            ('stream-to-publish latency max (ms)',
+             _number(max(milliseconds, default=math.nan))),
+            # A second of frames has no 99th percentile: that of all the recent ones.
+            ('stream-to-publish latency p99 (ms)', _number(_percentile(self._recent_ms, 0.99))),
+            ('sim/real factor', _number(pace if has_pace else math.nan)),
+        ]
+        return tuple((key, str(value)) for key, value in values)
+
+
+def truth_status(verdict: Verdict) -> Status:
+    """Return the status ``<node>: truth``."""
+    level = Level.WARN if verdict.complaints else Level.OK
+    fine = 'twist and pose agree' if verdict.n_pairs else 'nothing has moved yet'
+    return Status(level, '; '.join(verdict.complaints) or fine, (
+        ('displacement per velocity x time', _number(verdict.linear_slope)),
+        ('rotation per angular velocity x time', _number(verdict.angular_slope)),
+        ('linear residual (m)', _number(verdict.linear_residual)),
+        ('angular residual (rad)', _number(verdict.angular_residual)),
+        ('slip (sine)', _number(verdict.slip)),
+        ('pairs compared', str(verdict.n_pairs)),
+    ))
+
+
+def _percentile(values: Iterable[float], share: float) -> float:
+    """Return the smallest value that ``share`` of all do not exceed, NaN of none."""
+    ranked = sorted(values)
+    return ranked[math.ceil(share * len(ranked)) - 1] if ranked else math.nan
+
+
+def _number(value: float) -> str:
+    return '' if math.isnan(value) else f'{value:.6g}'

@@ -1,0 +1,317 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+The driver as a managed ROS node: life cycle and wiring.
+
+May know: rclpy, who is built from what. Must not know: decoding, encoding, units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial, wraps
+import gc
+from importlib.util import find_spec
+import time
+import traceback
+from typing import cast, TYPE_CHECKING
+
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from lifecycle_msgs.srv import ChangeState
+from rclpy.clock import Clock, ClockType
+from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from rclpy.logging import LoggingSeverity
+from rclpy.serialization import deserialize_message
+
+from state_sensor_ros.cdr.definitions import load_definitions
+from state_sensor_ros.encode import Encoder, fixed_topics, samples, verify
+from state_sensor_ros.encode.static_frame import encode_static_frames
+from state_sensor_ros.errors import one_line, StateSensorError
+from state_sensor_ros.pipeline.counters import Counters, latest
+from state_sensor_ros.pipeline.pipeline import Codec, Pipeline, Report, Snapshot
+from state_sensor_ros.pipeline.source import Source
+from state_sensor_ros.pipeline.stream import PacketQueue, Stream
+from state_sensor_ros.ros.diagnostics import Status, StreamDiagnosis, StreamReading, truth_status
+from state_sensor_ros.ros.parameters import NodeParameters
+from state_sensor_ros.ros.static_tf import StaticFrame
+from state_sensor_ros.ros.topic_sink import message_class, TopicSink
+from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators.extra_topics import extras_of
+from state_sensor_ros.simulators.opening import open_decoder, open_source
+
+if TYPE_CHECKING:
+    from state_sensor_ros.recordings.player import FileSource
+
+NODE_NAME = 'state_sensor'
+_DIAGNOSTICS_PERIOD_S = 1.0
+# A warning of one kind at most this often.
+_LOG_PERIOD_S = 1.0
+# Kinds of reports that are no errors.
+_REMARKS = frozenset({'unknown', 'clocks', 'restart'})
+_SUCCESS = TransitionCallbackReturn.SUCCESS
+
+
+Transition = Callable[['StateSensorNode', LifecycleState], TransitionCallbackReturn]
+
+
+def _noting(transition: Transition) -> Transition:
+    """Have the node remember what went wrong in ``transition``: rclpy would swallow it."""
+    @wraps(transition)
+    def noting(self: StateSensorNode, state: LifecycleState) -> TransitionCallbackReturn:
+        try:
+            return transition(self, state)
+        except StateSensorError as error:
+            self.refusal = error
+            self.get_logger().error(str(error))
+            return TransitionCallbackReturn.FAILURE
+        except BaseException as error:
+            self.failure = error
+            raise
+    return noting
+
+
+class StateSensorNode(LifecycleNode):  # type: ignore[misc]
+    """
+    The State sensor of a simulator on ROS topics (INTERFACE 3).
+
+    :raises ConfigError: when a parameter given at start is wrong.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(NODE_NAME)
+        self.failure: BaseException | None = None  # a defect, ours or of the machine
+        self.refusal: StateSensorError | None = None  # why the last transition was refused
+        self._own_parameters = NodeParameters(self, self._reconfigure)
+        self._pipeline: Pipeline | None = None
+        self._sink: TopicSink | None = None
+        self._stream: Stream | None = None
+        # The last stream that was stopped: it may still be processing a frame.
+        self._stopped: Stream | None = None
+        self._static_frame: StaticFrame | None = None
+        self._diagnosis = StreamDiagnosis(1.0, 0)
+        offer_playback(self)
+        offer_services(self)
+        self._logged_ns: dict[str, int] = {}
+        self._logged_failure = (0, '')
+        self._report: Report = self._warn
+        self._diagnostics = self.create_publisher(DiagnosticArray, '/diagnostics', 10)
+        self._refuse_wrong_transitions()
+        # A steady clock: with sim time, a paused simulation would stop the diagnostics.
+        self.create_timer(_DIAGNOSTICS_PERIOD_S, self._publish_diagnostics,
+                          clock=Clock(clock_type=ClockType.STEADY_TIME))
+
+    def _refuse_wrong_transitions(self) -> None:
+        """Answer a transition that the state does not have: rclpy would end the program."""
+        service = next(each for each in self.services if each.srv_type is ChangeState)
+        answer = service.callback
+
+        def answer_or_refuse(request: ChangeState.Request,
+                             response: ChangeState.Response) -> ChangeState.Response:
+            try:
+                return answer(request, response)
+            except RuntimeError as error:
+                self.get_logger().warning(f'transition refused: {error}')
+                response.success = False
+                return response
+
+        service.callback = answer_or_refuse
+
+    @property
+    def settings(self) -> Settings:
+        """Return the parameters as they are now."""
+        return self._own_parameters.settings
+
+    def recording(self) -> FileSource | None:
+        """Return the recording that plays while the node is active."""
+        source = None if self._stream is None else self._stream.source
+        # A source that can be steered is a recording; its class is imported only to play one.
+        return cast('FileSource', source) if self.settings.source == 'file' else None
+
+    def snapshot(self) -> Snapshot | None:
+        """Return the last frame."""
+        return None if self._pipeline is None else self._pipeline.snapshot
+
+    @_noting
+    def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Read files, verify the message definitions, create the fixed topics."""
+        settings = self.settings
+        definitions = load_definitions()
+        counters = Counters()
+
+        def report(kind: str, text: str) -> None:
+            self._warn(kind, text)
+            if kind not in _REMARKS:
+                counters.last_error.note(text)
+
+        self._report = report
+        extras = extras_of(settings, definitions, report)
+        verify([*samples(definitions), *extras.samples], lambda data, type_name:
+               deserialize_message(data, message_class(type_name)))
+        self._sink = TopicSink(self, (*fixed_topics(settings), *extras.topics),
+                               self._own_parameters.actor_qos)
+        self._stopped = None
+        self._pipeline = Pipeline(
+            settings, lambda settings: Codec(
+                open_decoder(settings), Encoder(settings, definitions, report),
+                extras.encoders(settings)), self._sink, report=report, on_defect=self._log_defect,
+            counters=counters,
+            ros_now_ns=lambda: self.get_clock().now().nanoseconds)
+        self._diagnosis = StreamDiagnosis(settings.stale_after, settings.max_actor_topics)
+        static_frames = encode_static_frames(settings, definitions)
+        if static_frames is not None:
+            self._static_frame = StaticFrame(self, static_frames[1])
+        self._own_parameters.freeze()
+        return _SUCCESS
+
+    @_noting
+    def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Connect and publish."""
+        assert self._pipeline is not None
+        assert self._sink is not None
+        settings = self.settings
+        # A recording can wait: nothing of it need be dropped.
+        overflow = 'block' if settings.source == 'file' else settings.overflow
+        source = open_source(settings, self._report)
+        if self._stopped is not None:
+            source.health.count_on(self._stopped.source.health)
+        self._stream = Stream(
+            source, self._pipeline, on_failure=self._fail,
+            catch_up=partial(self._pipeline.contain, self._sink.catch_up),
+            queue=PacketQueue(settings.queue_size, overflow, self._pipeline.counters),
+            predecessor=self._stopped)
+        # What was built until now stays: the collector need not walk over it for each frame.
+        gc.collect()
+        gc.freeze()
+        self._stream.start()
+        return super().on_activate(state)
+
+    @_noting
+    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Disconnect; nothing is published afterwards but the removal of the markers."""
+        self._stop()
+        return super().on_deactivate(state)
+
+    @_noting
+    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Remove the topics and forget the actors."""
+        self._tear_down()
+        return _SUCCESS
+
+    @_noting
+    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """End, from whatever state."""
+        self._stop()
+        self._tear_down()
+        return _SUCCESS
+
+    def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Go back to unconfigured after a failed transition."""
+        return self.on_shutdown(state)
+
+    def _fail(self, error: BaseException) -> None:
+        """Note that a thread of the stream died: a defect, or the end of the context."""
+        self.failure = error
+
+    def _stop(self) -> None:
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            assert self._pipeline is not None
+            self._stopped = stream
+            stream.stop()
+            counters = self._pipeline.counters
+            counters.last_error = replace(latest(counters.last_error, stream.source.health.error))
+
+    def _tear_down(self) -> None:
+        if self._sink is not None:
+            self._sink.close()
+        if self._static_frame is not None:
+            self._static_frame.close()
+        self._sink = self._pipeline = self._static_frame = self._stopped = None
+        self._own_parameters.thaw()
+        gc.unfreeze()
+
+    def _reconfigure(self, settings: Settings) -> None:
+        """Hand dynamic parameters on; they take effect between two frames."""
+        if self._pipeline is not None:
+            self._pipeline.reconfigure(settings)
+        if self._stream is not None:
+            self._stream.source.reconfigure(settings)
+
+    def _warn(self, kind: str, text: str) -> None:
+        """Log what went wrong with the stream, at most once a second for a kind."""
+        if self._may_log(kind):
+            self.get_logger().log(one_line(text), LoggingSeverity.WARN)
+
+    def _log_defect(self, error: Exception) -> None:
+        """Log an exception that the program did not expect, with its traceback."""
+        if self._may_log('defect'):
+            lines = ''.join(traceback.format_exception(error)).splitlines()
+            self.get_logger().error('\n'.join((
+                'internal error, please report it', *map(one_line, lines))))
+
+    def _may_log(self, kind: str) -> bool:
+        now_ns = time.monotonic_ns()
+        if now_ns - self._logged_ns.get(kind, -10**18) < _LOG_PERIOD_S * 1e9:
+            return False
+        self._logged_ns[kind] = now_ns
+        return True
+
+    def _publish_diagnostics(self) -> None:
+        array = DiagnosticArray()
+        array.header.stamp = self.get_clock().now().to_msg()
+        name = self.get_fully_qualified_name().lstrip('/')
+        stream, pipeline = self._stream, self._pipeline
+        if stream is None or pipeline is None:
+            array.status.append(DiagnosticStatus(
+                level=DiagnosticStatus.OK, name=f'{name}: stream', message='not active',
+                hardware_id=self._hardware_id()))
+        else:
+            self._log_connection(stream.source)
+            counters = pipeline.counters
+            latencies_ns = [counters.latencies_ns.popleft()
+                            for _ in range(len(counters.latencies_ns))]
+            reading = StreamReading(
+                time.monotonic(), (time.perf_counter_ns() - stream.last_receipt_ns) / 1e9,
+                stream.source.health, counters, pipeline.stamper.n_missed,
+                pipeline.stamper.n_coarse)
+            array.status.append(self._message(f'{name}: stream', self._diagnosis.status(
+                reading, latencies_ns)))
+            array.status.append(self._message(f'{name}: truth', truth_status(
+                pipeline.truth.verdict())))
+        self._diagnostics.publish(array)
+
+    def _log_connection(self, source: Source) -> None:
+        health = source.health
+        # A failure is told of again when it comes back after a connect that went well.
+        failure = health.n_connects, health.last_error
+        if failure != self._logged_failure:
+            self._logged_failure = failure
+            if health.last_error:
+                state = 'connected, before' if health.state == 'connected' else health.state
+                self.get_logger().warning(f'{state}: {health.last_error}')
+
+    def _message(self, name: str, status: Status) -> DiagnosticStatus:
+        return DiagnosticStatus(
+            level=bytes([status.level]), name=name, message=status.message,
+            hardware_id=self._hardware_id(),
+            values=[KeyValue(key=key, value=value) for key, value in status.values])
+
+    def _hardware_id(self) -> str:
+        settings = self.settings
+        return settings.trajectory_file if settings.source == 'file' \
+            else f'{settings.host}:{settings.port}'
+
+
+def offer_playback(node: StateSensorNode) -> None:
+    """Give ``node`` the parameters that steer a recording, where it plays one."""
+    if node.settings.source == 'file':
+        from state_sensor_ros.ros.playback import Playback
+        Playback(node, node.recording)
+
+
+def offer_services(node: StateSensorNode) -> None:
+    """Give ``node`` the services of simulation_interfaces, where that package is installed."""
+    if find_spec('simulation_interfaces') is not None:
+        from state_sensor_ros.ros.simulation_services import SimulationServices
+        SimulationServices(node, node.snapshot, node.recording, node.settings.global_frame)

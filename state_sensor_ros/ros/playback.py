@@ -1,0 +1,65 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+Pause, step and seek of a recording that the node plays, as parameters ``playback.*``.
+
+May know: rclpy's parameters, what a recording can be told. Must not know: how it is played.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+import math
+
+from rcl_interfaces.msg import ParameterDescriptor, SetParametersResult
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+
+from state_sensor_ros.recordings.player import FileSource
+
+_PAUSED, _STEP, _SEEK = 'playback.paused', 'playback.step', 'playback.seek'
+_HELP = {
+    _PAUSED: (False, 'Whether the recording is held.'),
+    _STEP: (0, 'Set to N: plays N frames at once and holds.'),
+    _SEEK: (0.0, 'Set to T: goes on T seconds from the beginning of the recording.'),
+}
+
+
+class Playback:
+    """
+    Parameters of ``node`` that steer its recording.
+
+    :param source: returns the recording that plays now, None while none does.
+    """
+
+    def __init__(self, node: Node, source: Callable[[], FileSource | None]) -> None:
+        self._source = source
+        for name, (default, help_) in _HELP.items():
+            node.declare_parameter(name, default, ParameterDescriptor(description=help_))
+        node.add_on_set_parameters_callback(self._check)
+        node.add_post_set_parameters_callback(self._apply)
+
+    def _check(self, parameters: list[Parameter]) -> SetParametersResult:
+        """Refuse what cannot be done."""
+        ours = {each.name: each.value for each in parameters if each.name in _HELP}
+        reason = ''
+        if ours and self._source() is None:
+            reason = f'{next(iter(ours))}: found no recording that plays; expected an active node'
+        elif ours.get(_STEP, 1) < 1:
+            reason = f'{_STEP}: found {ours[_STEP]}; expected 1 frame or more'
+        elif not 0.0 <= ours.get(_SEEK, 0.0) < math.inf:
+            reason = f'{_SEEK}: found {ours[_SEEK]}; expected seconds from the beginning'
+        return SetParametersResult(successful=not reason, reason=reason)
+
+    def _apply(self, parameters: list[Parameter]) -> None:
+        """Do what was asked for."""
+        source = self._source()
+        if source is None:
+            return
+        for parameter in parameters:
+            if parameter.name == _PAUSED:
+                (source.pause if parameter.value else source.resume)()
+            elif parameter.name == _STEP:
+                source.step(parameter.value)
+            elif parameter.name == _SEEK:
+                source.seek(parameter.value)

@@ -1,0 +1,106 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+The program ``state_sensor_node``: arguments, signals, exit codes.
+
+May know: rclpy's context, how the node is brought up and down. Must not know: what the node does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+import sys
+
+import rclpy
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.lifecycle import TransitionCallbackReturn
+from rclpy.signals import SignalHandlerOptions
+from rclpy.utilities import remove_ros_args
+
+from state_sensor_ros.errors import ConfigError, StateSensorError
+from state_sensor_ros.ros.ending import Ending
+from state_sensor_ros.ros.node import StateSensorNode
+from state_sensor_ros.settings import DEFAULTS, NAMES, rule_of
+
+# Signals are looked at this often; waking costs 0.1 ms.
+_SIGNAL_PERIOD_S = 0.1
+_SUCCESS = TransitionCallbackReturn.SUCCESS
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """
+    Run the driver until SIGINT, SIGTERM or SIGHUP.
+
+    :returns: 0 when ended by a signal, 1 when a parameter is wrong or a thread failed, 2 on wrong
+        usage.
+    """
+    words = list(sys.argv if argv is None else argv)
+    ending = Ending()
+    return ending.leave(_main(words, ending))
+
+
+def _main(words: Sequence[str], ending: Ending) -> int:
+    try:
+        others = _enter_ros(words)
+        if others:
+            return _explain(others[0])
+        return _run(ending)
+    except StateSensorError as error:
+        sys.stderr.write(f'error: {error}\n')
+        return 1
+    except ExternalShutdownException:
+        return 0
+    finally:
+        rclpy.try_shutdown()
+
+
+def _explain(option: str) -> int:
+    """Answer an option that is none of ROS's; return the exit code."""
+    if option not in ('-h', '--help'):
+        sys.stderr.write(f'error: {option}: found no such option; expected ROS arguments, see '
+                         '--help\n')
+        return 2
+    lines = [f'  {name:<26} {rule_of(name).help} [{getattr(DEFAULTS, name)}]'
+             for name in NAMES]
+    sys.stdout.write('\n'.join((
+        'usage: state_sensor_node [--ros-args -p NAME:=VALUE … --params-file FILE]',
+        '', 'Ground truth of a driving simulator on ROS 2 topics. Parameters [defaults]:', *lines,
+        '', 'qos_overrides.*, actor_qos.reliability and .depth set the QoS of topics.\n')))
+    return 0
+
+
+def _enter_ros(words: Sequence[str]) -> list[str]:
+    """
+    Begin a ROS context.
+
+    :returns: the arguments that are not for ROS.
+    :raises ConfigError: when the arguments for ROS are wrong.
+    """
+    try:
+        # Our own handlers: rclpy's would end the context while markers are still to be removed.
+        rclpy.init(args=words, signal_handler_options=SignalHandlerOptions.NO)
+        return list(remove_ros_args(words)[1:])
+    except RuntimeError as error:
+        # What follows is where in the sources of rcl it was found.
+        found = str(error).partition(', at /')[0]
+        raise ConfigError('ROS arguments', found, 'such as -p NAME:=VALUE') from error
+
+
+def _run(ending: Ending) -> int:
+    node = StateSensorNode()
+    executor = SingleThreadedExecutor()
+    executor.add_node(node)
+    try:
+        if node.settings.autostart and node.trigger_configure() == _SUCCESS:
+            node.trigger_activate()
+        if node.settings.autostart and node.refusal is not None:
+            raise node.refusal
+        while not ending.is_wanted() and node.failure is None:
+            executor.spin_once(_SIGNAL_PERIOD_S)
+        if node.failure is not None and not ending.is_wanted():
+            raise node.failure
+        return 0
+    finally:
+        node.trigger_shutdown()
+        executor.shutdown(0.0)
+        node.destroy_node()

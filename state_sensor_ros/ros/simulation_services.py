@@ -1,0 +1,239 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+The services of ``simulation_interfaces``: entities of the last frame, the state of a recording.
+
+May know: that package's services, the last frame. Must not know: sources, encoding. Source: the
+package's own interface comments; what we cannot do is answered with RESULT_FEATURE_UNSUPPORTED.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from rclpy.node import Node
+from simulation_interfaces.msg import (
+    EntityCategory,
+    EntityFilters,
+    EntityState,
+    Result,
+    SimulationState,
+    SimulatorFeatures,
+    TagsFilter,
+)
+from simulation_interfaces.srv import (
+    GetEntities,
+    GetEntitiesStates,
+    GetEntityInfo,
+    GetEntityState,
+    GetSimulationState,
+    GetSimulatorFeatures,
+    ResetSimulation,
+    SetSimulationState,
+    StepSimulation,
+)
+
+from state_sensor_ros.errors import ConfigError
+from state_sensor_ros.frame import Floats, KIND_VEHICLE
+from state_sensor_ros.pipeline.pipeline import Snapshot
+from state_sensor_ros.pipeline.stamps import NS_PER_S
+from state_sensor_ros.recordings.player import FileSource
+from state_sensor_ros.ros.entity_filter import matching_rows
+
+_READING = (SimulatorFeatures.ENTITY_TAGS, SimulatorFeatures.ENTITY_CATEGORIES,
+            SimulatorFeatures.ENTITY_STATE_GETTING, SimulatorFeatures.ENTITY_INFO_GETTING,
+            SimulatorFeatures.SIMULATION_STATE_GETTING)
+_STEERING = (SimulatorFeatures.SIMULATION_RESET, SimulatorFeatures.SIMULATION_RESET_TIME,
+             SimulatorFeatures.SIMULATION_STATE_SETTING,
+             SimulatorFeatures.SIMULATION_STATE_PAUSE, SimulatorFeatures.STEP_SIMULATION_SINGLE,
+             SimulatorFeatures.STEP_SIMULATION_MULTIPLE)
+
+
+class SimulationServices:
+    """
+    Offer the services on ``node`` as ``~/get_entities`` and so on.
+
+    :param snapshot: returns the last frame, None before the first.
+    :param recording: returns the recording that plays, None where the source is no recording.
+    :param global_frame: frame of poses and twists.
+    """
+
+    def __init__(self, node: Node, snapshot: Callable[[], Snapshot | None],
+                 recording: Callable[[], FileSource | None], global_frame: str) -> None:
+        self._snapshot, self._recording = snapshot, recording
+        self._global_frame = global_frame
+        services = {
+            'get_simulator_features': (GetSimulatorFeatures, self._get_features),
+            'get_entities': (GetEntities, self._get_entities),
+            'get_entities_states': (GetEntitiesStates, self._get_states),
+            'get_entity_state': (GetEntityState, self._get_state),
+            'get_entity_info': (GetEntityInfo, self._get_info),
+            'get_simulation_state': (GetSimulationState, self._get_simulation_state),
+            'set_simulation_state': (SetSimulationState, self._set_simulation_state),
+            'step_simulation': (StepSimulation, self._step),
+            'reset_simulation': (ResetSimulation, self._reset),
+        }
+        for name, (type_, answer) in services.items():
+            node.create_service(type_, f'~/{name}', answer)
+
+    def _get_features(self, request: Any, response: Any) -> Any:  # noqa: ANN401
+        steering = _STEERING if self._recording() is not None else ()
+        response.features.features = [*_READING, *steering]
+        response.features.custom_info = 'state_sensor_ros: ground truth; entities are read only'
+        return response
+
+    def _get_entities(self, request: Any, response: Any) -> Any:  # noqa: ANN401
+        response.result, rows = self._matching(self._snapshot(), request.filters)
+        response.entities = [name for _, name in rows]
+        return response
+
+    def _get_states(self, request: Any, response: Any) -> Any:  # noqa: ANN401
+        snapshot = self._snapshot()
+        response.result, rows = self._matching(snapshot, request.filters)
+        response.entities = [name for _, name in rows]
+        response.states = [self._state(snapshot, row) for row, _ in rows if snapshot is not None]
+        return response
+
+    def _get_state(self, request: Any, response: Any) -> Any:  # noqa: ANN401
+        snapshot = self._snapshot()
+        response.result, row = _find(snapshot, request.entity)
+        if row >= 0 and snapshot is not None:
+            response.state = self._state(snapshot, row)
+        return response
+
+    def _get_info(self, request: Any, response: Any) -> Any:  # noqa: ANN401
+        snapshot = self._snapshot()
+        response.result, row = _find(snapshot, request.entity)
+        if row >= 0 and snapshot is not None:
+            response.info.category.category = self._category(snapshot, row)
+            response.info.tags = list(snapshot.cast.tags[row])
+            response.info.description = snapshot.cast.actors[row].frame_id
+        return response
+
+    def _get_simulation_state(self, request: Any, response: Any) -> Any:  # noqa: ANN401
+        response.state.state = self._simulation_state()
+        response.result.result = Result.RESULT_OK
+        return response
+
+    def _set_simulation_state(self, request: Any, response: Any) -> Any:  # noqa: ANN401
+        recording, wanted = self._recording(), request.state.state
+        if recording is None:
+            response.result = _unsupported('a live simulator plays by itself')
+        elif wanted == self._simulation_state():
+            response.result.result = SetSimulationState.Response.ALREADY_IN_TARGET_STATE
+        elif wanted == SimulationState.STATE_PLAYING:
+            recording.resume()
+            response.result.result = Result.RESULT_OK
+        elif wanted in (SimulationState.STATE_PAUSED, SimulationState.STATE_STOPPED):
+            recording.pause()
+            if wanted == SimulationState.STATE_STOPPED:
+                recording.seek(0.0)
+            response.result.result = Result.RESULT_OK
+        else:
+            response.result = _unsupported(f'state {wanted}')
+        return response
+
+    def _step(self, request: Any, response: Any) -> Any:  # noqa: ANN401
+        recording = self._recording()
+        if recording is None:
+            response.result = _unsupported('a live simulator steps by itself')
+        elif not recording.is_paused:
+            response.result = _result(Result.RESULT_OPERATION_FAILED,
+                                      'found a recording that plays; expected it to be paused')
+        elif request.steps < 1:
+            response.result = _result(Result.RESULT_OPERATION_FAILED,
+                                      f'found {request.steps} steps; expected 1 or more')
+        else:
+            recording.step(request.steps)
+            response.result.result = Result.RESULT_OK
+        return response
+
+    def _reset(self, request: Any, response: Any) -> Any:  # noqa: ANN401
+        recording = self._recording()
+        if recording is None:
+            response.result = _unsupported('a live simulator is reset by itself')
+        elif request.scope not in (ResetSimulation.Request.SCOPE_DEFAULT,
+                                   ResetSimulation.Request.SCOPE_TIME,
+                                   ResetSimulation.Request.SCOPE_ALL):
+            response.result = _unsupported(f'scope {request.scope}')
+        else:
+            recording.seek(0.0)
+            response.result.result = Result.RESULT_OK
+        return response
+
+    def _simulation_state(self) -> int:
+        recording = self._recording()
+        held = recording is not None and recording.is_paused
+        if held and recording is not None and recording.position == 0.0:
+            return int(SimulationState.STATE_STOPPED)
+        return int(SimulationState.STATE_PAUSED if held else SimulationState.STATE_PLAYING)
+
+    def _matching(self, snapshot: Snapshot | None,
+                  filters: EntityFilters) -> tuple[Result, list[tuple[int, str]]]:
+        """Return the result and row and name of each entity that passes ``filters``."""
+        if filters.bounds.points:
+            return _unsupported('filtering by bounds'), []
+        try:
+            rows = matching_rows(filters.filter, () if snapshot is None else snapshot.frame.names)
+        except ConfigError as error:
+            return _result(Result.RESULT_OPERATION_FAILED, str(error)), []
+        passing = [] if snapshot is None else list(self._passing(snapshot, filters, rows))
+        return _result(Result.RESULT_OK), passing
+
+    def _passing(self, snapshot: Snapshot, filters: EntityFilters,
+                 rows: Iterable[int]) -> Iterator[tuple[int, str]]:
+        """Yield row and name of each of ``rows`` that has the tags and categories asked for."""
+        categories = {each.category for each in filters.categories}
+        wanted = {tag.lower() for tag in filters.tags.tags}
+        enough = wanted.issubset if filters.tags.filter_mode == TagsFilter.FILTER_MODE_ALL \
+            else lambda own: not wanted or bool(wanted & own)
+        for row in rows:
+            own = {tag.lower() for tag in snapshot.cast.tags[row]}
+            if enough(own) and (
+                    not categories or self._category(snapshot, row) in categories):
+                yield row, snapshot.frame.names[row]
+
+    def _category(self, snapshot: Snapshot, row: int) -> int:
+        tags = {tag.lower() for tag in snapshot.cast.tags[row]}
+        if 'pedestrian' in tags:
+            return int(EntityCategory.CATEGORY_HUMAN)
+        if row == snapshot.cast.i_ego:
+            return int(EntityCategory.CATEGORY_ROBOT)
+        if snapshot.cast.kinds[row] == KIND_VEHICLE:
+            return int(EntityCategory.CATEGORY_DYNAMIC_OBJECT)
+        return int(EntityCategory.CATEGORY_STATIC_OBJECT if 'static' in tags
+                   else EntityCategory.CATEGORY_OBJECT)
+
+    def _state(self, snapshot: Snapshot, row: int) -> EntityState:
+        """Return pose and twist, both in the global frame; accelerations are not known: zero."""
+        state = EntityState()
+        state.header.frame_id = self._global_frame
+        state.header.stamp.sec, state.header.stamp.nanosec = divmod(snapshot.stamp_ns, NS_PER_S)
+        frame = snapshot.frame
+        _assign(state.pose.position, frame.position_xyz[row])
+        _assign(state.pose.orientation, frame.orientation_xyzw[row])
+        _assign(state.twist.linear, frame.velocity_xyz[row])
+        _assign(state.twist.angular, frame.angular_velocity_xyz[row])
+        return state
+
+
+def _find(snapshot: Snapshot | None, name: str) -> tuple[Result, int]:
+    """Return the result and the row of one entity, -1 for none."""
+    names = snapshot.frame.names if snapshot is not None else ()
+    if name not in names:
+        return _result(Result.RESULT_NOT_FOUND, f'found no entity {name!r}'), -1
+    return _result(Result.RESULT_OK), names.index(name)
+
+
+def _assign(target: object, numbers: Floats) -> None:
+    for name, number in zip('xyzw', numbers.tolist(), strict=False):
+        setattr(target, name, number)
+
+
+def _result(code: int, text: str = '') -> Result:
+    return Result(result=code, error_message=text)
+
+
+def _unsupported(what: str) -> Result:
+    return _result(Result.RESULT_FEATURE_UNSUPPORTED, f'not supported: {what}')
