@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 from state_sensor_ros.errors import DecodeError
-from state_sensor_ros.monodrive.decode import Decoder, DUPLICATE, LEFT_OUT
+from state_sensor_ros.monodrive.decode import Decoder
+from state_sensor_ros.payloads import DUPLICATE, LEFT_OUT
 
 BAD = Path(__file__).parent / 'data' / 'bad'
 GOOD = Path(__file__).parent / 'data' / 'good'
