@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from state_sensor_ros.errors import SinkError
-from state_sensor_ros.recordings.opening import part as part_module
+from state_sensor_ros.recordings import part as part_module
 from state_sensor_ros.recordings.part import Part
 
 # Makes a part in another process, writes into it and waits to be killed.

@@ -27,8 +27,8 @@ from state_sensor_ros.emulator.monodrive_server.frame_server import (
 )
 from state_sensor_ros.emulator.monodrive_server.frame_source import IteratorSource
 from state_sensor_ros.emulator.traffic.frame_generator import generate
+from state_sensor_ros.recordings import bag_files
 from state_sensor_ros.recordings.bag_limits import zstd
-from state_sensor_ros.recordings.opening import bag_files
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / 'test' / 'data'
@@ -583,7 +583,7 @@ def test_repair_that_is_interrupted_leaves_nothing(source, tmp_path, monkeypatch
 SMALL_CHUNKS = """
 import sys
 from state_sensor_ros.commands.command_line import main
-from state_sensor_ros.recordings.opening import bag_files
+from state_sensor_ros.recordings import bag_files
 bag_files._CHUNK_BYTES = 16384
 sys.exit(main())
 """

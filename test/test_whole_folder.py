@@ -13,7 +13,7 @@ import pytest
 
 from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.errors import SinkError
-from state_sensor_ros.recordings.opening import renaming
+from state_sensor_ros.recordings import renaming
 from state_sensor_ros.recordings.whole_folder import WholeFolder
 
 ROOT = Path(__file__).parents[1]
