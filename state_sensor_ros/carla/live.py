@@ -31,7 +31,7 @@ from state_sensor_ros.connections.lookup import look_up
 from state_sensor_ros.connections.tcp import TcpSource
 from state_sensor_ros.connections.wait import OnSilence, Wait
 from state_sensor_ros.errors import ConfigError, DecodeError, told, TransportError
-from state_sensor_ros.monodrive.framing import Packet
+from state_sensor_ros.payloads import Packet
 from state_sensor_ros.settings import Settings
 
 # What is asked for unless config_file names the client's own CarlaSettings.ini (seed 004).

@@ -39,9 +39,9 @@ from state_sensor_ros.frame import (
     Needs,
     Wheels,
 )
-from state_sensor_ros.monodrive.decode import Fault
 from state_sensor_ros.monodrive.generations.assemble import NO_LANES
 from state_sensor_ros.monodrive.generations.wheels import as_rows
+from state_sensor_ros.payloads import Fault
 from state_sensor_ros.rep103 import (
     global_from_unit,
     mirrored_vectors,

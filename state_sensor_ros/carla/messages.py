@@ -44,7 +44,7 @@ from state_sensor_ros.carla.topics import (
 from state_sensor_ros.encode.topics import FRAME_TOPIC
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.frame import EVERYTHING, Frame
-from state_sensor_ros.monodrive.decode import Decoded
+from state_sensor_ros.payloads import Decoded
 from state_sensor_ros.recordings.bag_types import typestore
 from state_sensor_ros.recordings.state_frames import NOT_SUCH, stamp_s, StateFrameDecoder
 

@@ -14,9 +14,8 @@ from pathlib import Path
 
 from state_sensor_ros.carla.dataset import find_episodes, read_frames
 from state_sensor_ros.carla.decode import DatasetDecoder
-from state_sensor_ros.monodrive.framing import Packet
-from state_sensor_ros.monodrive.trajectory import TruncatedError
-from state_sensor_ros.pipeline.pipeline import PayloadDecoder
+from state_sensor_ros.errors import TruncatedError
+from state_sensor_ros.payloads import Packet, PayloadDecoder
 from state_sensor_ros.recordings.recorded_frame import Entry, PERIOD_S
 
 

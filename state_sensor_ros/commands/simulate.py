@@ -36,8 +36,8 @@ from state_sensor_ros.emulator.monodrive_server.frame_source import (
 from state_sensor_ros.emulator.monodrive_server.packet_bytes import encode_json
 from state_sensor_ros.emulator.threaded_server import Rate
 from state_sensor_ros.emulator.traffic.frame_generator import generate, WARM_UP_S
-from state_sensor_ros.errors import ConfigError, told, TrajectoryFormatError
-from state_sensor_ros.monodrive.trajectory import read_payloads, TruncatedError
+from state_sensor_ros.errors import ConfigError, told, TrajectoryFormatError, TruncatedError
+from state_sensor_ros.monodrive.trajectory import read_payloads
 from state_sensor_ros.recordings.opening import refuse_folders
 
 NAME = 'simulate'

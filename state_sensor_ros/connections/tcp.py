@@ -17,7 +17,8 @@ from typing import Protocol
 
 from state_sensor_ros.connections.lookup import look_up
 from state_sensor_ros.errors import FramingError, StateSensorError, told, TransportError
-from state_sensor_ros.monodrive.framing import Packet, PacketFramer
+from state_sensor_ros.monodrive.framing import PacketFramer
+from state_sensor_ros.payloads import Packet
 from state_sensor_ros.pipeline.source import Health
 from state_sensor_ros.settings import Settings
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 
 from state_sensor_ros.connections.tcp import TcpSource
 from state_sensor_ros.monodrive.control_client import Conductor
-from state_sensor_ros.monodrive.framing import Packet
+from state_sensor_ros.payloads import Packet
 from state_sensor_ros.settings import Settings
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from state_sensor_ros.carla.extension import GENERATION as CARLA
 from state_sensor_ros.errors import DecodeError, TrajectoryFormatError
 from state_sensor_ros.frame import Bools, Frame, KIND_VEHICLE
-from state_sensor_ros.monodrive.decode import DUPLICATE, LEFT_OUT
+from state_sensor_ros.payloads import DUPLICATE, LEFT_OUT
 from state_sensor_ros.pipeline.consistency import TruthMonitor
 from state_sensor_ros.pipeline.stamps import Stamper, Step
 from state_sensor_ros.recordings.opening import Recording, TrajectoryRecording

@@ -20,15 +20,15 @@ from typing import BinaryIO, Protocol, TYPE_CHECKING
 
 import msgspec
 
-from state_sensor_ros.errors import told, TrajectoryFormatError
+from state_sensor_ros.errors import told, TrajectoryFormatError, TruncatedError
 from state_sensor_ros.monodrive.decode import Decoder
-from state_sensor_ros.monodrive.framing import Packet
-from state_sensor_ros.monodrive.trajectory import Payload, read_payloads, TruncatedError
+from state_sensor_ros.monodrive.trajectory import Payload, read_payloads
+from state_sensor_ros.payloads import Packet
 from state_sensor_ros.recordings.recorded_frame import Entry, PERIOD_S
 from state_sensor_ros.rep103 import DEFAULT_UNITS, Units
 
 if TYPE_CHECKING:
-    from state_sensor_ros.pipeline.pipeline import PayloadDecoder
+    from state_sensor_ros.payloads import PayloadDecoder
 
 STANDARD_INPUT = '-'
 _METADATA = 'metadata.yaml'

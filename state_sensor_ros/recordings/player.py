@@ -17,7 +17,7 @@ import threading
 import time
 
 from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
-from state_sensor_ros.monodrive.framing import Packet
+from state_sensor_ros.payloads import Packet
 from state_sensor_ros.pipeline.source import Health
 from state_sensor_ros.recordings.opening import open_recording
 from state_sensor_ros.recordings.recorded_frame import PERIOD_S

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from state_sensor_ros.monodrive.framing import Packet
+from state_sensor_ros.payloads import Packet
 
 # PROTOCOL 6: of a recording that does not say when its frames were.
 PERIOD_S = 0.05

@@ -28,8 +28,9 @@ from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.encode import Encoder, fixed_topics, samples, verify
 from state_sensor_ros.encode.static_frame import encode_static_frames
 from state_sensor_ros.errors import one_line, StateSensorError
+from state_sensor_ros.payloads import Report
 from state_sensor_ros.pipeline.counters import Counters, latest
-from state_sensor_ros.pipeline.pipeline import Codec, Pipeline, Report, Snapshot
+from state_sensor_ros.pipeline.pipeline import Codec, Pipeline, Snapshot
 from state_sensor_ros.pipeline.source import Source
 from state_sensor_ros.pipeline.stream import PacketQueue, Stream
 from state_sensor_ros.ros.diagnostics import Status, StreamDiagnosis, StreamReading, truth_status

@@ -16,7 +16,8 @@ from pathlib import Path
 
 from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.encode import Sample, Topic
-from state_sensor_ros.pipeline.pipeline import ExtraEncoder, Report
+from state_sensor_ros.payloads import Report
+from state_sensor_ros.pipeline.pipeline import ExtraEncoder
 from state_sensor_ros.settings import Settings
 
 

@@ -24,7 +24,7 @@ from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.encode import Demand, Encoder
 from state_sensor_ros.errors import DecodeError
-from state_sensor_ros.monodrive.framing import Packet
+from state_sensor_ros.payloads import Packet
 from state_sensor_ros.pipeline.pipeline import Codec, Pipeline
 from state_sensor_ros.recordings.opening import opened
 from state_sensor_ros.settings import Settings

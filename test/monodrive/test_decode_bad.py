@@ -15,7 +15,8 @@ from paths import DATA, GOOD
 import pytest
 
 from state_sensor_ros.errors import DecodeError
-from state_sensor_ros.monodrive.decode import Decoder, DUPLICATE, LEFT_OUT
+from state_sensor_ros.monodrive.decode import Decoder
+from state_sensor_ros.payloads import DUPLICATE, LEFT_OUT
 
 BAD = DATA / 'bad'
 

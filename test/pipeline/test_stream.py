@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from state_sensor_ros.monodrive.framing import Packet
+from state_sensor_ros.payloads import Packet
 from state_sensor_ros.pipeline.counters import Counters
 from state_sensor_ros.pipeline.source import Health
 from state_sensor_ros.pipeline.stream import PacketQueue, Stream
