@@ -9,7 +9,7 @@ import shutil
 import struct
 
 from carla_example import EXAMPLE
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from message_store import typestore
 import numpy as np
@@ -124,7 +124,6 @@ BODIES = st.fixed_dictionaries({
     'boundingBox': st.fixed_dictionaries({'transform': TRANSFORMS, 'extent': VECTORS})})
 
 
-@settings(max_examples=60, deadline=None)
 @given(BODIES, BODIES, VECTORS, st.floats(-1.0, 1.0))
 def test_carla_any_numbers_come_back(player, vehicle, acceleration, steer):
     document = {

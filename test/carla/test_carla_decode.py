@@ -10,7 +10,7 @@ import warnings
 from carla_example import EXAMPLE
 import carla_wire as wire
 from google.protobuf import json_format
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 import numpy as np
 import pytest
@@ -288,7 +288,6 @@ def test_carla_dataset_refuses_what_is_no_measurement(text):
         DatasetDecoder().decode_dataset(text)
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.binary(max_size=200))
 def test_carla_message_of_random_bytes_raises_nothing_else(data):
     live, dataset_ = CarlaDecoder(), DatasetDecoder()
@@ -298,7 +297,6 @@ def test_carla_message_of_random_bytes_raises_nothing_else(data):
             decode(data)
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_carla_dataset_with_anything_anywhere_raises_nothing_else(data):
     document = json.loads(json.dumps(EXAMPLE))
@@ -337,7 +335,6 @@ def rotation_matrix(q):
                      (2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y))))
 
 
-@settings(max_examples=100, deadline=None)
 @given(ANGLES, PITCHES, ANGLES, ANGLES, PITCHES, ANGLES)
 def test_carla_axes_and_box_corners_are_the_mirrored_ones(roll, pitch, yaw, b_roll, b_pitch,
                                                           b_yaw):

@@ -6,7 +6,7 @@ import math
 import random
 import struct
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 import pytest
 
@@ -98,7 +98,6 @@ def test_carla_framing_limit_counts_the_whole_frame():
         fed(MeasurementFramer(91), stream(whole))
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.binary(max_size=60))
 def test_carla_framing_splits_or_refuses(data):
     try:
@@ -108,7 +107,6 @@ def test_carla_framing_splits_or_refuses(data):
     assert b''.join(struct.pack('<I', len(m)) + bytes(m) for m in messages) + bytes(4) == data
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.lists(st.binary(min_size=1, max_size=8), min_size=1, max_size=4))
 def test_carla_framing_splits_what_was_joined(messages):
     assert [bytes(m) for m in split_messages(join_messages(messages))] == messages

@@ -8,7 +8,7 @@ import struct
 import zlib
 
 from carla_example import EXAMPLE
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from message_store import read
 import numpy as np
@@ -61,7 +61,6 @@ def test_carla_image_file_names(name, parts):
     assert image_file_parts(name) == parts
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.lists(st.tuples(*[st.integers(0, 255)] * 3), min_size=6, max_size=6))
 def test_carla_depth_counts_from_red_to_blue(pixels):
     decoded = decode_depth(image(np.array(pixels).reshape(2, 3, 3)))
@@ -149,7 +148,6 @@ def test_carla_bad_image_is_refused(data):
         decode_rgb(EncodedImage('left', 'rgb', data))
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.integers(0, len(GOOD) - 1), st.integers(0, 255))
 def test_carla_damaged_image_raises_nothing_else(place, value):
     data = bytearray(GOOD)

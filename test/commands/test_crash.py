@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 
+from budgets import spread
 from fork_server import ForkServer
 from paths import CARLA
 import pytest
@@ -160,7 +161,7 @@ def limits(trial):
 def test_killed_at_every_call_leaves_the_old_or_the_new(trial, name):
     trial = trial(name)
     found = []
-    for at_call in range(trial.n_calls + 1):
+    for at_call in spread(range(trial.n_calls + 1), 6):
         trial.restore()
         ended = trial.run(at_call=at_call, number=signal.SIGKILL)
         found.append(trial.found())

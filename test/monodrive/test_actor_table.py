@@ -5,7 +5,7 @@
 import itertools
 import json
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 import numpy as np
 import pytest
@@ -97,7 +97,6 @@ def understood(decoder, payload):
             [str(fault.error) for fault in decoded.faults])
 
 
-@settings(derandomize=True, max_examples=150, deadline=None)
 @given(needs=st.lists(st.sampled_from([Needs(), BOXES_ONLY]), min_size=6, max_size=6),
        changes=st.lists(st.lists(st.sampled_from(CHANGES), max_size=2, unique=True),
                         min_size=6, max_size=6))

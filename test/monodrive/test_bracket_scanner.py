@@ -4,7 +4,7 @@
 
 import json
 
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 import pytest
 
@@ -46,7 +46,6 @@ values = st.recursive(
         st.text('a"\\[]{},', max_size=4), inner, max_size=4), max_leaves=12)
 
 
-@settings(derandomize=True, max_examples=300, deadline=None)
 @given(st.lists(values, max_size=8), st.sampled_from([None, 1]), st.integers(2, 40))
 def test_elements_of_arrays_are_found_whatever_the_pieces_are(array, indent, piece_bytes):
     text = json.dumps(array, indent=indent)
@@ -58,7 +57,6 @@ def test_elements_of_arrays_are_found_whatever_the_pieces_are(array, indent, pie
     assert json.dumps([json.loads(element) for element in elements]) == json.dumps(array)
 
 
-@settings(derandomize=True, max_examples=500, deadline=None)
 @given(st.text('[]{},"\\ a', max_size=30), st.integers(2, 9))
 @example(',]', 2)
 @example('\\', 2)

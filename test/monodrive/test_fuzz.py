@@ -3,8 +3,8 @@
 """
 Damaged payloads and trajectories: whatever comes in, one error class comes out, or a sound frame.
 
-``STATE_SENSOR_FUZZ`` sets how many inputs are tried; the default takes about two seconds. A case
-that fails is told by its number, with which alone it can be tried again.
+``--budget`` multiplies the number of inputs. A failure prints the number of its input, which alone
+reproduces it.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import os
 import random
 import sys
 
+from budgets import tries
 import numpy as np
 from paths import DATA
 import pytest
@@ -26,7 +26,7 @@ from state_sensor_ros.monodrive.decode import Decoder, format_payload, losses
 from state_sensor_ros.monodrive.trajectory import read_payloads, TrajectoryWriter
 
 SEEDS = [path.read_bytes() for path in sorted(DATA.rglob('*.json'))]
-N_INPUTS = int(os.environ.get('STATE_SENSOR_FUZZ', '3000'))
+N_INPUTS = tries(400)
 
 TOKENS = [b'null', b'true', b'NaN', b'-Infinity', b'1e999', b'-0', b'9' * 30, b'""', b'[]', b'{}',
           b'"\\ud800"', b'"\\u0000"', b'{"x":1,"y":2,"z":3}', b'[1,2,3]', b'[0,0,0,1]', b'"frame"',

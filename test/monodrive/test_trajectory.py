@@ -11,7 +11,7 @@ import json
 import random
 import tracemalloc
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from paths import GOOD
 import pytest
@@ -299,7 +299,6 @@ def test_mend_leaves_what_is_broken_otherwise():
 BITS = [b'', b'"', b'\\', b'{', b'}', b'[', b']', b',', b'\xff', b'\n', b'1']
 
 
-@settings(derandomize=True, max_examples=150, deadline=None)
 @given(st.lists(st.tuples(st.floats(0, 1), st.integers(0, 3), st.sampled_from(BITS)), min_size=1,
                 max_size=3))
 def test_damage_never_ends_in_another_error(damage):

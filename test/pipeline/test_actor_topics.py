@@ -7,7 +7,7 @@ from __future__ import annotations
 import time
 
 from encode_world import make_frame
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 import numpy as np
 import pytest
@@ -45,7 +45,6 @@ class Topics:
         self.existing -= {topic.name for topic in topics}
 
 
-@settings(derandomize=True, max_examples=400, deadline=None)
 @given(frames)
 def test_topics_follow_the_actors(sequence):
     topics, registry = Topics(), Registry()
@@ -105,7 +104,6 @@ steps = st.lists(st.tuples(
     st.lists(st.sampled_from('abcdefgh'), unique=True)), min_size=1, max_size=20)
 
 
-@settings(derandomize=True, max_examples=400, deadline=None)
 @given(steps, st.integers(0, 4))
 def test_topics_never_exceed_the_limit_and_free_places_are_used(sequence, limit):
     topics, registry = Odometry(), Registry(max_actor_topics=limit)
