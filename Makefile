@@ -17,14 +17,14 @@ SIDE_BY_SIDE = -n auto --dist worksteal
 .PHONY: help setup test test-all coverage demo bench lint clean
 
 help:
-	@echo 'make setup   the environment: ROS 2 and libraries, the messages, this package; ROS_DISTRO_WHEELS=kilted for Kilted'
-	@echo 'make test    setup, then the tests, some minutes; TESTS="test/test_x.py -k name" for some'
-	@echo 'make test-all   the same with endurance tests and large budgets of random inputs, as in CI'
-	@echo 'make coverage   the tests of `make test` with the coverage of the package'
-	@echo 'make demo    setup, then simulator, node and bag on this machine; DURATION=60 (s) for longer'
-	@echo 'make bench   setup, then the benchmark'
-	@echo 'make lint    setup, then ruff, mypy and the ament linters that are there'
-	@echo 'make clean   remove all that setup, test and demo made'
+	@echo 'make setup     the environment: ROS 2 and libraries, the messages, this package; ROS_DISTRO_WHEELS=kilted for Kilted'
+	@echo 'make test      setup, then the tests, some minutes; TESTS="test/test_x.py -k name" for some'
+	@echo 'make test-all  the same with endurance tests and large budgets of random inputs, as in CI'
+	@echo 'make coverage  the tests of `make test` with the coverage of the package'
+	@echo 'make demo      setup, then simulator, node and bag on this machine; DURATION=60 (s) for longer'
+	@echo 'make bench     setup, then the benchmark'
+	@echo 'make lint      setup, then ruff, mypy and the ament linters that are there'
+	@echo 'make clean     remove all that setup, test and demo made'
 
 setup:
 	@command -v $(PYTHON) >/dev/null || { echo 'error: $(PYTHON): found none; expected Python 3.10 or newer' >&2; exit 1; }

@@ -7,6 +7,9 @@ How much the tests with random or many inputs try.
 endurance too. ``make test-all`` sets 8.
 """
 
+# How long tests wait for what has to happen; only a failure takes that long.
+AWAIT_S = 60.0
+
 _budget = 1.0
 
 

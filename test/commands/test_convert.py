@@ -16,6 +16,7 @@ import sys
 import termios
 import threading
 
+from budgets import AWAIT_S
 from message_store import read
 import numpy as np
 from paths import DATA, GOOD, ROOT, SAMPLE
@@ -30,7 +31,6 @@ from state_sensor_ros.recordings.bag_types import definition, type_hash
 PROGRAM = [sys.executable, '-c',
            'import sys; from state_sensor_ros.commands.command_line import main; sys.exit(main())']
 STATE_FRAME = 'state_sensor_ros/msg/StateFrame'
-AWAIT_S = 30.0
 N_FRAMES = 60
 
 

@@ -11,9 +11,9 @@ import re
 import subprocess
 import sys
 
+from budgets import AWAIT_S
 from paths import ROOT
 import pytest
-from scripted_simulator import AWAIT_S
 from simulator_peer import Reader
 
 from state_sensor_ros.commands.command_line import main

@@ -15,7 +15,7 @@ import termios
 import threading
 import time
 
-from budgets import spread
+from budgets import AWAIT_S, spread
 from fork_server import ForkServer
 from paths import CARLA, DATA, ROOT, SAMPLE
 import pytest
@@ -26,7 +26,6 @@ from state_sensor_ros.commands.command_line import main
 PROGRAM = [sys.executable, '-c',
            'import sys; from state_sensor_ros.commands.command_line import main; sys.exit(main())']
 ENVIRONMENT = {**os.environ, 'PYTHONPATH': str(ROOT)}
-AWAIT_S = 30.0
 LIMIT_S = 2.0
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 NOTHING = 'interrupted: nothing was written'

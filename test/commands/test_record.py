@@ -19,9 +19,10 @@ import termios
 import threading
 import time
 
+from budgets import AWAIT_S
 from paths import ROOT
 import pytest
-from scripted_simulator import AWAIT_S, frame, InBackground, interrupting, ScriptedSimulator
+from scripted_simulator import frame, InBackground, interrupting, ScriptedSimulator
 
 from state_sensor_ros.commands import record as record_command
 from state_sensor_ros.commands.command_line import main

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 
+from budgets import AWAIT_S
 from mcap_layout import CHUNK, offsets, records, rewritten, without_crcs
 from paths import DATA, ROOT
 import pytest
@@ -32,7 +33,6 @@ from state_sensor_ros.recordings.bag_limits import zstd
 
 PROGRAM = [sys.executable, '-c',
            'import sys; from state_sensor_ros.commands.command_line import main; sys.exit(main())']
-AWAIT_S = 60.0
 N_FRAMES = 40
 
 

@@ -17,11 +17,11 @@ import termios
 import threading
 import time
 
+from budgets import AWAIT_S
 from paths import ROOT
 import pytest
 from real_recordings import RECORDINGS
 from scripted_simulator import (
-    AWAIT_S,
     complete,
     frame,
     HANG_UP,

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 
+from budgets import AWAIT_S
 from paths import ROOT, SAMPLE
 import pytest
 from slow_names import HOST, SlowNames
@@ -24,7 +25,6 @@ from state_sensor_ros.settings import Settings
 
 PROGRAM = [sys.executable, '-c',
            'import sys; from state_sensor_ros.commands.command_line import main; sys.exit(main())']
-AWAIT_S = 10.0
 END_S = 2.0
 NO_NAMES = ['no..name', 'x' * 70 + '.invalid', '\udcff']
 

@@ -6,9 +6,10 @@ import socket
 import struct
 import threading
 
+from budgets import AWAIT_S
+
 from state_sensor_ros.connections.tcp import TcpSource
 
-AWAIT_S = 10.0
 PACKET = struct.pack('>IIfI', 100_000, 0, 0.0, 1) + bytes(100_000 - 16)
 
 

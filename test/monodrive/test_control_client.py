@@ -6,9 +6,9 @@ from itertools import count
 import threading
 import time
 
+from budgets import AWAIT_S
 import pytest
 from scripted_simulator import (
-    AWAIT_S,
     complete,
     frame,
     HANG_UP,

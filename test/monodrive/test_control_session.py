@@ -9,9 +9,9 @@ import socket
 import threading
 import time
 
+from budgets import AWAIT_S
 import pytest
 from scripted_simulator import (
-    AWAIT_S,
     complete,
     HANG_UP,
     NEVER,

@@ -4,14 +4,13 @@
 
 import threading
 
+from budgets import AWAIT_S
 import pytest
 
 from state_sensor_ros.payloads import Packet
 from state_sensor_ros.pipeline.counters import Counters
 from state_sensor_ros.pipeline.source import Health
 from state_sensor_ros.pipeline.stream import PacketQueue, Stream
-
-AWAIT_S = 10.0
 
 
 def packet(number):

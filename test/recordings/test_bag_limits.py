@@ -10,6 +10,7 @@ import struct
 import subprocess
 import sys
 
+from budgets import AWAIT_S
 import lz4.frame
 from paths import ROOT, SAMPLE
 import pytest
@@ -28,7 +29,6 @@ PROGRAM = [sys.executable, '-c',
 STATE_FRAME = 'state_sensor_ros/msg/StateFrame'
 MAGIC = b'\x89MCAP0\r\n'
 HUGE = 2 * 2**30
-AWAIT_S = 60.0
 
 
 def text(value):

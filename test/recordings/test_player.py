@@ -8,6 +8,7 @@ import math
 import threading
 import time
 
+from budgets import AWAIT_S
 import pytest
 
 from state_sensor_ros.commands.command_line import main
@@ -15,8 +16,6 @@ from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
 from state_sensor_ros.recordings import player
 from state_sensor_ros.recordings.opening import game_time_of, opened
 from state_sensor_ros.recordings.player import FileSource
-
-AWAIT_S = 10.0
 
 
 def actor(**members):

@@ -8,11 +8,11 @@ import subprocess
 import sys
 import time
 
+from budgets import AWAIT_S
 from paths import ROOT
 import pytest
 
 END_S = 2.0
-AWAIT_S = 10.0
 HEAD = """
 import os, sys, threading, time
 from state_sensor_ros.ros.ending import Ending

@@ -9,9 +9,10 @@ from socket import create_server
 import subprocess
 import sys
 
+from budgets import AWAIT_S
 from paths import ROOT
 import pytest
-from rig import AWAIT_S, framed
+from rig import framed
 
 pytest.importorskip('launch_ros', reason='needs launch_ros: a full ROS 2')
 
