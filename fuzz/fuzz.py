@@ -11,7 +11,7 @@ Coverage-guided fuzzing of what comes from the network and from files, with athe
 
 Any exception but our own is a finding: its input is written to a file ``crash-…``, which belongs
 into ``test/data/bad`` together with its mend. ``make test`` runs a short budget of the same kind
-without atheris (test/test_fuzz.py).
+without atheris (test/monodrive/test_fuzz.py).
 """
 
 import io

@@ -3,11 +3,11 @@
 """The directions of the architecture: which folder may import what."""
 
 import ast
-from pathlib import Path
 
+from paths import ROOT
 import pytest
 
-PACKAGE = Path(__file__).parents[1] / 'state_sensor_ros'
+PACKAGE = ROOT / 'state_sensor_ros'
 NAME = PACKAGE.name
 MODULES = sorted(PACKAGE.rglob('*.py'))
 ROOT_MODULES = {path.stem for path in PACKAGE.glob('*.py')} - {'__init__', '__main__'}
