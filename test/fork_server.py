@@ -27,7 +27,7 @@ AWAIT_S = 60.0
 # Functions that change a folder or wait for the disk, by the module that they are looked up in.
 CALLS = (('os', 'fsync'), ('os', 'open'), ('os', 'rename'), ('os', 'replace'), ('os', 'unlink'),
          ('os', 'rmdir'), ('os', 'mkdir'), ('pathlib.Path', 'open'),
-         ('state_sensor_ros.recordings.renaming', '_renameat2'))
+         ('state_sensor_ros.recordings.files.renaming', '_renameat2'))
 MODULES = ('commands.command_line', 'commands.convert', 'commands.dataset', 'commands.inspect',
            'commands.record', 'commands.render', 'commands.synth', 'carla.recording',
            'drawing.picture', 'drawing.animation')

@@ -12,7 +12,8 @@ import pytest
 
 from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
-from state_sensor_ros.recordings.opening import game_time_of, opened, player
+from state_sensor_ros.recordings import player
+from state_sensor_ros.recordings.opening import game_time_of, opened
 from state_sensor_ros.recordings.player import FileSource
 
 AWAIT_S = 10.0

@@ -27,8 +27,8 @@ from state_sensor_ros.emulator.monodrive_server.frame_server import (
 )
 from state_sensor_ros.emulator.monodrive_server.frame_source import IteratorSource
 from state_sensor_ros.emulator.traffic.frame_generator import generate
-from state_sensor_ros.recordings.bag_limits import zstd
-from state_sensor_ros.recordings.opening import bag_files
+from state_sensor_ros.recordings.bags import bag_files
+from state_sensor_ros.recordings.storage.bag_limits import zstd
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / 'test' / 'data'
@@ -574,7 +574,8 @@ def test_repair_that_is_interrupted_leaves_nothing(source, tmp_path, monkeypatch
         raise KeyboardInterrupt
         yield
 
-    monkeypatch.setattr('state_sensor_ros.recordings.bag_repair.BagRepair.messages', interrupted)
+    monkeypatch.setattr('state_sensor_ros.recordings.bags.bag_repair.BagRepair.messages',
+                        interrupted)
     with pytest.raises(KeyboardInterrupt):
         main(['repair', str(source / 'mcap'), str(tmp_path / 'out')])
     assert list(tmp_path.iterdir()) == []
@@ -583,7 +584,7 @@ def test_repair_that_is_interrupted_leaves_nothing(source, tmp_path, monkeypatch
 SMALL_CHUNKS = """
 import sys
 from state_sensor_ros.commands.command_line import main
-from state_sensor_ros.recordings.opening import bag_files
+from state_sensor_ros.recordings.bags import bag_files
 bag_files._CHUNK_BYTES = 16384
 sys.exit(main())
 """

@@ -10,7 +10,7 @@ import pytest
 from scripted_simulator import frame, serving
 
 from state_sensor_ros.commands.command_line import main
-from state_sensor_ros.recordings.opening import renaming
+from state_sensor_ros.recordings.files import renaming
 
 ROOT = Path(__file__).parents[1]
 RENAMED = 'renamed'

@@ -14,8 +14,8 @@ import re
 
 from state_sensor_ros.carla.format import format_measurement_file
 from state_sensor_ros.frame import Frame
-from state_sensor_ros.recordings.output import Output
-from state_sensor_ros.recordings.whole_folder import Own, WholeFolder
+from state_sensor_ros.recordings.files.output import Output
+from state_sensor_ros.recordings.files.whole_folder import Own, WholeFolder
 
 # What is written; an image among it was not written here, and is not replaced.
 _OWN = re.compile(r'episode_\d{5,}/|(episode_\d{5,}/)?measurements_\d{5,}\.json')

@@ -26,10 +26,10 @@ from state_sensor_ros.monodrive.decode import format_payload, losses
 from state_sensor_ros.monodrive.generations.wire import GENERATIONS
 from state_sensor_ros.monodrive.trajectory import TrajectoryWriter
 from state_sensor_ros.pipeline.pipeline import Codec, Pipeline
-from state_sensor_ros.recordings.bag_files import STORAGES
-from state_sensor_ros.recordings.bag_writer import BagSink
+from state_sensor_ros.recordings.bags.bag_files import STORAGES
+from state_sensor_ros.recordings.bags.bag_writer import BagSink
+from state_sensor_ros.recordings.files.whole_file import STANDARD_OUTPUT, WholeFile
 from state_sensor_ros.recordings.opening import BagRecording, opened, Recording
-from state_sensor_ros.recordings.whole_file import STANDARD_OUTPUT, WholeFile
 from state_sensor_ros.rep103 import Units
 from state_sensor_ros.settings import parse_settings, Settings
 from state_sensor_ros.simulators.extra_topics import extras_of_recording

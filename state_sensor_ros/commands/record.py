@@ -26,7 +26,7 @@ from state_sensor_ros.frame import Needs
 from state_sensor_ros.monodrive.decode import Decoder
 from state_sensor_ros.monodrive.tag_filter import TagFilter
 from state_sensor_ros.monodrive.trajectory import mend, TrajectoryWriter
-from state_sensor_ros.recordings.whole_file import WholeFile
+from state_sensor_ros.recordings.files.whole_file import WholeFile
 
 NAME = 'record'
 HELP = 'write the live stream to a trajectory'

@@ -20,8 +20,8 @@ from state_sensor_ros.commands.warnings import Warnings
 from state_sensor_ros.drawing.palette import BY_SPEED, COLORINGS
 from state_sensor_ros.drawing.scene import Scene, SceneBuilder
 from state_sensor_ros.errors import one_line
+from state_sensor_ros.recordings.files.whole_file import WholeFile
 from state_sensor_ros.recordings.opening import opened, STANDARD_INPUT
-from state_sensor_ros.recordings.whole_file import WholeFile
 from state_sensor_ros.rep103 import Units
 
 HELP = 'draw a recording as a picture or an animation'

@@ -215,9 +215,9 @@ class BagRecording:
 
     def __init__(self, path: Path, topic: str = '', max_bag_bytes: int | None = None) -> None:
         # What a bag needs, rosbags and its types, is loaded for bags only.
-        from state_sensor_ros.recordings.bag_limits import BagLimits, DEFAULT_LIMITS
-        from state_sensor_ros.recordings.bag_reader import Bag
-        from state_sensor_ros.recordings.state_frames import StateFrameDecoder
+        from state_sensor_ros.recordings.bags.bag_reader import Bag
+        from state_sensor_ros.recordings.bags.state_frames import StateFrameDecoder
+        from state_sensor_ros.recordings.storage.bag_limits import BagLimits, DEFAULT_LIMITS
         self.name = str(path)
         self.decoder: PayloadDecoder = StateFrameDecoder()
         self.cut: TruncatedError | None = None
@@ -232,7 +232,7 @@ class BagRecording:
 
     def entries(self) -> Iterator[Entry]:
         """Yield all frames in the order of their log times."""
-        from state_sensor_ros.recordings.state_frames import stamp_s
+        from state_sensor_ros.recordings.bags.state_frames import stamp_s
         for index, (data, payload) in enumerate(self._payloads()):
             clock_s = stamp_s(data)
             yield Entry(Packet(payload, clock_s, 0, 0), clock_s, index,

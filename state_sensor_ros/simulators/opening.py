@@ -12,7 +12,7 @@ from __future__ import annotations
 from state_sensor_ros.monodrive.decode import Decoder
 from state_sensor_ros.payloads import PayloadDecoder, Report
 from state_sensor_ros.pipeline.source import Source
-from state_sensor_ros.recordings.regular_files import check_regular
+from state_sensor_ros.recordings.files.regular_files import check_regular
 from state_sensor_ros.rep103 import Units
 from state_sensor_ros.settings import Settings
 
