@@ -87,20 +87,20 @@ def test_control_reply_length_may_cut_a_character():
     assert read(reply_bytes(data, extra=0)).message == 'é' * 20
 
 
-def test_control_reply_is_doubtful_only_beyond_its_length():
+def test_control_reply_is_incomplete_json_only_beyond_its_length():
     reader = ReplyReader('peer')
     data = reply_bytes(ENVELOPE, extra=0)
     reader.feed(data[:8])
-    assert not reader.is_doubtful
+    assert not reader.is_incomplete_json
     reader.feed(data[8:-8])
-    assert (reader.is_doubtful, reader.n_wanted) == (True, 8)
+    assert (reader.is_incomplete_json, reader.n_wanted) == (True, 8)
     reader.feed(data[-8:])
-    assert not reader.is_doubtful
+    assert not reader.is_incomplete_json
 
 
 def test_control_reply_that_stays_unfinished_is_an_error():
     reader = read(reply_bytes(b'{"type": "GetVersion", "refer'))
-    assert reader.is_doubtful
+    assert reader.is_incomplete_json
     with pytest.raises(DecodeError, match=r'peer: found a reply that is no JSON .*truncated'):
         reader.end()
 
@@ -207,4 +207,4 @@ def test_control_reader_survives_any_body(body):
         reader = read(reply_bytes(b'{' + body))
     except DecodeError:
         return
-    assert not isinstance(reader, ReplyReader) or reader.is_doubtful
+    assert not isinstance(reader, ReplyReader) or reader.is_incomplete_json

@@ -23,7 +23,7 @@ from state_sensor_ros.frame import (
     KIND_VEHICLE,
     Needs,
 )
-from state_sensor_ros.monodrive.decode import Decoder
+from state_sensor_ros.monodrive.decoder import Decoder
 from state_sensor_ros.rep103 import Units
 
 GOOD = Path(__file__).parent / 'data' / 'good'

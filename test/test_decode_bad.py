@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from state_sensor_ros.errors import DecodeError
-from state_sensor_ros.monodrive.decode import Decoder
+from state_sensor_ros.monodrive.decoder import Decoder
 from state_sensor_ros.payloads import DUPLICATE, LEFT_OUT
 
 BAD = Path(__file__).parent / 'data' / 'bad'

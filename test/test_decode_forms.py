@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from state_sensor_ros.frame import Frame
-from state_sensor_ros.monodrive.decode import Decoder
+from state_sensor_ros.monodrive.decoder import Decoder
 from state_sensor_ros.rep103 import from_rep103_rotator
 
 GOOD = Path(__file__).parent / 'data' / 'good'

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import pytest
 
 from state_sensor_ros.errors import FramingError, TransportError
-from state_sensor_ros.monodrive.framing import PacketFramer
+from state_sensor_ros.monodrive.sensor_framing import PacketFramer
 
 LIMIT = 1 << 16
 PAYLOADS = [b'{}', b'', b'{"a":1}', b'[' + b' ' * 3000 + b']', b'']

@@ -37,6 +37,7 @@ from state_sensor_ros.emulator.monodrive_server.frame_server import (
     MonodriveOptions,
     MonodriveServer,
 )
+from state_sensor_ros.monodrive.replay_client import ReplayClient
 from state_sensor_ros.monodrive.replay_trajectory import Cursor, Trajectory
 
 ROOT = Path(__file__).parents[1]
@@ -191,7 +192,7 @@ def test_replay_paces_repeated_frames_at_20_hz(peer, write):
 
 
 def test_replay_waits_for_the_packet_of_each_step(peer, five, monkeypatch, capsys):
-    monkeypatch.setattr('state_sensor_ros.monodrive.replay._PACKET_TIMEOUT_S', 0.1)
+    monkeypatch.setattr('state_sensor_ros.monodrive.replay_client._PACKET_TIMEOUT_S', 0.1)
     peer.payloads = None
     assert replay(peer, five, '--rate', '0') == 1
     assert amounts(peer) == [1]
@@ -319,7 +320,7 @@ def test_replay_without_a_simulator_says_so(five, capsys):
 
 
 def test_replay_without_a_sensor_port_says_so(peer, five, capsys, monkeypatch):
-    monkeypatch.setattr('state_sensor_ros.monodrive.replay._CONNECT_TIMEOUT_S', 0.2)
+    monkeypatch.setattr('state_sensor_ros.monodrive.replay_client._CONNECT_TIMEOUT_S', 0.2)
     with socket.create_server(('127.0.0.1', 0)) as listener:
         port = listener.getsockname()[1]
     assert replay(peer, five, '--port', str(port)) == 1
@@ -331,7 +332,7 @@ def test_replay_without_a_sensor_port_says_so(peer, five, capsys, monkeypatch):
 @pytest.mark.parametrize('path', RECORDINGS, ids=lambda path: path.stem)
 def test_replay_plays_recordings_in_the_stand_in(path, monkeypatch):
     seen = []
-    monkeypatch.setattr('state_sensor_ros.monodrive.replay.Replay._read', _reading_into(seen))
+    monkeypatch.setattr(ReplayClient, '_read', _reading_into(seen))
     with MonodriveServer(None, MonodriveOptions(control_port=0, on_sample=True)) as simulator:
         assert replay(simulator, path, '--rate', '0', '--step', '7') == 0
     elements = json.loads(path.read_bytes())[::7]

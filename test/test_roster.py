@@ -13,7 +13,7 @@ import pytest
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.frame import Needs
-from state_sensor_ros.monodrive.decode import Decoder, format_payload
+from state_sensor_ros.monodrive.decoder import Decoder, format_payload
 
 # As a display of boxes has it: neither wheels nor inputs, looks or lanes.
 BOXES_ONLY = Needs(wheels=False, inputs=False, looks=False, lanes=False)

@@ -322,7 +322,7 @@ def test_session_closed_while_connecting_ends_at_once():
         thread = threading.Thread(target=connect)
         thread.start()
         deadline_s = time.monotonic() + AWAIT_S
-        while session._socket is None:
+        while session._connection._socket is None:
             assert time.monotonic() < deadline_s
         begin_s = time.monotonic()
         session.close()

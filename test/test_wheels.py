@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from state_sensor_ros.frame import FRONT_LEFT, FRONT_RIGHT, REAR_LEFT, REAR_RIGHT
-from state_sensor_ros.monodrive.decode import Decoder, format_frame
+from state_sensor_ros.monodrive.decoder import Decoder, format_frame
 
 GOOD = Path(__file__).parent / 'data' / 'good'
 SPUN = [0.0, 0.6, 0.0, 0.8]

@@ -22,7 +22,7 @@ from state_sensor_ros.commands.warnings import say, Warnings
 from state_sensor_ros.encode import Encoder, fixed_topics
 from state_sensor_ros.encode.static_frame import encode_static_frames
 from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
-from state_sensor_ros.monodrive.decode import format_payload, losses
+from state_sensor_ros.monodrive.decoder import conversion_losses, format_payload
 from state_sensor_ros.monodrive.generations.wire import GENERATIONS
 from state_sensor_ros.monodrive.trajectory import TrajectoryWriter
 from state_sensor_ros.pipeline.pipeline import Codec, Pipeline
@@ -179,7 +179,7 @@ def _write_frames(recording: Recording, args: argparse.Namespace, units: Units, 
                     raise ConfigError('--generation', 'none, and frames of CARLA',
                                       f'one of {", ".join(GENERATIONS)}')
                 if args.generation not in (None, frame.generation):
-                    lost.update(dict.fromkeys(losses(frame, args.generation)))
+                    lost.update(dict.fromkeys(conversion_losses(frame, args.generation)))
                 writer.write(format_payload(frame, args.generation, units))
     if not writer.n_frames:
         raise TrajectoryFormatError(recording.name, 'no frames', 'at least one frame')

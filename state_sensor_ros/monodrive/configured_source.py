@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from state_sensor_ros.connections.tcp import TcpSource
-from state_sensor_ros.monodrive.control_client import Conductor
+from state_sensor_ros.monodrive.control_client import ControlClient
 from state_sensor_ros.payloads import Packet
 from state_sensor_ros.settings import Settings
 
@@ -26,23 +26,23 @@ class ConductedSource:
 
     def __init__(self, settings: Settings, report: Callable[[str, str], None]) -> None:
         self._report = report
-        self._conductor = Conductor(settings, report, on_silence=self._note_silence)
+        self._client = ControlClient(settings, report, on_silence=self._note_silence)
         self._tcp = TcpSource(
             settings.host, settings.port, reconnect_min=settings.reconnect_min,
             reconnect_max=settings.reconnect_max, stale_after=settings.stale_after,
             max_frame_bytes=settings.max_frame_bytes,
-            before_connect=self._conductor.configure, after_connect=self._conductor.connected)
+            before_connect=self._client.configure, after_connect=self._client.connected)
         self.health = self._tcp.health
 
     def packets(self) -> Iterator[Packet]:
         """Yield packets; connect, wait and connect again until closed."""
         for packet in self._tcp.packets():
-            self._conductor.packet_arrived()
+            self._client.packet_arrived()
             yield packet
 
     def reconfigure(self, settings: Settings) -> None:
         """Have the simulator use the tags and box options of ``settings``, soon."""
-        self._conductor.reconfigure(settings)
+        self._client.reconfigure(settings)
 
     def _note_silence(self, text: str) -> None:
         """Take note that the control port has not replied for a while."""
@@ -54,4 +54,4 @@ class ConductedSource:
     def close(self) -> None:
         """End :meth:`packets` soon: first the sensor port, then the control port."""
         self._tcp.close()
-        self._conductor.close()
+        self._client.close()

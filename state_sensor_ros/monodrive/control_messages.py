@@ -106,7 +106,7 @@ class ReplyReader:
         self.n_wanted = _HEADER.size
 
     @property
-    def is_doubtful(self) -> bool:
+    def is_incomplete_json(self) -> bool:
         """Whether the wanted bytes may never come: they are not in the length."""
         return self._unfinished is not None
 

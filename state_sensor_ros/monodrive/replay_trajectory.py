@@ -17,7 +17,7 @@ import msgspec
 
 from state_sensor_ros.errors import DecodeError, TrajectoryFormatError
 from state_sensor_ros.frame import Needs
-from state_sensor_ros.monodrive.decode import Decoder
+from state_sensor_ros.monodrive.decoder import Decoder
 from state_sensor_ros.monodrive.trajectory import TrajectoryWriter
 from state_sensor_ros.recordings.inspection import EGO_TAG
 from state_sensor_ros.recordings.recorded_frame import Entry, PERIOD_S

@@ -12,7 +12,7 @@ import msgspec
 
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.monodrive.generations.lenient import parse_payload
-from state_sensor_ros.monodrive.generations.tolerant import STRING_KEY
+from state_sensor_ros.monodrive.generations.lenient_payload import STRING_KEY
 from state_sensor_ros.pipeline.tag_rule import TagRule
 
 

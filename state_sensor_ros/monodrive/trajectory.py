@@ -20,8 +20,8 @@ import msgspec
 from state_sensor_ros.errors import DecodeError, TrajectoryFormatError, TruncatedError
 from state_sensor_ros.monodrive.bracket_scanner import BracketScanner
 from state_sensor_ros.monodrive.generations.lenient import JsonError, parse_payload, repaired
-from state_sensor_ros.monodrive.generations.tolerant import STRING_KEY
-from state_sensor_ros.monodrive.own_lines import end_of_line, INCOMPLETE, NOT_ALONE
+from state_sensor_ros.monodrive.generations.lenient_payload import STRING_KEY
+from state_sensor_ros.monodrive.line_scanner import frame_end_on_line, INCOMPLETE, NO_LINE
 
 # As ``max_frame_bytes``: what no packet may exceed cannot have been recorded.
 MAX_ELEMENT_BYTES = 64 * 1024 * 1024
@@ -128,7 +128,7 @@ class _Reader:
 
     def _on_own_lines(self) -> Iterator[Payload]:
         """Yield frames up to the first that does not fill its line."""
-        while (end := end_of_line(self._buffer, is_first=not self._index)) != NOT_ALONE:
+        while (end := frame_end_on_line(self._buffer, is_first=not self._index)) != NO_LINE:
             if end != INCOMPLETE:
                 yield self._element(self._offset + end, 1, is_json=True)
             elif len(self._buffer) > min(_MAX_LINE_BYTES, MAX_ELEMENT_BYTES) or not self._fill():
@@ -338,7 +338,7 @@ class TrajectoryWriter:
             self._handle.write(b'\n]\n' if self.n_frames else b'[]\n')
 
 
-def mend(handle: BinaryIO) -> int:
+def complete_trajectory(handle: BinaryIO) -> int:
     """
     Make a trajectory whole whose writer was killed: keep the whole frames, finish the array.
 

@@ -21,7 +21,7 @@ from typing import BinaryIO, Protocol, TYPE_CHECKING
 import msgspec
 
 from state_sensor_ros.errors import told, TrajectoryFormatError, TruncatedError
-from state_sensor_ros.monodrive.decode import Decoder
+from state_sensor_ros.monodrive.decoder import Decoder
 from state_sensor_ros.monodrive.trajectory import Payload, read_payloads
 from state_sensor_ros.payloads import Packet
 from state_sensor_ros.recordings.recorded_frame import Entry, PERIOD_S

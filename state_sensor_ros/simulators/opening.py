@@ -9,7 +9,7 @@ it is asked for, so that a program starts without the libraries of the others.
 
 from __future__ import annotations
 
-from state_sensor_ros.monodrive.decode import Decoder
+from state_sensor_ros.monodrive.decoder import Decoder
 from state_sensor_ros.payloads import PayloadDecoder, Report
 from state_sensor_ros.pipeline.source import Source
 from state_sensor_ros.recordings.regular_files import check_regular

@@ -25,7 +25,7 @@ _TAGS = JsonDecoder(Tags)
 _VECTOR = JsonDecoder(Vector)
 
 
-class Roster:
+class ActorTable:
     """
     Who was in the last frame of a stream, and how large their boxes were.
 

@@ -28,7 +28,7 @@ from state_sensor_ros.frame import (
     Needs,
     Rows,
 )
-from state_sensor_ros.monodrive.generations.actor_table import Roster
+from state_sensor_ros.monodrive.generations.actor_table import ActorTable
 from state_sensor_ros.monodrive.generations.wheels import as_rows, read_flat_wheels, read_wheels
 from state_sensor_ros.monodrive.generations.wire import (
     Box,
@@ -59,7 +59,7 @@ _BODY, _POSE = struct.Struct('13d'), struct.Struct('7d')
 
 
 def frame_of_v2(objects: Sequence[State], vehicles: Sequence[Vehicle], head: Head, needs: Needs,
-                units: Units, roster: Roster) -> Frame:
+                units: Units, roster: ActorTable) -> Frame:
     """
     Assemble a v2 frame: objects, then vehicles.
 
@@ -120,7 +120,7 @@ def _with_nulls(packed: struct.Struct) -> Callable[..., None]:
 
 
 def frame_of_flat(generation: str, names: tuple[str, ...], actors: Sequence[FlatActor],
-                  head: Head, needs: Needs, units: Units, roster: Roster) -> Frame:
+                  head: Head, needs: Needs, units: Units, roster: ActorTable) -> Frame:
     """
     Assemble a frame of v0, v1 or v1t; an actor is a vehicle if its tags say so.
 

@@ -15,7 +15,7 @@ import msgspec
 
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.monodrive.generations.lenient import Json, parse_payload
-from state_sensor_ros.monodrive.generations.tolerant import HEAD_KEYS, STRING_KEY
+from state_sensor_ros.monodrive.generations.lenient_payload import HEAD_KEYS, STRING_KEY
 from state_sensor_ros.monodrive.generations.wire import V0
 
 # A peer may invent a new key each frame; a log wants the first few.

@@ -13,12 +13,16 @@ import numpy as np
 
 from state_sensor_ros.frame import Frame, KIND_OBJECT, NO_SOURCE_ID, Wheels
 from state_sensor_ros.monodrive.generations.assemble import kind_of
-from state_sensor_ros.monodrive.generations.format import checked_generation, FLAT, RESERVED_NAMES
+from state_sensor_ros.monodrive.generations.formatting import (
+    checked_generation,
+    FLAT,
+    RESERVED_NAMES,
+)
 from state_sensor_ros.monodrive.generations.wheels import entry_ids, wheel_entries
 from state_sensor_ros.monodrive.generations.wire import V0, V1, V1T, V2
 
 
-def losses(frame: Frame, generation: str) -> list[str]:
+def conversion_losses(frame: Frame, generation: str) -> list[str]:
     """
     Say what of a frame would not be in it any more, written as another generation.
 

@@ -13,14 +13,14 @@ import re
 
 import msgspec
 
-NOT_ALONE, INCOMPLETE = -1, 0
+NO_LINE, INCOMPLETE = -1, 0
 
 _LEAD = re.compile(rb'[ \t\r\n]*(,?)[ \t\r\n]*')
 _BLANKS = b' \t\r'
 _STRICT_JSON = msgspec.json.Decoder(msgspec.Raw)
 
 
-def end_of_line(text: bytearray, *, is_first: bool) -> int:
+def frame_end_on_line(text: bytearray, *, is_first: bool) -> int:
     """
     Find the end of the frame at the beginning of ``text`` if it fills its line.
 
@@ -29,7 +29,7 @@ def end_of_line(text: bytearray, *, is_first: bool) -> int:
 
     :param text: with the comma before the frame, unless ``is_first``.
     :returns: the offset behind the frame; INCOMPLETE where more text must be read to tell;
-        NOT_ALONE where the brackets must be counted.
+        NO_LINE where the brackets must be counted.
     """
     lead = _LEAD.match(text)
     assert lead is not None
@@ -38,7 +38,7 @@ def end_of_line(text: bytearray, *, is_first: bool) -> int:
         return INCOMPLETE
     # Without a line of its own before it, there is none to be waited for behind it.
     if bool(lead[1]) == is_first or b'\n' not in lead[0] or not text.startswith(b'{', begin):
-        return NOT_ALONE
+        return NO_LINE
     end = text.find(b'\n', begin)
     if end < 0:
         return INCOMPLETE
@@ -46,5 +46,5 @@ def end_of_line(text: bytearray, *, is_first: bool) -> int:
     try:
         _STRICT_JSON.decode(frame)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return NOT_ALONE
+        return NO_LINE
     return begin + len(frame)

@@ -18,13 +18,6 @@ import msgspec
 from msgspec.json import Decoder as JsonDecoder
 
 from state_sensor_ros.errors import DecodeError
-from state_sensor_ros.monodrive.generations.actors import (
-    located,
-    optional_integer,
-    read_flat_actor,
-    read_state,
-    read_vehicle,
-)
 from state_sensor_ros.monodrive.generations.lenient import (
     Json,
     parse_payload,
@@ -33,6 +26,13 @@ from state_sensor_ros.monodrive.generations.lenient import (
     to_object,
     to_text,
     wrong,
+)
+from state_sensor_ros.monodrive.generations.lenient_actors import (
+    located,
+    optional_integer,
+    read_flat_actor,
+    read_state,
+    read_vehicle,
 )
 from state_sensor_ros.monodrive.generations.wire import (
     FlatActor,
@@ -78,7 +78,7 @@ class _Kind(Generic[Actor]):
 
 
 @dataclass(frozen=True, slots=True)
-class Loose:
+class LenientFrame:
     """
     One frame as it was understood: typed actors, and what is wrong with the others.
 
@@ -97,7 +97,8 @@ class Loose:
     duplicates: list[DecodeError] = field(default_factory=list)
 
 
-def loose_frames(payload: bytes | bytearray | memoryview, typed: JsonDecoders) -> list[Loose]:
+def lenient_frames(payload: bytes | bytearray | memoryview,
+                   typed: JsonDecoders) -> list[LenientFrame]:
     """
     Understand a payload as far as possible.
 
@@ -154,7 +155,7 @@ def _unwrapped(value: Json, start: str) -> tuple[Mapping[str, Json], str]:
     return value, start
 
 
-def _frame(value: Mapping[str, Json], start: str, typed: JsonDecoders) -> Loose:
+def _frame(value: Mapping[str, Json], start: str, typed: JsonDecoders) -> LenientFrame:
     """Recognise the generation as PROTOCOL 4.2 does."""
     if 'frame' not in value:
         return _frame_of_v0(value, start)
@@ -168,7 +169,7 @@ def _frame(value: Mapping[str, Json], start: str, typed: JsonDecoders) -> Loose:
         else frame[0] if frame else None
     if isinstance(first, dict) and 'state' in first:
         return _frame_of_v2(value, start, typed, {'': frame})
-    loose = Loose(V1, value, _head(value, start))
+    loose = LenientFrame(V1, value, _head(value, start))
     kind = _Kind(typed.flat, read_flat_actor, lambda actor: actor.name,
                  lambda actor: actor.wheels if typed.needs.wheels else ())
     loose.flat.extend(_kept(located(frame, where), kind, loose, set()))
@@ -176,12 +177,12 @@ def _frame(value: Mapping[str, Json], start: str, typed: JsonDecoders) -> Loose:
     return loose
 
 
-def _frame_of_v0(value: Mapping[str, Json], start: str) -> Loose:
+def _frame_of_v0(value: Mapping[str, Json], start: str) -> LenientFrame:
     actors = {name: actor for name, actor in value.items() if isinstance(actor, dict)}
     if not any('position' in actor for actor in actors.values()):
         raise wrong(start.rstrip('.') or 'payload', value,
                     'a frame: a member "frame", or actors by name with a "position"')
-    loose = Loose(V0, value, _head(value, start))
+    loose = LenientFrame(V0, value, _head(value, start))
     for name, actor in actors.items():
         shown = name if len(name) <= _MAX_NAME_SHOWN else name[:_MAX_NAME_SHOWN] + '…'
         try:
@@ -194,9 +195,9 @@ def _frame_of_v0(value: Mapping[str, Json], start: str) -> Loose:
 
 
 def _frame_of_v2(value: Mapping[str, Json], start: str, typed: JsonDecoders,
-                 lists: Mapping[str, list[Json]]) -> Loose:
+                 lists: Mapping[str, list[Json]]) -> LenientFrame:
     """Read ``objects`` and ``vehicles``, or vehicles that are the frame itself, without key."""
-    loose = Loose(V2, value, _head(value, start))
+    loose = LenientFrame(V2, value, _head(value, start))
     seen: set[str] = set()
     state = _Kind(typed.state, read_state, lambda state: state.name, lambda _: ())
     vehicle = _Kind(typed.vehicle, read_vehicle, lambda vehicle: vehicle.state.name,
@@ -216,7 +217,7 @@ def _head(value: Mapping[str, Json], start: str) -> PayloadHead:
             optional_integer(value, 'sample_count', f'{start}sample_count', 0, UINT32_MAX))
 
 
-def _kept(items: Iterable[tuple[Json, str]], kind: _Kind[Actor], loose: Loose,
+def _kept(items: Iterable[tuple[Json, str]], kind: _Kind[Actor], loose: LenientFrame,
           seen: set[str]) -> Iterator[Actor]:
     """Yield the actors that can be read and whose names are new."""
     for item, where in items:

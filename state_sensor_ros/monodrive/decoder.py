@@ -18,18 +18,26 @@ import msgspec
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.frame import EVERYTHING, Frame, Needs
 from state_sensor_ros.monodrive.bracket_scanner import split_array
-from state_sensor_ros.monodrive.generations.actor_table import Roster
+from state_sensor_ros.monodrive.generations.actor_table import ActorTable
 from state_sensor_ros.monodrive.generations.assemble import (
     frame_of_flat,
     frame_of_v2,
     head_of,
     head_of_v1t,
 )
-from state_sensor_ros.monodrive.generations.format import format_frame, format_payload
+from state_sensor_ros.monodrive.generations.conversion_losses import conversion_losses
+from state_sensor_ros.monodrive.generations.formatting import format_frame, format_payload
 from state_sensor_ros.monodrive.generations.lenient import check_utf8, Json
-from state_sensor_ros.monodrive.generations.losses import losses
-from state_sensor_ros.monodrive.generations.tolerant import Loose, loose_frames, MAX_FRAMES, opened
-from state_sensor_ros.monodrive.generations.unknown import MAX_UNKNOWN_MEMBERS, unknown_members
+from state_sensor_ros.monodrive.generations.lenient_payload import (
+    lenient_frames,
+    LenientFrame,
+    MAX_FRAMES,
+    opened,
+)
+from state_sensor_ros.monodrive.generations.unknown_members import (
+    MAX_UNKNOWN_MEMBERS,
+    unknown_members,
+)
 from state_sensor_ros.monodrive.generations.wire import (
     FlatActor,
     FrameV0,
@@ -46,7 +54,7 @@ from state_sensor_ros.monodrive.generations.wire import (
 from state_sensor_ros.payloads import Decoded, DUPLICATE, Fault, LEFT_OUT
 from state_sensor_ros.rep103 import DEFAULT_UNITS, Units
 
-__all__ = ['Decoder', 'format_frame', 'format_payload', 'losses']
+__all__ = ['Decoder', 'conversion_losses', 'format_frame', 'format_payload']
 
 _BOM = b'\xef\xbb\xbf'
 # Our own: two actors with one name, or two wheels with one id.
@@ -63,7 +71,7 @@ class Decoder:
 
     def __init__(self, units: Units = DEFAULT_UNITS, needs: Needs = EVERYTHING) -> None:
         self._units = units
-        self._roster = Roster()
+        self._roster = ActorTable()
         # The generation of the last payload is tried first.
         self._order: tuple[str, ...] = (V2, V1, V0)
         self._inspected: set[str] = set()
@@ -119,7 +127,7 @@ class Decoder:
                 self._inspect_usual(frame.generation, payload)
             return [Decoded(frame, ())]
         _check_text(payload)
-        return [self._decoded(loose, packet) for loose in loose_frames(payload, self._json)]
+        return [self._decoded(loose, packet) for loose in lenient_frames(payload, self._json)]
 
     def _usual(self, generation: str, payload: bytes | bytearray | memoryview,
                packet: Head) -> Frame:
@@ -149,7 +157,7 @@ class Decoder:
         return frame_of_flat(generation, names, actors, head_of(head, packet), self._needs,
                              self._units, self._roster)
 
-    def _decoded(self, loose: Loose, packet: Head) -> Decoded:
+    def _decoded(self, loose: LenientFrame, packet: Head) -> Decoded:
         """Assemble what was understood of an unusual payload."""
         if loose.generation == V2:
             frame = frame_of_v2(loose.objects, loose.vehicles, head_of(loose.head, packet),

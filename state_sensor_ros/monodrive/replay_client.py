@@ -57,7 +57,7 @@ class Plan:
     simulator: object | None = None
 
 
-class Replay:
+class ReplayClient:
     """
     Step a simulator through a trajectory, one request at a time.
 
