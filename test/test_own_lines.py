@@ -1,6 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""Frames on lines of their own are the frames that counting brackets finds."""
+"""Line scanner and bracket scanner find the same frames."""
 
 import io
 import random
@@ -25,12 +25,12 @@ FRAMES = [b'{"a": "}\\n{"}', b'{}', b'{"b": [[], {"c": "],"}]}', b'{"d":\n {"e":
     (b'{"a": 1', True, NO_LINE), (b'', True, INCOMPLETE), (b' \n', False, INCOMPLETE),
     (b',', False, INCOMPLETE), (b'\n{"a": 1}', True, INCOMPLETE),
     (b'\n{}, {', True, INCOMPLETE)])
-def test_end_of_line(text, is_first, expected):
+def test_frame_end_on_line(text, is_first, expected):
     assert frame_end_on_line(bytearray(text), is_first=is_first) == expected
 
 
 class Pieces(io.RawIOBase):
-    """A file that is read in pieces of a few bytes, whatever is asked for."""
+    """A file that is read in pieces of a few bytes, of any requested size."""
 
     def __init__(self, text, rng):
         self._text, self._rng = io.BytesIO(text), rng
