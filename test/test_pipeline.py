@@ -294,3 +294,35 @@ def test_pipeline_raises_what_it_does_not_expect_where_no_defects_are_counted():
     pipeline.contain(lambda: True)
     with pytest.raises(ZeroDivisionError):
         pipeline.contain(lambda: 1 // 0)
+
+
+def test_pipeline_applies_settings_without_a_frame():
+    sink = Topics('~/markers', Demand())
+    on, off = Settings(debug_drawing=True), Settings()
+    pipeline = pipeline_behind(sink, on)
+    pipeline.process(crowd(1, 'a'), 0)
+    n_before = len(sink.messages)
+    pipeline.reconfigure(off)
+    assert len(sink.messages) == n_before
+    for _ in range(2):
+        pipeline.apply_settings()
+    [array] = [read(data, 'visualization_msgs/msg/MarkerArray')
+               for data in sink.messages[n_before:]]
+    assert [marker.action for marker in array.markers] == [3]
+    # The last of several changes counts.
+    for settings in (off, on, off, on):
+        pipeline.reconfigure(settings)
+    pipeline.process(crowd(2, 'a'), 0)
+    assert len(sink.messages) == n_before + 2
+
+
+def test_pipeline_counts_a_defect_while_settings_are_applied(monkeypatch):
+    defects = []
+    pipeline = pipeline_behind(Topics('~/actors', Demand.nothing()), on_defect=defects.append)
+    monkeypatch.setattr(pipeline._actor_topics, 'reconfigure', None)
+    pipeline.reconfigure(Settings(odometry=False))
+    pipeline.apply_settings()
+    assert [type(defect) for defect in defects] == [TypeError]
+    assert pipeline.counters.n_defects == 1
+    assert pipeline.process(crowd(1, 'a'), 0)
+    assert pipeline.counters.n_published == 1

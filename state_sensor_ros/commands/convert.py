@@ -16,7 +16,7 @@ import time
 from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.options import add_bag_limit
-from state_sensor_ros.commands.parameters import add_parameters, settings_of
+from state_sensor_ros.commands.parameter_options import add_parameters, settings_of
 from state_sensor_ros.commands.reading import reading
 from state_sensor_ros.commands.warnings import say, Warnings
 from state_sensor_ros.encode import Encoder, fixed_topics

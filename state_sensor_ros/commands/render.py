@@ -14,7 +14,7 @@ from pathlib import Path
 
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.options import add_bag_limit, number
-from state_sensor_ros.commands.parameters import add_parameters, settings_of
+from state_sensor_ros.commands.parameter_options import add_parameters, settings_of
 from state_sensor_ros.commands.reading import reading
 from state_sensor_ros.commands.warnings import Warnings
 from state_sensor_ros.drawing.palette import BY_SPEED, COLORINGS

@@ -9,6 +9,7 @@ or sink by name, or a message's layout. Ordering and duplicates are decided here
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 import math
@@ -112,7 +113,8 @@ class Pipeline:
         self.snapshot: Snapshot | None = None
         self.stamper = Stamper(settings.stamp_source)
         self._settings = settings
-        self._pending: Settings | None = None
+        # Appended by any thread, removed by the one that processes frames.
+        self._pending: deque[Settings] = deque(maxlen=1)
         self._new_codec, self._codec = codec, codec(settings)
         self._sink = sink
         self._report, self._on_defect, self._ros_now_ns = report, on_defect, ros_now_ns
@@ -141,8 +143,20 @@ class Pipeline:
         self._are_clocks_told = False
 
     def reconfigure(self, settings: Settings) -> None:
-        """Use ``settings`` from the next packet on; may be called from any thread."""
-        self._pending = settings
+        """
+        Use ``settings`` from the next frame or :meth:`apply_settings` on.
+
+        May be called from any thread; of several changes in between, the last one counts.
+        """
+        self._pending.append(settings)
+
+    def apply_settings(self) -> None:
+        """Apply the settings that wait; called by the thread that processes frames."""
+        try:
+            self._apply_settings()
+        except Exception as error:  # noqa: BLE001
+            self._note_defect(error)
+            self._recover()
 
     def split(self, packet: Packet) -> Sequence[Packet]:
         """Return a packet for each frame of ``packet``; may be called from any thread."""
@@ -228,8 +242,8 @@ class Pipeline:
         self._on_defect(error)
 
     def _process(self, packet: Packet, received_ns: int, number: int) -> None:
-        if self._pending is not None:
-            self._reconfigure()
+        if self._pending:
+            self._apply_settings()
         demand = self._sink.demand()
         if demand is not self._demand:
             self._demand, self._needs = demand, needs_of(self._settings, demand)
@@ -366,16 +380,18 @@ class Pipeline:
         self._next_truth = self._next_witness = -math.inf
         self._is_pair_open = False
 
-    def _reconfigure(self) -> None:
-        """Switch to the settings that wait, between two frames."""
-        settings, self._pending = self._pending, None
-        assert settings is not None
-        if self._draws(self._settings) and not self._draws(settings):
-            with self._sending:
-                if not self._is_cancelled:
-                    self._publish_delete_all()
+    def _apply_settings(self) -> None:
+        if not self._pending:
+            return
+        settings = self._pending.popleft()
+        # Together: cancel() deletes the markers that this does not delete.
+        with self._sending:
+            ends_drawing = self._draws(self._settings) and not self._draws(settings)
+            if ends_drawing and not self._is_cancelled:
+                self._publish_delete_all()
+            self._settings = settings
+        if ends_drawing:
             self._codec.encoder.restart()
-        self._settings = settings
         self._codec.encoder.reconfigure(settings)
         for extra in self._codec.extra_encoders:
             extra.reconfigure(settings)

@@ -33,7 +33,8 @@ class Batch:
     """
     The frames of one packet: several where its payload is an array.
 
-    ``received_ns`` of ``time.perf_counter_ns``; ``number`` frames received before its first one.
+    Without frames it is a wake-up, see :meth:`PacketQueue.wake`. ``received_ns`` of
+    ``time.perf_counter_ns``; ``number`` frames received before its first one.
     """
 
     frames: Sequence[Packet]
@@ -91,9 +92,15 @@ class PacketQueue:
         oldest = self._waiting.get()
         if oldest is None:
             self._waiting.put(None)
-        elif self._blocks:
+        elif self._blocks and oldest.frames:
             self._places.put(None)
         return oldest
+
+    def wake(self) -> None:
+        """Let :meth:`get` return a batch without frames where no packet waits."""
+        with self._lock:
+            if not self._waiting.qsize():
+                self._waiting.put(Batch((), 0, 0))
 
     def __len__(self) -> int:
         return self._waiting.qsize()
@@ -137,13 +144,16 @@ class Processor(Protocol):
     def process(self, packet: Packet, received_ns: int, number: int) -> bool:
         """Process one frame; return False where :meth:`cancel` came before it was published."""
 
+    def apply_settings(self) -> None:
+        """Apply the settings that wait, where no packet does."""
+
     def cancel(self) -> None:
         """Clean up after the last frame and publish nothing more until :meth:`begin`."""
 
 
 class Stream:
     """
-    Run ``source`` in one thread and ``processor`` in another, until the source ends or a stop.
+    Run ``source`` in one thread and ``processor`` in another, until :meth:`stop`.
 
     :param on_failure: called with the exception that ended a thread.
     :param catch_up: does a part of the work that can wait for a pause; returns whether there is
@@ -178,6 +188,10 @@ class Stream:
         self._receiver.start()
         self._worker.start()
 
+    def wake(self) -> None:
+        """Have the settings that wait applied, by the thread that processes frames."""
+        self.queue.wake()
+
     def stop(self) -> None:
         """
         End both threads; packets that wait are discarded and nothing more is published.
@@ -197,13 +211,15 @@ class Stream:
         for packet in self.source.packets():
             self.last_receipt_ns = time.perf_counter_ns()
             self.queue.put(self._processor.split(packet), self.last_receipt_ns)
-        self.queue.close(discard=False)
 
     def _work(self) -> None:
         if not self._wait_for_predecessor():
             return
         self._processor.begin()
         while (batch := self.queue.get()) is not None:
+            if not batch.frames:
+                self._processor.apply_settings()
+                self._do_deferred_work()
             for i, packet in enumerate(batch.frames):
                 if self._stopping.is_set():
                     self.queue.count_dropped(len(batch.frames) - i)

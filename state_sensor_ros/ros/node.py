@@ -34,7 +34,7 @@ from state_sensor_ros.pipeline.pipeline import Codec, Pipeline, Snapshot
 from state_sensor_ros.pipeline.source import Source
 from state_sensor_ros.pipeline.stream import PacketQueue, Stream
 from state_sensor_ros.ros.diagnostics import Status, StreamDiagnosis, StreamReading, truth_status
-from state_sensor_ros.ros.parameters import NodeParameters
+from state_sensor_ros.ros.node_parameters import NodeParameters
 from state_sensor_ros.ros.static_tf import StaticFrame
 from state_sensor_ros.ros.topic_sink import message_class, TopicSink
 from state_sensor_ros.settings import Settings
@@ -233,11 +233,12 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         gc.unfreeze()
 
     def _reconfigure(self, settings: Settings) -> None:
-        """Hand dynamic parameters on; they take effect between two frames."""
+        """Pass dynamic parameters on: they take effect between two frames, or at once."""
         if self._pipeline is not None:
             self._pipeline.reconfigure(settings)
         if self._stream is not None:
             self._stream.source.reconfigure(settings)
+            self._stream.wake()
 
     def _warn(self, kind: str, text: str) -> None:
         """Log what went wrong with the stream, at most once a second for a kind."""
@@ -270,14 +271,12 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         else:
             self._log_connection(stream.source)
             counters = pipeline.counters
-            latencies_ns = [counters.latencies_ns.popleft()
-                            for _ in range(len(counters.latencies_ns))]
             reading = StreamReading(
                 time.monotonic(), (time.perf_counter_ns() - stream.last_receipt_ns) / 1e9,
                 stream.source.health, counters, pipeline.stamper.n_missed,
                 pipeline.stamper.n_coarse)
             array.status.append(self._message(f'{name}: stream', self._diagnosis.status(
-                reading, latencies_ns)))
+                reading, counters.take_latencies())))
             array.status.append(self._message(f'{name}: truth', truth_status(
                 pipeline.truth.verdict())))
         self._diagnostics.publish(array)

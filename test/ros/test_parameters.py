@@ -2,16 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parameters of the running node: described, refused with reasons, changed between two frames."""
 
+import json
 import math
 import re
 import subprocess
 
 import pytest
-from rcl_interfaces.msg import ParameterType
+from rcl_interfaces.msg import ParameterType, SetParametersResult
 from rcl_interfaces.srv import DescribeParameters, GetParameters
-from rig import framed, NodeProcess, Remote, state
+from rclpy.parameter import Parameter
+from rig import frame, framed, NodeProcess, Remote, state
 from wrong_values import WRONG
 
+from state_sensor_ros.ros.node_parameters import NodeParameters
 from state_sensor_ros.settings import NAMES, rule_of
 
 START_S, PERIOD_S = 1.0, 0.05
@@ -182,3 +185,59 @@ def test_parameters_dynamic_ones_take_effect_while_streaming(remote, listener, s
     assert stamps == sorted(set(stamps))
     assert all(math.isfinite(each.transform.rotation.w) for message in drive.heard['tf']
                for each in message.transforms)
+
+
+def deleted_all(arrays):
+    """Return whether the last array of markers empties the displays."""
+    return bool(arrays) and [each.action for each in arrays[-1].markers] == [3]
+
+
+@pytest.mark.parametrize('parameter', ['debug_drawing', 'include_obb'])
+def test_parameters_take_effect_while_the_simulator_is_silent(domain, listener, simulator,
+                                                              parameter):
+    with NodeProcess(domain, port=simulator.port, debug_drawing=True):
+        drive, remote = Drive(listener, simulator), Remote(listener)
+        drive.until(lambda: drive.heard['markers'], 'markers')
+        assert remote.set(parameter, False).successful
+        listener.until(lambda: deleted_all(drive.heard['markers']), what='empty displays')
+        assert remote.set('odometry', False).successful
+        listener.until(lambda: not listener.node.count_publishers(
+            '/state_sensor/actors/ego_car/odometry'), what='topics that are removed')
+        assert remote.set(parameter, True).successful
+        drive.until(lambda: len(drive.drawn()) > 2, 'markers once more')
+
+
+@pytest.mark.parametrize('is_paused', [True, False], ids=['paused', 'ended'])
+def test_parameters_take_effect_while_a_recording_is_held(domain, listener, tmp_path, is_paused):
+    path = tmp_path / 'drive.json'
+    path.write_text(json.dumps([frame(i) for i in range(40)]))
+    with NodeProcess(domain, source='file', trajectory_file=str(path), loop=is_paused,
+                     debug_drawing=True):
+        markers = listener.hear('/state_sensor/markers', 'visualization_msgs/MarkerArray')
+        diagnostics = listener.hear('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
+        remote = Remote(listener)
+        listener.until(lambda: markers, what='markers')
+        if is_paused:
+            assert remote.set('playback.paused', True).successful
+        listener.until(lambda: diagnostics and diagnostics[-1].status[0].message
+                       == f'the recording is {"paused" if is_paused else "ended"}')
+        assert not deleted_all(markers)
+        assert remote.set('debug_drawing', False).successful
+        listener.until(lambda: deleted_all(markers), what='empty displays')
+
+
+def test_parameters_take_effect_only_where_every_callback_accepts_them(listener):
+    node, refused, applied = listener.node, set(), []
+    # rclpy calls the callback that was added last first: this one refuses after the node's own.
+    node.add_on_set_parameters_callback(lambda parameters: SetParametersResult(
+        successful=not refused & {each.name for each in parameters}, reason='refused'))
+    own = NodeParameters(node, applied.append)
+    refused.add('debug_drawing')
+    both = [Parameter('tf', value='ego'), Parameter('debug_drawing', value=True)]
+    assert not node.set_parameters_atomically(both).successful
+    assert (own.settings.tf, own.settings.debug_drawing, applied) == ('all', False, [])
+    refused.clear()
+    assert node.set_parameters_atomically(both).successful
+    assert (own.settings.tf, own.settings.debug_drawing, applied) == ('ego', True, [own.settings])
+    assert node.set_parameters_atomically(both).successful
+    assert len(applied) == 1

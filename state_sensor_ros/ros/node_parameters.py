@@ -9,7 +9,7 @@ May know: rclpy's parameters. Must not know: what a parameter does.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import cast, get_args, get_type_hints
 
@@ -52,7 +52,8 @@ class NodeParameters:
         for name in NAMES:
             self._declare(name)
         self.actor_qos = self._declare_actor_qos()
-        node.add_on_set_parameters_callback(self._on_set)
+        node.add_on_set_parameters_callback(self._check)
+        node.add_post_set_parameters_callback(self._apply)
 
     def freeze(self) -> None:
         """Let only dynamic parameters change from now on."""
@@ -96,22 +97,31 @@ class NodeParameters:
             raise ConfigError(_ACTOR_RELIABILITY, repr(reliability), 'reliable or best_effort')
         return Qos(reliable=reliability == 'reliable', latched=False, depth=depth)
 
-    def _on_set(self, parameters: list[Parameter]) -> SetParametersResult:
-        """Accept or refuse a change, all of it or nothing."""
-        values = {parameter.name: _plain(parameter.value) for parameter in parameters
-                  if parameter.name in NAMES}
-        if not values:
-            return SetParametersResult(successful=True)
+    def _check(self, parameters: list[Parameter]) -> SetParametersResult:
+        """Accept or refuse a change, all of it or nothing; another callback may still refuse."""
         try:
-            settings = parse_settings(values, base=self.settings)
+            settings = self._settings_with(parameters)
             if self._is_frozen:
                 _check_dynamic(self.settings, settings)
         except ConfigError as error:
             return SetParametersResult(successful=False, reason=str(error))
+        return SetParametersResult(successful=True)
+
+    def _apply(self, parameters: list[Parameter]) -> None:
+        """Take over a change that every callback has accepted."""
+        settings = self._settings_with(parameters)
         if settings != self.settings:
             self.settings = settings
             self._on_change(settings)
-        return SetParametersResult(successful=True)
+
+    def _settings_with(self, parameters: Iterable[Parameter]) -> Settings:
+        """
+        Return the settings with changed parameters; those that are not ours are ignored.
+
+        :raises ConfigError: naming the parameter, the value and what is allowed.
+        """
+        values = {each.name: _plain(each.value) for each in parameters if each.name in NAMES}
+        return parse_settings(values, base=self.settings) if values else self.settings
 
 
 def _plain(value: object) -> object:
