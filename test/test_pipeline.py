@@ -136,7 +136,7 @@ def test_pipeline_without_a_handler_raises_an_unexpected_exception():
 def test_pipeline_counts_a_frame_once_where_it_fails_after_it_was_published(monkeypatch):
     sink, defects = ListSink(), []
     pipeline = pipeline_into(sink, on_defect=defects.append)
-    monkeypatch.setattr(pipeline.truth, 'add', None)
+    monkeypatch.setattr(pipeline.consistency, 'add', None)
     assert pipeline.process(frames_at(1.0)[0], 0)
     assert len(sink.sent) == 1
     assert (pipeline.counters.n_published, pipeline.counters.n_skipped) == (1, 0)

@@ -9,7 +9,7 @@ from real_recordings import RECORDINGS
 
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.monodrive.decode import Decoder
-from state_sensor_ros.pipeline.consistency import TruthMonitor
+from state_sensor_ros.pipeline.consistency import ConsistencyCheck
 
 N_FRAMES = 60
 
@@ -22,7 +22,7 @@ def traffic():
 
 def complaints(frames, lie=lambda frame: None):
     """Return all that the monitor says about ``frames``, told with a lie."""
-    decoder, monitor, found, last = Decoder(), TruthMonitor(), set(), -1.0
+    decoder, monitor, found, last = Decoder(), ConsistencyCheck(), set(), -1.0
     for frame in frames:
         lie(frame)
         decoded = decoder.decode(json.dumps(frame).encode())[0].frame
@@ -111,7 +111,7 @@ def test_truth_soon_forgets_a_frame_of_nonsense(traffic):
     for state in states(frames[20]):
         state['odometry']['pose']['position']['x'] = 1e300
         state['odometry']['linear_velocity']['y'] = -1e300
-    decoder, monitor = Decoder(), TruthMonitor()
+    decoder, monitor = Decoder(), ConsistencyCheck()
     for frame in frames:
         monitor.add(decoder.decode(json.dumps(frame).encode())[0].frame)
     assert monitor.verdict().complaints == ()
@@ -119,7 +119,7 @@ def test_truth_soon_forgets_a_frame_of_nonsense(traffic):
 
 
 def test_truth_restart_forgets(traffic):
-    decoder, monitor = Decoder(), TruthMonitor()
+    decoder, monitor = Decoder(), ConsistencyCheck()
     for text in traffic[:10]:
         monitor.add(decoder.decode(text.encode())[0].frame)
     assert monitor.verdict().n_pairs == 9

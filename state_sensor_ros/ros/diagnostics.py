@@ -174,7 +174,7 @@ class StreamDiagnosis:
         return tuple((key, str(value)) for key, value in values)
 
 
-def truth_status(verdict: Verdict) -> Status:
+def consistency_status(verdict: Verdict) -> Status:
     """Return the status ``<node>: truth``."""
     level = Level.WARN if verdict.complaints else Level.OK
     fine = 'twist and pose agree' if verdict.n_pairs else 'nothing has moved yet'

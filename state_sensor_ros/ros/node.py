@@ -33,7 +33,12 @@ from state_sensor_ros.pipeline.counters import Counters, latest
 from state_sensor_ros.pipeline.pipeline import Codec, Pipeline, Snapshot
 from state_sensor_ros.pipeline.source import Source
 from state_sensor_ros.pipeline.stream import PacketQueue, Stream
-from state_sensor_ros.ros.diagnostics import Status, StreamDiagnosis, StreamReading, truth_status
+from state_sensor_ros.ros.diagnostics import (
+    consistency_status,
+    Status,
+    StreamDiagnosis,
+    StreamReading,
+)
 from state_sensor_ros.ros.node_parameters import NodeParameters
 from state_sensor_ros.ros.static_tf import StaticFrame
 from state_sensor_ros.ros.topic_sink import message_class, TopicSink
@@ -277,8 +282,8 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
                 pipeline.stamper.n_coarse)
             array.status.append(self._message(f'{name}: stream', self._diagnosis.status(
                 reading, counters.take_latencies())))
-            array.status.append(self._message(f'{name}: truth', truth_status(
-                pipeline.truth.verdict())))
+            array.status.append(self._message(f'{name}: truth', consistency_status(
+                pipeline.consistency.verdict())))
         self._diagnostics.publish(array)
 
     def _log_connection(self, source: Source) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.encode import Sample, Topic
 from state_sensor_ros.payloads import Report
-from state_sensor_ros.pipeline.pipeline import ExtraEncoder
+from state_sensor_ros.pipeline.pipeline import SimulatorEncoder
 from state_sensor_ros.settings import Settings
 
 
@@ -26,7 +26,7 @@ class Extras:
     """``topics`` that always exist; ``encoders`` makes theirs; ``samples`` to verify."""
 
     topics: tuple[Topic, ...]
-    encoders: Callable[[Settings], tuple[ExtraEncoder, ...]]
+    encoders: Callable[[Settings], tuple[SimulatorEncoder, ...]]
     samples: tuple[Sample, ...]
 
 

@@ -39,12 +39,12 @@ DEFECTS = {
         fail()
     return result
 """),
-    'follow': ('actor_topics', 'ActorTopics', '_open', """
+    'follow': ('pipeline.actor_topics', 'ActorTopics', '_open', """
     if args[0].name == 'bad_follow':
         fail()
     return original(self, *args, **options)
 """),
-    'close': ('actor_topics', 'ActorTopics', '_close', """
+    'close': ('pipeline.actor_topics', 'ActorTopics', '_close', """
     if args[0] == 'bad_close' and not hasattr(self, 'has_failed'):
         self.has_failed = True
         fail()
@@ -61,7 +61,7 @@ DEFECTS = {
         fail()
     return result
 """),
-    'check': ('pipeline.pipeline', 'Pipeline', '_look_at_truth', """
+    'check': ('pipeline.consistency', 'SampledConsistencyCheck', 'add', """
     if 'bad_check' in args[0].names:
         fail()
     return original(self, *args, **options)
