@@ -1,10 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""
-The driver as a managed ROS node: life cycle and wiring.
-
-May know: rclpy, who is built from what. Must not know: decoding, encoding, units.
-"""
+"""The driver as a managed ROS node: its life cycle, and the wiring of its parts."""
 
 from __future__ import annotations
 
@@ -51,9 +47,9 @@ if TYPE_CHECKING:
 
 NODE_NAME = 'state_sensor'
 _DIAGNOSTICS_PERIOD_S = 1.0
-# A warning of one kind at most this often.
+# Shortest period of log lines of one kind.
 _LOG_PERIOD_S = 1.0
-# Kinds of reports that are no errors.
+# Kinds of reports that are not errors.
 _REMARKS = frozenset({'unknown', 'clocks', 'restart'})
 _SUCCESS = TransitionCallbackReturn.SUCCESS
 
@@ -62,7 +58,7 @@ Transition = Callable[['StateSensorNode', LifecycleState], TransitionCallbackRet
 
 
 def _noting(transition: Transition) -> Transition:
-    """Have the node remember what went wrong in ``transition``: rclpy would swallow it."""
+    """Keep the exception of ``transition`` in the node: rclpy only logs it."""
     @wraps(transition)
     def noting(self: StateSensorNode, state: LifecycleState) -> TransitionCallbackReturn:
         try:
@@ -79,25 +75,27 @@ def _noting(transition: Transition) -> Transition:
 
 class StateSensorNode(LifecycleNode):  # type: ignore[misc]
     """
-    The State sensor of a simulator on ROS topics (INTERFACE 3).
+    The State sensor of a simulator on ROS topics: doc/interface.md.
 
+    :ivar failure: the unexpected exception of a transition or a thread, None for none.
+    :ivar refusal: the reason why the last transition was refused, None for none.
     :raises ConfigError: when a parameter given at start is wrong.
     """
 
     def __init__(self) -> None:
         super().__init__(NODE_NAME)
-        self.failure: BaseException | None = None  # a defect, ours or of the machine
-        self.refusal: StateSensorError | None = None  # why the last transition was refused
+        self.failure: BaseException | None = None
+        self.refusal: StateSensorError | None = None
         self._own_parameters = NodeParameters(self, self._reconfigure)
         self._pipeline: Pipeline | None = None
         self._sink: TopicSink | None = None
         self._stream: Stream | None = None
-        # The last stream that was stopped: it may still be processing a frame.
+        # The last stopped stream: it may still be processing a frame.
         self._stopped: Stream | None = None
         self._static_frame: StaticFrame | None = None
         self._diagnosis = StreamDiagnosis(1.0, 0)
-        offer_playback(self)
-        offer_services(self)
+        add_playback(self)
+        add_services(self)
         self._logged_ns: dict[str, int] = {}
         self._logged_failure = (0, '')
         self._report: Report = self._warn
@@ -108,20 +106,20 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
                           clock=Clock(clock_type=ClockType.STEADY_TIME))
 
     def _refuse_wrong_transitions(self) -> None:
-        """Answer a transition that the state does not have: rclpy would end the program."""
+        """Refuse a transition that the state does not have: rclpy would end the program."""
         service = next(each for each in self.services if each.srv_type is ChangeState)
-        answer = service.callback
+        change = service.callback
 
-        def answer_or_refuse(request: ChangeState.Request,
+        def change_or_refuse(request: ChangeState.Request,
                              response: ChangeState.Response) -> ChangeState.Response:
             try:
-                return answer(request, response)
+                return change(request, response)
             except RuntimeError as error:
                 self.get_logger().warning(f'transition refused: {error}')
                 response.success = False
                 return response
 
-        service.callback = answer_or_refuse
+        service.callback = change_or_refuse
 
     @property
     def settings(self) -> Settings:
@@ -129,13 +127,13 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         return self._own_parameters.settings
 
     def recording(self) -> FileSource | None:
-        """Return the recording that plays while the node is active."""
+        """Return the recording, None while the node is not active or has another source."""
         source = None if self._stream is None else self._stream.source
-        # A source that can be steered is a recording; its class is imported only to play one.
+        # The class is imported only where a recording is played.
         return cast('FileSource', source) if self.settings.source == 'file' else None
 
     def snapshot(self) -> Snapshot | None:
-        """Return the last frame."""
+        """Return the last frame whose clock advanced, None before the first."""
         return None if self._pipeline is None else self._pipeline.snapshot
 
     @_noting
@@ -172,11 +170,11 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
 
     @_noting
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Connect and publish."""
+        """Open the source and start to publish."""
         assert self._pipeline is not None
         assert self._sink is not None
         settings = self.settings
-        # A recording can wait: nothing of it need be dropped.
+        # A recording can wait: none of its frames is dropped.
         overflow = 'block' if settings.source == 'file' else settings.overflow
         source = open_source(settings, self._report)
         if self._stopped is not None:
@@ -186,7 +184,7 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
             catch_up=partial(self._pipeline.contain, self._sink.catch_up),
             queue=PacketQueue(settings.queue_size, overflow, self._pipeline.counters),
             predecessor=self._stopped)
-        # What was built until now stays: the collector need not walk over it for each frame.
+        # Objects built until now stay: they are excluded from the collections during frames.
         gc.collect()
         gc.freeze()
         self._stream.start()
@@ -194,19 +192,19 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
 
     @_noting
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Disconnect; nothing is published afterwards but the removal of the markers."""
+        """Close the source and delete the markers; no frame is published afterwards."""
         self._stop()
         return super().on_deactivate(state)
 
     @_noting
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Remove the topics and forget the actors."""
+        """Remove the topics and the state of the actors."""
         self._tear_down()
         return _SUCCESS
 
     @_noting
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """End, from whatever state."""
+        """Close the source and remove the topics, from any state."""
         self._stop()
         self._tear_down()
         return _SUCCESS
@@ -216,7 +214,7 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         return self.on_shutdown(state)
 
     def _fail(self, error: BaseException) -> None:
-        """Note that a thread of the stream died: a defect, or the end of the context."""
+        """Note the exception that ended a thread: a defect, or the end of the context."""
         self.failure = error
 
     def _stop(self) -> None:
@@ -246,12 +244,12 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
             self._stream.wake()
 
     def _warn(self, kind: str, text: str) -> None:
-        """Log what went wrong with the stream, at most once a second for a kind."""
+        """Log a fault of the stream, at most once per second and kind."""
         if self._may_log(kind):
             self.get_logger().log(one_line(text), LoggingSeverity.WARN)
 
     def _log_defect(self, error: Exception) -> None:
-        """Log an exception that the program did not expect, with its traceback."""
+        """Log an unexpected exception with its traceback."""
         if self._may_log('defect'):
             lines = ''.join(traceback.format_exception(error)).splitlines()
             self.get_logger().error('\n'.join((
@@ -288,7 +286,7 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
 
     def _log_connection(self, source: Source) -> None:
         health = source.health
-        # A failure is told of again when it comes back after a connect that went well.
+        # The same failure is logged again after a successful connect.
         failure = health.n_connects, health.last_error
         if failure != self._logged_failure:
             self._logged_failure = failure
@@ -308,15 +306,15 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
             else f'{settings.host}:{settings.port}'
 
 
-def offer_playback(node: StateSensorNode) -> None:
-    """Give ``node`` the parameters that steer a recording, where it plays one."""
+def add_playback(node: StateSensorNode) -> None:
+    """Add the parameters that control a recording to ``node``, where it plays one."""
     if node.settings.source == 'file':
         from state_sensor_ros.ros.playback import Playback
         Playback(node, node.recording)
 
 
-def offer_services(node: StateSensorNode) -> None:
-    """Give ``node`` the services of simulation_interfaces, where that package is installed."""
+def add_services(node: StateSensorNode) -> None:
+    """Add the services of simulation_interfaces, where that package is installed."""
     if find_spec('simulation_interfaces') is not None:
         from state_sensor_ros.ros.simulation_services import SimulationServices
         SimulationServices(node, node.snapshot, node.recording, node.settings.global_frame)
