@@ -332,7 +332,7 @@ def test_record_interrupted_at_any_moment_keeps_what_has_come(server, tmp_path, 
             assert ended.code in (143, -signal.SIGTERM)
             assert names(tmp_path) == (['out.json'] if elements else [])
             said = [line for line in ended.errors.splitlines() if 'interrupted: ' in line]
-            kept = f'interrupted: out.json has the {len(elements)} frames that have come'
+            kept = f'interrupted: out.json has the {len(elements)} frames that were received'
             assert said in ([kept] if elements else [], [f'{NOTHING} to out.json'], [NOTHING])
             out.unlink(missing_ok=True)
             at_event += at_event // 2 + 7

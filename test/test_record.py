@@ -110,7 +110,7 @@ def test_record_leaves_out_what_is_no_frame(peer, out, capsys):
         assert record(peer, out, '--frames', '2') == 0
     assert [element['game_time'] for element in json.loads(out.read_text())] == [1.0, 2.0]
     error = capsys.readouterr().err
-    assert error.startswith(f'{out}: left out 5 payloads that are no frame; the last: ')
+    assert error.startswith(f'{out}: left out 5 payloads that are not frames; the last: ')
     assert error.count('\n') == 1
 
 
@@ -211,7 +211,7 @@ def test_record_interrupted_keeps_what_has_come(peer, out, number, words, capsys
 
     with InBackground(work):
         assert record(peer, out, *words) == (128 + number if words else 0)
-    line = f'interrupted: {out} has the {len(taken)} frames that have come\n'
+    line = f'interrupted: {out} has the {len(taken)} frames that were received\n'
     assert capsys.readouterr() == ('', line if words else '')
     assert names(out.parent) == ['out.json']
     assert out.read_bytes() == b'[\n' + b',\n'.join(taken) + b'\n]\n'
@@ -221,7 +221,7 @@ def test_record_interrupted_keeps_what_has_come(peer, out, number, words, capsys
 def test_record_interrupted_before_anything_came(peer, out, capsys):
     with interrupting(signal.SIGTERM, peer, lambda p: 'sensor opened' in p.events):
         assert record(peer, out) == 0
-    assert capsys.readouterr().err == f'{out}: no frame has come, nothing was written\n'
+    assert capsys.readouterr().err == f'{out}: no frame was received, nothing was written\n'
     assert names(out.parent) == []
 
 
@@ -328,7 +328,7 @@ def test_record_ends_while_it_writes_into_a_full_pipe(peer, tmp_path):
             peer.emit(frame())
         wait_until_asleep(process)
         assert ended_by_a_signal(process) \
-            == f'interrupted: what has come is in {pipe}, without its end\n'
+            == f'interrupted: the frames are in {pipe}, without its end\n'
         os.close(reader)
         os.close(probe)
 

@@ -1,11 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""
-`state_sensor render`: a recording as a picture, or as an animation for a browser.
-
-May know: options, files, progress. Must not know: how anything is drawn.
-Source of truth: INTERFACE 2.
-"""
+"""`state_sensor render`: a recording as a picture, or as an animation for a browser."""
 
 from __future__ import annotations
 
@@ -24,9 +19,8 @@ from state_sensor_ros.recordings.opening import opened, STANDARD_INPUT
 from state_sensor_ros.recordings.whole_file import WholeFile
 from state_sensor_ros.rep103 import Units
 
-HELP = 'draw a recording as a picture or an animation'
 PICTURE, ANIMATION = '.png', '.html'
-# What the meaning of a frame depends on.
+# The parameters of the node that change the scene.
 _PARAMETERS = ('ego_tag', 'obb_extents')
 
 
@@ -38,7 +32,7 @@ def _output(text: str) -> str:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """
-    Declare the options.
+    Add the options.
 
     :param parser: of this sub-command.
     """
@@ -59,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, interruption: Interruption) -> None:
     """
-    Draw; OUT appears once it is whole.
+    Draw the recording; OUT is created when it is complete.
 
     :param args: the parsed options.
     :param interruption: of the program.
@@ -95,7 +89,7 @@ def _title(args: argparse.Namespace) -> str:
     return one_line(Path(args.input).resolve().name)
 
 
-# Each form loads its own plotting library, and not the other.
+# Each function imports its own plotting library only.
 def _write_picture(scene: Scene, args: argparse.Namespace, file: WholeFile) -> None:
     from state_sensor_ros.drawing.picture import write_picture
     write_picture(scene, file.handle, title=_title(args), coloring=args.color, at_s=args.at)

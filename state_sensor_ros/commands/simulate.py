@@ -19,8 +19,8 @@ import msgspec
 
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.options import count, index
+from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.commands.synth import add_traffic_arguments, frame_rate
-from state_sensor_ros.commands.warnings import say
 from state_sensor_ros.emulator.monodrive_server.emulated_frame import EmulatedFrame
 from state_sensor_ros.emulator.monodrive_server.frame_server import (
     MonodriveOptions,
@@ -143,7 +143,7 @@ def _parsed(path: str, text: bytes) -> list[EmulatedFrame]:
             pass
     except TruncatedError as cut:
         if cut.n_frames:
-            say(f'warning: {cut.warning}')
+            print_line(f'warning: {cut.warning}')
             return _parsed(path, text[:cut.end] + b']')
     except TrajectoryFormatError:
         pass  # what is wrong is found again below, by this side's own reader
