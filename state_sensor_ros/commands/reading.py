@@ -11,24 +11,24 @@ import sys
 from typing import NoReturn, TYPE_CHECKING
 
 from state_sensor_ros.commands.printing import print_line
-from state_sensor_ros.recordings.opening import Recording
-from state_sensor_ros.recordings.recorded_frame import Entry
+from state_sensor_ros.recordings.recording import RecordedFrame, Recording
 
 if TYPE_CHECKING:
     from tqdm import tqdm
 
 
 class Reading:
-    """The result of :func:`reading`: ``entries`` to iterate over, once."""
+    """The result of :func:`reading`: ``frames`` to iterate over, once."""
 
     def __init__(self, recording: Recording, bar: tqdm[NoReturn] | None) -> None:
-        self.entries = self._with_progress(recording, bar)
+        self.frames = self._with_progress(recording, bar)
 
-    def _with_progress(self, recording: Recording, bar: tqdm[NoReturn] | None) -> Iterator[Entry]:
-        for entry in recording.entries():
-            yield entry
+    def _with_progress(self, recording: Recording,
+                       bar: tqdm[NoReturn] | None) -> Iterator[RecordedFrame]:
+        for recorded in recording.frames():
+            yield recorded
             if bar is not None:
-                bar.update(entry.position - bar.n)
+                bar.update(recorded.position - bar.n)
         if recording.cut is not None:
             print_line(f'warning: {recording.cut.warning}')
 
@@ -40,7 +40,7 @@ def reading(recording: Recording, what: str) -> Iterator[Reading]:
 
     :param what: name of the work, one word, for the progress bar.
     """
-    with _bar(recording, what) as bar:
+    with progress_bar(recording, what) as bar:
         # Saves a tenth of the time: objects built until now are excluded from collections.
         gc.freeze()
         try:
@@ -49,7 +49,8 @@ def reading(recording: Recording, what: str) -> Iterator[Reading]:
             gc.unfreeze()
 
 
-def _bar(recording: Recording, what: str) -> AbstractContextManager[tqdm[NoReturn] | None]:
+def progress_bar(recording: Recording,
+                 what: str) -> AbstractContextManager[tqdm[NoReturn] | None]:
     """Return a progress bar on a terminal; elsewhere None, without importing tqdm."""
     if not sys.stderr.isatty():
         return nullcontext()

@@ -11,8 +11,7 @@ import math
 from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.frame import Frame
-from state_sensor_ros.recordings.opening import Recording
-from state_sensor_ros.recordings.recorded_frame import Entry
+from state_sensor_ros.recordings.recording import RecordedFrame, Recording
 
 
 class Warnings:
@@ -41,7 +40,7 @@ class Warnings:
             print_line(f'warning: {self._name}: {kind.replace("_", " ")}: '
                        f'{self._first[kind]}{more}')
 
-    def frames_of(self, recording: Recording, entry: Entry,
+    def frames_of(self, recording: Recording, entry: RecordedFrame,
                   game_time: float = math.nan) -> Iterator[Frame]:
         """
         Decode an entry; its faults become warnings, as in the node.

@@ -39,8 +39,7 @@ from state_sensor_ros.ros.node_parameters import NodeParameters
 from state_sensor_ros.ros.static_tf import StaticFrame
 from state_sensor_ros.ros.topic_sink import message_class, TopicSink
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.simulators.extra_topics import extras_of
-from state_sensor_ros.simulators.opening import open_decoder, open_source
+from state_sensor_ros.simulators.opening import FILE, Input
 
 if TYPE_CHECKING:
     from state_sensor_ros.recordings.player import FileSource
@@ -93,6 +92,7 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         # The last stopped stream: it may still be processing a frame.
         self._stopped: Stream | None = None
         self._static_frame: StaticFrame | None = None
+        self._input: Input | None = None
         self._diagnosis = StreamDiagnosis(1.0, 0)
         add_playback(self)
         add_services(self)
@@ -130,7 +130,7 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         """Return the recording, None while the node is not active or has another source."""
         source = None if self._stream is None else self._stream.source
         # The class is imported only where a recording is played.
-        return cast('FileSource', source) if self.settings.source == 'file' else None
+        return cast('FileSource', source) if self.settings.source == FILE else None
 
     def snapshot(self) -> Snapshot | None:
         """Return the last frame whose clock advanced, None before the first."""
@@ -149,17 +149,17 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
                 counters.last_error.note(text)
 
         self._report = report
-        extras = extras_of(settings, definitions, report)
-        verify([*samples(definitions), *extras.samples], lambda data, type_name:
+        self._input = received = Input(settings, definitions, report)
+        verify([*samples(definitions), *received.topics.samples], lambda data, type_name:
                deserialize_message(data, message_class(type_name)))
-        self._sink = TopicSink(self, (*fixed_topics(settings), *extras.topics),
+        self._sink = TopicSink(self, (*fixed_topics(settings), *received.topics.topics),
                                self._own_parameters.actor_qos)
         self._stopped = None
         self._pipeline = Pipeline(
             settings, lambda settings: Codec(
-                open_decoder(settings), Encoder(settings, definitions, report),
-                extras.encoders(settings)), self._sink, report=report, on_defect=self._log_defect,
-            counters=counters,
+                received.new_decoder(), Encoder(settings, definitions, report),
+                received.topics.encoders(settings)), self._sink, report=report,
+            on_defect=self._log_defect, counters=counters,
             ros_now_ns=lambda: self.get_clock().now().nanoseconds)
         self._diagnosis = StreamDiagnosis(settings.stale_after, settings.max_actor_topics)
         static_frames = encode_static_frames(settings, definitions)
@@ -173,10 +173,11 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         """Open the source and start to publish."""
         assert self._pipeline is not None
         assert self._sink is not None
+        assert self._input is not None
         settings = self.settings
         # A recording can wait: none of its frames is dropped.
-        overflow = 'block' if settings.source == 'file' else settings.overflow
-        source = open_source(settings, self._report)
+        overflow = 'block' if settings.source == FILE else settings.overflow
+        source = self._input.open_source()
         if self._stopped is not None:
             source.health.count_on(self._stopped.source.health)
         self._stream = Stream(
@@ -231,7 +232,9 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
             self._sink.close()
         if self._static_frame is not None:
             self._static_frame.close()
-        self._sink = self._pipeline = self._static_frame = self._stopped = None
+        if self._input is not None:
+            self._input.close()
+        self._sink = self._pipeline = self._static_frame = self._stopped = self._input = None
         self._own_parameters.thaw()
         gc.unfreeze()
 
@@ -302,13 +305,13 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
 
     def _hardware_id(self) -> str:
         settings = self.settings
-        return settings.trajectory_file if settings.source == 'file' \
+        return settings.trajectory_file if settings.source == FILE \
             else f'{settings.host}:{settings.port}'
 
 
 def add_playback(node: StateSensorNode) -> None:
     """Add the parameters that control a recording to ``node``, where it plays one."""
-    if node.settings.source == 'file':
+    if node.settings.source == FILE:
         from state_sensor_ros.ros.playback import Playback
         Playback(node, node.recording)
 
