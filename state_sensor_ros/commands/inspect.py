@@ -91,7 +91,7 @@ def _screen(recording: Recording, found: Inspector) -> list[tuple[str, str]]:
 def _clock_rows(found: Inspector) -> list[tuple[str, str]]:
     pace = found.pacing.pace()
     if math.isnan(found.first_game_time):
-        return [('clock', 'no frame tells its time')]
+        return [('clock', 'no frame has a time')]
     start = f'game time {found.first_game_time:.6g} to {found.last_game_time:.6g} s'
     if found.first_time:
         start += f', begun {datetime.fromtimestamp(found.first_time, timezone.utc):%F %T} UTC'

@@ -262,7 +262,7 @@ def test_inspect_without_time_says_so(tmp_path, capsys):
         del frame['game_time']
     (tmp_path / 'in.json').write_text(json.dumps(frames))
     assert main(['inspect', str(tmp_path / 'in.json')]) == 0
-    assert 'no frame tells its time' in capsys.readouterr().out
+    assert 'no frame has a time' in capsys.readouterr().out
 
 
 def test_pacing_of_a_steady_clock_with_one_step():
