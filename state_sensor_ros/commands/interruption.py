@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.errors import one_line
-from state_sensor_ros.recordings.output import Output
+from state_sensor_ros.recordings.files.output import Output
 
 AnyOutput = TypeVar('AnyOutput', bound=Output)
 
