@@ -61,7 +61,7 @@ def record(peer, out, *words):
 
 
 def sending(peer, *payloads):
-    """Send ``payloads`` to whoever connects."""
+    """Send ``payloads`` to each client."""
     def work():
         peer.wait_for(lambda p: 'sensor opened' in p.events)
         for payload in payloads:
@@ -77,7 +77,7 @@ def start(*words, stderr=subprocess.PIPE, **options):
 
 
 def wait_for_bytes(folder, process):
-    """Wait until something is in a file there; nobody tells us when."""
+    """Wait until something is in a file there; by polling."""
     while not any(path.stat().st_size for path in folder.iterdir()):
         assert process.poll() is None
         time.sleep(0.005)
@@ -153,7 +153,7 @@ def test_record_of_nothing_fails_and_writes_nothing(peer, out, capsys):
     assert names(out.parent) == []
 
 
-def test_record_says_why_nothing_came(out, capsys):
+def test_record_names_the_reason_where_no_frame_was_received(out, capsys):
     with socket.create_server(('127.0.0.1', 0)) as listener:
         port = listener.getsockname()[1]
     assert main(['record', str(out), '--port', str(port), '--seconds', '0.1']) == 1
@@ -299,7 +299,7 @@ def test_record_leaves_what_a_killed_one_has_left_and_names_it(peer, out, capsys
 
 
 def ended_by_a_signal(process):
-    """Send SIGTERM; return what the program says when it ends by that, within two seconds."""
+    """Send SIGTERM; return what the program prints; it ends within two seconds."""
     begin_s = time.monotonic()
     process.send_signal(signal.SIGTERM)
     _, errors = process.communicate(timeout=AWAIT_S)
@@ -430,7 +430,7 @@ def test_record_without_room_for_a_frame_leaves_what_was_there(peer, out, monkey
         f'error: {out}: found no space left on device; expected a place to write to\n')
 
 
-def test_record_on_a_full_device_says_so(peer, capsys):
+def test_record_on_a_full_device(peer, capsys):
     with sending(peer, frame()):
         assert record(peer, '/dev/full') == 1
     assert capsys.readouterr().err \

@@ -123,7 +123,7 @@ def test_cursor_goes_its_way(options, indices):
     assert shown(**{'n_frames': 5} | options) == indices
 
 
-def test_trajectory_tells_time_by_its_clock_or_by_20_hz():
+def test_trajectory_has_the_time_of_its_clock_or_of_20_hz():
     nan = float('nan')
     trajectory = Trajectory('x', b'', (1.0, 1.5, 1.5, nan, 0.5), ())
     assert trajectory.span_s(0, 1) == trajectory.span_s(1, 0) == 0.5
@@ -162,7 +162,7 @@ def test_replay_closes_both_connections(peer, five):
     (('--step', '-2'), [5, -2, -2]),
     (('--step', '-1', '--start', '1'), [2, -1]),
 ])
-def test_replay_steps_as_it_is_told(peer, five, words, expected):
+def test_replay_steps_by_the_options(peer, five, words, expected):
     assert replay(peer, five, '--rate', '0', *words) == 0
     assert amounts(peer) == expected
 
@@ -252,7 +252,7 @@ def test_replay_refuses_a_file_that_is_not_there(peer, tmp_path, capsys):
     assert 'none.json: found no such file or directory' in capsys.readouterr().err
 
 
-def test_replay_says_what_to_do_with_a_bag(peer, five, tmp_path, capsys):
+def test_replay_refuses_a_bag_with_a_hint(peer, five, tmp_path, capsys):
     assert main(['convert', str(five), str(tmp_path / 'bag')]) == 0
     for bag in (tmp_path / 'bag', tmp_path / 'bag' / 'bag.mcap'):
         assert replay(peer, bag) == 1
@@ -267,7 +267,7 @@ def test_replay_refuses_a_start_beyond_the_end(peer, five, capsys):
 
 @pytest.mark.parametrize(('command', 'text'), [
     (TRAJECTORY, 'Failed to load trajectory'), (SENSORS, 'invalid sensor'), (STEP, 'no ego')])
-def test_replay_tells_what_the_simulator_said(peer, five, capsys, command, text):
+def test_replay_prints_the_refusal_of_the_simulator(peer, five, capsys, command, text):
     peer.answer = lambda request: (reply(request, text, success=False)
                                    if request['type'] == command else complete(request))
     assert replay(peer, five, '--rate', '0') == 1
@@ -280,8 +280,8 @@ def test_replay_tells_what_the_simulator_said(peer, five, capsys, command, text)
     (lambda request: NEVER, f'found no reply to {TRAJECTORY} in 0.1 s'),
     (lambda request: b'HTTP/1.1 400', 'found magic 0x48545450'),
 ])
-def test_replay_tells_that_the_simulator_said_nothing(peer, five, capsys, monkeypatch, answer,
-                                                      text):
+def test_replay_prints_that_the_simulator_did_not_answer(peer, five, capsys, monkeypatch, answer,
+                                                         text):
     monkeypatch.setattr('state_sensor_ros.monodrive.control_session.LOADING_TIMEOUT_S', 0.1)
     peer.answer = answer
     assert replay(peer, five) == 1
@@ -311,14 +311,14 @@ def test_replay_names_a_silent_control_port_and_takes_a_late_reply(peer, five):
     assert amounts(peer) == [1] * 5
 
 
-def test_replay_without_a_simulator_says_so(five, capsys):
+def test_replay_without_a_simulator(five, capsys):
     with socket.create_server(('127.0.0.1', 0)) as listener:
         port = listener.getsockname()[1]
     assert main(['replay', str(five), '--control-port', str(port)]) == 1
     assert 'found connection refused; expected a simulator' in capsys.readouterr().err
 
 
-def test_replay_without_a_sensor_port_says_so(peer, five, capsys, monkeypatch):
+def test_replay_without_a_sensor_port(peer, five, capsys, monkeypatch):
     monkeypatch.setattr('state_sensor_ros.monodrive.replay._CONNECT_TIMEOUT_S', 0.2)
     with socket.create_server(('127.0.0.1', 0)) as listener:
         port = listener.getsockname()[1]
@@ -365,7 +365,7 @@ def test_replay_interrupted_leaves_no_answer_behind(peer, five, number, capsys):
 
 
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_replay_interrupted_before_its_end_says_where(peer, five, number, capsys):
+def test_replay_interrupted_before_its_end_prints_the_frame(peer, five, number, capsys):
     with interrupting(number, peer, lambda p: p.messages(STEP)):
         # The second frame is due in ten seconds.
         assert replay(peer, five, '--rate', '0.01') == 128 + number
@@ -441,7 +441,7 @@ def test_replay_ends_in_time_while_a_port_does_not_accept(peer, five, number, po
 
 
 def _wait_for_connect(port, n_others):
-    """Wait until one more client than ``n_others`` has asked for a connection to ``port``."""
+    """Wait until more than ``n_others`` clients have requested a connection to ``port``."""
     deadline_s = time.monotonic() + AWAIT_S
     remote, asking = f':{port:04X}', '02'
     while True:
@@ -468,9 +468,9 @@ def test_replay_obeys_the_keys_of_a_terminal(peer, five):
     with start('replay', str(five), *options_for(peer), '--loop', '--rate', '20',
                stdin=slave) as process:
         peer.wait_for_requests(4)
-        # Whatever comes after the pause comes from turning round.
+        # Every step after the pause is an effect of the change of direction.
         os.write(master, b'b ')
-        steps_before = _settled(peer)
+        steps_before = _wait_for_last_step(peer)
         os.write(master, b'x ')
         peer.wait_for_requests(len(peer.requests) + 3)
         assert set(amounts(peer)[steps_before:]) <= {-1, 4}
@@ -500,8 +500,8 @@ def test_replay_shows_on_a_terminal_how_far_it_is(peer, five):
     assert process.returncode == 0
 
 
-def _settled(peer):
-    """Wait until no more steps come; return how many there were."""
+def _wait_for_last_step(peer):
+    """Wait until no more steps are received; return their number."""
     n_requests, quiet_since_s = 0, time.monotonic()
     while time.monotonic() - quiet_since_s < 0.3:
         if len(peer.requests) != n_requests:

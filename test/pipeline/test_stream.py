@@ -41,7 +41,7 @@ class Numbers:
 
 
 class Processor:
-    """Record what is called; each packet has as many frames as ``n_frames`` says."""
+    """Record what is called; each packet has ``n_frames`` frames."""
 
     def __init__(self, process=lambda packet: None, n_frames=1):
         self.calls, self.numbers = [], []
