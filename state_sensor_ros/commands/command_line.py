@@ -44,7 +44,13 @@ class SubCommand(Protocol):
         """Add the options to ``parser``."""
 
     def run(self, args: argparse.Namespace, interruption: Interruption) -> None:
-        """Run it; :class:`StateSensorError` or :class:`OSError` ends the program with 1."""
+        """
+        Run the sub-command.
+
+        :param args: the parsed options.
+        :param interruption: of the program.
+        :raises StateSensorError: for the exit code 1, as well as OSError.
+        """
 
 
 class _Parser(argparse.ArgumentParser):

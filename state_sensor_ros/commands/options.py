@@ -11,7 +11,7 @@ from state_sensor_ros.settings import DEFAULTS
 
 
 def add_stream_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the simulator's sensor port: of every reader of the stream."""
+    """Add the options of the sensor port to ``parser``: of every reader of the stream."""
     parser.add_argument('--host', default=DEFAULTS.host,
                         help=f'host of the simulator (default: {DEFAULTS.host})')
     parser.add_argument('--port', type=port, default=DEFAULTS.port,
@@ -19,7 +19,7 @@ def add_stream_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_bag_limit(parser: argparse.ArgumentParser) -> None:
-    """Add the option of the largest part of a bag: of every reader of bags."""
+    """Add the option of the largest part of a bag to ``parser``: of every reader of bags."""
     parser.add_argument('--max-bag-bytes', type=count, metavar='N',
                         help='size above which a message or a chunk of a bag is refused, also '
                         'decompressed (default: 67108864); a file that is compressed as a whole '

@@ -17,6 +17,7 @@ def add_parameters(parser: argparse.ArgumentParser, names: Sequence[str]) -> Non
     """
     Add an option for each parameter, such as ``--ego-tag`` for ``ego_tag``.
 
+    :param parser: of a sub-command.
     :param names: of fields of :class:`Settings`.
     """
     group = parser.add_argument_group('parameters of the node')
@@ -42,6 +43,7 @@ def settings_of(args: argparse.Namespace, names: Sequence[str]) -> Settings:
     """
     Return the settings with the values of the command line.
 
+    :param args: the parsed options.
     :param names: as given to :func:`add_parameters`.
     :raises ConfigError: naming the parameter, the value and what is allowed.
     """

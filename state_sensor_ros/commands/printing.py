@@ -13,7 +13,7 @@ _MAX_LISTED = 8
 
 
 def print_line(text: str) -> None:
-    """Print one line on standard error; characters that are not printable are escaped."""
+    """Print ``text`` as one line on standard error; unprintable characters are escaped."""
     sys.stderr.write(f'{one_line(text)}\n')
 
 
@@ -21,6 +21,8 @@ def listed(items: Sequence[str], separator: str = ', ', rest: str = ' and {} mor
     """
     Join the first items of a list.
 
+    :param items: of which at most eight are joined.
+    :param separator: between two items.
     :param rest: appended with the number of the items that are left out, where there are any.
     """
     n_left_out = len(items) - _MAX_LISTED

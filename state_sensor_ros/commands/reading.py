@@ -51,7 +51,12 @@ def reading(recording: Recording, what: str) -> Iterator[Reading]:
 
 def progress_bar(recording: Recording,
                  what: str) -> AbstractContextManager[tqdm[NoReturn] | None]:
-    """Return a progress bar on a terminal; elsewhere None, without importing tqdm."""
+    """
+    Return a progress bar on a terminal; elsewhere None, without importing tqdm.
+
+    :param recording: with the total and the unit.
+    :param what: name of the work, one word.
+    """
     if not sys.stderr.isatty():
         return nullcontext()
     from tqdm import tqdm

@@ -132,6 +132,7 @@ class Recorder:
         """
         Write the end of the file and rename it to OUT; without a frame, remove it.
 
+        :param interruption: of the program; it does not end the rename.
         :raises SinkError: where that fails; the frames in the file are kept.
         """
         self.stop()

@@ -29,7 +29,7 @@ class Warnings:
         self._first: dict[str, str] = {}
 
     def add(self, kind: str, text: str) -> None:
-        """Count a warning about the frame at :attr:`place`."""
+        """Count a warning of ``kind`` about the frame at :attr:`place`; keep its first text."""
         self._counts[kind] += 1
         self._first.setdefault(kind, f'{self.place}: {text}')
 
@@ -45,6 +45,8 @@ class Warnings:
         """
         Decode an entry; its faults become warnings, as in the node.
 
+        :param recording: with the decoder of the entry.
+        :param entry: of ``recording``.
         :param game_time: s, for a frame without one.
         :returns: the frames of the entry, none where it cannot be decoded.
         """

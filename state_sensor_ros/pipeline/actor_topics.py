@@ -25,7 +25,12 @@ class TopicsOfActors(Protocol):
 
     def actor_topics(self, actor: Actor, *, has_lanes: bool,
                      has_wheels: bool) -> tuple[Topic, ...]:
-        """Return the topics that ``actor`` has of its own."""
+        """
+        Return the topics of ``actor`` alone.
+
+        :param has_lanes: whether a frame had a lane state of the actor.
+        :param has_wheels: whether the actor is a vehicle.
+        """
 
 
 class TopicSwitch(Protocol):

@@ -116,7 +116,7 @@ class PacketQueue:
         self._places.put(None)
 
     def count_dropped(self, n_frames: int) -> None:
-        """Count frames that were removed from the queue and not processed."""
+        """Count ``n_frames`` that were removed from the queue and not processed."""
         with self._lock:
             self._counters.n_dropped += n_frames
 
@@ -143,7 +143,14 @@ class Processor(Protocol):
         """Start a new stream."""
 
     def process(self, packet: Packet, received_ns: int, number: int) -> bool:
-        """Process one frame; return False where :meth:`cancel` prevented its publication."""
+        """
+        Process one frame.
+
+        :param packet: with one frame.
+        :param received_ns: ``time.perf_counter_ns()`` at its receipt.
+        :param number: of the frame in the stream.
+        :returns: False where :meth:`cancel` prevented its publication.
+        """
 
     def apply_settings(self) -> None:
         """Apply changed settings; called while no packet waits."""

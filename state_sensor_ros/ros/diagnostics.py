@@ -178,7 +178,11 @@ class StreamDiagnosis:
 
 
 def consistency_status(verdict: Verdict) -> Status:
-    """Return the status ``<node>: truth``, whose name is part of the interface."""
+    """
+    Return the status ``<node>: truth``, whose name is part of the interface.
+
+    :param verdict: of the consistency check.
+    """
     level = Level.WARN if verdict.complaints else Level.OK
     fine = 'twist and pose agree' if verdict.n_pairs else 'nothing has moved yet'
     return Status(level, '; '.join(verdict.complaints) or fine, (

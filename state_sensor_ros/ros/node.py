@@ -317,7 +317,7 @@ def add_playback(node: StateSensorNode) -> None:
 
 
 def add_services(node: StateSensorNode) -> None:
-    """Add the services of simulation_interfaces, where that package is installed."""
+    """Add the services of simulation_interfaces to ``node``, where that package is installed."""
     if find_spec('simulation_interfaces') is not None:
         from state_sensor_ros.ros.simulation_services import SimulationServices
         SimulationServices(node, node.snapshot, node.recording, node.settings.global_frame)

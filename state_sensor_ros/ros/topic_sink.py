@@ -66,7 +66,7 @@ class TopicSink:
                 topic, topic.qos, QoSOverridingOptions.with_default_policies())
 
     def open(self, topics: Iterable[Topic]) -> None:
-        """Let :meth:`catch_up` create a publisher for each topic that has none."""
+        """Let :meth:`catch_up` create a publisher for those of ``topics`` without one."""
         with self._lock:
             if self._is_closed:
                 return
@@ -158,7 +158,7 @@ class TopicSink:
 
 
 def message_class(type_name: str) -> type:
-    """Return the generated class of a type such as ``nav_msgs/msg/Odometry``."""
+    """Return the generated class of ``type_name``, such as ``nav_msgs/msg/Odometry``."""
     package, _, name = type_name.split('/')
     found: type = getattr(import_module(f'{package}.msg'), name)
     return found

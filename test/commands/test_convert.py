@@ -442,7 +442,7 @@ def damaged(bag, tmp_path, name, change):
      'RIHS01_00; expected RIHS01_'),
     ('*.yaml', lambda data: data.replace(b'StateFrame', b'OtherType'), 'no topic of the type')])
 def test_convert_names_in_one_line_the_fault_of_a_bag(bag, tmp_path, name, change, expected,
-                                                          capsys):
+                                                      capsys):
     path = damaged(bag, tmp_path, name, change)
     assert main(['convert', path, str(tmp_path / 'out.json')]) == 1
     [line] = capsys.readouterr().err.splitlines()
