@@ -36,7 +36,7 @@ MODULES = ('commands.command_line', 'commands.convert', 'commands.inspect',
 
 @dataclass(frozen=True)
 class Ended:
-    """How a run has ended: exit code, negative for a signal; what it said; how many calls."""
+    """How a run has ended: exit code, negative for a signal; what it printed; how many calls."""
 
     code: int
     output: str
@@ -140,7 +140,7 @@ def _work(request, output, errors, calls):
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(output, 1)
     os.dup2(errors, 2)
-    # A run that does not end says where it waits.
+    # A run that does not end prints where it waits.
     faulthandler.dump_traceback_later(AWAIT_S, exit=True, file=errors)
     if request['limit'] is not None:
         signal.signal(signal.SIGXFSZ, signal.SIG_DFL if request['is_killed'] else signal.SIG_IGN)
