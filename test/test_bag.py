@@ -4,6 +4,7 @@
 
 from pathlib import Path
 import sqlite3
+import textwrap
 import zlib
 
 from mcap_layout import without_crcs
@@ -16,9 +17,10 @@ from ruamel.yaml import YAML
 from state_sensor_ros.encode import Topic
 from state_sensor_ros.encode.topics import ACTORS_TOPIC, FRAME_TOPIC, ODOMETRY, TF_TOPIC
 from state_sensor_ros.errors import SinkError
-from state_sensor_ros.recordings.bags import bag_files, bag_types
+from state_sensor_ros.recordings.bags import bag_types
 from state_sensor_ros.recordings.bags.bag_types import definition, type_hash
 from state_sensor_ros.recordings.bags.bag_writer import BagSink, full_name
+from state_sensor_ros.recordings.storage import mcap_writer
 
 OWN = Topic('~/actors/car/odometry', ODOMETRY, 'odometry', 'car')
 # An empty TFMessage and ActorArray as CDR, written by hand.
@@ -123,7 +125,7 @@ def test_bag_is_described_as_rosbags_describes_it(path, tmp_path, storage):
 
 def test_bag_but_for_its_crcs_is_byte_for_byte_that_of_rosbags(path, tmp_path, monkeypatch):
     # Of chunks as large as theirs, the last of them small.
-    monkeypatch.setattr(bag_files, '_CHUNK_BYTES', 2**20)
+    monkeypatch.setattr(mcap_writer, '_CHUNK_BYTES', 2**20)
     sink = BagSink(path)
     for i in range(40):
         sink.publish([(ACTORS_TOPIC, ACTORS), (TF_TOPIC, bytes(7000 * i)), (OWN, TF)], i * 10**8)
@@ -137,9 +139,10 @@ def test_bag_but_for_its_crcs_is_byte_for_byte_that_of_rosbags(path, tmp_path, m
             offered_qos_profiles=one.ext.offered_qos_profiles) for name, one in topics.items()}
         for topic, _, at_ns, data in messages:
             writer.write(theirs[topic], at_ns, data)
-        # What both say in other words about themselves.
+        # The text of metadata.yaml differs in form only, as another test shows.
+        text = textwrap.dedent((path / 'metadata.yaml').read_text().partition('\n')[2])[:-1]
         monkeypatch.setattr(writer.storage, 'close', lambda version, _: type(
-            writer.storage).close(writer.storage, version, sink._files._information()))
+            writer.storage).close(writer.storage, version, text))
     expected = (tmp_path / 'theirs' / 'bag' / 'bag.mcap').read_bytes()
     assert len(expected) > 4 * 2**20
     assert without_crcs((path / 'bag.mcap').read_bytes()) == expected
@@ -303,8 +306,8 @@ def test_bag_on_a_full_disk_is_one_error(path):
 
 def test_bag_with_more_topics_than_mcap_can_number_is_one_error(path):
     sink = BagSink(path)
-    sink._files.connections += [sink._connection(TF_TOPIC)._replace(id=number, topic=str(number))
-                                for number in range(2, 65536)]
+    sink.open([TF_TOPIC])
+    sink._files._topics |= dict.fromkeys(range(2, 65536), sink._files._topics[1])
     with pytest.raises(SinkError, match='expected at most 65535 in a bag'):
         sink.publish([(FRAME_TOPIC, TF)], 1)
     sink.abort()

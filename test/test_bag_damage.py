@@ -16,9 +16,9 @@ import pytest
 from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.errors import TrajectoryFormatError
-from state_sensor_ros.recordings.bags import bag_files
 from state_sensor_ros.recordings.opening import opened
 from state_sensor_ros.recordings.player import FileSource
+from state_sensor_ros.recordings.storage import mcap_writer as storage_writer
 
 DATA = Path(__file__).parent / 'data'
 PAGE_BYTES = 4096
@@ -37,7 +37,7 @@ def trajectory(tmp_path_factory):
 def bags(trajectory):
     """Write the same frames to a bag of each kind, MCAP of many chunks."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bag_files, '_CHUNK_BYTES', 16 * 1024)
+        patch.setattr(storage_writer, '_CHUNK_BYTES', 16 * 1024)
         for storage in ('mcap', 'sqlite3'):
             assert main(['convert', str(trajectory), str(trajectory.parent / storage),
                          '--storage', storage]) == 0

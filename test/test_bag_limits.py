@@ -19,7 +19,7 @@ from state_sensor_ros.errors import TrajectoryFormatError
 from state_sensor_ros.recordings.bags.bag_types import definition
 from state_sensor_ros.recordings.opening import opened
 from state_sensor_ros.recordings.storage import mcap_reader
-from state_sensor_ros.recordings.storage.bag_limits import zstd
+from state_sensor_ros.recordings.storage.decompression import zstd
 from state_sensor_ros.settings import parse_settings
 from state_sensor_ros.simulators.opening import open_source
 
@@ -263,7 +263,7 @@ ALIASES = 'a: &a [x, x, x, x, x, x, x, x]\n' + ''.join(
 @pytest.mark.parametrize(('metadata', 'expected'), [
     (b'# ' + b'x' * 9_000_000, 'metadata of more than 8388608 bytes'),
     (ALIASES.encode(), 'an alias'), (b'[' * 100_000, 'nested too deep'),
-    (b'rosbag2_bagfile_information: {version: 9, version: 9}', 'a key that is there twice'),
+    (b'rosbag2_bagfile_information: {version: 9, version: 9}', 'a key that is repeated'),
     (b'\xff', "can't decode"), (b'a: b\n--- \nc: d', '2 documents')])
 def test_metadata_is_bounded(tmp_path, metadata, expected):
     path = bag_of(tmp_path / 'bag')
