@@ -30,10 +30,10 @@ from ruamel.yaml.events import (
     SequenceStartEvent,
 )
 
+from state_sensor_ros.recordings.bags.bag_form import METADATA
 from state_sensor_ros.recordings.storage.bag_limits import BagLimits, damaged, too_large
 from state_sensor_ros.recordings.storage.storage_file import StoredTopic
 
-METADATA = 'metadata.yaml'
 # Of the files that are written, and the newest that is read: that of Jazzy and later.
 METADATA_VERSION = 9
 _INFORMATION = 'rosbag2_bagfile_information'

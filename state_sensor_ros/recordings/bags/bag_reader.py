@@ -16,7 +16,8 @@ from tempfile import TemporaryDirectory
 from rosbags.typesys import get_types_from_msg, TypesysError
 
 from state_sensor_ros.errors import told, TrajectoryFormatError
-from state_sensor_ros.recordings.bags.bag_metadata import BagMetadata, METADATA, read_metadata
+from state_sensor_ros.recordings.bags.bag_form import METADATA, STORAGE_OF_SUFFIX
+from state_sensor_ros.recordings.bags.bag_metadata import BagMetadata, read_metadata
 from state_sensor_ros.recordings.bags.bag_types import (
     definition,
     MAX_DEFINITION_BYTES,
@@ -34,13 +35,7 @@ from state_sensor_ros.recordings.storage.bag_limits import (
 from state_sensor_ros.recordings.storage.decompression import decompress_file, decompress_message
 from state_sensor_ros.recordings.storage.mcap_reader import McapReader
 from state_sensor_ros.recordings.storage.sqlite_reader import SqliteReader
-from state_sensor_ros.recordings.storage.storage_file import (
-    CDR,
-    ROS2MSG,
-    Storage,
-    STORAGE_OF_SUFFIX,
-    StoredTopic,
-)
+from state_sensor_ros.recordings.storage.storage_file import CDR, ROS2MSG, Storage, StoredTopic
 
 _READERS: dict[str, type[McapReader | SqliteReader]] = {
     'mcap': McapReader, 'sqlite3': SqliteReader}
@@ -60,7 +55,7 @@ class Bag:
     """
 
     def __init__(self, path: Path, topic: str = '', limits: BagLimits = DEFAULT_LIMITS) -> None:
-        self._name = str(path)
+        self.name = str(path)
         self._limits = limits
         self._stack = ExitStack()
         self._storages: list[Storage] = []
@@ -152,7 +147,7 @@ class Bag:
         """Check that metadata.yaml has each topic of a storage file that has messages."""
         for number, topic in storage.topics.items():
             if (topic.name, topic.type_name) not in metadata.topics and storage.counts[number]:
-                raise damaged(f'{self._name}/{METADATA}', f'no topic {topic.name} of the type '
+                raise damaged(f'{self.name}/{METADATA}', f'no topic {topic.name} of the type '
                               f'{topic.type_name}, which has messages')
 
     def _messages(self, selected: set[tuple[str, str]]) -> Iterator[tuple[str, int, bytes]]:
@@ -164,7 +159,7 @@ class Bag:
                          if (topic.name, topic.type_name) in selected}
                 for number, log_ns, data in storage.messages(names) if names else ():
                     yield names[number], log_ns, data if not is_compressed else (
-                        decompress_message(data, f'{self._name}: a message of {names[number]}',
+                        decompress_message(data, f'{self.name}: a message of {names[number]}',
                                            self._limits.n_bytes))
 
     def _chosen(self, topic: str) -> tuple[str, str]:
@@ -172,13 +167,13 @@ class Bag:
         frames = sorted(one for one in self._topics if one[1] == STATE_FRAME)
         names = [name for name, _ in frames]
         if not frames:
-            raise TrajectoryFormatError(self._name, 'no topic of the type StateFrame',
+            raise TrajectoryFormatError(self.name, 'no topic of the type StateFrame',
                                         f'a bag with {STATE_FRAME}, such as ~/frame')
         if not topic and len(frames) > 1:
-            raise TrajectoryFormatError(self._name, f'the topics {", ".join(names)}',
-                                        'one of them, named by --topic')
+            raise TrajectoryFormatError(self.name, f'the topics {", ".join(names)}',
+                                        'one of them to be named by --topic')
         if topic and topic not in names:
-            raise TrajectoryFormatError(self._name, f'no topic {topic} of the type StateFrame',
+            raise TrajectoryFormatError(self.name, f'no topic {topic} of the type StateFrame',
                                         f'one of {", ".join(names)}')
         chosen = (topic or names[0], STATE_FRAME)
         self._check_definition(self._topics[chosen])
@@ -192,7 +187,7 @@ class Bag:
         if wrong := hashes - {'', type_hash(STATE_FRAME)}:
             self._refuse_definition(min(wrong))
         if topic.serialization != CDR:
-            raise TrajectoryFormatError(f'{self._name}: {topic.name}',
+            raise TrajectoryFormatError(f'{self.name}: {topic.name}',
                                         f'the serialization {topic.serialization!r}',
                                         CDR)
         if topic.encoding != ROS2MSG or topic.definition == definition(STATE_FRAME):
@@ -205,7 +200,7 @@ class Bag:
                 self._refuse_definition(f'another {name}')
 
     def _refuse_definition(self, found: str) -> None:
-        raise TrajectoryFormatError(f'{self._name}: {STATE_FRAME}', found,
+        raise TrajectoryFormatError(f'{self.name}: {STATE_FRAME}', found,
                                     f'{type_hash(STATE_FRAME)}, the definition of this version')
 
     @contextmanager
@@ -216,7 +211,7 @@ class Bag:
         except TrajectoryFormatError:
             raise
         except OSError as error:
-            raise TrajectoryFormatError(self._name, told(error), 'a bag') from error
+            raise TrajectoryFormatError(self.name, told(error), 'a bag') from error
         except (TypesysError, ValueError, RecursionError) as error:
             text = ' '.join(str(error)[:_MAX_SHOWN].split()) or type(error).__name__
-            raise damaged(self._name, f'an invalid definition, {text}') from error
+            raise damaged(self.name, f'an invalid definition, {text}') from error

@@ -14,13 +14,13 @@ from pathlib import Path
 import re
 
 from state_sensor_ros.errors import TrajectoryFormatError
-from state_sensor_ros.recordings.bags.bag_metadata import BagMetadata, METADATA, read_metadata
+from state_sensor_ros.recordings.bags.bag_form import COMPRESSED_SUFFIX, METADATA
+from state_sensor_ros.recordings.bags.bag_metadata import BagMetadata, read_metadata
 from state_sensor_ros.recordings.storage.bag_limits import BagError, BagLimits
 from state_sensor_ros.recordings.storage.decompression import ZSTD_MAGIC
 from state_sensor_ros.recordings.storage.mcap_records import MAGIC as MCAP_MAGIC
 
 _FORMATS = {MCAP_MAGIC: 'mcap', b'SQLite format 3\0': 'sqlite3', ZSTD_MAGIC: 'zstd'}
-_COMPRESSED = '.zstd'
 # A bag that is being written is a folder in another one.
 _MAX_DEPTH = 3
 
@@ -93,13 +93,13 @@ def _in_folder(path: Path, limits: BagLimits) -> FoundBag:
 def _is_storage(path: Path) -> bool:
     """Return whether a file in a folder is a storage file of a bag."""
     name = format_of(path) if path.is_file() else ''
-    return bool(name) and (name != 'zstd' or path.name.endswith(_COMPRESSED))
+    return bool(name) and (name != 'zstd' or path.name.endswith(COMPRESSED_SUFFIX))
 
 
 def _in_order(files: list[Path]) -> list[Path]:
     """Sort files by the numbers in their names; omit compressed copies of files in the list."""
     names = {file.name for file in files}
-    return sorted((file for file in files if file.name.removesuffix(_COMPRESSED) == file.name
-                   or file.name.removesuffix(_COMPRESSED) not in names),
+    return sorted((file for file in files if file.name.removesuffix(COMPRESSED_SUFFIX) == file.name
+                   or file.name.removesuffix(COMPRESSED_SUFFIX) not in names),
                   key=lambda file: [int(part) if part.isdecimal() else part for part in
                                     re.split(r'(\d+)', file.name)])

@@ -19,22 +19,21 @@ from rosbags.interfaces import Qos as Profile
 from state_sensor_ros.encode import Demand, EVERYTHING, Topic
 from state_sensor_ros.errors import SinkError
 from state_sensor_ros.recordings.bags.bag_files import BagFiles
-from state_sensor_ros.recordings.bags.bag_metadata import METADATA, read_metadata
+from state_sensor_ros.recordings.bags.bag_form import (
+    COMPRESSED_SUFFIXES,
+    METADATA,
+    STORAGE_SUFFIXES,
+)
+from state_sensor_ros.recordings.bags.bag_metadata import read_metadata
 from state_sensor_ros.recordings.bags.bag_qos import profile_of
 from state_sensor_ros.recordings.bags.bag_types import definition, type_hash
 from state_sensor_ros.recordings.files.output import Output
 from state_sensor_ros.recordings.files.whole_folder import Own, WholeFolder
 from state_sensor_ros.recordings.storage.bag_limits import BagError, BagLimits
-from state_sensor_ros.recordings.storage.storage_file import (
-    ROS2MSG,
-    STORAGE_OF_SUFFIX,
-    StoredTopic,
-)
+from state_sensor_ros.recordings.storage.storage_file import ROS2MSG, StoredTopic
 
 # Of log times across a restart: the period of frames without times of their own, 20 Hz.
 _PERIOD_NS = 50_000_000
-_STORAGE_SUFFIXES = tuple(f'{suffix}{compressed}' for suffix in STORAGE_OF_SUFFIX
-                          for compressed in ('', '.zstd'))
 # With the 65535 topics that MCAP can number, metadata.yaml has 100 MB; an eighth is its limit.
 _OWN_LIMITS = BagLimits(8 * 268_435_456)
 
@@ -211,5 +210,6 @@ def _own_files(folder: Path) -> Own:
     except (OSError, BagError):
         # Not a bag: no file in it may be removed.
         return lambda entry: False
-    own = {METADATA, *(name for name in names if name.endswith(_STORAGE_SUFFIXES))}
+    suffixes = STORAGE_SUFFIXES + COMPRESSED_SUFFIXES
+    own = {METADATA, *(name for name in names if name.endswith(suffixes))}
     return own.__contains__

@@ -11,8 +11,6 @@ from typing import NamedTuple, Protocol
 
 # Topic number, log time in ns, serialised message.
 StoredMessage = tuple[int, int, bytes]
-# The storage of each suffix.
-STORAGE_OF_SUFFIX = {'.mcap': 'mcap', '.db3': 'sqlite3'}
 # The language of definitions and the serialization that this package writes.
 ROS2MSG, CDR = 'ros2msg', 'cdr'
 
