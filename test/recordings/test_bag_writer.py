@@ -1,6 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""The bag sink, read back by implementations that are not ours: rosbags, mcap, sqlite3, YAML."""
+"""The bag sink, read back by other implementations: rosbags, mcap, sqlite3, YAML."""
 
 import sqlite3
 import textwrap
@@ -35,7 +35,7 @@ def path(tmp_path):
 
 
 def written(path, **options):
-    """Write three frames' worth of messages."""
+    """Write the messages of three frames."""
     sink = BagSink(path, **options)
     sink.open([OWN])
     sink.latch(ACTORS_TOPIC, ACTORS)
@@ -96,7 +96,7 @@ def test_bag_metadata_is_what_rosbag2_writes(path):
 
 
 @pytest.mark.parametrize('storage', STORAGES)
-def test_bag_is_described_as_rosbags_describes_it(path, tmp_path, storage):
+def test_bag_metadata_equals_that_of_rosbags(path, tmp_path, storage):
     _, topics = contents(written(path, storage=storage))
     plugins = {'mcap': StoragePlugin.MCAP, 'sqlite3': StoragePlugin.SQLITE3}
     with Writer(tmp_path / 'theirs' / 'bag', version=9,
@@ -109,7 +109,7 @@ def test_bag_is_described_as_rosbags_describes_it(path, tmp_path, storage):
     ours, theirs = (YAML(typ='safe').load((folder / 'metadata.yaml').read_text())
                     for folder in (path, tmp_path / 'theirs' / 'bag'))
     assert ours == theirs
-    # Somebody who has lost metadata.yaml finds it in the storage.
+    # The storage file contains the text of metadata.yaml, in case that is lost.
     [found] = path.glob('bag.*')
     if storage == 'mcap':
         reader_module = pytest.importorskip('mcap.reader', reason='needs the package mcap')
@@ -123,8 +123,8 @@ def test_bag_is_described_as_rosbags_describes_it(path, tmp_path, storage):
     assert YAML(typ='safe').load(text) == theirs['rosbag2_bagfile_information']
 
 
-def test_bag_but_for_its_crcs_is_byte_for_byte_that_of_rosbags(path, tmp_path, monkeypatch):
-    # Of chunks as large as theirs, the last of them small.
+def test_bag_except_its_crcs_equals_that_of_rosbags(path, tmp_path, monkeypatch):
+    # Chunks of their size, the last of them small.
     monkeypatch.setattr(mcap_writer, '_CHUNK_BYTES', 2**20)
     sink = BagSink(path)
     for i in range(40):
@@ -162,7 +162,7 @@ def test_bag_has_crcs_that_the_mcap_library_confirms(path):
     for chunk in chunks:
         assert chunk.uncompressed_crc == zlib.crc32(chunk.data) != 0
     [data_end] = [one for one in found if type(one).__name__ == 'DataEnd']
-    # The library has compared it.
+    # The library compares it.
     assert data_end.data_section_crc
     footer, data = found[-1], (path / 'bag.mcap').read_bytes()
     assert footer.summary_crc == zlib.crc32(data[footer.summary_start:-12]) != 0
@@ -202,7 +202,7 @@ def test_bag_is_read_by_the_mcap_library(path):
         'state_sensor_ros/msg/ActorArray')
 
 
-def test_bag_is_understood_by_mcap_ros2_support(path):
+def test_bag_is_decoded_by_mcap_ros2_support(path):
     decoder_module = pytest.importorskip('mcap_ros2.reader', reason='needs mcap-ros2-support')
     found = [(message.channel.topic, message.ros_msg)
              for message in decoder_module.read_ros2_messages(written(path) / 'bag.mcap')]
@@ -224,7 +224,7 @@ def test_bag_sqlite_has_the_tables_of_rosbag2(path):
     assert hashes['tf2_msgs/msg/TFMessage'] == type_hash('tf2_msgs/msg/TFMessage')
 
 
-def test_bag_goes_on_where_stamps_go_back(path):
+def test_bag_log_times_increase_where_stamps_decrease(path):
     sink = BagSink(path)
     for stamp_ns in (3_000_000_000, 3_050_000_000, 1_000_000_000, 1_050_000_000, 500_000_000):
         sink.publish([(TF_TOPIC, TF)], stamp_ns)
@@ -240,7 +240,7 @@ def test_bag_names_topics_as_the_node_does(topic, node, expected):
     assert full_name(topic, node) == expected
 
 
-def test_bag_aborted_leaves_nothing(path, tmp_path):
+def test_bag_aborted_is_removed(path, tmp_path):
     sink = BagSink(path)
     sink.publish([(TF_TOPIC, TF)], 1)
     sink.abort()
@@ -248,7 +248,7 @@ def test_bag_aborted_leaves_nothing(path, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_bag_unfinished_has_no_name_yet(path, tmp_path):
+def test_bag_unfinished_has_another_name(path, tmp_path):
     sink = BagSink(path)
     sink.publish([(TF_TOPIC, TF)], 1)
     assert not path.exists()
@@ -257,13 +257,13 @@ def test_bag_unfinished_has_no_name_yet(path, tmp_path):
     assert [entry.name for entry in tmp_path.iterdir()] == ['bag']
 
 
-def test_bag_refuses_what_exists(path):
+def test_bag_refuses_an_existing_name(path):
     path.mkdir()
     with pytest.raises(SinkError, match=r'bag: found something that exists; expected .*--force'):
         BagSink(path)
 
 
-def test_bag_overwrites_a_bag_alone(path, tmp_path):
+def test_bag_overwrites_only_a_bag(path, tmp_path):
     path.mkdir()
     (path / 'thesis.tex').write_text('years of work')
     with pytest.raises(SinkError, match=r'found thesis\.tex in it, which is not part of a bag'):
@@ -279,7 +279,7 @@ def test_bag_overwrites_a_bag_alone(path, tmp_path):
     assert [entry.name for entry in tmp_path.iterdir()] == ['bag']
 
 
-def test_bag_refused_leaves_the_old_one(path):
+def test_bag_refused_keeps_the_old_one(path):
     written(path)
     sink = BagSink(path, overwrite=True)
     sink.publish([(TF_TOPIC, TF)], 7)
@@ -287,7 +287,7 @@ def test_bag_refused_leaves_the_old_one(path):
     assert len(contents(path)[0]) == 4
 
 
-def test_bag_without_a_place_says_so(tmp_path):
+def test_bag_in_a_missing_folder_is_one_error(tmp_path):
     with pytest.raises(SinkError, match='no such file or directory; expected room'):
         BagSink(tmp_path / 'nowhere' / 'bag')
 
