@@ -16,7 +16,7 @@ from state_sensor_ros.commands.command_line import COMMANDS
 from state_sensor_ros.encode import fixed_topics
 from state_sensor_ros.monodrive.control_messages import MAX_REPLY_BYTES
 from state_sensor_ros.monodrive.trajectory import MAX_ELEMENT_BYTES
-from state_sensor_ros.recordings.bags import bag_reader
+from state_sensor_ros.recordings.bags.bag_types import MAX_DEFINITION_BYTES
 from state_sensor_ros.recordings.storage import mcap_reader
 from state_sensor_ros.recordings.storage.bag_limits import DEFAULT_LIMITS
 from state_sensor_ros.recordings.storage.sqlite_reader import MAX_TOPICS
@@ -131,7 +131,7 @@ def test_security_page_names_the_limits_of_the_code():
     limits = DEFAULT_LIMITS
     for limit in (DEFAULTS.max_frame_bytes, MAX_ELEMENT_BYTES, limits.n_bytes, MAX_TOPICS,
                   limits.n_metadata_bytes, limits.n_file_bytes, dataset._MAX_FILE_BYTES,
-                  images._MAX_PIXELS, MAX_REPLY_BYTES, bag_reader._MAX_DEFINITION_BYTES,
+                  images._MAX_PIXELS, MAX_REPLY_BYTES, MAX_DEFINITION_BYTES,
                   mcap_reader._MAX_CHUNKS, DEFAULTS.max_actor_topics, DEFAULTS.queue_size):
         assert f' {limit} ' in re.sub(r'[,():;|]', ' ', text), limit
 
