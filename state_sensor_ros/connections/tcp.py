@@ -45,8 +45,9 @@ class Framer(Protocol):
 
     def advance(self, n_bytes: int) -> Packet | None:
         """
-        Process ``n_bytes`` that were written to the start of :meth:`buffer`.
+        Process bytes that were written to :meth:`buffer`.
 
+        :param n_bytes: their number, from the start of the buffer.
         :returns: the packet that they complete, if any.
         :raises FramingError: when the length of a packet is impossible.
         """

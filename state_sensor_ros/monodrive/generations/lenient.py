@@ -3,8 +3,8 @@
 """
 JSON text and values in every form that simulators send (doc/protocol/frames.md#forms).
 
-``where`` is the key path of a value, for errors. Each function raises DecodeError with key path,
-found and expected.
+``value`` is parsed JSON, ``where`` its key path, for errors. Each ``to_…`` function raises
+DecodeError with key path, found and expected.
 """
 
 from __future__ import annotations
@@ -153,6 +153,11 @@ def _shown_text(text: str, start: int) -> str:
     return repr(text[start:start + _MAX_SHOWN]) if start < len(text) else 'the end'
 
 
+def shortened(text: str, n_most: int = _MAX_SHOWN) -> str:
+    """Return at most ``n_most`` characters of a text, and an ellipsis if it is longer."""
+    return text if len(text) <= n_most else text[:n_most] + '…'
+
+
 def shown(value: Json) -> str:
     """Return a short text of a value of any size, for errors."""
     if value is _MISSING:
@@ -162,7 +167,7 @@ def shown(value: Json) -> str:
     if isinstance(value, list):
         return f'an array of {len(value)}'
     if isinstance(value, str):
-        return repr(value if len(value) <= _MAX_SHOWN else value[:_MAX_SHOWN] + '…')
+        return repr(shortened(value))
     return json.dumps(value)
 
 
