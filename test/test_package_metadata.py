@@ -10,11 +10,11 @@ from pathlib import Path
 import re
 from xml.etree import ElementTree
 
+from paths import ROOT
 import pytest
 
 from state_sensor_ros.share import share_file
 
-ROOT = Path(__file__).resolve().parent.parent
 MANIFEST = ElementTree.parse(ROOT / 'package.xml').getroot()
 MESSAGES = sorted((ROOT / 'msg').glob('*.msg'))
 INTERFACE_MESSAGES = {

@@ -23,8 +23,7 @@ import struct
 import msgspec
 
 from state_sensor_ros.errors import DecodeError, FramingError, RefusalError
-from state_sensor_ros.monodrive.generations.lenient import shortened
-from state_sensor_ros.monodrive.generations.wire import NOT_TYPED
+from state_sensor_ros.json_values import NOT_TYPED, shortened
 
 CONFIGURE_SIMULATOR = 'SimulatorConfig_ID'
 CONFIGURE_TRAJECTORY = 'REPLAY_ConfigureTrajectoryCommand_ID'

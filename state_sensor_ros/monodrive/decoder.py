@@ -16,6 +16,7 @@ import msgspec
 
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.frame import EVERYTHING, Frame, Needs
+from state_sensor_ros.json_values import check_utf8, Json, NOT_TYPED
 from state_sensor_ros.monodrive.bracket_scanner import split_array
 from state_sensor_ros.monodrive.generations.actor_table import ActorTable
 from state_sensor_ros.monodrive.generations.assemble import (
@@ -26,7 +27,6 @@ from state_sensor_ros.monodrive.generations.assemble import (
 )
 from state_sensor_ros.monodrive.generations.conversion_losses import conversion_losses
 from state_sensor_ros.monodrive.generations.formatting import format_frame, format_payload
-from state_sensor_ros.monodrive.generations.lenient import check_utf8, Json
 from state_sensor_ros.monodrive.generations.lenient_payload import (
     lenient_frames,
     LenientFrame,
@@ -43,7 +43,6 @@ from state_sensor_ros.monodrive.generations.wire import (
     Head,
     INT64_MAX,
     json_decoders,
-    NOT_TYPED,
     PayloadHead,
     UINT32_MAX,
     V0,

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 
-from state_sensor_ros.monodrive.generations.lenient import is_strict_json
+from state_sensor_ros.json_values import is_strict_json
 
 NO_LINE, INCOMPLETE = -1, 0
 

@@ -15,11 +15,11 @@ import io
 
 from state_sensor_ros.errors import DecodeError, TrajectoryFormatError
 from state_sensor_ros.frame import Needs
+from state_sensor_ros.json_values import is_strict_json
 from state_sensor_ros.monodrive.decoder import Decoder
-from state_sensor_ros.monodrive.generations.lenient import is_strict_json
 from state_sensor_ros.monodrive.trajectory import TrajectoryWriter
 from state_sensor_ros.recordings.inspection import EGO_TAG
-from state_sensor_ros.recordings.recorded_frame import Entry, PERIOD_S
+from state_sensor_ros.recordings.recording import PERIOD_S, RecordedFrame
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Trajectory:
         return span if span > 0 else PERIOD_S * abs(to_index - from_index)
 
 
-def read_trajectory(name: str, entries: Iterable[Entry]) -> Trajectory:
+def read_trajectory(name: str, entries: Iterable[RecordedFrame]) -> Trajectory:
     """
     Read a whole trajectory.
 
@@ -72,8 +72,8 @@ def read_trajectory(name: str, entries: Iterable[Entry]) -> Trajectory:
                       tuple(tag for tag in tags if tag))
 
 
-def _checked(payload: bytes, entry: Entry, decoder: Decoder, name: str) -> list[str]:
-    """Return the tags of a frame; refuse one that :mod:`inspection` reports as not replayable."""
+def _checked(payload: bytes, entry: RecordedFrame, decoder: Decoder, name: str) -> list[str]:
+    """Return the tags of a frame; refuse what :mod:`inspection` calls not replayable."""
     where = f'{name}: {entry.place}: frame {entry.index}'
     try:
         frames = [decoded.frame for decoded in decoder.decode(payload)]

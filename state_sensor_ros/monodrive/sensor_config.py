@@ -13,7 +13,7 @@ import json
 from pathlib import Path
 
 from state_sensor_ros.errors import ConfigError, told
-from state_sensor_ros.monodrive.generations.lenient import shortened
+from state_sensor_ros.json_values import shortened
 from state_sensor_ros.settings import Settings
 
 STATE = 'State'

@@ -6,9 +6,9 @@ import importlib
 import itertools
 import json
 import math
-from pathlib import Path
 
 import numpy as np
+from paths import ROOT
 import pytest
 import rclpy
 from rclpy.serialization import deserialize_message, serialize_message
@@ -24,7 +24,7 @@ from state_sensor_ros.pipeline.pipeline import Codec, Pipeline
 from state_sensor_ros.ros.topic_sink import message_class
 from state_sensor_ros.settings import parse_settings
 
-BENCH = Path(__file__).parents[2] / 'bench'
+BENCH = ROOT / 'bench'
 SETTINGS = parse_settings({'frame': False, 'debug_drawing': True, 'labels': False})
 # Both compute with doubles, in different orders.
 TOLERANCE = 1e-9

@@ -17,8 +17,9 @@ import msgspec
 from msgspec.json import Decoder as JsonDecoder
 
 from state_sensor_ros.errors import DecodeError
-from state_sensor_ros.monodrive.generations.lenient import (
+from state_sensor_ros.json_values import (
     Json,
+    NOT_TYPED,
     parse_payload,
     shortened,
     to_list,
@@ -43,7 +44,6 @@ from state_sensor_ros.monodrive.generations.wire import (
     JsonDecoders,
     MEMBERS,
     MEMBERS_OR_ITEMS,
-    NOT_TYPED,
     PayloadHead,
     State,
     UINT32_MAX,

@@ -22,8 +22,7 @@ its wheel turns (> 0.1 rad/s). Its rows, with poses p and speeds s::
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-import struct
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -37,7 +36,8 @@ from state_sensor_ros.frame import (
     Rows,
     Wheels,
 )
-from state_sensor_ros.monodrive.generations.wire import FlatActor, NAN, Number, Vehicle, WHEEL_MAX
+from state_sensor_ros.json_values import as_rows, NAN, Number
+from state_sensor_ros.monodrive.generations.wire import FlatActor, Vehicle, WHEEL_MAX
 from state_sensor_ros.rep103 import from_rep103_wheels, to_rep103_wheels
 
 # Entry 0 of a shifted sample is an identity rotation although its wheel turns.
@@ -50,21 +50,6 @@ _SHIFTED_SOURCE_IDS = (1, 2, 3, NO_SOURCE_ID)
 _NO_POSE = (NAN,) * 7
 _IDENTITY = np.array((0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0))
 _POSITION, _ORIENTATION, _POSE, _SPEED = slice(0, 3), slice(3, 7), slice(0, 7), 7
-
-
-def as_rows(numbers: Sequence[Number], n_columns: int) -> Floats:
-    """
-    Arrange numbers as rows, with NaN for ``None``.
-
-    :param numbers: row after row.
-    :returns: (len / n_columns, n_columns) float64, must not be written to.
-    """
-    try:
-        # Half the time of np.array of a list, which is needed only with None.
-        flat: Floats = np.frombuffer(struct.pack(f'{len(numbers)}d', *numbers))
-    except struct.error:
-        flat = np.array(numbers, np.float64)
-    return flat.reshape(-1, n_columns)
 
 
 def read_wheels(vehicles: Iterable[Vehicle], i_first: int) -> Wheels:
