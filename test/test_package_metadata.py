@@ -6,12 +6,16 @@ The files that describe the package agree with each other.
 Source of truth: package.xml for the version, INTERFACE for names of messages and dependencies.
 """
 import configparser
+import os
 from pathlib import Path
 import re
+import subprocess
+import sys
 from xml.etree import ElementTree
 
 import pytest
 
+import state_sensor_ros
 from state_sensor_ros.share import share_file
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -58,12 +62,35 @@ def text_of(element: str) -> str:
 def test_one_version_everywhere():
     version = text_of('version')
     assert re.fullmatch(r'\d+\.\d+\.\d+', version)
-    assert setup_cfg()['metadata']['version'] == version
-    changelog = ROOT / 'CHANGELOG.rst'
-    if changelog.is_file():
-        headings = re.findall(r'^(\d+\.\d+\.\d+|Forthcoming)\b.*\n-+$',
-                              changelog.read_text(encoding='utf-8'), re.MULTILINE)
-        assert headings[:1] in ([version], ['Forthcoming']), headings
+    assert state_sensor_ros.__version__ == version
+    assert setup_cfg()['metadata']['version'] == 'attr: state_sensor_ros.__version__'
+    headings = re.findall(r'^(\d+\.\d+\.\d+|Forthcoming)\b.*\n-+$',
+                          (ROOT / 'CHANGELOG.rst').read_text(encoding='utf-8'), re.MULTILINE)
+    assert next(heading for heading in headings if heading != 'Forthcoming') == version
+    assert 'Forthcoming' not in headings[1:]
+
+
+def test_setuptools_reads_the_version_without_importing_the_package():
+    # An isolated build has none of the libraries that the package imports.
+    program = ('import sys, state_sensor_ros as package\n'
+               'heavy = {"argparse", "matplotlib", "msgspec", "numpy", "rclpy"}\n'
+               'print(package.__version__, heavy & set(sys.modules))')
+    said = subprocess.run([sys.executable, '-S', '-c', program], cwd=ROOT, capture_output=True,
+                          text=True, timeout=60, check=True)
+    assert said.stdout == f'{text_of("version")} set()\n'
+
+
+@pytest.mark.parametrize('program', [
+    ['-m', 'state_sensor_ros'], [str(ROOT / 'scripts' / 'state_sensor')],
+    [str(ROOT / 'scripts' / 'state_sensor_node')]], ids=['module', 'state_sensor', 'node'])
+def test_programs_print_the_version(program):
+    if 'state_sensor_node' in program[0]:
+        pytest.importorskip('rclpy')
+    said = subprocess.run(
+        [sys.executable, *program, '--version'], cwd=ROOT, capture_output=True, text=True,
+        timeout=60, env=os.environ | {'PYTHONPATH': f'{ROOT}:{os.environ.get("PYTHONPATH", "")}'})
+    name = 'state_sensor_node' if 'node' in program[0] else 'state_sensor'
+    assert (said.returncode, said.stderr, said.stdout) == (0, '', f'{name} {text_of("version")}\n')
 
 
 def test_package_xml_is_a_valid_format_3_ament_cmake_manifest():
