@@ -1,0 +1,126 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""What the documents say, compared with the code."""
+
+import argparse
+from importlib import import_module
+from pathlib import Path
+import re
+import shlex
+
+import pytest
+
+from state_sensor_ros.carla.topics import DATASET_TOPICS
+from state_sensor_ros.commands.command_line import COMMANDS
+from state_sensor_ros.encode import fixed_topics
+from state_sensor_ros.settings import DEFAULTS, parse_settings
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = sorted(path.relative_to(ROOT).as_posix() for path in (
+    ROOT / 'README.md', ROOT / 'CONTRIBUTING.md', *(ROOT / 'doc').rglob('*.md')))
+
+
+def text_of(name):
+    return (ROOT / name).read_text(encoding='utf-8')
+
+
+def anchors(path):
+    """Return the anchors of a page, as GitHub and the site make them of its headings."""
+    headings = re.findall(r'^#+ (.*)$', path.read_text(encoding='utf-8'), re.MULTILINE)
+    return {re.sub(r'[^\w -]', '', heading.lower()).replace(' ', '-') for heading in headings}
+
+
+def table_rows(name):
+    """Return the cells of all tables of a page."""
+    return [[cell.strip().replace('\\|', '|') for cell in re.split(r'(?<!\\)\|', line)[1:-1]]
+            for line in text_of(name).splitlines() if line.startswith('| ')]
+
+
+def test_readme_takes_five_minutes():
+    assert len(text_of('README.md').splitlines()) <= 150
+
+
+def test_topics_page_names_every_topic():
+    named = {name for row in table_rows('doc/reference/topics.md')
+             for name in re.findall(r'`([~/][^`]*)`', row[0])}
+    assert {topic.name for topic in fixed_topics(DEFAULTS)} <= named
+    assert {'/tf_static', '/diagnostics'} <= named
+    assert {f'~/actors/<actor>/{kind}' for kind in (
+        'odometry', 'control_state', 'joint_states')} <= named
+
+
+def test_topics_page_has_their_types():
+    types = {topic.name: topic.type_name.replace('/msg/', '/')
+             for topic in fixed_topics(DEFAULTS)}
+    for names, type_, *_ in table_rows('doc/reference/topics.md'):
+        for name in re.findall(r'`([^`]*)`', names):
+            if name in types and 'as above' not in type_:
+                assert f'`{types[name]}`' == type_
+
+
+def test_readme_names_topics_that_exist():
+    page = text_of('doc/reference/topics.md')
+    named = re.findall(r'`([~/][a-z<][^` ]*)`', text_of('README.md'))
+    assert named
+    for name in named:
+        assert f'`{name}`' in page
+
+
+def test_carla_page_names_every_topic_of_carla():
+    text = text_of('doc/guide/carla.md').replace('{central,left,right}', 'central')
+    for topic in DATASET_TOPICS:
+        assert f'`{topic.name.replace("left", "central").replace("right", "central")}`' in text
+
+
+@pytest.mark.parametrize('name', DOCUMENTS)
+def test_documents_link_to_what_is_there(name):
+    for link in re.findall(r'\]\(([^)\s]+)\)', text_of(name)):
+        path, _, anchor = link.partition('#')
+        if link.startswith('http'):
+            continue
+        target = (ROOT / name).parent / path if path else ROOT / name
+        assert target.exists(), link
+        # Headings that are generated are checked by `make docs`.
+        assert not anchor or anchor in anchors(target) or '{generated}' in target.read_text(), link
+
+
+def commands(program):
+    """Return the lines of all documents' shell blocks that start ``program``."""
+    blocks = [block for name in DOCUMENTS
+              for block in re.findall(r'```sh\n(.*?)```', text_of(name), re.DOTALL)]
+    lines = [line.strip().removesuffix('&') for block in blocks for line in block.splitlines()]
+    words = [shlex.split(re.sub(' &(?= |$)', '', line), comments=True) for line in lines if line]
+    return [line for line in words if program in line]
+
+
+@pytest.mark.parametrize('line', commands('state_sensor'), ids=' '.join)
+def test_documents_show_commands_that_exist(line):
+    name, *arguments = line[line.index('state_sensor') + 1:]
+    if name == '--version':
+        return
+    assert name in COMMANDS
+    parser = argparse.ArgumentParser(exit_on_error=False)
+    import_module(f'state_sensor_ros.commands.{name}').add_arguments(parser)
+    parser.parse_args(arguments)
+
+
+def value_of(text):
+    if text.startswith('['):
+        return [item.strip() for item in text[1:-1].split(',')]
+    for type_ in (int, float):
+        try:
+            return type_(text)
+        except ValueError:
+            continue
+    return {'true': True, 'false': False}.get(text, text)
+
+
+@pytest.mark.parametrize('line', commands('state_sensor_node'), ids=' '.join)
+def test_documents_show_parameters_that_are_accepted(line):
+    given = dict(word.split(':=', 1) for word in line if ':=' in word and word[0] != '_')
+    parse_settings({name: value_of(text) for name, text in given.items()})
+
+
+def test_documents_were_searched_for_commands():
+    assert len(commands('state_sensor')) > 8
+    assert len(commands('state_sensor_node')) > 4
