@@ -18,6 +18,9 @@ from state_sensor_ros.settings import DEFAULTS, parse_settings
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = sorted(path.relative_to(ROOT).as_posix() for path in (
     ROOT / 'README.md', ROOT / 'CONTRIBUTING.md', *(ROOT / 'doc').rglob('*.md')))
+# Where a file that a page names may lie, beside test/, and what programs make.
+FOLDERS = ('.', 'state_sensor_ros', 'state_sensor_ros/monodrive', 'config')
+MADE = ('demo/', 'bench/results.json')
 
 
 def text_of(name):
@@ -82,6 +85,14 @@ def test_documents_link_to_what_is_there(name):
         assert target.exists(), link
         # Headings that are generated are checked by `make docs`.
         assert not anchor or anchor in anchors(target) or '{generated}' in target.read_text(), link
+
+
+@pytest.mark.parametrize('name', DOCUMENTS)
+def test_documents_name_files_that_exist(name):
+    for path in re.findall(r'`((?:[a-z_0-9]+/)+|[a-z_0-9/]+\.(?:py|md|yaml|rviz|sh|json))`',
+                           text_of(name)):
+        assert path in MADE or any((ROOT / folder / path).exists() for folder in FOLDERS) \
+            or any((ROOT / 'test').rglob(path)), path
 
 
 def commands(program):

@@ -80,6 +80,14 @@ def test_setuptools_reads_the_version_without_importing_the_package():
     assert said.stdout == f'{text_of("version")} set()\n'
 
 
+def test_old_python_is_refused_with_one_line():
+    program = ('import sys\nsys.version_info = (3, 9, 2)\n'
+               'try:\n    import state_sensor_ros\nexcept ImportError as error:\n    print(error)')
+    said = subprocess.run([sys.executable, '-S', '-c', program], cwd=ROOT, capture_output=True,
+                          text=True, timeout=60, check=True)
+    assert said.stdout == 'state_sensor_ros: found Python 3.9; expected 3.10 or newer\n'
+
+
 @pytest.mark.parametrize('program', [
     ['-m', 'state_sensor_ros'], [str(ROOT / 'scripts' / 'state_sensor')],
     [str(ROOT / 'scripts' / 'state_sensor_node')]], ids=['module', 'state_sensor', 'node'])
@@ -131,7 +139,7 @@ def test_licence_is_the_whole_apache_2():
 
 
 def test_every_source_file_names_owner_and_licence():
-    folders = ('state_sensor_ros', 'launch', 'scripts', 'bench', 'test')
+    folders = ('state_sensor_ros', 'launch', 'scripts', 'bench', 'test', 'doc')
     sources = [path for folder in folders for path in (ROOT / folder).rglob('*')
                if path.suffix in ('.py', '.sh', '.cpp') or path.name == 'CMakeLists.txt']
     assert sources
@@ -172,7 +180,7 @@ def test_every_wheel_of_a_distribution_is_pinned_once(distribution):
 
 
 def test_requirements_are_pinned():
-    for name in ('run', 'tools', 'build', 'constraints'):
+    for name in ('run', 'tools', 'build', 'constraints', 'docs'):
         for line in requirements(name):
             assert re.match(r'[\w.-]+==[\w.]+(;|$)', line), f'{name}: {line}'
 
