@@ -13,6 +13,10 @@ import pytest
 from state_sensor_ros.carla.topics import DATASET_TOPICS
 from state_sensor_ros.commands.command_line import COMMANDS
 from state_sensor_ros.encode import fixed_topics
+from state_sensor_ros.pipeline.consistency import TruthMonitor
+from state_sensor_ros.pipeline.counters import Counters
+from state_sensor_ros.pipeline.source import Health
+from state_sensor_ros.ros.diagnostics import StreamDiagnosis, StreamReading, truth_status
 from state_sensor_ros.settings import DEFAULTS, parse_settings
 
 ROOT = Path(__file__).parents[1]
@@ -59,6 +63,16 @@ def test_topics_page_has_their_types():
         for name in re.findall(r'`([^`]*)`', names):
             if name in types and 'as above' not in type_:
                 assert f'`{types[name]}`' == type_
+
+
+def test_diagnostics_page_names_every_value():
+    reading = StreamReading(0.0, 0.0, Health(), Counters(), 0, 0)
+    # Several keys that begin alike share a row: "a (ms), b (ms)".
+    page = ' '.join(row[0] for row in table_rows('doc/reference/diagnostics.md'))
+    for status in (StreamDiagnosis(1.0, 1).status(reading, ()),
+                   truth_status(TruthMonitor().verdict())):
+        for key, _ in status.values:
+            assert key.removeprefix('stream-to-publish latency ') in page
 
 
 def test_readme_names_topics_that_exist():
