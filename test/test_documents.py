@@ -10,13 +10,22 @@ import shlex
 
 import pytest
 
+from state_sensor_ros.carla import dataset, images, live
 from state_sensor_ros.carla.topics import DATASET_TOPICS
 from state_sensor_ros.commands.command_line import COMMANDS
 from state_sensor_ros.encode import fixed_topics
+from state_sensor_ros.monodrive import sensor_config
+from state_sensor_ros.monodrive.control_messages import MAX_REPLY_BYTES
+from state_sensor_ros.monodrive.trajectory import MAX_ELEMENT_BYTES
+from state_sensor_ros.pipeline import actor_topics
 from state_sensor_ros.pipeline.consistency import TruthMonitor
 from state_sensor_ros.pipeline.counters import Counters
 from state_sensor_ros.pipeline.source import Health
+from state_sensor_ros.recordings import bag_reader, mcap_reader
+from state_sensor_ros.recordings.bag_limits import DEFAULT_LIMITS
+from state_sensor_ros.recordings.sqlite_reader import MAX_TOPICS
 from state_sensor_ros.ros.diagnostics import StreamDiagnosis, StreamReading, truth_status
+from state_sensor_ros.ros.entity_filter import MAX_CHARACTERS
 from state_sensor_ros.settings import DEFAULTS, parse_settings
 
 ROOT = Path(__file__).parents[1]
@@ -127,6 +136,18 @@ def test_documents_show_commands_that_exist(line):
     parser = argparse.ArgumentParser(exit_on_error=False)
     import_module(f'state_sensor_ros.commands.{name}').add_arguments(parser)
     parser.parse_args(arguments)
+
+
+def test_reliability_page_has_the_limits_of_the_code():
+    section = text_of('doc/reliability.md').partition('## Limits')[2].partition('\n## ')[0]
+    numbers = set(re.findall(r'\d+', section))
+    limits = DEFAULT_LIMITS
+    for limit in (DEFAULTS.max_frame_bytes, DEFAULTS.max_actor_topics, DEFAULTS.queue_size,
+                  MAX_ELEMENT_BYTES, MAX_REPLY_BYTES, MAX_TOPICS, MAX_CHARACTERS, limits.n_bytes,
+                  limits.n_metadata_bytes, limits.n_file_bytes, actor_topics._MAX_ABSENT,
+                  bag_reader._MAX_DEFINITION_BYTES, dataset._MAX_FILE_BYTES, images._MAX_PIXELS,
+                  live._MAX_REPLY_BYTES, mcap_reader._MAX_CHUNKS, sensor_config._MAX_BYTES):
+        assert str(limit) in numbers, limit
 
 
 def value_of(text):
