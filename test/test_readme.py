@@ -4,9 +4,12 @@
 The shell blocks of the README, run as written.
 
 An HTML comment above a block says what it needs; without one it runs in an empty folder and ends
-by itself. Where the system allows it a block has a network of its own, so that ports are free.
+by itself. Where the system allows it a block has a network of its own, so that ports are free;
+elsewhere one block runs at a time.
 """
 
+from contextlib import contextmanager, nullcontext
+import fcntl
 import os
 from pathlib import Path
 import re
@@ -14,6 +17,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 import pytest
@@ -31,18 +35,21 @@ SENSOR_PORT = 8700
 ESTABLISHED = '01'
 
 
-def shell():
-    """Return the words that run a script, in a network of its own where that is allowed."""
-    alone = ['unshare', '--user', '--map-root-user', '--net']
-    if shutil.which('unshare') and not subprocess.run(
-            [*alone, 'true'], capture_output=True, check=False).returncode:
-        return [*alone, sys.executable, '-c', ENTER]
-    return ['bash', '-ec']
+@contextmanager
+def alone_on_the_ports():
+    """Wait until no other process of the tests runs a block."""
+    with (Path(tempfile.gettempdir()) / f'state_sensor_readme.{os.getuid()}').open('w') as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 @pytest.fixture
 def start(tmp_path):
     """Return a function that starts a script with ``state_sensor`` in its path."""
+    own_network = ['unshare', '--user', '--map-root-user', '--net', sys.executable, '-c', ENTER]
+    is_allowed = shutil.which('unshare') and not subprocess.run(
+        [*own_network, 'true'], capture_output=True, check=False).returncode
+    shell = own_network if is_allowed else ['bash', '-ec']
     program = tmp_path / 'bin' / 'state_sensor'
     program.parent.mkdir()
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m state_sensor_ros "$@"\n')
@@ -54,15 +61,16 @@ def start(tmp_path):
             'PATH': f'{program.parent}:{os.environ["PATH"]}',
             'PYTHONPATH': f'{ROOT}:{os.environ.get("PYTHONPATH", "")}'}
         with (tmp_path / 'output').open('w') as output:
-            started.append(subprocess.Popen([*shell(), script], cwd=folder, env=environment,
+            started.append(subprocess.Popen([*shell, script], cwd=folder, env=environment,
                                             stdout=output, stderr=output, start_new_session=True))
         return started[-1], tmp_path / 'output'
 
-    yield run
-    for process in started:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+    with nullcontext() if is_allowed else alone_on_the_ports():
+        yield run
+        for process in started:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
 
 
 def connected_to(port, process):
