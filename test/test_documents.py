@@ -7,6 +7,8 @@ from importlib import import_module
 from pathlib import Path
 import re
 import shlex
+import subprocess
+import sys
 
 import pytest
 
@@ -116,6 +118,19 @@ def test_documents_name_files_that_exist(name):
                            text_of(name)):
         assert path in MADE or any((ROOT / folder / path).exists() for folder in FOLDERS) \
             or any((ROOT / 'test').rglob(path)), path
+
+
+def test_dead_links_of_the_site_are_found(tmp_path):
+    (tmp_path / 'index.html').write_text(
+        '<h1 id="top"></h1><a href="#top">1</a><a href="sub/">2</a><a href="https://x.org">3</a>'
+        '<a href="#none">4</a><a href="sub/index.html#top">5</a><img src="none.png">')
+    (tmp_path / 'sub').mkdir()
+    (tmp_path / 'sub' / 'index.html').write_text('<a href="../index.html#top">6</a>')
+    done = subprocess.run([sys.executable, str(ROOT / 'doc' / 'check_links.py'), str(tmp_path)],
+                          capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert re.findall('found no (.*);', done.stderr) == [
+        '#none', 'sub/index.html#top', 'none.png']
 
 
 def commands(program):
