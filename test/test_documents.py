@@ -33,8 +33,8 @@ from state_sensor_ros.settings import DEFAULTS, parse_settings
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = sorted(path.relative_to(ROOT).as_posix() for path in (
     ROOT / 'README.md', ROOT / 'CONTRIBUTING.md', *(ROOT / 'doc').rglob('*.md')))
-# Where a file that a page names may lie, beside test/, and what programs make.
-FOLDERS = ('.', 'state_sensor_ros', 'state_sensor_ros/monodrive', 'config')
+# Below which folders a file that a page names may lie, and what programs make.
+FOLDERS = ('state_sensor_ros', 'config', 'test')
 MADE = ('demo/', 'bench/results.json')
 
 
@@ -116,8 +116,8 @@ def test_documents_link_to_what_is_there(name):
 def test_documents_name_files_that_exist(name):
     for path in re.findall(r'`((?:[a-z_0-9]+/)+|[a-z_0-9/]+\.(?:py|md|yaml|rviz|sh|json))`',
                            text_of(name)):
-        assert path in MADE or any((ROOT / folder / path).exists() for folder in FOLDERS) \
-            or any((ROOT / 'test').rglob(path)), path
+        assert path in MADE or (ROOT / path).exists() or any(
+            any((ROOT / folder).rglob(path)) for folder in FOLDERS), path
 
 
 def test_dead_links_of_the_site_are_found(tmp_path):

@@ -1,10 +1,7 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""
-The files that describe the package agree with each other.
+"""The files that describe the package agree with each other."""
 
-Source of truth: package.xml for the version, INTERFACE for names of messages and dependencies.
-"""
 import configparser
 import os
 from pathlib import Path
@@ -21,10 +18,10 @@ from state_sensor_ros.share import share_file
 ROOT = Path(__file__).resolve().parent.parent
 MANIFEST = ElementTree.parse(ROOT / 'package.xml').getroot()
 MESSAGES = sorted((ROOT / 'msg').glob('*.msg'))
-INTERFACE_MESSAGES = {
+CONTRACT_MESSAGES = {
     'Actor', 'ActorArray', 'ActorState', 'ControlState', 'ControlStateArray',
     'ControlStateStamped', 'OrientedBoundingBox', 'StateFrame', 'VehicleInputs', 'WheelState'}
-INTERFACE_DEPENDENCIES = {
+CONTRACT_DEPENDENCIES = {
     'rclpy', 'std_msgs', 'geometry_msgs', 'nav_msgs', 'sensor_msgs', 'visualization_msgs',
     'diagnostic_msgs', 'rosgraph_msgs', 'tf2_msgs', 'tf2_ros', 'python3-numpy'}
 ALWAYS_SENT = ('game_time',)
@@ -115,7 +112,7 @@ def test_package_xml_is_a_valid_format_3_ament_cmake_manifest():
 
 def test_package_xml_names_what_the_package_depends_on():
     named = dependencies()
-    assert named >= INTERFACE_DEPENDENCIES
+    assert named >= CONTRACT_DEPENDENCIES
     cmake = (ROOT / 'CMakeLists.txt').read_text(encoding='utf-8')
     found = set(re.findall(r'find_package\((\w+) REQUIRED\)', cmake))
     assert found <= named, f'CMakeLists.txt needs {found - named}'
@@ -152,7 +149,7 @@ def test_every_source_file_names_owner_and_licence():
 
 
 def test_every_interface_message_is_there():
-    assert {path.stem for path in MESSAGES} >= INTERFACE_MESSAGES
+    assert {path.stem for path in MESSAGES} >= CONTRACT_MESSAGES
 
 
 @pytest.mark.parametrize('path', MESSAGES, ids=lambda path: path.stem)
@@ -164,7 +161,7 @@ def test_every_message_field_says_what_it_means(path):
         assert len(comment.split()) >= 3, f'{path.name}: "{comment.strip()}" says too little'
         is_float = re.match(r'float\d+\b|geometry_msgs/(Pose|Twist|Vector3)\b', declaration)
         # What the source may leave out or send as null must say how that looks.
-        always_sent = declaration.split()[1] in ALWAYS_SENT or path.stem not in INTERFACE_MESSAGES
+        always_sent = declaration.split()[1] in ALWAYS_SENT or path.stem not in CONTRACT_MESSAGES
         if is_float and not always_sent:
             said = re.search('NaN|identity|where the source has none', comment)
             assert said, f'{path.name}: {declaration}'
