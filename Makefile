@@ -11,23 +11,34 @@ ENTER := . ./scripts/env.sh
 # the ports that Linux hands out.
 APART = ROS_DOMAIN_ID=$$(( $$$$ % 101 + 1 )) ROS_AUTOMATIC_DISCOVERY_RANGE=LOCALHOST
 
-.PHONY: help setup test demo bench lint docs clean
+# Two processes per core; one that has finished takes over tests of the others.
+SIDE_BY_SIDE = -n auto --dist worksteal
+
+.PHONY: help setup test test-all coverage demo bench lint docs clean
 
 help:
-	@echo 'make setup   the environment: ROS 2 and libraries, the messages, this package; ROS_DISTRO_WHEELS=kilted for Kilted'
-	@echo 'make test    setup, then every test with coverage; TESTS="test/test_x.py -k name" for some'
-	@echo 'make demo    setup, then simulator, node and bag on this machine; DURATION=60 (s) for longer'
-	@echo 'make bench   setup, then the benchmark'
-	@echo 'make lint    setup, then ruff, mypy and the ament linters that are there'
-	@echo 'make docs    the documentation as a site in build/doc; warnings and dead links are errors'
-	@echo 'make clean   remove all that setup, test and demo made'
+	@echo 'make setup     the environment: ROS 2 and libraries, the messages, this package; ROS_DISTRO_WHEELS=kilted for Kilted'
+	@echo 'make test      setup, then the tests, some minutes; TESTS="test/test_x.py -k name" for some'
+	@echo 'make test-all  the same with endurance tests and large budgets of random inputs, as in CI'
+	@echo 'make coverage  the tests of `make test` with the coverage of the package'
+	@echo 'make demo      setup, then simulator, node and bag on this machine; DURATION=60 (s) for longer'
+	@echo 'make bench     setup, then the benchmark'
+	@echo 'make lint      setup, then ruff, mypy and the ament linters that are there'
+	@echo 'make docs      the documentation as a site in build/doc; warnings and dead links are errors'
+	@echo 'make clean     remove all that setup, test and demo made'
 
 setup:
 	@command -v $(PYTHON) >/dev/null || { echo 'error: $(PYTHON): found none; expected Python 3.10 or newer' >&2; exit 1; }
 	@$(PYTHON) scripts/set_up.py
 
 test: setup
-	@$(ENTER) && $(APART) pytest --cov --cov-report=term $(TESTS)
+	@$(ENTER) && $(APART) pytest $(SIDE_BY_SIDE) $(TESTS)
+
+test-all: setup
+	@$(ENTER) && $(APART) pytest $(SIDE_BY_SIDE) --budget 8 $(TESTS)
+
+coverage: setup
+	@$(ENTER) && $(APART) pytest $(SIDE_BY_SIDE) --cov --cov-report=term $(TESTS)
 
 demo: setup
 	@$(ENTER) && $(APART) python3 scripts/demo.py --duration $(DURATION)

@@ -32,7 +32,7 @@ from state_sensor_ros.emulator.monodrive_server.packet_bytes import encode_json
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.encode import Demand, Encoder, fixed_topics
 from state_sensor_ros.monodrive.decode import Decoder
-from state_sensor_ros.monodrive.framing import Packet
+from state_sensor_ros.payloads import Packet
 from state_sensor_ros.pipeline.pipeline import Codec, Pipeline
 from state_sensor_ros.settings import Settings
 
@@ -119,7 +119,7 @@ def images_ms():
         folder = Path(name)
         write_dataset(folder)
         recording = DatasetRecording(folder)
-        return min(quickest_us(recording.decoder, (entry.packet for entry in recording.entries()),
+        return min(quickest_us(recording.decoder, (entry.packet for entry in recording.frames()),
                                demand) for _ in range(N_ROUNDS)) / 1e3
 
 

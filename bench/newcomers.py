@@ -23,7 +23,7 @@ from worker import NODE_NAME, pipeline_into, SETTINGS
 
 from state_sensor_ros.encode import Demand, fixed_topics
 from state_sensor_ros.encode.topics import Qos
-from state_sensor_ros.monodrive.framing import Packet
+from state_sensor_ros.payloads import Packet
 from state_sensor_ros.ros.topic_sink import TopicSink
 
 RATE_HZ = 50.0

@@ -30,8 +30,8 @@ from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.encode import Encoder, EVERYTHING, fixed_topics
 from state_sensor_ros.encode.topics import Qos
 from state_sensor_ros.monodrive.decode import Decoder
-from state_sensor_ros.monodrive.framing import Packet
 from state_sensor_ros.monodrive.generations.wire import ControlState, Odometry, Quaternion, Vector
+from state_sensor_ros.payloads import Packet
 from state_sensor_ros.pipeline.pipeline import Codec, Pipeline
 from state_sensor_ros.ros.topic_sink import message_class, TopicSink
 from state_sensor_ros.settings import parse_settings

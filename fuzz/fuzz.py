@@ -11,7 +11,7 @@ Coverage-guided fuzzing of what comes from the network and from files, with athe
 
 Any exception but our own is a finding: its input is written to a file ``crash-…``, which belongs
 into ``test/data/bad`` together with its mend. ``make test`` runs a short budget of the same kind
-without atheris (test/test_fuzz.py).
+without atheris (test/monodrive/test_fuzz.py).
 """
 
 import io
@@ -27,9 +27,9 @@ with atheris.instrument_imports(include=['state_sensor_ros']):
     from state_sensor_ros.monodrive.decode import Decoder, format_payload
     from state_sensor_ros.monodrive.framing import PacketFramer
     from state_sensor_ros.monodrive.trajectory import read_payloads
-    from state_sensor_ros.recordings.bag_limits import DEFAULT_LIMITS
-    from state_sensor_ros.recordings.mcap_salvage import McapSalvage
-    from state_sensor_ros.recordings.opening import opened
+    from state_sensor_ros.recordings.storage.bag_limits import DEFAULT_LIMITS
+    from state_sensor_ros.recordings.storage.mcap_salvage import McapSalvage
+    from state_sensor_ros.simulators.opening import opened
 
 LIMIT = 1 << 16
 
@@ -83,7 +83,7 @@ def fuzz_bag(data: bytes) -> None:
     BAG.write_bytes(data)
     try:
         with opened(str(BAG)) as recording:
-            for _ in recording.entries():
+            for _ in recording.frames():
                 pass
     except StateSensorError:
         pass

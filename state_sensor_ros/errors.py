@@ -81,5 +81,32 @@ class TrajectoryFormatError(StateSensorError, ValueError):
     """A recording cannot be read, or cannot be replayed by the simulator."""
 
 
+class TruncatedError(TrajectoryFormatError):
+    """
+    A trajectory ends before its array does.
+
+    ``n_frames`` whole ones before that; ``end`` the offset behind the last of them; ``lost`` what
+    follows there, in words.
+    """
+
+    def __init__(self, where: str, found: str, expected: str, *, n_frames: int, end: int,
+                 lost: str) -> None:
+        super().__init__(where, found, expected)
+        self.n_frames = n_frames
+        self.end = end
+        self.lost = lost
+
+    @property
+    def summary(self) -> str:
+        """How many frames there are and what is lost, in words."""
+        return f'{self.n_frames} whole frames; lost: {self.lost}'
+
+    @property
+    def warning(self) -> str:
+        """One line for where the whole frames are used."""
+        return one_line(f'{self.where}: found the end of the file inside the array; '
+                        f'{self.summary}; `state_sensor repair` writes a whole file')
+
+
 class SinkError(StateSensorError, OSError):
     """An output cannot be written; ``where`` is its path or topic."""

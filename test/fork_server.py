@@ -22,15 +22,16 @@ import sys
 import tempfile
 import threading
 
-ROOT = Path(__file__).parents[1]
-AWAIT_S = 60.0
+from budgets import AWAIT_S
+from paths import CARLA, ROOT
+
 # Functions that change a folder or wait for the disk, by the module that they are looked up in.
 CALLS = (('os', 'fsync'), ('os', 'open'), ('os', 'rename'), ('os', 'replace'), ('os', 'unlink'),
          ('os', 'rmdir'), ('os', 'mkdir'), ('pathlib.Path', 'open'),
-         ('state_sensor_ros.recordings.renaming', '_renameat2'))
-MODULES = ('commands.command_line', 'commands.convert', 'commands.dataset', 'commands.inspect',
+         ('state_sensor_ros.recordings.files.renaming', '_renameat2'))
+MODULES = ('commands.command_line', 'commands.convert', 'commands.inspect',
            'commands.record', 'commands.render', 'commands.synth', 'carla.recording',
-           'drawing.picture', 'drawing.animation')
+           'carla.writer', 'drawing.picture', 'drawing.animation')
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,7 @@ def _warm_up():
         for words in (('synth', path / 'a.json', '--frames', '2'),
                       ('convert', path / 'a.json', path / 'bag'),
                       ('render', path / 'bag', path / 'a.png'),
-                      ('convert', ROOT / 'resource' / 'carla', path / 'carla'),
+                      ('convert', CARLA, path / 'carla'),
                       ('convert', path / 'carla', path / 'dataset')):
             assert main([str(word) for word in words]) == 0
 

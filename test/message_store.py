@@ -3,11 +3,11 @@
 """Deserialise messages with rosbags, an implementation that shares nothing with the package."""
 
 from functools import cache
-from pathlib import Path
 
+from paths import ROOT
 from rosbags.typesys import get_types_from_msg, get_typestore, Stores
 
-MSG = Path(__file__).parents[1] / 'msg'
+MSG = ROOT / 'msg'
 
 
 @cache

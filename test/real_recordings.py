@@ -2,11 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recordings of the real simulator, where they lie beside the project; they are no part of it."""
 
-from pathlib import Path
-
+from paths import ROOT
 import pytest
 
-FOLDER = Path(__file__).parents[2] / 'shared' / 'recordings'
+FOLDER = ROOT.parent / 'shared' / 'recordings'
 RECORDINGS = sorted(FOLDER.glob('*.json'))
 # By name, so that tests say what they have left out where there are none.
 FILES = ('left_turn_cross_walk.v0.json', 'scenario.v1.json', 'ncap_noncollision.v1.json',

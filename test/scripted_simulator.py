@@ -10,7 +10,8 @@ import socket
 import struct
 import threading
 
-AWAIT_S = 10.0
+from budgets import AWAIT_S
+
 NEW_MAGIC, OLD_MAGIC = 0x6D6F6E6F, 0x6F6E6F6D
 NEVER = None
 HANG_UP = b''

@@ -10,7 +10,7 @@ import json
 import socket
 import struct
 
-TIMEOUT_S = 10.0
+from budgets import AWAIT_S
 
 
 def receive_exactly(connection, size):
@@ -27,7 +27,7 @@ class Reader:
     """Reads the packets of one sensor port."""
 
     def __init__(self, port, header_size=16, host='127.0.0.1'):
-        self.connection = socket.create_connection((host, port), TIMEOUT_S)
+        self.connection = socket.create_connection((host, port), AWAIT_S)
         self.header_size = header_size
 
     def __enter__(self):
@@ -63,14 +63,14 @@ class Reader:
         except TimeoutError:
             return True
         finally:
-            self.connection.settimeout(TIMEOUT_S)
+            self.connection.settimeout(AWAIT_S)
 
 
 class Controller:
     """Sends requests to a control port and reads the replies."""
 
     def __init__(self, port, host='127.0.0.1'):
-        self.connection = socket.create_connection((host, port), TIMEOUT_S)
+        self.connection = socket.create_connection((host, port), AWAIT_S)
         self.magic = None
 
     def __enter__(self):

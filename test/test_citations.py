@@ -6,12 +6,11 @@ Code cites pages of the documentation, with a heading as anchor; every citation 
 Citations begin with the folder: ``doc/``, then the page, then ``#`` and the heading as in links.
 """
 
-from pathlib import Path
 import re
 
+from paths import ROOT
 from test_documents import anchors
 
-ROOT = Path(__file__).parents[1]
 FOLDERS = ('state_sensor_ros', 'launch', 'scripts', 'bench', 'fuzz', 'test', 'msg', 'config',
            'requirements')
 FILES = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob('*')

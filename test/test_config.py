@@ -3,16 +3,16 @@
 """The files of config/ say what the code says."""
 
 import json
-from pathlib import Path
 import re
 
+from paths import ROOT
 import pytest
 import yaml
 
 from state_sensor_ros.encode import fixed_topics
 from state_sensor_ros.settings import DEFAULTS, NAMES, parse_settings, rule_of
 
-CONFIG = Path(__file__).parents[1] / 'config'
+CONFIG = ROOT / 'config'
 PARAMETERS = CONFIG / 'state_sensor.yaml'
 NODE = '/state_sensor'
 

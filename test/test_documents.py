@@ -4,12 +4,12 @@
 
 import argparse
 from importlib import import_module
-from pathlib import Path
 import re
 import shlex
 import subprocess
 import sys
 
+from paths import ROOT
 import pytest
 
 from state_sensor_ros.carla import dataset, images, live
@@ -23,14 +23,14 @@ from state_sensor_ros.pipeline import actor_topics
 from state_sensor_ros.pipeline.consistency import TruthMonitor
 from state_sensor_ros.pipeline.counters import Counters
 from state_sensor_ros.pipeline.source import Health
-from state_sensor_ros.recordings import bag_reader, mcap_reader
-from state_sensor_ros.recordings.bag_limits import DEFAULT_LIMITS
-from state_sensor_ros.recordings.sqlite_reader import MAX_TOPICS
+from state_sensor_ros.recordings.bags import bag_reader
+from state_sensor_ros.recordings.storage import mcap_reader
+from state_sensor_ros.recordings.storage.bag_limits import DEFAULT_LIMITS
+from state_sensor_ros.recordings.storage.sqlite_reader import MAX_TOPICS
 from state_sensor_ros.ros.diagnostics import StreamDiagnosis, StreamReading, truth_status
 from state_sensor_ros.ros.entity_filter import MAX_CHARACTERS
 from state_sensor_ros.settings import DEFAULTS, parse_settings
 
-ROOT = Path(__file__).parents[1]
 DOCUMENTS = sorted(path.relative_to(ROOT).as_posix() for path in (
     ROOT / 'README.md', ROOT / 'CONTRIBUTING.md', *(ROOT / 'doc').rglob('*.md')))
 # Below which folders a file that a page names may lie, and what programs make.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, FrozenInstanceError, replace
 import math
 import warnings
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 import numpy as np
 import pytest
@@ -94,7 +94,6 @@ def test_frames_do_not_change():
         make_frame().game_time = 2.0
 
 
-@settings(derandomize=True, max_examples=60, deadline=None)
 @given(st.integers(0, 9), st.data())
 def test_selection_takes_everything_of_an_actor_along(n_actors, data):
     frame = make_frame(n_actors)

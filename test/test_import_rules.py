@@ -3,29 +3,31 @@
 """The directions of the architecture: which folder may import what."""
 
 import ast
-from pathlib import Path
 
+from paths import ROOT
 import pytest
 
-PACKAGE = Path(__file__).parents[1] / 'state_sensor_ros'
+PACKAGE = ROOT / 'state_sensor_ros'
 NAME = PACKAGE.name
 MODULES = sorted(PACKAGE.rglob('*.py'))
 ROOT_MODULES = {path.stem for path in PACKAGE.glob('*.py')} - {'__init__', '__main__'}
-# A folder may import the modules of the root and the folders named here.
+# What the package itself has.
+ROOT_NAMES = {'__version__'}
+# A folder may import the modules of the root and the folders named here; __main__ the commands.
 MAY_IMPORT = {
     'cdr': set(),
     'encode': {'cdr'},
-    'pipeline': set(),
+    'pipeline': {'encode'},
     'connections': {'pipeline'},
-    'recordings': {'cdr', 'pipeline'},
-    'monodrive': {'pipeline', 'connections', 'recordings'},
-    'carla': {'cdr', 'encode', 'pipeline', 'connections', 'recordings'},
-    'simulators': {'cdr', 'encode', 'pipeline', 'connections', 'recordings', 'monodrive', 'carla'},
-    'ros': {'cdr', 'encode', 'pipeline', 'recordings', 'simulators'},
-    'drawing': set(),
+    'recordings': {'cdr', 'encode', 'pipeline'},
+    'simulators': {'cdr', 'encode', 'pipeline', 'recordings'},
     'emulator': {'carla.schema'},
-    'commands': {'cdr', 'encode', 'pipeline', 'connections', 'recordings', 'monodrive', 'carla',
-                 'simulators', 'drawing', 'emulator'}}
+    'monodrive': {'pipeline', 'connections', 'recordings', 'simulators', 'emulator'},
+    'carla': {'cdr', 'encode', 'pipeline', 'connections', 'recordings', 'simulators', 'emulator'},
+    'drawing': set(),
+    'ros': {'cdr', 'encode', 'pipeline', 'recordings', 'simulators'},
+    'commands': {'cdr', 'encode', 'pipeline', 'recordings', 'simulators', 'monodrive', 'drawing',
+                 'emulator'}}
 ROS_PACKAGES = {'rclpy', 'rcl_interfaces', 'diagnostic_msgs', 'geometry_msgs', 'tf2_msgs',
                 'tf2_ros', 'nav_msgs', 'std_msgs', 'sensor_msgs', 'visualization_msgs',
                 'simulation_interfaces', 'std_srvs', 'lifecycle_msgs', 'rosgraph_msgs'}
@@ -78,9 +80,11 @@ def test_imports_every_folder_has_a_rule():
 def test_imports_follow_the_directions(path):
     where = folder(path)
     allowed = {where, *MAY_IMPORT[where]} if where else set()
+    if place(path) == '__main__.py':
+        allowed = {'commands'}
     for name in own_modules(path):
         top = name.split('.')[0]
-        assert top in ROOT_MODULES or top in allowed or any(
+        assert top in ROOT_MODULES | ROOT_NAMES or top in allowed or any(
             name == module or name.startswith(f'{module}.') for module in allowed), name
 
 

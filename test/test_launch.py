@@ -4,12 +4,12 @@
 
 import ast
 import importlib.util
-from pathlib import Path
 import re
 
+from paths import ROOT
 import pytest
 
-LAUNCH = Path(__file__).parents[1] / 'launch'
+LAUNCH = ROOT / 'launch'
 FILES = sorted(LAUNCH.glob('*.py'))
 ARGUMENTS = {
     'state_sensor.launch.py': ['host', 'port', 'config_file', 'params_file', 'namespace', 'name',

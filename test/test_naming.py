@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 import numpy as np
 import pytest
@@ -17,7 +17,6 @@ from state_sensor_ros.naming import legal_topic_name, NOBODY, Registry
 LEGAL = re.compile(r'[A-Za-z_][A-Za-z0-9_]*')
 NO_ROWS = np.zeros(0, np.int64)
 NO_LANES = Lanes(NO_ROWS, *[np.zeros(0, np.bool_)] * 2, *[np.zeros(0, np.int32)] * 3, np.zeros(0))
-steady = settings(derandomize=True, max_examples=100, deadline=None)
 
 
 def frame_of(*names, tags=None, kinds=None) -> Frame:
@@ -40,7 +39,6 @@ def test_legal_topic_names(raw, legal):
     assert legal_topic_name(raw) == legal
 
 
-@steady
 @given(st.lists(st.one_of(st.text(max_size=12), st.sampled_from(
     ['a', 'a_2', 'a-2', 'a.2', 'a_3', '', 'actor', 'actor_2', '2', 'actor_2_2'])), unique=True))
 def test_names_are_always_legal_and_unique(names):
@@ -116,7 +114,6 @@ def test_the_ego_is_the_first_with_its_tag_in_any_case():
     assert (cast.i_ego, cast.n_egos) == (-1, 0)
 
 
-@steady
 @given(st.lists(st.lists(st.tuples(st.sampled_from('abcdef'), st.booleans()),
                          unique_by=lambda actor: actor[0]), max_size=6),
        st.sampled_from(['', 'base_link']))

@@ -10,12 +10,12 @@ import subprocess
 import sys
 from xml.etree import ElementTree
 
+from paths import ROOT
 import pytest
 
 import state_sensor_ros
 from state_sensor_ros.share import share_file
 
-ROOT = Path(__file__).resolve().parent.parent
 MANIFEST = ElementTree.parse(ROOT / 'package.xml').getroot()
 MESSAGES = sorted((ROOT / 'msg').glob('*.msg'))
 CONTRACT_MESSAGES = {

@@ -20,9 +20,9 @@ import sys
 import tempfile
 import time
 
+from paths import ROOT
 import pytest
 
-ROOT = Path(__file__).parents[1]
 BLOCKS = re.findall(r'(?:<!-- (.*?) -->\n)?```sh\n(.*?)```',
                     (ROOT / 'README.md').read_text(encoding='utf-8'), re.DOTALL)
 RUN_ALONE, UNTIL_CTRL_C = '', 'ends with Ctrl-C'

@@ -7,7 +7,7 @@ from __future__ import annotations
 import itertools
 import math
 
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 import numpy as np
 import pytest
@@ -37,7 +37,6 @@ from state_sensor_ros.rep103 import (
 HALF = math.sqrt(0.5)
 FULL_CM = Units()
 
-steady = settings(derandomize=True, max_examples=60, deadline=None)
 
 angles = st.floats(-math.pi, math.pi)
 slopes = st.floats(-1.2, 1.2)
@@ -152,7 +151,6 @@ def test_rpy_by_hand():
 
 # Properties.
 
-@steady
 @given(st.floats(-180, 180), st.floats(-89, 89), st.floats(-180, 180))
 def test_rotator_rule_equals_quaternion_rule(roll, pitch, yaw):
     by_quaternion = mirrored_orientation(np.array(unreal_rotator(roll, pitch, yaw)))
@@ -160,7 +158,6 @@ def test_rotator_rule_equals_quaternion_rule(roll, pitch, yaw):
     np.testing.assert_allclose(by_angles, by_quaternion, atol=1e-14)
 
 
-@steady
 @given(st.floats(-180, 180), st.floats(-89.9, 89.9), st.floats(-180, 180))
 def test_rotator_there_and_back(roll, pitch, yaw):
     back = from_rep103_rotator(to_rep103_rotator(np.array([roll, pitch, yaw])))
@@ -169,7 +166,6 @@ def test_rotator_there_and_back(roll, pitch, yaw):
     np.testing.assert_allclose(difference, 0.0, atol=1e-9)
 
 
-@steady
 @given(st.lists(lengths, min_size=13, max_size=13))
 def test_there_and_back_is_the_same_float32(numbers):
     rows = np.array([numbers])
@@ -180,7 +176,6 @@ def test_there_and_back_is_the_same_float32(numbers):
         np.testing.assert_array_equal(back(there(single)).astype(np.float32), single)
 
 
-@steady
 @given(st.lists(lengths, min_size=8, max_size=8), st.lists(components, min_size=4, max_size=4))
 def test_there_and_back_of_wheels_and_inputs(wheel, inputs):
     wheels = np.array([wheel]).astype(np.float32)
@@ -192,13 +187,11 @@ def test_there_and_back_of_wheels_and_inputs(wheel, inputs):
         from_rep103_inputs(to_rep103_inputs(rows.astype(np.float64))).astype(np.float32), rows)
 
 
-@steady
 @given(st.tuples(components, components, components, components))
 def test_mirror_twice_is_identity(q):
     np.testing.assert_array_equal(mirrored_orientation(mirrored_orientation(np.array(q))), q)
 
 
-@steady
 @given(angles, slopes, slopes, st.tuples(lengths, lengths, lengths))
 def test_body_from_global_is_the_inverse_rotation(yaw, slope, bank, vector):
     q = quaternion_from_rpy(np.array([bank, slope, yaw]))
@@ -208,7 +201,6 @@ def test_body_from_global_is_the_inverse_rotation(yaw, slope, bank, vector):
         np.testing.assert_allclose(rotated(q, row), vector, atol=1e-9)
 
 
-@steady
 @given(angles, slopes, slopes, st.tuples(lengths, lengths, lengths))
 def test_body_from_unit_is_the_inverse_rotation(yaw, slope, bank, vector):
     q = quaternion_from_rpy(np.array([bank, slope, yaw]))
@@ -217,7 +209,6 @@ def test_body_from_unit_is_the_inverse_rotation(yaw, slope, bank, vector):
     assert body_from_unit((-q).tolist(), vector) == in_body
 
 
-@steady
 @given(angles, slopes, slopes, st.tuples(lengths, lengths, lengths), st.floats(0.9, 1.1))
 def test_q_and_minus_q_and_a_longer_q_turn_alike(yaw, slope, bank, vector, norm):
     q = quaternion_from_rpy(np.array([[bank, slope, yaw]]))
@@ -226,7 +217,6 @@ def test_q_and_minus_q_and_a_longer_q_turn_alike(yaw, slope, bank, vector, norm)
     np.testing.assert_allclose(body_from_global(q * norm, np.array([[vector]])), plain, atol=1e-9)
 
 
-@steady
 @given(st.tuples(components, components, components, components))
 def test_normalised_has_unit_length_and_the_same_direction(q):
     assume(np.linalg.norm(q) > 1e-3)
@@ -235,7 +225,6 @@ def test_normalised_has_unit_length_and_the_same_direction(q):
     np.testing.assert_allclose(unit * np.linalg.norm(q), q, atol=1e-15)
 
 
-@steady
 @given(st.floats(-180, 180), st.floats(-60, 60), st.floats(-60, 60), st.floats(-5000, 5000))
 def test_a_car_driving_along_its_own_x_has_body_twist_v_0_0(yaw, pitch, roll, speed):
     q_there = unreal_rotator(roll, pitch, yaw)
@@ -245,7 +234,6 @@ def test_a_car_driving_along_its_own_x_has_body_twist_v_0_0(yaw, pitch, roll, sp
     np.testing.assert_allclose(in_body[0, 0], (speed / 100, 0, 0), atol=1e-9)
 
 
-@steady
 @given(st.floats(-180, 180), st.floats(-60, 60), st.floats(-60, 60),
        st.tuples(components, components, components), st.tuples(lengths, lengths, lengths))
 def test_pose_differences_equal_rotation_times_twist(yaw, pitch, roll, rate, velocity):
@@ -267,7 +255,6 @@ def test_pose_differences_equal_rotation_times_twist(yaw, pitch, roll, rate, vel
     np.testing.assert_allclose(turned_xyz, twist[1] * dt, atol=1e-7)
 
 
-@steady
 @given(st.floats(-180, 180), st.floats(-60, 60), st.floats(-60, 60),
        st.tuples(lengths, lengths, lengths), st.tuples(*[st.floats(1, 1000)] * 3))
 def test_box_corners_are_the_mirrored_corners(yaw, pitch, roll, center, extents):

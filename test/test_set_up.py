@@ -10,9 +10,9 @@ from pathlib import Path
 import subprocess
 import sys
 
+from paths import ROOT
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
 SCRIPT = ROOT / 'scripts' / 'set_up.py'
 # A machine that the wheels fit, whatever this one is.
 FITTING = 'import platform; platform.machine = lambda: "x86_64"\n'

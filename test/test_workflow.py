@@ -2,14 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The workflow on GitHub runs what contributors run."""
 
-from pathlib import Path
 import re
 import shutil
 import subprocess
 
+from paths import ROOT
 import pytest
 
-ROOT = Path(__file__).parents[1]
 WORKFLOW = ROOT / '.github' / 'workflows' / 'ci.yml'
 
 

@@ -26,7 +26,7 @@ from state_sensor_ros.carla.rows import Agent, agents_of_file, agents_of_message
 from state_sensor_ros.carla.schema import Measurements
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.frame import EVERYTHING, Needs
-from state_sensor_ros.monodrive.decode import Decoded, Fault, LEFT_OUT
+from state_sensor_ros.payloads import Decoded, Fault, LEFT_OUT
 from state_sensor_ros.rep103 import mirrored_vectors
 
 _UINT32_MAX = 2 ** 32 - 1

@@ -14,7 +14,7 @@ import math
 import struct
 
 from state_sensor_ros.errors import DecodeError, FramingError, TransportError
-from state_sensor_ros.monodrive.framing import Packet
+from state_sensor_ros.payloads import Packet
 
 _LENGTH = struct.Struct('<I')
 LENGTH_BYTES = _LENGTH.size

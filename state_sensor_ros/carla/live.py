@@ -31,7 +31,7 @@ from state_sensor_ros.connections.lookup import look_up
 from state_sensor_ros.connections.tcp import TcpSource
 from state_sensor_ros.connections.wait import OnSilence, Wait
 from state_sensor_ros.errors import ConfigError, DecodeError, told, TransportError
-from state_sensor_ros.monodrive.framing import Packet
+from state_sensor_ros.payloads import Packet
 from state_sensor_ros.settings import Settings
 
 # What is asked for unless config_file names the client's own CarlaSettings.ini (seed 004).
@@ -66,9 +66,10 @@ class CarlaSource:
         client = _Client(settings, report, self._note_silence) if settings.control_port else None
         self._client = client
         self._tcp = TcpSource(
-            settings.host, settings.port, reconnect_min=settings.reconnect_min,
-            reconnect_max=settings.reconnect_max, stale_after=settings.stale_after,
-            new_framer=lambda where: MeasurementFramer(settings.max_frame_bytes, where),
+            settings.host, settings.port,
+            lambda where: MeasurementFramer(settings.max_frame_bytes, where),
+            reconnect_min=settings.reconnect_min, reconnect_max=settings.reconnect_max,
+            stale_after=settings.stale_after,
             before_connect=None if client is None else client.begin_episode,
             after_connect=None if client is None else client.take_control)
         self.health = self._tcp.health

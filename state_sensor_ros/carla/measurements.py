@@ -37,11 +37,11 @@ from state_sensor_ros.frame import (
     KIND_VEHICLE,
     Looks,
     Needs,
-    Wheels,
+    NO_LANES,
+    NO_WHEELS,
 )
-from state_sensor_ros.monodrive.decode import Fault
-from state_sensor_ros.monodrive.generations.assemble import NO_LANES
-from state_sensor_ros.monodrive.generations.wheels import as_rows
+from state_sensor_ros.json_values import as_rows
+from state_sensor_ros.payloads import Fault
 from state_sensor_ros.rep103 import (
     global_from_unit,
     mirrored_vectors,
@@ -52,9 +52,6 @@ from state_sensor_ros.rep103 import (
 _TAGS: Final = (PLAYER_TAGS, *((name,) for name in AGENT_CLASSES[1:]))
 _KINDS: Final = np.array((KIND_VEHICLE, KIND_VEHICLE, KIND_OBJECT, KIND_OBJECT, KIND_OBJECT),
                          np.uint8)
-NO_WHEELS: Final = Wheels(
-    np.zeros(0, np.int64), np.zeros(0, np.uint8), np.zeros(0, np.int32), np.zeros((0, 3)),
-    np.zeros((0, 4)), np.zeros(0, np.bool_), np.zeros(0, np.bool_), np.zeros(0))
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from state_sensor_ros.carla.extension import (
 )
 from state_sensor_ros.carla.members import Number, to_float
 from state_sensor_ros.errors import DecodeError
-from state_sensor_ros.monodrive.decode import DUPLICATE, Fault, LEFT_OUT
+from state_sensor_ros.payloads import DUPLICATE, Fault, LEFT_OUT
 
 # Which member a box came from; the older one has no transform of its own (PROTOCOL 7.2).
 BOX_NAME, OLD_BOX_NAME = 'bounding_box', 'box_extent'

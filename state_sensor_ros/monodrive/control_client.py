@@ -25,6 +25,7 @@ from state_sensor_ros.monodrive.control_messages import (
 )
 from state_sensor_ros.monodrive.control_session import ControlSession
 from state_sensor_ros.monodrive.sensor_config import state_sensor
+from state_sensor_ros.payloads import Report
 from state_sensor_ros.settings import Settings
 
 # A sensor port may open a little after the sensor was configured (PROTOCOL 1.1); configuring it
@@ -36,7 +37,6 @@ _RETRY_S = 0.5
 _PACKET_TIMEOUT_S = 5.0
 _JOIN_S = 1.0
 
-Report = Callable[[str, str], None]
 
 
 class Conductor:

@@ -10,7 +10,6 @@ truth: PROTOCOL 1.4, 4 and 8; what the generations look like is in ``generations
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 import math
 from typing import TypeGuard
 
@@ -18,6 +17,7 @@ import msgspec
 
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.frame import EVERYTHING, Frame, Needs
+from state_sensor_ros.json_values import check_utf8, Json
 from state_sensor_ros.monodrive.bracket_scanner import split_array
 from state_sensor_ros.monodrive.generations.actor_table import Roster
 from state_sensor_ros.monodrive.generations.assemble import (
@@ -27,7 +27,6 @@ from state_sensor_ros.monodrive.generations.assemble import (
     head_of_v1t,
 )
 from state_sensor_ros.monodrive.generations.format import format_frame, format_payload
-from state_sensor_ros.monodrive.generations.lenient import check_utf8, Json
 from state_sensor_ros.monodrive.generations.losses import losses
 from state_sensor_ros.monodrive.generations.tolerant import Loose, loose_frames, MAX_FRAMES, opened
 from state_sensor_ros.monodrive.generations.unknown import MAX_UNKNOWN_MEMBERS, unknown_members
@@ -44,32 +43,14 @@ from state_sensor_ros.monodrive.generations.wire import (
     V1,
     V2,
 )
+from state_sensor_ros.payloads import Decoded, DUPLICATE, Fault, LEFT_OUT
 from state_sensor_ros.rep103 import DEFAULT_UNITS, Units
 
-__all__ = ['Decoded', 'Decoder', 'Fault', 'format_frame', 'format_payload', 'losses']
-
-LEFT_OUT = 'left_out'
-DUPLICATE = 'duplicate'
+__all__ = ['Decoder', 'format_frame', 'format_payload', 'losses']
 
 _BOM = b'\xef\xbb\xbf'
 # Our own: two actors with one name, or two wheels with one id.
 _NOT_USUAL = (*NOT_TYPED, DecodeError)
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """One bad actor: ``kind`` LEFT_OUT or DUPLICATE, ``error`` with its key path."""
-
-    kind: str
-    error: DecodeError
-
-
-@dataclass(frozen=True, slots=True)
-class Decoded:
-    """A frame, and the actors of it that could not be taken along."""
-
-    frame: Frame
-    faults: tuple[Fault, ...]
 
 
 class Decoder:

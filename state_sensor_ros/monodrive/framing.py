@@ -9,10 +9,10 @@ to 1.4. The caller asks where the next bytes belong, puts some there and says ho
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 import struct
 
 from state_sensor_ros.errors import FramingError, TransportError
+from state_sensor_ros.payloads import Packet
 
 # uint32 length (header included), uint32 wall time s, float32 game time s[, uint32 sample count],
 # network byte order; the older generation has no sample count (PROTOCOL 1.2, 1.3).
@@ -22,24 +22,6 @@ OLD_HEADER_BYTES = _OLD_HEADER.size
 NEW_HEADER_BYTES = OLD_HEADER_BYTES + _SAMPLE_COUNT.size
 # A sample count would have to exceed 1.5e9 to look like the first byte of a JSON text.
 _JSON_OPENERS = b'{['
-
-
-@dataclass(frozen=True, slots=True)
-class Packet:
-    """
-    One payload and what its header says of time.
-
-    ``game_time`` s; ``time`` s since the Unix epoch; ``sample_count`` 0 where the header has none;
-    ``is_alone`` False for one of several frames that had the same header; ``is_behind_gap`` True
-    where frames before it were left out on purpose.
-    """
-
-    payload: bytes | bytearray
-    game_time: float
-    time: int
-    sample_count: int
-    is_alone: bool = True
-    is_behind_gap: bool = False
 
 
 class PacketFramer:

@@ -17,9 +17,9 @@ from typing import BinaryIO
 
 import msgspec
 
-from state_sensor_ros.errors import DecodeError, one_line, TrajectoryFormatError
+from state_sensor_ros.errors import DecodeError, TrajectoryFormatError, TruncatedError
+from state_sensor_ros.json_values import JsonError, parse_payload, repaired
 from state_sensor_ros.monodrive.bracket_scanner import BracketScanner
-from state_sensor_ros.monodrive.generations.lenient import JsonError, parse_payload, repaired
 from state_sensor_ros.monodrive.generations.tolerant import STRING_KEY
 from state_sensor_ros.monodrive.own_lines import end_of_line, INCOMPLETE, NOT_ALONE
 
@@ -70,33 +70,6 @@ class Payload:
             return TrajectoryFormatError(_place(name, line, column), error.found, error.expected)
         return TrajectoryFormatError(f'{_place(name, line, column)}: frame {self.index}: '
                                      f'{error.where}', error.found, error.expected)
-
-
-class TruncatedError(TrajectoryFormatError):
-    """
-    The file ends before the array does.
-
-    ``n_frames`` whole ones before that; ``end`` the offset behind the last of them; ``lost`` what
-    follows there, in words.
-    """
-
-    def __init__(self, where: str, found: str, expected: str, *, n_frames: int, end: int,
-                 lost: str) -> None:
-        super().__init__(where, found, expected)
-        self.n_frames = n_frames
-        self.end = end
-        self.lost = lost
-
-    @property
-    def summary(self) -> str:
-        """How many frames there are and what is lost, in words."""
-        return f'{self.n_frames} whole frames; lost: {self.lost}'
-
-    @property
-    def warning(self) -> str:
-        """One line for where the whole frames are used."""
-        return one_line(f'{self.where}: found the end of the file inside the array; '
-                        f'{self.summary}; `state_sensor repair` writes a whole file')
 
 
 def _place(name: str, line: int, column: int) -> str:

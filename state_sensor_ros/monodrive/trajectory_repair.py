@@ -13,8 +13,8 @@ from typing import BinaryIO
 
 import msgspec
 
-from state_sensor_ros.errors import TrajectoryFormatError
-from state_sensor_ros.monodrive.trajectory import MAX_ELEMENT_BYTES, read_payloads, TruncatedError
+from state_sensor_ros.errors import TrajectoryFormatError, TruncatedError
+from state_sensor_ros.monodrive.trajectory import MAX_ELEMENT_BYTES, read_payloads
 
 _BLOCK_BYTES = 1024 * 1024
 _STRICT_JSON = msgspec.json.Decoder(msgspec.Raw)

@@ -21,9 +21,8 @@ import numpy as np
 from state_sensor_ros.encode import Demand, Encoder, needs_of, Topic
 from state_sensor_ros.errors import DecodeError, StateSensorError
 from state_sensor_ros.frame import Frame, Needs, NO_BOXES, Rows
-from state_sensor_ros.monodrive.decode import Decoded
-from state_sensor_ros.monodrive.framing import Packet
 from state_sensor_ros.naming import Cast, NOBODY, Registry
+from state_sensor_ros.payloads import Decoded, Packet, PayloadDecoder, Report
 from state_sensor_ros.pipeline.actor_topics import ActorTopics, TopicSwitch
 from state_sensor_ros.pipeline.consistency import TruthMonitor
 from state_sensor_ros.pipeline.counters import Counters
@@ -38,32 +37,6 @@ _SETTLED_PERIOD_S = 4.0
 # Wheels and boxes testify, too, but cost as much as all the rest of decoding; what they say of
 # axes and units they say in the first frame.
 _WITNESS_PERIOD_S = 5.0
-
-
-class PayloadDecoder(Protocol):
-    """
-    What understands the payloads of one source.
-
-    ``needs`` parts of the frame that somebody will read; may be set between payloads.
-    ``unknown_members`` key paths that were ignored so far.
-    """
-
-    needs: Needs
-
-    @property
-    def unknown_members(self) -> frozenset[str]:
-        """Return the key paths that were ignored so far."""
-
-    def decode(self, payload: bytes | bytearray | memoryview, *, game_time: float = ...,
-               time: int = ..., sample_count: int = ...) -> list[Decoded]:
-        """
-        Decode one payload; the numbers are its packet's, for what it does not say itself.
-
-        :raises DecodeError: where the payload is no frame.
-        """
-
-    def split(self, payload: bytes | bytearray) -> Sequence[bytes | bytearray]:
-        """Return the payload of each frame in a payload; may be called from any thread."""
 
 
 class Sink(TopicSwitch, Protocol):
@@ -94,9 +67,6 @@ class Snapshot:
     frame: Frame
     cast: Cast
     stamp_ns: int
-
-
-Report = Callable[[str, str], None]
 
 
 @dataclass(frozen=True, slots=True)

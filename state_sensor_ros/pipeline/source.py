@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from state_sensor_ros.monodrive.framing import Packet
+from state_sensor_ros.payloads import Packet
 from state_sensor_ros.pipeline.counters import LastError
 from state_sensor_ros.settings import Settings
 

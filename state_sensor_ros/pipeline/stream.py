@@ -16,7 +16,7 @@ import threading
 import time
 from typing import Protocol
 
-from state_sensor_ros.monodrive.framing import Packet
+from state_sensor_ros.payloads import Packet
 from state_sensor_ros.pipeline.counters import Counters
 from state_sensor_ros.pipeline.source import Source
 

@@ -6,20 +6,20 @@ import base64
 from html.parser import HTMLParser
 import io
 import json
-from pathlib import Path
 import re
 import shutil
 import subprocess
 
 from drawn_scenes import Agent, box, frame, invalid_scenes, ride, scene_of
 import numpy as np
+from paths import DATA
 import pytest
 
 from state_sensor_ros.drawing.animation import write_animation
 from state_sensor_ros.drawing.figures import class_colors
 from state_sensor_ros.drawing.palette import BY_ACTOR, BY_SPEED, EGO, OBJECT, UNKNOWN
 
-STUB = Path(__file__).parents[1] / 'data' / 'animation_stub.js'
+STUB = DATA / 'animation_stub.js'
 needs_node = pytest.mark.skipif(shutil.which('node') is None, reason='Node.js is not installed')
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 import math
 import os
-from pathlib import Path
 import socket
 import struct
 import subprocess
@@ -16,6 +15,7 @@ import time
 
 import carla_wire as wire
 import numpy as np
+from paths import ROOT
 import pytest
 
 from state_sensor_ros.carla.decode import CarlaDecoder
@@ -29,7 +29,6 @@ from state_sensor_ros.emulator.carla_server.town_server import CarlaOptions, Car
 from state_sensor_ros.errors import ConfigError, TransportError
 from state_sensor_ros.settings import Settings
 
-ROOT = Path(__file__).parents[2]
 PROGRAM = [sys.executable, '-c',
            'import sys; from state_sensor_ros.commands.command_line import main; sys.exit(main())']
 FAST = CarlaOptions(rate='max')

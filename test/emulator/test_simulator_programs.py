@@ -16,6 +16,7 @@ import sys
 import termios
 import time
 
+from paths import ROOT, SAMPLE
 import pytest
 from real_recordings import RECORDINGS
 from simulator_peer import Controller, Reader
@@ -23,8 +24,6 @@ from simulator_peer import Controller, Reader
 from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 
-ROOT = Path(__file__).parents[2]
-SAMPLE = ROOT / 'resource' / 'sample.v2.json'
 PROGRAM = [sys.executable, '-c',
            'import sys; from state_sensor_ros.commands.command_line import main; sys.exit(main())']
 

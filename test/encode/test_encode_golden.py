@@ -4,15 +4,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from encode_world import ALL_ON, definitions, exact_actors, STAMP_NS
+from paths import ROOT
 import pytest
 
 from state_sensor_ros.encode import Encoder, EVERYTHING
 from state_sensor_ros.naming import Registry
 
-GOLDEN = Path(__file__).parents[1] / 'golden'
+GOLDEN = ROOT / 'test' / 'golden'
 TOPICS = {'actors': '~/actors', 'clock': '/clock', 'control_states': '~/control_states',
           'control_state': '~/actors/demo_1/control_state', 'frame': '~/frame',
           'joint_states': '~/actors/demo_1/joint_states', 'tf': '/tf',

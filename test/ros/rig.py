@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 
+from budgets import AWAIT_S
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState, GetState
 from rcl_interfaces.srv import DescribeParameters, GetParameters, SetParameters
@@ -25,7 +26,6 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile
 
-AWAIT_S = 20.0
 END_S = 2.0  # INTERFACE 3.6: every program ends within 2 s of a signal
 RECONNECT_MAX_S = 0.5
 # INTERFACE 3.6: publishing again within reconnect_max + 1 s; the rest is the machine's.

@@ -4,8 +4,8 @@
 
 import itertools
 import json
-from pathlib import Path
 
+from paths import SAMPLE
 import pytest
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from real_recordings import RECORDINGS
@@ -16,8 +16,6 @@ from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.ros.topic_sink import message_class
 
-ROOT = Path(__file__).parents[2]
-SAMPLE = ROOT / 'resource' / 'sample.v2.json'
 # Node parameters and the same as options.
 PARAMETERS = {'debug_drawing': True, 'joint_states': True, 'wheel_tf': True, 'publish_clock': True,
               'parent_frame': 'earth', 'global_frame_pose': [1.0, 2.0, 0.0, 0.0, 0.0, 0.5],

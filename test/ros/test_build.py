@@ -12,9 +12,9 @@ import shutil
 import subprocess
 import sys
 
+from paths import DATA, ROOT
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 # As every ROS 2 with type hashes reports it (Jazzy, Kilted, Lyrical).
 TF_MESSAGE_HASH = 'RIHS01_e369d0f05a23ae52508854b66f6aa0437f3449d652e8cbf22d5abe85d020f087'
 IMPORT_MESSAGES = 'from state_sensor_ros.msg import ControlState; print(ControlState(s=1.5).s)'
@@ -43,7 +43,7 @@ def run(*command: str | Path, **options) -> str:
 def test_cpp_package_finds_and_links_the_messages(tmp_path):
     if not shutil.which('cmake'):
         pytest.skip('no cmake')
-    run('cmake', '-S', ROOT / 'test' / 'data' / 'cpp_consumer', '-B', tmp_path,
+    run('cmake', '-S', DATA / 'cpp_consumer', '-B', tmp_path,
         f'-DPython3_EXECUTABLE={sys.executable}')
     run('cmake', '--build', tmp_path)
     environment = {**os.environ, 'LD_LIBRARY_PATH': library_folders()}

@@ -3,9 +3,9 @@
 """CARLA on the topics of the node: a live server, and a dataset or bag played as a recording."""
 
 import math
-from pathlib import Path
 
 import numpy as np
+from paths import CARLA as SAMPLE
 from PIL import Image
 import pytest
 from rig import NodeProcess, statuses
@@ -15,7 +15,6 @@ from state_sensor_ros.emulator.carla_server.message_bytes import EpisodeSettings
 from state_sensor_ros.emulator.carla_server.town import CRUISE_SPEED
 from state_sensor_ros.emulator.carla_server.town_server import CarlaOptions, CarlaServer
 
-SAMPLE = Path(__file__).parents[2] / 'resource' / 'carla'
 OWN = 'state_sensor_ros'
 
 

@@ -10,11 +10,12 @@ import subprocess
 import sys
 import time
 
+from paths import ROOT
 from PIL import Image
 import pytest
 from rosbags.highlevel import AnyReader
 
-DEMO = Path(__file__).parents[2] / 'scripts' / 'demo.py'
+DEMO = ROOT / 'scripts' / 'demo.py'
 END_S = 10.0
 # On a machine that does a lot besides.
 RUN_S = 120.0

@@ -12,8 +12,9 @@ import socket
 import threading
 import time
 
+from budgets import AWAIT_S
 import pytest
-from rig import AWAIT_S, END_S, framed, NodeProcess, packet, ScriptedSimulator, state
+from rig import END_S, framed, NodeProcess, packet, ScriptedSimulator, state
 from slow_names import HOST, SlowNames
 from test_lifecycle import Managed, streaming  # noqa: F401
 

@@ -9,11 +9,11 @@ import shutil
 import subprocess
 import sys
 
+from paths import ROOT
 import pytest
 from rclpy.qos import DurabilityPolicy, ReliabilityPolicy
 from rig import frame, framed, listening, NodeProcess, packet, ScriptedSimulator, state, statuses
 
-ROOT = Path(__file__).parents[2]
 FAST = {'reconnect_min': 0.05, 'reconnect_max': 0.2}
 
 

@@ -4,18 +4,19 @@
 
 from itertools import count
 import os
-from pathlib import Path
 import signal
 from socket import create_server
 import subprocess
 import sys
 
+from budgets import AWAIT_S
+from paths import ROOT
 import pytest
-from rig import AWAIT_S, framed
+from rig import framed
 
 pytest.importorskip('launch_ros', reason='needs launch_ros: a full ROS 2')
 
-LAUNCH = Path(__file__).parents[2] / 'launch'
+LAUNCH = ROOT / 'launch'
 # What `ros2 launch FILE NAME:=VALUE …` does.
 PROGRAM = """
 import sys

@@ -9,16 +9,14 @@ with scalar arithmetic of its own and nothing of the package.
 
 import json
 import math
-from pathlib import Path
 import re
 
+from paths import GOOD, SAMPLE
 import pytest
 from real_recordings import RECORDINGS
 from rig import NodeProcess, packet
 
-ROOT = Path(__file__).parents[2]
-SAMPLES = [ROOT / 'resource' / 'sample.v2.json',
-           *sorted((ROOT / 'test/data/good').glob('sample*'))]
+SAMPLES = [SAMPLE, *sorted(GOOD.glob('sample*'))]
 # Enough of a file to have turned, braked and repeated a frame; more is only more of it.
 MAX_FRAMES = 120
 BURST = 5

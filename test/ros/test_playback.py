@@ -5,10 +5,10 @@
 import json
 from pathlib import Path
 
+from paths import SAMPLE
 from rig import frame, Managed, NodeProcess, Remote, statuses
 
 N_FRAMES = 60
-SAMPLE = Path(__file__).parents[2] / 'resource' / 'sample.v2.json'
 
 
 def recorded(tmp_path, n=N_FRAMES):

@@ -6,9 +6,9 @@ import importlib
 import itertools
 import json
 import math
-from pathlib import Path
 
 import numpy as np
+from paths import ROOT
 import pytest
 import rclpy
 from rclpy.serialization import deserialize_message, serialize_message
@@ -19,12 +19,12 @@ from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.encode import Encoder, EVERYTHING
 from state_sensor_ros.monodrive.decode import Decoder
-from state_sensor_ros.monodrive.framing import Packet
+from state_sensor_ros.payloads import Packet
 from state_sensor_ros.pipeline.pipeline import Codec, Pipeline
 from state_sensor_ros.ros.topic_sink import message_class
 from state_sensor_ros.settings import parse_settings
 
-BENCH = Path(__file__).parents[2] / 'bench'
+BENCH = ROOT / 'bench'
 SETTINGS = parse_settings({'frame': False, 'debug_drawing': True, 'labels': False})
 # Both compute with doubles, in different orders.
 TOLERANCE = 1e-9

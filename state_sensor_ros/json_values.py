@@ -1,0 +1,290 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+Values of JSON in every spelling that simulators use, and the errors for all others.
+
+Each function raises DecodeError with the key path, what was found and what was expected. Decoders
+call these functions only for payloads that are not in the usual form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+import json
+import math
+import struct
+from typing import TypeAlias
+
+import msgspec
+import numpy as np
+
+from state_sensor_ros.errors import DecodeError
+from state_sensor_ros.frame import Floats
+from state_sensor_ros.rep103 import mirrored_orientation, to_rep103_rotator
+
+Json: TypeAlias = object
+# ``null`` is how the simulator writes NaN and infinity.
+Number: TypeAlias = float | None
+Triple: TypeAlias = tuple[Number, Number, Number]
+Quadruple: TypeAlias = tuple[Number, Number, Number, Number]
+Tags: TypeAlias = tuple[str, ...]
+
+NAN = math.nan
+NO_TRIPLE: Triple = (NAN, NAN, NAN)
+NO_QUADRUPLE: Quadruple = (NAN, NAN, NAN, NAN)
+
+# More digits than any 64-bit integer has; a longer one is no id, only a number out of range.
+_MAX_INTEGER_DIGITS = 20
+_MAX_SHOWN = 40
+# The longest word of JSON is -Infinity; the parser blames the beginning of one that was cut.
+_MAX_WORD = 9
+_MISSING = object()
+
+
+class JsonError(DecodeError):
+    """
+    Text is not JSON; ``line`` and ``column``, 1-based, of the first fault.
+
+    ``is_at_end`` tells whether it may be no more than that the text was cut off there.
+    """
+
+    def __init__(self, text: str, fault: json.JSONDecodeError) -> None:
+        super().__init__(f'line {fault.lineno} column {fault.colno}',
+                         _shown_text(text, fault.pos), f'JSON ({fault.msg})')
+        self.line = fault.lineno
+        self.column = fault.colno
+        self.is_at_end = fault.msg.startswith('Unterminated') \
+            or len(text) - fault.pos < _MAX_WORD
+
+
+def parse_payload(payload: bytes | bytearray | memoryview | msgspec.Raw) -> Json:
+    """
+    Parse JSON, and what only nearly is JSON: NaN, Infinity, numbers out of range, single quotes.
+
+    :param payload: UTF-8, with or without BOM.
+    :returns: objects as dict, arrays as list; numbers may be NaN or infinite.
+    :raises JsonError: where it is no JSON, with the place of the first fault.
+    :raises DecodeError: where it is not even UTF-8, or nested beyond all measure.
+    """
+    return _parsed(payload, _PARSER)
+
+
+def repaired(payload: bytes) -> bytes:
+    """
+    Write as strict JSON what :func:`parse_payload` takes; NaN and the like become ``null``.
+
+    :raises DecodeError: as :func:`parse_payload` does.
+    """
+    value = _parsed(payload, _NULL_PARSER)
+    try:
+        return json.dumps(value, allow_nan=False).encode()
+    except RecursionError:
+        raise _too_deep() from None
+
+
+def check_utf8(payload: bytes | bytearray | memoryview | msgspec.Raw) -> str:
+    """
+    Return a payload as text, without its BOM.
+
+    :raises DecodeError: where it is not UTF-8.
+    """
+    try:
+        return str(payload, 'utf-8-sig')
+    except UnicodeDecodeError as exc:
+        raise DecodeError(f'byte {exc.start}', f'0x{exc.object[exc.start]:02x}',
+                          'UTF-8') from None
+
+
+def _parsed(payload: bytes | bytearray | memoryview | msgspec.Raw,
+            parser: json.JSONDecoder) -> Json:
+    text = check_utf8(payload)
+    try:
+        return _loads(text, parser)
+    except DecodeError:
+        # PROTOCOL 8, 4: only where no name with an apostrophe can be harmed.
+        if "'" not in text or '"' in text:
+            raise
+    return _loads(text.replace("'", '"'), parser)
+
+
+def _loads(text: str, parser: json.JSONDecoder) -> Json:
+    try:
+        return parser.decode(text)
+    except json.JSONDecodeError as exc:
+        raise JsonError(text, exc) from None
+    except RecursionError:
+        raise _too_deep() from None
+
+
+def _too_deep() -> DecodeError:
+    return DecodeError('payload', 'brackets nested too deep', 'JSON of a frame')
+
+
+def _integer(digits: str) -> int | float:
+    return int(digits) if len(digits) <= _MAX_INTEGER_DIGITS else float(digits)
+
+
+def _finite_or_none(digits: str) -> float | None:
+    number = float(digits)
+    return number if math.isfinite(number) else None
+
+
+def _integer_or_none(digits: str) -> int | float | None:
+    return int(digits) if len(digits) <= _MAX_INTEGER_DIGITS else _finite_or_none(digits)
+
+
+_PARSER = json.JSONDecoder(parse_int=_integer, parse_constant=float)
+_NULL_PARSER = json.JSONDecoder(parse_int=_integer_or_none, parse_float=_finite_or_none,
+                                parse_constant=lambda _: None)
+
+
+def _shown_text(text: str, start: int) -> str:
+    return repr(text[start:start + _MAX_SHOWN]) if start < len(text) else 'the end'
+
+
+def shown(value: Json) -> str:
+    """Describe a value in a few words, whatever its size."""
+    if value is _MISSING:
+        return 'nothing'
+    if isinstance(value, dict):
+        return 'an object'
+    if isinstance(value, list):
+        return f'an array of {len(value)}'
+    if isinstance(value, str):
+        return repr(value if len(value) <= _MAX_SHOWN else value[:_MAX_SHOWN] + '…')
+    return json.dumps(value)
+
+
+def wrong(where: str, value: Json, expected: str) -> DecodeError:
+    """Make the error for ``value``, or for none, at the key path ``where``."""
+    return DecodeError(where, shown(value), expected)
+
+
+def to_object(value: Json, where: str) -> Mapping[str, Json]:
+    """Return ``value`` if it is an object."""
+    if not isinstance(value, dict):
+        raise wrong(where, value, 'an object')
+    return value
+
+
+def member(owner: Mapping[str, Json], key: str, where: str, expected: str) -> Json:
+    """Return a member that must be there; ``where`` is the key path of its owner."""
+    value = owner.get(key, _MISSING)
+    if value is _MISSING:
+        raise wrong(f'{where}.{key}', value, expected)
+    return value
+
+
+def to_list(value: Json, where: str) -> list[Json]:
+    """Return ``value`` if it is an array; ``null`` is an empty one."""
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise wrong(where, value, 'an array')
+    return value
+
+
+def to_number(value: Json, where: str) -> float:
+    """Return a number, NaN for ``null`` and for what is not finite."""
+    if value is None:
+        return NAN
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise wrong(where, value, 'a number')
+    return float(value) if math.isfinite(value) else NAN
+
+
+def to_integer(value: Json, where: str, low: int, high: int) -> int:
+    """Return an integer between ``low`` and ``high``, also where it is written as a float."""
+    whole = (isinstance(value, int) and not isinstance(value, bool)) \
+        or (isinstance(value, float) and value.is_integer())
+    if not whole or not low <= value <= high:  # type: ignore[operator]
+        raise wrong(where, value, f'an integer in {low} .. {high}')
+    return int(value)  # type: ignore[call-overload,no-any-return]
+
+
+def to_flag(value: Json, where: str) -> bool:
+    """Return ``value`` if it is true or false."""
+    if not isinstance(value, bool):
+        raise wrong(where, value, 'true or false')
+    return value
+
+
+def to_text(value: Json, where: str) -> str:
+    """Return ``value`` if it is a string that can be sent on as UTF-8."""
+    if not isinstance(value, str):
+        raise wrong(where, value, 'a string')
+    # Half of a surrogate pair can be escaped in JSON, but is no character.
+    if not value.isascii() and any('\ud800' <= c <= '\udfff' for c in value):
+        raise DecodeError(where, ascii(value[:_MAX_SHOWN]), 'Unicode text')
+    return value
+
+
+def to_tags(value: Json, where: str) -> Tags:
+    """Return an array of strings as a tuple."""
+    return tuple(to_text(tag, f'{where}[{i}]') for i, tag in enumerate(to_list(value, where)))
+
+
+def to_triple(value: Json, where: str, *, complete: bool = False) -> Triple:
+    """
+    Return a vector from ``{x, y, z}`` or ``[x, y, z]``; ``null`` is all NaN.
+
+    :param complete: whether a component that is not there is an error rather than NaN.
+    """
+    if value is None:
+        return NO_TRIPLE
+    if isinstance(value, list) and len(value) == 3:
+        x, y, z = (to_number(item, f'{where}[{i}]') for i, item in enumerate(value))
+        return x, y, z
+    if not isinstance(value, dict):
+        raise wrong(where, value, '{x, y, z} or [x, y, z]')
+    x, y, z = _components(value, 'xyz', where, complete)
+    return x, y, z
+
+
+def to_quadruple(value: Json, where: str) -> Quadruple:
+    """
+    Return a quaternion xyzw from ``{w, x, y, z}`` or ``[x, y, z, w]``; ``null`` is all NaN.
+
+    A rotator ``{pitch, yaw, roll}``, degrees, is taken too, as the simulator does.
+    """
+    if value is None:
+        return NO_QUADRUPLE
+    if isinstance(value, list) and len(value) == 4:
+        x, y, z, w = (to_number(item, f'{where}[{i}]') for i, item in enumerate(value))
+        return x, y, z, w
+    if not isinstance(value, dict):
+        raise wrong(where, value, '{w, x, y, z} or [x, y, z, w]')
+    if 'w' not in value and 'yaw' in value:
+        rotator = _components(value, ('roll', 'pitch', 'yaw'), where, True)
+        x, y, z, w = mirrored_orientation(to_rep103_rotator(np.array(rotator))).tolist()
+        return x, y, z, w
+    x, y, z, w = _components(value, 'xyzw', where, True)
+    return x, y, z, w
+
+
+def _components(value: Mapping[str, Json], keys: str | tuple[str, ...], where: str,
+                complete: bool) -> list[float]:
+    numbers = []
+    for key in keys:
+        item = value.get(key, _MISSING)
+        if item is _MISSING:
+            if complete:
+                raise wrong(f'{where}.{key}', item, 'a number')
+            item = None
+        numbers.append(to_number(item, f'{where}.{key}'))
+    return numbers
+
+
+def as_rows(numbers: Sequence[Number], n_columns: int) -> Floats:
+    """
+    Lay numbers out as rows, ``None`` becoming NaN.
+
+    :param numbers: row after row.
+    :returns: (len / n_columns, n_columns) float64, not to be written to.
+    """
+    try:
+        # Twice as fast as numpy's own way through a list, which only None makes necessary.
+        flat: Floats = np.frombuffer(struct.pack(f'{len(numbers)}d', *numbers))
+    except struct.error:
+        flat = np.array(numbers, np.float64)
+    return flat.reshape(-1, n_columns)

@@ -1,0 +1,93 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""Packets, decoded frames with their faults, and the interface of a payload decoder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from state_sensor_ros.errors import DecodeError
+from state_sensor_ros.frame import EVERYTHING, Frame, Needs
+
+# Called with a kind, by which repetitions are throttled, and one line about what was found.
+Report: TypeAlias = Callable[[str, str], None]
+
+LEFT_OUT = 'left_out'
+DUPLICATE = 'duplicate'
+
+
+@dataclass(frozen=True, slots=True)
+class Packet:
+    """
+    One payload and the times in its header.
+
+    ``game_time`` s; ``time`` s since the Unix epoch; ``sample_count`` 0 where the header has none;
+    ``is_alone`` False for one of several frames with the same header; ``is_behind_gap`` True where
+    frames before it were skipped on purpose.
+    """
+
+    payload: bytes | bytearray
+    game_time: float
+    time: int
+    sample_count: int
+    is_alone: bool = True
+    is_behind_gap: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One faulty actor: ``kind`` LEFT_OUT or DUPLICATE, ``error`` with its key path."""
+
+    kind: str
+    error: DecodeError
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """A frame, and a fault for each actor that was left out of it."""
+
+    frame: Frame
+    faults: tuple[Fault, ...]
+
+
+class PayloadDecoder(Protocol):
+    """
+    Decodes the payloads of one source.
+
+    ``needs`` parts of the frame that are used afterwards; may be set between payloads.
+    ``unknown_members`` key paths that were ignored so far.
+    """
+
+    needs: Needs
+
+    @property
+    def unknown_members(self) -> frozenset[str]:
+        """Key paths that were ignored so far."""
+
+    def decode(self, payload: bytes | bytearray | memoryview, *, game_time: float = ...,
+               time: int = ..., sample_count: int = ...) -> list[Decoded]:
+        """
+        Decode one payload.
+
+        :param payload: one frame, or several where the form allows it.
+        :param game_time: s, from the header of the packet, where the payload has none.
+        :param time: s since the Unix epoch, likewise.
+        :param sample_count: likewise.
+        :raises DecodeError: where the payload is no frame.
+        """
+
+    def split(self, payload: bytes | bytearray) -> Sequence[bytes | bytearray]:
+        """Return the payload of each frame in a payload; may be called from any thread."""
+
+
+class SingleFrameDecoder:
+    """Base of decoders that decode all parts of payloads of one frame each."""
+
+    needs: Needs = EVERYTHING
+    unknown_members: frozenset[str] = frozenset()
+
+    def split(self, payload: bytes | bytearray) -> Sequence[bytes | bytearray]:
+        """Return the payload: it is one frame."""
+        return (payload,)

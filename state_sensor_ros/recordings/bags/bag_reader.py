@@ -1,0 +1,217 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+The ~/frame messages of a rosbag2 bag, whoever recorded it under whatever node name.
+
+May know: files of a bag, which topic to look for. Must not know: what is in a message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from rosbags.typesys import get_types_from_msg, TypesysError
+
+from state_sensor_ros.errors import told, TrajectoryFormatError
+from state_sensor_ros.recordings.bags.bag_metadata import BagMetadata, METADATA, read_metadata
+from state_sensor_ros.recordings.bags.bag_types import definition, type_hash, typestore
+from state_sensor_ros.recordings.bags.state_frames import STATE_FRAME
+from state_sensor_ros.recordings.files.regular_files import check_regular
+from state_sensor_ros.recordings.storage.bag_limits import (
+    BagError,
+    BagLimits,
+    damaged,
+    decompress,
+    decompress_file,
+    DEFAULT_LIMITS,
+    too_large,
+)
+from state_sensor_ros.recordings.storage.mcap_reader import McapReader
+from state_sensor_ros.recordings.storage.sqlite_reader import SqliteReader
+from state_sensor_ros.recordings.storage.storage_file import Storage, StoredTopic
+
+STORAGES: dict[str, type[McapReader | SqliteReader]] = {
+    'mcap': McapReader, 'sqlite3': SqliteReader}
+STORAGE_OF_SUFFIX = {'.mcap': 'mcap', '.db3': 'sqlite3'}
+# A longer definition of StateFrame is none of ours; it is not parsed.
+_MAX_DEFINITION_BYTES = 64 * 1024
+_MAX_SHOWN = 200
+_SERIALIZATION = 'cdr'
+
+
+class Bag:
+    """
+    A bag whose StateFrames are wanted; open until :meth:`close`.
+
+    :param path: folder with metadata.yaml, or a .mcap or .db3 file.
+    :param topic: to read; ``''`` for the only one of the type StateFrame.
+    :param limits: above which it is refused.
+    :raises TrajectoryFormatError: when it cannot be read or has no such topic.
+    """
+
+    def __init__(self, path: Path, topic: str = '', limits: BagLimits = DEFAULT_LIMITS) -> None:
+        self.name = str(path)
+        self._limits = limits
+        self._stack = ExitStack()
+        self._storages: list[Storage] = []
+        self._metadata: BagMetadata | None = None
+        for file in path.iterdir() if path.is_dir() else [path]:
+            check_regular(file)
+        try:
+            with self._reading():
+                self._open(path)
+                self._topics = {(topic.name, topic.type_name): topic
+                                for storage in self._storages
+                                for topic in storage.topics.values()}
+                self._frames = self._chosen(topic)
+        except BaseException:
+            self.close()
+            raise
+        self.topic = self._frames[0]
+        self._node = self.topic.rpartition('/')[0]
+        self.n_messages = sum(
+            storage.counts[number] for storage in self._storages
+            for number, one in storage.topics.items() if (one.name, one.type_name) == self._frames)
+
+    def messages(self) -> Iterator[tuple[int, bytes]]:
+        """
+        Yield log time, ns, and serialised StateFrame of each message, in the order of log times.
+
+        :raises TrajectoryFormatError: where the bag is damaged.
+        """
+        for _, log_ns, data in self._messages({self._frames}):
+            yield log_ns, data
+
+    def has(self, name: str, type_name: str) -> bool:
+        """Tell whether the node that published the StateFrames has such a topic in the bag."""
+        return (f'{self._node}/{name}', type_name) in self._topics
+
+    def messages_of_node(self, names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+        """
+        Yield messages of the node that published the StateFrames, in the order of log times.
+
+        :param names: of topics, without the node's, such as ``frame``.
+        :returns: the name and the serialised message of each.
+        :raises TrajectoryFormatError: where the bag is damaged.
+        """
+        wanted = {f'{self._node}/{name}': name for name in names}
+        for topic, _, data in self._messages({one for one in self._topics if one[0] in wanted}):
+            yield wanted[topic], data
+
+    def close(self) -> None:
+        """Close the bag; closing twice is quiet."""
+        self._stack.close()
+
+    def _open(self, path: Path) -> None:
+        """Open all storage files."""
+        if not path.is_dir():
+            self._add(path, STORAGE_OF_SUFFIX[path.suffix], str(path))
+            return
+        self._metadata = metadata = read_metadata(path, self._limits)
+        if metadata.storage not in STORAGES:
+            raise BagError(str(path / METADATA), f'the storage {metadata.storage!r}',
+                           f'one of {", ".join(STORAGES)}')
+        for name in metadata.files:
+            file = path / name
+            if not file.is_file():
+                raise damaged(str(path), f'no {name}, which metadata.yaml names')
+            plain = self._decompressed(file) if metadata.compression == 'file' else file
+            self._add(plain, metadata.storage, str(file))
+        for storage in self._storages:
+            self._check_topics(storage, metadata)
+
+    def _add(self, path: Path, storage: str, name: str) -> None:
+        self._storages.append(STORAGES[storage](path, name, self._limits))
+        self._stack.callback(self._storages[-1].close)
+
+    def _decompressed(self, file: Path) -> Path:
+        """Decompress a storage file to a folder that goes with this bag."""
+        folder = Path(self._stack.enter_context(TemporaryDirectory()))
+        plain = folder / file.name
+        if fault := decompress_file(file, plain, self._limits.n_file_bytes):
+            raise damaged(str(file), fault)
+        return plain
+
+    def _check_topics(self, storage: Storage, metadata: BagMetadata) -> None:
+        """Make sure that metadata.yaml is that of the files beside it."""
+        for number, topic in storage.topics.items():
+            if (topic.name, topic.type_name) not in metadata.topics and storage.counts[number]:
+                raise damaged(f'{self.name}/{METADATA}', f'no topic of the type '
+                              f'{topic.type_name} is {topic.name}, which has messages')
+
+    def _messages(self, wanted: set[tuple[str, str]]) -> Iterator[tuple[str, int, bytes]]:
+        """Yield name of the topic, log time, ns, and message of topics, file after file."""
+        is_compressed = self._metadata is not None and self._metadata.compression == 'message'
+        with self._reading():
+            for storage in self._storages:
+                names = {number: topic.name for number, topic in storage.topics.items()
+                         if (topic.name, topic.type_name) in wanted}
+                for number, log_ns, data in storage.messages(names) if names else ():
+                    yield names[number], log_ns, (
+                        self._plain(data, names[number]) if is_compressed else data)
+
+    def _plain(self, data: bytes, topic: str) -> bytes:
+        """Decompress a message."""
+        plain, fault = decompress(data, 'zstd', self._limits.n_bytes)
+        if fault:
+            raise damaged(f'{self.name}: a message of {topic}', fault)
+        if len(plain) > self._limits.n_bytes:
+            raise too_large(f'{self.name}: {topic}', 'a message', self._limits.n_bytes)
+        return plain
+
+    def _chosen(self, topic: str) -> tuple[str, str]:
+        frames = sorted(one for one in self._topics if one[1] == STATE_FRAME)
+        names = [name for name, _ in frames]
+        if not frames:
+            raise TrajectoryFormatError(self.name, 'no topic of the type StateFrame',
+                                        f'a bag with {STATE_FRAME}, such as ~/frame')
+        if not topic and len(frames) > 1:
+            raise TrajectoryFormatError(self.name, f'the topics {", ".join(names)}',
+                                        'one of them to be named by --topic')
+        if topic and topic not in names:
+            raise TrajectoryFormatError(self.name, f'no topic {topic} of the type StateFrame',
+                                        f'one of {", ".join(names)}')
+        chosen = (topic or names[0], STATE_FRAME)
+        self._check_definition(self._topics[chosen])
+        return chosen
+
+    def _check_definition(self, topic: StoredTopic) -> None:
+        """Make sure that this StateFrame is the one that we know."""
+        hashes = {topic.type_hash}
+        if self._metadata is not None:
+            hashes.add(self._metadata.topics[topic.name, topic.type_name].type_hash)
+        if wrong := hashes - {'', type_hash(STATE_FRAME)}:
+            self._refuse_definition(min(wrong))
+        if topic.serialization != _SERIALIZATION:
+            raise TrajectoryFormatError(f'{self.name}: {topic.name}',
+                                        f'the serialization {topic.serialization!r}',
+                                        _SERIALIZATION)
+        if topic.encoding != 'ros2msg' or topic.definition == definition(STATE_FRAME):
+            return
+        if len(topic.definition) > _MAX_DEFINITION_BYTES:
+            self._refuse_definition('a definition of more than '
+                                    f'{_MAX_DEFINITION_BYTES} bytes')
+        ours = typestore().fielddefs
+        for name, found in get_types_from_msg(topic.definition, STATE_FRAME).items():
+            if ours.get(name) != found:
+                self._refuse_definition(f'another {name}')
+
+    def _refuse_definition(self, found: str) -> None:
+        raise TrajectoryFormatError(f'{self.name}: {STATE_FRAME}', found,
+                                    f'{type_hash(STATE_FRAME)}, the definition of this version')
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Turn what goes wrong into one line."""
+        try:
+            yield
+        except TrajectoryFormatError:
+            raise
+        except OSError as error:
+            raise TrajectoryFormatError(self.name, told(error), 'a bag') from error
+        except (TypesysError, ValueError, RecursionError) as error:
+            text = ' '.join(str(error)[:_MAX_SHOWN].split()) or type(error).__name__
+            raise damaged(self.name, f'a definition that is none, {text}') from error

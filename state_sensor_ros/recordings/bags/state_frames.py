@@ -1,0 +1,139 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+A serialised StateFrame, as bags carry it, back to the Frame that it was made from.
+
+May know: the fields of StateFrame (msg/), rosbags' deserialiser. Must not know: bags, files, the
+simulator's units: a StateFrame is in SI and REP-103 already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+import math
+import struct
+from typing import Any
+
+import numpy as np
+from rosbags.serde import SerdeError
+
+from state_sensor_ros.errors import DecodeError
+from state_sensor_ros.frame import Boxes, Floats, Frame, Lanes, Looks, Rows, Wheels
+from state_sensor_ros.payloads import Decoded, SingleFrameDecoder
+from state_sensor_ros.recordings.bags.bag_types import typestore
+
+STATE_FRAME = 'state_sensor_ros/msg/StateFrame'
+# The generation whose twist is a forward speed alone.
+_FORWARD_ONLY = 'carla'
+
+# Encapsulation (4 bytes, the second of which tells the byte order), then header.stamp.
+_STAMP = {0: struct.Struct('>4xiI'), 1: struct.Struct('<4xiI')}
+# What rosbags' deserialiser raises when bytes are not what the definition says.
+NOT_SUCH = (SerdeError, struct.error, ValueError, IndexError, AssertionError, OverflowError,
+            MemoryError)
+
+
+def stamp_s(data: bytes) -> float:
+    """
+    Look at the stamp of a serialised StateFrame, s; NaN where there is none.
+
+    :param data: with its encapsulation.
+    """
+    if len(data) < 12 or data[1] not in _STAMP:
+        return math.nan
+    seconds, nanoseconds = _STAMP[data[1]].unpack_from(data)
+    return float(seconds + nanoseconds * 1e-9)
+
+
+class StateFrameDecoder(SingleFrameDecoder):
+    """Decode payloads that are serialised StateFrames; what is needed of them does not matter."""
+
+    def __init__(self) -> None:
+        self._store = typestore()
+
+    def decode(self, payload: bytes | bytearray | memoryview, *, game_time: float = math.nan,
+               time: int = 0, sample_count: int = 0) -> list[Decoded]:
+        """
+        Decode one message; ``game_time``, ``time`` and ``sample_count`` stand in it.
+
+        :raises DecodeError: where it is none.
+        """
+        try:
+            message = self._store.deserialize_cdr(bytes(payload), STATE_FRAME)
+            return [Decoded(_frame(message), ())]
+        except NOT_SUCH as error:
+            raise DecodeError('~/frame', f'{len(payload)} bytes that are no StateFrame ({error})',
+                              'a message as its definition says') from error
+
+
+# rosbags makes message classes at run time; they have no static type.
+def _frame(message: Any) -> Frame:  # noqa: ANN401
+    actors = message.actors
+    inputs = [(i.throttle, i.brake, i.steering, i.steering_angle)
+              for i in (actor.inputs for actor in actors)]
+    kinematics = [(*_pose(actor.pose), *_xyz(actor.twist.linear), *_xyz(actor.twist.angular))
+                  for actor in actors]
+    rows, forward_speed = _rows(kinematics, 13), None
+    if message.generation == _FORWARD_ONLY:
+        # Nothing else is measured, and it is along the actor's own axis (ActorState.msg).
+        forward_speed = rows[:, 7].copy()
+        rows[:, 7:] = np.nan
+    return Frame(
+        generation=message.generation, game_time=message.game_time, time=message.time,
+        sample_count=message.sample_count, names=tuple([actor.name for actor in actors]),
+        kinds=np.array([actor.kind for actor in actors], np.uint8),
+        tags=tuple([tuple(actor.tags) for actor in actors]),
+        kinematics=rows, forward_speed=forward_speed, lanes=_lanes(actors),
+        boxes=_boxes(*_owned(actors, 'oriented_bounding_boxes')),
+        wheels=_wheels(*_owned(actors, 'wheels')), inputs=_rows(inputs, 4),
+        looks=Looks(tuple([actor.color for actor in actors]),
+                    tuple([actor.replay_class for actor in actors])))
+
+
+def _owned(actors: Sequence[Any], part: str) -> tuple[Rows, list[Any]]:
+    """Return the parts of all actors in a row, with the row of each one's owner."""
+    parts = [getattr(actor, part) for actor in actors]
+    owners = np.repeat(np.arange(len(parts)), np.array([len(own) for own in parts], np.int64))
+    return owners, [one for own in parts for one in own]
+
+
+def _lanes(actors: Sequence[Any]) -> Lanes:
+    rows = [i for i, actor in enumerate(actors) if actor.has_control_state]
+    states = [actors[i].control_state for i in rows]
+    return Lanes(
+        np.array(rows, np.int64),
+        np.array([state.lane_change_left for state in states], np.bool_),
+        np.array([state.lane_change_right for state in states], np.bool_),
+        np.array([state.road_id for state in states], np.int32),
+        np.array([state.section_id for state in states], np.int32),
+        np.array([state.lane_id for state in states], np.int32),
+        np.array([state.s for state in states], np.float64))
+
+
+def _boxes(owners: Rows, boxes: Sequence[Any]) -> Boxes:
+    rows = _rows([(*_pose(box.pose), *_xyz(box.size), *_xyz(box.scale)) for box in boxes], 13)
+    return Boxes(owners, tuple([box.name for box in boxes]), rows)
+
+
+def _wheels(owners: Rows, wheels: Sequence[Any]) -> Wheels:
+    poses = _rows([_pose(wheel.pose) for wheel in wheels], 7)
+    return Wheels(
+        owners, np.array([wheel.wheel for wheel in wheels], np.uint8),
+        np.array([wheel.source_id for wheel in wheels], np.int32), poses[:, :3], poses[:, 3:],
+        np.array([wheel.position_known for wheel in wheels], np.bool_),
+        np.array([wheel.orientation_known for wheel in wheels], np.bool_),
+        np.array([wheel.speed for wheel in wheels], np.float64))
+
+
+def _xyz(vector: Any) -> tuple[float, float, float]:  # noqa: ANN401
+    return vector.x, vector.y, vector.z
+
+
+def _pose(pose: Any) -> tuple[float, ...]:  # noqa: ANN401
+    position, orientation = pose.position, pose.orientation
+    return (position.x, position.y, position.z,
+            orientation.x, orientation.y, orientation.z, orientation.w)
+
+
+def _rows(rows: Iterable[tuple[float, ...]], n_columns: int) -> Floats:
+    return np.array(list(rows), np.float64).reshape(-1, n_columns)

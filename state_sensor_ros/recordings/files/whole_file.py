@@ -1,0 +1,190 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+A file that gets its name once it is whole; until then it lies beside it under another.
+
+May know: paths, what is overwritten and what is not. Must not know: what is written.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+import errno
+import os
+from pathlib import Path
+import stat
+import sys
+from types import TracebackType
+from typing import BinaryIO
+
+from state_sensor_ros.errors import SinkError, told
+from state_sensor_ros.recordings.files.output import Output
+from state_sensor_ros.recordings.files.part import Part
+from state_sensor_ros.recordings.files.renaming import rename_new, sync_folder
+
+STANDARD_OUTPUT = '-'
+
+
+class WholeFile(Output):
+    """
+    Somewhere to write to, ended by either :meth:`commit` or :meth:`abort`, or by a ``with``.
+
+    :param path: of the file; ``-`` for standard output. A device or a pipe is written to directly.
+    :param force: whether a file of that name may be replaced.
+    :raises SinkError: where it cannot be written to.
+    """
+
+    def __init__(self, path: str, *, force: bool = False) -> None:
+        self.name = path
+        self._force = force
+        self._is_committed = False
+        self._handle: BinaryIO | None = None
+        # None where writing goes to the final place directly.
+        self._part: Part | None = None
+        # The file that a link leads to is replaced, not the link.
+        self._path = Path(os.path.realpath(path))
+        try:
+            if self._path.is_dir():
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+            if not self._is_special():
+                self._check_free()
+                self._part = Part(self._path, path, is_folder=False)
+                self._handle = os.fdopen(os.open(self._part.path, os.O_WRONLY), 'wb')
+        except OSError as error:
+            raise self.error(error) from error
+
+    @property
+    def handle(self) -> BinaryIO:
+        """
+        Return what to write to.
+
+        A device or a pipe is opened at the first use, which may wait for a reader of the pipe.
+
+        :raises SinkError: where it cannot be opened.
+        """
+        if self._handle is None:
+            try:
+                self._handle = sys.stdout.buffer if self.name == STANDARD_OUTPUT \
+                    else self._path.open('wb')
+            except OSError as error:
+                raise self.error(error) from error
+        return self._handle
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether what is written can neither be taken back nor looked at again."""
+        return self._part is None
+
+    @property
+    def part(self) -> Path | None:
+        """Where the file is until it has its name; None where it is direct."""
+        return None if self._part is None else self._part.path
+
+    @property
+    def left_behind(self) -> list[Path]:
+        """Parts of this file that killed programs have left."""
+        return [] if self._part is None else self._part.left_behind
+
+    @property
+    def is_taken(self) -> bool:
+        """Whether there is a file of that name, which :meth:`commit` replaces."""
+        return self._part is not None and self._path.exists()
+
+    def _is_special(self) -> bool:
+        """Tell whether the path is standard output, or something that is no file."""
+        return self.name == STANDARD_OUTPUT or (
+            self._path.exists() and not stat.S_ISREG(self._path.stat().st_mode))
+
+    def _check_free(self) -> None:
+        if not self._force and self._path.exists():
+            raise SinkError(self.name, 'a file of that name', 'none, or --force')
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 traceback: TracebackType | None) -> None:
+        super().__exit__(kind, error, traceback)
+        # The reader of a pipe may leave; that is no error of this file.
+        if isinstance(error, OSError) and not isinstance(error, (BrokenPipeError, SinkError)):
+            raise self.error(error) from error
+
+    def error(self, error: OSError) -> SinkError:
+        """Make the error that says what went wrong with this file."""
+        if isinstance(error, SinkError):
+            return error
+        return SinkError(self.name, told(error), 'a place to write to')
+
+    def complete(self) -> None:
+        """Wait until everything has reached the disk; nothing can be written after that."""
+        handle = self._handle
+        if handle is None or handle.closed:
+            return
+        try:
+            handle.flush()
+            if self._part is not None:
+                os.fsync(handle.fileno())
+            if self.name != STANDARD_OUTPUT:
+                handle.close()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise self.error(error) from error
+
+    def commit(self) -> None:
+        """
+        Give the file its name; doing so twice is harmless.
+
+        :raises SinkError: where that fails; what was written is kept beside the name then.
+        """
+        self.complete()
+        if self._part is None or self._is_committed:
+            return
+        try:
+            if self._force:
+                self._part.path.replace(self._path)
+            else:
+                rename_new(self._part.path, self._path)
+        except OSError as error:
+            self._part.keep()
+            raise self._unnamed(error, self._part.path) from error
+        self._is_committed = True
+        try:
+            sync_folder(self._path.parent)
+        except OSError as error:
+            raise self.error(error) from error
+
+    def _unnamed(self, error: OSError, part: Path) -> SinkError:
+        """Make the error for a file that is whole but could not get its name."""
+        if isinstance(error, FileExistsError):
+            return SinkError(self.name, 'a file of that name, which was not there before',
+                             f'none; what was written is in {part}')
+        return SinkError(self.name, told(error),
+                         f'a name that can be given; what was written is in {part}')
+
+    def reopen(self) -> BinaryIO:
+        """Close what failed and open it again, to save what is in it; not where it is direct."""
+        assert self._part is not None
+        with suppress(OSError):
+            self.handle.close()
+        self._handle = self._part.path.open('r+b')
+        return self._handle
+
+    def keep(self) -> None:
+        """Have :meth:`abort` leave what was written where it is."""
+        if self._part is not None:
+            self._part.keep()
+
+    def discard(self) -> str:
+        """Remove what was written and return what is left, in words."""
+        if self._part is not None:
+            self._part.discard()
+        elif self._handle is not None:
+            return f'what was written to {self.name} is not complete'
+        return f'nothing was written to {self.name}'
+
+    def abort(self) -> None:
+        """Close the file and leave no trace of what was written."""
+        self.discard()
+        if self._handle is not None and self.name != STANDARD_OUTPUT:
+            with suppress(OSError):
+                self._handle.close()
+        if self._part is not None:
+            self._part.release()

@@ -1,0 +1,169 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+An MCAP file: its records in their order, chunks decompressed within limits, CRCs.
+
+May know: files, compression, which record follows which. Must not know: ROS, order of time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+import os
+from pathlib import Path
+import struct
+from zlib import crc32
+
+from state_sensor_ros.recordings.storage.bag_limits import (
+    BagError,
+    BagLimits,
+    damaged,
+    decompress,
+    too_large,
+)
+from state_sensor_ros.recordings.storage.mcap_records import (
+    CHUNK_HEAD_BYTES,
+    ChunkHead,
+    FOOTER,
+    HEAD,
+    Head,
+    MAGIC,
+    parse_chunk_head,
+)
+
+# Heads of records are read in blocks: behind a chunk there is a short record for each topic in it.
+_BLOCK_BYTES = 64 * 1024
+_CRC_BLOCK_BYTES = 1024 * 1024
+# What stands before the data of a message or of a chunk.
+_MAX_HEAD_BYTES = HEAD.size + CHUNK_HEAD_BYTES
+
+
+class McapFile:
+    """
+    Read from one file.
+
+    :param path: of the file; open until :meth:`close`.
+    :param name: of the file in messages.
+    :param limits: what may be read at once.
+    :raises OSError: where it cannot be opened.
+    """
+
+    def __init__(self, path: Path, name: str, limits: BagLimits) -> None:
+        self.name = name
+        self.limits = limits
+        self._file = path.open('rb', buffering=0)
+        self.size = os.fstat(self._file.fileno()).st_size
+
+    def close(self) -> None:
+        """Close the file; closing twice is quiet."""
+        self._file.close()
+
+    def error(self, offset: int, found: str) -> BagError:
+        """Make the error for what is wrong at an offset."""
+        return damaged(f'{self.name}: byte {offset}', found)
+
+    def read(self, offset: int, n_bytes: int) -> bytes:
+        """
+        Return the bytes at an offset.
+
+        :raises BagError: where they are more than the limit, or the file ends before.
+        """
+        if n_bytes > self.limits.n_bytes + _MAX_HEAD_BYTES:
+            raise too_large(f'{self.name}: byte {offset}', 'a record', self.limits.n_bytes)
+        data = os.pread(self._file.fileno(), n_bytes, offset)
+        if len(data) < n_bytes:
+            raise self.error(self.size, 'the end of the file in a record')
+        return data
+
+    def content(self, head: Head) -> bytes:
+        """Return what follows the head of a record."""
+        return self.read(head.offset + HEAD.size, head.length)
+
+    def heads(self, offset: int = len(MAGIC)) -> Iterator[Head]:
+        """
+        Yield the heads of records up to the footer.
+
+        :param offset: of the first.
+        :raises BagError: where what is there is no record, or not there as a whole.
+        """
+        block, begin = b'', offset
+        while True:
+            if not begin <= offset <= begin + len(block) - HEAD.size:
+                block, begin = os.pread(self._file.fileno(), _BLOCK_BYTES, offset), offset
+            try:
+                opcode, length = HEAD.unpack_from(block, offset - begin)
+            except struct.error:
+                raise self.error(self.size, 'the end of the file without a footer') from None
+            head = Head(opcode, offset, length)
+            if not head.opcode:
+                raise self.error(offset, 'no record')
+            if head.end > self.size:
+                raise self.error(offset, 'a record that the file ends in')
+            yield head
+            if head.opcode == FOOTER:
+                return
+            offset = head.end
+
+    def chunk_head(self, head: Head) -> ChunkHead:
+        """
+        Return what stands before the records of a chunk.
+
+        :raises BagError: where it is no head of a chunk, or the chunk is too large.
+        """
+        start = self.read(head.offset + HEAD.size, min(head.length, CHUNK_HEAD_BYTES))
+        try:
+            chunk = parse_chunk_head(start)
+        except ValueError as error:
+            raise self.error(head.offset, f'no chunk ({error})') from error
+        if chunk.begin + chunk.length != head.length:
+            raise self.error(head.offset, 'a chunk whose sizes do not agree')
+        if max(chunk.size, chunk.length) > self.limits.n_bytes:
+            raise too_large(f'{self.name}: chunk at byte {head.offset}', 'a chunk',
+                            self.limits.n_bytes)
+        return chunk
+
+    def records_of(self, head: Head, chunk: ChunkHead, content: memoryview) -> memoryview:
+        """
+        Return the records of a chunk as one block, decompressed and checked.
+
+        :param content: of the chunk, read before.
+        :raises BagError: where that cannot be, or its CRC is another.
+        """
+        where = f'{self.name}: chunk at byte {head.offset}'
+        records = content[chunk.begin:]
+        if chunk.compression in ('lz4', 'zstd'):
+            data, fault = decompress(records, chunk.compression, chunk.size)
+            if fault:
+                raise damaged(where, fault)
+            records = memoryview(data)
+        elif chunk.compression:
+            raise BagError(where, f'the compression {chunk.compression!r}', 'lz4, zstd or none')
+        if len(records) != chunk.size:
+            raise damaged(where, 'another size than its head says')
+        if chunk.crc and crc32(records) != chunk.crc:
+            raise damaged(where, f'the CRC-32 {crc32(records):08x} in place of {chunk.crc:08x}')
+        return records
+
+
+class RunningCrc:
+    """CRC-32 of a file from its beginning on, read where it was not read anyway."""
+
+    def __init__(self, file: McapFile, begin: int = 0) -> None:
+        self._file = file
+        self._end = begin
+        self._value = 0
+
+    def add(self, offset: int, data: bytes) -> None:
+        """Take data that was read from an offset; what lies before it is read."""
+        if offset >= self._end:
+            self.up_to(offset)
+            self._value = crc32(data, self._value)
+            self._end = offset + len(data)
+
+    def up_to(self, end: int) -> int:
+        """Return the CRC of all bytes before an offset."""
+        while self._end < end:
+            data = self._file.read(self._end, min(end - self._end, _CRC_BLOCK_BYTES))
+            self._value = crc32(data, self._value)
+            self._end += len(data)
+        return self._value

@@ -1,0 +1,38 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+How much the tests with random or many inputs try.
+
+``pytest --budget N`` tries N times as much as ``make test`` and, above 1, runs the tests marked as
+endurance too. ``make test-all`` sets 8.
+"""
+
+# How long tests wait for what has to happen; only a failure takes that long.
+AWAIT_S = 60.0
+
+_budget = 1.0
+
+
+def set_budget(budget):
+    """Set the factor; before the test modules are imported."""
+    global _budget
+    _budget = budget
+
+
+def is_large():
+    """Return whether endurance tests run."""
+    return _budget > 1
+
+
+def tries(number):
+    """Return how many inputs to try, or seconds to spend, where ``make test`` takes ``number``."""
+    return max(round(number * _budget), 1)
+
+
+def spread(items, number):
+    """Return ``tries(number)`` of ``items``, evenly spread, the first and the last among them."""
+    items = list(items)
+    number = max(tries(number), 2)
+    if number >= len(items):
+        return items
+    return [items[round(i * (len(items) - 1) / (number - 1))] for i in range(number)]

@@ -1,0 +1,297 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""CARLA through the pipeline of the node: faults, restarts, the truth, and what it costs."""
+
+from contextlib import contextmanager
+import math
+import shutil
+import socket
+import struct
+import threading
+
+import carla_wire as wire
+from message_store import read
+from paths import CARLA
+import pytest
+from silent_sink import SilentSink
+
+from state_sensor_ros.carla.decode import CarlaDecoder
+from state_sensor_ros.carla.encode import CarlaEncoder
+from state_sensor_ros.carla.framing import join_messages
+from state_sensor_ros.carla.live import CarlaSource
+from state_sensor_ros.carla.messages import MessagesDecoder, pack_parts, TOPICS_WITH_IMAGES
+from state_sensor_ros.cdr.definitions import load_definitions
+from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.encode import Demand, Encoder
+from state_sensor_ros.errors import DecodeError
+from state_sensor_ros.payloads import Packet
+from state_sensor_ros.pipeline.pipeline import Codec, Pipeline
+from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators.opening import find_simulator, opened
+
+SETTINGS = Settings(debug_drawing=True)
+
+
+class ListSink(SilentSink):
+    """Keeps messages by topic."""
+
+    def __init__(self, demand=None):
+        super().__init__(demand or Demand())
+        self.messages = {}
+
+    def publish(self, messages, stamp_ns):
+        for topic, data in messages:
+            self.messages.setdefault(topic.name, []).append((topic.type_name, data))
+
+    def first_messages(self):
+        return [(name, messages[0][1]) for name, messages in self.messages.items()]
+
+    def read(self, name):
+        return [read(data, type_name) for type_name, data in self.messages.get(name, [])]
+
+
+def pipeline_of(decoder, sink, settings=SETTINGS):
+    """Return a pipeline and what it reports."""
+    reports, definitions = [], load_definitions()
+    extra = (CarlaEncoder(settings, definitions),) if isinstance(decoder, CarlaDecoder) else ()
+    codec = Codec(decoder, Encoder(settings, definitions), extra)
+    return Pipeline(settings, lambda _: codec, sink,
+                    report=lambda kind, text: reports.append((kind, text))), reports
+
+
+def packet(*messages):
+    return Packet(join_messages(messages) if messages else b'', math.nan, 0, 0)
+
+
+def drive(x, game_timestamp, frame_number, *, speed=10.0):
+    return wire.measurements(
+        frame_number, game_timestamp, 0, wire.player(wire.transform((x, 0.0, 0.0)), speed=speed),
+        wire.traffic_light(7, wire.transform((50.0, 5.0, 0.0)), 2))
+
+
+def test_carla_bad_payloads_are_skipped_and_counted():
+    sink = ListSink()
+    pipeline, reports = pipeline_of(CarlaDecoder(), sink)
+    bad = [packet(), packet(b'\xff\xff\xff'), packet(wire.measurements(1, 1, 1)),
+           Packet(b'\x05\0\0\0ab', math.nan, 0, 0), packet(b'dataset\n{"playerMeasurements": 3}')]
+    for i, each in enumerate(bad):
+        pipeline.process(packet(drive(i, 100 * i, i + 1)), 0)
+        pipeline.process(each, 0)
+    assert pipeline.counters.n_published == pipeline.counters.n_skipped == len(bad)
+    assert len(sink.read('~/player/status')) == len(bad)
+    assert [kind for kind, _ in reports] == ['payload'] * len(bad)
+    assert all(': found ' in text and '; expected ' in text for _, text in reports)
+
+
+def test_carla_bad_agent_leaves_the_others_on_the_topics():
+    sink = ListSink()
+    pipeline, reports = pipeline_of(CarlaDecoder(), sink)
+    nowhere = wire.sub(4, wire.fixed32(1, 9) + wire.sub(2, b''))
+    pipeline.process(packet(drive(0.0, 0, 1) + nowhere), 0)
+    assert pipeline.counters.n_left_out == 1
+    assert [actor.name for actor in sink.read('~/frame')[0].actors] \
+        == ['player', 'traffic_light_7']
+    assert reports[0][1].startswith('nonPlayerAgents[1].vehicle.transform: found nothing')
+
+
+def test_carla_episode_is_a_restart_on_the_topics():
+    sink = ListSink()
+    pipeline, reports = pipeline_of(CarlaDecoder(), sink)
+    for i, game_timestamp in enumerate((500, 600, 0, 100)):
+        pipeline.process(packet(drive(i, game_timestamp, i + 1)), 0)
+    assert pipeline.counters.n_restarts == 1
+    assert [kind for kind, _ in reports] == ['restart']
+    stamps = [message.header.stamp.nanosec // 10 ** 6 for message in sink.read('~/player/status')]
+    assert stamps == [500, 600, 0, 100]
+    first_after = sink.read('~/markers')[4].markers[0]
+    assert first_after.action == 3  # DELETEALL
+
+
+def test_carla_clock_of_whole_milliseconds_never_grows_coarse():
+    pipeline, _ = pipeline_of(CarlaDecoder(), ListSink())
+    # Ten hours at 100 Hz, where a float32 of seconds steps by 3.9 ms.
+    for i in range(4):
+        pipeline.process(packet(drive(0.1 * i, 36_000_000 + 10 * i, i + 1)), 0)
+    assert pipeline.counters.n_published == 4
+    assert pipeline.stamper.n_coarse == 0
+
+
+def test_carla_repeated_measurement_goes_to_frame_alone():
+    sink = ListSink()
+    pipeline, _ = pipeline_of(CarlaDecoder(), sink)
+    for frame_number in (1, 2):
+        pipeline.process(packet(drive(0.0, 100, frame_number)), 0)
+    assert pipeline.counters.n_repeated == 1
+    assert len(sink.read('~/frame')) == 2
+    assert len(sink.read('~/player/status')) == len(sink.read('~/traffic_lights')) == 1
+
+
+def test_carla_tags_choose_agents_on_every_topic():
+    sink = ListSink()
+    settings = Settings(desired_tags=('traffic_light',))
+    pipeline, _ = pipeline_of(CarlaDecoder(), sink, settings)
+    pipeline.process(packet(drive(0.0, 100, 1)), 0)
+    assert [actor.name for actor in sink.read('~/frame')[0].actors] == ['traffic_light_7']
+    assert len(sink.read('~/traffic_lights')[0].traffic_lights) == 1
+    assert '~/player/status' not in sink.messages
+
+
+def test_carla_markers_go_when_drawing_is_switched_off_and_come_back():
+    sink = ListSink()
+    pipeline, _ = pipeline_of(CarlaDecoder(), sink)
+    for i, settings in enumerate((SETTINGS, Settings(), SETTINGS)):
+        pipeline.reconfigure(settings)
+        pipeline.process(packet(drive(i, 100 * i, i + 1)), 0)
+    kinds = [[(marker.ns, marker.action) for marker in array.markers]
+             for array in sink.read('~/markers')]
+    assert kinds[1] == kinds[-1] == [('traffic_lights', 0)]
+    assert [('', 3)] in kinds
+
+
+@pytest.mark.parametrize(('factor', 'complaint'), [(1.0, None), (3.6, 'displacement is 0.278')])
+def test_carla_truth_looks_at_the_forward_speed(factor, complaint):
+    pipeline, _ = pipeline_of(CarlaDecoder(), ListSink(Demand.nothing()))
+    for i in range(60):
+        pipeline.process(packet(drive(i, 100 * i, i + 1, speed=10.0 * factor)), 0)
+    verdict = pipeline.truth.verdict()
+    assert verdict.linear_slope == pytest.approx(1.0 / factor)
+    assert [words for words in verdict.complaints if complaint is None or complaint in words] \
+        == list(verdict.complaints)
+    assert bool(verdict.complaints) == (complaint is not None)
+    # What CARLA never measures is nothing to count.
+    assert pipeline.counters.n_unknown_velocities == 0
+
+
+@contextmanager
+def serving(*connections):
+    """Answer each connection with its bytes and hang up; the last one stays open."""
+    held = []
+    with socket.create_server(('127.0.0.1', 0)) as listener:
+        def serve():
+            for i, data in enumerate(connections):
+                try:
+                    connection, _ = listener.accept()
+                except OSError:
+                    return
+                connection.sendall(data)
+                if i + 1 < len(connections):
+                    connection.close()
+                else:
+                    held.append(connection)
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        source = CarlaSource(
+            Settings(source='carla', port=listener.getsockname()[1], reconnect_min=0.01,
+                     reconnect_max=0.02, max_frame_bytes=100_000), lambda kind, text: None)
+        try:
+            yield source
+        finally:
+            source.close()
+            thread.join(10.0)
+            for connection in held:
+                connection.close()
+
+
+GOOD = join_messages([drive(0.0, 100, 1)])
+
+
+@pytest.mark.parametrize(('fault', 'n_protocol_errors', 'n_cut'), [
+    (b'', 0, 0), (GOOD, 0, 0), (GOOD[:3], 0, 1), (GOOD[:40], 0, 1), (GOOD[:-4], 0, 1),
+    (struct.pack('<I', 2 ** 32 - 1), 1, 0), (struct.pack('<I', 100_001), 1, 0),
+    (struct.pack('>I', 200) + bytes(200), 1, 0), (bytes(range(256)) * 500, 1, 0)])
+def test_carla_source_survives_what_a_server_does_wrong(fault, n_protocol_errors, n_cut):
+    with serving(fault, GOOD + GOOD) as source:
+        packets = source.packets()
+        payloads = [next(packets).payload for _ in range(3 if fault == GOOD else 2)]
+        assert payloads[-2:] == [GOOD, GOOD]
+        assert source.health.n_protocol_errors == n_protocol_errors
+        assert source.health.n_cut_packets == n_cut
+        assert source.health.n_reconnects == 1
+        assert source.health.last_error
+
+
+def test_carla_source_takes_single_bytes():
+    with socket.create_server(('127.0.0.1', 0)) as listener:
+        def drip():
+            connection, _ = listener.accept()
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            with connection:
+                for byte in GOOD:
+                    connection.sendall(bytes([byte]))
+        threading.Thread(target=drip, daemon=True).start()
+        source = CarlaSource(Settings(source='carla', port=listener.getsockname()[1]),
+                             lambda kind, text: None)
+        assert next(source.packets()).payload == GOOD
+        source.close()
+
+
+@pytest.fixture
+def dataset(tmp_path):
+    """Make two episodes of the sample; in the second, one measurement is there twice."""
+    for i in range(2):
+        shutil.copytree(CARLA / 'episode_00000',
+                        tmp_path / 'set' / f'episode_{i:05d}')
+    episode = tmp_path / 'set' / 'episode_00001'
+    shutil.copy(episode / 'measurements_00003.json', episode / 'measurements_00004.json')
+    return tmp_path / 'set'
+
+
+def played(path, settings=SETTINGS):
+    """Return what a node would send of a recording: a sink, and what is reported."""
+    reports, sink, definitions = [], ListSink(), load_definitions()
+
+    def report(kind, text):
+        reports.append((kind, text))
+
+    with opened(str(path)) as recording:
+        extras = find_simulator(recording.simulator).topics(
+            settings, definitions, report, is_recorded=True)
+        codec = Codec(recording.decoder, Encoder(settings, definitions), extras.encoders(settings))
+        pipeline = Pipeline(settings, lambda _: codec, sink, report=report)
+        for entry in recording.frames():
+            pipeline.process(entry.packet, 0)
+    assert {topic.name for topic in extras.topics} >= {
+        name for name in sink.messages if name.startswith(('~/player', '~/camera'))}
+    return sink, reports
+
+
+def test_carla_bag_sends_what_its_dataset_does(dataset, tmp_path):
+    assert main(['convert', str(dataset), str(tmp_path / 'bag')]) == 0
+    first, first_reports = played(dataset)
+    again, reports = played(tmp_path / 'bag')
+    assert set(again.messages) == set(first.messages)
+    for name, messages in first.messages.items():
+        assert again.messages[name] == messages, name
+    assert reports == first_reports == [('restart', reports[0][1])]
+    assert len(again.messages['~/frame']) == 24
+    assert len(again.messages['~/player/expert_control']) == 23
+    assert len(again.messages['~/camera/left/image']) == 11
+
+
+def test_carla_bag_goes_out_under_the_names_of_the_node_that_plays_it(dataset, tmp_path):
+    assert main(['convert', str(dataset), str(tmp_path / 'bag'), '--frame-prefix', 'old/',
+                 '--desired-tags', 'ego', 'traffic_light', 'vehicle']) == 0
+    settings = Settings(frame_prefix='new/')
+    sink, _ = played(tmp_path / 'bag', settings)
+    assert sink.read('~/camera/left/image')[0].header.frame_id == 'new/player/camera_left_optical'
+    assert sink.read('~/player/control')[0].header.frame_id == 'new/player'
+    assert sink.read('~/traffic_lights')[0].traffic_lights[0].frame_id.startswith('new/')
+    without, _ = played(tmp_path / 'bag', Settings(undesired_tags=('ego',)))
+    assert '~/camera/left/image' not in without.messages
+    assert len(without.messages['~/traffic_lights']) == 23
+
+
+def test_carla_bag_with_another_encoding_is_told_of():
+    parts = {}
+    for topic, data in played(CARLA)[0].first_messages():
+        parts.setdefault(topic.removeprefix('~/'), data)
+    wanted = {name: parts[name] for name in TOPICS_WITH_IMAGES}
+    image = wanted['camera/left/image']
+    (decoded,) = MessagesDecoder().decode(pack_parts(wanted))
+    assert len(decoded.frame.extension.images) == 5
+    for wrong in (image.replace(b'rgb8', b'bgr8'), image[:-12]):
+        with pytest.raises(DecodeError, match=r'^~/camera/left/image: found '):
+            MessagesDecoder().decode(pack_parts({**wanted, 'camera/left/image': wrong}))
+    del wanted['player/status']
+    (decoded,) = MessagesDecoder().decode(pack_parts(wanted))
+    assert decoded.frame.extension is None

@@ -1,0 +1,515 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""`state_sensor convert`: nothing is lost on the way there and back, and files appear whole."""
+
+import fcntl
+import io
+import itertools
+import json
+import os
+from pathlib import Path
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import threading
+
+from budgets import AWAIT_S
+from message_store import read
+import numpy as np
+from paths import DATA, GOOD, ROOT, SAMPLE
+import pytest
+from real_recordings import RECORDINGS
+from rosbags.rosbag2 import Reader, StoragePlugin, Writer
+
+from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.emulator.traffic.frame_generator import generate
+from state_sensor_ros.recordings.bags.bag_types import definition, type_hash
+
+PROGRAM = [sys.executable, '-c',
+           'import sys; from state_sensor_ros.commands.command_line import main; sys.exit(main())']
+STATE_FRAME = 'state_sensor_ros/msg/StateFrame'
+N_FRAMES = 60
+
+
+@pytest.fixture(autouse=True)
+def _signals():
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+def loaded(path):
+    content = json.loads(Path(path).read_text())
+    return content if isinstance(content, list) else [content]
+
+
+def differences(before, after, where=''):
+    """Yield where two JSON values are not the same: numbers as float32, the brake's size."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        for key in before.keys() | after.keys():
+            if key not in before or key not in after:
+                yield f'{where}.{key}', before.get(key, 'nothing'), after.get(key, 'nothing')
+            else:
+                yield from differences(before[key], after[key], f'{where}.{key}')
+    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        for i, (one, other) in enumerate(zip(before, after, strict=True)):
+            yield from differences(one, other, f'{where}[{i}]')
+    elif is_number(before) and is_number(after):
+        if where.endswith('brake_input'):
+            before = abs(before)
+        if np.float32(before) != np.float32(after):
+            yield where, before, after
+    elif before != after or type(before) is not type(after):
+        yield where, before, after
+
+
+def is_number(value):
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def synthetic(generation, n_frames=N_FRAMES):
+    """Make traffic of a generation, with an actor that comes late and one that leaves."""
+    frames = json.loads(json.dumps(list(itertools.islice(
+        generate(6, 4, 20.0, 7, generation), n_frames))))
+    if generation == 'v2':
+        del frames[10]['frame']['vehicles'][3], frames[12]['frame']['objects'][1]
+        frames[15]['frame']['vehicles'][2]['state']['odometry']['linear_velocity']['y'] = None
+        frames[16]['frame']['vehicles'][2]['state']['odometry']['pose']['position']['z'] = None
+        frames[20]['frame'] = {'objects': [], 'vehicles': []}
+    return frames
+
+
+def v1t():
+    head = {'game_time': 1.0, 'time': 1550000000}
+    actor = {'name': 'demo', 'position': [1.0, 2.0, 3.0], 'orientation': [0.0, 0.0, 0.0, 1.0],
+             'velocity': [4.0, 5.0, 6.0], 'tags': ['vehicle', 'ego']}
+    return [{'frame': [{**actor, **head, 'game_time': 1.0 + i / 4}]} for i in range(5)]
+
+
+def trajectories():
+    for path in (*RECORDINGS, *sorted(GOOD.glob('*.json')), SAMPLE):
+        yield pytest.param(lambda path=path: loaded(path), id=path.stem)
+    for generation in ('v0', 'v1', 'v2'):
+        yield pytest.param(lambda generation=generation: synthetic(generation),
+                           id=f'synthetic_{generation}')
+    yield pytest.param(v1t, id='v1t')
+
+
+@pytest.mark.parametrize('frames', list(trajectories()))
+def test_convert_there_and_back_loses_nothing(tmp_path, frames, capsys):
+    source, bag, back = tmp_path / 'in.json', tmp_path / 'bag', tmp_path / 'out.json'
+    before = frames()
+    source.write_text(json.dumps(before))
+    assert main(['convert', str(source), str(bag)]) == 0
+    assert main(['convert', str(bag), str(back)]) == 0
+    assert list(differences(before, loaded(back)))[:5] == []
+    assert capsys.readouterr().out == ''
+
+
+def test_convert_through_sqlite_loses_nothing(tmp_path):
+    bag, back = tmp_path / 'bag', tmp_path / 'out.json'
+    assert main(['convert', str(SAMPLE), str(bag), '--storage', 'sqlite3']) == 0
+    assert (bag / 'bag.db3').is_file()
+    assert main(['convert', str(bag), str(back)]) == 0
+    assert list(differences(loaded(SAMPLE), loaded(back)))[:5] == []
+
+
+def test_differences_would_be_noticed():
+    assert list(differences({'a': [1.0, 'x']}, {'a': [1.0, 'y']})) == [('.a[1]', 'x', 'y')]
+    assert list(differences({'a': 1}, {})) == [('.a', 1, 'nothing')]
+    assert list(differences([1.0], [1.0000002]))
+    assert list(differences([True], [1]))
+    assert list(differences([0], [False]))
+    assert not list(differences({'brake_input': -1}, {'brake_input': 1.0}))
+
+
+@pytest.fixture(scope='module')
+def source(tmp_path_factory):
+    path = tmp_path_factory.mktemp('source') / 'synthetic.json'
+    path.write_text(json.dumps(synthetic('v2')))
+    return str(path)
+
+
+def converted(source, tmp_path, *words):
+    """Convert and return type and messages by topic, deserialised by somebody else's code."""
+    bag = tmp_path / 'bag'
+    assert main(['convert', source, str(bag), *words]) == 0
+    found = {}
+    with Reader(bag) as reader:
+        for one in reader.connections:
+            found[one.topic] = []
+        for one, at_ns, data in reader.messages():
+            found[one.topic].append((at_ns, read(bytes(data), one.msgtype)))
+    return found
+
+
+def test_convert_writes_the_topics_of_the_node(source, tmp_path):
+    found = converted(source, tmp_path)
+    names = {frame['name'] for frame in (
+        vehicle['state'] for vehicle in synthetic('v2')[0]['frame']['vehicles'])}
+    for name in names:
+        assert len(found[f'/state_sensor/actors/{name}/odometry']) >= N_FRAMES - 4
+    assert len(found['/state_sensor/frame']) == N_FRAMES
+    # One of the frames is empty.
+    assert len(found['/tf']) == N_FRAMES - 1
+    assert len(found['/state_sensor/actors']) > 1
+    assert '/clock' not in found
+    assert '/tf_static' not in found
+
+
+def test_convert_stamps_and_log_times_are_one(source, tmp_path):
+    for topic, messages in converted(source, tmp_path, '--clock').items():
+        for at_ns, message in messages:
+            if topic == '/tf':
+                stamps = [transform.header.stamp for transform in message.transforms]
+            else:
+                stamps = [message.clock if topic == '/clock' else message.header.stamp]
+            assert all(stamp.sec * 10**9 + stamp.nanosec == at_ns for stamp in stamps), topic
+
+
+def test_convert_with_clock_has_one_for_each_stamp(source, tmp_path):
+    found = converted(source, tmp_path, '--clock')
+    assert [at_ns for at_ns, _ in found['/clock']] == [
+        at_ns for at_ns, _ in found['/state_sensor/frame']]
+
+
+def test_convert_heeds_parameters(source, tmp_path):
+    found = converted(
+        source, tmp_path, '--name', 'front', '--namespace', 'car', '--global-frame', 'world',
+        '--ego-frame', 'base_link', '--parent-frame', 'earth', '--global-frame-pose', '1', '-2',
+        '3', '0', '0', '0', '--debug-drawing', '--joint-states', '--desired-tags', 'ego', 'cone',
+        '--stamp-source', 'utc')
+    assert {topic for topic in found if not topic.startswith('/car/front/')} == {
+        '/tf', '/tf_static'}
+    [(first_ns, static)] = found['/tf_static']
+    [transform] = static.transforms
+    assert (transform.header.frame_id, transform.child_frame_id) == ('earth', 'world')
+    assert (transform.transform.translation.x, transform.transform.translation.y) == (1.0, -2.0)
+    assert transform.transform.rotation.w == 1.0
+    assert first_ns == found['/tf'][0][0] > 1_600_000_000 * 10**9
+    assert found['/car/front/markers']
+    [ego_joints] = [topic for topic in found if topic.endswith('/joint_states')]
+    assert found[ego_joints]
+    assert {transform.child_frame_id for transform in found['/tf'][0][1].transforms} >= {
+        'base_link'}
+
+
+def live_bag(path, frames_bag, node='/front/sensor', extra=()):
+    """Write what `ros2 bag record` would: other names, receipt times, only some topics."""
+    with Reader(frames_bag) as reader, Writer(
+            path, version=8, storage_plugin=StoragePlugin.SQLITE3) as writer:
+        topics = {topic: writer.add_connection(
+            topic, STATE_FRAME, msgdef=definition(STATE_FRAME), rihs01=type_hash(STATE_FRAME))
+            for topic in (f'{node}/frame', *extra)}
+        [wanted] = [one for one in reader.connections if one.msgtype == STATE_FRAME]
+        for i, (_, _, data) in enumerate(reader.messages([wanted])):
+            for topic in topics.values():
+                writer.write(topic, 1_700_000_000_000_000_000 + i * 51_000_000, bytes(data))
+    return str(path)
+
+
+@pytest.fixture
+def bag(source, tmp_path):
+    assert main(['convert', source, str(tmp_path / 'made')]) == 0
+    return tmp_path / 'made'
+
+
+def test_convert_reads_a_bag_recorded_live(bag, tmp_path, source):
+    live = live_bag(tmp_path / 'live', bag)
+    assert main(['convert', live, str(tmp_path / 'out.json')]) == 0
+    assert list(differences(loaded(source), loaded(tmp_path / 'out.json')))[:5] == []
+
+
+def recorded_by_rosbag2(frames):
+    """Return what was served while `ros2 bag record` wrote test/data/rosbag2_record_*."""
+    names = {'Misc_TrafficCone_0', 'sedan_monoDrive_03_6'}
+    for frame in frames[:9]:
+        actors = frame['frame']
+        actors['objects'] = [one for one in actors['objects'] if one['name'] in names]
+        actors['vehicles'] = [one for one in actors['vehicles'] if one['state']['name'] in names]
+        yield frame
+
+
+@pytest.mark.parametrize('name', ['rosbag2_record_mcap', 'rosbag2_record_sqlite3'])
+def test_convert_reads_what_rosbag2_recorded(tmp_path, name):
+    out = tmp_path / 'out.json'
+    assert main(['convert', str(DATA / name), str(out)]) == 0
+    assert list(differences(list(recorded_by_rosbag2(loaded(SAMPLE))), loaded(out)))[:5] == []
+
+
+def test_convert_reads_a_bag_whose_metadata_tells_another_qos(tmp_path):
+    bag, out = tmp_path / 'bag', tmp_path / 'out.json'
+    shutil.copytree(DATA / 'rosbag2_record_mcap', bag)
+    # `ros2 bag reindex` writes 10 where the file says 0.
+    text = (bag / 'metadata.yaml').read_text()
+    assert 'depth: 0' in text
+    (bag / 'metadata.yaml').write_text(text.replace('depth: 0', 'depth: 10'))
+    assert main(['convert', str(bag), str(out)]) == 0
+    assert list(differences(list(recorded_by_rosbag2(loaded(SAMPLE))), loaded(out)))[:5] == []
+
+
+def test_convert_says_how_to_repair_what_rosbag2_left(tmp_path, capsys):
+    data, out = DATA, str(tmp_path / 'out.json')
+    [whole] = (data / 'rosbag2_record_mcap').glob('*.mcap')
+    without, cut = tmp_path / 'without', tmp_path / 'cut.mcap'
+    without.mkdir()
+    shutil.copy(whole, without)
+    cut.write_bytes(whole.read_bytes()[:-100])
+    logged = tmp_path / 'logged'
+    assert main(['convert', str(SAMPLE), str(logged), '--storage', 'sqlite3']) == 0
+    (logged / 'logged.db3-wal').write_bytes(b'what SQLite has not yet moved')
+    compressed = min((data / 'rosbag2_record_sqlite3').glob('*.zstd'))
+    repair = '`state_sensor repair`'
+    for path, hint in ((without, repair), (cut, repair), (logged, repair),
+                       (compressed, "expected the bag's folder")):
+        assert main(['convert', str(path), out]) == 1
+        [line] = capsys.readouterr().err.splitlines()
+        assert line.startswith(f'error: {path}')
+        assert hint in line
+
+
+@pytest.mark.parametrize('name', ['made.mcap', 'live.db3'])
+def test_convert_reads_the_file_of_a_bag(bag, tmp_path, source, name):
+    live_bag(tmp_path / 'live', bag)
+    [path] = tmp_path.glob(f'*/{name}')
+    assert main(['convert', str(path), str(tmp_path / 'out.json')]) == 0
+    assert list(differences(loaded(source), loaded(tmp_path / 'out.json')))[:5] == []
+
+
+def test_convert_wants_to_know_which_of_several_topics(bag, tmp_path, source, capsys):
+    live = live_bag(tmp_path / 'live', bag, extra=['/rear/frame'])
+    out = tmp_path / 'out.json'
+    assert main(['convert', live, str(out)]) == 1
+    told = capsys.readouterr().err
+    assert 'found the topics /front/sensor/frame, /rear/frame; expected one of them to' in told
+    assert '--topic' in told
+    assert main(['convert', live, str(out), '--topic', '/rear/frame']) == 0
+    assert list(differences(loaded(source), loaded(out)))[:5] == []
+    assert main(['convert', live, str(out), '--topic', '/nobody/frame', '--force']) == 1
+    assert 'found no topic /nobody/frame' in capsys.readouterr().err
+
+
+def test_convert_keeps_the_runs_of_a_restarted_simulator_apart(tmp_path):
+    frames = synthetic('v1', 12)
+    frames += synthetic('v1', 8)
+    (tmp_path / 'in.json').write_text(json.dumps(frames))
+    assert main(['convert', str(tmp_path / 'in.json'), str(tmp_path / 'bag')]) == 0
+    assert main(['convert', str(tmp_path / 'bag'), str(tmp_path / 'out.json')]) == 0
+    assert list(differences(frames, loaded(tmp_path / 'out.json')))[:5] == []
+
+
+def test_convert_says_what_a_generation_cannot_carry(source, bag, tmp_path, capsys):
+    out = tmp_path / 'flat.json'
+    assert main(['convert', str(bag), str(out), '--generation', 'v1']) == 0
+    told = capsys.readouterr()
+    [line] = told.err.splitlines()
+    assert line.startswith(f'warning: {out}: v1 does not carry: ')
+    assert 'lane states' in line
+    flat = loaded(out)
+    assert [actor['name'] for actor in flat[0]['frame']] == [
+        state['name'] for state in (*loaded(source)[0]['frame']['objects'], *(
+            vehicle['state'] for vehicle in loaded(source)[0]['frame']['vehicles']))]
+
+
+def test_convert_between_generations_needs_no_bag(tmp_path, capsys):
+    (tmp_path / 'old.json').write_text(json.dumps(synthetic('v0')))
+    out = tmp_path / 'new.json'
+    assert main(['convert', str(tmp_path / 'old.json'), str(out), '--generation', 'v2']) == 0
+    told = capsys.readouterr().err
+    assert told.count('\n') <= 1
+    assert loaded(out)[0]['frame']['vehicles'][0]['state']['name'] in loaded(
+        tmp_path / 'old.json')[0]
+
+
+def test_convert_standard_input_and_output(source, monkeypatch, tmp_path, capsysbinary):
+    with open(source, 'rb') as stream:
+        monkeypatch.setattr('sys.stdin', io.TextIOWrapper(stream))
+        assert main(['convert', '-', str(tmp_path / 'bag')]) == 0
+    assert main(['convert', str(tmp_path / 'bag'), '-']) == 0
+    told = capsysbinary.readouterr()
+    assert list(differences(loaded(source), json.loads(told.out)))[:5] == []
+    assert told.err == b''
+
+
+def test_convert_overwrites_only_when_told(source, bag, tmp_path, capsys):
+    out = tmp_path / 'out.json'
+    out.write_text('precious')
+    assert main(['convert', str(bag), str(out)]) == 1
+    assert main(['convert', source, str(bag)]) == 1
+    told = capsys.readouterr().err.splitlines()
+    assert len(told) == 2
+    assert all('--force' in line for line in told)
+    assert out.read_text() == 'precious'
+    assert main(['convert', str(bag), str(out), '--force']) == 0
+    assert main(['convert', source, str(bag), '--force']) == 0
+    assert list(differences(loaded(source), loaded(out)))[:5] == []
+
+
+def broken(tmp_path, text):
+    path = tmp_path / 'broken.json'
+    path.write_bytes(text)
+    return str(path)
+
+
+@pytest.mark.parametrize(('text', 'expected'), [
+    (b'', 'found the end of the file'), (b'[]', 'found no frames'),
+    (b'[{}]', 'found no frames'), (b'[{"frame": [}]', 'line 1 column 13: found'),
+    (b'{"vehicles": [], "trigger_boxes": []}', 'found a closed-loop scenario'),
+    (b'nonsense', 'expected a JSON array of frames')])
+@pytest.mark.parametrize('out', ['bag', 'out.json'])
+def test_convert_leaves_nothing_of_what_failed(tmp_path, text, expected, out, capsys):
+    path = broken(tmp_path, text)
+    assert main(['convert', path, str(tmp_path / out)]) == 1
+    told = capsys.readouterr().err.splitlines()
+    assert told[-1].startswith(f'error: {path}')
+    assert expected in told[-1]
+    assert [entry.name for entry in tmp_path.iterdir()] == ['broken.json']
+
+
+def test_convert_leaves_nothing_of_a_file_that_breaks_late(source, tmp_path, capsys):
+    path = broken(tmp_path, Path(source).read_bytes()[:-100] + b'\0' * 100)
+    assert main(['convert', path, str(tmp_path / 'bag')]) == 1
+    assert main(['convert', path, str(tmp_path / 'out.json')]) == 1
+    assert len(capsys.readouterr().err.splitlines()) == 2
+    assert [entry.name for entry in tmp_path.iterdir()] == ['broken.json']
+
+
+def test_convert_goes_on_after_a_bad_frame_and_says_so(tmp_path, capsys):
+    frames = synthetic('v1', 5)
+    frames[2]['frame'][1]['position'] = 'here'
+    frames[3]['frame'].append(frames[3]['frame'][0])
+    frames.insert(2, {'no': 'frame'})
+    (tmp_path / 'in.json').write_text(json.dumps(frames))
+    assert main(['convert', str(tmp_path / 'in.json'), str(tmp_path / 'bag')]) == 0
+    told = capsys.readouterr().err.splitlines()
+    assert len(told) == 3
+    assert all(line.startswith(f'warning: {tmp_path / "in.json"}: ') for line in told)
+    assert any('payload: line 1 column' in line for line in told)
+    assert any('left out' in line and 'position' in line for line in told)
+    with Reader(tmp_path / 'bag') as reader:
+        assert sum(one.msgcount for one in reader.connections if one.msgtype == STATE_FRAME) == 5
+
+
+@pytest.mark.parametrize(('words', 'expected'), [
+    (['--stamp-source', 'ros'], 'expected game_time or utc'),
+    (['--generation', 'v1'], 'expected a trajectory to write'),
+    (['--parent-frame', 'map'], 'parent_frame: found'),
+    (['--max-actor-topics', '-1'], 'max_actor_topics: found -1'),
+    (['--name', 'front sensor'], "found 'front sensor'; expected letters"),
+    (['--namespace', '/a//b'], "found ''; expected letters"),
+    (['--topic', '/frame'], 'expected one with the topic')])
+def test_convert_refuses_options_that_make_no_sense(source, tmp_path, words, expected, capsys):
+    assert main(['convert', source, str(tmp_path / 'bag'), *words]) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert expected in line
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_convert_refuses_a_bag_whose_name_no_metadata_can_have(source, tmp_path, capsys):
+    assert main(['convert', source, str(tmp_path / os.fsdecode(b'\xff'))]) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert r'\udcff: found a name that is not UTF-8; expected ' in line
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_convert_refuses_a_bag_from_a_bag_and_a_file_for_a_bag(source, bag, tmp_path, capsys):
+    assert main(['convert', str(bag), str(tmp_path / 'other')]) == 1
+    assert main(['convert', source, str(tmp_path / 'bag.mcap')]) == 1
+    told = capsys.readouterr().err.splitlines()
+    assert 'expected NAME.json or -' in told[0]
+    assert 'expected the name of a folder' in told[1]
+
+
+def damaged(bag, tmp_path, name, change):
+    copy = tmp_path / 'damaged'
+    shutil.copytree(bag, copy)
+    [path] = copy.glob(name)
+    path.write_bytes(change(path.read_bytes()))
+    return str(copy)
+
+
+@pytest.mark.parametrize(('name', 'change', 'expected'), [
+    ('*.mcap', lambda data: data[:-200], 'a damaged bag'),
+    ('*.mcap', lambda data: b'', 'a damaged bag'),
+    ('*.mcap', lambda data: data[:2000] + b'\xff' * 2000 + data[4000:], 'found'),
+    ('*.yaml', lambda data: b'{', 'a damaged bag'),
+    ('*.yaml', lambda data: b'[]', 'a damaged bag'),
+    ('*.yaml', lambda data: data.replace(b'made.mcap', b'gone.mcap'), 'a damaged bag'),
+    ('*.yaml', lambda data: data.replace(type_hash(STATE_FRAME).encode(), b'RIHS01_00'),
+     'RIHS01_00; expected RIHS01_'),
+    ('*.yaml', lambda data: data.replace(b'StateFrame', b'OtherType'), 'no topic of the type')])
+def test_convert_says_in_one_line_what_is_wrong_with_a_bag(bag, tmp_path, name, change, expected,
+                                                           capsys):
+    path = damaged(bag, tmp_path, name, change)
+    assert main(['convert', path, str(tmp_path / 'out.json')]) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith(f'error: {path}')
+    assert expected in line
+    assert not (tmp_path / 'out.json').exists()
+
+
+def test_convert_refuses_another_definition_of_the_message(bag, tmp_path, capsys):
+    other = definition(STATE_FRAME).replace('float64 game_time', 'float32 game_time')
+    with Reader(bag) as reader, Writer(tmp_path / 'other', version=8,
+                                       storage_plugin=StoragePlugin.MCAP) as writer:
+        [wanted] = [one for one in reader.connections if one.msgtype == STATE_FRAME]
+        topic = writer.add_connection('/x', STATE_FRAME, msgdef=other, rihs01='-')
+        for _, at_ns, data in reader.messages([wanted]):
+            writer.write(topic, at_ns, bytes(data))
+    assert main(['convert', str(tmp_path / 'other' / 'other.mcap'), '-']) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert 'found another state_sensor_ros/msg/StateFrame; expected RIHS01_' in line
+
+
+@pytest.mark.parametrize('signum', [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize('out', ['bag', 'out.json'])
+def test_convert_interrupted_leaves_nothing(source, tmp_path, out, signum):
+    text = Path(source).read_bytes()
+    process = subprocess.Popen([*PROGRAM, 'convert', '-', str(tmp_path / out)], cwd=ROOT,
+                               stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+    # Half of it, and more would come: the program waits in the middle of a frame.
+    process.stdin.write(text[:len(text) // 2])
+    process.stdin.flush()
+    while not _has_read(Path(f'/proc/{process.pid}/io'), len(text) // 2):
+        assert process.poll() is None
+        threading.Event().wait(0.01)
+    process.send_signal(signum)
+    assert process.wait(AWAIT_S) == 128 + signum
+    assert process.stderr.read().decode() \
+        == f'interrupted: nothing was written to {tmp_path / out}\n'
+    process.stdin.close()
+    process.stderr.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def _has_read(path, n_bytes):
+    """Tell whether a process has read that much, and waits for more."""
+    counters = dict(line.split(': ') for line in path.read_text().splitlines())
+    state = (path.parent / 'stat').read_text().rpartition(')')[2].split()[0]
+    return int(counters['rchar']) > n_bytes and state == 'S'
+
+
+def test_convert_shows_no_progress_when_piped(source, tmp_path):
+    done = subprocess.run([*PROGRAM, 'convert', source, str(tmp_path / 'bag')], cwd=ROOT,
+                          capture_output=True, check=True, timeout=AWAIT_S)
+    assert (done.stdout, done.stderr) == (b'', b'')
+
+
+def test_convert_shows_progress_on_a_terminal(source, tmp_path):
+    ours, theirs = os.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack('HHHH', 24, 100, 0, 0))
+    process = subprocess.Popen([*PROGRAM, 'convert', source, str(tmp_path / 'bag')], cwd=ROOT,
+                               stderr=theirs)
+    os.close(theirs)
+    shown = b''
+    try:
+        while chunk := os.read(ours, 4096):
+            shown += chunk
+    except OSError:
+        pass  # Linux tells so that the other end of a terminal has closed
+    os.close(ours)
+    assert process.wait(AWAIT_S) == 0
+    assert b'convert:   0%' in shown

@@ -1,0 +1,271 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""Programs killed or without room at every write: the old or the new is there, whole."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+import json
+from pathlib import Path
+import shutil
+import signal
+import subprocess
+
+from budgets import spread
+from fork_server import ForkServer
+from paths import CARLA
+import pytest
+from rosbags.rosbag2 import Reader
+from scripted_simulator import frame, serving
+
+from state_sensor_ros.commands.command_line import main
+
+N_RECORDED = 60
+N_LIMITS = 6
+KILLED = -signal.SIGKILL, -signal.SIGXFSZ
+
+
+@pytest.fixture(scope='module')
+def server():
+    with ForkServer() as started:
+        yield started
+
+
+def bag_contents(path):
+    """Return what the library of other authors finds in a bag; its files are all there is."""
+    with Reader(path) as reader:
+        found = [(one.topic, at_ns, bytes(data)) for one, at_ns, data in reader.messages()]
+        assert len(found) == reader.message_count
+    assert len(list(path.iterdir())) == 2
+    return found
+
+
+def json_contents(path):
+    return json.loads(path.read_bytes())
+
+
+def dataset_contents(path):
+    return {file.relative_to(path).as_posix(): json.loads(file.read_bytes())
+            for file in path.rglob('*') if file.is_file()}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A program, what it writes to ``out``, and how that is read."""
+
+    words: tuple[str, ...]
+    old_words: tuple[str, ...]
+    read: Callable[[Path], object]
+
+
+@pytest.fixture(scope='module')
+def cases(tmp_path_factory):
+    """Make what the programs read; return them by name."""
+    folder = tmp_path_factory.mktemp('sources')
+    for name, words in (('new.json', ('--frames', '4')), ('old.json', ('--frames', '3'))):
+        assert main(['synth', str(folder / name), '--vehicles', '3', '--objects', '2', *words]) \
+            == 0
+    for name, n_files in (('new_carla', 2), ('old_carla', 1)):
+        dataset = folder / f'{name}_dataset'
+        for episode in sorted(CARLA.glob('episode_*'))[:2]:
+            (dataset / episode.name).mkdir(parents=True)
+            for file in sorted(episode.glob('measurements_*.json'))[:n_files]:
+                shutil.copy(file, dataset / episode.name)
+        assert main(['convert', str(dataset), str(folder / name)]) == 0
+
+    def converted(name, read, *words):
+        return Case(*(('convert', str(folder / f'{age}{name}'), 'out', *words)
+                      for age in ('new', 'old')), read)
+
+    with serving([frame(i / 20) for i in range(N_RECORDED)]) as port:
+        yield {
+            'json': Case(*(('convert', str(folder / f'{age}.json'), 'out.json')
+                           for age in ('new', 'old')), json_contents),
+            'mcap': converted('.json', bag_contents),
+            'sqlite': converted('.json', bag_contents, '--storage', 'sqlite3'),
+            'dataset': converted('_carla', dataset_contents),
+            'record': Case(('record', 'out.json', '--once', '--port', str(port)),
+                           ('convert', str(folder / 'old.json'), 'out.json'), json_contents)}
+
+
+NAMES = ['json', 'mcap', 'sqlite', 'dataset', 'record']
+
+
+def copy(source, target):
+    return (shutil.copytree if source.is_dir() else shutil.copy)(source, target)
+
+
+class Trial:
+    """Runs of one program in one folder, each in the state before it."""
+
+    def __init__(self, server, case, folder, has_old):
+        self.case, self.folder, self._server, self._has_old = case, folder, server, has_old
+        self.out = folder / case.words[2 if case.words[0] == 'convert' else 1]
+        kept = folder.with_name(f'{folder.name}_kept')
+        kept.mkdir()
+        self.kept = kept / self.out.name
+        assert server.run(*case.old_words, folder=kept).code == 0
+        self.old = case.read(self.kept)
+        self.restore()
+        ended = self.run()
+        assert (ended.code, ended.errors) == (0, '')
+        self.new, self.n_calls = case.read(self.out), ended.n_calls
+        self.n_bytes = max(path.stat().st_size for path in (self.out, *self.out.rglob('*')))
+        assert [path.name for path in folder.iterdir()] == [self.out.name]
+        assert self.new != self.old
+
+    def restore(self):
+        """Have the output as it was, and no other file."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir()
+        if self._has_old:
+            copy(self.kept, self.out)
+
+    def run(self, **options):
+        force = ('--force',) if self._has_old else ()
+        return self._server.run(*self.case.words, *force, folder=self.folder, **options)
+
+    def found(self):
+        """Return which one is there, whole."""
+        if not self.out.exists():
+            assert not self._has_old
+            return 'none'
+        contents = self.case.read(self.out)
+        if contents == self.new:
+            return 'new'
+        assert self._has_old or self.case.words[0] == 'record'
+        if contents == self.old:
+            return 'old'
+        # A recording that did not fit, under a name that was free.
+        assert not self._has_old
+        assert contents
+        assert contents == self.new[:len(contents)]
+        return 'part'
+
+    def beside(self):
+        return sorted(path.name for path in self.folder.iterdir() if path != self.out)
+
+
+@pytest.fixture(params=[False, True], ids=['fresh', 'forced'])
+def trial(server, cases, request, tmp_path):
+    return lambda name: Trial(server, cases[name], tmp_path / 'work', has_old=request.param)
+
+
+def limits(trial):
+    """Return sizes of files, from none to all."""
+    step = trial.n_bytes / N_LIMITS
+    return sorted({*(int(i * step) for i in range(N_LIMITS)), 1, trial.n_bytes - 1,
+                   trial.n_bytes})
+
+
+@pytest.mark.parametrize('name', NAMES)
+def test_killed_at_every_call_leaves_the_old_or_the_new(trial, name):
+    trial = trial(name)
+    found = []
+    for at_call in spread(range(trial.n_calls + 1), 6):
+        trial.restore()
+        ended = trial.run(at_call=at_call, number=signal.SIGKILL)
+        found.append(trial.found())
+        assert ended.code in KILLED or (ended.code, found[-1]) == (0, 'new'), at_call
+    # First the old one, then the new one.
+    assert set(found) == {trial.found(), found[0]} == {'new', found[0]}
+    assert found == sorted(found, key=lambda which: which == 'new')
+
+
+@pytest.mark.parametrize('name', NAMES)
+def test_killed_at_a_write_leaves_the_old_or_the_new_and_the_next_run_works(trial, name):
+    trial = trial(name)
+    trial.restore()
+    for limit in limits(trial):
+        # What the others have left stays: the next run must work with that, too.
+        ended = trial.run(limit=limit, is_killed=True)
+        found = trial.found()
+        assert (ended.code in KILLED and found in ('none', 'old')) or (
+            (ended.code, found) == (0, 'new')), limit
+        if found == 'new':
+            break
+    assert trial.beside()
+    assert found == 'new'
+
+
+@pytest.mark.parametrize('name', NAMES)
+def test_without_room_for_a_write_the_old_one_stays(trial, name):
+    trial = trial(name)
+    check_full(trial, [(limit, {'limit': limit}) for limit in limits(trial)])
+
+
+def check_full(trial, runs):
+    found = []
+    for what, options in runs:
+        trial.restore()
+        ended = trial.run(**options)
+        found.append(trial.found())
+        if ended.code == 0:
+            assert (found[-1], trial.beside(), ended.errors) == ('new', [], ''), what
+            continue
+        assert ended.code == 1, what
+        # Only the end of the last line may be missing in a recording.
+        assert found[-1] != 'new' or trial.case.words[0] == 'record', what
+        assert ended.errors.startswith(f'error: {trial.out.name}: found '), what
+        assert ended.errors.count('\n') == 1, what
+        for name in trial.beside():
+            # Only a recording leaves something, and says so.
+            assert trial.case.words[0] == 'record'
+            assert name in ended.errors, what
+    assert found[0] in ('none', 'old')
+    assert found[-1] == 'new'
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """Return a function that mounts a file system of so many KiB."""
+    folder = tmp_path / 'disk'
+    mounted = []
+
+    def mount(n_kib):
+        while mounted:
+            subprocess.run(['umount', mounted.pop()], check=True)
+        folder.mkdir(exist_ok=True)
+        if subprocess.run(['mount', '-t', 'tmpfs', '-o', f'size={n_kib}k', 'tmpfs', folder],
+                          capture_output=True, check=False).returncode:
+            pytest.skip('mounting is not permitted')
+        mounted.append(folder)
+        return folder
+
+    yield mount
+    while mounted:
+        subprocess.run(['umount', mounted.pop()], check=True)
+
+
+@pytest.mark.parametrize('has_old', [False, True], ids=['fresh', 'forced'])
+@pytest.mark.parametrize('name', NAMES)
+def test_on_a_small_disk_the_old_one_stays(server, cases, tmp_path, small_disk, name, has_old):
+    case = cases[name]
+    whole = Trial(server, case, tmp_path / 'work', has_old)
+    n_kib, codes, seen = 4, set(), tmp_path / 'seen'
+    while codes != {0, 1} or n_kib < 16:
+        disk = small_disk(n_kib)
+        n_kib += max(4, n_kib // 10 * 4)
+        out = disk / whole.out.name
+        if has_old:
+            try:
+                copy(whole.kept, out)
+            except (OSError, shutil.Error):
+                # Not even the old one fits.
+                continue
+        ended = server.run(*case.words, *(['--force'] if has_old else []), folder=disk)
+        codes.add(ended.code)
+        contents = None
+        if out.exists():
+            # A copy is read: a reader that is not closed yet keeps the disk busy.
+            shutil.rmtree(seen, ignore_errors=True)
+            seen.mkdir()
+            contents = case.read(copy(out, seen / out.name))
+        if ended.code == 0:
+            assert contents == whole.new
+        elif has_old:
+            assert contents == whole.old
+        elif name == 'record' and contents is not None:
+            assert contents == whole.new[:len(contents)] != []
+        else:
+            assert contents is None
+        assert ended.code == 0 or ended.errors.count('\n') == 1

@@ -1,0 +1,186 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""A trajectory that was cut: each command uses the whole frames and prints one warning."""
+
+from contextlib import closing
+import io
+import itertools
+import json
+import os
+import re
+import subprocess
+import sys
+
+from budgets import AWAIT_S
+from paths import ROOT
+import pytest
+from simulator_peer import Reader
+
+from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.emulator.monodrive_server.frame_server import (
+    MonodriveOptions,
+    MonodriveServer,
+)
+from state_sensor_ros.emulator.traffic.frame_generator import generate
+from state_sensor_ros.recordings.player import FileSource
+from state_sensor_ros.simulators.opening import open_recording
+
+PROGRAM = [sys.executable, '-c',
+           'import sys; from state_sensor_ros.commands.command_line import main; sys.exit(main())']
+N_FRAMES = 12
+
+
+def traffic():
+    frames = json.loads(json.dumps(list(itertools.islice(
+        generate(3, 2, 20.0, 3, 'v2'), N_FRAMES))))
+    for frame in frames:
+        frame['frame']['objects'][0]['name'] = 'Kegel "A" \\ 車'
+    return frames
+
+
+LINES = b'[\n' + b',\n'.join(json.dumps(frame, ensure_ascii=False).encode()
+                             for frame in traffic()) + b'\n]\n'
+INDENTED = json.dumps(traffic(), indent=4, ensure_ascii=False).encode() + b'\n'
+BOM = b'\xef\xbb\xbf'
+
+
+def cut_in(text, what, shift=0):
+    """Cut inside the last ``what``, so that the last frame is not whole."""
+    return text[:text.rindex(what) + shift]
+
+
+CUTS = {
+    'in a character': cut_in(LINES, '車'.encode(), 1),
+    'in an escape': cut_in(INDENTED, b'\\"', 1),
+    'in a name': cut_in(INDENTED, b'tags', 2),
+    'in a number': cut_in(LINES, b'game_time', 13),
+    'after a byte order mark': BOM + cut_in(LINES, b'orientation'),
+    'before a comma': LINES[:LINES.rindex(b',\n{')],
+    'after a comma': LINES[:LINES.rindex(b',\n{') + 2],
+    'between frames': INDENTED[:INDENTED.rindex(b'    {\n        "') + 2],
+    'before the bracket': LINES[:-2]}
+
+
+@pytest.fixture(params=CUTS)
+def cut(request, tmp_path):
+    """Write a file that was cut; return its path and the number of its whole frames."""
+    path = tmp_path / 'cut.json'
+    path.write_bytes(CUTS[request.param])
+    return path, N_FRAMES if request.param == 'before the bracket' else N_FRAMES - 1
+
+
+def check_warning(errors, name, n_frames):
+    """One warning says where the file ends, what there is and what is lost."""
+    [line] = errors.splitlines()
+    assert re.fullmatch(
+        rf'warning: {re.escape(str(name))}: line \d+ column \d+: found the end of the file inside '
+        rf'the array; {n_frames} whole frames; lost: (nothing but the end of the array|\d+ bytes '
+        rf'of frame {n_frames}, begun at line \d+ column \d+); `state_sensor repair` .*', line)
+
+
+def test_cut_trajectory_is_converted(cut, tmp_path, capsys):
+    path, n_frames = cut
+    for out in ('bag', 'out.json'):
+        assert main(['convert', str(path), str(tmp_path / out)]) == 0
+        check_warning(capsys.readouterr().err, path, n_frames)
+    assert main(['convert', str(tmp_path / 'bag'), str(tmp_path / 'back.json')]) == 0
+    assert capsys.readouterr().err == ''
+    frames = json.loads((tmp_path / 'out.json').read_text())
+    assert json.loads((tmp_path / 'back.json').read_text()) == frames
+    assert [frame['game_time'] for frame in frames] == [
+        frame['game_time'] for frame in traffic()[:n_frames]]
+
+
+def test_cut_trajectory_is_inspected(cut, capsys):
+    path, n_frames = cut
+    assert main(['inspect', str(path)]) == 0
+    told = capsys.readouterr()
+    check_warning(told.err, path, n_frames)
+    assert f'frames      {n_frames}, ' in told.out
+    assert 'ends inside the array: 1, first at line' in told.out
+    assert main(['inspect', str(path), '--json']) == 0
+    told = capsys.readouterr()
+    check_warning(told.err, path, n_frames)
+    found = json.loads(told.out)
+    assert (found['frames'], found['refusal'], found['replayable']) == (n_frames, None, True)
+    [anomaly] = [each for each in found['anomalies'] if each['kind'] == 'ends inside the array']
+    assert anomaly['count'] == 1
+    assert re.fullmatch(r'line \d+ column \d+', anomaly['place'])
+    assert anomaly['text'].startswith(f'{n_frames} whole frames; lost: ')
+
+
+def test_cut_trajectory_is_drawn(tmp_path, capsys):
+    path = tmp_path / 'cut.json'
+    path.write_bytes(CUTS['in a name'])
+    assert main(['render', str(path), str(tmp_path / 'out.png')]) == 0
+    check_warning(capsys.readouterr().err, path, N_FRAMES - 1)
+    assert (tmp_path / 'out.png').read_bytes().startswith(b'\x89PNG')
+
+
+def test_cut_trajectory_is_read_from_standard_input(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr('sys.stdin', io.TextIOWrapper(io.BytesIO(CUTS['in a character'])))
+    assert main(['convert', '-', str(tmp_path / 'out.json')]) == 0
+    check_warning(capsys.readouterr().err, '-', N_FRAMES - 1)
+    assert len(json.loads((tmp_path / 'out.json').read_text())) == N_FRAMES - 1
+
+
+def test_cut_trajectory_is_replayed(tmp_path, capsys):
+    path = tmp_path / 'cut.json'
+    path.write_bytes(CUTS['in a number'])
+    options = MonodriveOptions(port=0, control_port=0, on_sample=True)
+    with MonodriveServer(None, options) as simulator:
+        assert main(['replay', str(path), '--control-port', str(simulator.control_port),
+                     '--port', str(simulator.port), '--rate', '0']) == 0
+    check_warning(capsys.readouterr().err, path, N_FRAMES - 1)
+
+
+def test_cut_trajectory_is_served(cut):
+    path, n_frames = cut
+    with subprocess.Popen([*PROGRAM, 'simulate', str(path), '--port', '0', '--rate', 'max'],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          env={**os.environ, 'PYTHONPATH': str(ROOT)}) as process:
+        try:
+            port = int(process.stdout.readline().rpartition(':')[2])
+            with Reader(port) as reader:
+                frames = reader.frames_until_end()
+            assert process.wait(AWAIT_S) == 0
+        finally:
+            process.kill()
+        check_warning(process.stderr.read(), path, n_frames)
+    assert frames == traffic()[:n_frames]
+
+
+def test_cut_trajectory_is_played(cut):
+    path, n_frames = cut
+    source = FileSource(open_recording(str(path)), rate=0.0)
+    with closing(source):
+        assert len(list(source.packets())) == n_frames
+    assert source.health.state == 'ended'
+    check_warning(f'warning: {source.health.last_error}', path, n_frames)
+
+
+@pytest.mark.parametrize('text', [
+    b'', BOM, b'[', b'[\n  ', b'[{"game_time": 1.0', b'{"frame": [', b'{"vehicles": [{"a'])
+@pytest.mark.parametrize('words', [['inspect'], ['convert', 'bag'], ['render', 'out.png'],
+                                   ['simulate'], ['replay']], ids=lambda words: words[0])
+def test_cut_trajectory_without_a_whole_frame_is_an_error(text, words, tmp_path, capsys):
+    path = tmp_path / 'cut.json'
+    path.write_bytes(text)
+    command, *out = words
+    assert main([command, str(path), *(str(tmp_path / name) for name in out)]) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith(f'error: {path}: ')
+    assert [entry.name for entry in tmp_path.iterdir()] == ['cut.json']
+
+
+@pytest.mark.parametrize('text', [LINES.replace(b'"sample_count"', b'"sample_count', 1)[:-300],
+                                  LINES[:300] + b'\0' * 300 + LINES[600:-300], LINES[:-2] + b'x'])
+@pytest.mark.parametrize('words', [['inspect'], ['convert', 'bag'], ['simulate']],
+                         ids=lambda words: words[0])
+def test_trajectory_with_another_fault_is_an_error(text, words, tmp_path, capsys):
+    path = tmp_path / 'bad.json'
+    path.write_bytes(text)
+    command, *out = words
+    assert main([command, str(path), *(str(tmp_path / name) for name in out)]) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith(f'error: {path}: ')

@@ -1,0 +1,285 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""`state_sensor inspect`: figures known beforehand, everything odd, and what Replay refuses."""
+
+import itertools
+import json
+import os
+from pathlib import Path
+import signal
+import subprocess
+import sys
+
+from paths import ROOT, SAMPLE
+import pytest
+from real_recordings import path_of
+
+from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.emulator.traffic.frame_generator import generate
+from state_sensor_ros.recordings.pacing import Pacing
+
+PROGRAM = [sys.executable, '-c',
+           'import sys; from state_sensor_ros.commands.command_line import main; sys.exit(main())']
+
+# PROTOCOL 5.0: frames, actors a frame, median step, samples.
+KNOWN = [('left_turn_cross_walk.v0', 'v0', 90, 7, 0.2, 0),
+         ('scenario.v1', 'v1', 70, 8, 0.2, 0),
+         ('ncap_noncollision.v1', 'v1', 563, 2, 0.0333, 0),
+         ('car_to_car_rear_stationary.v2', 'v2', 210, 2, 0.0333, 9)]
+
+
+@pytest.fixture(autouse=True)
+def _signals():
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.fixture
+def inspect(tmp_path, capsys):
+    """Inspect frames, or a path; return exit code, findings and the error."""
+    def run(frames, *words):
+        path = frames
+        if not isinstance(frames, (str, Path)):
+            path = tmp_path / 'in.json'
+            path.write_bytes(frames if isinstance(frames, bytes) else json.dumps(frames).encode())
+        code = main(['inspect', str(path), '--json', *words])
+        told = capsys.readouterr()
+        return code, json.loads(told.out), told.err
+    return run
+
+
+def traffic(n_frames=40, **options):
+    """Make synthetic v2 traffic."""
+    options = {'generation': 'v2', 'rate_hz': 20.0, **options}
+    return json.loads(json.dumps(list(itertools.islice(
+        generate(4, 2, options['rate_hz'], 3, options['generation']), n_frames))))
+
+
+def vehicle(frame, i):
+    """Return the state of a vehicle that is not the ego."""
+    states = [each['state'] for each in frame['frame']['vehicles']]
+    return [state for state in states if 'ego' not in state['tags']][i]
+
+
+def oddities(found):
+    return {each['kind']: each['count'] for each in found['anomalies']}
+
+
+@pytest.mark.parametrize(('name', 'generation', 'n_frames', 'n_actors', 'step', 'n_repeats'),
+                         KNOWN)
+def test_inspect_finds_what_is_known_of_a_recording(inspect, name, generation, n_frames, n_actors,
+                                                    step, n_repeats):
+    code, found, error = inspect(path_of(f'{name}.json'))
+    assert (code, error) == (0, '')
+    assert found['generations'] == {generation: n_frames}
+    assert found['actors_per_frame'] == {'least': n_actors, 'most': n_actors}
+    assert found['step_s']['median'] == pytest.approx(step, abs=6e-5)
+    assert oddities(found) == ({'repeated frames': n_repeats} if n_repeats else {})
+    assert found['truth']['linear_slope'] == pytest.approx(1.0, abs=0.01)
+    assert found['truth']['complaints'] == []
+    assert len(found['egos']) == 1
+    assert found['replayable'] is True
+
+
+@pytest.mark.parametrize('generation', ['v0', 'v1', 'v2'])
+def test_inspect_describes_synthetic_traffic(inspect, generation):
+    code, found, _ = inspect(traffic(generation=generation))
+    assert code == 0
+    assert found['frames'] == 40
+    assert found['duration_s'] == pytest.approx(39 * 0.05)
+    assert found['rate_hz'] == pytest.approx(20.0, rel=1e-3)
+    assert [actor['kind'] for actor in found['actors']].count('vehicle') == 4
+    assert len(found['actors']) == 6
+    assert {actor['frames'] for actor in found['actors']} == {40}
+    [ego] = found['egos']
+    assert 'ego' in next(actor['tags'] for actor in found['actors'] if actor['name'] == ego)
+    expected = {'v0': set(), 'v1': {'wheels', 'boxes', 'inputs'},
+                'v2': {'wheels', 'boxes', 'lanes', 'wheel positions', 'sample counts'}}
+    assert found['present'].keys() >= expected[generation]
+    assert found['truth']['complaints'] == []
+
+
+def test_inspect_a_bag_finds_the_same_as_in_its_trajectory(inspect, tmp_path):
+    assert main(['convert', str(SAMPLE), str(tmp_path / 'bag')]) == 0
+    _, before, _ = inspect(SAMPLE)
+    code, after, _ = inspect(tmp_path / 'bag')
+    assert code == 0
+    assert after.pop('form') == 'bag, topic /state_sensor/frame'
+    assert before.pop('form') == 'trajectory'
+    for found in (before, after):
+        del found['file'], found['bytes']
+        for anomaly in found['anomalies']:
+            del anomaly['place']
+    # Seven digits: the bag holds the very float64 that the trajectory was decoded to.
+    assert after == before
+
+
+def test_inspect_counts_everything_odd(inspect):
+    frames = traffic(60)
+    frames.insert(10, {**frames[9], 'sample_count': frames[9]['sample_count']})
+    del frames[20:23]
+    vehicle(frames[25], 0)['odometry']['pose']['orientation']['w'] = 4.0
+    vehicle(frames[26], 1)['odometry']['pose']['position']['x'] = None
+    vehicle(frames[27], 1)['odometry']['linear_velocity']['x'] = None
+    frames[28]['frame']['vehicles'].append(frames[28]['frame']['vehicles'][0])
+    vehicle(frames[29], 2)['odometry']['pose'] = 'nowhere'
+    frames[30]['game_time'] = None
+    vehicle(frames[31], 0)['tags'] += ['EGO']
+    for frame in frames[40:]:
+        frame['game_time'] += 60.0
+    frames += traffic(5)
+    # The cones of this traffic have a null in their angular velocity, as the seed has it.
+    n_nulls = sum(each['odometry']['angular_velocity']['x'] is None
+                  for frame in frames for each in frame['frame']['objects'])
+    code, found, _ = inspect(frames)
+    assert code == 0
+    assert oddities(found) == {
+        'repeated frames': 1, 'gaps in sample_count': 1, 'quaternions that are no rotation': 1,
+        'poses with null': 1, 'velocities with null': 1 + n_nulls, 'duplicate names': 1,
+        'actors left out': 1, 'frames without a usable time': 1, 'frames with several egos': 1,
+        'steps of the clock': 1, 'restarts': 1}
+    places = {each['kind']: (each['place'], each['text']) for each in found['anomalies']}
+    assert places['repeated frames'][0].endswith(': frame 10')
+    assert places['gaps in sample_count'] == (
+        places['gaps in sample_count'][0], '3 samples missing before it')
+    assert places['steps of the clock'][0].endswith(': frame 40')
+    assert '60.05 s after the frame before' in places['steps of the clock'][1]
+    assert 'pose' in places['actors left out'][1]
+
+
+@pytest.mark.parametrize('factor', [1.0, 100.0])
+def test_inspect_hears_the_truth_complain(inspect, factor):
+    frames = traffic(60, rate_hz=10.0)
+    for frame in frames:
+        for each in frame['frame']['vehicles']:
+            velocity = each['state']['odometry']['linear_velocity']
+            velocity.update({axis: value * factor for axis, value in velocity.items()})
+    _, found, _ = inspect(frames)
+    texts = [complaint['text'] for complaint in found['truth']['complaints']]
+    told = [text for text in texts if 'velocities are not in the same units' in text]
+    assert len(told) == (factor != 1.0)
+    assert bool(texts) == bool(told)
+
+
+def without_ego(frames, begin):
+    for frame in frames[begin:]:
+        for each in frame['frame']['vehicles']:
+            each['state']['tags'] = [tag for tag in each['state']['tags'] if tag != 'ego']
+    return json.dumps(frames, indent=1).encode()
+
+
+@pytest.mark.parametrize(('text', 'where', 'expected'), [
+    (without_ego(traffic(3), 0), 'line 2 column 2: frame 0', 'found no actor tagged ego'),
+    (without_ego(traffic(3), 2), ': frame 2', 'found no actor tagged ego'),
+    (b'', 'line 1 column 1', 'found the end of the file'),
+    (b'[]', '', 'found no frames; expected at least one frame'),
+    (b'[\n{"frame": [],\n  "time": }]', 'line 3 column 11', "found '}'; expected JSON"),
+    (b'{"vehicles": [], "tagged_actors": []}', 'line 1 column 1', 'a closed-loop scenario'),
+    (b'[{"nothing": 1}]', 'line 1 column 2: frame 0', 'expected a frame'),
+    (json.dumps(traffic(3)).encode().replace(b'null', b'NaN', 1), 'frame 0',
+     'expected strict JSON'),
+    (json.dumps(traffic(1)).encode()[:-20], 'line 1 column', 'found the end of the file')])
+def test_inspect_refuses_what_replay_mode_would(inspect, tmp_path, text, where, expected):
+    code, found, error = inspect(text)
+    assert code == 1
+    [line] = error.splitlines()
+    assert line.startswith(f'error: {tmp_path / "in.json"}')
+    assert where in line
+    assert expected in line
+    assert found['replayable'] is False
+    assert found['refusal']['found'] in line
+
+
+@pytest.mark.parametrize(('path', 'expected'), [
+    ('nothere.json', 'found no such file or directory'), ('.', 'found a folder without')])
+def test_inspect_refuses_what_is_no_recording(path, expected, tmp_path, capsys):
+    assert main(['inspect', str(tmp_path / path)]) == 1
+    told = capsys.readouterr()
+    assert expected in told.err
+    assert told.out == ''
+
+
+def test_inspect_shows_one_screen(tmp_path, capsys):
+    frames = traffic(30)
+    frames.insert(4, frames[3])
+    (tmp_path / 'in.json').write_text(json.dumps(frames))
+    assert main(['inspect', str(tmp_path / 'in.json')]) == 0
+    told = capsys.readouterr()
+    lines = told.out.splitlines()
+    assert told.err == ''
+    assert len(lines) < 25
+    headings = {line[:12].strip(): line[12:] for line in lines if line[0] != ' '}
+    assert headings['generation'] == 'v2'
+    assert headings['frames'].startswith('31, ')
+    assert headings['rate'].startswith('20 Hz (step 50 ms')
+    assert headings['actors'] == '6: 4 vehicles, 2 objects; 6 a frame'
+    assert headings['replayable'] == 'yes'
+    assert any('repeated frames: 1, first at line 1 column' in line for line in lines)
+
+
+def strange(tmp_path):
+    """Write a v0 frame whose actors have names that command a terminal, one without a place."""
+    actor = {'position': [1, 2, 3], 'orientation': [0, 0, 0, 1], 'velocity': [0, 0, 0],
+             'tags': ['ego', 't\x07']}
+    path = tmp_path / 'in.json'
+    path.write_text(json.dumps([{'a\nfound: all is well\x1b[31m': actor, 'ä車': actor,
+                                 'b\n': {**actor, 'position': [1, 2, 'x']}, 'game_time': 0.0}]))
+    return str(path)
+
+
+def test_inspect_lets_no_name_command_the_terminal(tmp_path, capsys):
+    main(['inspect', strange(tmp_path)])
+    main(['convert', strange(tmp_path), str(tmp_path / 'bag')])
+    told = capsys.readouterr()
+    assert r'a\nfound: all is well\x1b[31m, ä車' in told.out
+    assert r'b\n.position[2]' in told.out
+    assert r't\x07 2' in told.out
+    assert r'b\n.position[2]' in told.err
+    assert not any(line.startswith('found:') for line in (told.out + told.err).splitlines())
+    assert (told.out + told.err).replace('\n', '').isprintable()
+
+
+def test_inspect_shows_on_a_plain_terminal_what_it_can(tmp_path):
+    done = subprocess.run([*PROGRAM, 'inspect', strange(tmp_path)], cwd=ROOT, check=True,
+                          capture_output=True, timeout=30.0,
+                          env={**os.environ, 'PYTHONIOENCODING': 'ascii'})
+    assert rb', \xe4\u8eca' in done.stdout
+
+
+def test_inspect_shows_what_it_saw_before_a_file_breaks(tmp_path, capsys):
+    (tmp_path / 'in.json').write_text(json.dumps(traffic(30))[:-1] + ', 7]')
+    assert main(['inspect', str(tmp_path / 'in.json')]) == 1
+    told = capsys.readouterr()
+    assert 'frames      30, ' in told.out
+    assert 'replayable  no' in told.out
+    assert "found ', 7]'" in told.err
+
+
+def test_inspect_without_time_says_so(tmp_path, capsys):
+    frames = traffic(5)
+    for frame in frames:
+        del frame['game_time']
+    (tmp_path / 'in.json').write_text(json.dumps(frames))
+    assert main(['inspect', str(tmp_path / 'in.json')]) == 0
+    assert 'no frame tells its time' in capsys.readouterr().out
+
+
+def test_pacing_of_a_steady_clock_with_one_step():
+    pacing = Pacing()
+    for _ in range(99):
+        pacing.add(0.05)
+    assert pacing.add(1.0)
+    pace = pacing.pace()
+    assert (pace.n_steps, pace.median, pace.greatest, pace.n_jumps) == (100, 0.05, 1.0, 1)
+    assert pace.rate == pytest.approx(20.0)
+    assert pace.jitter == pytest.approx(0.95 / 100)
+    assert pacing.duration == pytest.approx(99 * 0.05 + 1.0)
+
+
+def test_pacing_keeps_its_memory_bounded():
+    pacing = Pacing()
+    for i in range(1, 30_000):
+        pacing.add(i / 1000)
+    assert len(pacing._steps) == 10_000
+    assert pacing.pace().greatest == 29.999

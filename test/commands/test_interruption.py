@@ -1,0 +1,339 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""SIGINT, SIGTERM and SIGHUP at any moment: all of the work is done, or nothing is left of it."""
+
+import fcntl
+import json
+import os
+from pathlib import Path
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import threading
+import time
+
+from budgets import AWAIT_S, spread
+from fork_server import ForkServer
+from paths import CARLA, DATA, ROOT, SAMPLE
+import pytest
+from scripted_simulator import frame, serving
+
+from state_sensor_ros.commands.command_line import main
+
+PROGRAM = [sys.executable, '-c',
+           'import sys; from state_sensor_ros.commands.command_line import main; sys.exit(main())']
+ENVIRONMENT = {**os.environ, 'PYTHONPATH': str(ROOT)}
+LIMIT_S = 2.0
+SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+NOTHING = 'interrupted: nothing was written'
+
+
+@pytest.fixture(autouse=True)
+def _hangup():
+    # Not as nohup has it, should these tests run under it.
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Return a function that starts the program in a folder of its own."""
+    processes = []
+
+    def run(*words, program=PROGRAM, **options):
+        process = subprocess.Popen([*program, *words], cwd=tmp_path, env=ENVIRONMENT,
+                                   stderr=subprocess.PIPE, **options)
+        processes.append(process)
+        return process
+
+    yield run
+    for process in processes:
+        process.kill()
+        process.wait()
+        for stream in (process.stdin, process.stdout, process.stderr):
+            if stream is not None:
+                stream.close()
+
+
+def ended(process, *numbers):
+    """Send signals; return the exit code and what was said, within the time that is allowed."""
+    begin_s = time.monotonic()
+    for number in numbers:
+        process.send_signal(number)
+    code = process.wait(AWAIT_S)
+    assert time.monotonic() - begin_s < LIMIT_S
+    return code, process.stderr.read().decode()
+
+
+def wait_until_asleep(process):
+    """Wait until a process has used no processor time for a while."""
+    seen, n_same = '', 0
+    while n_same < 40:
+        assert process.poll() is None
+        fields = Path(f'/proc/{process.pid}/stat').read_text().rpartition(')')[2].split()
+        n_same = n_same + 1 if fields[11:13] == seen and fields[0] == 'S' else 0
+        seen = fields[11:13]
+        time.sleep(0.005)
+
+
+def n_unread(pipe):
+    (number,) = struct.unpack('i', fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)))
+    return number
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+READERS = [('inspect', '-'), ('convert', '-', 'out.json'), ('convert', '-', 'bag'),
+           ('render', '-', 'out.png'), ('render', '-', 'out.html'), ('replay', '-')]
+
+
+@pytest.mark.parametrize(('words', 'number'), [*zip(READERS, 2 * SIGNALS, strict=True)])
+def test_interrupted_while_it_reads_leaves_nothing(tmp_path, start, words, number):
+    process = start(*words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    process.stdin.write(b'[')
+    process.stdin.flush()
+    while n_unread(process.stdin):
+        assert process.poll() is None
+        threading.Event().wait(0.01)
+    to = f' to {words[2]}' if len(words) > 2 else ''
+    assert ended(process, number) == (128 + number, f'{NOTHING}{to}\n')
+    assert process.stdout.read() == b''
+    assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize('words', [
+    ('inspect', 'fifo.json'), ('convert', 'fifo.json', 'out.json'),
+    ('convert', 'fifo.json', 'bag'), ('render', 'fifo.json', 'out.png'), ('replay', 'fifo.json'),
+    ('simulate', 'fifo.json', '--port', '0'), ('convert', str(SAMPLE), 'fifo.json'),
+    ('synth', 'fifo.json')], ids=' '.join)
+def test_interrupted_while_it_opens_a_pipe_ends(tmp_path, start, words):
+    os.mkfifo(tmp_path / 'fifo.json')
+    process = start(*words)
+    wait_until_asleep(process)
+    code, errors = ended(process, signal.SIGTERM)
+    if words[0] == 'simulate':
+        assert (code, errors) == (0, '')
+    else:
+        assert code == 143
+        assert errors.startswith(NOTHING)
+        assert errors.count('\n') == 1
+    assert names(tmp_path) == ['fifo.json']
+
+
+@pytest.mark.parametrize('words', [
+    ('convert', str(SAMPLE), '-'), ('synth', '-', '--frames', '100000')], ids=' '.join)
+def test_interrupted_while_nobody_reads_its_output_ends(tmp_path, start, words):
+    process = start(*words, stdout=subprocess.PIPE)
+    wait_until_asleep(process)
+    assert ended(process, signal.SIGTERM) == (
+        143, 'interrupted: what was written to - is not complete\n')
+
+
+def test_interrupted_by_several_signals_is_interrupted_by_the_first(tmp_path, start):
+    process = start('synth', 'out.json', '--frames', '1000000')
+    while not any(path.stat().st_size for path in tmp_path.iterdir()):
+        assert process.poll() is None
+        time.sleep(0.005)
+    code, errors = ended(process, signal.SIGINT, *20 * [signal.SIGTERM, signal.SIGINT])
+    assert code in (130, 143)
+    assert errors == f'{NOTHING} to out.json\n'
+    assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize('handler', ['except KeyboardInterrupt', 'finally'])
+def test_interrupted_in_a_library_that_does_not_end_leaves_nothing(tmp_path, start, handler):
+    program = f"""
+import sys, time
+from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.commands import synth
+
+def stuck(*_):
+    while True:
+        try:
+            print('stuck', flush=True)
+            time.sleep(60)
+        {handler}:
+            time.sleep(60)
+
+synth.encode_json = stuck
+sys.exit(main())
+"""
+    process = start('synth', 'out.json', program=[sys.executable, '-c', program],
+                    stdout=subprocess.PIPE)
+    assert process.stdout.readline() == b'stuck\n'
+    assert names(tmp_path) == ['.out.json.part']
+    assert ended(process, signal.SIGTERM) == (143, f'{NOTHING} to out.json\n')
+    assert names(tmp_path) == []
+
+
+def test_interrupted_again_while_python_ends_is_no_error(tmp_path):
+    # Called after what the program itself has registered for the end.
+    program = ('import atexit, os, signal, sys; '
+               + ''.join(f'atexit.register(os.kill, os.getpid(), {number:d}); '
+                         for number in SIGNALS) + PROGRAM[-1])
+    result = subprocess.run([*PROGRAM[:-1], program, 'synth', 'out.json', '--frames', '1'],
+                            cwd=tmp_path, capture_output=True, env=ENVIRONMENT, timeout=AWAIT_S,
+                            check=False)
+    assert (result.returncode, result.stderr) == (0, b'')
+
+
+@pytest.mark.parametrize('delay_s', [0.0, 0.02, 0.05, 0.1, 0.2, 0.4])
+def test_interrupted_while_it_loads_its_modules_writes_no_traceback(tmp_path, start, delay_s):
+    process = start('convert', '-', 'bag', stdin=subprocess.PIPE)
+    time.sleep(delay_s)
+    code, errors = ended(process, signal.SIGTERM)
+    # Before Python runs the program, a signal ends it as it ends any program.
+    assert (code, errors) in ((-signal.SIGTERM, ''), (143, f'{NOTHING}\n'),
+                              (143, f'{NOTHING} to bag\n'))
+    assert names(tmp_path) == []
+
+
+@pytest.fixture(scope='module')
+def server():
+    with ForkServer() as started:
+        yield started
+
+
+@pytest.fixture(scope='module')
+def sources(tmp_path_factory):
+    """Make what the programs read: a trajectory, bags, a compressed one."""
+    folder = tmp_path_factory.mktemp('sources')
+    (folder / 'in.json').write_text(json.dumps(json.loads(SAMPLE.read_text())[:3]))
+    dataset = folder / 'dataset' / 'episode_00000'
+    dataset.mkdir(parents=True)
+    for number in range(2):
+        shutil.copy(CARLA / dataset.name
+                    / f'measurements_{number:05d}.json', dataset)
+    assert main(['convert', str(folder / 'dataset'), str(folder / 'carla')]) == 0
+    shutil.copytree(DATA / 'rosbag2_record_sqlite3', folder / 'compressed')
+    return folder
+
+
+WORDS = {
+    'trajectory': ('convert', 'SOURCES/in.json', 'out.json'),
+    'mcap': ('convert', 'SOURCES/in.json', 'out'),
+    'sqlite': ('convert', 'SOURCES/in.json', 'out', '--storage', 'sqlite3'),
+    'dataset': ('convert', 'SOURCES/carla', 'out'),
+    'compressed': ('convert', 'SOURCES/compressed', 'out.json'),
+    'synthetic': ('synth', 'out.json', '--frames', '3'),
+    'picture': ('render', 'SOURCES/in.json', 'out.png'),
+    'animation': ('render', 'SOURCES/in.json', 'out.html'),
+    'report': ('inspect', 'SOURCES/in.json')}
+
+
+class Trial:
+    """Runs of a program in a folder, with an old output in it or without."""
+
+    def __init__(self, server, sources, name, folder, has_old):
+        self._words = [word.replace('SOURCES', str(sources)) for word in WORDS[name]]
+        self._out = folder / self._words[-1] if name not in ('synthetic', 'report') \
+            else folder / 'out.json'
+        if name == 'sqlite':
+            self._out = folder / 'out'
+        self.name, self._server, self._folder, self._has_old = name, server, folder, has_old
+        (folder / 'tmp').mkdir()
+        self._run()
+        self._whole, self._report = self._contents(), self._ended.output
+        if has_old:
+            self._words.append('--force')
+        self._run()
+        assert (self._ended.code, self._ended.errors) == (0, '')
+        self.n_calls = self._ended.n_calls
+
+    def _run(self, **options):
+        if not self._has_old:
+            shutil.rmtree(self._out, ignore_errors=True)
+            self._out.unlink(missing_ok=True)
+        begin_s = time.monotonic()
+        self._ended = self._server.run(*self._words, folder=self._folder, **options)
+        assert time.monotonic() - begin_s < 20
+
+    def _contents(self):
+        if self._out.is_dir():
+            return {path.relative_to(self._out): path.read_bytes() if path.is_file() else None
+                    for path in self._out.rglob('*')}
+        return self._out.read_bytes() if self._out.exists() else None
+
+    def is_interrupted(self, **options):
+        """Run with a signal; return whether that ended it. All is there, or nothing."""
+        self._run(**options)
+        number = options['number']
+        old = self._out.stat().st_ino if self._out.exists() else None
+        assert names(self._folder / 'tmp') == []
+        assert {*names(self._folder)} <= {'tmp', self._out.name}
+        if self._ended.code == 0:
+            assert self._ended.errors == ''
+            assert self._ended.output == self._report
+            assert self.name == 'report' or self._contents() is not None
+            assert self.name in ('picture', 'animation') or self._contents() == self._whole
+            return False
+        if self._ended.code == -number:
+            # Before the program receives signals, they end it as they end any program.
+            assert self._has_old == (old is not None)
+            return True
+        assert self._ended.code == 128 + number
+        to = '' if self.name == 'report' else f' to {self._out.name}'
+        assert self._ended.errors in (f'{NOTHING}{to}\n', f'{NOTHING}\n')
+        assert self._has_old or old is None
+        if self._has_old:
+            assert self._contents() == self._whole or self.name in ('picture', 'animation')
+        return True
+
+
+@pytest.fixture
+def trial(server, sources, tmp_path):
+    # Of the outputs that replace an old one, files and folders are enough.
+    return lambda name: Trial(server, sources, name, tmp_path,
+                              has_old=name in ('trajectory', 'mcap', 'dataset'))
+
+
+# Pictures are written as trajectories are; a report is written without such calls.
+@pytest.mark.parametrize('name', [
+    'trajectory', 'mcap', 'sqlite', 'dataset', 'compressed', 'synthetic'])
+def test_interrupted_at_every_call_does_all_or_nothing(trial, name):
+    trial = trial(name)
+    found = [trial.is_interrupted(at_call=at_call, number=SIGNALS[at_call % 3])
+             for at_call in spread(range(trial.n_calls + 1), 6)]
+    assert found[0]
+    # Just before the commit, the commit may come first.
+    assert not found[-1]
+
+
+@pytest.mark.parametrize('name', WORDS)
+def test_interrupted_at_any_moment_does_all_or_nothing(trial, name):
+    trial = trial(name)
+    at_event, n_interrupted = 1, 0
+    while trial.is_interrupted(at_event=at_event, number=SIGNALS[n_interrupted % 3]):
+        at_event += 2 * at_event + 7
+        n_interrupted += 1
+    assert n_interrupted > 5
+
+
+@pytest.mark.parametrize('words', [('--frames', '60'), ('--once',)], ids=' '.join)
+def test_record_interrupted_at_any_moment_keeps_what_has_come(server, tmp_path, words):
+    out, at_event, n_kept = tmp_path / 'out.json', 1, []
+    with serving([frame(i / 20) for i in range(60)]) as port:
+        while True:
+            ended = server.run('record', out.name, '--port', port, *words, folder=tmp_path,
+                               at_event=at_event, number=signal.SIGTERM)
+            elements = json.loads(out.read_text()) if out.exists() else []
+            assert [element['game_time'] for element in elements] == [
+                i / 20 for i in range(len(elements))]
+            if ended.code == 0:
+                assert (len(elements), ended.errors) == (60, '')
+                break
+            assert ended.code in (143, -signal.SIGTERM)
+            assert names(tmp_path) == (['out.json'] if elements else [])
+            said = [line for line in ended.errors.splitlines() if 'interrupted: ' in line]
+            kept = f'interrupted: out.json has the {len(elements)} frames that have come'
+            assert said in ([kept] if elements else [], [f'{NOTHING} to out.json'], [NOTHING])
+            out.unlink(missing_ok=True)
+            at_event += at_event // 2 + 7
+            n_kept.append(len(elements))
+    assert len(n_kept) > 5

@@ -1,0 +1,447 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""`state_sensor record` against simulators that behave and others that do not."""
+
+import errno
+import fcntl
+import io
+from itertools import count
+import json
+import os
+from pathlib import Path
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import termios
+import threading
+import time
+
+from budgets import AWAIT_S
+from paths import ROOT
+import pytest
+from scripted_simulator import frame, InBackground, interrupting, ScriptedSimulator
+
+from state_sensor_ros.commands import record as record_command
+from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.emulator.monodrive_server.frame_server import (
+    MonodriveOptions,
+    MonodriveServer,
+)
+
+PROGRAM = [sys.executable, '-c',
+           'import sys; from state_sensor_ros.commands.command_line import main; sys.exit(main())']
+ODD = (b'{"frame": [{"name": "Ego 0", "position": [1.50, -0.0, 1e2], "orientation": [0,0,0,1],'
+       b'\n "tags": ["ego"]}], "extra": null, "game_time": 0.30000001192092896}')
+
+
+@pytest.fixture
+def peer():
+    with ScriptedSimulator() as scripted:
+        yield scripted
+
+
+@pytest.fixture
+def out(tmp_path):
+    return tmp_path / 'out.json'
+
+
+@pytest.fixture(autouse=True)
+def _hangup():
+    # Not as nohup has it, should these tests run under it.
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+def record(peer, out, *words):
+    return main(['record', str(out), '--port', str(peer.port), *words])
+
+
+def sending(peer, *payloads):
+    """Send ``payloads`` to whoever connects."""
+    def work():
+        peer.wait_for(lambda p: 'sensor opened' in p.events)
+        for payload in payloads:
+            peer.emit(payload)
+
+    return InBackground(work)
+
+
+def start(*words, stderr=subprocess.PIPE, **options):
+    environment = {**os.environ, 'PYTHONPATH': str(ROOT)}
+    return subprocess.Popen([*PROGRAM, *words], stdout=subprocess.PIPE, stderr=stderr,
+                            text=True, env=environment, **options)
+
+
+def wait_for_bytes(folder, process):
+    """Wait until something is in a file there; nobody tells us when."""
+    while not any(path.stat().st_size for path in folder.iterdir()):
+        assert process.poll() is None
+        time.sleep(0.005)
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_record_writes_frames_as_they_were_sent(peer, out, capsys):
+    with sending(peer, ODD, frame(1.0), ODD):
+        assert record(peer, out, '--frames', '3') == 0
+    assert out.read_bytes() == b'[\n' + b',\n'.join([ODD, frame(1.0), ODD]) + b'\n]\n'
+    assert names(out.parent) == ['out.json']
+    assert capsys.readouterr() == ('', '')
+
+
+def test_record_does_not_overwrite(peer, out, capsys):
+    out.write_text('old')
+    assert record(peer, out, '--frames', '1') == 1
+    assert capsys.readouterr().err \
+        == f'error: {out}: found a file of that name; expected none, or --force\n'
+    with sending(peer, frame()):
+        assert record(peer, out, '--frames', '1', '--force') == 0
+    assert len(json.loads(out.read_text())) == 1
+
+
+def test_record_leaves_out_what_is_no_frame(peer, out, capsys):
+    bad = [b'{', b'', b'"hello"', b'{"a": 1}', b'\xff\xfe']
+    with sending(peer, frame(1.0), *bad, frame(2.0)):
+        assert record(peer, out, '--frames', '2') == 0
+    assert [element['game_time'] for element in json.loads(out.read_text())] == [1.0, 2.0]
+    error = capsys.readouterr().err
+    assert error.startswith(f'{out}: left out 5 payloads that are no frame; the last: ')
+    assert error.count('\n') == 1
+
+
+def test_record_takes_arrays_apart_and_stops_exactly(peer, out):
+    with sending(peer, b'[' + b', '.join(frame(float(i)) for i in range(5)) + b']'):
+        assert record(peer, out, '--frames', '3') == 0
+    assert [element['game_time'] for element in json.loads(out.read_text())] == [0.0, 1.0, 2.0]
+
+
+def test_record_makes_json_of_what_nearly_is(peer, out):
+    with sending(peer, ODD.replace(b'1.50', b'NaN'), frame().replace(b'"', b"'")):
+        assert record(peer, out, '--frames', '2') == 0
+    first, second = json.loads(out.read_text())
+    assert first['frame'][0]['position'] == [None, 0, 100]
+    assert second == json.loads(frame())
+
+
+def test_record_filters_by_tags(peer, out):
+    actors = [{'name': name, 'position': [0.5, 0, 0], 'orientation': [0, 0, 0, 1], 'tags': tags}
+              for name, tags in (('a', ['Vehicle', 'ego']), ('b', ['vehicle', 'static']),
+                                 ('c', ['cone']))]
+    payload = json.dumps({'frame': actors, 'game_time': 1.0}).encode()
+    with sending(peer, payload):
+        assert record(peer, out, '--frames', '1', '--desired-tags', 'vehicle', 'sign',
+                      '--undesired-tags', 'STATIC') == 0
+    assert json.loads(out.read_text()) == [{'frame': actors[:1], 'game_time': 1.0}]
+
+
+def test_record_ends_in_time(peer, out):
+    with sending(peer, frame(1.0), frame(2.0)):
+        assert record(peer, out, '--seconds', '0.3') == 0
+    assert len(json.loads(out.read_text())) == 2
+
+
+def test_record_of_nothing_fails_and_writes_nothing(peer, out, capsys):
+    assert record(peer, out, '--seconds', '0.1') == 1
+    assert capsys.readouterr().err \
+        == f'error: 127.0.0.1:{peer.port}: found no frame; expected a stream of them\n'
+    assert names(out.parent) == []
+
+
+def test_record_says_why_nothing_came(out, capsys):
+    with socket.create_server(('127.0.0.1', 0)) as listener:
+        port = listener.getsockname()[1]
+    assert main(['record', str(out), '--port', str(port), '--seconds', '0.1']) == 1
+    assert 'found no frame (127.0.0.1' in (error := capsys.readouterr().err)
+    assert 'refused' in error
+    assert error.count('\n') == 1
+
+
+def test_record_goes_on_after_a_lost_connection(peer, out, capsys):
+    def work():
+        for i in range(3):
+            peer.wait_for(lambda p, n=i + 1: p.events.count('sensor opened') == n)
+            peer.emit(frame(float(i)))
+            peer.drop_sensor()
+
+    with InBackground(work):
+        assert record(peer, out, '--frames', '3') == 0
+    assert [element['game_time'] for element in json.loads(out.read_text())] == [0.0, 1.0, 2.0]
+    assert capsys.readouterr().err == f'{out}: the stream was interrupted 2 times\n'
+
+
+def test_record_once_ends_with_the_stream(out):
+    frames = [json.loads(frame(i / 10)) for i in range(20)]
+    with MonodriveServer(frames, MonodriveOptions(rate='max')) as simulator:
+        assert record(simulator, out, '--once') == 0
+    assert [element['game_time'] for element in json.loads(out.read_text())] \
+        == [element['game_time'] for element in frames]
+
+
+def test_record_writes_to_standard_output(peer, capfdbinary):
+    with sending(peer, frame(1.0)):
+        assert record(peer, '-', '--frames', '1') == 0
+    assert capfdbinary.readouterr().out == b'[\n' + frame(1.0) + b'\n]\n'
+
+
+SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+
+
+@pytest.mark.parametrize('words', [(), ('--frames', '1000000'), ('--seconds', '1000'),
+                                   ('--once',)], ids=' '.join)
+@pytest.mark.parametrize('number', SIGNALS)
+def test_record_interrupted_keeps_what_has_come(peer, out, number, words, capsys, monkeypatch):
+    # Seen from outside, what is in a buffer is not there yet; this notes what was taken in.
+    taken = []
+    frames = record_command.Recorder._frames
+    monkeypatch.setattr(record_command.Recorder, '_frames',
+                        lambda self, payload: taken.append(payload) or frames(self, payload))
+
+    def work():
+        peer.wait_for(lambda p: 'sensor opened' in p.events)
+        for i in count():
+            if len(taken) >= 50:
+                break
+            peer.emit(frame(float(i)))
+        signal.pthread_kill(threading.main_thread().ident, number)
+
+    with InBackground(work):
+        assert record(peer, out, *words) == (128 + number if words else 0)
+    line = f'interrupted: {out} has the {len(taken)} frames that have come\n'
+    assert capsys.readouterr() == ('', line if words else '')
+    assert names(out.parent) == ['out.json']
+    assert out.read_bytes() == b'[\n' + b',\n'.join(taken) + b'\n]\n'
+    assert len(taken) >= 50
+
+
+def test_record_interrupted_before_anything_came(peer, out, capsys):
+    with interrupting(signal.SIGTERM, peer, lambda p: 'sensor opened' in p.events):
+        assert record(peer, out) == 0
+    assert capsys.readouterr().err == f'{out}: no frame has come, nothing was written\n'
+    assert names(out.parent) == []
+
+
+def test_record_interrupted_before_anything_came_and_the_end_leaves_the_old_one(peer, out, capsys):
+    out.write_text('old')
+    with interrupting(signal.SIGTERM, peer, lambda p: 'sensor opened' in p.events):
+        assert record(peer, out, '--frames', '1', '--force') == 143
+    assert capsys.readouterr().err == f'interrupted: nothing was written to {out}\n'
+    assert names(out.parent) == ['out.json']
+    assert out.read_text() == 'old'
+
+
+def test_record_that_waits_for_a_name_saves_what_has_come(peer, out, monkeypatch, capsys):
+    # The look-up of a name, here the second one, cannot be interrupted.
+    look_up, released = socket.getaddrinfo, threading.Event()
+
+    def slow_look_up(*words, **options):
+        if out.with_name('.out.json.part').stat().st_size or looked_up:
+            peer.looked_up = True
+            released.wait(AWAIT_S)
+        looked_up.append(True)
+        return look_up(*words, **options)
+
+    looked_up = []
+    monkeypatch.setattr(socket, 'getaddrinfo', slow_look_up)
+    peer.looked_up = False
+
+    def work():
+        peer.wait_for(lambda p: 'sensor opened' in p.events)
+        peer.emit(frame(1.0))
+        peer.drop_sensor()
+        while not peer.looked_up:
+            time.sleep(0.005)
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+    begin_s = time.monotonic()
+    with InBackground(work):
+        assert record(peer, out) == 0
+    assert time.monotonic() - begin_s < AWAIT_S
+    released.set()
+    assert [element['game_time'] for element in json.loads(out.read_text())] == [1.0]
+
+
+def test_record_is_refused_while_another_one_writes_the_same_file(peer, out, capsys):
+    with start('record', str(out), '--port', str(peer.port)) as process:
+        peer.wait_for(lambda p: 'sensor opened' in p.events)
+        for force in ((), ('--force',)):
+            assert record(peer, out, *force) == 1
+            assert capsys.readouterr().err == (
+                f'error: {out}: found another program that writes it, in '
+                f'{out.with_name(".out.json.part")}; expected one at a time\n')
+        for i in range(200):
+            peer.emit(frame(float(i)))
+        wait_for_bytes(out.parent, process)
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=AWAIT_S) == ('', '')
+        assert process.returncode == 0
+    assert json.loads(out.read_text())[0]['game_time'] == 0.0
+    assert names(out.parent) == ['out.json']
+
+
+def test_record_leaves_what_a_killed_one_has_left_and_names_it(peer, out, capsys):
+    part = out.with_name('.out.json.part')
+    part.write_bytes(b'[\n' + frame(1.0) + b',\n' + frame(2.0)[:-5])
+    before = part.read_bytes()
+    with sending(peer, frame(3.0)):
+        assert record(peer, out, '--frames', '1') == 0
+    assert capsys.readouterr().err == (
+        f'warning: {out}: found {part}, left by a program that was killed; '
+        '`state_sensor repair` makes a recording of it\n')
+    assert part.read_bytes() == before
+    assert names(out.parent) == ['.out.json.part', 'out.json']
+    assert [element['game_time'] for element in json.loads(out.read_text())] == [3.0]
+
+
+def ended_by_a_signal(process):
+    """Send SIGTERM; return what the program says when it ends by that, within two seconds."""
+    begin_s = time.monotonic()
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=AWAIT_S)
+    assert time.monotonic() - begin_s < 2.0
+    assert process.returncode == 143
+    return errors
+
+
+def test_record_ends_while_it_opens_a_pipe(peer, tmp_path):
+    pipe = tmp_path / 'pipe'
+    os.mkfifo(pipe)
+    with start('record', str(pipe), '--port', str(peer.port)) as process:
+        wait_until_asleep(process)
+        assert ended_by_a_signal(process).startswith('interrupted: nothing was written')
+
+
+def test_record_ends_while_it_writes_into_a_full_pipe(peer, tmp_path):
+    pipe = tmp_path / 'pipe'
+    os.mkfifo(pipe)
+    with start('record', str(pipe), '--port', str(peer.port)) as process:
+        reader, probe = os.open(pipe, os.O_RDONLY), os.open(pipe, os.O_WRONLY)
+        peer.wait_for(lambda p: 'sensor opened' in p.events)
+        while select.select([], [probe], [], 0)[1]:
+            peer.emit(frame())
+        # A page may still be free.
+        for _ in range(100):
+            peer.emit(frame())
+        wait_until_asleep(process)
+        assert ended_by_a_signal(process) \
+            == f'interrupted: what has come is in {pipe}, without its end\n'
+        os.close(reader)
+        os.close(probe)
+
+
+def wait_until_asleep(process):
+    """Wait until a process has used no processor time for a while."""
+    seen, n_same = '', 0
+    while n_same < 40 and process.poll() is None:
+        fields = Path(f'/proc/{process.pid}/stat').read_text().rpartition(')')[2].split()
+        n_same = n_same + 1 if fields[11:13] == seen and fields[0] == 'S' else 0
+        seen = fields[11:13]
+        time.sleep(0.005)
+
+
+def test_record_shows_progress_on_a_terminal(peer, out):
+    master, slave = os.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack('HHHH', 24, 200, 0, 0))
+    with start('record', str(out), '--port', str(peer.port), '--frames', '10',
+               stderr=slave) as process:
+        os.close(slave)
+        peer.wait_for(lambda p: 'sensor opened' in p.events)
+        shown = b''
+        for i in range(9):
+            peer.emit(frame(float(i)))
+        while b'9/10' not in shown:
+            shown += os.read(master, 1000)
+        peer.emit(frame(9.0))
+        process.communicate(timeout=AWAIT_S)
+        shown += os.read(master, 10_000)
+        os.close(master)
+    assert process.returncode == 0
+    assert b'frame/s' in shown
+    assert f'{out}: 10 frames, 1.59kB'.encode() in shown
+
+
+def test_record_killed_leaves_its_part(peer, out):
+    with start('record', str(out), '--port', str(peer.port)) as process:
+        peer.wait_for(lambda p: 'sensor opened' in p.events)
+        for _ in range(200):
+            peer.emit(frame())
+        wait_for_bytes(out.parent, process)
+        process.kill()
+    assert names(out.parent) == ['.out.json.part']
+
+
+class FullDisk(io.FileIO):
+    """A file that takes so many bytes and no more."""
+
+    ROOM = 100_000
+
+    def write(self, data):
+        room = self.ROOM - self.tell()
+        if room <= 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return super().write(data[:room])
+
+
+def test_record_keeps_what_fits_on_the_disk(peer, out, monkeypatch, capsys):
+    monkeypatch.setattr(os, 'fdopen', lambda fd, mode: io.BufferedWriter(FullDisk(fd, mode)))
+    with sending(peer, *(frame(float(i)) for i in range(1000))):
+        assert record(peer, out) == 1
+    elements = json.loads(out.read_text())
+    assert FullDisk.ROOM - 1000 < out.stat().st_size <= FullDisk.ROOM + 10
+    assert [element['game_time'] for element in elements] \
+        == [float(i) for i in range(len(elements))]
+    assert capsys.readouterr().err == (
+        f'error: {out}: found no space left on device; expected room for more than the '
+        f'{len(elements)} frames in it now\n')
+    assert names(out.parent) == ['out.json']
+
+
+def test_record_that_does_not_fit_on_the_disk_leaves_the_old_one(peer, out, monkeypatch, capsys):
+    out.write_text('old')
+    monkeypatch.setattr(os, 'fdopen', lambda fd, mode: io.BufferedWriter(FullDisk(fd, mode)))
+    with sending(peer, *(frame(float(i)) for i in range(1000))):
+        assert record(peer, out, '--force') == 1
+    assert out.read_text() == 'old'
+    part = out.with_name('.out.json.part')
+    elements = json.loads(part.read_text())
+    assert FullDisk.ROOM - 1000 < part.stat().st_size <= FullDisk.ROOM + 10
+    assert capsys.readouterr().err == (
+        f'error: {out}: found no space left on device; expected room for more than the '
+        f'{len(elements)} frames that are in {part}; the file that was there stays\n')
+
+
+@pytest.mark.parametrize('force', [(), ('--force',)])
+def test_record_without_room_for_a_frame_leaves_what_was_there(peer, out, monkeypatch, capsys,
+                                                               force):
+    monkeypatch.setattr(FullDisk, 'ROOM', 50)
+    monkeypatch.setattr(os, 'fdopen', lambda fd, mode: io.BufferedWriter(FullDisk(fd, mode)))
+    if force:
+        out.write_text('old')
+    with sending(peer, *(frame(float(i)) for i in range(100))):
+        assert record(peer, out, *force) == 1
+    assert names(out.parent) == (['out.json'] if force else [])
+    assert not force or out.read_text() == 'old'
+    assert capsys.readouterr().err == (
+        f'error: {out}: found no space left on device; expected a place to write to\n')
+
+
+def test_record_on_a_full_device_says_so(peer, capsys):
+    with sending(peer, frame()):
+        assert record(peer, '/dev/full') == 1
+    assert capsys.readouterr().err \
+        == 'error: /dev/full: found no space left on device; expected a place to write to\n'
+
+
+@pytest.mark.parametrize('words', [
+    ('--frames', '0'), ('--frames', '-1'), ('--frames', 'x'), ('--seconds', '0'),
+    ('--seconds', 'nan'), ('--seconds', 'x'), ('--port', '0'), ('--port', '65536')])
+def test_record_refuses_wrong_usage(out, words, capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(['record', str(out), *words])
+    assert caught.value.code == 2
+    assert capsys.readouterr().err.startswith(f'error: state_sensor record: argument {words[0]}: ')

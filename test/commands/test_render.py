@@ -1,0 +1,165 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""The command render, on files."""
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+
+from paths import CARLA, ROOT, SAMPLE
+from PIL import Image
+import pytest
+from real_recordings import RECORDINGS
+
+from state_sensor_ros.commands.command_line import main
+
+
+def picture_of(path):
+    with Image.open(path) as picture:
+        picture.load()
+        return picture.format, picture.size
+
+
+@pytest.mark.parametrize('options', [[], ['--color', 'actor'], ['--at', '2.5']])
+def test_render_draws_the_sample_as_png(tmp_path, options):
+    out = tmp_path / 'out.png'
+    assert main(['render', str(SAMPLE), str(out), *options]) == 0
+    form, (width, height) = picture_of(out)
+    assert form == 'PNG'
+    assert width == 1650
+    assert 800 < height < 2500
+    assert sorted(tmp_path.iterdir()) == [out]
+
+
+def test_render_animates_the_sample(tmp_path):
+    out = tmp_path / 'out.HTML'
+    assert main(['render', str(SAMPLE), str(out), '--title', 'My & drive']) == 0
+    text = out.read_text('utf-8')
+    assert text.startswith('<!DOCTYPE html>')
+    assert '<h1>My &amp; drive</h1>' in text
+    assert text.rstrip().endswith('</html>')
+
+
+def test_render_of_a_bag_is_that_of_its_trajectory(tmp_path):
+    bag = tmp_path / 'sample.v2.json_'
+    assert main(['convert', str(SAMPLE), str(bag)]) == 0
+    for name, source in (('a.png', SAMPLE), ('b.png', bag)):
+        assert main(['render', str(source), str(tmp_path / name), '--title', 'same']) == 0
+    first, second = (Image.open(tmp_path / name).convert('RGB') for name in ('a.png', 'b.png'))
+    assert first.size == second.size
+    assert first.tobytes() == second.tobytes()
+
+
+@pytest.mark.parametrize('path', RECORDINGS, ids=lambda path: path.name)
+def test_render_draws_real_recordings(tmp_path, path):
+    for out in (tmp_path / 'out.png', tmp_path / 'out.html'):
+        assert main(['render', str(path), str(out)]) == 0
+        assert out.stat().st_size > 10_000
+
+
+def test_render_reads_standard_input(tmp_path, monkeypatch):
+    out = tmp_path / 'out.png'
+    stdin = io.TextIOWrapper(io.BytesIO(SAMPLE.read_bytes()))
+    monkeypatch.setattr(sys, 'stdin', stdin)
+    assert main(['render', '-', str(out)]) == 0
+    assert picture_of(out)[0] == 'PNG'
+
+
+def test_render_draws_a_dataset_of_carla(tmp_path):
+    for out in (tmp_path / 'out.png', tmp_path / 'out.html'):
+        assert main(['render', str(CARLA), str(out)]) == 0
+        assert out.stat().st_size > 10_000
+
+
+def test_render_interrupted_leaves_nothing(tmp_path):
+    out = tmp_path / 'out.png'
+    program = ('import sys; from state_sensor_ros.commands.command_line import main; '
+               'sys.exit(main())')
+    process = subprocess.Popen([sys.executable, '-c', program, 'render', '-', str(out)], cwd=ROOT,
+                               stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+    # More than the reader takes at a time and the pipe holds: when all is gone, some was read.
+    process.stdin.write(SAMPLE.read_bytes()[:2_000_000])
+    process.stdin.flush()
+    process.send_signal(signal.SIGINT)
+    assert process.wait(60) == 130
+    process.stdin.close()
+    assert process.stderr.read().decode() == f'interrupted: nothing was written to {out}\n'
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_render_says_when_the_disk_is_full(tmp_path, capsys):
+    out = tmp_path / 'out.png'
+    out.symlink_to('/dev/full')
+    assert main(['render', str(SAMPLE), str(out)]) == 1
+    assert capsys.readouterr().err == (
+        f'error: {out}: found no space left on device; expected a place to write to\n')
+
+
+def test_render_draws_an_empty_recording(tmp_path, capsys):
+    source = tmp_path / 'empty.json'
+    source.write_text('[]')
+    for out in ('out.png', 'out.html'):
+        assert main(['render', str(source), str(tmp_path / out)]) == 0
+    assert capsys.readouterr().err == ''
+
+
+@pytest.mark.parametrize('name', ['a$x^{$.json', os.fsdecode(b'\xff.json'), 'a\nb\x1b[31m.json'])
+def test_render_takes_any_name(tmp_path, name):
+    source = tmp_path / name
+    source.write_text(json.dumps([{
+        'frame': [{'name': name.encode('ascii', 'ignore').decode(), 'tags': ['ego'],
+                   'position': [1, 2, 3], 'orientation': [0, 0, 0, 1], 'velocity': [0, 0, 0]}],
+        'game_time': 0.0, 'time': 0}]))
+    for out in ('out.png', 'out.html'):
+        assert main(['render', str(source), str(tmp_path / out)]) == 0
+
+
+def test_render_overwrites_only_when_told(tmp_path, capsys):
+    out = tmp_path / 'out.png'
+    out.write_text('precious')
+    assert main(['render', str(SAMPLE), str(out)]) == 1
+    assert 'error: ' in capsys.readouterr().err
+    assert out.read_text() == 'precious'
+    assert main(['render', str(SAMPLE), str(out), '--force']) == 0
+    assert picture_of(out)[0] == 'PNG'
+
+
+def test_render_draws_the_rest_of_a_recording_with_a_bad_frame(tmp_path, capsys):
+    frames = json.loads(SAMPLE.read_text())[:3]
+    frames[1] = {'frame': 3}
+    source, out = tmp_path / 'in.json', tmp_path / 'out.png'
+    source.write_text(json.dumps(frames))
+    assert main(['render', str(source), str(out)]) == 0
+    assert capsys.readouterr().err.startswith(f'warning: {source}: payload: line 1')
+    assert picture_of(out)[0] == 'PNG'
+
+
+@pytest.mark.parametrize(('text', 'found'), [
+    (None, 'no such file'), ('[{"frame": {', 'the end of the file'), ('hello', "'hello'")])
+def test_render_refuses_what_is_no_recording_and_leaves_nothing(tmp_path, capsys, text, found):
+    source, out = tmp_path / 'in.json', tmp_path / 'out.png'
+    if text is not None:
+        source.write_text(text)
+    assert main(['render', str(source), str(out)]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith(f'error: {source}')
+    assert found in error
+    assert error.count('\n') == 1
+    assert not [path for path in tmp_path.iterdir() if path != source]
+
+
+def test_render_into_a_missing_folder_fails_in_one_line(tmp_path, capsys):
+    assert main(['render', str(SAMPLE), str(tmp_path / 'no' / 'out.png')]) == 1
+    assert capsys.readouterr().err.count('\n') == 1
+
+
+@pytest.mark.parametrize('arguments', [
+    ['in.json', 'out.gif'], ['in.json', 'out'], ['in.json'], ['in.json', 'out.png', '--at', '-1'],
+    ['in.json', 'out.png', '--color', 'red']])
+def test_render_wrong_usage_exits_2(arguments, capsys):
+    with pytest.raises(SystemExit, match='2'):
+        main(['render', *arguments])
+    assert capsys.readouterr().err.startswith('error: state_sensor render: ')

@@ -1,0 +1,652 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""`state_sensor repair`: all that is whole of what was cut, and one line on what is lost."""
+
+import itertools
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import sqlite3
+import struct
+import subprocess
+import sys
+import time
+
+from budgets import AWAIT_S
+from mcap_layout import CHUNK, offsets, records, rewritten, without_crcs
+from paths import DATA, ROOT
+import pytest
+from rosbags.rosbag2 import Reader
+
+from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.emulator.monodrive_server.frame_server import (
+    MonodriveOptions,
+    MonodriveServer,
+)
+from state_sensor_ros.emulator.monodrive_server.frame_source import IteratorSource
+from state_sensor_ros.emulator.traffic.frame_generator import generate
+from state_sensor_ros.recordings.bags import bag_files
+from state_sensor_ros.recordings.storage.bag_limits import zstd
+
+PROGRAM = [sys.executable, '-c',
+           'import sys; from state_sensor_ros.commands.command_line import main; sys.exit(main())']
+N_FRAMES = 40
+
+
+@pytest.fixture(scope='module')
+def source(tmp_path_factory):
+    """Write a trajectory, and bags of it with many chunks."""
+    folder = tmp_path_factory.mktemp('repair')
+    frames = [json.dumps(frame).encode() for frame in itertools.islice(
+        generate(3, 2, 20.0, 3, 'v2'), N_FRAMES)]
+    (folder / 'drive.json').write_bytes(b'[\n' + b',\n'.join(frames) + b'\n]\n')
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bag_files, '_CHUNK_BYTES', 16 * 1024)
+        for storage in ('mcap', 'sqlite3'):
+            assert main(['convert', str(folder / 'drive.json'), str(folder / storage),
+                         '--storage', storage]) == 0
+    return folder
+
+
+@pytest.fixture
+def repair(tmp_path, capsys):
+    """Repair a part; return exit code and what was said. The part must stay as it is."""
+    def run(part, out, *words):
+        before = contents_of(part)
+        code = main(['repair', str(part), str(tmp_path / out), *words])
+        told = capsys.readouterr()
+        assert contents_of(part) == before
+        [line] = (told.out if code == 0 else told.err).splitlines()
+        assert (told.err if code == 0 else told.out) == ''
+        assert line.startswith(f'{tmp_path / out}: ' if code == 0 else 'error: ')
+        return code, line.removeprefix(f'{tmp_path / out}: ')
+    return run
+
+
+def contents_of(path):
+    files = [path] if path.is_file() else sorted(path.rglob('*'))
+    return {file: file.read_bytes() for file in files if file.is_file()}
+
+
+def described(path):
+    """Return topics and messages of a bag as rosbags reads them."""
+    with Reader(path) as reader:
+        topics = {(one.topic, one.msgtype, one.msgdef, one.digest,
+                   one.ext.serialization_format, tuple(one.ext.offered_qos_profiles))
+                  for one in reader.connections}
+        messages = [(one.topic, at_ns, bytes(data)) for one, at_ns, data in reader.messages()]
+    return topics, messages
+
+
+def is_part_of(found, whole):
+    """Tell whether the messages found are among those of the whole bag, in their order."""
+    remaining = iter(whole)
+    return all(message in remaining for message in found)
+
+
+# Trajectories
+
+def test_repair_of_a_trajectory_cut_anywhere(source, tmp_path, repair):
+    text = (source / 'drive.json').read_bytes()
+    frames = json.loads(text)
+    # A hidden name, as that of a recorder that was killed.
+    part = tmp_path / '.drive.json.k3x9.part'
+    chance = random.Random(1)
+    for _ in range(20):
+        n_bytes = chance.randrange(text.index(b',\n{'), len(text) - 3)
+        part.write_bytes(text[:n_bytes])
+        n_frames = text[:n_bytes].count(b'}\n') + text[:n_bytes].count(b'},\n')
+        code, line = repair(part, 'out.json', '--force')
+        assert code == 0
+        assert re.fullmatch(
+            rf'{n_frames} frames; lost: (\d+ bytes of frame {n_frames}, begun at line '
+            rf'{n_frames + 2} column 1|nothing but the end of the array)', line)
+        out = (tmp_path / 'out.json').read_bytes()
+        assert json.loads(out) == frames[:n_frames]
+        assert out == text[:len(out) - 3] + b'\n]\n'
+
+
+def test_repair_of_an_indented_trajectory_keeps_each_byte(tmp_path, repair):
+    text = b'\xef\xbb\xbf' + json.dumps([{'a': 'é"\\'}, {'b': [1.50, None]}, {'c': 3}], indent=4,
+                                        ensure_ascii=False).encode()
+    (tmp_path / 'cut').write_bytes(text[:-12])
+    code, line = repair(tmp_path / 'cut', 'out.json')
+    assert (code, line) == (0, '2 frames; lost: 12 bytes of frame 2, begun at line 11 column 5')
+    assert (tmp_path / 'out.json').read_bytes() == text[:text.index(b',\n    {\n        "c"')] \
+        + b'\n]\n'
+
+
+def test_repair_of_a_whole_trajectory_copies_it(source, tmp_path, repair):
+    assert repair(source / 'drive.json', 'out.json') == (
+        0, f'{N_FRAMES} frames; nothing was lost')
+    assert (tmp_path / 'out.json').read_bytes() == (source / 'drive.json').read_bytes()
+
+
+def test_repair_finds_frames_behind_a_damaged_page(source, tmp_path, repair):
+    text = bytearray((source / 'drive.json').read_bytes())
+    frames = json.loads(text)
+    begin = len(text) // 2
+    text[begin:begin + 4096] = bytes(4096)
+    lost = {text[:at].count(b'\n') - 1 for at in (begin, begin + 4096)}
+    (tmp_path / 'bad.json').write_bytes(text)
+    code, line = repair(tmp_path / 'bad.json', 'out.json')
+    kept = json.loads((tmp_path / 'out.json').read_bytes())
+    assert code == 0
+    assert len(lost) <= N_FRAMES - len(kept) <= len(lost) + 2
+    assert is_part_of(kept, frames)
+    assert kept[-1] == frames[-1]
+    assert re.match(rf'{len(kept)} frames; lost: \d+ bytes at line \d+ column \d+', line)
+
+
+@pytest.mark.parametrize('text', [b'', b'[', b'[{"frame": [', b'hello', b'\x89MCAP0\r\n',
+                                  b'SQLite format 3\0', b'\0' * 5000])
+def test_repair_of_nothing_is_an_error(tmp_path, repair, text):
+    (tmp_path / 'part').write_bytes(text)
+    for out in ('out.json', 'out'):
+        code, _ = repair(tmp_path / 'part', out)
+        assert code == 1
+        assert [entry.name for entry in tmp_path.iterdir()] == ['part']
+
+
+def test_repair_writes_to_standard_output(source, tmp_path, capsys):
+    text = (source / 'drive.json').read_bytes()
+    (tmp_path / 'cut').write_bytes(text[:-5])
+    assert main(['repair', str(tmp_path / 'cut'), '-']) == 0
+    told = capsys.readouterr()
+    assert len(json.loads(told.out)) == N_FRAMES - 1
+    assert told.err.startswith(f'-: {N_FRAMES - 1} frames; lost: ')
+
+
+@pytest.mark.parametrize(('part', 'out', 'expected'), [
+    ('nothere', 'out.json', 'no such file'), ('drive.json', 'out', 'expected NAME.json or -'),
+    ('mcap', 'out.json', 'expected a folder'), ('mcap', '-', 'expected a folder'),
+    ('drive.json', 'drive.json', 'expected a place outside of PART'),
+    ('mcap', 'mcap/new', 'expected a place outside of PART'),
+    ('mcap/mcap.mcap', 'mcap', 'expected a place outside of PART'),
+    ('fifo', 'out.json', 'no file and no folder'), ('empty', 'out', '0 folders with storage'),
+    ('.', '../two', '2 folders with storage')])
+def test_repair_refuses_what_it_must_not_do(source, tmp_path, part, out, expected, capsys):
+    shutil.copytree(source, tmp_path / 'here')
+    os.mkfifo(tmp_path / 'here' / 'fifo')
+    (tmp_path / 'here' / 'empty').mkdir()
+    where = tmp_path / 'here'
+    assert main(['repair', str(where / part), out if out == '-' else str(where / out),
+                 '--force']) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert expected in line
+    assert {entry.name for entry in where.iterdir()} == {
+        'drive.json', 'mcap', 'sqlite3', 'fifo', 'empty'}
+    assert contents_of(where / 'mcap').keys() == {where / 'mcap' / name for name in (
+        'mcap.mcap', 'metadata.yaml')}
+
+
+def test_repair_overwrites_only_when_told(source, tmp_path, repair):
+    (tmp_path / 'out.json').write_text('precious')
+    code, line = repair(source / 'drive.json', 'out.json')
+    assert code == 1
+    assert '--force' in line
+    assert (tmp_path / 'out.json').read_text() == 'precious'
+    assert repair(source / 'mcap', 'bag')[0] == 0
+    assert repair(source / 'sqlite3', 'bag')[0] == 1
+    assert repair(source / 'sqlite3', 'bag', '--force')[0] == 0
+    assert (tmp_path / 'bag' / 'bag.db3').is_file()
+
+
+# Bags that are whole but for their ends
+
+@pytest.mark.parametrize('storage', ['mcap', 'sqlite3'])
+@pytest.mark.parametrize('form', ['folder', 'file', 'without metadata', 'temporary folder'])
+def test_repair_of_a_bag_keeps_everything(source, tmp_path, repair, storage, form):
+    whole = source / storage
+    [file] = [one for one in whole.iterdir() if one.suffix != '.yaml']
+    part = {'folder': whole, 'file': file}.get(form)
+    if part is None:
+        inner = tmp_path / '.bag.x7w2' / 'bag' if form == 'temporary folder' else tmp_path / 'bag'
+        inner.mkdir(parents=True)
+        shutil.copy(file, inner / f'bag{file.suffix}')
+        part = tmp_path / '.bag.x7w2' if form == 'temporary folder' else inner
+    code, line = repair(part, 'out')
+    topics, messages = described(whole)
+    missing = '' if form in ('folder', 'file') else r' \(metadata\.yaml was not there\)'
+    assert code == 0
+    assert re.fullmatch(rf'{len(messages)} messages of {len(topics)} topics; nothing was lost'
+                        rf'{missing}', line)
+    assert (tmp_path / 'out' / f'out{file.suffix}').is_file()
+    # A single file does not have the hashes of MCAP's types; they are computed.
+    assert described(tmp_path / 'out') == (topics, messages)
+
+
+@pytest.mark.parametrize('name', ['rosbag2_record_mcap', 'rosbag2_record_sqlite3'])
+def test_repair_of_what_rosbag2_recorded_keeps_everything(tmp_path, repair, name):
+    code, line = repair(DATA / name, 'out')
+    assert code == 0
+    assert line.endswith('nothing was lost')
+    assert described(tmp_path / 'out')[1] == described(DATA / name)[1]
+    assert comparable(described(tmp_path / 'out')[0]) == comparable(described(DATA / name)[0])
+    shutil.copytree(DATA / name, tmp_path / 'without')
+    (tmp_path / 'without' / 'metadata.yaml').unlink()
+    assert repair(tmp_path / 'without', 'again')[0] == 0
+    assert described(tmp_path / 'again')[1] == described(DATA / name)[1]
+    assert comparable(described(tmp_path / 'again')[0]) == comparable(described(DATA / name)[0])
+
+
+def comparable(topics):
+    """Leave out hashes, which not all of these files have."""
+    return {(name, type_name, definition, form, profiles)
+            for name, type_name, definition, _, form, profiles in topics}
+
+
+# Cut and damaged MCAP
+
+@pytest.fixture
+def mcap(source, tmp_path):
+    """Return the bytes of a bag, and where to put damaged ones."""
+    return (source / 'mcap' / 'mcap.mcap').read_bytes(), tmp_path / 'part'
+
+
+def recovered(path):
+    topics, messages = described(path)
+    reader_module = pytest.importorskip('mcap.reader', reason='needs the package mcap')
+    [file] = path.glob('*.mcap')
+    with file.open('rb') as opened:
+        found = [(channel.topic, message.log_time, message.data)
+                 for _, channel, message in reader_module.make_reader(
+                     opened, validate_crcs=True).iter_messages()]
+    assert sorted(found) == sorted(messages)
+    return topics, messages
+
+
+def test_repair_of_mcap_cut_anywhere(source, mcap, tmp_path, repair):
+    data, part = mcap
+    topics, whole = described(source / 'mcap')
+    chance = random.Random(3)
+    begin = offsets(data, CHUNK)[0]
+    cuts = [chance.randrange(begin + 6000, len(data)) for _ in range(25)]
+    cuts += [begin + 3000, len(data) - 1, len(data) - 8, len(data) - 37]
+    cuts += [at + i for at in offsets(data, CHUNK)[1:4] for i in (0, 1, 9, 40)]
+    for n_bytes in cuts:
+        part.write_bytes(data[:n_bytes])
+        shutil.rmtree(tmp_path / 'out', ignore_errors=True)
+        code, line = repair(part, 'out')
+        expected = messages_before(data, n_bytes)
+        if not expected:
+            assert code == 1
+            continue
+        found_topics, found = recovered(tmp_path / 'out')
+        assert code == 0
+        assert sorted(found) == sorted(expected)
+        assert found_topics <= topics
+        assert line.startswith(f'{len(found)} messages of ')
+        assert ('nothing was lost' in line) == (len(found) == len(whole))
+
+
+def messages_before(data, n_bytes):
+    """Return what is whole before an offset, by a reading of the layout that is not ours."""
+    names, found = {}, []
+    for opcode, at, length in records(data):
+        if opcode != CHUNK or at >= n_bytes:
+            continue
+        place, end = at + 9 + 40, min(at + 9 + length, n_bytes)
+        while place + 9 <= end:
+            inner, size = struct.unpack_from('<BQ', data, place)
+            if place + 9 + size > end:
+                break
+            if inner == 0x04:
+                [number, _, n_name] = struct.unpack_from('<HHI', data, place + 9)
+                names[number] = data[place + 17:place + 17 + n_name].decode()
+            elif inner == 0x05:
+                number, _, log_ns, _ = struct.unpack_from('<HIQQ', data, place + 9)
+                found.append((names[number], log_ns, data[place + 31:place + 9 + size]))
+            place += 9 + size
+    return found
+
+
+@pytest.mark.parametrize('compression', ['ZSTD', 'LZ4'])
+def test_repair_of_compressed_mcap_cut_anywhere(source, tmp_path, repair, compression):
+    writer_module = pytest.importorskip('mcap.writer', reason='needs the package mcap')
+    file = rewritten(source / 'mcap' / 'mcap.mcap', tmp_path / 'other.mcap', chunk_size=60_000,
+                     compression=writer_module.CompressionType[compression])
+    data, whole = file.read_bytes(), described(file)[1]
+    chunks, chance = offsets(data, CHUNK), random.Random(4)
+    counts = counts_of_chunks(file)
+    assert len(chunks) == len(counts) > 2
+    for n_bytes in [chance.randrange(chunks[1], len(data)) for _ in range(12)]:
+        (tmp_path / 'part').write_bytes(data[:n_bytes])
+        shutil.rmtree(tmp_path / 'out', ignore_errors=True)
+        code, line = repair(tmp_path / 'part', 'out')
+        assert code == 0
+        found = described(tmp_path / 'out')[1]
+        assert is_part_of(found, whole)
+        n_begun = sum(at < n_bytes for at in chunks)
+        assert sum(counts[:n_begun - 1]) <= len(found) <= sum(counts[:n_begun])
+        assert 'lost: ' in line or len(found) == len(whole)
+
+
+def counts_of_chunks(file):
+    """Return how many messages each chunk has."""
+    stream_reader = pytest.importorskip('mcap.stream_reader')
+    with file.open('rb') as opened:
+        found = stream_reader.StreamReader(opened, emit_chunks=True).records
+        return [sum(type(one).__name__ == 'Message' for one in stream_reader.breakup_chunk(chunk))
+                for chunk in found if type(chunk).__name__ == 'Chunk']
+
+
+def test_repair_keeps_times_of_publishing_and_numbers(source, tmp_path, repair):
+    reader_module = pytest.importorskip('mcap.reader', reason='needs the package mcap')
+    writer_module = pytest.importorskip('mcap.writer')
+    part = tmp_path / 'part.mcap'
+    with part.open('wb') as out:
+        writer = writer_module.Writer(out)
+        writer.start('ros2')
+        schema = writer.register_schema('std_msgs/msg/Empty', 'ros2msg', b'\n')
+        channel = writer.register_channel('/x', 'cdr', schema)
+        for i in range(9):
+            writer.add_message(channel, 100 + i, bytes([0, 1, 0, 0, i]), 50 + i, 7 * i)
+        writer.finish()
+    assert repair(part, 'out')[0] == 0
+    with (tmp_path / 'out' / 'out.mcap').open('rb') as file:
+        found = [(message.log_time, message.publish_time, message.sequence, message.data[4])
+                 for _, _, message in reader_module.make_reader(file).iter_messages()]
+    assert found == [(100 + i, 50 + i, 7 * i, i) for i in range(9)]
+
+
+def test_repair_leaves_out_a_chunk_with_a_wrong_crc(source, mcap, tmp_path, repair):
+    data, part = mcap
+    at = offsets(data, CHUNK)[5]
+    damaged = bytearray(data)
+    damaged[at + 5000] ^= 1
+    part.write_bytes(damaged)
+    code, line = repair(part, 'out')
+    whole, found = described(source / 'mcap')[1], recovered(tmp_path / 'out')[1]
+    lost = [message for message in whole if message not in found]
+    assert code == 0
+    assert re.fullmatch(
+        rf'\d+ messages of \d+ topics; lost: {len(lost)} messages: {len(lost)} messages in the '
+        rf'chunk at byte {at} \(the CRC-32 \w+ in place of \w+\)', line)
+    # Nothing else is lost, and nothing of this chunk is there.
+    before = [one for one in messages_before(data, at + 9 + struct.unpack_from(
+        '<Q', data, at + 1)[0]) if one not in messages_before(data, at)]
+    assert sorted(lost) == sorted(before)
+
+
+@pytest.mark.parametrize('with_crcs', [True, False])
+def test_repair_goes_on_behind_zeroed_pages(source, mcap, tmp_path, repair, with_crcs):
+    data, part = mcap
+    whole = described(source / 'mcap')[1]
+    data = data if with_crcs else without_crcs(data)
+    n_found = []
+    for begin in range(8192, len(data), 24_576):
+        part.write_bytes(data[:begin] + bytes(4096) + data[begin + 4096:])
+        shutil.rmtree(tmp_path / 'out', ignore_errors=True)
+        code, line = repair(part, 'out')
+        found = described(tmp_path / 'out')[1]
+        assert code == 0
+        assert len(found) > len(whole) * 0.7
+        if with_crcs:
+            assert is_part_of(found, whole)
+        assert ('lost: ' in line) == (len(found) < len(whole)), line
+        n_found.append(len(found))
+    assert min(n_found) < len(whole)
+
+
+def test_repair_goes_on_behind_a_damaged_page_without_chunks(source, tmp_path, repair):
+    part = rewritten(source / 'mcap' / 'mcap.mcap', tmp_path / 'part', use_chunking=False)
+    data, whole = part.read_bytes(), described(source / 'mcap')[1]
+    begin = len(data) // 2
+    part.write_bytes(data[:begin] + bytes(4096) + data[begin + 4096:])
+    code, line = repair(part, 'out')
+    found = described(tmp_path / 'out')[1]
+    assert code == 0
+    # Content that has changed is not noticed: there is no CRC.
+    assert is_part_of([one[:2] for one in found], [one[:2] for one in whole])
+    assert sum(one not in whole for one in found) <= 1
+    assert len(whole) - 40 < len(found) < len(whole)
+    assert f'lost: {len(whole) - len(found)} messages: ' in line
+
+
+def test_repair_of_a_compressed_file_that_was_cut(source, tmp_path, repair):
+    bag = tmp_path / 'bag'
+    bag.mkdir()
+    data = (source / 'mcap' / 'mcap.mcap').read_bytes()
+    out = zstd.ZstdCompressor()
+    # Blocks of zstd end here and there.
+    packed = b''.join([out.compress(data[at:at + 9000], out.FLUSH_BLOCK)
+                       for at in range(0, len(data), 9000)] + [out.flush()])
+    (bag / 'bag_0.mcap.zstd').write_bytes(packed[:len(packed) * 2 // 3])
+    code, line = repair(bag, 'out')
+    assert code == 0
+    assert 'what cannot be decompressed' in line
+    found = described(tmp_path / 'out')[1]
+    assert is_part_of(found, described(source / 'mcap')[1])
+    assert len(found) > 100
+
+
+def test_repair_decompresses_messages(source, tmp_path, repair):
+    from rosbags.rosbag2 import StoragePlugin, Writer
+    from rosbags.rosbag2.enums import CompressionFormat, CompressionMode
+    bag = tmp_path / 'bag'
+    with Reader(source / 'mcap') as reader:
+        writer = Writer(bag, version=9, storage_plugin=StoragePlugin.MCAP)
+        writer.set_compression(CompressionMode.MESSAGE, CompressionFormat.ZSTD)
+        with writer:
+            topics = {one.topic: writer.add_connection(
+                one.topic, one.msgtype, msgdef=one.msgdef.data, rihs01=one.digest,
+                offered_qos_profiles=one.ext.offered_qos_profiles) for one in reader.connections}
+            for one, at_ns, data in reader.messages():
+                writer.write(topics[one.topic], at_ns, bytes(data))
+    (bag / 'metadata.yaml').unlink()
+    assert repair(bag, 'out')[0] == 0
+    assert described(tmp_path / 'out') == described(source / 'mcap')
+
+
+def test_repair_joins_the_files_of_a_bag(source, tmp_path, repair):
+    bag = tmp_path / 'bag'
+    bag.mkdir()
+    for number in (0, 1, 10):
+        shutil.copy(source / 'mcap' / 'mcap.mcap', bag / f'bag_{number}.mcap')
+    data = (bag / 'bag_10.mcap').read_bytes()
+    (bag / 'bag_10.mcap').write_bytes(data[:len(data) // 2])
+    code, line = repair(bag, 'out')
+    topics, whole = described(source / 'mcap')
+    found_topics, found = described(tmp_path / 'out')
+    assert code == 0
+    assert found_topics == topics
+    assert 2 * len(whole) < len(found) < 3 * len(whole)
+    assert 'lost: bag_10.mcap: ' in line
+
+
+def test_repair_keeps_topics_that_only_metadata_names(source, tmp_path, repair):
+    shutil.copytree(source / 'mcap', tmp_path / 'bag')
+    path = tmp_path / 'bag' / 'metadata.yaml'
+    text = path.read_text()
+    entry = text[text.index('  - message_count'):].split('  - message_count')[1]
+    name = re.search(r'name: (\S+)', entry)[1]
+    path.write_text(text + '  - message_count' + entry.replace(name, '/silent: [x]').replace(
+        'name: /silent: [x]', 'name: "/silent: [x]"'))
+    assert repair(tmp_path / 'bag', 'out')[0] == 0
+    with Reader(tmp_path / 'out') as reader:
+        [silent] = [one for one in reader.connections if one.topic == '/silent: [x]']
+        [like] = [one for one in reader.connections if one.topic == name]
+        assert (silent.msgcount, silent.msgtype, silent.digest) == (0, like.msgtype, like.digest)
+        assert silent.ext.offered_qos_profiles == like.ext.offered_qos_profiles
+
+
+# SQLite
+
+@pytest.fixture
+def sqlite(source, tmp_path):
+    (tmp_path / 'bag').mkdir()
+    shutil.copy(source / 'sqlite3' / 'sqlite3.db3', tmp_path / 'bag' / 'bag_0.db3')
+    return tmp_path / 'bag', tmp_path / 'bag' / 'bag_0.db3'
+
+
+N_ADDED = 30
+
+
+@pytest.mark.parametrize('mode', ['WAL', 'DELETE'])
+def test_repair_of_sqlite_applies_its_log(source, sqlite, tmp_path, repair, mode, capsys):
+    bag, file = sqlite
+    # The process ends as by a kill, WAL with a transaction that was committed, DELETE in one.
+    subprocess.run([sys.executable, '-c', f"""
+import os, sqlite3
+database = sqlite3.connect({str(file)!r})
+database.execute('PRAGMA journal_mode = {mode}')
+database.execute('PRAGMA cache_size = 1')
+database.execute('PRAGMA cache_spill = 1')
+database.executemany('INSERT INTO messages (topic_id, timestamp, data) VALUES (?, ?, ?)', [
+    (1, 9_000_000_000_000 + i, bytes([0, 1, 0, 0, i] * 2000)) for i in range({N_ADDED})])
+if {mode!r} == 'WAL':
+    database.commit()
+os.kill(os.getpid(), 9)
+"""], check=False)
+    assert {entry.name for entry in bag.iterdir()} > {'bag_0.db3'}
+    assert main(['inspect', str(file)]) == 1
+    assert '`state_sensor repair`' in capsys.readouterr().err
+    code, line = repair(bag, 'out')
+    assert code == 0
+    assert ('nothing was lost' in line) == (mode == 'WAL')
+    assert f'not all of it was in its file, but in bag_0.db3-{"wal" if mode == "WAL" else "j"}' \
+        in line
+    whole = described(source / 'sqlite3')[1]
+    found = described(tmp_path / 'out')[1]
+    assert found[:len(whole)] == whole
+    assert len(found) == len(whole) + (N_ADDED if mode == 'WAL' else 0)
+
+
+def test_repair_of_sqlite_passes_over_malformed_pages(source, sqlite, tmp_path, repair):
+    bag, file = sqlite
+    data, whole = file.read_bytes(), described(source / 'sqlite3')[1]
+    n_lost, n_errors = [], 0
+    for begin in range(4096, len(data), 4096 * 9):
+        file.write_bytes(data[:begin] + b'\xff' * 4096 + data[begin + 4096:])
+        shutil.rmtree(tmp_path / 'out', ignore_errors=True)
+        code, line = repair(bag, 'out')
+        if code:
+            n_errors += 1
+            assert 'cannot be read' in line
+            continue
+        found = described(tmp_path / 'out')[1]
+        # SQLite does not notice that the content of a long message has changed.
+        assert [one[:2] for one in found if one not in whole] == [
+            one[:2] for one in whole if one not in found][:len(found)] or is_part_of(found, whole)
+        n_lost.append(len(whole) - len(found))
+        assert (n_lost[-1] > 0) == ('lost: ' in line), line
+    assert max(n_lost) < 120
+    assert n_errors < len(n_lost)
+
+
+# Programs that are killed
+
+def awaited(condition):
+    deadline = time.monotonic() + AWAIT_S
+    while not (found := condition()):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    return found
+
+
+def test_repair_of_what_a_killed_record_leaves(tmp_path, repair):
+    traffic = IteratorSource(generate(3, 2, 20.0, 3, 'v2'))
+    with MonodriveServer(traffic, MonodriveOptions(port=0, rate=500.0)) as peer:
+        process = subprocess.Popen([*PROGRAM, 'record', str(tmp_path / 'live.json'), '--port',
+                                    str(peer.port)], cwd=ROOT)
+        awaited(lambda: [path for path in tmp_path.rglob('*') if path.is_file()
+                         and path.stat().st_size > 100_000])
+        process.send_signal(signal.SIGKILL)
+        process.wait(AWAIT_S)
+    [part] = [path for path in tmp_path.rglob('*') if path.is_file()
+              and path.stat().st_size > 100_000]
+    code, line = repair(part, 'live.json')
+    frames = json.loads((tmp_path / 'live.json').read_bytes())
+    assert code == 0
+    assert line.startswith(f'{len(frames)} frames; lost: ')
+    assert [frame['sample_count'] for frame in frames] == list(range(
+        frames[0]['sample_count'], frames[0]['sample_count'] + len(frames)))
+
+
+def test_repair_that_is_interrupted_leaves_nothing(source, tmp_path, monkeypatch):
+    def interrupted(self):
+        raise KeyboardInterrupt
+        yield
+
+    monkeypatch.setattr('state_sensor_ros.recordings.bags.bag_repair.BagRepair.messages',
+                        interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        main(['repair', str(source / 'mcap'), str(tmp_path / 'out')])
+    assert list(tmp_path.iterdir()) == []
+
+
+SMALL_CHUNKS = """
+import sys
+from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.recordings.bags import bag_files
+bag_files._CHUNK_BYTES = 16384
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize('storage', ['mcap', 'sqlite3'])
+def test_repair_of_what_a_killed_convert_leaves(source, tmp_path, repair, storage):
+    text = (source / 'drive.json').read_bytes()
+    process = subprocess.Popen(
+        [sys.executable, '-c', SMALL_CHUNKS, 'convert', '-', str(tmp_path / 'bag'), '--storage',
+         storage], cwd=ROOT, stdin=subprocess.PIPE)
+    process.stdin.write(text[:-300])
+    process.stdin.flush()
+
+    def begun():
+        return [path for path in tmp_path.rglob('bag.*') if path.is_file()
+                and path.stat().st_size > 100_000]
+
+    awaited(begun)
+    process.send_signal(signal.SIGKILL)
+    process.wait(AWAIT_S)
+    process.stdin.close()
+    [part] = tmp_path.iterdir()
+    assert part.name != 'bag'
+    code, line = repair(part, 'bag')
+    assert code == 0
+    topics, whole = described(source / storage)
+    found_topics, found = described(tmp_path / 'bag')
+    assert found_topics <= topics
+    assert is_part_of(found, whole)
+    assert len(found) > 20
+    assert line.startswith(f'{len(found)} messages')
+    assert main(['convert', str(tmp_path / 'bag'), str(tmp_path / 'back.json')]) == 0
+    frames = json.loads((tmp_path / 'back.json').read_bytes())
+    assert 1 < len(frames) < N_FRAMES
+
+
+# Anything
+
+def test_repair_of_anything_ends_in_a_bag_or_one_error(tmp_path, capsys):
+    for seed in range(80):
+        chance = random.Random(seed)
+        part = tmp_path / f'part{seed}'
+        shutil.copytree(DATA / chance.choice(('rosbag2_record_mcap', 'rosbag2_record_sqlite3')),
+                        part)
+        file = chance.choice(sorted(part.iterdir()))
+        data = bytearray(file.read_bytes())
+        for _ in range(chance.randint(1, 6)):
+            begin, n_bytes = chance.randrange(len(data)), chance.choice((1, 8, 600))
+            data[begin:begin + n_bytes] = chance.choice((
+                b'', bytes(n_bytes), b'\xff' * n_bytes, chance.randbytes(n_bytes)))
+        file.write_bytes(data[:chance.choice((len(data), chance.randrange(len(data))))])
+        out = tmp_path / f'out{seed}'
+        code = main(['repair', str(part), str(out)])
+        told = capsys.readouterr()
+        [line] = (told.err if code else told.out).splitlines()
+        assert out.exists() == (code == 0)
+        if code == 0:
+            assert line.startswith(f'{out}: {len(described(out)[1])} messages of ')
+
+
+def test_repaired_sqlite_has_the_tables_of_rosbag2(source, tmp_path, repair):
+    assert repair(source / 'sqlite3', 'out')[0] == 0
+    database = sqlite3.connect(tmp_path / 'out' / 'out.db3')
+    assert database.execute('PRAGMA integrity_check').fetchone() == ('ok',)
+    assert database.execute('select schema_version from schema').fetchone() == (4,)
+    database.close()

@@ -1,0 +1,520 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""`state_sensor replay` against simulators that behave and others that do not."""
+
+from contextlib import contextmanager
+import fcntl
+from itertools import count, pairwise
+import json
+import os
+from pathlib import Path
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import termios
+import threading
+import time
+
+from budgets import AWAIT_S
+from paths import ROOT
+import pytest
+from real_recordings import RECORDINGS
+from scripted_simulator import (
+    complete,
+    frame,
+    HANG_UP,
+    interrupting,
+    NEVER,
+    OLD_MAGIC,
+    reply,
+    ScriptedSimulator,
+)
+
+from state_sensor_ros.commands import replay as replay_command
+from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.emulator.monodrive_server.frame_server import (
+    MonodriveOptions,
+    MonodriveServer,
+)
+from state_sensor_ros.monodrive.replay_trajectory import Cursor, Trajectory
+
+PROGRAM = [sys.executable, '-c',
+           'import sys; from state_sensor_ros.commands.command_line import main; sys.exit(main())']
+TRAJECTORY = 'REPLAY_ConfigureTrajectoryCommand_ID'
+SENSORS = 'REPLAY_ConfigureSensorsCommand_ID'
+STEP = 'REPLAY_StepSimulationCommand_ID'
+
+
+@pytest.fixture
+def peer():
+    with ScriptedSimulator(payloads=(frame(i / 20) for i in count())) as scripted:
+        yield scripted
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Return a function that writes a trajectory of frames or of any bytes."""
+    def written(*frames, text=None):
+        path = tmp_path / 'in.json'
+        path.write_bytes(b'[\n' + b',\n'.join(frames) + b'\n]\n' if text is None else text)
+        return path
+
+    return written
+
+
+@pytest.fixture
+def five(write):
+    return write(*(frame(i / 10) for i in range(5)))
+
+
+@pytest.fixture(autouse=True)
+def _hangup():
+    # Not as nohup has it, should these tests run under it.
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+def options_for(peer):
+    return ('--port', str(peer.port), '--control-port', str(peer.control_port))
+
+
+def replay(peer, path, *words):
+    return main(['replay', str(path), *options_for(peer), *words])
+
+
+def start(*words, **options):
+    environment = {**os.environ, 'PYTHONPATH': str(ROOT)}
+    options = {'stdout': subprocess.PIPE, 'stderr': subprocess.PIPE, **options}
+    return subprocess.Popen([*PROGRAM, *words], text=True, env=environment, **options)
+
+
+def amounts(peer):
+    return [message['amount'] for message in peer.messages(STEP)]
+
+
+def shown(**options):
+    """Return the frames that a cursor shows, at most ten."""
+    cursor, indices = Cursor(**options), []
+    while len(indices) < 10 and (target := cursor.target()) is not None:
+        indices.append(target)
+        cursor.index = target
+    return indices
+
+
+@pytest.mark.parametrize(('options', 'indices'), [
+    ({}, [0, 1, 2, 3, 4]),
+    ({'start': 3}, [3, 4]),
+    ({'step': 2}, [0, 2, 4]),
+    ({'step': 3}, [0, 3]),
+    ({'step': 9}, [0]),
+    ({'step': 2, 'loop': True}, [0, 2, 4, 0, 2, 4, 0, 2, 4, 0]),
+    ({'step': 3, 'start': 2, 'loop': True}, [2, 0, 3, 0, 3, 0, 3, 0, 3, 0]),
+    ({'start': 4, 'is_backwards': True}, [4, 3, 2, 1, 0]),
+    ({'start': 3, 'step': 2, 'is_backwards': True}, [3, 1]),
+    ({'start': 3, 'step': 2, 'is_backwards': True, 'loop': True},
+     [3, 1, 4, 2, 0, 4, 2, 0, 4, 2]),
+    ({'n_frames': 1, 'loop': True}, [0]),
+    ({'n_frames': 1, 'is_backwards': True}, [0]),
+])
+def test_cursor_goes_its_way(options, indices):
+    assert shown(**{'n_frames': 5} | options) == indices
+
+
+def test_trajectory_tells_time_by_its_clock_or_by_20_hz():
+    nan = float('nan')
+    trajectory = Trajectory('x', b'', (1.0, 1.5, 1.5, nan, 0.5), ())
+    assert trajectory.span_s(0, 1) == trajectory.span_s(1, 0) == 0.5
+    assert trajectory.span_s(1, 2) == 0.05
+    assert trajectory.span_s(2, 3) == 0.05
+    assert trajectory.span_s(1, 3) == trajectory.span_s(3, 1) == 0.1
+    assert trajectory.span_s(0, 4) == 0.5
+
+
+def test_replay_configures_and_steps(peer, five, capsys):
+    assert replay(peer, five, '--rate', '0') == 0
+    assert peer.types() == [TRAJECTORY, SENSORS] + [STEP] * 5
+    assert peer.messages(TRAJECTORY) == [json.loads(five.read_text())]
+    assert amounts(peer) == [1] * 5
+    (sensor,) = peer.messages(SENSORS)
+    assert (sensor['type'], sensor['listen_port']) == ('State', peer.port)
+    # All that the trajectory has, not only vehicles.
+    assert sensor['desired_tags'] == ['vehicle', 'ego']
+    assert sensor['enable_streaming'] is True
+    assert 'ros' not in sensor
+    assert peer.most_outstanding == 1
+    assert capsys.readouterr() == ('', '')
+
+
+def test_replay_closes_both_connections(peer, five):
+    replay(peer, five, '--rate', '0')
+    peer.wait_for(lambda p: len(p.events) == 4)
+    assert peer.events[:2] == ['control opened', 'sensor opened']
+    assert set(peer.events[2:]) == {'sensor closed', 'control closed'}
+
+
+@pytest.mark.parametrize(('words', 'expected'), [
+    (('--start', '3'), [4, 1]),
+    (('--step', '2'), [1, 2, 2]),
+    (('--backwards',), [5, -1, -1, -1, -1]),
+    (('--step', '-2'), [5, -2, -2]),
+    (('--step', '-1', '--start', '1'), [2, -1]),
+])
+def test_replay_steps_as_it_is_told(peer, five, words, expected):
+    assert replay(peer, five, '--rate', '0', *words) == 0
+    assert amounts(peer) == expected
+
+
+@pytest.mark.parametrize('answer', [
+    complete, reply, lambda request: reply(request, magic=OLD_MAGIC),
+    lambda request: reply(request, magic=OLD_MAGIC, extra=0)])
+def test_replay_understands_simulators_of_all_kinds(peer, five, answer):
+    peer.answer = answer
+    assert replay(peer, five, '--rate', '0') == 0
+    assert amounts(peer) == [1] * 5
+
+
+@pytest.mark.parametrize(('rate', 'least_s'), [('1', 0.35), ('4', 0.08)])
+def test_replay_keeps_the_pace_of_the_recording(peer, five, rate, least_s):
+    begin_s = time.monotonic()
+    assert replay(peer, five, '--rate', rate) == 0
+    assert least_s < time.monotonic() - begin_s < least_s + 2
+
+
+def test_replay_paces_repeated_frames_at_20_hz(peer, write):
+    path = write(*[frame(1.0)] * 3)
+    begin_s = time.monotonic()
+    assert replay(peer, path) == 0
+    assert 0.1 <= time.monotonic() - begin_s < 2
+
+
+def test_replay_waits_for_the_packet_of_each_step(peer, five, monkeypatch, capsys):
+    monkeypatch.setattr('state_sensor_ros.monodrive.replay._PACKET_TIMEOUT_S', 0.1)
+    peer.payloads = None
+    assert replay(peer, five, '--rate', '0') == 1
+    assert amounts(peer) == [1]
+    assert capsys.readouterr().err == (f'error: 127.0.0.1:{peer.port}: found no packet in 0.1 s '
+                                       f'after {STEP}; expected one\n')
+
+
+def test_replay_without_a_sensor_only_steps(peer, five):
+    peer.payloads = None
+    assert replay(peer, five, '--rate', '0', '--no-sensor') == 0
+    assert peer.types() == [TRAJECTORY] + [STEP] * 5
+    assert 'sensor opened' not in peer.events
+
+
+def test_replay_configures_the_simulator_if_wanted(peer, five, tmp_path, capsys):
+    config = tmp_path / 'simulator.json'
+    config.write_text('{"map": "Straightaway5k", "simulation_mode": 1}')
+    assert replay(peer, five, '--rate', '0', '--simulator', str(config)) == 0
+    assert peer.types()[:2] == ['SimulatorConfig_ID', TRAJECTORY]
+    assert peer.requests[0]['message'] == json.loads(config.read_text())
+    config.write_text('[]')
+    assert replay(peer, five, '--simulator', str(config)) == 1
+    assert capsys.readouterr().err.startswith(f'error: {config}: found no object; expected an ob')
+
+
+def without(text, part, other=b''):
+    assert part in text
+    return text.replace(part, other)
+
+
+@pytest.mark.parametrize(('text', 'error'), [
+    (b'[\n' + without(frame(), b'"ego"', b'"car"') + b'\n]',
+     'line 2 column 1: frame 0: found no actor tagged ego; expected one in each frame'),
+    (b'[' + frame() + b',\n' + without(frame(), b', "ego"') + b']',
+     'line 2 column 1: frame 1: found no actor tagged ego'),
+    (b'[\n' + frame() + b'\n' + frame() + b']', "line 3 column 1: found '{"),
+    (b'[\n' + without(frame(), b'"tags":', b'"tags"') + b']', 'line 2 column 100: found'),
+    (b'[' + frame()[:-9], "expected ']' at the end of the array"),
+    (b'[\n' + without(frame(), b'100.0', b'NaN') + b']',
+     'frame 0: found text that only a lenient reader takes; expected strict JSON'),
+    (b'[]', 'found no frames; expected at least one frame'),
+    (b'', 'found the end of the file'),
+    (b'[{"a": 1}]', 'frame 0'),
+    (b'{"vehicles": [], "trigger_boxes": []}', 'found a closed-loop scenario'),
+])
+def test_replay_refuses_what_replay_mode_would(peer, write, text, error, capsys):
+    path = write(text=text)
+    assert replay(peer, path) == 1
+    line = capsys.readouterr().err
+    assert line.startswith(f'error: {path}: ')
+    assert error in line
+    assert line.count('\n') == 1
+    assert not peer.events
+
+
+def test_replay_refuses_a_file_that_is_not_there(peer, tmp_path, capsys):
+    assert replay(peer, tmp_path / 'none.json') == 1
+    assert 'none.json: found no such file or directory' in capsys.readouterr().err
+
+
+def test_replay_says_what_to_do_with_a_bag(peer, five, tmp_path, capsys):
+    assert main(['convert', str(five), str(tmp_path / 'bag')]) == 0
+    for bag in (tmp_path / 'bag', tmp_path / 'bag' / 'bag.mcap'):
+        assert replay(peer, bag) == 1
+        assert '`state_sensor convert` makes one of a bag\n' in capsys.readouterr().err
+
+
+def test_replay_refuses_a_start_beyond_the_end(peer, five, capsys):
+    assert replay(peer, five, '--start', '5') == 1
+    assert capsys.readouterr().err \
+        == f'error: --start: found 5; expected at most 4, the last frame of {five}\n'
+
+
+@pytest.mark.parametrize(('command', 'text'), [
+    (TRAJECTORY, 'Failed to load trajectory'), (SENSORS, 'invalid sensor'), (STEP, 'no ego')])
+def test_replay_tells_what_the_simulator_said(peer, five, capsys, command, text):
+    peer.answer = lambda request: (reply(request, text, success=False)
+                                   if request['type'] == command else complete(request))
+    assert replay(peer, five, '--rate', '0') == 1
+    assert capsys.readouterr().err == (f"error: 127.0.0.1:{peer.control_port}: found '{text}' in "
+                                       f'reply to {command}; expected success\n')
+
+
+@pytest.mark.parametrize(('answer', 'text'), [
+    (lambda request: HANG_UP, 'found the end of the connection'),
+    (lambda request: NEVER, f'found no reply to {TRAJECTORY} in 0.1 s'),
+    (lambda request: b'HTTP/1.1 400', 'found magic 0x48545450'),
+])
+def test_replay_tells_that_the_simulator_said_nothing(peer, five, capsys, monkeypatch, answer,
+                                                      text):
+    monkeypatch.setattr('state_sensor_ros.monodrive.control_session.LOADING_TIMEOUT_S', 0.1)
+    peer.answer = answer
+    assert replay(peer, five) == 1
+    line = capsys.readouterr().err
+    assert text in line
+    assert line.count('\n') == 1
+
+
+def test_replay_names_a_silent_control_port_and_takes_a_late_reply(peer, five):
+    released = threading.Event()
+
+    def late(request):
+        assert request['type'] != TRAJECTORY or released.wait(AWAIT_S)
+        return complete(request)
+
+    peer.answer = late
+    with running('replay', str(five), *options_for(peer), '--rate', '0') as process:
+        peer.wait_for_requests(1)
+        begin_s = time.monotonic()
+        line = process.stderr.readline()
+        assert time.monotonic() - begin_s < 3.0
+        assert line == (f'warning: 127.0.0.1:{peer.control_port}: found no reply to {TRAJECTORY} '
+                        'for 1 s; expected one (waiting up to 60 s)\n')
+        released.set()
+        assert process.communicate(timeout=AWAIT_S) == ('', '')
+    assert process.returncode == 0
+    assert amounts(peer) == [1] * 5
+
+
+def test_replay_without_a_simulator_says_so(five, capsys):
+    with socket.create_server(('127.0.0.1', 0)) as listener:
+        port = listener.getsockname()[1]
+    assert main(['replay', str(five), '--control-port', str(port)]) == 1
+    assert 'found connection refused; expected a simulator' in capsys.readouterr().err
+
+
+def test_replay_without_a_sensor_port_says_so(peer, five, capsys, monkeypatch):
+    monkeypatch.setattr('state_sensor_ros.monodrive.replay._CONNECT_TIMEOUT_S', 0.2)
+    with socket.create_server(('127.0.0.1', 0)) as listener:
+        port = listener.getsockname()[1]
+    assert replay(peer, five, '--port', str(port)) == 1
+    line = capsys.readouterr().err
+    assert 'found no sensor port (' in line
+    assert 'refused' in line
+
+
+@pytest.mark.parametrize('path', RECORDINGS, ids=lambda path: path.stem)
+def test_replay_plays_recordings_in_the_stand_in(path, monkeypatch):
+    seen = []
+    monkeypatch.setattr('state_sensor_ros.monodrive.replay.Replay._read', _reading_into(seen))
+    with MonodriveServer(None, MonodriveOptions(control_port=0, on_sample=True)) as simulator:
+        assert replay(simulator, path, '--rate', '0', '--step', '7') == 0
+    elements = json.loads(path.read_bytes())[::7]
+    assert [json.loads(payload)['game_time'] for payload in seen] \
+        == [element['game_time'] for element in elements]
+
+
+def _reading_into(seen):
+    def read(self):
+        for packet in self._source.packets():
+            seen.append(bytes(packet.payload))
+            with self._changed:
+                self._n_packets += 1
+                self._changed.notify_all()
+
+    return read
+
+
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
+def test_replay_interrupted_leaves_no_answer_behind(peer, five, number, capsys):
+    with interrupting(number, peer, lambda p: len(p.requests) >= 12):
+        assert replay(peer, five, '--loop', '--rate', '20') == 0
+    assert capsys.readouterr() == ('', '')
+    peer.wait_for(lambda p: len(p.events) == 4)
+    assert peer.n_outstanding == 0
+    positions = [0]
+    for amount in amounts(peer):
+        positions.append(positions[-1] + amount)
+    assert len(positions) > 10
+    assert all((after - before) in (1, -4) for before, after in pairwise(positions))
+
+
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_replay_interrupted_before_its_end_says_where(peer, five, number, capsys):
+    with interrupting(number, peer, lambda p: p.messages(STEP)):
+        # The second frame is due in ten seconds.
+        assert replay(peer, five, '--rate', '0.01') == 128 + number
+    assert capsys.readouterr() == ('', 'interrupted: at frame 1 of 5\n')
+    peer.wait_for(lambda p: len(p.events) == 4)
+    assert peer.n_outstanding == 0
+
+
+@pytest.mark.parametrize('command', [TRAJECTORY, STEP])
+def test_replay_interrupted_does_not_wait_long_for_an_answer(peer, five, command, capsys,
+                                                             monkeypatch):
+    assert replay_command._LAST_ANSWER_S <= 1
+    monkeypatch.setattr(replay_command, '_LAST_ANSWER_S', 0.1)
+    peer.answer = lambda request: NEVER if request['type'] == command else complete(request)
+    begin_s = time.monotonic()
+    with interrupting(signal.SIGINT, peer, lambda p: command in p.types()):
+        assert replay(peer, five, '--loop') == 0
+    assert time.monotonic() - begin_s < 1
+    assert capsys.readouterr() == ('', '')
+
+
+@contextmanager
+def running(*words):
+    """Run a program that is killed where the test fails before its end."""
+    with start(*words) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def _not_accepting():
+    """Return a server whose queue is full, and what keeps it so: a connect to it waits."""
+    server = socket.create_server(('127.0.0.1', 0), backlog=0)
+    fillers = [socket.socket() for _ in range(4)]
+    for filler in fillers:
+        filler.setblocking(False)
+        filler.connect_ex(server.getsockname())
+    return server, fillers
+
+
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM, signal.SIGHUP],
+                         ids=lambda each: each.name)
+@pytest.mark.parametrize('silent_at', ['SimulatorConfig_ID', TRAJECTORY, SENSORS, STEP, 'packet'])
+def test_replay_ends_in_time_while_the_simulator_is_silent(peer, five, tmp_path, number,
+                                                           silent_at):
+    config = tmp_path / 'simulator.json'
+    config.write_text('{}')
+    if silent_at == 'packet':
+        peer.payloads = None
+    peer.answer = lambda request: NEVER if request['type'] == silent_at else complete(request)
+    with running('replay', str(five), *options_for(peer), '--loop', '--simulator',
+                 str(config)) as process:
+        peer.wait_for(lambda p: (STEP if silent_at == 'packet' else silent_at) in p.types())
+        _check_end(process, number)
+
+
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM, signal.SIGHUP],
+                         ids=lambda each: each.name)
+@pytest.mark.parametrize('port', ['control', 'sensor'])
+def test_replay_ends_in_time_while_a_port_does_not_accept(peer, five, number, port):
+    server, fillers = _not_accepting()
+    ports = {'control': peer.control_port, 'sensor': peer.port, port: server.getsockname()[1]}
+    with running('replay', str(five), '--port', str(ports['sensor']), '--control-port',
+                 str(ports['control']), '--loop') as process:
+        if port == 'sensor':
+            peer.wait_for(lambda p: SENSORS in p.types())
+        else:
+            _wait_for_connect(server.getsockname()[1], len(fillers))
+        _check_end(process, number)
+    for each in (*fillers, server):
+        each.close()
+
+
+def _wait_for_connect(port, n_others):
+    """Wait until one more client than ``n_others`` has asked for a connection to ``port``."""
+    deadline_s = time.monotonic() + AWAIT_S
+    remote, asking = f':{port:04X}', '02'
+    while True:
+        rows = [line.split() for line in Path('/proc/net/tcp').read_text().splitlines()[1:]]
+        pids = [row for row in rows if row[2].endswith(remote)]
+        if len(pids) > n_others and any(row[3] == asking for row in pids):
+            return
+        assert time.monotonic() < deadline_s
+        time.sleep(0.01)
+
+
+def _check_end(process, number):
+    begin_s = time.monotonic()
+    process.send_signal(number)
+    output = process.communicate(timeout=AWAIT_S)
+    assert time.monotonic() - begin_s < 2.0
+    assert (process.returncode, output[0]) == (0, '')
+    assert 'Traceback' not in output[1]
+
+
+def test_replay_obeys_the_keys_of_a_terminal(peer, five):
+    master, slave = os.openpty()
+    before = termios.tcgetattr(slave)
+    with start('replay', str(five), *options_for(peer), '--loop', '--rate', '20',
+               stdin=slave) as process:
+        peer.wait_for_requests(4)
+        # Whatever comes after the pause comes from turning round.
+        os.write(master, b'b ')
+        steps_before = _settled(peer)
+        os.write(master, b'x ')
+        peer.wait_for_requests(len(peer.requests) + 3)
+        assert set(amounts(peer)[steps_before:]) <= {-1, 4}
+        process.send_signal(signal.SIGINT)
+        output = process.communicate(timeout=AWAIT_S)
+    assert (process.returncode, *output) == (0, '', '')
+    assert termios.tcgetattr(slave) == before
+    os.close(master)
+    os.close(slave)
+
+
+def test_replay_shows_on_a_terminal_how_far_it_is(peer, five):
+    master, slave = os.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack('HHHH', 24, 100, 0, 0))
+    with start('replay', str(five), *options_for(peer), '--loop', '--rate', '20',
+               stdin=slave, stderr=slave) as process:
+        os.close(slave)
+        shown = b''
+        for expected in (b'playing: ', b'/5 ', b'paused: '):
+            while expected not in shown:
+                shown += os.read(master, 1000)
+            if expected == b'/5 ':
+                os.write(master, b' ')
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=AWAIT_S)
+    os.close(master)
+    assert process.returncode == 0
+
+
+def _settled(peer):
+    """Wait until no more steps come; return how many there were."""
+    n_requests, quiet_since_s = 0, time.monotonic()
+    while time.monotonic() - quiet_since_s < 0.3:
+        if len(peer.requests) != n_requests:
+            n_requests, quiet_since_s = len(peer.requests), time.monotonic()
+        time.sleep(0.01)
+    return len(amounts(peer))
+
+
+@pytest.mark.parametrize('words', [
+    ('--rate', '-1'), ('--rate', 'nan'), ('--step', '0'), ('--step', 'x'), ('--start', '-1'),
+    ('--port', '0'), ('--control-port', '0')])
+def test_replay_refuses_wrong_usage(five, words, capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(['replay', str(five), *words])
+    assert caught.value.code == 2
+    assert capsys.readouterr().err.startswith(f'error: state_sensor replay: argument {words[0]}')

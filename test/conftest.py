@@ -1,0 +1,41 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""Budgets of all tests, and the number of workers."""
+
+import os
+
+import budgets
+from hypothesis import HealthCheck, settings
+import pytest
+
+# More than one process per core: many tests wait for other processes. Each may use a ROS domain
+# of its own, of which there are about 100.
+_MAX_WORKERS = 16
+
+
+def pytest_addoption(parser):
+    parser.addoption('--budget', type=float, default=1.0, metavar='N',
+                     help='try N times as many random inputs; above 1 also run endurance tests')
+
+
+def pytest_configure(config):
+    budgets.set_budget(config.getoption('budget'))
+    # The same inputs in each run. No limits of time: they would measure the load of the machine.
+    settings.register_profile('tests', derandomize=True, deadline=None,
+                              suppress_health_check=[HealthCheck.too_slow],
+                              max_examples=budgets.tries(40))
+    settings.load_profile('tests')
+
+
+def pytest_collection_modifyitems(config, items):
+    if budgets.is_large():
+        return
+    excluded = [item for item in items if item.get_closest_marker('endurance')]
+    items[:] = [item for item in items if not item.get_closest_marker('endurance')]
+    config.hook.pytest_deselected(items=excluded)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers():
+    """Return the number of workers for ``-n auto``."""
+    return min(2 * len(os.sched_getaffinity(0)), _MAX_WORKERS)

@@ -1,0 +1,127 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""Host names that are looked up for long, or that are none."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+from budgets import AWAIT_S
+from paths import ROOT, SAMPLE
+import pytest
+from slow_names import HOST, SlowNames
+
+from state_sensor_ros.carla.live import CarlaSource
+from state_sensor_ros.connections import lookup
+from state_sensor_ros.connections.lookup import look_up
+from state_sensor_ros.connections.tcp import TcpSource
+from state_sensor_ros.errors import TransportError
+from state_sensor_ros.monodrive.control_session import ControlSession
+from state_sensor_ros.monodrive.framing import PacketFramer
+from state_sensor_ros.settings import Settings
+
+PROGRAM = [sys.executable, '-c',
+           'import sys; from state_sensor_ros.commands.command_line import main; sys.exit(main())']
+END_S = 2.0
+NO_NAMES = ['no..name', 'x' * 70 + '.invalid', '\udcff']
+
+
+def never():
+    return False
+
+
+@pytest.mark.parametrize('host', ['127.0.0.1', '::1', 'localhost'])
+def test_lookup_finds_what_the_resolver_finds(host):
+    found = look_up(host, 8700, never)
+    assert {address[:2] for *_, address in found} <= {('127.0.0.1', 8700), ('::1', 8700)}
+    assert found
+
+
+def test_lookup_of_a_number_needs_no_thread(monkeypatch):
+    def refuse(*args, **kwargs):
+        raise AssertionError('a thread')
+
+    monkeypatch.setattr(lookup.threading, 'Thread', refuse)
+    assert look_up('192.0.2.1', 1, never)[0][4] == ('192.0.2.1', 1)
+
+
+@pytest.mark.parametrize('host', NO_NAMES)
+def test_lookup_of_what_is_no_name_is_refused(host):
+    with pytest.raises(OSError, match=r'.+'):
+        look_up(host, 8700, never)
+    with pytest.raises(TransportError, match='8700: found '):
+        ControlSession(host, 8700).connect()
+
+
+@pytest.mark.parametrize('host', NO_NAMES)
+@pytest.mark.parametrize('make', [
+    lambda host: TcpSource(host, 8700, PacketFramer, reconnect_min=0.01),
+    lambda host: CarlaSource(Settings(source='carla', host=host, control_port=2000,
+                                      reconnect_min=0.01), lambda kind, text: None)])
+def test_lookup_of_what_is_no_name_is_a_failure_to_connect(host, make):
+    source = make(host)
+    thread = threading.Thread(target=lambda: list(source.packets()), daemon=True)
+    thread.start()
+    deadline = time.monotonic() + AWAIT_S
+    while not source.health.last_error:
+        assert thread.is_alive()
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert ': found ' in source.health.last_error
+    source.close()
+    thread.join(AWAIT_S)
+    assert not thread.is_alive()
+
+
+@pytest.mark.parametrize('connect', [
+    lambda session: session.connect(), lambda source: list(source.packets())])
+def test_lookup_that_does_not_return_is_ended_by_a_close(monkeypatch, connect):
+    released, began = threading.Event(), threading.Event()
+
+    def wait(*args, **kwargs):
+        if kwargs.get('flags'):
+            raise socket.gaierror
+        began.set()
+        released.wait(AWAIT_S)
+        raise socket.gaierror
+
+    monkeypatch.setattr(lookup.socket, 'getaddrinfo', wait)
+    made = ControlSession(HOST, 1) if 'session' in connect.__code__.co_varnames \
+        else TcpSource(HOST, 1, PacketFramer)
+    errors = []
+
+    def work():
+        try:
+            connect(made)
+        except TransportError as error:
+            errors.append(str(error))
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    assert began.wait(AWAIT_S)
+    made.close()
+    thread.join(AWAIT_S)
+    assert not thread.is_alive()
+    assert all('found a request to end' in error for error in errors)
+    released.set()
+
+
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize('words', [('record', 'out.json'), ('replay', str(SAMPLE), '--loop')],
+                         ids=['record', 'replay'])
+def test_lookup_that_does_not_return_does_not_hold_up_the_end(tmp_path, words, number):
+    names = SlowNames(tmp_path)
+    with subprocess.Popen(
+            [*PROGRAM, *words, '--host', HOST], cwd=tmp_path, text=True, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, 'PYTHONPATH': str(ROOT), **names.environment}) as process:
+        names.wait()
+        began_s = time.monotonic()
+        process.send_signal(number)
+        process.wait(AWAIT_S)
+        assert time.monotonic() - began_s < END_S
+        assert 'Traceback' not in process.stderr.read()

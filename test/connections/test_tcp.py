@@ -1,0 +1,46 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""The sensor port as a source: what becomes of the simulator at the other end."""
+
+import socket
+import struct
+import threading
+
+from budgets import AWAIT_S
+
+from state_sensor_ros.connections.tcp import TcpSource
+from state_sensor_ros.monodrive.framing import PacketFramer
+
+PACKET = struct.pack('>IIfI', 100_000, 0, 0.0, 1) + bytes(100_000 - 16)
+
+
+def test_source_closed_lets_a_simulator_go_that_it_has_held_back():
+    is_held, errors = threading.Event(), []
+
+    def flood():
+        connection, _ = listener.accept()
+        with connection:
+            connection.settimeout(0.3)
+            try:
+                while True:
+                    connection.sendall(PACKET)
+            except TimeoutError:
+                is_held.set()
+            connection.settimeout(AWAIT_S)
+            try:
+                while True:
+                    connection.send(PACKET)
+            except OSError as error:
+                errors.append(error)
+
+    with socket.create_server(('127.0.0.1', 0)) as listener:
+        simulator = threading.Thread(target=flood, daemon=True)
+        simulator.start()
+        source = TcpSource(*listener.getsockname(), lambda where: PacketFramer(1024, where))
+        packets = source.packets()
+        next(packets)
+        assert is_held.wait(AWAIT_S)
+        source.close()
+        assert list(packets) == []
+        simulator.join(2 * AWAIT_S)
+    assert [type(error) for error in errors] in ([ConnectionResetError], [BrokenPipeError])

@@ -1,0 +1,75 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+The inputs that a million coverage-guided tries kept, as regression tests: a line each, base64.
+
+They were found by fuzz/fuzz.py; each reaches lines or branches that no other one does.
+"""
+
+import base64
+import contextlib
+import io
+
+from paths import DATA
+import pytest
+
+from state_sensor_ros.errors import StateSensorError
+from state_sensor_ros.monodrive.decode import Decoder, format_payload
+from state_sensor_ros.monodrive.framing import PacketFramer
+from state_sensor_ros.monodrive.trajectory import read_payloads
+
+FOLDER = DATA / 'fuzz'
+LIMIT = 1 << 16
+
+
+def corpus(target):
+    return [base64.b64decode(line) for line in (FOLDER / f'{target}.base64').read_text().split()]
+
+
+def fed(data, piece_bytes):
+    framer = PacketFramer(LIMIT)
+    packets = 0
+    while data:
+        room = framer.buffer()
+        assert 0 < len(room) <= LIMIT
+        n_bytes = min(len(room), len(data), piece_bytes)
+        room[:n_bytes] = data[:n_bytes]
+        data = data[n_bytes:]
+        packets += framer.advance(n_bytes) is not None
+    framer.end()
+    return packets
+
+
+def outcome(run):
+    """Return the result, or the text of an error of ours; any other error is a finding."""
+    try:
+        return run()
+    except StateSensorError as error:
+        return str(error)
+
+
+def test_fuzz_corpus_framing_ends_alike_however_it_is_cut():
+    for data in corpus('framing'):
+        assert outcome(lambda data=data: fed(data, 1)) == outcome(
+            lambda data=data: fed(data, 1 << 20))
+
+
+@pytest.mark.parametrize('fresh', [True, False], ids=['fresh decoder', 'one decoder'])
+def test_fuzz_corpus_decode_raises_only_our_errors(fresh):
+    decoder = Decoder()
+    n_frames = 0
+    for data in corpus('decode'):
+        if fresh:
+            decoder = Decoder()
+        with contextlib.suppress(StateSensorError):
+            for decoded in decoder.decode(data):
+                n_frames += 1
+                again = Decoder().decode(format_payload(decoded.frame))[0].frame
+                assert again.names == decoded.frame.names
+    assert n_frames > 50
+
+
+def test_fuzz_corpus_trajectory_raises_only_our_errors():
+    for data in corpus('trajectory'):
+        found = outcome(lambda data=data: len(list(read_payloads(io.BytesIO(data), 'corpus'))))
+        assert isinstance(found, str) or found >= 0

@@ -1,0 +1,188 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""Topics of actors: from the first frame until some time after the last, within the limit."""
+
+from __future__ import annotations
+
+import time
+
+from encode_world import make_frame
+from hypothesis import given
+from hypothesis import strategies as st
+import numpy as np
+import pytest
+
+from state_sensor_ros.encode import Topic
+from state_sensor_ros.frame import KIND_OBJECT, KIND_VEHICLE
+from state_sensor_ros.naming import NOBODY, Registry
+from state_sensor_ros.pipeline.actor_topics import ActorTopics
+from state_sensor_ros.pipeline.stamps import NS_PER_S
+
+TIMEOUT_S = 2
+NAMES = 'abcde'
+KINDS = {name: KIND_OBJECT if name == 'a' else KIND_VEHICLE for name in NAMES}
+
+# Of each frame: who is in it, in which order, who carries a lane state; or a restart, None.
+frames = st.lists(st.none() | st.tuples(
+    st.lists(st.sampled_from(NAMES), unique=True), st.frozensets(st.sampled_from(NAMES))),
+    min_size=1, max_size=12)
+
+
+class Topics:
+    """Gives an actor its topics, and knows which exist."""
+
+    def __init__(self):
+        self.existing = set()
+
+    def actor_topics(self, actor, *, has_lanes, has_wheels):
+        kinds = ['odometry', *['lanes'] * has_lanes, *['wheels'] * has_wheels]
+        return tuple(Topic(f'{actor.topic_name}/{kind}', 'a/msg/Type', kind) for kind in kinds)
+
+    def open(self, topics):
+        self.existing |= {topic.name for topic in topics}
+
+    def shut(self, topics):
+        self.existing -= {topic.name for topic in topics}
+
+
+@given(frames)
+def test_topics_follow_the_actors(sequence):
+    topics, registry = Topics(), Registry()
+    actor_topics, cast = ActorTopics(topics, topics, registry, TIMEOUT_S), NOBODY
+    # The model: whether each name ever carried a lane state, and since when it has been away.
+    had_lanes, away_since_s = {}, {}
+    for now_s, entry in enumerate(sequence):
+        if entry is None:
+            registry.restart(actor_topics.restart(now_s * NS_PER_S))
+            cast = NOBODY
+            # The time between the last frame of a run and the first of the next is unknown: 0.
+            away_since_s = {name: away_since_s.get(name, now_s - 1) + 1 for name in had_lanes}
+            continue
+        names, with_lanes = entry
+        before, cast = cast, registry.update(make_frame(
+            names, kinds=[KINDS[name] for name in names]))
+        lane_rows = [i for i, name in enumerate(names) if name in with_lanes]
+        actor_topics.follow(cast, before, np.array(lane_rows, np.int64), now_s * NS_PER_S)
+        actor_topics.close_absent(now_s * NS_PER_S)
+        for name in names:
+            had_lanes[name] = had_lanes.get(name, False) or name in with_lanes
+        away_since_s = {name: away_since_s.get(name, now_s)
+                        for name in had_lanes if name not in names}
+        for name, since_s in list(away_since_s.items()):
+            if now_s - since_s >= TIMEOUT_S:
+                del had_lanes[name], away_since_s[name]
+        assert topics.existing == {
+            f'{name}/{kind}' for name, has_lanes in had_lanes.items() for kind, exists in (
+                ('odometry', True), ('lanes', has_lanes),
+                ('wheels', KINDS[name] == KIND_VEHICLE)) if exists}
+
+
+def follow(actor_topics, registry, before, names, now_s):
+    """Do for a frame what the pipeline does; return its actors."""
+    cast, no_lanes = registry.update(make_frame(names)), np.zeros(0, np.int64)
+    actor_topics.follow(cast, before, no_lanes, now_s * NS_PER_S)
+    actor_topics.close_absent(now_s * NS_PER_S)
+    n_waiting = sum(not actor.has_topics for actor in cast.actors)
+    if n_waiting:
+        actor_topics.make_room(n_waiting)
+        granted = registry.grant_topics()
+        if granted is not cast:
+            actor_topics.follow(granted, cast, no_lanes, now_s * NS_PER_S)
+        return granted
+    return cast
+
+
+class Odometry(Topics):
+    """Gives each actor within the limit one topic."""
+
+    def actor_topics(self, actor, *, has_lanes, has_wheels):
+        return (Topic(actor.topic_name, 'a/msg/Type', 'odometry'),) if actor.has_topics else ()
+
+
+steps = st.lists(st.tuples(
+    st.sampled_from(['frame', 'frame', 'frame', 'repeated', 'restart']),
+    st.lists(st.sampled_from('abcdefgh'), unique=True)), min_size=1, max_size=20)
+
+
+@given(steps, st.integers(0, 4))
+def test_topics_never_exceed_the_limit_and_free_places_are_used(sequence, limit):
+    topics, registry = Odometry(), Registry(max_actor_topics=limit)
+    actor_topics, cast = ActorTopics(topics, topics, registry, TIMEOUT_S), NOBODY
+    for now_s, (kind, names) in enumerate(sequence):
+        if kind == 'repeated':
+            # Actors of repeated frames have names at once and take no place.
+            shown = registry.name_repeated(make_frame(names))
+            assert [actor.name for actor in shown.actors] == names
+            assert len({actor.topic_name for actor in shown.actors}) == len(names)
+            continue
+        if kind == 'restart':
+            registry.restart(actor_topics.restart(now_s * NS_PER_S))
+            cast = NOBODY
+        cast = follow(actor_topics, registry, cast, names, now_s)
+        served = {actor.topic_name for actor in cast.actors if actor.has_topics}
+        assert len(topics.existing) <= limit
+        assert served <= topics.existing
+        # An actor goes without topics only where all places are taken by others in the frame.
+        assert len(served) == min(limit, len(names))
+
+
+def test_actors_of_repeated_frames_are_forgotten():
+    registry = Registry(max_actor_topics=2)
+    registry.update(make_frame(['a']))
+    for i in range(50):
+        registry.name_repeated(make_frame(['a', *[f'{i}_{j}' for j in range(10)]]))
+    cast = registry.update(make_frame(['a', 'b', 'c']))
+    assert [actor.has_topics for actor in cast.actors] == [True, True, False]
+
+
+def test_an_actor_keeps_the_names_that_a_repeated_frame_gave_it():
+    registry = Registry()
+    registry.update(make_frame(['a.b']))
+    [_, shown] = registry.name_repeated(make_frame(['a.b', 'a-b'])).actors
+    [again, _] = registry.name_repeated(make_frame(['a-b', 'c'])).actors
+    [kept, _] = registry.update(make_frame(['a-b', 'a.b'])).actors
+    assert (again, shown.topic_name) == (shown, 'a_b_2')
+    assert (kept.topic_name, kept.frame_id, kept.id) == (shown.topic_name, 'a_b_2', shown.id)
+
+
+def ratio_of_costs(run, small, large):
+    """Return how much more of the processor the large input takes, the least of some tries."""
+    def cost(n):
+        began = time.process_time()
+        run(n)
+        return time.process_time() - began
+    return min(cost(large) for _ in range(3)) / min(cost(small) for _ in range(3))
+
+
+@pytest.mark.parametrize('name', ['a{}', 'a!{}', 'a_{}', '{}'], ids=repr)
+def test_naming_is_linear_in_actors_whatever_their_names_are(name):
+    # 8 times the actors: 8 where it is linear, 64 where it is quadratic.
+    def run(n):
+        # After cleaning, all names are equal: 20 different characters, in all combinations.
+        digits = '!$%&()*+,-./:;<=>?@~'
+        registry = Registry()
+        names = [name.format(''.join(digits[i // 20 ** k % 20] for k in range(4)))
+                 for i in range(n)]
+        registry.update(make_frame(names))
+
+    assert ratio_of_costs(run, 1000, 8000) < 24
+
+
+def test_forgetting_is_linear_in_actors():
+    def run(n):
+        topics, registry = Odometry(), Registry(max_actor_topics=n)
+        actor_topics = ActorTopics(topics, topics, registry, TIMEOUT_S)
+        cast = follow(actor_topics, registry, NOBODY, [f'car {i}' for i in range(n)], 0)
+        cast = follow(actor_topics, registry, cast, [], 1)
+        follow(actor_topics, registry, cast, ['ego'], 1 + TIMEOUT_S)
+        assert topics.existing == {'ego'}
+
+    assert ratio_of_costs(run, 1000, 8000) < 24
+
+
+def test_absent_actors_are_bounded_where_the_clock_stands_still():
+    topics, registry = Odometry(), Registry(max_actor_topics=10)
+    actor_topics, cast = ActorTopics(topics, topics, registry, TIMEOUT_S), NOBODY
+    for i in range(40):
+        cast = follow(actor_topics, registry, cast, [f'{i} {j}' for j in range(1000)], 0)
+    assert len(registry._known) < 20_000

@@ -1,0 +1,296 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""What the pipeline reports and counts; its messages are tested on the topics."""
+
+import json
+import math
+
+from encode_world import definitions
+from message_store import read
+import pytest
+from silent_sink import SilentSink
+
+from state_sensor_ros.encode import Demand, Encoder, EVERYTHING
+from state_sensor_ros.errors import ConfigError
+from state_sensor_ros.monodrive.decode import Decoder, split_frames
+from state_sensor_ros.payloads import Packet
+from state_sensor_ros.pipeline.pipeline import Codec, Pipeline
+from state_sensor_ros.settings import Settings
+
+
+def packet(header, in_json):
+    actor = {'name': 'car', 'position': [0, 0, 0], 'orientation': [0, 0, 0, 1], 'tags': ['ego']}
+    payload = json.dumps({'frame': [actor], **in_json}).encode()
+    return Packet(payload, *header, 1)
+
+
+@pytest.mark.parametrize(('header', 'in_json', 'is_told'), [
+    ((12.5, 1600000000), {'game_time': 12.5, 'time': 1600000000}, False),
+    ((12.5, 1600000000), {'game_time': 12.5 + 2 ** -20, 'time': 1600000001}, False),
+    ((12.5, 1600000000), {}, False),
+    ((math.nan, 0), {'game_time': 12.5, 'time': 1600000000}, False),
+    ((12.5, 1600000000), {'game_time': 12.5 + 2 ** -18, 'time': 1600000000}, True),
+    ((12.5, 1600000000), {'game_time': 12.5, 'time': 1600000002}, True),
+    ((0.0, 1600000000), {'game_time': 12.5, 'time': 1600000000}, True)])
+def test_pipeline_tells_once_of_two_clocks(header, in_json, is_told):
+    told = []
+    settings = Settings()
+    pipeline = Pipeline(settings, lambda _: Codec(Decoder(), Encoder(settings, definitions())),
+                        SilentSink(Demand.nothing()),
+                        report=lambda kind, text: told.append((kind, text)))
+    for i in range(3):
+        later = {key: value + i for key, value in in_json.items()}
+        pipeline.process(packet([number + i if number else 0 for number in header], later), 0)
+    assert [kind for kind, _ in told] == ['clocks'] * is_told
+    if is_told:
+        assert pipeline.counters.game_time == in_json['game_time'] + 2
+        assert f'game_time {header[0]:g}, time {header[1]}, its JSON' in told[0][1]
+
+
+GOOD = {'frame': [{'name': 'car', 'position': [0, 0, 0], 'orientation': [0, 0, 0, 1]}],
+        'game_time': 1.0, 'time': 0}
+
+
+def text_of(*times):
+    return [json.dumps({**GOOD, 'game_time': time}).encode() for time in times]
+
+
+@pytest.mark.parametrize(('payload', 'n_frames'), [
+    (text_of(1)[0], 1), (b' \n' + text_of(1)[0], 1), (b'[]', 1), (b'', 1), (b'[', 1),
+    (b'nothing', 1), (b'[' + b','.join(text_of(1, 2, 3)) + b']', 3),
+    (b'\xef\xbb\xbf [\n' + b' ,\r\n'.join(text_of(1, 2)) + b'\n] \n', 2),
+    # An element that is no frame, no object, or nearly JSON.
+    (b'[1, null, {}]', 3), (b'[[{}, {}], {}]', 2), (b'[{"a": NaN}, {"b": Infinity}]', 2),
+    (b"[{'a': 1}, {'b': 2}]", 2),
+    # An element that is no JSON at all, between brackets that match.
+    (b'[{"a": 1}, {"b": }, {"c": 3}]', 3), (b'[{"a" 1}, {"}": "\\"]"}]', 2),
+    (b'[' + b','.join([*text_of(1), b'{"a": "\xff"}', *text_of(2)]) + b']', 3),
+    (b'[{"a": ' + b'[' * 5000 + b']' * 5000 + b'}, {}]', 2),
+    # Brackets that do not match: no element can be told from the next one.
+    (b'[{"a": 1}, {"b": 2}', 1), (b'[{"a": 1}} , {"b": ]', 1), (b'[{"a": 1}] {"b": 2}]', 1),
+    (b'[{"a": 1}, {"b": NaN}, 5]', 3)], ids=repr)
+def test_payload_is_split_into_its_frames(payload, n_frames):
+    frames = split_frames(payload)
+    assert len(frames) == n_frames
+    if n_frames == 1:
+        assert frames == (payload,)
+    assert split_frames(bytearray(payload)) == frames
+
+
+class ListSink(SilentSink):
+    """Keeps the messages of each frame."""
+
+    def __init__(self):
+        super().__init__(EVERYTHING)
+        self.sent = []
+
+    def publish(self, messages, stamp_ns):
+        self.sent.append([topic.name for topic, _ in messages])
+
+
+def frames_at(*times, names=('car',)):
+    return [Packet(json.dumps({'frame': [
+        {'name': name, 'position': [0, 0, 0], 'orientation': [0, 0, 0, 1], 'tags': ['vehicle']}
+        for name in names], 'game_time': time, 'sample_count': i}).encode(), math.nan, 0, 0)
+        for i, time in enumerate(times, 1)]
+
+
+def pipeline_into(sink, settings=Settings(), encoder=Encoder, **options):  # noqa: B008
+    return Pipeline(settings, lambda _: Codec(Decoder(), encoder(settings, definitions())), sink,
+                    **{'report': lambda kind, text: None, **options})
+
+
+class FailingEncoder(Encoder):
+    """Fails as a defect would, after it has changed what it remembers."""
+
+    def encode(self, frame, cast, stamp_ns, demand, *, advanced=True):
+        messages = super().encode(frame, cast, stamp_ns, demand, advanced=advanced)
+        if frame.game_time in (2.0, 3.0):
+            raise ZeroDivisionError('a defect')
+        return messages
+
+
+def test_pipeline_contains_an_unexpected_exception():
+    sink, defects = ListSink(), []
+    pipeline = pipeline_into(sink, Settings(debug_drawing=True), FailingEncoder,
+                             on_defect=defects.append)
+    for number, packet in enumerate(frames_at(1.0, 2.0, 3.0, 4.0, 5.0)):
+        assert pipeline.process(packet, 0, number)
+    counters = pipeline.counters
+    assert (counters.n_published, counters.n_skipped, counters.n_defects) == (3, 2, 2)
+    assert counters.last_error.text == 'internal error: ZeroDivisionError: a defect'
+    assert [str(defect) for defect in defects] == ['a defect'] * 2
+    # The frames that were not published are not missed; all topics of the next one are there.
+    assert pipeline.stamper.n_missed == 0
+    assert sink.sent[1] == sink.sent[0]
+    assert '~/actors' in sink.sent[1]
+    assert '~/actors/car/odometry' in sink.sent[2]
+
+
+def test_pipeline_without_a_handler_raises_an_unexpected_exception():
+    pipeline = pipeline_into(ListSink(), encoder=FailingEncoder)
+    with pytest.raises(ZeroDivisionError):
+        pipeline.process(frames_at(2.0)[0], 0)
+
+
+def test_pipeline_counts_a_frame_once_where_it_fails_after_it_was_published(monkeypatch):
+    sink, defects = ListSink(), []
+    pipeline = pipeline_into(sink, on_defect=defects.append)
+    monkeypatch.setattr(pipeline.truth, 'add', None)
+    assert pipeline.process(frames_at(1.0)[0], 0)
+    assert len(sink.sent) == 1
+    assert (pipeline.counters.n_published, pipeline.counters.n_skipped) == (1, 0)
+    assert [type(defect) for defect in defects] == [TypeError]
+
+
+def test_pipeline_publishes_nothing_after_it_was_cancelled():
+    sink = ListSink()
+    pipeline = pipeline_into(sink, Settings(debug_drawing=True))
+    first, second, third = frames_at(1.0, 2.0, 3.0)
+    assert pipeline.process(first, 0)
+    pipeline.cancel()
+    assert sink.sent[1:] == [['~/markers']]
+    assert not pipeline.process(second, 0)
+    assert (pipeline.counters.n_published, len(sink.sent)) == (1, 2)
+    pipeline.begin()
+    assert pipeline.process(third, 0)
+
+
+def test_pipeline_does_not_miss_what_was_dropped_or_skipped():
+    pipeline = pipeline_into(ListSink())
+    packets = frames_at(*(0.1 * i for i in range(12)))
+    bad = Packet(b'{}', math.nan, 0, 0)
+    # Samples 1 to 12 by number: 3 and 4 were dropped, 6 is skipped, 8 never arrived.
+    for number, packet in ((0, packets[0]), (1, packets[1]), (4, packets[4]), (5, bad),
+                           (6, packets[6]), (7, packets[8]), (8, packets[9])):
+        pipeline.process(packet, 0, number)
+    assert pipeline.stamper.n_missed == 1
+    # After a pause of the node, what the simulator did meanwhile is not missed either.
+    pipeline.begin()
+    pipeline.process(packets[11], 0, 9)
+    assert pipeline.stamper.n_missed == 1
+
+
+def crowd(number, *names, tags=()):
+    actors = [{'name': name, 'position': [0, 0, 0], 'orientation': [0, 0, 0, 1],
+               'tags': list(tags)} for name in names]
+    payload = {'frame': actors, 'game_time': float(number), 'sample_count': number}
+    return Packet(json.dumps(payload).encode(), math.nan, 0, 0)
+
+
+class Topics(SilentSink):
+    """Keeps the messages of one topic; may cancel the pipeline in the middle of a frame."""
+
+    def __init__(self, name, demand):
+        super().__init__(demand)
+        self._name = name
+        self.messages = []
+        self.pipeline = None
+
+    def open(self, topics):
+        topics = list(topics)
+        if any('cancelling' in topic.name for topic in topics):
+            self.pipeline.cancel()
+
+    def publish(self, messages, stamp_ns):
+        self.messages += [data for topic, data in messages if topic.name == self._name]
+
+
+def pipeline_behind(sink, settings=None, **options):
+    settings = settings or Settings()
+    sink.pipeline = Pipeline(
+        settings, lambda _: Codec(Decoder(), Encoder(settings, definitions())), sink,
+        report=lambda kind, text: None, **options)
+    sink.pipeline.begin()
+    return sink.pipeline
+
+
+def test_pipeline_publishes_actors_of_a_frame_that_was_cancelled_with_the_next_one():
+    sink = Topics('~/actors', Demand.nothing())
+    pipeline = pipeline_behind(sink)
+    assert pipeline.process(crowd(1, 'a'), 0)
+    assert not pipeline.process(crowd(2, 'a', 'cancelling'), 0)
+    assert len(sink.messages) == 1
+    pipeline.begin()
+    for number in (3, 4):
+        assert pipeline.process(crowd(number, 'a', 'cancelling'), 0)
+        assert len(sink.messages) == 2
+    assert pipeline.counters.n_published == 3
+
+
+def test_pipeline_publishes_actors_of_a_restart_without_any():
+    sink = Topics('~/actors', Demand.nothing())
+    pipeline = pipeline_behind(sink)
+    for i, (number, names, n_messages) in enumerate([
+            (1, (), 1), (2, (), 1), (3, 'ab', 2), (4, 'ab', 2), (1, (), 3), (2, (), 3), (1, (), 4),
+            (2, 'a', 5), (3, (), 6)]):
+        pipeline.process(crowd(number, *names), 0, i)
+        assert len(sink.messages) == n_messages, i
+
+
+def test_pipeline_counts_actors_without_topics_of_the_present_frame_only():
+    pipeline = pipeline_behind(Topics('~/actors', Demand.nothing()), Settings(max_actor_topics=1))
+    for number, names, n_without in [(1, 'abc', 2), (2, 'bc', 1), (1, (), 0), (2, 'abcd', 3),
+                                     (2, 'xyz', 3), (3, 'd', 0), (1, 'ab', 1), (1, 'ab', 1)]:
+        pipeline.process(crowd(number, *names), 0)
+        assert pipeline.counters.n_without_topics == n_without, (number, names)
+
+
+def test_pipeline_sends_delete_all_as_the_last_message_of_a_stream():
+    sink = Topics('~/markers', Demand())
+    settings = Settings(debug_drawing=True)
+    pipeline = pipeline_behind(sink, settings)
+    pipeline.process(crowd(1, 'a'), 0)
+    n_before = len(sink.messages)
+    assert not pipeline.process(crowd(2, 'cancelling'), 0)
+    assert not pipeline.process(crowd(3, 'b'), 0)
+    pipeline.cancel()
+    # Two calls of cancel(), and nothing in between.
+    arrays = [read(data, 'visualization_msgs/msg/MarkerArray') for data in sink.messages]
+    assert [[marker.action for marker in array.markers] for array in arrays[n_before:]] \
+        == [[3], [3]]
+
+
+def test_pipeline_does_not_call_frames_missed_that_a_seek_left_out():
+    pipeline = pipeline_behind(Topics('~/actors', Demand.nothing()))
+    pipeline.process(crowd(1, 'a'), 0, 0)
+    behind_gap = crowd(50, 'a')
+    pipeline.process(Packet(behind_gap.payload, math.nan, 0, 0, is_behind_gap=True), 0, 1)
+    pipeline.process(crowd(53, 'a'), 0, 2)
+    assert pipeline.stamper.n_missed == 2
+
+
+def test_pipeline_goes_on_when_no_new_codec_can_be_made():
+    """For example when the recording that plays was removed."""
+    settings, sink, defects = Settings(), Topics('~/actors', Demand.nothing()), []
+
+    class Failing(Decoder):
+        def decode(self, payload, **header):
+            if b'"bad"' in payload:
+                raise RuntimeError('provoked')
+            return super().decode(payload, **header)
+
+    codecs = iter([Codec(Failing(), Encoder(settings, definitions()))])
+
+    def new_codec(_):
+        for codec in codecs:
+            return codec
+        raise ConfigError('drive.json', 'nothing', 'a recording')
+
+    pipeline = Pipeline(settings, new_codec, sink, report=lambda kind, text: None,
+                        on_defect=defects.append)
+    for number, name in enumerate(['a', 'bad', 'a', 'b']):
+        pipeline.process(crowd(number, name), 0, number)
+    counters = pipeline.counters
+    assert (counters.n_published, counters.n_skipped, counters.n_defects) == (3, 1, 1)
+    assert len(defects) == 1
+    assert counters.last_defect == 'RuntimeError: provoked'
+    # ~/actors once more behind the exception.
+    assert len(sink.messages) == 3
+
+
+def test_pipeline_raises_what_it_does_not_expect_where_no_defects_are_counted():
+    pipeline = pipeline_behind(Topics('~/actors', Demand.nothing()))
+    pipeline.contain(lambda: True)
+    with pytest.raises(ZeroDivisionError):
+        pipeline.contain(lambda: 1 // 0)

@@ -1,0 +1,107 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""The end of a program by a signal, whatever its threads do."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+from budgets import AWAIT_S
+from paths import ROOT
+import pytest
+
+END_S = 2.0
+HEAD = """
+import os, sys, threading, time
+from state_sensor_ros.ros.ending import Ending
+ending = Ending()
+"""
+STUCK_THREAD = """
+threading.Thread(target=threading.Event().wait, daemon=True).start()
+"""
+READY = """
+print('ready', flush=True)
+"""
+UNTIL_WANTED = """
+while not ending.is_wanted():
+    time.sleep(0.01)
+"""
+LEAVE = """
+sys.exit(ending.leave(3))
+"""
+FOR_EVER = """
+os.read(os.pipe()[0], 1)
+"""
+BUSY = """
+while True:
+    sum(range(100_000))
+"""
+each_signal = pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM, signal.SIGHUP],
+                                      ids=lambda each: each.name)
+
+
+def start(*parts, before=None, **options):
+    options = {'stderr': subprocess.PIPE, **options}
+    process = subprocess.Popen(
+        [sys.executable, '-c', HEAD + ''.join(parts)], stdout=subprocess.PIPE, text=True,
+        env={**os.environ, 'PYTHONPATH': str(ROOT)}, preexec_fn=before, **options)
+    assert process.stdout.readline() == 'ready\n'
+    return process
+
+
+def end(process, number):
+    """Send a signal; return the exit code and how long the end took."""
+    began_s = time.monotonic()
+    process.send_signal(number)
+    code = process.wait(AWAIT_S)
+    return code, time.monotonic() - began_s
+
+
+@each_signal
+@pytest.mark.parametrize('thread', ['', STUCK_THREAD], ids=['', 'stuck'])
+def test_ending_leaves_with_the_code_of_the_program(number, thread):
+    with start(thread, READY, UNTIL_WANTED, LEAVE) as process:
+        code, seconds = end(process, number)
+        assert code == 3
+        assert seconds < END_S
+        assert process.stderr.read() == ''
+
+
+@each_signal
+@pytest.mark.parametrize('work', [FOR_EVER, BUSY], ids=['waits', 'works'])
+def test_ending_does_not_wait_for_a_main_thread_that_does_not_end(number, work):
+    with start(READY, work) as process:
+        code, seconds = end(process, number)
+        assert code == 0
+        assert seconds < END_S
+        assert process.stderr.read().startswith('warning: found work that did not end within ')
+
+
+def test_ending_does_not_wait_for_a_reader_of_the_warning():
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    while True:
+        try:
+            os.write(writer, bytes(65536))
+        except BlockingIOError:
+            break
+    os.set_blocking(writer, True)
+    with start(READY, FOR_EVER, stderr=writer) as process:
+        code, seconds = end(process, signal.SIGTERM)
+        assert code == 0
+        assert seconds < END_S
+    os.close(writer)
+    os.close(reader)
+
+
+def test_ending_leaves_sighup_ignored():
+    def ignore():
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+    with start(READY, UNTIL_WANTED, LEAVE, before=ignore) as process:
+        process.send_signal(signal.SIGHUP)
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(0.5)
+        assert end(process, signal.SIGTERM)[0] == 3
