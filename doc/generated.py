@@ -86,7 +86,9 @@ def _default(value: object) -> str:
 
 def _allowed(rule: settings.Rule) -> str:
     if rule.choices:
-        return ', '.join(f'`{choice}`' for choice in rule.choices)
+        choices = ', '.join(f'`{choice}`' for choice in rule.choices)
+        return f'{choices}, or an [added](../design/extending.md#a-simulator) one' \
+            if rule.is_open else choices
     count = f'{rule.length} numbers' if rule.length else ''
     if rule.low is None:
         return count

@@ -101,7 +101,7 @@ def _parsed(payload: bytes | bytearray | memoryview | msgspec.Raw,
     try:
         return _loads(text, parser)
     except DecodeError:
-        # PROTOCOL 8, 4: only where no name with an apostrophe can be harmed.
+        # Only where no name with an apostrophe is harmed (doc/protocol/sensor.md#payload).
         if "'" not in text or '"' in text:
             raise
     return _loads(text.replace("'", '"'), parser)
