@@ -120,6 +120,14 @@ def test_documents_name_files_that_exist(name):
             any((ROOT / folder).rglob(path)) for folder in FOLDERS), path
 
 
+def test_documents_name_targets_that_exist():
+    targets = set(re.search(r'^\.PHONY: (.*)$', text_of('Makefile'), re.MULTILINE)[1].split())
+    named = {name: set(re.findall(r'\bmake ([a-z]+(?:-[a-z]+)*)\b(?= *[`#;,]| [A-Z]+=|$)',
+                                  text_of(name), re.MULTILINE)) for name in DOCUMENTS}
+    assert {'demo', 'test', 'setup'} <= named['README.md']
+    assert not set().union(*named.values()) - targets
+
+
 def test_dead_links_of_the_site_are_found(tmp_path):
     (tmp_path / 'index.html').write_text(
         '<h1 id="top"></h1><a href="#top">1</a><a href="sub/">2</a><a href="https://x.org">3</a>'
