@@ -1,10 +1,10 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-Values of JSON in every spelling that simulators use, and the errors for all others.
+JSON text and values in every form that simulators send (doc/protocol/frames.md#forms).
 
-Each function raises DecodeError with the key path, what was found and what was expected. Decoders
-call these functions only for payloads that are not in the usual form.
+``value`` is parsed JSON, ``where`` its key path, for errors. Each ``to_…`` function raises
+DecodeError with key path, found and expected.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _MAX_SHOWN = 40
 # The longest word of JSON is -Infinity; the parser reports the beginning of one that was cut.
 _MAX_WORD = 9
 _MISSING = object()
-# Errors of the typed decoders for text that they cannot decode.
+# Errors of msgspec for text that is not JSON, not UTF-8, nested too deep or of another shape.
 NOT_TYPED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _STRICT_JSON = msgspec.json.Decoder(msgspec.Raw)
 
@@ -157,6 +157,11 @@ def _shown_text(text: str, start: int) -> str:
     return repr(text[start:start + _MAX_SHOWN]) if start < len(text) else 'the end'
 
 
+def shortened(text: str, n_most: int = _MAX_SHOWN) -> str:
+    """Return at most ``n_most`` characters of a text, and an ellipsis if it is longer."""
+    return text if len(text) <= n_most else text[:n_most] + '…'
+
+
 def shown(value: Json) -> str:
     """Return a short text of a value of any size, for errors."""
     if value is _MISSING:
@@ -166,7 +171,7 @@ def shown(value: Json) -> str:
     if isinstance(value, list):
         return f'an array of {len(value)}'
     if isinstance(value, str):
-        return repr(value if len(value) <= _MAX_SHOWN else value[:_MAX_SHOWN] + '…')
+        return repr(shortened(value))
     return json.dumps(value)
 
 
@@ -292,13 +297,13 @@ def _components(value: Mapping[str, Json], keys: str | tuple[str, ...], where: s
 
 def as_rows(numbers: Sequence[Number], n_columns: int) -> Floats:
     """
-    Lay numbers out as rows, ``None`` becoming NaN.
+    Arrange numbers as rows, with NaN for ``None``.
 
     :param numbers: row after row.
-    :returns: (len / n_columns, n_columns) float64, not to be written to.
+    :returns: (len / n_columns, n_columns) float64, must not be written to.
     """
     try:
-        # Twice as fast as numpy's own way through a list, which only None makes necessary.
+        # Half the time of np.array of a list, which is needed only with None.
         flat: Floats = np.frombuffer(struct.pack(f'{len(numbers)}d', *numbers))
     except struct.error:
         flat = np.array(numbers, np.float64)

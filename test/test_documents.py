@@ -20,14 +20,14 @@ from state_sensor_ros.monodrive import sensor_config
 from state_sensor_ros.monodrive.control_messages import MAX_REPLY_BYTES
 from state_sensor_ros.monodrive.trajectory import MAX_ELEMENT_BYTES
 from state_sensor_ros.pipeline import actor_topics
-from state_sensor_ros.pipeline.consistency import TruthMonitor
+from state_sensor_ros.pipeline.consistency import ConsistencyCheck
 from state_sensor_ros.pipeline.counters import Counters
 from state_sensor_ros.pipeline.source import Health
-from state_sensor_ros.recordings.bags import bag_reader
+from state_sensor_ros.recordings.bags.bag_types import MAX_DEFINITION_BYTES
 from state_sensor_ros.recordings.storage import mcap_reader
 from state_sensor_ros.recordings.storage.bag_limits import DEFAULT_LIMITS
 from state_sensor_ros.recordings.storage.sqlite_reader import MAX_TOPICS
-from state_sensor_ros.ros.diagnostics import StreamDiagnosis, StreamReading, truth_status
+from state_sensor_ros.ros.diagnostics import consistency_status, StreamDiagnosis, StreamReading
 from state_sensor_ros.ros.entity_filter import MAX_CHARACTERS
 from state_sensor_ros.settings import DEFAULTS, parse_settings
 
@@ -81,7 +81,7 @@ def test_diagnostics_page_names_every_value():
     # Several keys that begin alike share a row: "a (ms), b (ms)".
     page = ' '.join(row[0] for row in table_rows('doc/reference/diagnostics.md'))
     for status in (StreamDiagnosis(1.0, 1).status(reading, ()),
-                   truth_status(TruthMonitor().verdict())):
+                   consistency_status(ConsistencyCheck().verdict())):
         for key, _ in status.values:
             assert key.removeprefix('stream-to-publish latency ') in page
 
@@ -168,7 +168,7 @@ def test_reliability_page_has_the_limits_of_the_code():
     for limit in (DEFAULTS.max_frame_bytes, DEFAULTS.max_actor_topics, DEFAULTS.queue_size,
                   MAX_ELEMENT_BYTES, MAX_REPLY_BYTES, MAX_TOPICS, MAX_CHARACTERS, limits.n_bytes,
                   limits.n_metadata_bytes, limits.n_file_bytes, actor_topics._MAX_ABSENT,
-                  bag_reader._MAX_DEFINITION_BYTES, dataset._MAX_FILE_BYTES, images._MAX_PIXELS,
+                  MAX_DEFINITION_BYTES, dataset._MAX_FILE_BYTES, images._MAX_PIXELS,
                   live._MAX_REPLY_BYTES, mcap_reader._MAX_CHUNKS, sensor_config._MAX_BYTES):
         assert str(limit) in numbers, limit
 

@@ -28,6 +28,8 @@ MAY_IMPORT = {
     'ros': {'cdr', 'encode', 'pipeline', 'recordings', 'simulators'},
     'commands': {'cdr', 'encode', 'pipeline', 'recordings', 'simulators', 'monodrive', 'drawing',
                  'emulator'}}
+# The folders in recordings/, and which others of them each may import.
+IN_RECORDINGS = {'storage': set(), 'files': set(), 'bags': {'storage', 'files', 'recording'}}
 ROS_PACKAGES = {'rclpy', 'rcl_interfaces', 'diagnostic_msgs', 'geometry_msgs', 'tf2_msgs',
                 'tf2_ros', 'nav_msgs', 'std_msgs', 'sensor_msgs', 'visualization_msgs',
                 'simulation_interfaces', 'std_srvs', 'lifecycle_msgs', 'rosgraph_msgs'}
@@ -108,3 +110,15 @@ def test_imports_folders_form_no_loop():
 
 def test_imports_errors_imports_nothing():
     assert imported(PACKAGE / 'errors.py') == set()
+
+
+@pytest.mark.parametrize('path', [path for path in MODULES if folder(path) == 'recordings'
+                                  and path.parent.name != 'recordings'], ids=place)
+def test_imports_in_recordings_are_layered(path):
+    where = path.parent.name
+    allowed = {f'recordings.{other}' for other in (where, *IN_RECORDINGS[where])}
+    if where == 'bags':
+        allowed |= {'cdr', 'encode', *ROOT_MODULES}
+    for name in own_modules(path):
+        assert any(name == module or name.startswith(f'{module}.')
+                   for module in {'errors', *allowed}), name

@@ -37,15 +37,16 @@ _KEEPALIVE_INTERVAL_S = 1
 
 
 class Framer(Protocol):
-    """Cuts the bytes of one connection into packets."""
+    """Divides the bytes of one connection into packets."""
 
     def buffer(self) -> memoryview:
         """Return the memory for the next bytes, never empty."""
 
     def advance(self, n_bytes: int) -> Packet | None:
         """
-        Process ``n_bytes`` that were written to the start of :meth:`buffer`.
+        Process bytes that were written to :meth:`buffer`.
 
+        :param n_bytes: their number, from the start of the buffer.
         :returns: the packet that they complete, if any.
         :raises FramingError: when the length of a packet is impossible.
         """

@@ -65,8 +65,9 @@ class Wait:
 
     def send(self, connection: socket.socket, data: memoryview) -> int:
         """
-        Send a part of ``data``.
+        Send a part of the data.
 
+        :param data: at least one byte.
         :returns: the number of bytes sent.
         :raises TransportError: when the peer accepts no byte in time.
         :raises OSError: when the connection fails.

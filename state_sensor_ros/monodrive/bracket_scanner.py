@@ -58,8 +58,9 @@ class _Structure:
     def scan(self, text: bytes) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int8],
                                          npt.NDArray[np.int32], int]:
         """
-        Scan the next piece.
+        Scan the next piece of the text.
 
+        :param text: behind the bytes that were scanned before.
         :returns: of the bytes with a class: offsets in ``text``, class (0 inside a string) and
             depth behind the byte; and the number of bytes scanned, which excludes a backslash at
             the end.
@@ -97,8 +98,9 @@ class BracketScanner:
 
     def scan(self, text: bytes) -> tuple[list[int], list[int], int]:
         """
-        Scan the next piece.
+        Scan the next piece of the text.
 
+        :param text: behind the bytes that were scanned before.
         :returns: offsets in ``text`` behind the brackets found; the depths there; the number of
             bytes scanned, which excludes a backslash at the end.
         """

@@ -23,7 +23,7 @@ import struct
 import msgspec
 
 from state_sensor_ros.errors import DecodeError, FramingError, RefusalError
-from state_sensor_ros.json_values import NOT_TYPED
+from state_sensor_ros.json_values import NOT_TYPED, shortened
 
 CONFIGURE_SIMULATOR = 'SimulatorConfig_ID'
 CONFIGURE_TRAJECTORY = 'REPLAY_ConfigureTrajectoryCommand_ID'
@@ -198,5 +198,4 @@ class ReplyReader:
 
 def _shown(value: object) -> str:
     """Return a short text of a value, one line."""
-    text = repr(value)
-    return text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + '…'
+    return shortened(repr(value), _MAX_SHOWN)

@@ -13,6 +13,7 @@ import json
 from pathlib import Path
 
 from state_sensor_ros.errors import ConfigError, told
+from state_sensor_ros.json_values import shortened
 from state_sensor_ros.settings import Settings
 
 STATE = 'State'
@@ -152,5 +153,4 @@ def _flag(value: object, where: str) -> bool:
 
 
 def _shown(value: object) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + '…'
+    return shortened(json.dumps(value))

@@ -69,8 +69,9 @@ class PacketFramer:
 
     def advance(self, n_bytes: int) -> Packet | None:
         """
-        Process ``n_bytes`` that were written to the start of :meth:`buffer`.
+        Process bytes that were written to :meth:`buffer`.
 
+        :param n_bytes: their number, from the start of the buffer.
         :returns: the packet that they complete, if any.
         :raises FramingError: when a length is impossible; the stream cannot be used further.
         """

@@ -1,7 +1,7 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-The interface of a source of packets: a live connection or a recording.
+The interface of a source of packets, and its health.
 
 One thread iterates over the packets of a source; any other thread may close it.
 """
@@ -72,7 +72,7 @@ class Health:
         self.error.note(text)
 
     def count_on(self, earlier: Health) -> None:
-        """Add the counts of an earlier source of the same stream, before this one starts."""
+        """Add the counts of an earlier source of the stream; called before this one starts."""
         self.n_bytes += earlier.n_bytes
         self.n_packets += earlier.n_packets
         self.n_protocol_errors += earlier.n_protocol_errors
@@ -86,10 +86,10 @@ class Source(Protocol):
     health: Health
 
     def packets(self) -> Iterator[Packet]:
-        """Yield packets until the stream has ended for good or :meth:`close` is called."""
+        """Yield packets until the stream ends without a reconnect, or :meth:`close`."""
 
     def reconfigure(self, settings: Settings) -> None:
-        """Apply dynamic parameters that changed, from any thread."""
+        """Use changed dynamic parameters; may be called from any thread."""
 
     def close(self) -> None:
-        """End :meth:`packets` soon, from any thread; closing twice is quiet."""
+        """End :meth:`packets` soon; may be called from any thread, and twice."""

@@ -1,10 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""
-The program ``state_sensor_node``: arguments, signals, exit codes.
-
-May know: rclpy's context, how the node is brought up and down. Must not know: what the node does.
-"""
+"""The program ``state_sensor_node``: arguments, signals, exit codes."""
 
 from __future__ import annotations
 
@@ -23,7 +19,7 @@ from state_sensor_ros.ros.ending import Ending
 from state_sensor_ros.ros.node import StateSensorNode
 from state_sensor_ros.settings import DEFAULTS, NAMES, rule_of
 
-# Signals are looked at this often; waking costs 0.1 ms.
+# Period of the check for signals; each check takes 0.1 ms.
 _SIGNAL_PERIOD_S = 0.1
 _SUCCESS = TransitionCallbackReturn.SUCCESS
 
@@ -32,6 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     Run the driver until SIGINT, SIGTERM or SIGHUP.
 
+    :param argv: the program and its arguments; None for those of the process.
     :returns: 0 when ended by a signal, 1 when a parameter is wrong or a thread failed, 2 on wrong
         usage.
     """
@@ -56,7 +53,7 @@ def _main(words: Sequence[str], ending: Ending) -> int:
 
 
 def _explain(option: str) -> int:
-    """Answer an option that is none of ROS's; return the exit code."""
+    """Print version, help or an error for an option not of ROS; return the exit code."""
     if option == '--version':
         sys.stdout.write(f'state_sensor_node {__version__}\n')
         return 0
@@ -75,17 +72,17 @@ def _explain(option: str) -> int:
 
 def _enter_ros(words: Sequence[str]) -> list[str]:
     """
-    Begin a ROS context.
+    Initialise the ROS context.
 
-    :returns: the arguments that are not for ROS.
+    :returns: the arguments that are not arguments of ROS.
     :raises ConfigError: when the arguments for ROS are wrong.
     """
     try:
-        # Our own handlers: rclpy's would end the context while markers are still to be removed.
+        # The handlers of rclpy would end the context before the markers are deleted.
         rclpy.init(args=words, signal_handler_options=SignalHandlerOptions.NO)
         return list(remove_ros_args(words)[1:])
     except RuntimeError as error:
-        # What follows is where in the sources of rcl it was found.
+        # The rest of the text is a place in the sources of rcl.
         found = str(error).partition(', at /')[0]
         raise ConfigError('ROS arguments', found, 'such as -p NAME:=VALUE') from error
 

@@ -471,7 +471,7 @@ def test_replay_reacts_to_the_keys_of_a_terminal(peer, five):
         peer.wait_for_requests(4)
         # All steps after the pause are in the other direction.
         os.write(master, b'b ')
-        steps_before = _settled(peer)
+        steps_before = _wait_for_last_step(peer)
         os.write(master, b'x ')
         peer.wait_for_requests(len(peer.requests) + 3)
         assert set(amounts(peer)[steps_before:]) <= {-1, 4}
@@ -501,7 +501,7 @@ def test_replay_shows_its_progress_on_a_terminal(peer, five):
     assert process.returncode == 0
 
 
-def _settled(peer):
+def _wait_for_last_step(peer):
     """Wait until no more steps are requested; return their number."""
     n_requests, quiet_since_s = 0, time.monotonic()
     while time.monotonic() - quiet_since_s < 0.3:

@@ -347,14 +347,14 @@ def test_control_client_has_one_request_outstanding_with_any_simulator(peer, run
     assert source.health.n_packets >= 28
 
 
-def test_conducted_source_configures_then_connects(peer, run):
+def test_configured_source_configures_then_connects(peer, run):
     run(settings_for(peer))
     peer.wait_for(lambda p: 'sensor opened' in p.events)
     assert peer.events == ['control opened', 'sensor opened']
     assert peer.types() == [CONFIGURE]
 
 
-def test_conducted_source_closes_the_sensor_port_first(peer, run):
+def test_configured_source_closes_the_sensor_port_first(peer, run):
     source, _ = run(settings_for(peer))
     peer.wait_for(lambda p: 'sensor opened' in p.events)
     source.close()
@@ -362,7 +362,7 @@ def test_conducted_source_closes_the_sensor_port_first(peer, run):
     assert set(peer.events[2:]) == {'sensor closed', 'control closed'}
 
 
-def test_conducted_source_configures_again_after_a_reconnect(peer, run):
+def test_configured_source_configures_again_after_a_reconnect(peer, run):
     source, packets = run(settings_for(peer))
     peer.wait_for(lambda p: 'sensor opened' in p.events)
     peer.emit(frame())
@@ -375,7 +375,7 @@ def test_conducted_source_configures_again_after_a_reconnect(peer, run):
     assert peer.messages(CONFIGURE)[1]['desired_tags'] == ['cone']
 
 
-def test_conducted_source_continues_after_a_restart_of_the_simulator(peer, run):
+def test_configured_source_continues_after_a_restart_of_the_simulator(peer, run):
     source, _ = run(settings_for(peer, sample_rate=1000.0))
     peer.wait_for_requests(5)
     for _ in range(3):
@@ -389,7 +389,7 @@ def test_conducted_source_continues_after_a_restart_of_the_simulator(peer, run):
     assert peer.types().count(CONFIGURE) >= 4
 
 
-def test_conducted_source_keeps_the_reason_of_a_failure(peer, run):
+def test_configured_source_keeps_the_reason_of_a_failure(peer, run):
     peer.answer = lambda request: reply(request, 'Failed to open port', success=False)
     source, _ = run(settings_for(peer))
     peer.wait_for_requests(3)
@@ -399,8 +399,8 @@ def test_conducted_source_keeps_the_reason_of_a_failure(peer, run):
     peer.wait_for(lambda p: 'sensor opened' in p.events)
 
 
-def test_conducted_source_names_a_silent_control_port_at_the_first_configuration(peer, run,
-                                                                                 reports):
+def test_configured_source_names_a_silent_control_port_at_the_first_configuration(peer, run,
+                                                                                  reports):
     released = threading.Event()
 
     def late(request):
@@ -424,7 +424,7 @@ def test_conducted_source_names_a_silent_control_port_at_the_first_configuration
 
 
 @pytest.mark.parametrize('command', [SAMPLE, RECONFIGURE])
-def test_conducted_source_names_a_control_port_that_falls_silent(peer, run, reports, command):
+def test_configured_source_names_a_control_port_that_falls_silent(peer, run, reports, command):
     source, packets = run(settings_for(peer, sample_rate=50.0))
     packets.wait_for(len)
     peer.answer = lambda request: NEVER if request['type'] == command else complete(request)
@@ -438,7 +438,7 @@ def test_conducted_source_names_a_control_port_that_falls_silent(peer, run, repo
 
 
 @pytest.mark.parametrize('answer', [complete, lambda request: NEVER])
-def test_conducted_source_closed_at_any_time_ends_at_once(peer, run, answer):
+def test_configured_source_closed_at_any_time_ends_at_once(peer, run, answer):
     peer.answer = answer
     source, _ = run(settings_for(peer, sample_rate=1.0))
     peer.wait_for_requests(1)
@@ -449,7 +449,7 @@ def test_conducted_source_closed_at_any_time_ends_at_once(peer, run, answer):
 
 
 @pytest.mark.parametrize(('reply_magic', 'with_success'), [('new', True), ('old', False)])
-def test_conducted_source_samples_the_stand_in(run, reports, reply_magic, with_success):
+def test_configured_source_samples_the_stand_in(run, reports, reply_magic, with_success):
     frames = [{'frame': [EGO, EGO | {'name': 'cone', 'tags': ['cone']}], 'game_time': i / 20,
                'time': 1} for i in range(50)]
     options = MonodriveOptions(control_port=0, on_sample=True, reply_magic=reply_magic,

@@ -19,8 +19,7 @@ from msgspec import Raw
 from msgspec.json import Decoder as JsonDecoder
 import numpy as np
 
-from state_sensor_ros.common_ends import common_ends as same_ends
-from state_sensor_ros.common_ends import spliced
+from state_sensor_ros.common_ends import common_ends, spliced
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.frame import Floats
 from state_sensor_ros.json_values import as_rows, Tags
@@ -54,7 +53,7 @@ class ActorTable:
         """
         old = self._names
         if names != old:
-            head, tail = same_ends(old, names)
+            head, tail = common_ends(old, names)
             # Old strings carry their hash already, which the set below uses.
             names = spliced(old, head, names[head:len(names) - tail], tail)
             if len(set(names)) < len(names):
@@ -71,7 +70,7 @@ class ActorTable:
         """
         old = self._tag_texts
         if texts != old:
-            head, tail = same_ends(old, texts)
+            head, tail = common_ends(old, texts)
             new, end = texts[head:len(texts) - tail], len(old) - tail
             self._tags = spliced(self._tags, head, tuple(_decoded(new, _TAGS)), tail)
             old[head:end] = _kept(new)
@@ -87,8 +86,8 @@ class ActorTable:
         :raises msgspec.DecodeError: when one is not a vector.
         """
         if extents != self._extents or scales != self._scales:
-            head, tail = map(min, zip(same_ends(self._extents, extents),
-                                      same_ends(self._scales, scales), strict=True))
+            head, tail = map(min, zip(common_ends(self._extents, extents),
+                                      common_ends(self._scales, scales), strict=True))
             end, new_end = len(self._extents) - tail, len(extents) - tail
             extents, scales = extents[head:new_end], scales[head:new_end]
             both = zip(_decoded(extents, _VECTOR), _decoded(scales, _VECTOR), strict=True)

@@ -123,7 +123,7 @@ def _with_nulls(packed: struct.Struct) -> Callable[..., None]:
 def frame_of_flat(generation: str, names: tuple[str, ...], actors: Sequence[FlatActor],
                   head: Head, needs: Needs, units: Units, table: ActorTable) -> Frame:
     """
-    Assemble a frame of v0, v1 or v1t; an actor is a vehicle if its tags say so.
+    Assemble a frame of v0, v1 or v1t; actors with the tag ``vehicle`` are vehicles.
 
     :param names: of ``actors``; those of v0 have no member for it.
     :param needs: parts of the frame to fill; the others are None or NaN.

@@ -3,8 +3,8 @@
 """
 One actor in any form, read member by member, to the typed actor of its generation.
 
-``where`` is the key path of a value, for errors. Each function raises DecodeError with key path,
-found and expected.
+``value`` is parsed JSON, ``where`` its key path, for errors. Each function raises DecodeError with
+key path, found and expected.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ from state_sensor_ros.json_values import (
     Json,
     NOT_TYPED,
     parse_payload,
+    shortened,
     to_list,
     to_number,
     to_object,
@@ -60,7 +61,6 @@ HEAD_KEYS = frozenset({'game_time', 'time', 'sample_count'})
 MAX_FRAMES = 1 << 18
 # Errors kept of one frame: enough to find the cause, too few to matter in memory.
 _MAX_MESSAGES = 100
-_MAX_NAME_SHOWN = 40
 
 Actor = TypeVar('Actor', State, Vehicle, FlatActor)
 
@@ -185,9 +185,8 @@ def _frame_of_v0(value: Mapping[str, Json], start: str) -> LenientFrame:
                     'a frame: a member "frame", or actors by name with a "position"')
     lenient = LenientFrame(V0, value, _head(value, start))
     for name, actor in actors.items():
-        shown = name if len(name) <= _MAX_NAME_SHOWN else name[:_MAX_NAME_SHOWN] + '…'
         try:
-            lenient.flat.append(read_flat_actor({**actor, 'name': name}, start + shown))
+            lenient.flat.append(read_flat_actor({**actor, 'name': name}, start + shortened(name)))
         except DecodeError as error:
             _note(lenient.left_out, error)
         else:

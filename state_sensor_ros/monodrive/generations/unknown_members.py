@@ -10,13 +10,12 @@ from dataclasses import dataclass, field
 import msgspec
 
 from state_sensor_ros.errors import DecodeError
-from state_sensor_ros.json_values import Json, parse_payload
+from state_sensor_ros.json_values import Json, parse_payload, shortened
 from state_sensor_ros.monodrive.generations.lenient_payload import HEAD_KEYS, STRING_KEY
 from state_sensor_ros.monodrive.generations.wire import V0
 
 # Bounds the memory when a peer sends a new key in each frame.
 MAX_UNKNOWN_MEMBERS = 64
-_MAX_KEY_SHOWN = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +72,7 @@ def _unknown(generation: str, value: Mapping[str, Json], in_text: bool) -> Itera
             if isinstance(item, dict):
                 yield from _walk(item, _FLAT, '<actor>')
             elif key not in HEAD_KEYS:
-                yield _cut(key)
+                yield shortened(key)
         return
     frame = value.get('frame')
     if isinstance(frame, dict):
@@ -94,7 +93,7 @@ def _walk(value: Json, known: _Known, path: str, in_text: bool = False) -> Itera
                 yield from _walk(inner, known, f'{path}[]')
     elif isinstance(value, dict):
         for key, item in value.items():
-            at = f'{path}.{_cut(key)}' if path else _cut(key)
+            at = f'{path}.{shortened(key)}' if path else shortened(key)
             if key not in known.members:
                 yield at
             elif (inside := known.members[key]) is not None:
@@ -107,7 +106,3 @@ def _parsed(item: msgspec.Raw) -> Json:
         return parse_payload(item)
     except DecodeError:
         return None
-
-
-def _cut(key: str) -> str:
-    return key if len(key) <= _MAX_KEY_SHOWN else key[:_MAX_KEY_SHOWN] + '…'

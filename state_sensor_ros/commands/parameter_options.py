@@ -1,10 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""
-Parameters of the node as options of a command, with the same names, checks and help.
-
-May know: settings, argparse. Must not know: what a parameter does.
-"""
+"""Parameters of the node as options of a command, with the same names, checks and help."""
 
 from __future__ import annotations
 
@@ -19,8 +15,9 @@ _TYPES = get_type_hints(Settings)
 
 def add_parameters(parser: argparse.ArgumentParser, names: Sequence[str]) -> None:
     """
-    Declare an option for each parameter, such as ``--ego-tag`` for ``ego_tag``.
+    Add an option for each parameter, such as ``--ego-tag`` for ``ego_tag``.
 
+    :param parser: of a sub-command.
     :param names: of fields of :class:`Settings`.
     """
     group = parser.add_argument_group('parameters of the node')
@@ -44,8 +41,9 @@ def add_parameters(parser: argparse.ArgumentParser, names: Sequence[str]) -> Non
 
 def settings_of(args: argparse.Namespace, names: Sequence[str]) -> Settings:
     """
-    Return the settings with what was given on the command line.
+    Return the settings with the values of the command line.
 
+    :param args: the parsed options.
     :param names: as given to :func:`add_parameters`.
     :raises ConfigError: naming the parameter, the value and what is allowed.
     """

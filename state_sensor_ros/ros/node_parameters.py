@@ -1,15 +1,11 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""
-The settings as parameters of a ROS node: declared, checked, and changed while running.
-
-May know: rclpy's parameters. Must not know: what a parameter does.
-"""
+"""The settings as parameters of a ROS node: declared, checked, and changed while running."""
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import cast, get_args, get_type_hints
 
 from rcl_interfaces.msg import (
@@ -35,10 +31,15 @@ _MAX_DEPTH = 10000
 
 class NodeParameters:
     """
-    All parameters of ``node`` that are ours.
+    The fields of :class:`Settings` and ``actor_qos.*`` as parameters of ``node``.
 
-    :param on_change: called with the new settings when a dynamic parameter changed.
-    :raises ConfigError: when one given at start is wrong.
+    A change is checked before it is set, and takes effect after it is set: in between, another
+    callback of the node may refuse it.
+
+    :param on_change: called with the new settings after a change.
+    :ivar settings: the parameters as they are now.
+    :ivar actor_qos: of the topics of single actors.
+    :raises ConfigError: when a value given at start is wrong.
     """
 
     def __init__(self, node: Node, on_change: Callable[[Settings], None]) -> None:
@@ -47,25 +48,26 @@ class NodeParameters:
         self._is_frozen = False
         given = {name: self._given(name) for name in NAMES}
         explicit = {name: value for name, value in given.items() if value is not None}
-        # What the launch gives wins over the simulator's own configuration.
+        # Explicit parameters take precedence over the simulator's own configuration.
         self.settings = _checked({**_from_config_file(explicit), **explicit})
         for name in NAMES:
             self._declare(name)
         self.actor_qos = self._declare_actor_qos()
-        node.add_on_set_parameters_callback(self._on_set)
+        node.add_on_set_parameters_callback(self._check)
+        node.add_post_set_parameters_callback(self._apply)
 
     def freeze(self) -> None:
-        """Let only dynamic parameters change from now on."""
+        """Allow changes of dynamic parameters only, from now on."""
         self._is_frozen = True
 
     def thaw(self) -> None:
-        """Let every parameter change again, as before the node was configured."""
+        """Allow changes of every parameter, as before the node was configured."""
         self._is_frozen = False
 
     def _given(self, name: str) -> object:
-        """Return what the launch gave for ``name``, None for nothing."""
-        # Declared without a type first: whether a value was given at all, and a wrong one in
-        # our own words, cannot be had from a declaration with a default.
+        """Return the value given at start for ``name``, None for none."""
+        # Declared without a type first: a declaration with a default does not show whether a
+        # value was given, and refuses a wrong one in words of rclpy.
         parameter = self._node.declare_parameter(
             name, None, ParameterDescriptor(dynamic_typing=True))
         self._node.undeclare_parameter(name)
@@ -74,7 +76,7 @@ class NodeParameters:
     def _declare(self, name: str) -> None:
         value, descriptor = getattr(self.settings, name), _descriptor(name)
         if _TYPES[name] is str and name in _ARRAYS:
-            # rclpy takes an empty list for one of bytes, and `ros2 param set` for one of bools.
+            # The type of an empty list is ambiguous: bytes in rclpy, bools in `ros2 param set`.
             descriptor.dynamic_typing = True
             self._node.declare_parameter(name, [''], descriptor, ignore_override=True)
             self._node.set_parameters(
@@ -96,27 +98,36 @@ class NodeParameters:
             raise ConfigError(_ACTOR_RELIABILITY, repr(reliability), 'reliable or best_effort')
         return Qos(reliable=reliability == 'reliable', latched=False, depth=depth)
 
-    def _on_set(self, parameters: list[Parameter]) -> SetParametersResult:
-        """Accept or refuse a change, all of it or nothing."""
-        values = {parameter.name: _plain(parameter.value) for parameter in parameters
-                  if parameter.name in NAMES}
-        if not values:
-            return SetParametersResult(successful=True)
+    def _check(self, parameters: list[Parameter]) -> SetParametersResult:
+        """Accept or refuse a change, all of it or nothing; another callback may still refuse."""
         try:
-            settings = _checked(values, self.settings)
+            settings = self._settings_with(parameters)
             if self._is_frozen:
                 _check_dynamic(self.settings, settings)
         except ConfigError as error:
             return SetParametersResult(successful=False, reason=str(error))
+        return SetParametersResult(successful=True)
+
+    def _apply(self, parameters: list[Parameter]) -> None:
+        """Use a change that every callback has accepted."""
+        settings = self._settings_with(parameters)
         if settings != self.settings:
             self.settings = settings
             self._on_change(settings)
-        return SetParametersResult(successful=True)
+
+    def _settings_with(self, parameters: Iterable[Parameter]) -> Settings:
+        """
+        Return the settings with changed parameters; other parameters of the node are ignored.
+
+        :raises ConfigError: naming the parameter, the value and what is allowed.
+        """
+        values = {each.name: _plain(each.value) for each in parameters if each.name in NAMES}
+        return _checked(values, self.settings) if values else self.settings
 
 
 def _plain(value: object) -> object:
-    """Return arrays, of whatever type rclpy keeps them in, as lists."""
-    # Before Python 3.11 an array does not count as a sequence.
+    """Return an array of any type that rclpy uses as a list."""
+    # Before Python 3.11 an array is not registered as a sequence.
     is_array = isinstance(value, (Sequence, array)) and not isinstance(value, str)
     return list(cast(Sequence[object], value)) if is_array else value
 
