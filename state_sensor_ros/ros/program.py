@@ -53,7 +53,7 @@ def _main(words: Sequence[str], ending: Ending) -> int:
 
 
 def _explain(option: str) -> int:
-    """Print version, help or an error for an option not of ROS; return the exit code."""
+    """Print help or an error for an option that is not one of ROS; return the exit code."""
     if option == '--version':
         sys.stdout.write(f'state_sensor_node {__version__}\n')
         return 0
