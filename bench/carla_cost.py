@@ -119,7 +119,7 @@ def images_ms():
         folder = Path(name)
         write_dataset(folder)
         recording = DatasetRecording(folder)
-        return min(quickest_us(recording.decoder, (entry.packet for entry in recording.entries()),
+        return min(quickest_us(recording.decoder, (entry.packet for entry in recording.frames()),
                                demand) for _ in range(N_ROUNDS)) / 1e3
 
 

@@ -29,7 +29,7 @@ with atheris.instrument_imports(include=['state_sensor_ros']):
     from state_sensor_ros.monodrive.trajectory import read_payloads
     from state_sensor_ros.recordings.bag_limits import DEFAULT_LIMITS
     from state_sensor_ros.recordings.mcap_salvage import McapSalvage
-    from state_sensor_ros.recordings.opening import opened
+    from state_sensor_ros.simulators.opening import opened
 
 LIMIT = 1 << 16
 
@@ -83,7 +83,7 @@ def fuzz_bag(data: bytes) -> None:
     BAG.write_bytes(data)
     try:
         with opened(str(BAG)) as recording:
-            for _ in recording.entries():
+            for _ in recording.frames():
                 pass
     except StateSensorError:
         pass

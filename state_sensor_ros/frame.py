@@ -145,6 +145,10 @@ class Lanes:
     s: Floats
 
 
+NO_LANES = Lanes(np.zeros(0, np.int64), np.zeros(0, np.bool_), np.zeros(0, np.bool_),
+                 np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0))
+
+
 @dataclass(frozen=True, slots=True)
 class Looks:
     """Paint and blueprint of each actor, ``''`` where the source has none: N strings each."""

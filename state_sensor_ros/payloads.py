@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from state_sensor_ros.errors import DecodeError
-from state_sensor_ros.frame import Frame, Needs
+from state_sensor_ros.frame import EVERYTHING, Frame, Needs
 
 # Called with a kind, by which repetitions are throttled, and one line about what was found.
 Report: TypeAlias = Callable[[str, str], None]
@@ -64,7 +64,7 @@ class PayloadDecoder(Protocol):
 
     @property
     def unknown_members(self) -> frozenset[str]:
-        """Return the key paths that were ignored so far."""
+        """Key paths that were ignored so far."""
 
     def decode(self, payload: bytes | bytearray | memoryview, *, game_time: float = ...,
                time: int = ..., sample_count: int = ...) -> list[Decoded]:
@@ -80,3 +80,14 @@ class PayloadDecoder(Protocol):
 
     def split(self, payload: bytes | bytearray) -> Sequence[bytes | bytearray]:
         """Return the payload of each frame in a payload; may be called from any thread."""
+
+
+class SingleFrameDecoder:
+    """Base of decoders that decode all parts of payloads of one frame each."""
+
+    needs: Needs = EVERYTHING
+    unknown_members: frozenset[str] = frozenset()
+
+    def split(self, payload: bytes | bytearray) -> Sequence[bytes | bytearray]:
+        """Return the payload: it is one frame."""
+        return (payload,)

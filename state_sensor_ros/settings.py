@@ -28,15 +28,16 @@ class Rule:
     """
     What a parameter may be.
 
-    ``help`` one line; ``low``/``high`` inclusive bounds of a number; ``choices`` of a string;
-    ``length`` of an array; ``pattern`` of a string with what it means; ``dynamic`` whether it may
-    change while running.
+    ``help`` one line; ``low``/``high`` inclusive bounds of a number; ``choices`` of a string, to
+    which other packages may add where ``is_open``; ``length`` of an array; ``pattern`` of a string
+    with what it means; ``dynamic`` whether it may change while running.
     """
 
     help: str
     low: float | None = None
     high: float | None = None
     choices: tuple[str, ...] = ()
+    is_open: bool = False
     length: int | None = None
     pattern: re.Pattern[str] | None = None
     dynamic: bool = False
@@ -57,7 +58,7 @@ class Settings:
 
     autostart: bool = _parameter(True, 'Configure and activate without being asked.')
     source: str = _parameter('tcp', 'Where frames come from: a simulator, a recording, or CARLA.',
-                             choices=('tcp', 'file', 'carla'))
+                             choices=('tcp', 'file', 'carla'), is_open=True)
     host: str = _parameter('127.0.0.1', 'Host of the simulator.',
                            pattern=re.compile(r'\S+'))
     port: int = _parameter(
@@ -216,7 +217,7 @@ def _bounds(rule: Rule) -> str:
 
 
 def _check_text(name: str, value: str, rule: Rule) -> None:
-    if rule.choices and value not in rule.choices:
+    if rule.choices and not rule.is_open and value not in rule.choices:
         raise ConfigError(name, repr(value), f'one of {", ".join(rule.choices)}')
     if rule.pattern is not None and not rule.pattern.fullmatch(value):
         raise ConfigError(name, repr(value), f'text of the form {rule.pattern.pattern}')
@@ -229,12 +230,6 @@ def _check_together(settings: Settings) -> None:
                           f'at most reconnect_max, {settings.reconnect_max:g}')
     if settings.source == 'file' and not settings.trajectory_file:
         raise ConfigError('trajectory_file', 'nothing', 'a recording, because source is file')
-    if settings.source == 'carla':
-        _check_carla(settings)
-    elif settings.control_port and not any(settings.desired_tags):
-        raise ConfigError('desired_tags', 'an empty list',
-                          'at least one tag where control_port is set: the simulator sends '
-                          'nothing for an empty list')
     if settings.sample_rate > 0 and not settings.control_port:
         raise ConfigError('sample_rate', f'{settings.sample_rate:g}',
                           '0 where control_port is 0: there is nobody to ask for samples')
@@ -243,12 +238,3 @@ def _check_together(settings: Settings) -> None:
                           'another name than global_frame')
     if settings.ego_frame == settings.global_frame:
         raise ConfigError('ego_frame', repr(settings.ego_frame), 'another name than global_frame')
-
-
-def _check_carla(settings: Settings) -> None:
-    if settings.stamp_source == 'utc':
-        raise ConfigError('stamp_source', 'utc', 'game_time or ros where source is carla: its '
-                          'frames carry no date')
-    if settings.sample_rate > 0:
-        raise ConfigError('sample_rate', f'{settings.sample_rate:g}',
-                          '0 where source is carla: it measures each of its frames')

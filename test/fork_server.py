@@ -29,9 +29,9 @@ from paths import CARLA, ROOT
 CALLS = (('os', 'fsync'), ('os', 'open'), ('os', 'rename'), ('os', 'replace'), ('os', 'unlink'),
          ('os', 'rmdir'), ('os', 'mkdir'), ('pathlib.Path', 'open'),
          ('state_sensor_ros.recordings.renaming', '_renameat2'))
-MODULES = ('commands.command_line', 'commands.convert', 'commands.dataset', 'commands.inspect',
+MODULES = ('commands.command_line', 'commands.convert', 'commands.inspect',
            'commands.record', 'commands.render', 'commands.synth', 'carla.recording',
-           'drawing.picture', 'drawing.animation')
+           'carla.writer', 'drawing.picture', 'drawing.animation')
 
 
 @dataclass(frozen=True)

@@ -15,17 +15,17 @@ ROOT_MODULES = {path.stem for path in PACKAGE.glob('*.py')} - {'__init__', '__ma
 MAY_IMPORT = {
     'cdr': set(),
     'encode': {'cdr'},
-    'pipeline': set(),
+    'pipeline': {'encode'},
     'connections': {'pipeline'},
-    'recordings': {'cdr', 'pipeline'},
-    'monodrive': {'pipeline', 'connections', 'recordings'},
-    'carla': {'cdr', 'encode', 'pipeline', 'connections', 'recordings'},
-    'simulators': {'cdr', 'encode', 'pipeline', 'connections', 'recordings', 'monodrive', 'carla'},
-    'ros': {'cdr', 'encode', 'pipeline', 'recordings', 'simulators'},
-    'drawing': set(),
+    'recordings': {'cdr', 'encode', 'pipeline'},
+    'simulators': {'cdr', 'encode', 'pipeline', 'recordings'},
     'emulator': {'carla.schema'},
-    'commands': {'cdr', 'encode', 'pipeline', 'connections', 'recordings', 'monodrive', 'carla',
-                 'simulators', 'drawing', 'emulator'}}
+    'monodrive': {'pipeline', 'connections', 'recordings', 'simulators', 'emulator'},
+    'carla': {'cdr', 'encode', 'pipeline', 'connections', 'recordings', 'simulators', 'emulator'},
+    'drawing': set(),
+    'ros': {'cdr', 'encode', 'pipeline', 'recordings', 'simulators'},
+    'commands': {'cdr', 'encode', 'pipeline', 'recordings', 'simulators', 'monodrive', 'drawing',
+                 'emulator'}}
 ROS_PACKAGES = {'rclpy', 'rcl_interfaces', 'diagnostic_msgs', 'geometry_msgs', 'tf2_msgs',
                 'tf2_ros', 'nav_msgs', 'std_msgs', 'sensor_msgs', 'visualization_msgs',
                 'simulation_interfaces', 'std_srvs', 'lifecycle_msgs', 'rosgraph_msgs'}

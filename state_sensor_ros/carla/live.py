@@ -66,9 +66,10 @@ class CarlaSource:
         client = _Client(settings, report, self._note_silence) if settings.control_port else None
         self._client = client
         self._tcp = TcpSource(
-            settings.host, settings.port, reconnect_min=settings.reconnect_min,
-            reconnect_max=settings.reconnect_max, stale_after=settings.stale_after,
-            new_framer=lambda where: MeasurementFramer(settings.max_frame_bytes, where),
+            settings.host, settings.port,
+            lambda where: MeasurementFramer(settings.max_frame_bytes, where),
+            reconnect_min=settings.reconnect_min, reconnect_max=settings.reconnect_max,
+            stale_after=settings.stale_after,
             before_connect=None if client is None else client.begin_episode,
             after_connect=None if client is None else client.take_control)
         self.health = self._tcp.health

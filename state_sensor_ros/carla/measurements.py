@@ -37,10 +37,10 @@ from state_sensor_ros.frame import (
     KIND_VEHICLE,
     Looks,
     Needs,
+    NO_LANES,
     Wheels,
 )
-from state_sensor_ros.monodrive.generations.assemble import NO_LANES
-from state_sensor_ros.monodrive.generations.wheels import as_rows
+from state_sensor_ros.json_values import as_rows
 from state_sensor_ros.payloads import Fault
 from state_sensor_ros.rep103 import (
     global_from_unit,

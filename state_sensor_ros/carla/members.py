@@ -20,7 +20,7 @@ import msgspec
 
 from state_sensor_ros.carla.schema import members_of
 from state_sensor_ros.errors import DecodeError
-from state_sensor_ros.monodrive.generations.lenient import parse_payload, to_list, to_object
+from state_sensor_ros.json_values import parse_payload, to_list, to_object
 
 # What the standard conversion writes for floats that JSON has no numbers for; null: not known.
 Number: TypeAlias = float | Literal['NaN', 'Infinity', '-Infinity'] | None

@@ -9,7 +9,7 @@ dataset's JSON.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 import json
 import math
@@ -43,8 +43,8 @@ from state_sensor_ros.carla.topics import (
 )
 from state_sensor_ros.encode.topics import FRAME_TOPIC
 from state_sensor_ros.errors import DecodeError
-from state_sensor_ros.frame import EVERYTHING, Frame
-from state_sensor_ros.payloads import Decoded
+from state_sensor_ros.frame import Frame
+from state_sensor_ros.payloads import Decoded, SingleFrameDecoder
 from state_sensor_ros.recordings.bag_types import typestore
 from state_sensor_ros.recordings.state_frames import NOT_SUCH, stamp_s, StateFrameDecoder
 
@@ -104,20 +104,12 @@ def pack_parts(parts: Mapping[str, bytes]) -> bytes:
     return join_messages([b'%s\0%s' % (name.encode(), data) for name, data in parts.items()])
 
 
-class MessagesDecoder:
+class MessagesDecoder(SingleFrameDecoder):
     """
     Decode payloads of :func:`pack_parts`; what is needed of them does not matter.
 
     A ~/frame without a ~/player/status becomes a frame without a CarlaExtension.
     """
-
-    def __init__(self) -> None:
-        self.needs = EVERYTHING
-        self.unknown_members: frozenset[str] = frozenset()
-
-    def split(self, payload: bytes | bytearray) -> Sequence[bytes | bytearray]:
-        """Return the payload: it is one frame."""
-        return (payload,)
 
     def decode(self, payload: bytes | bytearray | memoryview, *, game_time: float = math.nan,
                time: int = 0, sample_count: int = 0) -> list[Decoded]:

@@ -14,14 +14,14 @@ import re
 
 from state_sensor_ros.carla.format import format_measurement_file
 from state_sensor_ros.frame import Frame
-from state_sensor_ros.recordings.output import Output
 from state_sensor_ros.recordings.whole_folder import Own, WholeFolder
+from state_sensor_ros.simulators.simulator import FrameWriter
 
 # What is written; an image among it was not written here, and is not replaced.
 _OWN = re.compile(r'episode_\d{5,}/|(episode_\d{5,}/)?measurements_\d{5,}\.json')
 
 
-class DatasetWriter(Output):
+class DatasetWriter(FrameWriter):
     """
     Write frames one after the other; :meth:`commit`, :meth:`abort` or a ``with`` ends it.
 

@@ -17,26 +17,22 @@ from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.options import add_bag_limit
 from state_sensor_ros.commands.parameters import add_parameters, settings_of
-from state_sensor_ros.commands.reading import reading
+from state_sensor_ros.commands.reading import progress_bar, reading
 from state_sensor_ros.commands.warnings import say, Warnings
 from state_sensor_ros.encode import Encoder, fixed_topics
 from state_sensor_ros.encode.static_frame import encode_static_frames
 from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
-from state_sensor_ros.monodrive.decode import format_payload, losses
 from state_sensor_ros.monodrive.generations.wire import GENERATIONS
-from state_sensor_ros.monodrive.trajectory import TrajectoryWriter
+from state_sensor_ros.monodrive.trajectory_output import TrajectoryOutput
 from state_sensor_ros.pipeline.pipeline import Codec, Pipeline
 from state_sensor_ros.recordings.bag_files import STORAGES
+from state_sensor_ros.recordings.bag_recording import BagRecording
 from state_sensor_ros.recordings.bag_writer import BagSink
-from state_sensor_ros.recordings.opening import BagRecording, opened, Recording
-from state_sensor_ros.recordings.whole_file import STANDARD_OUTPUT, WholeFile
+from state_sensor_ros.recordings.recording import Recording
+from state_sensor_ros.recordings.whole_file import STANDARD_OUTPUT
 from state_sensor_ros.rep103 import Units
 from state_sensor_ros.settings import parse_settings, Settings
-from state_sensor_ros.simulators.extra_topics import extras_of_recording
-
-HELP = 'trajectory JSON to rosbag2 bag, and back'
-# The generation of frames that become a dataset.
-CARLA = 'carla'
+from state_sensor_ros.simulators.opening import find_simulator, MONODRIVE, opened
 
 # What the messages of a bag depend on. Stamps by the clock of ROS mean nothing here.
 _BAG_PARAMETERS = (
@@ -90,7 +86,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     units = Units(settings.obb_extents, settings.road_s_unit)
     with opened(args.input, units, args.topic, max_bag_bytes=args.max_bag_bytes) as recording:
         if isinstance(recording, BagRecording) and not _is_trajectory(args.output):
-            _to_dataset(recording, args, interruption)
+            _to_own_form(recording, args, interruption)
         elif _is_trajectory(args.output):
             _to_trajectory(recording, args, units, interruption)
         else:
@@ -126,61 +122,57 @@ def _to_bag(recording: Recording, args: argparse.Namespace, settings: Settings,
     node_name = _node_name(args)
     with interruption.writing(lambda: BagSink(
             args.output, storage=args.storage, overwrite=args.force, node_name=node_name)) as sink:
-        extras = extras_of_recording(args.input, settings, definitions, warnings.add)
-        sink.open((*fixed_topics(settings), *extras.topics))
+        own = find_simulator(recording.simulator).topics(
+            settings, definitions, warnings.add, is_recorded=True)
+        sink.open((*fixed_topics(settings), *own.topics))
         static_frames = encode_static_frames(settings, definitions)
         if static_frames is not None:
             sink.latch(*static_frames)
         pipeline = Pipeline(
             settings, lambda settings: Codec(
                 recording.decoder, Encoder(settings, definitions, warnings.add),
-                extras.encoders(settings)), sink, report=warnings.add)
+                own.encoders(settings)), sink, report=warnings.add)
         with reading(recording, 'convert') as progress:
-            for entry in progress.entries:
-                warnings.place = entry.place
-                pipeline.process(entry.packet, time.perf_counter_ns())
+            for recorded in progress.frames:
+                warnings.place = recorded.place
+                pipeline.process(recorded.packet, time.perf_counter_ns())
         if not pipeline.counters.n_published:
             raise TrajectoryFormatError(recording.name, 'no frames', 'at least one frame')
     warnings.show()
 
 
-def _to_dataset(recording: BagRecording, args: argparse.Namespace,
-                interruption: Interruption) -> None:
-    """Write a bag of CARLA as the dataset that it came from, or could have come from."""
-    first = next(recording.entries(), None)
-    if first is None or recording.decoder.decode(
-            first.packet.payload)[0].frame.generation != CARLA:
+def _to_own_form(recording: BagRecording, args: argparse.Namespace,
+                 interruption: Interruption) -> None:
+    """Write a bag in the form in which its simulator records."""
+    if recording.simulator == MONODRIVE:
         raise ConfigError('OUT', args.output, 'NAME.json or -: a bag becomes a trajectory, unless '
                           'it is of CARLA')
-    from state_sensor_ros.commands.dataset import write_dataset
-    write_dataset(recording, args.output, interruption, force=args.force)
+    simulator = find_simulator(recording.simulator)
+    with interruption.writing(
+            lambda: simulator.new_writer(args.output, force=args.force)) as writer, \
+            progress_bar(recording, 'convert') as bar:
+        for frame in simulator.frames_to_write(recording):
+            writer.write(frame)
+            if bar is not None:
+                bar.update()
+        if not writer.n_frames:
+            raise TrajectoryFormatError(recording.name, 'no frame that has a ~/player/status',
+                                        'at least one')
 
 
 def _to_trajectory(recording: Recording, args: argparse.Namespace, units: Units,
                    interruption: Interruption) -> None:
-    """Write the frames of a recording as JSON, and say what cannot be written."""
+    """Write the frames of a recording as JSON, and warn of what cannot be written."""
     warnings = Warnings(recording.name)
-    lost: dict[str, None] = {}
-    with interruption.writing(lambda: WholeFile(args.output, force=args.force)) as file:
-        _write_frames(recording, args, units, file, warnings, lost)
+    with interruption.writing(lambda: TrajectoryOutput(
+            args.output, force=args.force, generation=args.generation, units=units)) as writer, \
+            reading(recording, 'convert') as progress:
+        for recorded in progress.frames:
+            for frame in warnings.frames_of(recording, recorded):
+                writer.write(frame)
+        if not writer.n_frames:
+            raise TrajectoryFormatError(recording.name, 'no frames', 'at least one frame')
     warnings.show()
-    if lost:
-        say(f'warning: {args.output}: {args.generation} does not carry: {", ".join(lost)}')
-
-
-def _write_frames(recording: Recording, args: argparse.Namespace, units: Units, file: WholeFile,
-                  warnings: Warnings, lost: dict[str, None]) -> None:
-    """Write each frame; note in ``lost`` what cannot be written."""
-    writer = TrajectoryWriter(file.handle)
-    with reading(recording, 'convert') as progress:
-        for entry in progress.entries:
-            for frame in warnings.frames_of(recording, entry):
-                if frame.generation == CARLA and args.generation is None:
-                    raise ConfigError('--generation', 'none, and frames of CARLA',
-                                      f'one of {", ".join(GENERATIONS)}')
-                if args.generation not in (None, frame.generation):
-                    lost.update(dict.fromkeys(losses(frame, args.generation)))
-                writer.write(format_payload(frame, args.generation, units))
-    if not writer.n_frames:
-        raise TrajectoryFormatError(recording.name, 'no frames', 'at least one frame')
-    writer.close()
+    if writer.lost:
+        say(f'warning: {args.output}: {args.generation} does not carry: '
+            f'{", ".join(writer.lost)}')

@@ -22,15 +22,12 @@ from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.options import add_bag_limit
 from state_sensor_ros.commands.reading import reading
 from state_sensor_ros.errors import one_line
+from state_sensor_ros.monodrive.generations.wire import GENERATIONS
 from state_sensor_ros.recordings.inspection import ActorSummary, EGO_TAG, Inspector, Oddity
-from state_sensor_ros.recordings.opening import (
-    BagRecording,
-    opened,
-    Recording,
-    TrajectoryRecording,
-)
+from state_sensor_ros.recordings.recording import Recording
 from state_sensor_ros.rep103 import Units
 from state_sensor_ros.settings import DEFAULTS, rule_of
+from state_sensor_ros.simulators.opening import opened
 
 HELP = 'say what is in a recording'
 _MAX_SHOWN = 8
@@ -64,9 +61,9 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     """
     with opened(args.file, Units(obb_extents=args.obb_extents), args.topic,
                 max_bag_bytes=args.max_bag_bytes) as recording:
-        inspector = Inspector(recording)
+        inspector = Inspector(recording, GENERATIONS)
         with reading(recording, 'inspect') as progress:
-            inspector.look_at(progress.entries)
+            inspector.look_at(progress.frames)
     if args.json:
         print(json.dumps(_record(recording, inspector), indent=2, allow_nan=False))
     elif inspector.n_frames:
@@ -77,17 +74,11 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
         raise inspector.refusal
 
 
-def _form(recording: Recording) -> str:
-    if isinstance(recording, BagRecording):
-        return f'bag, topic {recording.topic}'
-    return 'trajectory' if isinstance(recording, TrajectoryRecording) else 'dataset of CARLA'
-
-
 def _screen(recording: Recording, found: Inspector) -> list[tuple[str, str]]:
     """Return headings, each with a line of text."""
     generations = ', '.join(f'{name} ({count} frames)' if len(found.generations) > 1 else name
                             for name, count in found.generations.items())
-    rows = [('recording', f'{recording.name} ({_form(recording)})'),
+    rows = [('recording', f'{recording.name} ({recording.form})'),
             ('generation', generations),
             ('frames', f'{found.n_frames}, {found.n_bytes / 1e6:.3g} MB'),
             *_clock_rows(found), *_actor_rows(found),
@@ -176,7 +167,7 @@ def _record(recording: Recording, found: Inspector) -> dict[str, object]:
     """Return all that was found as JSON, null for what is not known."""
     pace, verdict, refusal = found.pacing.pace(), found.truth.verdict(), found.refusal
     return {
-        'file': recording.name, 'form': _form(recording), 'frames': found.n_frames,
+        'file': recording.name, 'form': recording.form, 'frames': found.n_frames,
         'bytes': found.n_bytes, 'generations': dict(found.generations),
         'duration_s': found.pacing.duration, 'rate_hz': _known(pace.rate),
         'step_s': {'median': _known(pace.median), 'least': _known(pace.least),

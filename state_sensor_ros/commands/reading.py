@@ -15,24 +15,24 @@ import sys
 from typing import NoReturn, TYPE_CHECKING
 
 from state_sensor_ros.commands.warnings import say
-from state_sensor_ros.recordings.opening import Recording
-from state_sensor_ros.recordings.recorded_frame import Entry
+from state_sensor_ros.recordings.recording import RecordedFrame, Recording
 
 if TYPE_CHECKING:
     from tqdm import tqdm
 
 
 class Reading:
-    """What :func:`reading` yields: ``entries`` to iterate over, once."""
+    """What :func:`reading` yields: ``frames`` to iterate over, once."""
 
     def __init__(self, recording: Recording, bar: tqdm[NoReturn] | None) -> None:
-        self.entries = self._watched(recording, bar)
+        self.frames = self._watched(recording, bar)
 
-    def _watched(self, recording: Recording, bar: tqdm[NoReturn] | None) -> Iterator[Entry]:
-        for entry in recording.entries():
-            yield entry
+    def _watched(self, recording: Recording,
+                 bar: tqdm[NoReturn] | None) -> Iterator[RecordedFrame]:
+        for recorded in recording.frames():
+            yield recorded
             if bar is not None:
-                bar.update(entry.position - bar.n)
+                bar.update(recorded.position - bar.n)
         if recording.cut is not None:
             say(f'warning: {recording.cut.warning}')
 
@@ -44,7 +44,7 @@ def reading(recording: Recording, what: str) -> Iterator[Reading]:
 
     :param what: is done meanwhile, one word.
     """
-    with _bar(recording, what) as bar:
+    with progress_bar(recording, what) as bar:
         # What was built until now stays: the collector need not walk over it for each frame,
         # which is a tenth of the time.
         gc.freeze()
@@ -54,8 +54,9 @@ def reading(recording: Recording, what: str) -> Iterator[Reading]:
             gc.unfreeze()
 
 
-def _bar(recording: Recording, what: str) -> AbstractContextManager[tqdm[NoReturn] | None]:
-    """Return a bar on a terminal; elsewhere nothing, without loading what draws one."""
+def progress_bar(recording: Recording,
+                 what: str) -> AbstractContextManager[tqdm[NoReturn] | None]:
+    """Return a progress bar on a terminal; elsewhere None, without loading what draws one."""
     if not sys.stderr.isatty():
         return nullcontext()
     from tqdm import tqdm

@@ -20,13 +20,14 @@ from tqdm import tqdm
 
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.options import add_stream_arguments, count, seconds
-from state_sensor_ros.connections.tcp import TcpSource
 from state_sensor_ros.errors import DecodeError, SinkError, TrajectoryFormatError, TransportError
 from state_sensor_ros.frame import Needs
 from state_sensor_ros.monodrive.decode import Decoder
+from state_sensor_ros.monodrive.sensor_port import open_sensor_port
 from state_sensor_ros.monodrive.tag_filter import TagFilter
 from state_sensor_ros.monodrive.trajectory import mend, TrajectoryWriter
 from state_sensor_ros.recordings.whole_file import WholeFile
+from state_sensor_ros.settings import parse_settings
 
 NAME = 'record'
 HELP = 'write the live stream to a trajectory'
@@ -101,7 +102,9 @@ class Recorder:
         self._once: bool = args.once
         self._filter = TagFilter(tuple(args.desired_tags), tuple(args.undesired_tags))
         self._decoder = Decoder(needs=Needs())
-        self._source = TcpSource(args.host, args.port, before_connect=self._before_connect)
+        self._source = open_sensor_port(
+            parse_settings({'host': args.host, 'port': args.port}),
+            before_connect=self._before_connect)
         self.health = self._source.health
         self._file = file
         self._writer = TrajectoryWriter(file.handle)

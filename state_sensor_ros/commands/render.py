@@ -20,9 +20,10 @@ from state_sensor_ros.commands.warnings import Warnings
 from state_sensor_ros.drawing.palette import BY_SPEED, COLORINGS
 from state_sensor_ros.drawing.scene import Scene, SceneBuilder
 from state_sensor_ros.errors import one_line
-from state_sensor_ros.recordings.opening import opened, STANDARD_INPUT
+from state_sensor_ros.recordings.recording import STANDARD_INPUT
 from state_sensor_ros.recordings.whole_file import WholeFile
 from state_sensor_ros.rep103 import Units
+from state_sensor_ros.simulators.opening import opened
 
 HELP = 'draw a recording as a picture or an animation'
 PICTURE, ANIMATION = '.png', '.html'
@@ -80,8 +81,8 @@ def _scene(args: argparse.Namespace) -> Scene:
                 max_bag_bytes=args.max_bag_bytes) as recording:
         warnings = Warnings(recording.name)
         with reading(recording, 'render') as progress:
-            for entry in progress.entries:
-                for frame in warnings.frames_of(recording, entry, entry.packet.game_time):
+            for recorded in progress.frames:
+                for frame in warnings.frames_of(recording, recorded, recorded.packet.game_time):
                     builder.add(frame)
     warnings.show()
     return builder.finish()

@@ -30,7 +30,7 @@ from state_sensor_ros.errors import ConfigError, one_line
 from state_sensor_ros.monodrive.replay import Plan, Replay
 from state_sensor_ros.monodrive.replay_trajectory import read_trajectory, Trajectory
 from state_sensor_ros.monodrive.sensor_config import read_json
-from state_sensor_ros.recordings.opening import refuse_folders, TrajectoryRecording
+from state_sensor_ros.monodrive.trajectory_recording import refuse_folders, TrajectoryRecording
 
 NAME = 'replay'
 HELP = "play a trajectory in a running simulator's Replay Mode"
@@ -140,7 +140,7 @@ def _read(path: str) -> Trajectory:
     recording = TrajectoryRecording(path)
     try:
         with reading(recording, 'read') as progress:
-            trajectory = read_trajectory(path, progress.entries)
+            trajectory = read_trajectory(path, progress.frames)
     finally:
         recording.close()
     return trajectory

@@ -15,8 +15,7 @@ import sys
 
 from state_sensor_ros.errors import DecodeError, one_line
 from state_sensor_ros.frame import Frame
-from state_sensor_ros.recordings.opening import Recording
-from state_sensor_ros.recordings.recorded_frame import Entry
+from state_sensor_ros.recordings.recording import RecordedFrame, Recording
 
 
 def say(text: str) -> None:
@@ -49,7 +48,7 @@ class Warnings:
             more = f' (and {count - 1} more of this kind)' if count > 1 else ''
             say(f'warning: {self._name}: {kind.replace("_", " ")}: {self._first[kind]}{more}')
 
-    def frames_of(self, recording: Recording, entry: Entry,
+    def frames_of(self, recording: Recording, entry: RecordedFrame,
                   game_time: float = math.nan) -> Iterator[Frame]:
         """
         Decode an entry; what is wrong with it is one warning of many, as in the node.

@@ -17,7 +17,6 @@ from typing import Protocol
 
 from state_sensor_ros.connections.lookup import look_up
 from state_sensor_ros.errors import FramingError, StateSensorError, told, TransportError
-from state_sensor_ros.monodrive.framing import PacketFramer
 from state_sensor_ros.payloads import Packet
 from state_sensor_ros.pipeline.source import Health
 from state_sensor_ros.settings import Settings
@@ -32,7 +31,7 @@ _CONNECT_TIMEOUT_S = 5.0
 
 
 class Framer(Protocol):
-    """What cuts the bytes of one connection into packets; see :class:`PacketFramer`."""
+    """Cuts the bytes of one connection into packets."""
 
     def buffer(self) -> memoryview:
         """Return where the next bytes belong."""
@@ -50,18 +49,17 @@ class TcpSource:
 
     :param host: of the simulator.
     :param port: its sensor port.
+    :param new_framer: makes what cuts the bytes of a new connection into packets, of
+        ``host:port`` for its errors.
     :param reconnect_min: first wait before connecting again, s; doubled up to ``reconnect_max``.
     :param stale_after: silence after which the peer is probed by TCP keep-alive, s.
-    :param new_framer: makes the framer of a fresh connection.
     :param before_connect: called before each connect, for example to configure the simulator;
         its :class:`TransportError` counts as a failed connect.
     :param after_connect: called once connected, for example to ask for samples from then on.
     """
 
-    def __init__(self, host: str, port: int, *, reconnect_min: float = 0.1,
-                 reconnect_max: float = 2.0, stale_after: float = 2.0,
-                 new_framer: Callable[[str], Framer] | None = None,
-                 max_frame_bytes: int = 64 * 1024 * 1024,
+    def __init__(self, host: str, port: int, new_framer: Callable[[str], Framer], *,
+                 reconnect_min: float = 0.1, reconnect_max: float = 2.0, stale_after: float = 2.0,
                  before_connect: Callable[[], None] | None = None,
                  after_connect: Callable[[], None] | None = None) -> None:
         self.health = Health()
@@ -69,7 +67,7 @@ class TcpSource:
         self._where = f'{host}:{port}'
         self._reconnect_min, self._reconnect_max = reconnect_min, reconnect_max
         self._stale_after = stale_after
-        self._new_framer = new_framer or (lambda where: PacketFramer(max_frame_bytes, where))
+        self._new_framer = new_framer
         self._before_connect, self._after_connect = before_connect, after_connect
         self._closing = threading.Event()
         self._lock = threading.Lock()

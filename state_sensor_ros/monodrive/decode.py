@@ -17,6 +17,7 @@ import msgspec
 
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.frame import EVERYTHING, Frame, Needs
+from state_sensor_ros.json_values import check_utf8, Json
 from state_sensor_ros.monodrive.bracket_scanner import split_array
 from state_sensor_ros.monodrive.generations.actor_table import Roster
 from state_sensor_ros.monodrive.generations.assemble import (
@@ -26,7 +27,6 @@ from state_sensor_ros.monodrive.generations.assemble import (
     head_of_v1t,
 )
 from state_sensor_ros.monodrive.generations.format import format_frame, format_payload
-from state_sensor_ros.monodrive.generations.lenient import check_utf8, Json
 from state_sensor_ros.monodrive.generations.losses import losses
 from state_sensor_ros.monodrive.generations.tolerant import Loose, loose_frames, MAX_FRAMES, opened
 from state_sensor_ros.monodrive.generations.unknown import MAX_UNKNOWN_MEMBERS, unknown_members

@@ -28,6 +28,7 @@ from state_sensor_ros.monodrive.control_messages import (
 from state_sensor_ros.monodrive.control_session import ControlSession
 from state_sensor_ros.monodrive.replay_trajectory import Cursor, Trajectory
 from state_sensor_ros.monodrive.sensor_config import state_sensor
+from state_sensor_ros.monodrive.sensor_port import open_sensor_port
 from state_sensor_ros.settings import parse_settings
 
 # As long as for a reply: the simulator may be drawing.
@@ -145,7 +146,9 @@ class Replay:
         """Read the sensor's packets from now on."""
         if self._plan.port is None or self._is_stopping:
             return
-        self._source = TcpSource(self._plan.host, self._plan.port, after_connect=self._connected)
+        self._source = open_sensor_port(
+            parse_settings({'host': self._plan.host, 'port': self._plan.port}),
+            after_connect=self._connected)
         threading.Thread(target=self._read, name='read', daemon=True).start()
         if not self._await(lambda: self._is_connected, _CONNECT_TIMEOUT_S):
             raise TransportError(f'{self._plan.host}:{self._plan.port}',

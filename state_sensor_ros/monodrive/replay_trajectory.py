@@ -20,7 +20,7 @@ from state_sensor_ros.frame import Needs
 from state_sensor_ros.monodrive.decode import Decoder
 from state_sensor_ros.monodrive.trajectory import TrajectoryWriter
 from state_sensor_ros.recordings.inspection import EGO_TAG
-from state_sensor_ros.recordings.recorded_frame import Entry, PERIOD_S
+from state_sensor_ros.recordings.recording import PERIOD_S, RecordedFrame
 
 _STRICT_JSON = msgspec.json.Decoder(msgspec.Raw)
 
@@ -50,7 +50,7 @@ class Trajectory:
         return span if span > 0 else PERIOD_S * abs(to_index - from_index)
 
 
-def read_trajectory(name: str, entries: Iterable[Entry]) -> Trajectory:
+def read_trajectory(name: str, entries: Iterable[RecordedFrame]) -> Trajectory:
     """
     Read a trajectory as a whole, as the simulator will.
 
@@ -75,7 +75,7 @@ def read_trajectory(name: str, entries: Iterable[Entry]) -> Trajectory:
                       tuple(tag for tag in tags if tag))
 
 
-def _checked(payload: bytes, entry: Entry, decoder: Decoder, name: str) -> list[str]:
+def _checked(payload: bytes, entry: RecordedFrame, decoder: Decoder, name: str) -> list[str]:
     """Return the tags of a frame; refuse what :mod:`inspection` calls not replayable."""
     where = f'{name}: {entry.place}: frame {entry.index}'
     try:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import msgspec
 
 from state_sensor_ros.errors import DecodeError
-from state_sensor_ros.monodrive.generations.lenient import parse_payload
+from state_sensor_ros.json_values import parse_payload
 from state_sensor_ros.monodrive.generations.tolerant import STRING_KEY
 from state_sensor_ros.pipeline.tag_rule import TagRule
 

@@ -18,8 +18,8 @@ from typing import BinaryIO
 import msgspec
 
 from state_sensor_ros.errors import DecodeError, TrajectoryFormatError, TruncatedError
+from state_sensor_ros.json_values import JsonError, parse_payload, repaired
 from state_sensor_ros.monodrive.bracket_scanner import BracketScanner
-from state_sensor_ros.monodrive.generations.lenient import JsonError, parse_payload, repaired
 from state_sensor_ros.monodrive.generations.tolerant import STRING_KEY
 from state_sensor_ros.monodrive.own_lines import end_of_line, INCOMPLETE, NOT_ALONE
 

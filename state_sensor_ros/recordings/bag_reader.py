@@ -53,7 +53,7 @@ class Bag:
     """
 
     def __init__(self, path: Path, topic: str = '', limits: BagLimits = DEFAULT_LIMITS) -> None:
-        self._name = str(path)
+        self.name = str(path)
         self._limits = limits
         self._stack = ExitStack()
         self._storages: list[Storage] = []
@@ -139,7 +139,7 @@ class Bag:
         """Make sure that metadata.yaml is that of the files beside it."""
         for number, topic in storage.topics.items():
             if (topic.name, topic.type_name) not in metadata.topics and storage.counts[number]:
-                raise damaged(f'{self._name}/{METADATA}', f'no topic of the type '
+                raise damaged(f'{self.name}/{METADATA}', f'no topic of the type '
                               f'{topic.type_name} is {topic.name}, which has messages')
 
     def _messages(self, wanted: set[tuple[str, str]]) -> Iterator[tuple[str, int, bytes]]:
@@ -157,22 +157,22 @@ class Bag:
         """Decompress a message."""
         plain, fault = decompress(data, 'zstd', self._limits.n_bytes)
         if fault:
-            raise damaged(f'{self._name}: a message of {topic}', fault)
+            raise damaged(f'{self.name}: a message of {topic}', fault)
         if len(plain) > self._limits.n_bytes:
-            raise too_large(f'{self._name}: {topic}', 'a message', self._limits.n_bytes)
+            raise too_large(f'{self.name}: {topic}', 'a message', self._limits.n_bytes)
         return plain
 
     def _chosen(self, topic: str) -> tuple[str, str]:
         frames = sorted(one for one in self._topics if one[1] == STATE_FRAME)
         names = [name for name, _ in frames]
         if not frames:
-            raise TrajectoryFormatError(self._name, 'no topic of the type StateFrame',
+            raise TrajectoryFormatError(self.name, 'no topic of the type StateFrame',
                                         f'a bag with {STATE_FRAME}, such as ~/frame')
         if not topic and len(frames) > 1:
-            raise TrajectoryFormatError(self._name, f'the topics {", ".join(names)}',
+            raise TrajectoryFormatError(self.name, f'the topics {", ".join(names)}',
                                         'one of them to be named by --topic')
         if topic and topic not in names:
-            raise TrajectoryFormatError(self._name, f'no topic {topic} of the type StateFrame',
+            raise TrajectoryFormatError(self.name, f'no topic {topic} of the type StateFrame',
                                         f'one of {", ".join(names)}')
         chosen = (topic or names[0], STATE_FRAME)
         self._check_definition(self._topics[chosen])
@@ -186,7 +186,7 @@ class Bag:
         if wrong := hashes - {'', type_hash(STATE_FRAME)}:
             self._refuse_definition(min(wrong))
         if topic.serialization != _SERIALIZATION:
-            raise TrajectoryFormatError(f'{self._name}: {topic.name}',
+            raise TrajectoryFormatError(f'{self.name}: {topic.name}',
                                         f'the serialization {topic.serialization!r}',
                                         _SERIALIZATION)
         if topic.encoding != 'ros2msg' or topic.definition == definition(STATE_FRAME):
@@ -200,7 +200,7 @@ class Bag:
                 self._refuse_definition(f'another {name}')
 
     def _refuse_definition(self, found: str) -> None:
-        raise TrajectoryFormatError(f'{self._name}: {STATE_FRAME}', found,
+        raise TrajectoryFormatError(f'{self.name}: {STATE_FRAME}', found,
                                     f'{type_hash(STATE_FRAME)}, the definition of this version')
 
     @contextmanager
@@ -211,7 +211,7 @@ class Bag:
         except TrajectoryFormatError:
             raise
         except OSError as error:
-            raise TrajectoryFormatError(self._name, told(error), 'a bag') from error
+            raise TrajectoryFormatError(self.name, told(error), 'a bag') from error
         except (TypesysError, ValueError, RecursionError) as error:
             text = ' '.join(str(error)[:_MAX_SHOWN].split()) or type(error).__name__
-            raise damaged(self._name, f'a definition that is none, {text}') from error
+            raise damaged(self.name, f'a definition that is none, {text}') from error

@@ -3,14 +3,13 @@
 """
 What is in a recording: rates, actors, parts, everything odd, and whether it can be replayed.
 
-May know: frames, clocks, truth, what Replay Mode demands (PROTOCOL 6). Must not know: files, how
-it is shown. Memory grows with the number of actors, not of frames.
+Memory grows with the number of actors, not of frames.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 import math
 import re
@@ -18,15 +17,13 @@ import re
 import msgspec
 import numpy as np
 
-from state_sensor_ros.carla.extension import GENERATION as CARLA
 from state_sensor_ros.errors import DecodeError, TrajectoryFormatError
 from state_sensor_ros.frame import Bools, Frame, KIND_VEHICLE
 from state_sensor_ros.payloads import DUPLICATE, LEFT_OUT
 from state_sensor_ros.pipeline.consistency import TruthMonitor
 from state_sensor_ros.pipeline.stamps import Stamper, Step
-from state_sensor_ros.recordings.opening import Recording, TrajectoryRecording
 from state_sensor_ros.recordings.pacing import Pacing
-from state_sensor_ros.recordings.recorded_frame import Entry
+from state_sensor_ros.recordings.recording import RecordedFrame, Recording
 
 EGO_TAG = 'ego'
 
@@ -74,10 +71,13 @@ class Inspector:
     ``parts`` name to number of frames; ``oddities``, ``actors`` by kind, by name; ``complaints``
     of the truth, each with where it was first made; ``refusal`` why it cannot be read, or not be
     replayed.
+
+    :param replayable: generations of frames that Replay Mode takes.
     """
 
-    def __init__(self, recording: Recording) -> None:
+    def __init__(self, recording: Recording, replayable: Collection[str]) -> None:
         self._recording = recording
+        self._replayable = replayable
         self.n_frames = self.n_bytes = 0
         self.first_game_time = self.last_game_time = math.nan
         self.first_time = 0
@@ -97,58 +97,63 @@ class Inspector:
 
     @property
     def is_replayable(self) -> bool | None:
-        """Whether Replay Mode takes the recording; None of CARLA, which has no such mode."""
+        """Whether Replay Mode takes the recording; None of a simulator without such a mode."""
         if self.refusal is not None:
             return False
-        return None if CARLA in self.generations else True
+        return True if self._is_for_replay else None
 
-    def look_at(self, entries: Iterable[Entry]) -> None:
+    @property
+    def _is_for_replay(self) -> bool:
+        """Whether all frames are of generations that Replay Mode takes."""
+        return self.generations.keys() <= set(self._replayable)
+
+    def look_at(self, frames: Iterable[RecordedFrame]) -> None:
         """
         Look at frames to the end of the recording, or to where it is damaged.
 
-        :param entries: of the recording.
+        :param frames: of the recording.
         """
         try:
-            for entry in entries:
-                self._look_at_entry(entry)
+            for recorded in frames:
+                self._look_at_recorded(recorded)
         except TrajectoryFormatError as error:
             self.refusal = error
         self._conclude()
 
-    def _look_at_entry(self, entry: Entry) -> None:
-        payload = entry.packet.payload
+    def _look_at_recorded(self, recorded: RecordedFrame) -> None:
+        payload = recorded.packet.payload
         self.n_bytes += len(payload)
-        if isinstance(self._recording, TrajectoryRecording) and not _is_strict(payload):
-            self._note(NOT_STRICT, entry, 'text that only a lenient reader takes')
+        if self._recording.form == 'trajectory' and not _is_strict(payload):
+            self._note(NOT_STRICT, recorded, 'text that only a lenient reader takes')
         try:
             decoded = self._recording.decoder.decode(payload)
         except DecodeError as error:
-            self._note(NO_FRAME, entry, str(error))
+            self._note(NO_FRAME, recorded, str(error))
             self._no_frame = self._no_frame or TrajectoryFormatError(
-                f'{self._recording.name}: {entry.place}: frame {entry.index}: {error.where}',
+                f'{self._recording.name}: {recorded.place}: frame {recorded.index}: {error.where}',
                 error.found, error.expected)
             return
         for one in decoded:
             for fault in one.faults:
-                self._note(_FAULTS.get(fault.kind, fault.kind), entry, str(fault.error))
-            self._look_at_frame(entry, one.frame)
+                self._note(_FAULTS.get(fault.kind, fault.kind), recorded, str(fault.error))
+            self._look_at_frame(recorded, one.frame)
 
-    def _note(self, kind: str, entry: Entry, text: str) -> None:
-        """Count something odd about an entry."""
-        _note(self.oddities, kind, f'{entry.place}: frame {entry.index}', text)
+    def _note(self, kind: str, recorded: RecordedFrame, text: str) -> None:
+        """Count something odd about an recorded."""
+        _note(self.oddities, kind, f'{recorded.place}: frame {recorded.index}', text)
 
-    def _look_at_frame(self, entry: Entry, frame: Frame) -> None:
+    def _look_at_frame(self, recorded: RecordedFrame, frame: Frame) -> None:
         self.n_frames += 1
         self.generations[frame.generation] += 1
         self.n_actors_most = max(self.n_actors_most, frame.n_actors)
         self.n_actors_least = frame.n_actors if self.n_frames == 1 else min(
             self.n_actors_least, frame.n_actors)
         self.parts.update(_parts(frame))
-        self._look_at_actors(entry, frame)
-        self._look_at_numbers(entry, frame)
-        self._look_at_clock(entry, frame)
+        self._look_at_actors(recorded, frame)
+        self._look_at_numbers(recorded, frame)
+        self._look_at_clock(recorded, frame)
 
-    def _look_at_actors(self, entry: Entry, frame: Frame) -> None:
+    def _look_at_actors(self, recorded: RecordedFrame, frame: Frame) -> None:
         n_egos = 0
         for name, kind, tags in zip(frame.names, frame.kinds.tolist(), frame.tags, strict=True):
             n_egos += any(tag.lower() == EGO_TAG for tag in tags)
@@ -158,54 +163,54 @@ class Inspector:
             elif len(self.actors) < _MAX_NAMES:
                 self.actors[name] = ActorSummary(1, kind == KIND_VEHICLE, tags)
         if not n_egos:
-            self._note(NO_EGO, entry, f'no actor tagged {EGO_TAG}')
+            self._note(NO_EGO, recorded, f'no actor tagged {EGO_TAG}')
         elif n_egos > 1:
-            self._note('frames with several egos', entry, f'{n_egos} actors tagged {EGO_TAG}')
+            self._note('frames with several egos', recorded, f'{n_egos} actors tagged {EGO_TAG}')
 
-    def _look_at_numbers(self, entry: Entry, frame: Frame) -> None:
+    def _look_at_numbers(self, recorded: RecordedFrame, frame: Frame) -> None:
         usable = frame.has_pose()
         if not usable.all():
             known = np.isfinite(frame.kinematics[:, :7].sum(axis=1))
-            self._note_actors(entry, frame, np.logical_not(known), 'poses with null')
-            self._note_actors(entry, frame, known & ~usable, 'quaternions that are no rotation')
+            self._note_actors(recorded, frame, np.logical_not(known), 'poses with null')
+            self._note_actors(recorded, frame, known & ~usable, 'quaternions that are no rotation')
         # A vector that is missing altogether is a matter of the generation.
         finite: Bools = np.isfinite(frame.kinematics[:, 7:]).reshape(-1, 2, 3)
         n_finite = np.count_nonzero(finite, axis=2)
-        self._note_actors(entry, frame, np.any((n_finite > 0) & (n_finite < 3), axis=1),
+        self._note_actors(recorded, frame, np.any((n_finite > 0) & (n_finite < 3), axis=1),
                           'velocities with null')
 
-    def _note_actors(self, entry: Entry, frame: Frame, rows: Bools, kind: str) -> None:
+    def _note_actors(self, recorded: RecordedFrame, frame: Frame, rows: Bools, kind: str) -> None:
         for i in np.flatnonzero(rows):
-            self._note(kind, entry, frame.names[i])
+            self._note(kind, recorded, frame.names[i])
 
-    def _look_at_clock(self, entry: Entry, frame: Frame) -> None:
+    def _look_at_clock(self, recorded: RecordedFrame, frame: Frame) -> None:
         last = self.last_game_time
         n_missing = frame.sample_count - self._sample_count - 1
         if n_missing > 0 and self._sample_count:
-            self._note('gaps in sample_count', entry, f'{n_missing} samples missing before it')
+            self._note('gaps in sample_count', recorded, f'{n_missing} samples missing before it')
         self._sample_count = frame.sample_count
         try:
             step = self._stamper.step(frame, 0)
         except DecodeError as error:
-            self._note('frames without a usable time', entry, str(error))
+            self._note('frames without a usable time', recorded, str(error))
             return
         if math.isnan(last):
             self.first_game_time, self.first_time = frame.game_time, frame.time
         self.last_game_time = frame.game_time
         if step is Step.REPEATED:
-            self._note('repeated frames', entry, f'game_time {frame.game_time:.6g} again')
+            self._note('repeated frames', recorded, f'game_time {frame.game_time:.6g} again')
             return
         if step is Step.RESTARTED:
-            self._note('restarts', entry, f'game_time from {last:.6g} to {frame.game_time:.6g}')
+            self._note('restarts', recorded, f'game_time from {last:.6g} to {frame.game_time:.6g}')
             self.truth.restart()
         elif not math.isnan(last) and self.pacing.add(frame.game_time - last):
-            self._greatest_step_at = f'{entry.place}: frame {entry.index}'
-        self._look_at_truth(entry, frame)
+            self._greatest_step_at = f'{recorded.place}: frame {recorded.index}'
+        self._look_at_truth(recorded, frame)
 
-    def _look_at_truth(self, entry: Entry, frame: Frame) -> None:
+    def _look_at_truth(self, recorded: RecordedFrame, frame: Frame) -> None:
         self.truth.add(frame)
-        if entry.index % _TRUTH_PERIOD == 0:
-            self._note_complaints(f'{entry.place}: frame {entry.index}')
+        if recorded.index % _TRUTH_PERIOD == 0:
+            self._note_complaints(f'{recorded.place}: frame {recorded.index}')
 
     def _note_complaints(self, place: str) -> None:
         for complaint in self.truth.verdict().complaints:
@@ -226,7 +231,7 @@ class Inspector:
                 f'{pace.greatest:.6g} s after the frame before, usual are {pace.median:.6g} s')
         name = self._recording.name
         self.refusal = self.refusal or self._no_frame
-        for kind, expected in () if CARLA in self.generations else _REFUSED:
+        for kind, expected in _REFUSED if self._is_for_replay else ():
             if self.refusal is None and kind in self.oddities:
                 first = self.oddities[kind]
                 self.refusal = TrajectoryFormatError(f'{name}: {first.place}', first.text,

@@ -1,10 +1,9 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-A recording played as if it came from a simulator: paced, paused, stepped, sought, looped.
+A recording as a live source: paced by its times, paused, stepped, sought, looped.
 
-May know: time between frames, threads. Must not know: what a payload means, what form a recording
-has. Source of truth: PROTOCOL 6 (pace by game_time, 20 Hz where that is no help).
+Without times the pace is 20 Hz.
 """
 
 from __future__ import annotations
@@ -19,14 +18,12 @@ import time
 from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
 from state_sensor_ros.payloads import Packet
 from state_sensor_ros.pipeline.source import Health
-from state_sensor_ros.recordings.opening import open_recording
-from state_sensor_ros.recordings.recorded_frame import PERIOD_S
-from state_sensor_ros.rep103 import DEFAULT_UNITS, Units
+from state_sensor_ros.recordings.recording import PERIOD_S, Recording
 from state_sensor_ros.settings import rule_of, Settings
 
-# A longer pause between two frames is a step of the clock, not something to wait for.
+# A longer time between two frames is a step of the clock and is not waited for.
 _MAX_GAP_S = 10.0
-# Who is later than this does not catch up, which would be a burst of frames.
+# A delay above this is not made up for, since that would be a burst of frames.
 _MAX_LAG_S = 0.5
 
 
@@ -41,32 +38,26 @@ class _Turn(Enum):
 
 class FileSource:
     """
-    Packets of a recording at its own pace; a loop is a restart of the simulator.
+    Packets of a recording at its own pace; each loop looks like a restart of the simulator.
 
     One thread iterates over :meth:`packets`; the other methods may be called from any.
 
-    :param path: trajectory, bag or dataset; opened at once.
-    :param rate: pace against real time; 0 as fast as it is taken.
+    :param recording: closed when the source is.
+    :param rate: pace against real time; 0 for no pace.
     :param loop: begin again at the end, for ever.
-    :param units: what the simulator meant by extents and by ``s``.
-    :param max_bag_bytes: as :func:`open_recording` has it.
-    :ivar decoder: of the packets' payloads.
-    :raises TrajectoryFormatError: when it cannot be opened.
     :raises ConfigError: when ``rate`` is no pace.
     """
 
-    def __init__(self, path: str, *, rate: float = 1.0, loop: bool = False,
-                 units: Units = DEFAULT_UNITS, max_bag_bytes: int | None = None) -> None:
+    def __init__(self, recording: Recording, *, rate: float = 1.0, loop: bool = False) -> None:
         self._rate = _checked(rate)
         self._loop = loop
-        self._recording = open_recording(path, units, max_bag_bytes=max_bag_bytes)
-        self.decoder = self._recording.decoder
+        self._recording = recording
         self.health = Health(state='playing', n_connects=1)
         self._changed = threading.Condition()
         self._is_iterating = self._is_closed = self._is_paused = False
         self._n_steps = 0
         self._sought: float | None = None
-        # Seconds of the recording before the last frame that was looked at, -1 for none yet.
+        # Seconds of the recording before the last frame that was played or skipped, -1 for none.
         self._position = -1.0
         # When that frame was due, None where the next one is due at once.
         self._due: float | None = None
@@ -109,7 +100,9 @@ class FileSource:
 
     def seek(self, seconds: float) -> None:
         """
-        Go on with the first frame at or after a place, even while paused; a way back is a restart.
+        Go on with the first frame at or after a place, even while paused.
+
+        A seek backwards looks like a restart of the simulator.
 
         :param seconds: from the beginning of the recording.
         :raises ConfigError: when that is no time.
@@ -131,7 +124,7 @@ class FileSource:
             self._changed.notify_all()
 
     def reconfigure(self, settings: Settings) -> None:
-        """Take on parameters that changed while playing: the rate."""
+        """Use the new rate."""
         self.set_rate(settings.rate)
 
     def close(self) -> None:
@@ -144,7 +137,7 @@ class FileSource:
 
     def packets(self) -> Iterator[Packet]:
         """
-        Yield packets until the end of the recording; asked again, play it again.
+        Yield packets until the end of the recording; a further call plays it again.
 
         :raises TrajectoryFormatError: where the recording is damaged.
         """
@@ -167,14 +160,14 @@ class FileSource:
                     self._recording.close()
 
     def _pass(self) -> Generator[Packet, None, _Turn]:
-        """Play from the beginning; return what to do then."""
+        """Play from the beginning; return what follows."""
         self._position, clock_s, n_skipped = -1.0, math.nan, 0
-        for entry in self._recording.entries():
-            gap = entry.clock_s - clock_s
-            clock_s = entry.clock_s
+        for recorded in self._recording.frames():
+            gap = recorded.clock_s - clock_s
+            clock_s = recorded.clock_s
             # NaN compares false with everything.
             gap = gap if 0.0 < gap <= _MAX_GAP_S else PERIOD_S
-            position = self._position + gap if entry.index else 0.0
+            position = self._position + gap if recorded.index else 0.0
             turn = self._turn(position, gap)
             if turn in (_Turn.REWIND, _Turn.END):
                 return turn
@@ -183,8 +176,8 @@ class FileSource:
                 n_skipped += 1
                 continue
             self.health.n_packets += 1
-            self.health.n_bytes += len(entry.packet.payload)
-            yield replace(entry.packet, is_behind_gap=True) if n_skipped else entry.packet
+            self.health.n_bytes += len(recorded.packet.payload)
+            yield replace(recorded.packet, is_behind_gap=True) if n_skipped else recorded.packet
             n_skipped = 0
         if self._recording.cut is not None:
             # A line in the log; what was recorded has been played.
@@ -195,7 +188,7 @@ class FileSource:
 
     def _turn(self, position: float, gap: float) -> _Turn:
         """
-        Wait until something can be done with the next frame.
+        Wait until the next frame is to be played or skipped.
 
         :param position: of that frame, s from the beginning.
         :param gap: between it and the frame before, s.
@@ -237,7 +230,7 @@ class FileSource:
         return 0.0
 
     def _turn_at_end(self) -> _Turn:
-        """Wait for the end of a pause; then begin again if that is wanted."""
+        """Wait for the end of a pause; then begin again where ``loop`` or a seek demands it."""
         with self._changed:
             if self._sought is not None and self._sought > self._position:
                 self._sought = None

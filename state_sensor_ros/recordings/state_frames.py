@@ -18,8 +18,8 @@ import numpy as np
 from rosbags.serde import SerdeError
 
 from state_sensor_ros.errors import DecodeError
-from state_sensor_ros.frame import Boxes, EVERYTHING, Floats, Frame, Lanes, Looks, Rows, Wheels
-from state_sensor_ros.payloads import Decoded
+from state_sensor_ros.frame import Boxes, Floats, Frame, Lanes, Looks, Rows, Wheels
+from state_sensor_ros.payloads import Decoded, SingleFrameDecoder
 from state_sensor_ros.recordings.bag_types import typestore
 
 STATE_FRAME = 'state_sensor_ros/msg/StateFrame'
@@ -45,17 +45,11 @@ def stamp_s(data: bytes) -> float:
     return float(seconds + nanoseconds * 1e-9)
 
 
-class StateFrameDecoder:
+class StateFrameDecoder(SingleFrameDecoder):
     """Decode payloads that are serialised StateFrames; what is needed of them does not matter."""
 
     def __init__(self) -> None:
-        self.needs = EVERYTHING
-        self.unknown_members: frozenset[str] = frozenset()
         self._store = typestore()
-
-    def split(self, payload: bytes | bytearray) -> Sequence[bytes | bytearray]:
-        """Return the payload: it is one frame."""
-        return (payload,)
 
     def decode(self, payload: bytes | bytearray | memoryview, *, game_time: float = math.nan,
                time: int = 0, sample_count: int = 0) -> list[Decoded]:

@@ -38,8 +38,7 @@ from state_sensor_ros.ros.parameters import NodeParameters
 from state_sensor_ros.ros.static_tf import StaticFrame
 from state_sensor_ros.ros.topic_sink import message_class, TopicSink
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.simulators.extra_topics import extras_of
-from state_sensor_ros.simulators.opening import open_decoder, open_source
+from state_sensor_ros.simulators.opening import FILE, Input
 
 if TYPE_CHECKING:
     from state_sensor_ros.recordings.player import FileSource
@@ -90,6 +89,7 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         # The last stream that was stopped: it may still be processing a frame.
         self._stopped: Stream | None = None
         self._static_frame: StaticFrame | None = None
+        self._input: Input | None = None
         self._diagnosis = StreamDiagnosis(1.0, 0)
         offer_playback(self)
         offer_services(self)
@@ -127,7 +127,7 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         """Return the recording that plays while the node is active."""
         source = None if self._stream is None else self._stream.source
         # A source that can be steered is a recording; its class is imported only to play one.
-        return cast('FileSource', source) if self.settings.source == 'file' else None
+        return cast('FileSource', source) if self.settings.source == FILE else None
 
     def snapshot(self) -> Snapshot | None:
         """Return the last frame."""
@@ -146,17 +146,17 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
                 counters.last_error.note(text)
 
         self._report = report
-        extras = extras_of(settings, definitions, report)
-        verify([*samples(definitions), *extras.samples], lambda data, type_name:
+        self._input = received = Input(settings, definitions, report)
+        verify([*samples(definitions), *received.topics.samples], lambda data, type_name:
                deserialize_message(data, message_class(type_name)))
-        self._sink = TopicSink(self, (*fixed_topics(settings), *extras.topics),
+        self._sink = TopicSink(self, (*fixed_topics(settings), *received.topics.topics),
                                self._own_parameters.actor_qos)
         self._stopped = None
         self._pipeline = Pipeline(
             settings, lambda settings: Codec(
-                open_decoder(settings), Encoder(settings, definitions, report),
-                extras.encoders(settings)), self._sink, report=report, on_defect=self._log_defect,
-            counters=counters,
+                received.new_decoder(), Encoder(settings, definitions, report),
+                received.topics.encoders(settings)), self._sink, report=report,
+            on_defect=self._log_defect, counters=counters,
             ros_now_ns=lambda: self.get_clock().now().nanoseconds)
         self._diagnosis = StreamDiagnosis(settings.stale_after, settings.max_actor_topics)
         static_frames = encode_static_frames(settings, definitions)
@@ -170,10 +170,11 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         """Connect and publish."""
         assert self._pipeline is not None
         assert self._sink is not None
+        assert self._input is not None
         settings = self.settings
         # A recording can wait: nothing of it need be dropped.
-        overflow = 'block' if settings.source == 'file' else settings.overflow
-        source = open_source(settings, self._report)
+        overflow = 'block' if settings.source == FILE else settings.overflow
+        source = self._input.open_source()
         if self._stopped is not None:
             source.health.count_on(self._stopped.source.health)
         self._stream = Stream(
@@ -228,7 +229,9 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
             self._sink.close()
         if self._static_frame is not None:
             self._static_frame.close()
-        self._sink = self._pipeline = self._static_frame = self._stopped = None
+        if self._input is not None:
+            self._input.close()
+        self._sink = self._pipeline = self._static_frame = self._stopped = self._input = None
         self._own_parameters.thaw()
         gc.unfreeze()
 
@@ -300,13 +303,13 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
 
     def _hardware_id(self) -> str:
         settings = self.settings
-        return settings.trajectory_file if settings.source == 'file' \
+        return settings.trajectory_file if settings.source == FILE \
             else f'{settings.host}:{settings.port}'
 
 
 def offer_playback(node: StateSensorNode) -> None:
     """Give ``node`` the parameters that steer a recording, where it plays one."""
-    if node.settings.source == 'file':
+    if node.settings.source == FILE:
         from state_sensor_ros.ros.playback import Playback
         Playback(node, node.recording)
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import cast, get_args, get_type_hints
 
 from rcl_interfaces.msg import (
@@ -24,7 +23,8 @@ from rclpy.parameter import Parameter
 
 from state_sensor_ros.encode import Qos
 from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.settings import NAMES, parse_settings, rule_of, Settings
+from state_sensor_ros.settings import DEFAULTS, NAMES, parse_settings, rule_of, Settings
+from state_sensor_ros.simulators.opening import find_simulator
 
 _TYPES = {name: get_args(hint)[0] if get_args(hint) else hint
           for name, hint in get_type_hints(Settings).items()}
@@ -48,7 +48,7 @@ class NodeParameters:
         given = {name: self._given(name) for name in NAMES}
         explicit = {name: value for name, value in given.items() if value is not None}
         # What the launch gives wins over the simulator's own configuration.
-        self.settings = parse_settings(_from_config_file(explicit) | explicit)
+        self.settings = _checked({**_from_config_file(explicit), **explicit})
         for name in NAMES:
             self._declare(name)
         self.actor_qos = self._declare_actor_qos()
@@ -103,7 +103,7 @@ class NodeParameters:
         if not values:
             return SetParametersResult(successful=True)
         try:
-            settings = parse_settings(values, base=self.settings)
+            settings = _checked(values, self.settings)
             if self._is_frozen:
                 _check_dynamic(self.settings, settings)
         except ConfigError as error:
@@ -121,14 +121,24 @@ def _plain(value: object) -> object:
     return list(cast(Sequence[object], value)) if is_array else value
 
 
-def _from_config_file(explicit: Mapping[str, object]) -> dict[str, object]:
-    """Return the parameters that the simulator's own sensor JSON sets."""
-    path = explicit.get('config_file', '')
-    # CARLA's settings file says nothing about us.
-    if not isinstance(path, str) or not path or explicit.get('source') == 'carla':
+def _from_config_file(explicit: Mapping[str, object]) -> Mapping[str, object]:
+    """Return the parameters that the simulator's own configuration file sets."""
+    path, source = (explicit.get(name, getattr(DEFAULTS, name))
+                    for name in ('config_file', 'source'))
+    if not isinstance(path, str) or not path or not isinstance(source, str):
         return {}
-    from state_sensor_ros.monodrive.sensor_config import read_sensor_config
-    return read_sensor_config(Path(path))
+    return find_simulator(source).parameters_of_config(path)
+
+
+def _checked(values: Mapping[str, object], base: Settings = DEFAULTS) -> Settings:
+    """
+    Check parameters one by one, against each other and against the simulator.
+
+    :raises ConfigError: naming the parameter, the value and what is allowed.
+    """
+    settings = parse_settings(values, base=base)
+    find_simulator(settings.source).check(settings)
+    return settings
 
 
 def _check_dynamic(now: Settings, new: Settings) -> None:

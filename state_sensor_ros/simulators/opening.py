@@ -1,63 +1,175 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-Which source, and which decoder of what it sends, the settings ask for.
+The simulators by name, and the opening of recordings and streams that come from any of them.
 
-May know: every source by name. Must not know: what becomes of the packets. Each is imported where
-it is asked for, so that a program starts without the libraries of the others.
+Another package adds a simulator by an entry point of the group ``state_sensor_ros.simulators``,
+named as the parameter ``source`` is to name it, whose value is a subclass of :class:`Simulator`.
+Each simulator is imported where it is needed, with the libraries that only it needs.
 """
 
 from __future__ import annotations
 
-from state_sensor_ros.monodrive.decode import Decoder
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import cast, TYPE_CHECKING
+
+from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
 from state_sensor_ros.payloads import PayloadDecoder, Report
-from state_sensor_ros.pipeline.source import Source
+from state_sensor_ros.recordings.bag_form import is_bag, is_compressed_storage
+from state_sensor_ros.recordings.recording import Recording, STANDARD_INPUT
 from state_sensor_ros.recordings.regular_files import check_regular
-from state_sensor_ros.rep103 import Units
+from state_sensor_ros.rep103 import DEFAULT_UNITS, Units
 from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators.simulator import Simulator, SimulatorTopics
+
+if TYPE_CHECKING:
+    from state_sensor_ros.cdr.definitions import Definitions
+    from state_sensor_ros.pipeline.source import Source
+
+ENTRY_POINTS = 'state_sensor_ros.simulators'
+MONODRIVE = 'tcp'
+_BUILT_IN = {MONODRIVE: 'state_sensor_ros.monodrive.monodrive_simulator:MonodriveSimulator',
+             'carla': 'state_sensor_ros.carla.carla_simulator:CarlaSimulator'}
+FILE = 'file'
 
 
-def open_decoder(settings: Settings) -> PayloadDecoder:
+@cache
+def simulators() -> dict[str, Simulator]:
     """
-    Make the decoder of what the source will send.
+    Return all simulators by name: those of this package, then those of others.
 
-    :raises StateSensorError: when that is a recording and it cannot be opened.
+    :raises ConfigError: where one that is installed cannot be imported.
     """
-    units = Units(settings.obb_extents, settings.road_s_unit)
-    if settings.source == 'file':
-        # Opening a pipe would hold up the thread that answers the life cycle.
+    found = {}
+    for name, place in _BUILT_IN.items():
+        module, _, attribute = place.partition(':')
+        found[name] = cast(Simulator, getattr(import_module(module), attribute)())
+    for entry in entry_points(group=ENTRY_POINTS):
+        try:
+            found.setdefault(entry.name, cast(Simulator, entry.load()()))
+        except (ImportError, AttributeError) as error:
+            raise ConfigError(f'simulator {entry.name}', f'{entry.value}, which cannot be loaded '
+                              f'({error})', 'a subclass of Simulator') from error
+    return found
+
+
+def find_simulator(name: str) -> Simulator:
+    """
+    Return the simulator whose frames ``source:=name`` receives; of ``file``, the usual one.
+
+    :raises ConfigError: where there is none.
+    """
+    found = simulators()
+    if name != FILE and name not in found:
+        raise ConfigError('source', repr(name), f'one of {", ".join(sorted({*found, FILE}))}')
+    return found[MONODRIVE if name == FILE else name]
+
+
+@contextmanager
+def opened(path: str, units: Units = DEFAULT_UNITS, topic: str = '', *,
+           max_bag_bytes: int | None = None) -> Iterator[Recording]:
+    """Open a recording as :func:`open_recording` does, and close it at the end."""
+    recording = open_recording(path, units, topic, max_bag_bytes=max_bag_bytes)
+    try:
+        yield recording
+    finally:
+        recording.close()
+
+
+def open_recording(path: str, units: Units = DEFAULT_UNITS, topic: str = '', *,
+                   max_bag_bytes: int | None = None) -> Recording:
+    """
+    Open a recording of any form: a bag, or the own form of a simulator.
+
+    :param path: a file, a folder, or ``-`` for a trajectory on standard input.
+    :param units: of box extents and of ``s``.
+    :param topic: of a bag with several topics of the type StateFrame.
+    :param max_bag_bytes: size above which a message or a chunk of a bag is refused; None for the
+        default.
+    :raises TrajectoryFormatError: where it has no known form, or cannot be read.
+    """
+    where = Path(path)
+    if path != STANDARD_INPUT and is_bag(where):
+        return _open_bag(where, topic, max_bag_bytes)
+    if is_compressed_storage(where):
+        raise TrajectoryFormatError(path, 'a compressed file of a bag', "the bag's folder")
+    if topic:
+        raise TrajectoryFormatError(path, 'no bag', f'one with the topic {topic}')
+    # The usual form is the last to be tried: it takes every file.
+    for simulator in sorted(simulators().values(), key=lambda one: one.name == MONODRIVE):
+        recording = simulator.open_recording(where, units)
+        if recording is not None:
+            return recording
+    raise TrajectoryFormatError(path, 'an unknown form', 'a trajectory or a bag')
+
+
+def _open_bag(path: Path, topic: str, max_bag_bytes: int | None) -> Recording:
+    # rosbags and its types are loaded for bags only.
+    from state_sensor_ros.recordings.bag_limits import BagLimits, DEFAULT_LIMITS
+    from state_sensor_ros.recordings.bag_reader import Bag
+    bag = Bag(path, topic, DEFAULT_LIMITS if max_bag_bytes is None else BagLimits(max_bag_bytes))
+    for simulator in simulators().values():
+        if simulator.bag_topic is not None and bag.has(*simulator.bag_topic):
+            return simulator.open_bag(bag)
+    return find_simulator(MONODRIVE).open_bag(bag)
+
+
+class Input:
+    """
+    What a node receives: the source, the decoder of its payloads, and the topics only it has.
+
+    A recording is opened once and belongs to the first source; :meth:`open_source` opens it again
+    for a later one.
+
+    :param definitions: of the messages of those topics.
+    :param report: called with a kind and a line about what was found beside the frames.
+    :raises StateSensorError: where a recording cannot be opened.
+    """
+
+    def __init__(self, settings: Settings, definitions: Definitions, report: Report) -> None:
+        self._settings, self._report = settings, report
+        self._simulator = find_simulator(settings.source)
+        self._recording = self._opened() if settings.source == FILE else None
+        self._new_decoder = None if self._recording is None else self._recording.new_decoder
+        if self._recording is not None:
+            self._simulator = find_simulator(self._recording.simulator)
+        self.topics: SimulatorTopics = self._simulator.topics(
+            settings, definitions, report, is_recorded=settings.source == FILE)
+
+    def _opened(self) -> Recording:
+        settings = self._settings
+        # Opening a pipe would block the thread that answers the life cycle.
         check_regular(settings.trajectory_file)
-        from state_sensor_ros.recordings.opening import opened
-        with opened(settings.trajectory_file, units,
-                    max_bag_bytes=settings.max_bag_bytes) as recording:
-            return recording.decoder
-    if settings.source == 'carla':
-        from state_sensor_ros.carla.decode import CarlaDecoder
-        return CarlaDecoder()
-    return Decoder(units)
+        return open_recording(
+            settings.trajectory_file, Units(settings.obb_extents, settings.road_s_unit),
+            max_bag_bytes=settings.max_bag_bytes)
 
+    def new_decoder(self) -> PayloadDecoder:
+        """Make a decoder of the payloads."""
+        if self._new_decoder is not None:
+            return self._new_decoder()
+        return self._simulator.new_decoder(self._settings)
 
-def open_source(settings: Settings, report: Report) -> Source:
-    """
-    Make the source that ``settings`` ask for.
+    def open_source(self) -> Source:
+        """
+        Make the source.
 
-    :param report: called with a kind and a line about what went wrong with a control port.
-    :raises StateSensorError: when it cannot be opened at all.
-    """
-    # Each source is imported where it is asked for: the node starts in a second.
-    if settings.source == 'file':
-        check_regular(settings.trajectory_file)
+        :raises StateSensorError: where it cannot be opened.
+        """
+        settings = self._settings
+        if settings.source != FILE:
+            return self._simulator.open_source(settings, self._report)
         from state_sensor_ros.recordings.player import FileSource
-        return FileSource(settings.trajectory_file, rate=settings.rate, loop=settings.loop,
-                          units=Units(settings.obb_extents, settings.road_s_unit),
-                          max_bag_bytes=settings.max_bag_bytes)
-    if settings.source == 'carla':
-        from state_sensor_ros.carla.live import CarlaSource
-        return CarlaSource(settings, report)
-    if settings.control_port:
-        from state_sensor_ros.monodrive.configured_source import ConductedSource
-        return ConductedSource(settings, report)
-    from state_sensor_ros.connections.tcp import TcpSource
-    return TcpSource(settings.host, settings.port, reconnect_min=settings.reconnect_min,
-                     reconnect_max=settings.reconnect_max, stale_after=settings.stale_after,
-                     max_frame_bytes=settings.max_frame_bytes)
+        recording, self._recording = self._recording or self._opened(), None
+        return FileSource(recording, rate=settings.rate, loop=settings.loop)
+
+    def close(self) -> None:
+        """Close a recording that no source has taken; doing so twice is harmless."""
+        if self._recording is not None:
+            self._recording.close()
+            self._recording = None

@@ -33,8 +33,8 @@ from state_sensor_ros.encode import Demand, Encoder
 from state_sensor_ros.errors import DecodeError, SinkError, StateError, TrajectoryFormatError
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.naming import Registry
-from state_sensor_ros.recordings.opening import open_recording
 from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators.opening import open_recording
 
 STATUS = 'state_sensor_ros/msg/CarlaPlayerStatus'
 
@@ -200,7 +200,7 @@ def test_carla_file_that_is_no_measurement_leaves_the_others(folder, content):
     damaged.write_bytes(content)
     recording = DatasetRecording(folder)
     n_good, refused = 0, []
-    for entry in recording.entries():
+    for entry in recording.frames():
         try:
             (decoded,) = recording.decoder.decode(entry.packet.payload)
         except DecodeError:
@@ -223,12 +223,12 @@ def test_carla_folder_is_a_recording(folder):
     recording = open_recording(str(folder / 'episode_00010'))
     assert isinstance(recording, DatasetRecording)
     assert (recording.total, recording.unit) == (3, 'frame')
-    entries = list(recording.entries())
+    entries = list(recording.frames())
     assert [entry.position for entry in entries] == [1, 2, 3]
     assert [entry.clock_s for entry in entries] == [0.0, 0.1, 0.2]
     assert entries[0].place == 'measurements_00000.json'
     # It can be read again from the start.
-    assert len(list(recording.entries())) == 3
+    assert len(list(recording.frames())) == 3
     recording.close()
 
 
@@ -237,7 +237,7 @@ def test_carla_folder_is_a_recording(folder):
 def test_carla_unreadable_file_in_a_recording_keeps_its_place(folder, text):
     (folder / 'episode_00010' / 'measurements_00001.json').write_text(text)
     recording = DatasetRecording(folder / 'episode_00010')
-    entries = list(recording.entries())
+    entries = list(recording.frames())
     assert math.isnan(entries[1].clock_s)
     assert entries[0].packet.game_time < entries[1].packet.game_time < entries[2].packet.game_time
     with pytest.raises(DecodeError):
@@ -334,7 +334,7 @@ def test_carla_bag_of_another_simulator_is_no_dataset(tmp_path, capsys):
 
 def test_carla_dataset_as_a_trajectory_says_what_is_lost(tmp_path, capsys):
     assert main(['convert', str(SAMPLE), str(tmp_path / 'a.json')]) == 1
-    assert 'error: --generation: found none, and frames of CARLA' in capsys.readouterr().err
+    assert 'found none, and frames of generation carla' in capsys.readouterr().err
     convert(SAMPLE, tmp_path / 'a.json', '--generation', 'v2')
     assert 'v2 does not carry:' in capsys.readouterr().err
     frames = json.loads((tmp_path / 'a.json').read_text())

@@ -26,9 +26,8 @@ from state_sensor_ros.encode import Demand, Encoder
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.payloads import Packet
 from state_sensor_ros.pipeline.pipeline import Codec, Pipeline
-from state_sensor_ros.recordings.opening import opened
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.simulators.extra_topics import extras_of_recording
+from state_sensor_ros.simulators.opening import find_simulator, opened
 
 SETTINGS = Settings(debug_drawing=True)
 
@@ -244,11 +243,12 @@ def played(path, settings=SETTINGS):
     def report(kind, text):
         reports.append((kind, text))
 
-    extras = extras_of_recording(str(path), settings, definitions, report)
     with opened(str(path)) as recording:
+        extras = find_simulator(recording.simulator).topics(
+            settings, definitions, report, is_recorded=True)
         codec = Codec(recording.decoder, Encoder(settings, definitions), extras.encoders(settings))
         pipeline = Pipeline(settings, lambda _: codec, sink, report=report)
-        for entry in recording.entries():
+        for entry in recording.frames():
             pipeline.process(entry.packet, 0)
     assert {topic.name for topic in extras.topics} >= {
         name for name in sink.messages if name.startswith(('~/player', '~/camera'))}

@@ -21,6 +21,7 @@ from state_sensor_ros.connections.lookup import look_up
 from state_sensor_ros.connections.tcp import TcpSource
 from state_sensor_ros.errors import TransportError
 from state_sensor_ros.monodrive.control_session import ControlSession
+from state_sensor_ros.monodrive.framing import PacketFramer
 from state_sensor_ros.settings import Settings
 
 PROGRAM = [sys.executable, '-c',
@@ -58,7 +59,7 @@ def test_lookup_of_what_is_no_name_is_refused(host):
 
 @pytest.mark.parametrize('host', NO_NAMES)
 @pytest.mark.parametrize('make', [
-    lambda host: TcpSource(host, 8700, reconnect_min=0.01),
+    lambda host: TcpSource(host, 8700, PacketFramer, reconnect_min=0.01),
     lambda host: CarlaSource(Settings(source='carla', host=host, control_port=2000,
                                       reconnect_min=0.01), lambda kind, text: None)])
 def test_lookup_of_what_is_no_name_is_a_failure_to_connect(host, make):
@@ -90,7 +91,7 @@ def test_lookup_that_does_not_return_is_ended_by_a_close(monkeypatch, connect):
 
     monkeypatch.setattr(lookup.socket, 'getaddrinfo', wait)
     made = ControlSession(HOST, 1) if 'session' in connect.__code__.co_varnames \
-        else TcpSource(HOST, 1)
+        else TcpSource(HOST, 1, PacketFramer)
     errors = []
 
     def work():

@@ -9,6 +9,7 @@ import threading
 from budgets import AWAIT_S
 
 from state_sensor_ros.connections.tcp import TcpSource
+from state_sensor_ros.monodrive.framing import PacketFramer
 
 PACKET = struct.pack('>IIfI', 100_000, 0, 0.0, 1) + bytes(100_000 - 16)
 
@@ -35,7 +36,7 @@ def test_source_closed_lets_a_simulator_go_that_it_has_held_back():
     with socket.create_server(('127.0.0.1', 0)) as listener:
         simulator = threading.Thread(target=flood, daemon=True)
         simulator.start()
-        source = TcpSource(*listener.getsockname())
+        source = TcpSource(*listener.getsockname(), lambda where: PacketFramer(1024, where))
         packets = source.packets()
         next(packets)
         assert is_held.wait(AWAIT_S)

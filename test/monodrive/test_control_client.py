@@ -23,8 +23,8 @@ from state_sensor_ros.emulator.monodrive_server.frame_server import (
     MonodriveServer,
 )
 from state_sensor_ros.errors import RefusalError, TransportError
-from state_sensor_ros.monodrive.configured_source import ConductedSource
 from state_sensor_ros.monodrive.control_client import Conductor
+from state_sensor_ros.monodrive.sensor_port import ConfiguredSource
 from state_sensor_ros.settings import parse_settings
 
 CONFIGURE = 'REPLAY_ConfigureSensorsCommand_ID'
@@ -105,7 +105,7 @@ def run(reports):
     running = []
 
     def started(settings):
-        source = ConductedSource(settings, reports)
+        source = ConfiguredSource(settings, reports)
         packets = Collected()
 
         def collect():

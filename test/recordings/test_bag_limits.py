@@ -20,9 +20,8 @@ from state_sensor_ros.errors import TrajectoryFormatError
 from state_sensor_ros.recordings import mcap_reader
 from state_sensor_ros.recordings.bag_limits import zstd
 from state_sensor_ros.recordings.bag_types import definition
-from state_sensor_ros.recordings.opening import opened
 from state_sensor_ros.settings import parse_settings
-from state_sensor_ros.simulators.opening import open_source
+from state_sensor_ros.simulators.opening import Input, opened
 
 PROGRAM = [sys.executable, '-c',
            'import sys; from state_sensor_ros.commands.command_line import main; sys.exit(main())']
@@ -289,9 +288,9 @@ def test_limit_of_the_node_is_raised_by_that_of_packets(tmp_path):
     path.write_bytes(mcap(schema(), channel(), message(bytes(70_000_000))))
 
     def packets(max_frame_bytes):
-        return list(open_source(parse_settings({
+        return list(Input(parse_settings({
             'source': 'file', 'trajectory_file': str(path), 'rate': 0.0,
-            'max_frame_bytes': max_frame_bytes}), lambda *_: None).packets())
+            'max_frame_bytes': max_frame_bytes}), {}, lambda *_: None).open_source().packets())
 
     for max_frame_bytes in (1024, 67108864):
         with pytest.raises(TrajectoryFormatError, match='in the node max_frame_bytes'):

@@ -13,9 +13,10 @@ import pytest
 
 from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
+from state_sensor_ros.monodrive.trajectory_recording import game_time_of
 from state_sensor_ros.recordings import player
-from state_sensor_ros.recordings.opening import game_time_of, opened
 from state_sensor_ros.recordings.player import FileSource
+from state_sensor_ros.simulators.opening import open_recording, opened
 
 
 def actor(**members):
@@ -70,8 +71,12 @@ def awaited(condition):
     return True
 
 
+def file_source(path, **options):
+    return FileSource(open_recording(path), **options)
+
+
 def paused(path, **options):
-    source = FileSource(path, **options)
+    source = file_source(path, **options)
     source.pause()
     player = Player(source)
     assert awaited(lambda: source.health.state == 'paused')
@@ -102,31 +107,31 @@ def played(source, clock):
 
 
 def test_source_paces_by_game_time(trajectory, monkeypatch):
-    source = FileSource(trajectory(at(5.0, 5.1, 5.4, 5.5)))
+    source = file_source(trajectory(at(5.0, 5.1, 5.4, 5.5)))
     assert played(source, Clock(monkeypatch)) == [0.0, 0.1, 0.4, 0.5]
 
 
 def test_source_paces_by_rate(trajectory, monkeypatch):
-    source = FileSource(trajectory(at(5.0, 5.1, 5.4)), rate=4.0)
+    source = file_source(trajectory(at(5.0, 5.1, 5.4)), rate=4.0)
     assert played(source, Clock(monkeypatch)) == [0.0, 0.025, 0.1]
 
 
 def test_source_unpaced_never_waits(trajectory, monkeypatch):
     clock = Clock(monkeypatch)
-    assert played(FileSource(trajectory(at(0.0, 9.0)), rate=0.0), clock) == [0.0, 0.0]
+    assert played(file_source(trajectory(at(0.0, 9.0)), rate=0.0), clock) == [0.0, 0.0]
     assert clock.waits == []
 
 
 @pytest.mark.parametrize('times', [(1.0, 1.0, 1.0), (None, None, None), (1.0, 0.5, 0.2),
                                    (1.0, 4000.0, 8000.0), (1.0, None, 2.0)])
 def test_source_plays_at_20_hz_where_game_time_is_no_help(trajectory, monkeypatch, times):
-    source = FileSource(trajectory(at(*times)))
+    source = file_source(trajectory(at(*times)))
     assert played(source, Clock(monkeypatch)) == [0.0, 0.05, 0.1]
 
 
 def test_source_that_was_held_up_does_not_burst(trajectory, monkeypatch):
     clock = Clock(monkeypatch)
-    source = FileSource(trajectory(at(0.0, 0.1, 0.2, 0.3)))
+    source = file_source(trajectory(at(0.0, 0.1, 0.2, 0.3)))
     clock.drive(source)
     packets = source.packets()
     next(packets)
@@ -139,7 +144,7 @@ def test_source_that_was_held_up_does_not_burst(trajectory, monkeypatch):
 
 def test_source_a_little_late_catches_up(trajectory, monkeypatch):
     clock = Clock(monkeypatch)
-    source = FileSource(trajectory(at(0.0, 0.1, 0.2, 0.3)))
+    source = file_source(trajectory(at(0.0, 0.1, 0.2, 0.3)))
     clock.drive(source)
     packets = source.packets()
     next(packets)
@@ -151,12 +156,12 @@ def test_source_a_little_late_catches_up(trajectory, monkeypatch):
 
 
 def test_source_gives_frames_without_time_one(trajectory):
-    packets = list(FileSource(trajectory(at(None, None, 7.0, None)), rate=0.0).packets())
+    packets = list(file_source(trajectory(at(None, None, 7.0, None)), rate=0.0).packets())
     assert [packet.game_time for packet in packets] == pytest.approx([0.0, 0.05, 7.0, 7.05])
 
 
 def test_source_ends_and_plays_again_when_asked(trajectory):
-    source = FileSource(trajectory(at(1.0, 2.0)), rate=0.0)
+    source = file_source(trajectory(at(1.0, 2.0)), rate=0.0)
     for _ in range(2):
         assert [packet.game_time for packet in source.packets()] == [1.0, 2.0]
         assert source.health.state == 'ended'
@@ -166,7 +171,7 @@ def test_source_ends_and_plays_again_when_asked(trajectory):
 
 def test_source_loops_with_a_step_back(trajectory, monkeypatch):
     clock = Clock(monkeypatch)
-    source = FileSource(trajectory(at(1.0, 1.1, 1.2)), loop=True)
+    source = file_source(trajectory(at(1.0, 1.1, 1.2)), loop=True)
     clock.drive(source)
     times, when = [], []
     for packet in source.packets():
@@ -194,7 +199,7 @@ def test_source_pauses_steps_and_resumes(trajectory):
 
 
 def test_source_pauses_while_playing(trajectory):
-    source = FileSource(trajectory(at(*range(1, 2000))), rate=1000.0)
+    source = file_source(trajectory(at(*range(1, 2000))), rate=1000.0)
     player = Player(source)
     player.awaited(2)
     source.pause()
@@ -236,14 +241,14 @@ def test_source_sought_beyond_the_end_waits_there_while_paused(trajectory):
 
 
 def test_source_sought_before_it_plays_begins_there(trajectory):
-    source = FileSource(trajectory(at(10.0, 11.0, 12.0, 13.0)), rate=0.0)
+    source = file_source(trajectory(at(10.0, 11.0, 12.0, 13.0)), rate=0.0)
     source.seek(1.5)
     assert [(packet.game_time, packet.is_behind_gap) for packet in source.packets()] \
         == [(12.0, True), (13.0, False)]
 
 
 def test_source_sought_in_a_loop_beyond_the_end_begins_again(trajectory):
-    source = FileSource(trajectory(at(10.0, 11.0)), rate=0.0, loop=True)
+    source = file_source(trajectory(at(10.0, 11.0)), rate=0.0, loop=True)
     source.seek(50.0)
     packets = source.packets()
     assert [next(packets).game_time for _ in range(3)] == [10.0, 11.0, 10.0]
@@ -251,7 +256,7 @@ def test_source_sought_in_a_loop_beyond_the_end_begins_again(trajectory):
 
 
 def test_source_changes_its_rate_while_it_waits(trajectory):
-    source = FileSource(trajectory(at(0.0, 9.0, 18.0)), rate=0.001)
+    source = file_source(trajectory(at(0.0, 9.0, 18.0)), rate=0.001)
     player = Player(source)
     player.awaited(1)
     source.set_rate(0.0)
@@ -260,7 +265,7 @@ def test_source_changes_its_rate_while_it_waits(trajectory):
 
 
 def test_source_closed_while_it_waits_ends_at_once(trajectory):
-    source = FileSource(trajectory(at(0.0, 9.0)), rate=0.001)
+    source = file_source(trajectory(at(0.0, 9.0)), rate=0.001)
     player = Player(source)
     player.awaited(1)
     source.close()
@@ -281,14 +286,14 @@ def test_source_closed_while_paused_ends_at_once(trajectory):
 def test_source_refuses_what_is_no_pace(trajectory, rate):
     path = trajectory(at(1.0))
     with pytest.raises(ConfigError, match='rate: found'):
-        FileSource(path, rate=rate)
-    source = FileSource(path)
+        file_source(path, rate=rate)
+    source = file_source(path)
     with pytest.raises(ConfigError, match='rate: found'):
         source.set_rate(rate)
 
 
 def test_source_refuses_a_step_back_and_no_time(trajectory):
-    source = FileSource(trajectory(at(1.0)))
+    source = file_source(trajectory(at(1.0)))
     with pytest.raises(ConfigError, match='step: found 0; expected 1 frame or more'):
         source.step(0)
     with pytest.raises(ConfigError, match='seek: found nan'):
@@ -297,11 +302,11 @@ def test_source_refuses_a_step_back_and_no_time(trajectory):
 
 def test_source_says_what_is_wrong_with_a_file(trajectory, tmp_path):
     with pytest.raises(TrajectoryFormatError, match='no such file'):
-        FileSource(str(tmp_path / 'none.json'))
+        file_source(str(tmp_path / 'none.json'))
     with pytest.raises(TrajectoryFormatError, match='found no frames'):
-        list(FileSource(trajectory([]), loop=True).packets())
+        list(file_source(trajectory([]), loop=True).packets())
     (tmp_path / 'bad.json').write_text(json.dumps(at(1.0, 2.0))[:-1] + 'x')
-    source = FileSource(str(tmp_path / 'bad.json'), rate=0.0)
+    source = file_source(str(tmp_path / 'bad.json'), rate=0.0)
     packets = source.packets()
     assert [next(packets).game_time for _ in range(2)] == [1.0, 2.0]
     with pytest.raises(TrajectoryFormatError, match='line 1 column'):
@@ -315,10 +320,11 @@ def test_source_plays_a_bag_as_its_trajectory(trajectory, tmp_path, storage):
     path = trajectory(at(1.0, 1.0, 1.25, 3.0))
     bag = str(tmp_path / 'bag')
     assert main(['convert', path, bag, '--storage', storage]) == 0
-    with closing(FileSource(bag, rate=0.0)) as source:
+    with closing(file_source(bag, rate=0.0)) as source:
         packets = list(source.packets())
         assert [packet.game_time for packet in packets] == [1.0, 1.0, 1.25, 3.0]
-        frames = [source.decoder.decode(packet.payload)[0].frame for packet in packets]
+        with opened(bag) as recording:
+            frames = [recording.decoder.decode(packet.payload)[0].frame for packet in packets]
         assert [(frame.generation, frame.game_time, frame.names) for frame in frames] == [
             ('v1', when, ('car',)) for when in (1.0, 1.0, 1.25, 3.0)]
         source.seek(0.2)
@@ -342,5 +348,5 @@ def test_recording_from_a_pipe_has_no_size(trajectory, monkeypatch):
         monkeypatch.setattr('sys.stdin', type('Stdin', (), {'buffer': stream}))
         with opened('-') as recording:
             assert recording.total is None
-            assert [entry.clock_s for entry in recording.entries()] == [1.0, 2.0]
+            assert [entry.clock_s for entry in recording.frames()] == [1.0, 2.0]
         assert not stream.closed

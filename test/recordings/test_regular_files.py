@@ -11,10 +11,9 @@ import pytest
 
 from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.errors import TrajectoryFormatError
-from state_sensor_ros.recordings.opening import opened
 from state_sensor_ros.recordings.regular_files import check_regular
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.simulators.opening import open_decoder, open_source
+from state_sensor_ros.simulators.opening import Input, opened
 
 EPISODE = CARLA / 'episode_00000'
 
@@ -50,9 +49,7 @@ def test_special_files_are_named(tmp_path, pipe):
 def test_node_takes_no_pipe_as_a_recording(pipe):
     settings = Settings(source='file', trajectory_file=str(pipe))
     with pytest.raises(TrajectoryFormatError, match='found a pipe; expected a file'):
-        open_decoder(settings)
-    with pytest.raises(TrajectoryFormatError, match='found a pipe; expected a file'):
-        open_source(settings, ignore)
+        Input(settings, {}, ignore)
 
 
 @pytest.mark.parametrize('storage', ['mcap', 'sqlite3'])
@@ -75,4 +72,4 @@ def test_dataset_with_a_pipe_for_a_file_is_refused_there(tmp_path, name):
     os.mkfifo(folder / name)
     with opened(str(tmp_path)) as recording, \
             pytest.raises(TrajectoryFormatError, match='found a pipe; expected a file'):
-        list(recording.entries())
+        list(recording.frames())

@@ -97,6 +97,11 @@ class CarlaServer(ThreadedServer):
         self._n_commands = 0
         super().__init__()
 
+    def addresses(self) -> list[tuple[str, int]]:
+        """Return a name and the number of the world, control and measurements port."""
+        return [('world', self.world_port), ('control', self.control_port),
+                ('listening', self.port)]
+
     def disconnect(self) -> None:
         """Close the connections of all readers and keep listening."""
         with self._changed:

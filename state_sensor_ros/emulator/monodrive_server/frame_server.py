@@ -105,6 +105,11 @@ class MonodriveServer(ThreadedServer):
         self._send_lock = threading.Lock()
         super().__init__()
 
+    def addresses(self) -> list[tuple[str, int]]:
+        """Return a name and the number of the control port, if any, and of the sensor port."""
+        control = [('control', self.control_port)] if self.control_port else []
+        return [*control, ('listening', self.port)]
+
     def _listeners(self) -> Iterable[socket.socket]:
         if self._control is not None:
             yield self._control

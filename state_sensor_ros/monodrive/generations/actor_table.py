@@ -18,8 +18,8 @@ from state_sensor_ros.common_ends import common_ends as same_ends
 from state_sensor_ros.common_ends import spliced
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.frame import Floats
-from state_sensor_ros.monodrive.generations.wheels import as_rows
-from state_sensor_ros.monodrive.generations.wire import Tags, Vector
+from state_sensor_ros.json_values import as_rows, Tags
+from state_sensor_ros.monodrive.generations.wire import Vector
 
 _TAGS = JsonDecoder(Tags)
 _VECTOR = JsonDecoder(Vector)

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from state_sensor_ros.monodrive.generations.lenient import (
+from state_sensor_ros.json_values import (
     Json,
     member,
+    Quadruple,
     to_flag,
     to_integer,
     to_list,
@@ -37,7 +38,6 @@ from state_sensor_ros.monodrive.generations.wire import (
     INT64_MIN,
     Odometry,
     Pose,
-    Quadruple,
     Quaternion,
     State,
     Vector,

@@ -26,21 +26,20 @@ from state_sensor_ros.frame import (
     Lanes,
     Looks,
     Needs,
+    NO_LANES,
     Rows,
 )
+from state_sensor_ros.json_values import as_rows, NAN, Number, Tags
 from state_sensor_ros.monodrive.generations.actor_table import Roster
-from state_sensor_ros.monodrive.generations.wheels import as_rows, read_flat_wheels, read_wheels
+from state_sensor_ros.monodrive.generations.wheels import read_flat_wheels, read_wheels
 from state_sensor_ros.monodrive.generations.wire import (
     Box,
     ControlState,
     FlatActor,
     FlatBox,
     Head,
-    NAN,
-    Number,
     PayloadHead,
     State,
-    Tags,
     UnreadControlState,
     Vehicle,
 )
@@ -207,9 +206,6 @@ def _blank_lanes(i_first: int, n_lanes: int) -> Lanes:
     for column in (flags, ids, s):
         column.setflags(write=False)
     return Lanes(_rows_from(i_first, i_first + n_lanes), flags, flags, ids, ids, ids, s)
-
-
-NO_LANES = _blank_lanes(0, 0)
 
 
 def _box_names(boxes: Sequence[Box | FlatBox], needs: Needs) -> tuple[str, ...]:

@@ -18,14 +18,7 @@ import msgspec
 from msgspec.json import Decoder as JsonDecoder
 
 from state_sensor_ros.errors import DecodeError
-from state_sensor_ros.monodrive.generations.actors import (
-    located,
-    optional_integer,
-    read_flat_actor,
-    read_state,
-    read_vehicle,
-)
-from state_sensor_ros.monodrive.generations.lenient import (
+from state_sensor_ros.json_values import (
     Json,
     parse_payload,
     to_list,
@@ -33,6 +26,13 @@ from state_sensor_ros.monodrive.generations.lenient import (
     to_object,
     to_text,
     wrong,
+)
+from state_sensor_ros.monodrive.generations.actors import (
+    located,
+    optional_integer,
+    read_flat_actor,
+    read_state,
+    read_vehicle,
 )
 from state_sensor_ros.monodrive.generations.wire import (
     FlatActor,

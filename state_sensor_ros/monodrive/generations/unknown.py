@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from state_sensor_ros.errors import DecodeError
-from state_sensor_ros.monodrive.generations.lenient import Json, parse_payload
+from state_sensor_ros.json_values import Json, parse_payload
 from state_sensor_ros.monodrive.generations.tolerant import HEAD_KEYS, STRING_KEY
 from state_sensor_ros.monodrive.generations.wire import V0
 

@@ -9,8 +9,7 @@ May know: ids, their order, where poses are missing. Must not know: axes and uni
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-import struct
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -24,7 +23,8 @@ from state_sensor_ros.frame import (
     Rows,
     Wheels,
 )
-from state_sensor_ros.monodrive.generations.wire import FlatActor, NAN, Number, Vehicle, WHEEL_MAX
+from state_sensor_ros.json_values import as_rows, NAN, Number
+from state_sensor_ros.monodrive.generations.wire import FlatActor, Vehicle, WHEEL_MAX
 from state_sensor_ros.rep103 import from_rep103_wheels, to_rep103_wheels
 
 # PROTOCOL 4.7: wheel 0 of a shifted sample is an identity rotation although it turns.
@@ -37,21 +37,6 @@ _SHIFTED_SOURCE_IDS = (1, 2, 3, NO_SOURCE_ID)
 _NO_POSE = (NAN,) * 7
 _IDENTITY = np.array((0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0))
 _POSITION, _ORIENTATION, _POSE, _SPEED = slice(0, 3), slice(3, 7), slice(0, 7), 7
-
-
-def as_rows(numbers: Sequence[Number], n_columns: int) -> Floats:
-    """
-    Lay numbers out as rows, ``None`` becoming NaN.
-
-    :param numbers: row after row.
-    :returns: (len / n_columns, n_columns) float64, not to be written to.
-    """
-    try:
-        # Twice as fast as numpy's own way through a list, which only None makes necessary.
-        flat: Floats = np.frombuffer(struct.pack(f'{len(numbers)}d', *numbers))
-    except struct.error:
-        flat = np.array(numbers, np.float64)
-    return flat.reshape(-1, n_columns)
 
 
 def read_wheels(vehicles: Iterable[Vehicle], i_first: int) -> Wheels:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-import math
 from types import GenericAlias
 from typing import Annotated, cast, TypeAlias, Union
 
@@ -20,6 +19,15 @@ from msgspec import Meta, Raw, Struct
 from msgspec.json import Decoder as JsonDecoder
 
 from state_sensor_ros.frame import Needs
+from state_sensor_ros.json_values import (
+    NAN,
+    NO_QUADRUPLE,
+    NO_TRIPLE,
+    Number,
+    Quadruple,
+    Tags,
+    Triple,
+)
 
 GENERATIONS = ('v2', 'v1', 'v1t', 'v0')
 V2, V1, V1T, V0 = GENERATIONS
@@ -29,11 +37,6 @@ UINT32_MAX = 2 ** 32 - 1
 INT64_MIN, INT64_MAX = -2 ** 63, 2 ** 63 - 1
 WHEEL_MAX = 255
 
-# ``null`` is how the simulator writes NaN and infinity.
-Number: TypeAlias = float | None
-Triple: TypeAlias = tuple[Number, Number, Number]
-Quadruple: TypeAlias = tuple[Number, Number, Number, Number]
-Tags: TypeAlias = tuple[str, ...]
 Int32 = Annotated[int, Meta(ge=INT32_MIN, le=INT32_MAX)]
 Int64 = Annotated[int, Meta(ge=INT64_MIN, le=INT64_MAX)]
 Uint32 = Annotated[int, Meta(ge=0, le=UINT32_MAX)]
@@ -44,9 +47,6 @@ Head: TypeAlias = tuple[float, int, int]
 # The same as a payload has them, None where it has not.
 PayloadHead: TypeAlias = tuple[Number, int | None, int | None]
 
-NAN = math.nan
-NO_TRIPLE: Triple = (NAN, NAN, NAN)
-NO_QUADRUPLE: Quadruple = (NAN, NAN, NAN, NAN)
 
 
 class Vector(Struct, gc=False, frozen=True):

@@ -1,34 +1,37 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-Values of JSON in every spelling that peers use, and what is wrong with the others.
+Values of JSON in every spelling that simulators use, and the errors for all others.
 
-May know: forms of numbers, vectors and rotations (PROTOCOL 4.9), key paths for messages. Must not
-know: frames, actors. Each function raises DecodeError with key path, found and expected.
+Each function raises DecodeError with the key path, what was found and what was expected. Decoders
+call these functions only for payloads that are not in the usual form.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 import json
 import math
+import struct
 from typing import TypeAlias
 
 import msgspec
 import numpy as np
 
 from state_sensor_ros.errors import DecodeError
-from state_sensor_ros.monodrive.generations.wire import (
-    NAN,
-    NO_QUADRUPLE,
-    NO_TRIPLE,
-    Quadruple,
-    Tags,
-    Triple,
-)
+from state_sensor_ros.frame import Floats
 from state_sensor_ros.rep103 import mirrored_orientation, to_rep103_rotator
 
 Json: TypeAlias = object
+# ``null`` is how the simulator writes NaN and infinity.
+Number: TypeAlias = float | None
+Triple: TypeAlias = tuple[Number, Number, Number]
+Quadruple: TypeAlias = tuple[Number, Number, Number, Number]
+Tags: TypeAlias = tuple[str, ...]
+
+NAN = math.nan
+NO_TRIPLE: Triple = (NAN, NAN, NAN)
+NO_QUADRUPLE: Quadruple = (NAN, NAN, NAN, NAN)
 
 # More digits than any 64-bit integer has; a longer one is no id, only a number out of range.
 _MAX_INTEGER_DIGITS = 20
@@ -270,3 +273,18 @@ def _components(value: Mapping[str, Json], keys: str | tuple[str, ...], where: s
             item = None
         numbers.append(to_number(item, f'{where}.{key}'))
     return numbers
+
+
+def as_rows(numbers: Sequence[Number], n_columns: int) -> Floats:
+    """
+    Lay numbers out as rows, ``None`` becoming NaN.
+
+    :param numbers: row after row.
+    :returns: (len / n_columns, n_columns) float64, not to be written to.
+    """
+    try:
+        # Twice as fast as numpy's own way through a list, which only None makes necessary.
+        flat: Floats = np.frombuffer(struct.pack(f'{len(numbers)}d', *numbers))
+    except struct.error:
+        flat = np.array(numbers, np.float64)
+    return flat.reshape(-1, n_columns)

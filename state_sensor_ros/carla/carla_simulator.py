@@ -1,0 +1,108 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""CARLA 0.8 as one of the simulators; its libraries are imported where they are needed."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from state_sensor_ros.errors import ConfigError, DecodeError, TrajectoryFormatError
+from state_sensor_ros.frame import Frame
+from state_sensor_ros.payloads import PayloadDecoder, Report
+from state_sensor_ros.recordings.recording import Recording
+from state_sensor_ros.rep103 import Units
+from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators.simulator import (
+    FrameWriter,
+    Simulator,
+    SimulatorTopics,
+    StandIn,
+)
+
+if TYPE_CHECKING:
+    from state_sensor_ros.cdr.definitions import Definitions
+    from state_sensor_ros.pipeline.source import Source
+    from state_sensor_ros.recordings.bag_reader import Bag
+    from state_sensor_ros.recordings.bag_recording import BagRecording
+
+
+class CarlaSimulator(Simulator):
+    """The measurements of a server, datasets and their bags, and their stand-in."""
+
+    name = 'carla'
+    protocol = 'carla'
+    bag_topic = ('player/status', 'state_sensor_ros/msg/CarlaPlayerStatus')
+
+    def check(self, settings: Settings) -> None:
+        """
+        Check what CARLA's frames do not have.
+
+        :raises ConfigError: for stamps by date and for samples.
+        """
+        if settings.stamp_source == 'utc':
+            raise ConfigError('stamp_source', 'utc', 'game_time or ros where source is carla: its '
+                              'frames carry no date')
+        if settings.sample_rate > 0:
+            raise ConfigError('sample_rate', f'{settings.sample_rate:g}',
+                              '0 where source is carla: it measures each of its frames')
+
+    def new_decoder(self, settings: Settings) -> PayloadDecoder:
+        """Make a decoder of measurements as a server sends them."""
+        from state_sensor_ros.carla.decode import CarlaDecoder
+        return CarlaDecoder()
+
+    def open_source(self, settings: Settings, report: Report) -> Source:
+        """Make the source of the measurements port; with a world port, of episodes requested."""
+        from state_sensor_ros.carla.live import CarlaSource
+        return CarlaSource(settings, report)
+
+    def topics(self, settings: Settings, definitions: Definitions, report: Report, *,
+               is_recorded: bool) -> SimulatorTopics:
+        """Return the player's status, commands, lights, limits and, of a recording, images."""
+        from state_sensor_ros.carla.encode import CarlaEncoder
+        from state_sensor_ros.carla.topics import DATASET_TOPICS, LIVE_TOPICS
+        return SimulatorTopics(
+            DATASET_TOPICS if is_recorded else LIVE_TOPICS,
+            lambda settings: (CarlaEncoder(settings, definitions, report),),
+            tuple(CarlaEncoder(settings, definitions, report).samples()))
+
+    def open_recording(self, path: Path, units: Units) -> Recording | None:
+        """Open a dataset or one of its episodes: every folder may be one."""
+        if not path.is_dir():
+            return None
+        from state_sensor_ros.carla.recording import DatasetRecording
+        return DatasetRecording(path)
+
+    def open_bag(self, bag: Bag) -> BagRecording:
+        """Return a bag with CARLA's topics as a recording."""
+        from state_sensor_ros.carla.recording import CarlaBagRecording
+        return CarlaBagRecording(bag)
+
+    def frames_to_write(self, recording: Recording) -> Iterator[Frame]:
+        """
+        Yield the frames of a bag that have a player's status, without images.
+
+        :raises TrajectoryFormatError: where a message cannot be decoded.
+        """
+        from state_sensor_ros.carla.messages import frames_of_messages, TOPICS
+        from state_sensor_ros.recordings.bag_recording import BagRecording
+        assert isinstance(recording, BagRecording)
+        try:
+            yield from frames_of_messages(recording.messages_of_node(TOPICS))
+        except DecodeError as error:
+            raise TrajectoryFormatError(f'{recording.name}: {error.where}', error.found,
+                                        error.expected) from error
+
+    def new_writer(self, path: str, *, force: bool) -> FrameWriter:
+        """Begin a dataset."""
+        from state_sensor_ros.carla.writer import DatasetWriter
+        return DatasetWriter(path, overwrite=force)
+
+    def stand_in(self, options: argparse.Namespace) -> AbstractContextManager[StandIn]:
+        """Serve synthetic traffic as a server does."""
+        from state_sensor_ros.carla.carla_stand_in import open_stand_in
+        return open_stand_in(options)

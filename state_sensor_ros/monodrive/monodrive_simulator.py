@@ -1,0 +1,68 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""monoDrive as one of the simulators."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from state_sensor_ros.errors import ConfigError
+from state_sensor_ros.monodrive.decode import Decoder
+from state_sensor_ros.monodrive.sensor_port import ConfiguredSource, open_sensor_port
+from state_sensor_ros.monodrive.trajectory_recording import TrajectoryRecording
+from state_sensor_ros.payloads import PayloadDecoder, Report
+from state_sensor_ros.pipeline.source import Source
+from state_sensor_ros.recordings.recording import Recording
+from state_sensor_ros.rep103 import Units
+from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators.simulator import FrameWriter, Simulator, StandIn
+
+
+class MonodriveSimulator(Simulator):
+    """The State sensor on a TCP port, Replay Mode trajectories, and their stand-in."""
+
+    name = 'tcp'
+    protocol = 'monodrive'
+
+    def check(self, settings: Settings) -> None:
+        """
+        Check that a sensor that is configured has a tag: the simulator sends nothing without.
+
+        :raises ConfigError: where it has none.
+        """
+        if settings.control_port and not any(settings.desired_tags):
+            raise ConfigError('desired_tags', 'an empty list',
+                              'at least one tag where control_port is set: the simulator sends '
+                              'nothing for an empty list')
+
+    def parameters_of_config(self, path: str) -> Mapping[str, object]:
+        """Return what the State entry of the simulator's sensor JSON sets."""
+        from state_sensor_ros.monodrive.sensor_config import read_sensor_config
+        return read_sensor_config(Path(path))
+
+    def new_decoder(self, settings: Settings) -> PayloadDecoder:
+        """Make a decoder of all frame generations."""
+        return Decoder(Units(settings.obb_extents, settings.road_s_unit))
+
+    def open_source(self, settings: Settings, report: Report) -> Source:
+        """Make the source of the sensor port; with a control port, configure the sensor first."""
+        if settings.control_port:
+            return ConfiguredSource(settings, report)
+        return open_sensor_port(settings)
+
+    def open_recording(self, path: Path, units: Units) -> Recording:
+        """Open a trajectory; every file may be one."""
+        return TrajectoryRecording(str(path), units)
+
+    def new_writer(self, path: str, *, force: bool) -> FrameWriter:
+        """Begin a trajectory; frames keep their generation."""
+        from state_sensor_ros.monodrive.trajectory_output import TrajectoryOutput
+        return TrajectoryOutput(path, force=force)
+
+    def stand_in(self, options: argparse.Namespace) -> AbstractContextManager[StandIn]:
+        """Serve a trajectory or synthetic traffic as the simulator does."""
+        from state_sensor_ros.monodrive.monodrive_stand_in import open_stand_in
+        return open_stand_in(options)

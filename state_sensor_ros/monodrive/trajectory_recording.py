@@ -1,0 +1,125 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""A trajectory file, or standard input, as a recording."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+import math
+import os
+from pathlib import Path
+import stat
+import sys
+from typing import BinaryIO
+
+import msgspec
+
+from state_sensor_ros.errors import told, TrajectoryFormatError, TruncatedError
+from state_sensor_ros.monodrive.decode import Decoder
+from state_sensor_ros.monodrive.trajectory import Payload, read_payloads
+from state_sensor_ros.payloads import Packet, PayloadDecoder
+from state_sensor_ros.recordings.bag_form import is_bag
+from state_sensor_ros.recordings.recording import PERIOD_S, RecordedFrame, STANDARD_INPUT
+from state_sensor_ros.rep103 import DEFAULT_UNITS, Units
+
+
+def refuse_folders(path: str) -> None:
+    """
+    Refuse recordings that Replay Mode does not take.
+
+    :raises TrajectoryFormatError: when ``path`` is a bag, or a folder of any kind.
+    """
+    where = Path(path)
+    if path != STANDARD_INPUT and (is_bag(where) or where.is_dir()):
+        raise TrajectoryFormatError(path, 'a bag or a folder', 'a trajectory, NAME.json; '
+                                    '`state_sensor convert` makes one of a bag')
+
+
+class _Head(msgspec.Struct, gc=False):
+    """Where v0, v1 and v2 name their time."""
+
+    game_time: float | None = None
+
+
+class _Inner(msgspec.Struct, gc=False):
+    """Where v1t names its time: in each actor."""
+
+    frame: list[_Head]
+
+
+_HEAD = msgspec.json.Decoder(_Head)
+_INNER = msgspec.json.Decoder(_Inner)
+
+
+def game_time_of(payload: bytes) -> float:
+    """
+    Look for the time of a frame without decoding it.
+
+    :param payload: JSON of any generation.
+    :returns: s, NaN where there is none or the payload is unusual.
+    """
+    try:
+        game_time = _HEAD.decode(payload).game_time
+        if game_time is None:
+            game_time = next((actor.game_time for actor in _INNER.decode(payload).frame), None)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return math.nan
+    return math.nan if game_time is None else game_time
+
+
+class TrajectoryRecording:
+    """
+    A trajectory file, or standard input for ``-``.
+
+    :param path: opened here, so that what is missing is missed at once.
+    """
+
+    unit = 'B'
+    form = 'trajectory'
+    simulator = 'tcp'
+
+    def __init__(self, path: str, units: Units = DEFAULT_UNITS) -> None:
+        self.name = path
+        self._units = units
+        self.decoder = self.new_decoder()
+        self.cut: TruncatedError | None = None
+        self.total: int | None = None
+        self._file: BinaryIO = sys.stdin.buffer
+        if path != STANDARD_INPUT:
+            try:
+                self._file = open(path, 'rb')  # noqa: SIM115
+            except OSError as error:
+                raise TrajectoryFormatError(path, told(error), 'a trajectory or a bag') from error
+            status = os.fstat(self._file.fileno())
+            # A pipe has no size and no beginning to go back to.
+            self.total = status.st_size if stat.S_ISREG(status.st_mode) else None
+
+    def new_decoder(self) -> PayloadDecoder:
+        """Make a decoder of all frame generations."""
+        return Decoder(self._units)
+
+    def frames(self) -> Iterator[RecordedFrame]:
+        """Yield all frames; of a file that was cut, all whole ones."""
+        if self.total is not None:
+            self._file.seek(0)
+        self.cut = None
+        game_time = -PERIOD_S
+        for payload in self._payloads():
+            clock_s = game_time_of(payload.data)
+            game_time = game_time + PERIOD_S if math.isnan(clock_s) else clock_s
+            yield RecordedFrame(Packet(payload.data, game_time, 0, 0), clock_s, payload.index,
+                                f'line {payload.line} column {payload.column}',
+                                payload.offset + len(payload.data))
+
+    def _payloads(self) -> Iterator[Payload]:
+        try:
+            yield from read_payloads(self._file, self.name)
+        except TruncatedError as error:
+            if not error.n_frames:
+                raise
+            self.cut = error
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not sys.stdin.buffer:
+            self._file.close()

@@ -1,0 +1,56 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""A bag as a recording: the messages of its ~/frame topic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from state_sensor_ros.errors import TruncatedError
+from state_sensor_ros.payloads import Packet, PayloadDecoder
+from state_sensor_ros.recordings.bag_reader import Bag
+from state_sensor_ros.recordings.recording import RecordedFrame
+from state_sensor_ros.recordings.state_frames import stamp_s, StateFrameDecoder
+
+
+class BagRecording:
+    """
+    The StateFrames of a bag; their time is that of their stamps.
+
+    :param bag: closed by :meth:`close`.
+    """
+
+    unit = 'frame'
+    simulator = 'tcp'
+
+    def __init__(self, bag: Bag) -> None:
+        self.name = bag.name
+        self.topic = bag.topic
+        self.form = f'bag, topic {bag.topic}'
+        self.total: int | None = bag.n_messages
+        self.cut: TruncatedError | None = None
+        self.decoder = self.new_decoder()
+        self._bag = bag
+
+    def new_decoder(self) -> PayloadDecoder:
+        """Make a decoder of StateFrames."""
+        return StateFrameDecoder()
+
+    def frames(self) -> Iterator[RecordedFrame]:
+        """Yield all frames in the order of their log times."""
+        for index, (data, payload) in enumerate(self.payloads()):
+            clock_s = stamp_s(data)
+            yield RecordedFrame(Packet(payload, clock_s, 0, 0), clock_s, index,
+                                f'message {index} of {self.topic}', index + 1)
+
+    def payloads(self) -> Iterator[tuple[bytes, bytes]]:
+        """Yield each serialised StateFrame, and the payload that the decoder takes."""
+        return ((data, data) for _, data in self._bag.messages())
+
+    def messages_of_node(self, names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+        """Yield the messages of other topics of the same node, as :class:`Bag` does."""
+        return self._bag.messages_of_node(names)
+
+    def close(self) -> None:
+        """Close the bag."""
+        self._bag.close()

@@ -1,0 +1,66 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""A recording of any form: its frames in their order, undecoded, in constant memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from state_sensor_ros.errors import TruncatedError
+from state_sensor_ros.payloads import Packet, PayloadDecoder
+
+# Path of a trajectory on standard input.
+STANDARD_INPUT = '-'
+# Time between the frames of a recording without times: 20 Hz, as the simulator records.
+PERIOD_S = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedFrame:
+    """
+    One frame of a recording.
+
+    ``packet`` its payload, with a ``game_time`` that continues at 20 Hz where the payload has
+    none; ``clock_s`` the time in the payload, s, NaN for none; ``index`` from 0; ``place`` in the
+    file, in words; ``position`` how much of the recording lies before the end of the frame.
+    """
+
+    packet: Packet
+    clock_s: float
+    index: int
+    place: str
+    position: int
+
+
+class Recording(Protocol):
+    """
+    Frames that can be read from the beginning any number of times, except from standard input.
+
+    ``name`` of the file; ``form`` in words; ``simulator`` whose topics it has, as
+    the parameter ``source`` names it; ``decoder`` of its payloads; ``total`` and ``unit`` (``B``
+    or ``frame``) of :attr:`RecordedFrame.position` at the end, None where it is unknown; ``cut``
+    is set after the last frame of a trajectory that ends before its array does.
+    """
+
+    name: str
+    form: str
+    simulator: str
+    cut: TruncatedError | None
+    decoder: PayloadDecoder
+    total: int | None
+    unit: str
+
+    def new_decoder(self) -> PayloadDecoder:
+        """Make another decoder of its payloads, which remembers none of them."""
+
+    def frames(self) -> Iterator[RecordedFrame]:
+        """
+        Yield all frames, from the first one on; of a trajectory that was cut, all whole ones.
+
+        :raises TrajectoryFormatError: where the recording is damaged, or cut in its first frame.
+        """
+
+    def close(self) -> None:
+        """Close what is open; closing twice is quiet."""

@@ -1,0 +1,171 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+The interface of a simulator: what the package needs of one, with a default for most of it.
+
+A simulator is a subclass of :class:`Simulator`. Its frames pass through the same selection,
+naming, encoding and publishing as those of every other simulator.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+import argparse
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Protocol, TYPE_CHECKING
+
+from state_sensor_ros.errors import ConfigError
+from state_sensor_ros.frame import Frame
+from state_sensor_ros.payloads import PayloadDecoder, Report
+from state_sensor_ros.recordings.output import Output
+from state_sensor_ros.recordings.recording import Recording
+from state_sensor_ros.rep103 import Units
+from state_sensor_ros.settings import Settings
+
+if TYPE_CHECKING:
+    from state_sensor_ros.cdr.definitions import Definitions
+    from state_sensor_ros.encode import Sample, Topic
+    from state_sensor_ros.pipeline.pipeline import ExtraEncoder
+    from state_sensor_ros.pipeline.source import Source
+    from state_sensor_ros.recordings.bag_reader import Bag
+    from state_sensor_ros.recordings.bag_recording import BagRecording
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatorTopics:
+    """
+    The topics that only one simulator has.
+
+    ``topics`` exist from the start; ``encoders`` makes those of their messages; ``samples`` are
+    messages to verify the encoders with.
+    """
+
+    topics: tuple[Topic, ...] = ()
+    encoders: Callable[[Settings], tuple[ExtraEncoder, ...]] = lambda settings: ()
+    samples: tuple[Sample, ...] = ()
+
+
+class FrameWriter(Output):
+    """A recording that is being written in a simulator's own form; ``n_frames`` so far."""
+
+    n_frames: int
+
+    @abstractmethod
+    def write(self, frame: Frame) -> None:
+        """
+        Append a frame.
+
+        :raises SinkError: where that fails.
+        :raises StateError: where the form cannot hold the frame.
+        """
+
+
+class StandIn(Protocol):
+    """A program that behaves like the simulator, for tests and demonstrations."""
+
+    def addresses(self) -> Sequence[tuple[str, int]]:
+        """Return a name and a port for each line to print, the sensor port last."""
+
+    def wait(self) -> bool:
+        """Return when everything is sent."""
+
+
+class Simulator:
+    """
+    One simulator.
+
+    ``name`` as the parameter ``source`` has it; ``protocol`` as the option ``--protocol`` of the
+    command `simulate` has it, empty where there is no stand-in; ``bag_topic`` name below the node
+    and type of a topic by which a bag of this simulator is recognised, None where its bags need no
+    reader of their own.
+    """
+
+    name: ClassVar[str]
+    protocol: ClassVar[str] = ''
+    bag_topic: ClassVar[tuple[str, str] | None] = None
+
+    def check(self, settings: Settings) -> None:
+        """
+        Check the parameters that depend on the simulator.
+
+        :raises ConfigError: naming the parameter, the value and what is allowed.
+        """
+
+    def parameters_of_config(self, path: str) -> Mapping[str, object]:
+        """
+        Return the parameters that the file of the parameter ``config_file`` sets.
+
+        :raises ConfigError: where the file cannot be read.
+        """
+        return {}
+
+    def new_decoder(self, settings: Settings) -> PayloadDecoder:
+        """Make a decoder of the payloads of :meth:`open_source`."""
+        raise ConfigError('source', self.name, 'a simulator that sends frames')
+
+    def open_source(self, settings: Settings, report: Report) -> Source:
+        """
+        Make the live source; it connects when its packets are iterated over.
+
+        :param report: called with a kind and a line about what was found beside the packets.
+        :raises StateSensorError: where it cannot be opened at all.
+        """
+        raise ConfigError('source', self.name, 'a simulator that sends frames')
+
+    def topics(self, settings: Settings, definitions: Definitions, report: Report, *,
+               is_recorded: bool) -> SimulatorTopics:
+        """
+        Return the topics that only this simulator has.
+
+        :param report: called with a kind and a line about what cannot be encoded.
+        :param is_recorded: whether the frames come from a recording, which may have more.
+        """
+        return SimulatorTopics()
+
+    def open_recording(self, path: Path, units: Units) -> Recording | None:
+        """
+        Open a recording in the simulator's own form.
+
+        :param path: an existing file or folder that is no bag.
+        :param units: of box extents and of ``s``.
+        :returns: None where it has another form.
+        :raises TrajectoryFormatError: where it cannot be read.
+        """
+        return None
+
+    def open_bag(self, bag: Bag) -> BagRecording:
+        """Return a bag in which :attr:`bag_topic` was found as a recording."""
+        from state_sensor_ros.recordings.bag_recording import BagRecording
+        return BagRecording(bag)
+
+    def frames_to_write(self, recording: Recording) -> Iterator[Frame]:
+        """
+        Yield the frames of a recording of this simulator that :meth:`new_writer` takes.
+
+        :raises StateSensorError: where a frame cannot be decoded.
+        """
+        for recorded in recording.frames():
+            for decoded in recording.decoder.decode(recorded.packet.payload):
+                yield decoded.frame
+
+    def new_writer(self, path: str, *, force: bool) -> FrameWriter:
+        """
+        Begin a recording in the simulator's own form.
+
+        :param path: of the file or folder, which appears when the writer is committed.
+        :param force: whether a recording of that name may be replaced.
+        :raises SinkError: where it cannot be written.
+        """
+        raise ConfigError('OUT', path, 'NAME.json or -: a bag becomes a trajectory')
+
+    def stand_in(self, options: argparse.Namespace) -> AbstractContextManager[StandIn]:
+        """
+        Start the stand-in.
+
+        :param options: of the command `simulate`.
+        :raises StateSensorError: where a file or port is not usable.
+        """
+        raise ConfigError('--protocol', self.name, 'a simulator that has a stand-in')

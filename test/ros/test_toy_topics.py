@@ -1,0 +1,26 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""A simulator of another package on the topics of the node."""
+
+import os
+
+from rig import NodeProcess
+from test_toy_simulator import installed_toy
+
+
+def test_toy_actors_are_on_topics(domain, listener, tmp_path):
+    site = installed_toy(tmp_path / 'site')
+    odometry = listener.hear('/state_sensor/actors/ball/odometry', 'nav_msgs/Odometry')
+    tf = listener.hear('/tf', 'tf2_msgs/TFMessage')
+    with NodeProcess(domain, source='toy', environment={
+            'PYTHONPATH': f'{os.environ["PYTHONPATH"]}{os.pathsep}{site}'}) as node:
+        listener.until(lambda: len(odometry) > 2 and tf)
+        assert node.is_alive
+    assert odometry[-1].child_frame_id == 'ball'
+    assert odometry[-1].pose.pose.position.y == 2.0
+
+
+def test_source_that_is_not_installed_is_refused(domain):
+    with NodeProcess(domain, source='toy') as node:
+        assert node.process.wait(20.0) == 1
+        assert "source: found 'toy'; expected one of carla, file, tcp" in node.log

@@ -1,0 +1,75 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""A simulator in a package of its own: one ball; each frame is a line `game_time x y`."""
+
+from itertools import count
+import math
+import threading
+
+import numpy as np
+
+from state_sensor_ros.errors import DecodeError
+from state_sensor_ros.frame import Frame, KIND_OBJECT, NO_LANES
+from state_sensor_ros.payloads import Decoded, Packet, SingleFrameDecoder
+from state_sensor_ros.pipeline.source import Health
+from state_sensor_ros.recordings.recording import RecordedFrame
+from state_sensor_ros.simulators.simulator import Simulator
+
+
+class BallDecoder(SingleFrameDecoder):
+    def decode(self, payload, *, game_time=math.nan, time=0, sample_count=0):
+        try:
+            game_time, x, y = map(float, payload.split())
+        except ValueError as error:
+            raise DecodeError('line', repr(payload), 'three numbers') from error
+        kinematics = np.array([[x, y, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0]], float)
+        return [Decoded(Frame('toy', game_time, time, sample_count, ('ball',), np.array(
+            [KIND_OBJECT], np.uint8), (('toy',),), kinematics, NO_LANES), ())]
+
+
+class BallSource:
+    """A ball that rolls along the x axis at 1 m/s, 20 times a second."""
+
+    def __init__(self):
+        self.health = Health(state='connected')
+        self._closing = threading.Event()
+        self.close = self._closing.set
+
+    def packets(self):
+        for i in count():
+            if self._closing.wait(0.05):
+                return
+            yield Packet(b'%f %f 2' % (i / 20, i / 20), i / 20, 0, 0)
+
+    def reconfigure(self, settings):
+        pass
+
+
+class BallRecording:
+    form, simulator, unit, cut, new_decoder = 'lines', 'toy', 'frame', None, BallDecoder
+
+    def __init__(self, path):
+        self.name, self.decoder = str(path), BallDecoder()
+        self._lines = path.read_bytes().splitlines()
+        self.total = len(self._lines)
+
+    def frames(self):
+        for i, line in enumerate(self._lines):
+            at = float(line.split()[0])
+            yield RecordedFrame(Packet(line, at, 0, 0), at, i, f'line {i + 1}', i + 1)
+
+    def close(self):
+        pass
+
+
+class ToySimulator(Simulator):
+    name = 'toy'
+
+    def new_decoder(self, settings):
+        return BallDecoder()
+
+    def open_source(self, settings, report):
+        return BallSource()
+
+    def open_recording(self, path, units):
+        return BallRecording(path) if path.suffix == '.ball' else None
