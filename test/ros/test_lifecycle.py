@@ -1,16 +1,17 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""The managed node: transitions in any order, a hundred times, and the ends of the process."""
+"""The managed node: transitions in any order, many times, and the ends of the process."""
 
 import os
 import signal
 import socket
 import threading
 
+from budgets import tries
 import pytest
 from rig import framed, Managed, NodeProcess, ScriptedSimulator
 
-N_ROUNDS = 100
+N_ROUNDS = tries(15)
 
 
 class Streaming:
@@ -55,7 +56,7 @@ def n_open_files(node):
     return len(os.listdir(f'/proc/{node.process.pid}/fd'))
 
 
-def test_lifecycle_any_order_a_hundred_times(domain, listener, streaming):
+def test_lifecycle_any_order_many_times(domain, listener, streaming):
     frames = listener.hear('/state_sensor/frame', 'state_sensor_ros/StateFrame')
     with NodeProcess(domain, port=streaming.port, autostart=False) as node:
         managed = Managed(listener)
@@ -71,7 +72,7 @@ def test_lifecycle_any_order_a_hundred_times(domain, listener, streaming):
                 listener.until(lambda n=n_before: len(frames) > n, what=f'a frame in round {i}')
             assert managed.ask('deactivate')
             assert managed.ask('cleanup')
-            if i == 20:
+            if i == N_ROUNDS // 5:
                 early_mb, early_files = node.memory_mb(), n_open_files(node)
         assert managed.state == 'unconfigured'
         assert n_open_files(node) <= early_files + 2
