@@ -27,8 +27,8 @@ with atheris.instrument_imports(include=['state_sensor_ros']):
     from state_sensor_ros.monodrive.decode import Decoder, format_payload
     from state_sensor_ros.monodrive.framing import PacketFramer
     from state_sensor_ros.monodrive.trajectory import read_payloads
-    from state_sensor_ros.recordings.bag_limits import DEFAULT_LIMITS
-    from state_sensor_ros.recordings.mcap_salvage import McapSalvage
+    from state_sensor_ros.recordings.storage.bag_limits import DEFAULT_LIMITS
+    from state_sensor_ros.recordings.storage.mcap_salvage import McapSalvage
     from state_sensor_ros.simulators.opening import opened
 
 LIMIT = 1 << 16

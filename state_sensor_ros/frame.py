@@ -126,6 +126,11 @@ class Wheels:
     speed: Floats
 
 
+NO_WHEELS = Wheels(np.zeros(0, np.int64), np.zeros(0, np.uint8), np.zeros(0, np.int32),
+                   np.zeros((0, 3)), np.zeros((0, 4)), np.zeros(0, np.bool_),
+                   np.zeros(0, np.bool_), np.zeros(0))
+
+
 @dataclass(frozen=True, slots=True)
 class Lanes:
     """
@@ -290,6 +295,26 @@ class Frame:
                 tuple(self.looks.replay_classes[i] for i in rows)),
             forward_speed=None if self.forward_speed is None else self.forward_speed[rows],
             extension=None if self.extension is None else self.extension.select(rows))
+
+
+def frame_of_poses(generation: str, game_time: float, names: tuple[str, ...],
+                   tags: tuple[tuple[str, ...], ...], kinematics: Floats) -> Frame:
+    """
+    Make a frame of objects with poses and velocities alone.
+
+    :param generation: name of the form of the payload.
+    :param game_time: s, NaN for none.
+    :param names: of N actors.
+    :param tags: N tuples.
+    :param kinematics: (N, 13) float64, as :class:`Frame` has them.
+    :returns: a frame without boxes, wheels, lanes, inputs and appearance.
+    :raises StateError: on unequal lengths or a wrong shape.
+    """
+    n_actors = len(names)
+    blank = ('',) * n_actors
+    return Frame(generation, game_time, 0, 0, names, np.full(n_actors, KIND_OBJECT, np.uint8),
+                 tags, kinematics, NO_LANES, NO_BOXES, NO_WHEELS, np.full((n_actors, 4), np.nan),
+                 Looks(blank, blank))
 
 
 class Bodies:

@@ -28,7 +28,7 @@ from paths import CARLA, ROOT
 # Functions that change a folder or wait for the disk, by the module that they are looked up in.
 CALLS = (('os', 'fsync'), ('os', 'open'), ('os', 'rename'), ('os', 'replace'), ('os', 'unlink'),
          ('os', 'rmdir'), ('os', 'mkdir'), ('pathlib.Path', 'open'),
-         ('state_sensor_ros.recordings.renaming', '_renameat2'))
+         ('state_sensor_ros.recordings.files.renaming', '_renameat2'))
 MODULES = ('commands.command_line', 'commands.convert', 'commands.inspect',
            'commands.record', 'commands.render', 'commands.synth', 'carla.recording',
            'carla.writer', 'drawing.picture', 'drawing.animation')

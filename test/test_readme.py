@@ -16,9 +16,10 @@ from state_sensor_ros.commands.command_line import COMMANDS
 from state_sensor_ros.encode import fixed_topics
 from state_sensor_ros.monodrive.control_messages import MAX_REPLY_BYTES
 from state_sensor_ros.monodrive.trajectory import MAX_ELEMENT_BYTES
-from state_sensor_ros.recordings import bag_reader, mcap_reader
-from state_sensor_ros.recordings.bag_limits import DEFAULT_LIMITS
-from state_sensor_ros.recordings.sqlite_reader import MAX_TOPICS
+from state_sensor_ros.recordings.bags import bag_reader
+from state_sensor_ros.recordings.storage import mcap_reader
+from state_sensor_ros.recordings.storage.bag_limits import DEFAULT_LIMITS
+from state_sensor_ros.recordings.storage.sqlite_reader import MAX_TOPICS
 from state_sensor_ros.settings import DEFAULTS, NAMES, parse_settings, rule_of
 
 README = (ROOT / 'README.md').read_text()

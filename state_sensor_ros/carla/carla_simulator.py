@@ -26,8 +26,8 @@ from state_sensor_ros.simulators.simulator import (
 if TYPE_CHECKING:
     from state_sensor_ros.cdr.definitions import Definitions
     from state_sensor_ros.pipeline.source import Source
-    from state_sensor_ros.recordings.bag_reader import Bag
-    from state_sensor_ros.recordings.bag_recording import BagRecording
+    from state_sensor_ros.recordings.bags.bag_reader import Bag
+    from state_sensor_ros.recordings.bags.bag_recording import BagRecording
 
 
 class CarlaSimulator(Simulator):
@@ -89,7 +89,7 @@ class CarlaSimulator(Simulator):
         :raises TrajectoryFormatError: where a message cannot be decoded.
         """
         from state_sensor_ros.carla.messages import frames_of_messages, TOPICS
-        from state_sensor_ros.recordings.bag_recording import BagRecording
+        from state_sensor_ros.recordings.bags.bag_recording import BagRecording
         assert isinstance(recording, BagRecording)
         try:
             yield from frames_of_messages(recording.messages_of_node(TOPICS))

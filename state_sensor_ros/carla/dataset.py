@@ -23,7 +23,7 @@ from state_sensor_ros.carla.extension import EncodedImage
 from state_sensor_ros.carla.framing import join_messages
 from state_sensor_ros.carla.images import image_file_parts, pack_dataset_image
 from state_sensor_ros.errors import told, TrajectoryFormatError
-from state_sensor_ros.recordings.regular_files import check_regular
+from state_sensor_ros.recordings.files.regular_files import check_regular
 
 _MEASUREMENTS = re.compile(r'measurements_(\d{1,18})\.json')
 _EPISODE = re.compile(r'episode_(\d{1,18})')

@@ -38,7 +38,7 @@ from state_sensor_ros.frame import (
     Looks,
     Needs,
     NO_LANES,
-    Wheels,
+    NO_WHEELS,
 )
 from state_sensor_ros.json_values import as_rows
 from state_sensor_ros.payloads import Fault
@@ -52,9 +52,6 @@ from state_sensor_ros.rep103 import (
 _TAGS: Final = (PLAYER_TAGS, *((name,) for name in AGENT_CLASSES[1:]))
 _KINDS: Final = np.array((KIND_VEHICLE, KIND_VEHICLE, KIND_OBJECT, KIND_OBJECT, KIND_OBJECT),
                          np.uint8)
-NO_WHEELS: Final = Wheels(
-    np.zeros(0, np.int64), np.zeros(0, np.uint8), np.zeros(0, np.int32), np.zeros((0, 3)),
-    np.zeros((0, 4)), np.zeros(0, np.bool_), np.zeros(0, np.bool_), np.zeros(0))
 
 
 @dataclass(frozen=True, slots=True)

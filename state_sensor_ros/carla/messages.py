@@ -45,8 +45,8 @@ from state_sensor_ros.encode.topics import FRAME_TOPIC
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.payloads import Decoded, SingleFrameDecoder
-from state_sensor_ros.recordings.bag_types import typestore
-from state_sensor_ros.recordings.state_frames import NOT_SUCH, stamp_s, StateFrameDecoder
+from state_sensor_ros.recordings.bags.bag_types import typestore
+from state_sensor_ros.recordings.bags.state_frames import NOT_SUCH, stamp_s, StateFrameDecoder
 
 TOPICS: Final = {topic.name.removeprefix('~/'): topic for topic in (
     FRAME_TOPIC, STATUS_TOPIC, CONTROL_TOPIC, EXPERT_CONTROL_TOPIC, LIGHTS_TOPIC, LIMITS_TOPIC)}

@@ -19,7 +19,7 @@ from state_sensor_ros.carla.messages import (
 )
 from state_sensor_ros.errors import TruncatedError
 from state_sensor_ros.payloads import Packet, PayloadDecoder
-from state_sensor_ros.recordings.bag_recording import BagRecording
+from state_sensor_ros.recordings.bags.bag_recording import BagRecording
 from state_sensor_ros.recordings.recording import PERIOD_S, RecordedFrame
 
 

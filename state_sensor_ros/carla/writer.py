@@ -14,7 +14,7 @@ import re
 
 from state_sensor_ros.carla.format import format_measurement_file
 from state_sensor_ros.frame import Frame
-from state_sensor_ros.recordings.whole_folder import Own, WholeFolder
+from state_sensor_ros.recordings.files.whole_folder import Own, WholeFolder
 from state_sensor_ros.simulators.simulator import FrameWriter
 
 # What is written; an image among it was not written here, and is not replaced.

@@ -25,11 +25,11 @@ from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
 from state_sensor_ros.monodrive.generations.wire import GENERATIONS
 from state_sensor_ros.monodrive.trajectory_output import TrajectoryOutput
 from state_sensor_ros.pipeline.pipeline import Codec, Pipeline
-from state_sensor_ros.recordings.bag_files import STORAGES
-from state_sensor_ros.recordings.bag_recording import BagRecording
-from state_sensor_ros.recordings.bag_writer import BagSink
+from state_sensor_ros.recordings.bags.bag_files import STORAGES
+from state_sensor_ros.recordings.bags.bag_recording import BagRecording
+from state_sensor_ros.recordings.bags.bag_writer import BagSink
+from state_sensor_ros.recordings.files.whole_file import STANDARD_OUTPUT
 from state_sensor_ros.recordings.recording import Recording
-from state_sensor_ros.recordings.whole_file import STANDARD_OUTPUT
 from state_sensor_ros.rep103 import Units
 from state_sensor_ros.settings import parse_settings, Settings
 from state_sensor_ros.simulators.opening import find_simulator, MONODRIVE, opened

@@ -20,7 +20,7 @@ from types import FrameType
 from typing import TypeVar
 
 from state_sensor_ros.errors import one_line
-from state_sensor_ros.recordings.output import Output
+from state_sensor_ros.recordings.files.output import Output
 
 AnyOutput = TypeVar('AnyOutput', bound=Output)
 

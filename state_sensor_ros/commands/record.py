@@ -26,7 +26,7 @@ from state_sensor_ros.monodrive.decode import Decoder
 from state_sensor_ros.monodrive.sensor_port import open_sensor_port
 from state_sensor_ros.monodrive.tag_filter import TagFilter
 from state_sensor_ros.monodrive.trajectory import mend, TrajectoryWriter
-from state_sensor_ros.recordings.whole_file import WholeFile
+from state_sensor_ros.recordings.files.whole_file import WholeFile
 from state_sensor_ros.settings import parse_settings
 
 NAME = 'record'

@@ -20,8 +20,8 @@ from state_sensor_ros.commands.warnings import Warnings
 from state_sensor_ros.drawing.palette import BY_SPEED, COLORINGS
 from state_sensor_ros.drawing.scene import Scene, SceneBuilder
 from state_sensor_ros.errors import one_line
+from state_sensor_ros.recordings.files.whole_file import WholeFile
 from state_sensor_ros.recordings.recording import STANDARD_INPUT
-from state_sensor_ros.recordings.whole_file import WholeFile
 from state_sensor_ros.rep103 import Units
 from state_sensor_ros.simulators.opening import opened
 

@@ -20,12 +20,12 @@ from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.options import add_bag_limit
 from state_sensor_ros.errors import ConfigError, one_line, told, TrajectoryFormatError
 from state_sensor_ros.monodrive.trajectory_repair import copy_whole_frames
-from state_sensor_ros.recordings.bag_limits import BagLimits, DEFAULT_LIMITS
-from state_sensor_ros.recordings.bag_parts import BagPart, find_bag
-from state_sensor_ros.recordings.bag_repair import BagRepair, profiles_of
-from state_sensor_ros.recordings.bag_storage import StoredTopic
-from state_sensor_ros.recordings.bag_writer import BagSink
-from state_sensor_ros.recordings.whole_file import STANDARD_OUTPUT, WholeFile
+from state_sensor_ros.recordings.bags.bag_repair import BagRepair, profiles_of
+from state_sensor_ros.recordings.bags.bag_search import BagPart, find_bag
+from state_sensor_ros.recordings.bags.bag_writer import BagSink
+from state_sensor_ros.recordings.files.whole_file import STANDARD_OUTPUT, WholeFile
+from state_sensor_ros.recordings.storage.bag_limits import BagLimits, DEFAULT_LIMITS
+from state_sensor_ros.recordings.storage.storage_file import StoredTopic
 
 NAME = 'repair'
 HELP = 'make a whole trajectory or bag out of one that was cut'

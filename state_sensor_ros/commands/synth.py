@@ -18,7 +18,7 @@ from state_sensor_ros.commands.options import count, index, number
 from state_sensor_ros.emulator.monodrive_server.packet_bytes import encode_json
 from state_sensor_ros.emulator.traffic.frame_generator import generate, MAX_RATE_HZ
 from state_sensor_ros.emulator.traffic.json_template import GENERATIONS
-from state_sensor_ros.recordings.whole_file import WholeFile
+from state_sensor_ros.recordings.files.whole_file import WholeFile
 
 NAME = 'synth'
 HELP = 'write synthetic traffic as a trajectory'

@@ -9,7 +9,7 @@ from state_sensor_ros.frame import Frame
 from state_sensor_ros.monodrive.decode import format_payload, losses
 from state_sensor_ros.monodrive.generations.wire import GENERATIONS
 from state_sensor_ros.monodrive.trajectory import TrajectoryWriter
-from state_sensor_ros.recordings.whole_file import WholeFile
+from state_sensor_ros.recordings.files.whole_file import WholeFile
 from state_sensor_ros.rep103 import DEFAULT_UNITS, Units
 from state_sensor_ros.simulators.simulator import FrameWriter
 

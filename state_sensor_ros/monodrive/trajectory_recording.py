@@ -18,7 +18,7 @@ from state_sensor_ros.errors import told, TrajectoryFormatError, TruncatedError
 from state_sensor_ros.monodrive.decode import Decoder
 from state_sensor_ros.monodrive.trajectory import Payload, read_payloads
 from state_sensor_ros.payloads import Packet, PayloadDecoder
-from state_sensor_ros.recordings.bag_form import is_bag
+from state_sensor_ros.recordings.bags.bag_form import is_bag
 from state_sensor_ros.recordings.recording import PERIOD_S, RecordedFrame, STANDARD_INPUT
 from state_sensor_ros.rep103 import DEFAULT_UNITS, Units
 

@@ -20,9 +20,9 @@ from typing import cast, TYPE_CHECKING
 
 from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
 from state_sensor_ros.payloads import PayloadDecoder, Report
-from state_sensor_ros.recordings.bag_form import is_bag, is_compressed_storage
+from state_sensor_ros.recordings.bags.bag_form import is_bag, is_compressed_storage
+from state_sensor_ros.recordings.files.regular_files import check_regular
 from state_sensor_ros.recordings.recording import Recording, STANDARD_INPUT
-from state_sensor_ros.recordings.regular_files import check_regular
 from state_sensor_ros.rep103 import DEFAULT_UNITS, Units
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.simulator import Simulator, SimulatorTopics
@@ -110,8 +110,8 @@ def open_recording(path: str, units: Units = DEFAULT_UNITS, topic: str = '', *,
 
 def _open_bag(path: Path, topic: str, max_bag_bytes: int | None) -> Recording:
     # rosbags and its types are loaded for bags only.
-    from state_sensor_ros.recordings.bag_limits import BagLimits, DEFAULT_LIMITS
-    from state_sensor_ros.recordings.bag_reader import Bag
+    from state_sensor_ros.recordings.bags.bag_reader import Bag
+    from state_sensor_ros.recordings.storage.bag_limits import BagLimits, DEFAULT_LIMITS
     bag = Bag(path, topic, DEFAULT_LIMITS if max_bag_bytes is None else BagLimits(max_bag_bytes))
     for simulator in simulators().values():
         if simulator.bag_topic is not None and bag.has(*simulator.bag_topic):

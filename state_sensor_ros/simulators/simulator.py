@@ -20,7 +20,7 @@ from typing import ClassVar, Protocol, TYPE_CHECKING
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.payloads import PayloadDecoder, Report
-from state_sensor_ros.recordings.output import Output
+from state_sensor_ros.recordings.files.output import Output
 from state_sensor_ros.recordings.recording import Recording
 from state_sensor_ros.rep103 import Units
 from state_sensor_ros.settings import Settings
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from state_sensor_ros.encode import Sample, Topic
     from state_sensor_ros.pipeline.pipeline import ExtraEncoder
     from state_sensor_ros.pipeline.source import Source
-    from state_sensor_ros.recordings.bag_reader import Bag
-    from state_sensor_ros.recordings.bag_recording import BagRecording
+    from state_sensor_ros.recordings.bags.bag_reader import Bag
+    from state_sensor_ros.recordings.bags.bag_recording import BagRecording
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ class Simulator:
 
     def open_bag(self, bag: Bag) -> BagRecording:
         """Return a bag in which :attr:`bag_topic` was found as a recording."""
-        from state_sensor_ros.recordings.bag_recording import BagRecording
+        from state_sensor_ros.recordings.bags.bag_recording import BagRecording
         return BagRecording(bag)
 
     def frames_to_write(self, recording: Recording) -> Iterator[Frame]:

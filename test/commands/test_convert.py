@@ -26,7 +26,7 @@ from rosbags.rosbag2 import Reader, StoragePlugin, Writer
 
 from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.emulator.traffic.frame_generator import generate
-from state_sensor_ros.recordings.bag_types import definition, type_hash
+from state_sensor_ros.recordings.bags.bag_types import definition, type_hash
 
 PROGRAM = [sys.executable, '-c',
            'import sys; from state_sensor_ros.commands.command_line import main; sys.exit(main())']

@@ -28,8 +28,8 @@ from state_sensor_ros.emulator.monodrive_server.frame_server import (
 )
 from state_sensor_ros.emulator.monodrive_server.frame_source import IteratorSource
 from state_sensor_ros.emulator.traffic.frame_generator import generate
-from state_sensor_ros.recordings import bag_files
-from state_sensor_ros.recordings.bag_limits import zstd
+from state_sensor_ros.recordings.bags import bag_files
+from state_sensor_ros.recordings.storage.bag_limits import zstd
 
 PROGRAM = [sys.executable, '-c',
            'import sys; from state_sensor_ros.commands.command_line import main; sys.exit(main())']
@@ -572,7 +572,8 @@ def test_repair_that_is_interrupted_leaves_nothing(source, tmp_path, monkeypatch
         raise KeyboardInterrupt
         yield
 
-    monkeypatch.setattr('state_sensor_ros.recordings.bag_repair.BagRepair.messages', interrupted)
+    monkeypatch.setattr('state_sensor_ros.recordings.bags.bag_repair.BagRepair.messages',
+                        interrupted)
     with pytest.raises(KeyboardInterrupt):
         main(['repair', str(source / 'mcap'), str(tmp_path / 'out')])
     assert list(tmp_path.iterdir()) == []
@@ -581,7 +582,7 @@ def test_repair_that_is_interrupted_leaves_nothing(source, tmp_path, monkeypatch
 SMALL_CHUNKS = """
 import sys
 from state_sensor_ros.commands.command_line import main
-from state_sensor_ros.recordings import bag_files
+from state_sensor_ros.recordings.bags import bag_files
 bag_files._CHUNK_BYTES = 16384
 sys.exit(main())
 """

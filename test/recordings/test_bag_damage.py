@@ -16,7 +16,7 @@ import pytest
 from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.errors import TrajectoryFormatError
-from state_sensor_ros.recordings import bag_files
+from state_sensor_ros.recordings.bags import bag_files
 from state_sensor_ros.recordings.player import FileSource
 from state_sensor_ros.simulators.opening import open_recording, opened
 

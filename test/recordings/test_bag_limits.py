@@ -17,9 +17,9 @@ import pytest
 
 from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.errors import TrajectoryFormatError
-from state_sensor_ros.recordings import mcap_reader
-from state_sensor_ros.recordings.bag_limits import zstd
-from state_sensor_ros.recordings.bag_types import definition
+from state_sensor_ros.recordings.bags.bag_types import definition
+from state_sensor_ros.recordings.storage import mcap_reader
+from state_sensor_ros.recordings.storage.bag_limits import zstd
 from state_sensor_ros.settings import parse_settings
 from state_sensor_ros.simulators.opening import Input, opened
 

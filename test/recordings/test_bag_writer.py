@@ -16,9 +16,9 @@ from ruamel.yaml import YAML
 from state_sensor_ros.encode import Topic
 from state_sensor_ros.encode.topics import ACTORS_TOPIC, FRAME_TOPIC, ODOMETRY, TF_TOPIC
 from state_sensor_ros.errors import SinkError
-from state_sensor_ros.recordings import bag_files, bag_types
-from state_sensor_ros.recordings.bag_types import definition, type_hash
-from state_sensor_ros.recordings.bag_writer import BagSink, full_name
+from state_sensor_ros.recordings.bags import bag_files, bag_types
+from state_sensor_ros.recordings.bags.bag_types import definition, type_hash
+from state_sensor_ros.recordings.bags.bag_writer import BagSink, full_name
 
 OWN = Topic('~/actors/car/odometry', ODOMETRY, 'odometry', 'car')
 # An empty TFMessage and ActorArray as CDR, written by hand.

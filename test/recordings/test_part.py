@@ -9,14 +9,14 @@ import sys
 import pytest
 
 from state_sensor_ros.errors import SinkError
-from state_sensor_ros.recordings import part as part_module
-from state_sensor_ros.recordings.part import Part
+from state_sensor_ros.recordings.files import part as part_module
+from state_sensor_ros.recordings.files.part import Part
 
 # Makes a part in another process, writes into it and waits to be killed.
 WRITER = """
 import sys
 from pathlib import Path
-from state_sensor_ros.recordings.part import Part
+from state_sensor_ros.recordings.files.part import Part
 part = Part(Path(sys.argv[1]), 'out', is_folder=False)
 part.path.write_text('text')
 print(part.path.name, flush=True)

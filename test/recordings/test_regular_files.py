@@ -11,7 +11,7 @@ import pytest
 
 from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.errors import TrajectoryFormatError
-from state_sensor_ros.recordings.regular_files import check_regular
+from state_sensor_ros.recordings.files.regular_files import check_regular
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.opening import Input, opened
 

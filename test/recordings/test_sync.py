@@ -11,7 +11,7 @@ import pytest
 from scripted_simulator import frame, serving
 
 from state_sensor_ros.commands.command_line import main
-from state_sensor_ros.recordings import renaming
+from state_sensor_ros.recordings.files import renaming
 
 RENAMED = 'renamed'
 

@@ -10,7 +10,7 @@ import threading
 import pytest
 
 from state_sensor_ros.errors import SinkError
-from state_sensor_ros.recordings.whole_file import WholeFile
+from state_sensor_ros.recordings.files.whole_file import WholeFile
 
 
 def names(folder):

@@ -13,8 +13,8 @@ import pytest
 
 from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.errors import SinkError
-from state_sensor_ros.recordings import renaming
-from state_sensor_ros.recordings.whole_folder import WholeFolder
+from state_sensor_ros.recordings.files import renaming
+from state_sensor_ros.recordings.files.whole_folder import WholeFolder
 
 
 def contents(folder):

@@ -9,7 +9,7 @@ import threading
 import numpy as np
 
 from state_sensor_ros.errors import DecodeError
-from state_sensor_ros.frame import Frame, KIND_OBJECT, NO_LANES
+from state_sensor_ros.frame import frame_of_poses
 from state_sensor_ros.payloads import Decoded, Packet, SingleFrameDecoder
 from state_sensor_ros.pipeline.source import Health
 from state_sensor_ros.recordings.recording import RecordedFrame
@@ -23,8 +23,7 @@ class BallDecoder(SingleFrameDecoder):
         except ValueError as error:
             raise DecodeError('line', repr(payload), 'three numbers') from error
         kinematics = np.array([[x, y, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0]], float)
-        return [Decoded(Frame('toy', game_time, time, sample_count, ('ball',), np.array(
-            [KIND_OBJECT], np.uint8), (('toy',),), kinematics, NO_LANES), ())]
+        return [Decoded(frame_of_poses('toy', game_time, ('ball',), (('toy',),), kinematics), ())]
 
 
 class BallSource:

@@ -25,8 +25,8 @@ from ruamel.yaml.events import (
     SequenceStartEvent,
 )
 
-from state_sensor_ros.recordings.bag_limits import BagLimits, damaged, too_large
-from state_sensor_ros.recordings.bag_storage import StoredTopic
+from state_sensor_ros.recordings.storage.bag_limits import BagLimits, damaged, too_large
+from state_sensor_ros.recordings.storage.storage_file import StoredTopic
 
 METADATA = 'metadata.yaml'
 # The newest version that is known, which is that of Jazzy and later.

@@ -15,11 +15,10 @@ from pathlib import Path
 import re
 import struct
 
-from state_sensor_ros.recordings.bag_limits import BagError, BagLimits, decompress
-from state_sensor_ros.recordings.bag_storage import Recovered, StoredTopic
-from state_sensor_ros.recordings.mcap_file import McapFile, RunningCrc
-from state_sensor_ros.recordings.mcap_reader import topic_of
-from state_sensor_ros.recordings.mcap_records import (
+from state_sensor_ros.recordings.storage.bag_limits import BagError, BagLimits, decompress
+from state_sensor_ros.recordings.storage.mcap_file import McapFile, RunningCrc
+from state_sensor_ros.recordings.storage.mcap_reader import topic_of
+from state_sensor_ros.recordings.storage.mcap_records import (
     CHANNEL,
     CHUNK,
     CHUNK_HEAD_BYTES,
@@ -45,6 +44,7 @@ from state_sensor_ros.recordings.mcap_records import (
     Schema,
     STATISTICS,
 )
+from state_sensor_ros.recordings.storage.storage_file import Recovered, StoredTopic
 
 _BLOCK_BYTES = 1024 * 1024
 # Where a message or a chunk of less than a terabyte may begin.

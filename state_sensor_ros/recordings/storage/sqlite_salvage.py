@@ -17,14 +17,14 @@ from tempfile import TemporaryDirectory
 
 import apsw
 
-from state_sensor_ros.recordings.bag_limits import BagError, BagLimits
-from state_sensor_ros.recordings.bag_storage import Recovered, StoredTopic
-from state_sensor_ros.recordings.sqlite_reader import (
+from state_sensor_ros.recordings.storage.bag_limits import BagError, BagLimits
+from state_sensor_ros.recordings.storage.sqlite_reader import (
     connected,
     LOG_SUFFIXES,
     topics_of,
     unfinished_log,
 )
+from state_sensor_ros.recordings.storage.storage_file import Recovered, StoredTopic
 
 # A malformed page is skipped row by row at first: it has no more rows than this.
 _N_SINGLE_STEPS = 2000

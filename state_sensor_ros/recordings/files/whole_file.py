@@ -18,9 +18,9 @@ from types import TracebackType
 from typing import BinaryIO
 
 from state_sensor_ros.errors import SinkError, told
-from state_sensor_ros.recordings.output import Output
-from state_sensor_ros.recordings.part import Part
-from state_sensor_ros.recordings.renaming import rename_new, sync_folder
+from state_sensor_ros.recordings.files.output import Output
+from state_sensor_ros.recordings.files.part import Part
+from state_sensor_ros.recordings.files.renaming import rename_new, sync_folder
 
 STANDARD_OUTPUT = '-'
 

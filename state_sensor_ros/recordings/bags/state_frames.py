@@ -20,7 +20,7 @@ from rosbags.serde import SerdeError
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.frame import Boxes, Floats, Frame, Lanes, Looks, Rows, Wheels
 from state_sensor_ros.payloads import Decoded, SingleFrameDecoder
-from state_sensor_ros.recordings.bag_types import typestore
+from state_sensor_ros.recordings.bags.bag_types import typestore
 
 STATE_FRAME = 'state_sensor_ros/msg/StateFrame'
 # The generation whose twist is a forward speed alone.

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator
 
 from state_sensor_ros.errors import TruncatedError
 from state_sensor_ros.payloads import Packet, PayloadDecoder
-from state_sensor_ros.recordings.bag_reader import Bag
+from state_sensor_ros.recordings.bags.bag_reader import Bag
+from state_sensor_ros.recordings.bags.state_frames import stamp_s, StateFrameDecoder
 from state_sensor_ros.recordings.recording import RecordedFrame
-from state_sensor_ros.recordings.state_frames import stamp_s, StateFrameDecoder
 
 
 class BagRecording:

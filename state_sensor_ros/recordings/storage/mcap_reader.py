@@ -17,10 +17,9 @@ from pathlib import Path
 import struct
 from typing import TypeVar
 
-from state_sensor_ros.recordings.bag_limits import BagError, BagLimits, damaged, too_large
-from state_sensor_ros.recordings.bag_storage import Message, StoredTopic
-from state_sensor_ros.recordings.mcap_file import McapFile, RunningCrc
-from state_sensor_ros.recordings.mcap_records import (
+from state_sensor_ros.recordings.storage.bag_limits import BagError, BagLimits, damaged, too_large
+from state_sensor_ros.recordings.storage.mcap_file import McapFile, RunningCrc
+from state_sensor_ros.recordings.storage.mcap_records import (
     CHANNEL,
     Channel,
     CHUNK,
@@ -45,6 +44,7 @@ from state_sensor_ros.recordings.mcap_records import (
     STATISTICS,
     Statistics,
 )
+from state_sensor_ros.recordings.storage.storage_file import Message, StoredTopic
 
 PROFILE = 'ros2'
 # Chunks that overlap in time are in memory together, up to this many times the size of one.

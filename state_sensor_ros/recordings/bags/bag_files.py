@@ -34,8 +34,8 @@ from rosbags.rosbag2.storage_mcap import McapWriter, PendingChunk, Schema, write
 from rosbags.rosbag2.storage_sqlite3 import Sqlite3Writer
 from ruamel.yaml import YAML
 
-from state_sensor_ros.recordings.bag_metadata import METADATA
-from state_sensor_ros.recordings.bag_storage import StoredTopic
+from state_sensor_ros.recordings.bags.bag_metadata import METADATA
+from state_sensor_ros.recordings.storage.storage_file import StoredTopic
 
 _VERSION = 9
 _SERIALIZATION = 'cdr'

@@ -14,8 +14,8 @@ import os
 from pathlib import Path
 
 from state_sensor_ros.errors import SinkError, told
-from state_sensor_ros.recordings.part import Part
-from state_sensor_ros.recordings.renaming import exchange, rename_new, sync_folder, sync_tree
+from state_sensor_ros.recordings.files.part import Part
+from state_sensor_ros.recordings.files.renaming import exchange, rename_new, sync_folder, sync_tree
 
 # Tells whether an entry of a folder, 'name' of a file or 'name/' of a folder, is of a kind.
 Own = Callable[[str], bool]

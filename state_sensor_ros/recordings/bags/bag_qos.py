@@ -20,7 +20,7 @@ from rosbags.interfaces import (
     QosTime,
 )
 
-from state_sensor_ros.recordings.bag_metadata import parse_yaml, Value
+from state_sensor_ros.recordings.bags.bag_metadata import parse_yaml, Value
 
 Policy = TypeVar('Policy', bound=Enum)
 

@@ -15,8 +15,8 @@ from pathlib import Path
 import re
 
 from state_sensor_ros.errors import TrajectoryFormatError
-from state_sensor_ros.recordings.bag_limits import BagError, BagLimits
-from state_sensor_ros.recordings.bag_metadata import BagMetadata, METADATA, read_metadata
+from state_sensor_ros.recordings.bags.bag_metadata import BagMetadata, METADATA, read_metadata
+from state_sensor_ros.recordings.storage.bag_limits import BagError, BagLimits
 
 # What files begin with.
 _FORMS = {b'\x89MCAP0\r\n': 'mcap', b'SQLite format 3\0': 'sqlite3', b'\x28\xb5\x2f\xfd': 'zstd'}

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import apsw
 
-from state_sensor_ros.recordings.bag_limits import BagLimits, damaged, too_large
-from state_sensor_ros.recordings.bag_storage import Message, StoredTopic
+from state_sensor_ros.recordings.storage.bag_limits import BagLimits, damaged, too_large
+from state_sensor_ros.recordings.storage.storage_file import Message, StoredTopic
 
 MAX_TOPICS = 65535
 LOG_SUFFIXES = ('-wal', '-journal')

@@ -14,14 +14,14 @@ from pathlib import Path
 import struct
 from zlib import crc32
 
-from state_sensor_ros.recordings.bag_limits import (
+from state_sensor_ros.recordings.storage.bag_limits import (
     BagError,
     BagLimits,
     damaged,
     decompress,
     too_large,
 )
-from state_sensor_ros.recordings.mcap_records import (
+from state_sensor_ros.recordings.storage.mcap_records import (
     CHUNK_HEAD_BYTES,
     ChunkHead,
     FOOTER,

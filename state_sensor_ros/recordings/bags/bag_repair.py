@@ -18,13 +18,18 @@ from tempfile import TemporaryDirectory
 from rosbags.interfaces import Qos
 from ruamel.yaml.error import YAMLError
 
-from state_sensor_ros.recordings.bag_limits import BagError, BagLimits, decompress, decompress_file
-from state_sensor_ros.recordings.bag_parts import BagPart, form_of
-from state_sensor_ros.recordings.bag_qos import parse_profiles
-from state_sensor_ros.recordings.bag_storage import Recovered, Salvage, StoredTopic
-from state_sensor_ros.recordings.bag_types import hash_of_definition
-from state_sensor_ros.recordings.mcap_salvage import McapSalvage
-from state_sensor_ros.recordings.sqlite_salvage import SqliteSalvage
+from state_sensor_ros.recordings.bags.bag_qos import parse_profiles
+from state_sensor_ros.recordings.bags.bag_search import BagPart, form_of
+from state_sensor_ros.recordings.bags.bag_types import hash_of_definition
+from state_sensor_ros.recordings.storage.bag_limits import (
+    BagError,
+    BagLimits,
+    decompress,
+    decompress_file,
+)
+from state_sensor_ros.recordings.storage.mcap_salvage import McapSalvage
+from state_sensor_ros.recordings.storage.sqlite_salvage import SqliteSalvage
+from state_sensor_ros.recordings.storage.storage_file import Recovered, Salvage, StoredTopic
 
 _SALVAGES: dict[str, type[McapSalvage | SqliteSalvage]] = {
     'mcap': McapSalvage, 'sqlite3': SqliteSalvage}

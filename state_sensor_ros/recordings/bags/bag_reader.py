@@ -16,7 +16,11 @@ from tempfile import TemporaryDirectory
 from rosbags.typesys import get_types_from_msg, TypesysError
 
 from state_sensor_ros.errors import told, TrajectoryFormatError
-from state_sensor_ros.recordings.bag_limits import (
+from state_sensor_ros.recordings.bags.bag_metadata import BagMetadata, METADATA, read_metadata
+from state_sensor_ros.recordings.bags.bag_types import definition, type_hash, typestore
+from state_sensor_ros.recordings.bags.state_frames import STATE_FRAME
+from state_sensor_ros.recordings.files.regular_files import check_regular
+from state_sensor_ros.recordings.storage.bag_limits import (
     BagError,
     BagLimits,
     damaged,
@@ -25,13 +29,9 @@ from state_sensor_ros.recordings.bag_limits import (
     DEFAULT_LIMITS,
     too_large,
 )
-from state_sensor_ros.recordings.bag_metadata import BagMetadata, METADATA, read_metadata
-from state_sensor_ros.recordings.bag_storage import Storage, StoredTopic
-from state_sensor_ros.recordings.bag_types import definition, type_hash, typestore
-from state_sensor_ros.recordings.mcap_reader import McapReader
-from state_sensor_ros.recordings.regular_files import check_regular
-from state_sensor_ros.recordings.sqlite_reader import SqliteReader
-from state_sensor_ros.recordings.state_frames import STATE_FRAME
+from state_sensor_ros.recordings.storage.mcap_reader import McapReader
+from state_sensor_ros.recordings.storage.sqlite_reader import SqliteReader
+from state_sensor_ros.recordings.storage.storage_file import Storage, StoredTopic
 
 STORAGES: dict[str, type[McapReader | SqliteReader]] = {
     'mcap': McapReader, 'sqlite3': SqliteReader}

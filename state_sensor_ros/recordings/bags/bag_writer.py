@@ -19,13 +19,13 @@ from rosbags.interfaces import Connection
 
 from state_sensor_ros.encode import Demand, EVERYTHING, Qos, Topic
 from state_sensor_ros.errors import SinkError
-from state_sensor_ros.recordings.bag_files import BagFiles
-from state_sensor_ros.recordings.bag_limits import BagError, BagLimits
-from state_sensor_ros.recordings.bag_metadata import METADATA, read_metadata
-from state_sensor_ros.recordings.bag_storage import StoredTopic
-from state_sensor_ros.recordings.bag_types import definition, type_hash
-from state_sensor_ros.recordings.output import Output
-from state_sensor_ros.recordings.whole_folder import Own, WholeFolder
+from state_sensor_ros.recordings.bags.bag_files import BagFiles
+from state_sensor_ros.recordings.bags.bag_metadata import METADATA, read_metadata
+from state_sensor_ros.recordings.bags.bag_types import definition, type_hash
+from state_sensor_ros.recordings.files.output import Output
+from state_sensor_ros.recordings.files.whole_folder import Own, WholeFolder
+from state_sensor_ros.recordings.storage.bag_limits import BagError, BagLimits
+from state_sensor_ros.recordings.storage.storage_file import StoredTopic
 
 # What rmw reports for a profile without deadline, lifespan or lease.
 _FOREVER = interfaces.QosTime(9223372036, 854775807)
