@@ -10,6 +10,7 @@ import threading
 import time
 
 from budgets import AWAIT_S
+from ports import free_port
 import pytest
 from scripted_simulator import (
     complete,
@@ -252,8 +253,7 @@ def test_session_that_nobody_reads_ends_in_time(connect):
 
 @pytest.mark.parametrize('host', ['127.0.0.1', 'localhost'])
 def test_session_refused_says_so(host):
-    with socket.create_server(('127.0.0.1', 0)) as listener:
-        port = listener.getsockname()[1]
+    port = free_port()
     session = ControlSession(host, port)
     with pytest.raises(TransportError, match=f'{host}:{port}: found .*refused.*; expected a sim'):
         session.connect()

@@ -4,10 +4,10 @@
 
 import os
 import signal
-import socket
 import threading
 
 from budgets import tries
+from ports import free_port
 import pytest
 from rig import framed, Managed, NodeProcess, ScriptedSimulator
 
@@ -100,8 +100,7 @@ def test_lifecycle_nothing_comes_after_deactivate_but_delete_all(domain, listene
 
 
 def test_lifecycle_while_the_simulator_is_away(domain, listener):
-    with socket.create_server(('127.0.0.1', 0)) as server:
-        port = server.getsockname()[1]
+    port = free_port()
     with NodeProcess(domain, port=port, autostart=False) as node:
         managed = Managed(listener)
         for _ in range(5):
@@ -124,10 +123,9 @@ def test_lifecycle_refused_configuration_can_be_mended(domain, listener, tmp_pat
 @pytest.mark.parametrize('signum', [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize('moment', ['start', 'connecting', 'streaming', 'inactive'])
 def test_lifecycle_signals_end_it(domain, listener, streaming, signum, moment):
-    with socket.create_server(('127.0.0.1', 0)) as server:
-        nobody = server.getsockname()[1]
+    closed = free_port()
     frames = listener.hear('/state_sensor/frame', 'state_sensor_ros/StateFrame')
-    options = {'port': streaming.port if moment == 'streaming' else nobody,
+    options = {'port': streaming.port if moment == 'streaming' else closed,
                'autostart': moment != 'inactive'}
     with NodeProcess(domain, **options) as node:
         if moment == 'streaming':
