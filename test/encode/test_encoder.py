@@ -313,9 +313,11 @@ def test_nothing_is_kept_of_actors_that_have_left():
         encoder.encode_actors(cast, i)
         for k in range(5):
             registry.forget(f'new_{i}_{k}')
-        gc.collect()
-        counts.append(sum(isinstance(each, (MessageInstance, Actor)) for each in gc.get_objects()))
-    assert counts[10] == counts[-1]
+        if i in (10, 59):
+            gc.collect()
+            counts.append(sum(isinstance(each, (MessageInstance, Actor))
+                              for each in gc.get_objects()))
+    assert counts[0] == counts[1]
 
 
 def test_default_settings_send_no_markers_joints_or_clock():
