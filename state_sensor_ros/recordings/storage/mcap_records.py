@@ -33,8 +33,6 @@ from dataclasses import dataclass
 import struct
 
 MAGIC = b'\x89MCAP0\r\n'
-HEADER, FOOTER, SCHEMA, CHANNEL, MESSAGE, CHUNK = 0x01, 0x02, 0x03, 0x04, 0x05, 0x06
-MESSAGE_INDEX, STATISTICS, DATA_END = 0x07, 0x0B, 0x0F
 # The head of a record: opcode, length of the content.
 HEAD = struct.Struct('<BQ')
 # A message up to its data: head; channel, sequence, log and publish time, ns.
@@ -56,6 +54,13 @@ _CHUNK_HEAD = struct.Struct('<QQQI')
 _COUNTS = struct.Struct('<QHIIIIQQ')
 _COUNT = struct.Struct('<HQ')
 _FOOTER = struct.Struct('<QQI')
+
+
+class Opcode:
+    """Kinds of records."""
+
+    HEADER, FOOTER, SCHEMA, CHANNEL, MESSAGE, CHUNK = 0x01, 0x02, 0x03, 0x04, 0x05, 0x06
+    MESSAGE_INDEX, STATISTICS, DATA_END = 0x07, 0x0B, 0x0F
 
 
 @dataclass(frozen=True, slots=True)
