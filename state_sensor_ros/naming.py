@@ -46,7 +46,8 @@ class Cast:
     Who is in a frame, row by row; the same object is returned as long as nobody changes.
 
     ``actors`` N entries; ``kinds`` N integers; ``tags`` N tuples; ``i_ego`` row of the ego, -1
-    without one; ``n_egos`` how many carry the ego tag.
+    without one; ``n_egos`` how many carry the ego tag; ``version`` differs from that of every
+    other list of the same registry.
     """
 
     actors: tuple[Actor, ...]
@@ -55,6 +56,7 @@ class Cast:
     tags: tuple[tuple[str, ...], ...]
     i_ego: int
     n_egos: int
+    version: int = 0
 
 
 NOBODY = Cast((), (), b'', (), -1, 0)
@@ -151,7 +153,7 @@ class Registry:
         self._ego_frame = ego_frame
         self._max_actor_topics = max_actor_topics
         self._reserved = frozenset((*reserved_frames, ego_frame))
-        self._next_id = 1
+        self._next_id = self._next_version = 1
         self.restart()
 
     def restart(self, with_topics: Iterable[str] = ()) -> None:
@@ -168,8 +170,8 @@ class Registry:
         # Actors that only repeated frames have shown, by raw name.
         self._repeated: dict[str, Actor] = {}
         self._are_egos = b''
-        # An object of its own: a frame without actors differs from the frames before the restart.
-        self.cast = replace(NOBODY)
+        # A version of its own: a frame without actors differs from the frames before the restart.
+        self.cast = replace(NOBODY, version=self._new_version())
 
     @property
     def n_free_places(self) -> int:
@@ -197,7 +199,8 @@ class Registry:
                 self._known.get(name) or self._actor(name, False)
                 for name in frame.names[head:frame.n_actors - tail]]), tail)
         self._repeated.clear()
-        self.cast = Cast(actors, frame.names, kinds, frame.tags, i_ego, egos.count(1))
+        self.cast = Cast(actors, frame.names, kinds, frame.tags, i_ego, egos.count(1),
+                         self._new_version())
         return self.cast
 
     def name_repeated(self, frame: Frame) -> Cast:
@@ -221,7 +224,7 @@ class Registry:
         actors = tuple([known.get(name) or self._repeated[name] for name in frame.names])
         egos = bytes(self._is_ego(tags) for tags in frame.tags)
         return Cast(actors, frame.names, frame.kinds.tobytes(), frame.tags, egos.find(1),
-                    egos.count(1))
+                    egos.count(1), self._new_version())
 
     def grant_topics(self) -> Cast:
         """
@@ -240,7 +243,7 @@ class Registry:
             del self._without_topics[name]
             actor = self._known[name] = replace(self._known[name], has_topics=True)
             self._with_topics.add(actor.topic_name)
-        self.cast = replace(self.cast, actors=tuple(
+        self.cast = replace(self.cast, version=self._new_version(), actors=tuple(
             [self._known[name] for name in self.cast.names]))
         return self.cast
 
@@ -294,6 +297,11 @@ class Registry:
             self._names.enter(shown.topic_name, name)
             return shown.topic_name, shown.id
         return self._names.take(name), self._new_id()
+
+    def _new_version(self) -> int:
+        version = self._next_version
+        self._next_version += 1
+        return version
 
     def _new_id(self) -> int:
         id_ = self._next_id

@@ -61,7 +61,7 @@ def record(peer, out, *words):
 
 
 def sending(peer, *payloads):
-    """Send ``payloads`` to whoever connects."""
+    """Send ``payloads`` to each client."""
     def work():
         peer.wait_for(lambda p: 'sensor opened' in p.events)
         for payload in payloads:
@@ -77,7 +77,7 @@ def start(*words, stderr=subprocess.PIPE, **options):
 
 
 def wait_for_bytes(folder, process):
-    """Wait until something is in a file there; nobody tells us when."""
+    """Wait until something is in a file there; by polling."""
     while not any(path.stat().st_size for path in folder.iterdir()):
         assert process.poll() is None
         time.sleep(0.005)
@@ -111,7 +111,7 @@ def test_record_leaves_out_what_is_no_frame(peer, out, capsys):
         assert record(peer, out, '--frames', '2') == 0
     assert [element['game_time'] for element in json.loads(out.read_text())] == [1.0, 2.0]
     error = capsys.readouterr().err
-    assert error.startswith(f'{out}: left out 5 payloads that are no frame; the last: ')
+    assert error.startswith(f'{out}: left out 5 payloads that are not frames; the last: ')
     assert error.count('\n') == 1
 
 
@@ -153,7 +153,7 @@ def test_record_of_nothing_fails_and_writes_nothing(peer, out, capsys):
     assert names(out.parent) == []
 
 
-def test_record_says_why_nothing_came(out, capsys):
+def test_record_names_the_reason_where_no_frame_was_received(out, capsys):
     with socket.create_server(('127.0.0.1', 0)) as listener:
         port = listener.getsockname()[1]
     assert main(['record', str(out), '--port', str(port), '--seconds', '0.1']) == 1
@@ -212,7 +212,7 @@ def test_record_interrupted_keeps_what_has_come(peer, out, number, words, capsys
 
     with InBackground(work):
         assert record(peer, out, *words) == (128 + number if words else 0)
-    line = f'interrupted: {out} has the {len(taken)} frames that have come\n'
+    line = f'interrupted: {out} has the {len(taken)} frames that were received\n'
     assert capsys.readouterr() == ('', line if words else '')
     assert names(out.parent) == ['out.json']
     assert out.read_bytes() == b'[\n' + b',\n'.join(taken) + b'\n]\n'
@@ -222,7 +222,7 @@ def test_record_interrupted_keeps_what_has_come(peer, out, number, words, capsys
 def test_record_interrupted_before_anything_came(peer, out, capsys):
     with interrupting(signal.SIGTERM, peer, lambda p: 'sensor opened' in p.events):
         assert record(peer, out) == 0
-    assert capsys.readouterr().err == f'{out}: no frame has come, nothing was written\n'
+    assert capsys.readouterr().err == f'{out}: no frame was received, nothing was written\n'
     assert names(out.parent) == []
 
 
@@ -299,7 +299,7 @@ def test_record_leaves_what_a_killed_one_has_left_and_names_it(peer, out, capsys
 
 
 def ended_by_a_signal(process):
-    """Send SIGTERM; return what the program says when it ends by that, within two seconds."""
+    """Send SIGTERM; return what the program prints; it ends within two seconds."""
     begin_s = time.monotonic()
     process.send_signal(signal.SIGTERM)
     _, errors = process.communicate(timeout=AWAIT_S)
@@ -329,7 +329,7 @@ def test_record_ends_while_it_writes_into_a_full_pipe(peer, tmp_path):
             peer.emit(frame())
         wait_until_asleep(process)
         assert ended_by_a_signal(process) \
-            == f'interrupted: what has come is in {pipe}, without its end\n'
+            == f'interrupted: the frames are in {pipe}, without its end\n'
         os.close(reader)
         os.close(probe)
 
@@ -430,7 +430,7 @@ def test_record_without_room_for_a_frame_leaves_what_was_there(peer, out, monkey
         f'error: {out}: found no space left on device; expected a place to write to\n')
 
 
-def test_record_on_a_full_device_says_so(peer, capsys):
+def test_record_on_a_full_device(peer, capsys):
     with sending(peer, frame()):
         assert record(peer, '/dev/full') == 1
     assert capsys.readouterr().err \

@@ -53,14 +53,14 @@ def source(tmp_path_factory):
 
 @pytest.fixture
 def repair(tmp_path, capsys):
-    """Repair a part; return exit code and what was said. The part must stay as it is."""
+    """Repair a part; return exit code and the line printed. The part must not change."""
     def run(part, out, *words):
         before = contents_of(part)
         code = main(['repair', str(part), str(tmp_path / out), *words])
-        told = capsys.readouterr()
+        printed = capsys.readouterr()
         assert contents_of(part) == before
-        [line] = (told.out if code == 0 else told.err).splitlines()
-        assert (told.err if code == 0 else told.out) == ''
+        [line] = (printed.out if code == 0 else printed.err).splitlines()
+        assert (printed.err if code == 0 else printed.out) == ''
         assert line.startswith(f'{tmp_path / out}: ' if code == 0 else 'error: ')
         return code, line.removeprefix(f'{tmp_path / out}: ')
     return run
@@ -155,9 +155,9 @@ def test_repair_writes_to_standard_output(source, tmp_path, capsys):
     text = (source / 'drive.json').read_bytes()
     (tmp_path / 'cut').write_bytes(text[:-5])
     assert main(['repair', str(tmp_path / 'cut'), '-']) == 0
-    told = capsys.readouterr()
-    assert len(json.loads(told.out)) == N_FRAMES - 1
-    assert told.err.startswith(f'-: {N_FRAMES - 1} frames; lost: ')
+    printed = capsys.readouterr()
+    assert len(json.loads(printed.out)) == N_FRAMES - 1
+    assert printed.err.startswith(f'-: {N_FRAMES - 1} frames; lost: ')
 
 
 @pytest.mark.parametrize(('part', 'out', 'expected'), [
@@ -183,7 +183,7 @@ def test_repair_refuses_what_it_must_not_do(source, tmp_path, part, out, expecte
         'mcap.mcap', 'metadata.yaml')}
 
 
-def test_repair_overwrites_only_when_told(source, tmp_path, repair):
+def test_repair_overwrites_only_with_force(source, tmp_path, repair):
     (tmp_path / 'out.json').write_text('precious')
     code, line = repair(source / 'drive.json', 'out.json')
     assert code == 1
@@ -284,7 +284,7 @@ def test_repair_of_mcap_cut_anywhere(source, mcap, tmp_path, repair):
 
 
 def messages_before(data, n_bytes):
-    """Return what is whole before an offset, by a reading of the layout that is not ours."""
+    """Return what is whole before an offset, by an independent reading of the layout."""
     names, found = {}, []
     for opcode, at, length in records(data):
         if opcode != CHUNK or at >= n_bytes:
@@ -637,8 +637,8 @@ def test_repair_of_anything_ends_in_a_bag_or_one_error(tmp_path, capsys):
         file.write_bytes(data[:chance.choice((len(data), chance.randrange(len(data))))])
         out = tmp_path / f'out{seed}'
         code = main(['repair', str(part), str(out)])
-        told = capsys.readouterr()
-        [line] = (told.err if code else told.out).splitlines()
+        printed = capsys.readouterr()
+        [line] = (printed.err if code else printed.out).splitlines()
         assert out.exists() == (code == 0)
         if code == 0:
             assert line.startswith(f'{out}: {len(described(out)[1])} messages of ')

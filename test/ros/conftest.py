@@ -19,7 +19,7 @@ _DOMAINS = (number % MAX_DOMAIN + 1 for number in itertools.count(os.getpid()))
 
 @pytest.fixture
 def domain():
-    """Provide a ROS domain that nobody else on this machine is in, nor another run of tests."""
+    """Provide a ROS domain that no other node on this machine, nor another run of tests, uses."""
     for number in itertools.islice(_DOMAINS, MAX_DOMAIN):
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as claim:
             try:
@@ -29,7 +29,7 @@ def domain():
             if is_empty(number):
                 yield number
                 return
-    pytest.fail('found somebody in every ROS domain')
+    pytest.fail('found nodes in every ROS domain')
 
 
 @pytest.fixture
