@@ -59,6 +59,11 @@ class BagFiles:
         self.storage = STORAGES[storage](folder)
         self._is_open = True
 
+    @property
+    def n_topics(self) -> int:
+        """Number of topics."""
+        return len(self._topics)
+
     def add_topic(self, topic: StoredTopic, profiles: list[Qos]) -> Connection:
         """
         Add a topic.

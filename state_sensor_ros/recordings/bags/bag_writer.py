@@ -34,7 +34,7 @@ from state_sensor_ros.recordings.storage.storage_file import ROS2MSG, StoredTopi
 
 # Of log times across a restart: the period of frames without times of their own, 20 Hz.
 _PERIOD_NS = 50_000_000
-# With the 65535 topics that MCAP can number, metadata.yaml has 100 MB; an eighth is its limit.
+# An eighth of it is the limit of metadata.yaml, which has 100 MB with the most topics of MCAP.
 _OWN_LIMITS = BagLimits(8 * 268_435_456)
 
 
@@ -194,7 +194,7 @@ class BagSink(Output):
             raise SinkError(self.name, str(error), 'room to write a bag') from error
         except OverflowError as error:
             # MCAP numbers topics with 16 bits.
-            raise SinkError(self.name, f'{len(self._connections)} topics',
+            raise SinkError(self.name, f'{self._files.n_topics} topics',
                             'at most 65535 in a bag') from error
 
 
