@@ -8,8 +8,8 @@ A file of rosbag2; all numbers are little-endian::
     magic           89 4D 43 41 50 30 0D 0A
     HEADER          profile 'ros2'
     CHUNK           first and last log time, size, CRC-32, compression; in it records:
-                        SCHEMA   name and definition of a type        } before the first message
-                        CHANNEL  topic, its schema, QoS profiles     } that refers to them
+                        SCHEMA   name and definition of a type       } before the first message
+                        CHANNEL  topic, its schema, QoS profiles     } that uses them
                         MESSAGE, MESSAGE, ...
     MESSAGE_INDEX   log time and offset of each message of one channel in the chunk before it
     MESSAGE_INDEX, ..., CHUNK, MESSAGE_INDEX, ...

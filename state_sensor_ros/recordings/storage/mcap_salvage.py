@@ -5,14 +5,14 @@ Messages that are still readable in an MCAP file that was cut or damaged.
 
 Records are read in the order of the file. An example with four kinds of damage::
 
-    HEADER CHUNK INDEX CHUNK INDEX ######## CHUNK ... MESSAGE ######## CHUNK| end of the file
-                       1           2                          3        4
+    HEADER CHUNK INDEX CHUNK INDEX ######## CHUNK INDEX ######## MESSAGE ... CHUNK| end of file
+                       1           2                    3                    4
 
 1. A chunk that cannot be decompressed, or whose CRC-32 is wrong, is lost as a whole. The indexes
-   after it tell the number of its messages.
+   after it contain the number of its messages.
 2. Where no record begins, the next one is searched for at each byte. A candidate has the opcode of
-   a chunk or message and a length below 2**40 (three zero bytes at its end): 06 .. .. .. .. .. 00
-   00 00. A chunk is accepted if its sizes agree.
+   a chunk or message, and a length below 2**40, whose upper three bytes are zero. A chunk is
+   accepted if its sizes agree:    06 | .. .. .. .. .. 00 00 00
 3. A message is accepted if its channel is known and a known opcode follows it.
 4. A chunk that the file ends in is decompressed as far as possible; its whole messages are
    returned.
