@@ -18,6 +18,7 @@ import os
 import sys
 from typing import cast, Protocol
 
+from state_sensor_ros import __version__
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.errors import StateSensorError
@@ -95,6 +96,7 @@ def _run(words: list[str], interruption: Interruption) -> None:
     """Run the sub-command that ``words`` name with the rest of them."""
     parser = _Parser(prog='state_sensor', description='Ground truth of a driving simulator: '
                      'simulate, record, convert, inspect, replay, draw. Needs no ROS.')
+    parser.add_argument('--version', action='version', version=f'state_sensor {__version__}')
     subparsers = parser.add_subparsers(dest='command', metavar='COMMAND', required=True)
     named = next((word for word in words if word in COMMANDS), '')
     for name, help_ in COMMANDS.items():

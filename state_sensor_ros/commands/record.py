@@ -22,10 +22,10 @@ from state_sensor_ros.commands.options import add_stream_arguments, count, secon
 from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.errors import DecodeError, SinkError, TrajectoryFormatError, TransportError
 from state_sensor_ros.frame import Needs
-from state_sensor_ros.monodrive.decode import Decoder
+from state_sensor_ros.monodrive.decoder import Decoder
 from state_sensor_ros.monodrive.sensor_port import open_sensor_port
 from state_sensor_ros.monodrive.tag_filter import TagFilter
-from state_sensor_ros.monodrive.trajectory import mend, TrajectoryWriter
+from state_sensor_ros.monodrive.trajectory import complete_trajectory, TrajectoryWriter
 from state_sensor_ros.recordings.files.whole_file import WholeFile
 from state_sensor_ros.settings import parse_settings
 
@@ -187,7 +187,7 @@ class Recorder:
         """
         part = self._file.part
         try:
-            self.n_frames = mend(self._file.reopen())
+            self.n_frames = complete_trajectory(self._file.reopen())
             self._file.complete()
         except (OSError, TrajectoryFormatError):
             self._file.keep()

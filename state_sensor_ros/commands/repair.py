@@ -21,8 +21,9 @@ from state_sensor_ros.commands.options import add_bag_limit
 from state_sensor_ros.commands.printing import listed
 from state_sensor_ros.errors import ConfigError, one_line, told, TrajectoryFormatError
 from state_sensor_ros.monodrive.trajectory_repair import copy_whole_frames
-from state_sensor_ros.recordings.bags.bag_repair import BagRepair, profiles_of
-from state_sensor_ros.recordings.bags.bag_search import BagPart, find_bag
+from state_sensor_ros.recordings.bags.bag_qos import parse_profiles
+from state_sensor_ros.recordings.bags.bag_repair import BagRepair
+from state_sensor_ros.recordings.bags.bag_search import find_bag, FoundBag
 from state_sensor_ros.recordings.bags.bag_writer import BagSink
 from state_sensor_ros.recordings.files.whole_file import STANDARD_OUTPUT, WholeFile
 from state_sensor_ros.recordings.storage.bag_limits import BagLimits, DEFAULT_LIMITS
@@ -95,12 +96,12 @@ def _repair_trajectory(args: argparse.Namespace, interruption: Interruption) -> 
     return f'{n_frames} frames; ' + (f'lost: {lost}' if lost else 'nothing was lost')
 
 
-def _repair_bag(part: BagPart, args: argparse.Namespace, limits: BagLimits,
+def _repair_bag(bag: FoundBag, args: argparse.Namespace, limits: BagLimits,
                 interruption: Interruption) -> str:
     """Copy the messages that can be read; return a line about the result."""
     if args.output == STANDARD_OUTPUT or args.output.endswith(_TRAJECTORY_SUFFIX):
         raise ConfigError('OUT', args.output, 'a folder, because PART is a bag')
-    repair = BagRepair(part, limits)
+    repair = BagRepair(bag, limits)
     storage = repair.storage()
     with interruption.writing(lambda: BagSink(
             args.output, storage=storage, overwrite=args.force)) as sink:
@@ -141,7 +142,7 @@ class _Copies:
         key = topic.name, topic.type_name
         connection = self._connections.get(key)
         if connection is None:
-            profiles = profiles_of(topic)
+            profiles = parse_profiles(topic.qos)
             if profiles is None:
                 self._repair.losses.append(f'the quality of service of {topic.name}')
             connection = self._connections[key] = self._sink.copy_topic(topic, profiles or [])

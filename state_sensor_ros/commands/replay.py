@@ -23,7 +23,7 @@ from state_sensor_ros.commands.options import (
 )
 from state_sensor_ros.commands.reading import reading
 from state_sensor_ros.errors import ConfigError, one_line
-from state_sensor_ros.monodrive.replay import Plan, Replay
+from state_sensor_ros.monodrive.replay_client import Plan, ReplayClient
 from state_sensor_ros.monodrive.replay_trajectory import read_trajectory, Trajectory
 from state_sensor_ros.monodrive.sensor_config import read_json
 from state_sensor_ros.monodrive.trajectory_recording import refuse_folders, TrajectoryRecording
@@ -79,7 +79,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     :raises KeyboardInterrupt: where a signal came before the end of a replay without --loop.
     """
     interruption.is_endless = args.loop
-    replay = Replay(_read(args.file), _plan(args), _warn)
+    replay = ReplayClient(_read(args.file), _plan(args), _warn)
     replaying: Future[None] = Future()
 
     def stop() -> None:
@@ -154,7 +154,7 @@ def _plan(args: argparse.Namespace) -> Plan:
                 is_backwards=args.backwards or args.step < 0, simulator=simulator)
 
 
-def _watch(replaying: Future[None], replay: Replay) -> None:
+def _watch(replaying: Future[None], replay: ReplayClient) -> None:
     """Show the progress and handle keys until the replay has ended."""
     with keyboard() as keys, tqdm(total=replay.trajectory.n_frames, disable=None, leave=False,
                                   bar_format=_BAR) as bar:
@@ -167,7 +167,7 @@ def _watch(replaying: Future[None], replay: Replay) -> None:
             bar.set_description_str(replay.state)
 
 
-def _handle_key(key: str, replay: Replay) -> None:
+def _handle_key(key: str, replay: ReplayClient) -> None:
     if key == ' ':
         replay.pause_or_resume()
     elif key == 'b':

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Protocol
 
 from state_sensor_ros.payloads import Packet
@@ -17,17 +18,37 @@ from state_sensor_ros.pipeline.counters import LastError
 from state_sensor_ros.settings import Settings
 
 
+class SourceState(str, Enum):
+    """
+    What a source does; the values are the texts of the diagnostics.
+
+    A connection is connecting, waiting (before the next attempt) or connected, a recording is
+    playing, paused or ended; both are closed at last.
+    """
+
+    CONNECTING = 'connecting'
+    WAITING = 'waiting'
+    CONNECTED = 'connected'
+    PLAYING = 'playing'
+    PAUSED = 'paused'
+    ENDED = 'ended'
+    CLOSED = 'closed'
+
+    # As text, a member is its value in all versions of Python.
+    __str__ = str.__str__
+
+
 @dataclass(slots=True)
 class Health:
     """
     The state of a source; written by its thread, read by any.
 
-    ``state`` one of connecting, waiting (before the next try), connected, playing, paused, ended,
-    closed; ``n_packets`` received; ``n_connects`` successful ones; ``n_protocol_errors``
-    impossible lengths; ``n_cut_packets`` streams that ended in a packet; ``error`` the last one.
+    ``n_bytes`` and ``n_packets`` received; ``n_connects`` successful ones; ``n_protocol_errors``
+    impossible lengths; ``n_cut_packets`` streams that ended in a packet; ``n_earlier_reconnects``
+    of earlier sources of the same stream; ``error`` the last one.
     """
 
-    state: str = 'connecting'
+    state: SourceState = SourceState.CONNECTING
     n_bytes: int = 0
     n_packets: int = 0
     n_connects: int = 0

@@ -13,6 +13,7 @@ from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.signals import SignalHandlerOptions
 from rclpy.utilities import remove_ros_args
 
+from state_sensor_ros import __version__
 from state_sensor_ros.errors import ConfigError, StateSensorError
 from state_sensor_ros.ros.ending import Ending
 from state_sensor_ros.ros.node import StateSensorNode
@@ -53,6 +54,9 @@ def _main(words: Sequence[str], ending: Ending) -> int:
 
 def _explain(option: str) -> int:
     """Print help or an error for an option that is not one of ROS; return the exit code."""
+    if option == '--version':
+        sys.stdout.write(f'state_sensor_node {__version__}\n')
+        return 0
     if option not in ('-h', '--help'):
         sys.stderr.write(f'error: {option}: found no such option; expected ROS arguments, see '
                          '--help\n')
@@ -60,7 +64,7 @@ def _explain(option: str) -> int:
     lines = [f'  {name:<26} {rule_of(name).help} [{getattr(DEFAULTS, name)}]'
              for name in NAMES]
     sys.stdout.write('\n'.join((
-        'usage: state_sensor_node [--ros-args -p NAME:=VALUE … --params-file FILE]',
+        'usage: state_sensor_node [--version] [--ros-args -p NAME:=VALUE … --params-file FILE]',
         '', 'Ground truth of a driving simulator on ROS 2 topics. Parameters [defaults]:', *lines,
         '', 'qos_overrides.*, actor_qos.reliability and .depth set the QoS of topics.\n')))
     return 0

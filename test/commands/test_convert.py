@@ -440,7 +440,7 @@ def damaged(bag, tmp_path, name, change):
     ('*.yaml', lambda data: data.replace(b'made.mcap', b'gone.mcap'), 'a damaged bag'),
     ('*.yaml', lambda data: data.replace(type_hash(STATE_FRAME).encode(), b'RIHS01_00'),
      'RIHS01_00; expected RIHS01_'),
-    ('*.yaml', lambda data: data.replace(b'StateFrame', b'OtherType'), 'no topic of the type')])
+    ('*.yaml', lambda data: data.replace(b'StateFrame', b'OtherType'), 'which has messages')])
 def test_convert_names_in_one_line_the_fault_of_a_bag(bag, tmp_path, name, change, expected,
                                                       capsys):
     path = damaged(bag, tmp_path, name, change)

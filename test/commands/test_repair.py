@@ -28,8 +28,8 @@ from state_sensor_ros.emulator.monodrive_server.frame_server import (
 )
 from state_sensor_ros.emulator.monodrive_server.frame_source import IteratorSource
 from state_sensor_ros.emulator.traffic.frame_generator import generate
-from state_sensor_ros.recordings.bags import bag_files
-from state_sensor_ros.recordings.storage.bag_limits import zstd
+from state_sensor_ros.recordings.storage import mcap_writer
+from state_sensor_ros.recordings.storage.decompression import zstd
 
 PROGRAM = [sys.executable, '-c',
            'import sys; from state_sensor_ros.commands.command_line import main; sys.exit(main())']
@@ -44,7 +44,7 @@ def source(tmp_path_factory):
         generate(3, 2, 20.0, 3, 'v2'), N_FRAMES)]
     (folder / 'drive.json').write_bytes(b'[\n' + b',\n'.join(frames) + b'\n]\n')
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bag_files, '_CHUNK_BYTES', 16 * 1024)
+        patch.setattr(mcap_writer, '_CHUNK_BYTES', 16 * 1024)
         for storage in ('mcap', 'sqlite3'):
             assert main(['convert', str(folder / 'drive.json'), str(folder / storage),
                          '--storage', storage]) == 0
@@ -418,7 +418,7 @@ def test_repair_of_a_compressed_file_that_was_cut(source, tmp_path, repair):
     (bag / 'bag_0.mcap.zstd').write_bytes(packed[:len(packed) * 2 // 3])
     code, line = repair(bag, 'out')
     assert code == 0
-    assert 'what cannot be decompressed' in line
+    assert 'data that cannot be decompressed' in line
     found = described(tmp_path / 'out')[1]
     assert is_part_of(found, described(source / 'mcap')[1])
     assert len(found) > 100
@@ -508,8 +508,8 @@ os.kill(os.getpid(), 9)
     code, line = repair(bag, 'out')
     assert code == 0
     assert ('nothing was lost' in line) == (mode == 'WAL')
-    assert f'not all of it was in its file, but in bag_0.db3-{"wal" if mode == "WAL" else "j"}' \
-        in line
+    log = f'bag_0.db3-{"wal" if mode == "WAL" else "j"}'
+    assert f'a part of it was not in its file, but in {log}' in line
     whole = described(source / 'sqlite3')[1]
     found = described(tmp_path / 'out')[1]
     assert found[:len(whole)] == whole
@@ -582,8 +582,8 @@ def test_repair_that_is_interrupted_leaves_nothing(source, tmp_path, monkeypatch
 SMALL_CHUNKS = """
 import sys
 from state_sensor_ros.commands.command_line import main
-from state_sensor_ros.recordings.bags import bag_files
-bag_files._CHUNK_BYTES = 16384
+from state_sensor_ros.recordings.storage import mcap_writer, sqlite_writer
+mcap_writer._CHUNK_BYTES = sqlite_writer._COMMIT_BYTES = 16384
 sys.exit(main())
 """
 

@@ -1,6 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""The sensor port as a source: what becomes of the simulator at the other end."""
+"""The sensor port as a source: its effect on the simulator."""
 
 import socket
 import struct
@@ -9,12 +9,12 @@ import threading
 from budgets import AWAIT_S
 
 from state_sensor_ros.connections.tcp import TcpSource
-from state_sensor_ros.monodrive.framing import PacketFramer
+from state_sensor_ros.monodrive.sensor_framing import PacketFramer
 
 PACKET = struct.pack('>IIfI', 100_000, 0, 0.0, 1) + bytes(100_000 - 16)
 
 
-def test_source_closed_lets_a_simulator_go_that_it_has_held_back():
+def test_source_closed_releases_a_blocked_simulator():
     is_held, errors = threading.Event(), []
 
     def flood():

@@ -12,7 +12,7 @@ from silent_sink import SilentSink
 
 from state_sensor_ros.encode import Demand, Encoder, EVERYTHING
 from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.monodrive.decode import Decoder, split_frames
+from state_sensor_ros.monodrive.decoder import Decoder, split_frames
 from state_sensor_ros.payloads import Packet
 from state_sensor_ros.pipeline.pipeline import Codec, Pipeline
 from state_sensor_ros.settings import Settings

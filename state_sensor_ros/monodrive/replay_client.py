@@ -1,16 +1,25 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-A simulator in its Replay Mode: configured, stepped through a trajectory at its pace, let go.
+Client of a simulator in Replay Mode: it sends a trajectory and steps through it at its pace.
 
-May know: in which order to ask, when the next step is due. Must not know: terminals, options, what
-is in a frame. Source: PROTOCOL 2.5, 2.6 and 6.
+The requests are described in doc/protocol/trajectories.md#replay-by-index. States::
+
+    state        event                              next state
+    -----------  ---------------------------------  ----------
+    CONFIGURING  simulator and sensor configured    PLAYING
+    PLAYING      pause_or_resume() before a step    PAUSED
+    PAUSED       pause_or_resume()                  PLAYING
+
+In any state, ``stop()``, ``abort()``, the end of the trajectory or a failure ends
+:meth:`ReplayClient.run`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 import threading
 import time
 
@@ -31,20 +40,20 @@ from state_sensor_ros.monodrive.sensor_config import state_sensor
 from state_sensor_ros.monodrive.sensor_port import open_sensor_port
 from state_sensor_ros.settings import parse_settings
 
-# As long as for a reply: the simulator may be drawing.
+# As for a reply: the simulator may be drawing.
 _PACKET_TIMEOUT_S = 25.0
-# A sensor port may open a little after the sensor was configured (PROTOCOL 1.1).
+# A sensor port may open a little after the reply to its configuration.
 _CONNECT_TIMEOUT_S = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """
-    How to replay.
+    Parameters of a replay.
 
-    ``port`` of the State sensor to make and to read, None to make none; ``rate`` pace against
-    ``game_time``, 0 = as fast as the simulator is; ``start`` the frame to begin with, None for
-    that at the end it starts from; ``simulator`` its configuration, sent first.
+    ``port`` of the State sensor to create and read, None for no sensor; ``rate`` of the pace
+    relative to ``game_time``, 0 = as fast as the simulator; ``start`` index of the first frame,
+    None for the first one in the direction; ``simulator`` its configuration, sent first.
     """
 
     host: str
@@ -58,14 +67,25 @@ class Plan:
     simulator: object | None = None
 
 
-class Replay:
+class ReplayState(str, Enum):
+    """State of a :class:`ReplayClient`; the values are the texts of the progress bar."""
+
+    CONFIGURING = 'configuring'
+    PLAYING = 'playing'
+    PAUSED = 'paused'
+
+    # As text, a member is its value in all versions of Python.
+    __str__ = str.__str__
+
+
+class ReplayClient:
     """
     Step a simulator through a trajectory, one request at a time.
 
-    Whoever made it calls :meth:`run` in one thread and everything else from others.
+    :meth:`run` is called in one thread, the other methods from any.
 
-    :param on_silence: called with one line when a reply has not come for a second.
-    :raises ConfigError: where the plan does not fit the trajectory.
+    :param on_silence: called with one line when a reply has not arrived for a second.
+    :raises ConfigError: when the first frame of the plan is not in the trajectory.
     """
 
     def __init__(self, trajectory: Trajectory, plan: Plan,
@@ -80,7 +100,7 @@ class Replay:
         self.trajectory = trajectory
         self.cursor = Cursor(trajectory.n_frames, step=plan.step, start=start, loop=plan.loop,
                              is_backwards=plan.is_backwards)
-        self.state = 'configuring'
+        self.state = ReplayState.CONFIGURING
         self._plan = plan
         self._session = ControlSession(plan.host, plan.control_port, on_silence=on_silence)
         # Guards all below; notified at each change.
@@ -90,23 +110,23 @@ class Replay:
         self._source: TcpSource | None = None
 
     def pause_or_resume(self) -> None:
-        """Stop before the next step, or go on."""
+        """Pause before the next step, or resume."""
         with self._changed:
             self._is_paused = not self._is_paused
             self._changed.notify_all()
 
     def turn_round(self) -> None:
-        """Go in the other direction from the next step on."""
+        """Reverse the direction from the next step on."""
         self.cursor.is_backwards = not self.cursor.is_backwards
 
     def stop(self) -> None:
-        """Have :meth:`run` end after the answer that is outstanding."""
+        """End :meth:`run` after the outstanding reply."""
         with self._changed:
             self._is_stopping = True
             self._changed.notify_all()
 
     def abort(self) -> None:
-        """Have :meth:`run` end at once."""
+        """End :meth:`run` at once."""
         self.stop()
         self._session.close()
 
@@ -114,11 +134,11 @@ class Replay:
         """
         Replay to the end, or to :meth:`stop`.
 
-        What was configured stays in the simulator, as the protocol has no command to take it
-        back; it stands still, nobody is owed an answer, and the connections are closed, that of
-        the sensor first.
+        Then the connections are closed, that of the sensor first. The simulator keeps its
+        configuration, which the protocol has no command to revert.
 
-        :raises TransportError: with what the simulator said, or did not say.
+        :raises RefusalError: with the message of the simulator's reply.
+        :raises TransportError: when there is no connection or no reply.
         """
         try:
             self._session.connect()
@@ -143,7 +163,7 @@ class Replay:
             self._session.request(CONFIGURE_SENSORS, state_sensor(settings))
 
     def _connect(self) -> None:
-        """Read the sensor's packets from now on."""
+        """Connect to the sensor port and count its packets in a thread."""
         if self._plan.port is None or self._is_stopping:
             return
         self._source = open_sensor_port(
@@ -168,34 +188,34 @@ class Replay:
                 self._changed.notify_all()
 
     def _step_through(self) -> None:
-        """Step by step, each when it is due."""
+        """Perform each step when it is due."""
         due_s = time.monotonic()
         while not self._is_stopping and (target := self.cursor.target()) is not None:
-            self.state = 'playing'
+            self.state = ReplayState.PLAYING
             if self.cursor.index >= 0 and self._plan.rate > 0:
                 due_s += self.trajectory.span_s(self.cursor.index, target) / self._plan.rate
             if self._wait_until(due_s):
-                # Paused meanwhile: it may go the other way now, and time has passed.
+                # After a pause the direction may differ, and the pace starts anew.
                 due_s = time.monotonic()
                 continue
-            # Late: the others are not hurried.
+            # A late step does not shorten the time to the next one.
             due_s = max(due_s, time.monotonic())
             if not self._is_stopping:
                 self._show(target)
 
     def _wait_until(self, due_s: float) -> bool:
-        """Wait for the time or for the end; True where there was a pause."""
+        """Wait until the time or the end; return whether there was a pause."""
         with self._changed:
             self._changed.wait_for(lambda: self._is_stopping or self._is_paused,
                                    max(due_s - time.monotonic(), 0.0))
             if not self._is_paused or self._is_stopping:
                 return False
-            self.state = 'paused'
+            self.state = ReplayState.PAUSED
             self._changed.wait_for(lambda: self._is_stopping or not self._is_paused)
             return not self._is_stopping
 
     def _show(self, target: int) -> None:
-        """Step to a frame and wait for its packet."""
+        """Step to the frame of index ``target`` and wait for its packet."""
         n_before = self._n_packets
         self._session.request(STEP, {'amount': target - self.cursor.index})
         self.cursor.index = target
@@ -205,6 +225,6 @@ class Replay:
                                  f'no packet in {_PACKET_TIMEOUT_S:g} s after {STEP}', 'one')
 
     def _await(self, condition: Callable[[], bool], timeout_s: float) -> bool:
-        """Wait for a condition or for the end; False where neither comes in time."""
+        """Wait for a condition or for the end; return False after a time-out."""
         with self._changed:
             return self._changed.wait_for(lambda: self._is_stopping or condition(), timeout_s)

@@ -1,10 +1,29 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-Bytes of a sensor connection to whole packets, with either header and a bounded buffer.
+Bytes of a sensor connection to whole packets, without sockets and with bounded memory.
 
-May know: lengths, limits, the end of a stream. Must not know: sockets, JSON. Source: PROTOCOL 1.2
-to 1.4. The caller asks where the next bytes belong, puts some there and says how many.
+Two headers, big-endian (doc/protocol/sensor.md#header). The length includes the header::
+
+     0              4              8              12             16
+     +--------------+--------------+--------------+--------------+----------
+     | length       | time         | game_time    | sample_count | payload   new, 16 bytes
+     +--------------+--------------+--------------+--------------+----------
+     | uint32       | uint32 s     | float32 s    | uint32       | JSON
+     +--------------+--------------+--------------+--------------+----------
+     | length       | time         | game_time    | payload …                old, 12 bytes
+     +--------------+--------------+--------------+-------------------------
+
+The first packet with a payload decides: byte 12 is ``{`` or ``[`` with the old header. As the
+first byte of a sample count they would mean more than 1.5e9 samples. Example::
+
+     00 00 00 12  5f 5e 10 00  41 48 00 00  00 00 00 28  7b 7d
+     18 bytes     1600000000   12.5 s       sample 40    {}       new header: byte 12 is 00
+     00 00 00 0e  5f 5e 10 00  41 48 00 00  7b 7d
+     14 bytes     1600000000   12.5 s       {}                    old header: byte 12 is 7b
+
+The caller writes the next bytes to :meth:`PacketFramer.buffer`, so that a payload is received
+without a copy, and passes their number to :meth:`PacketFramer.advance`.
 """
 
 from __future__ import annotations
@@ -14,21 +33,18 @@ import struct
 from state_sensor_ros.errors import FramingError, TransportError
 from state_sensor_ros.payloads import Packet
 
-# uint32 length (header included), uint32 wall time s, float32 game time s[, uint32 sample count],
-# network byte order; the older generation has no sample count (PROTOCOL 1.2, 1.3).
 _OLD_HEADER = struct.Struct('>IIf')
 _SAMPLE_COUNT = struct.Struct('>I')
 OLD_HEADER_BYTES = _OLD_HEADER.size
 NEW_HEADER_BYTES = OLD_HEADER_BYTES + _SAMPLE_COUNT.size
-# A sample count would have to exceed 1.5e9 to look like the first byte of a JSON text.
 _JSON_OPENERS = b'{['
 
 
 class PacketFramer:
     """
-    Cut one connection's bytes into packets without touching a socket.
+    Divide the bytes of one connection into packets.
 
-    :param max_frame_bytes: longest packet believed, header included.
+    :param max_frame_bytes: longest packet accepted, header included.
     :param where: named in errors, such as ``host:port``.
     """
 
@@ -44,22 +60,20 @@ class PacketFramer:
         self._payload: bytearray | None = None
         self._length = 0
         self._filled = 0
-        # Undetected, 12 bytes are read first: a packet of the older kind may end there.
-        self._want(memoryview(self._header)[:self._header_bytes or OLD_HEADER_BYTES])
-
-    def _want(self, view: memoryview) -> None:
-        self._view = view
+        # Before the detection 12 bytes are read first: a packet with the old header may end there.
+        self._view = memoryview(self._header)[:self._header_bytes or OLD_HEADER_BYTES]
 
     def buffer(self) -> memoryview:
-        """Return where the next bytes belong; never empty."""
+        """Return the memory for the next bytes, never empty."""
         return self._view
 
     def advance(self, n_bytes: int) -> Packet | None:
         """
-        Take note of ``n_bytes`` put at the start of :meth:`buffer`.
+        Process bytes that were written to :meth:`buffer`.
 
-        :returns: the packet that they complete, if they do.
-        :raises FramingError: when a length cannot be; nothing after it can be trusted.
+        :param n_bytes: their number, from the start of the buffer.
+        :returns: the packet that they complete, if any.
+        :raises FramingError: when a length is impossible; the stream cannot be used further.
         """
         self._filled += n_bytes
         self._view = self._view[n_bytes:]
@@ -73,9 +87,9 @@ class PacketFramer:
 
     def end(self) -> None:
         """
-        Take note of the end of the stream.
+        Process the end of the stream.
 
-        :raises TransportError: when it ends inside a packet.
+        :raises TransportError: when it is inside a packet.
         """
         if self._filled:
             raise TransportError(
@@ -83,7 +97,7 @@ class PacketFramer:
                 f'{self._length} bytes' if self._length else f'{OLD_HEADER_BYTES} bytes or more')
 
     def _header_complete(self) -> None:
-        """Check the length, detect the header, and make room for what follows."""
+        """Check the length, detect the header and allocate memory for the rest."""
         (self._length,) = _SAMPLE_COUNT.unpack_from(self._header)
         self._check_length(self._header_bytes or OLD_HEADER_BYTES)
         header_bytes = self._header_bytes
@@ -91,33 +105,35 @@ class PacketFramer:
             if self._length < NEW_HEADER_BYTES:
                 header_bytes = OLD_HEADER_BYTES
             elif self._filled < NEW_HEADER_BYTES:
-                self._want(memoryview(self._header)[OLD_HEADER_BYTES:])
+                self._view = memoryview(self._header)[OLD_HEADER_BYTES:]
                 return
             else:
                 header_bytes = self._detect()
         self._allocate(header_bytes)
 
     def _detect(self) -> int:
+        """Return the size of the header, kept for the connection if this packet decides it."""
         if self._header[OLD_HEADER_BYTES] in _JSON_OPENERS:
             self._header_bytes = OLD_HEADER_BYTES
         elif self._length > NEW_HEADER_BYTES:
             self._header_bytes = NEW_HEADER_BYTES
-        # A packet of a header alone decides nothing about the ones to come.
+        # A packet without payload does not show which header the connection has.
         return self._header_bytes or NEW_HEADER_BYTES
 
-    def _check_length(self, least: int) -> None:
-        if self._length < least:
+    def _check_length(self, at_least: int) -> None:
+        if self._length < at_least:
             raise FramingError(self._where, f'packet length {self._length} at byte {self._offset}',
-                               f'at least {least}, its own header')
+                               f'at least {at_least}, its own header')
         if self._length > self._max:
             raise FramingError(self._where, f'packet length {self._length} at byte {self._offset}',
                                f'at most max_frame_bytes, {self._max}')
 
     def _allocate(self, header_bytes: int) -> None:
-        already = self._header[header_bytes:max(self._filled, header_bytes)]
+        """Allocate the payload; its first bytes may have been read as those of a new header."""
+        received = self._header[header_bytes:max(self._filled, header_bytes)]
         self._payload = bytearray(self._length - header_bytes)
-        self._payload[:len(already)] = already
-        self._want(memoryview(self._payload)[len(already):])
+        self._payload[:len(received)] = received
+        self._view = memoryview(self._payload)[len(received):]
 
     def _packet(self) -> Packet:
         assert self._payload is not None

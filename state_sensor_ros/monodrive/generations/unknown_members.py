@@ -1,10 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""
-Members of a payload that no generation is known to have (PROTOCOL 8, 25).
-
-May know: key names and their nesting. Must not know: types and values.
-"""
+"""Members of a payload that no known generation has, by key path; types are not checked."""
 
 from __future__ import annotations
 
@@ -14,18 +10,17 @@ from dataclasses import dataclass, field
 import msgspec
 
 from state_sensor_ros.errors import DecodeError
-from state_sensor_ros.json_values import Json, parse_payload
-from state_sensor_ros.monodrive.generations.tolerant import HEAD_KEYS, STRING_KEY
+from state_sensor_ros.json_values import Json, parse_payload, shortened
+from state_sensor_ros.monodrive.generations.lenient_payload import HEAD_KEYS, STRING_KEY
 from state_sensor_ros.monodrive.generations.wire import V0
 
-# A peer may invent a new key each frame; a log wants the first few.
+# Bounds the memory when a peer sends a new key in each frame.
 MAX_UNKNOWN_MEMBERS = 64
-_MAX_KEY_SHOWN = 40
 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """Members of an object, or of every object in an array; None: whatever is in there."""
+    """Known members of an object, or of each object of an array; None accepts any content."""
 
     members: Mapping[str, _Known | None] = field(default_factory=dict)
 
@@ -56,11 +51,11 @@ _V2_FRAME = _Known({**_HEAD, 'frame': _Known({'objects': _STATE, 'vehicles': _VE
 
 def unknown_members(generation: str, value: Mapping[str, Json], *, in_text: bool) -> set[str]:
     """
-    Collect the key paths of members that mean nothing to us, ``[]`` for any index.
+    Return the key paths of unknown members, ``[]`` for any index.
 
-    :param generation: as recognised.
+    :param generation: of the frame.
     :param value: the parsed frame.
-    :param in_text: whether to look into actors that are text still, one by one.
+    :param in_text: whether to parse actors that are still text, one by one.
     :returns: at most MAX_UNKNOWN_MEMBERS paths such as ``frame.vehicles[].state.foo``.
     """
     found: set[str] = set()
@@ -77,7 +72,7 @@ def _unknown(generation: str, value: Mapping[str, Json], in_text: bool) -> Itera
             if isinstance(item, dict):
                 yield from _walk(item, _FLAT, '<actor>')
             elif key not in HEAD_KEYS:
-                yield _cut(key)
+                yield shortened(key)
         return
     frame = value.get('frame')
     if isinstance(frame, dict):
@@ -93,12 +88,12 @@ def _walk(value: Json, known: _Known, path: str, in_text: bool = False) -> Itera
     if isinstance(value, list):
         for item in value:
             inner = _parsed(item) if in_text and isinstance(item, msgspec.Raw) else item
-            # Arrays of arrays have no members, however deep a peer nests them.
+            # Arrays in arrays are skipped, at any depth: they have no members.
             if isinstance(inner, dict):
                 yield from _walk(inner, known, f'{path}[]')
     elif isinstance(value, dict):
         for key, item in value.items():
-            at = f'{path}.{_cut(key)}' if path else _cut(key)
+            at = f'{path}.{shortened(key)}' if path else shortened(key)
             if key not in known.members:
                 yield at
             elif (inside := known.members[key]) is not None:
@@ -106,12 +101,8 @@ def _walk(value: Json, known: _Known, path: str, in_text: bool = False) -> Itera
 
 
 def _parsed(item: msgspec.Raw) -> Json:
-    """Parse an actor; what the decoder skipped may be nested deeper than can be parsed."""
+    """Parse an actor; None if a skipped member is nested too deep to be parsed."""
     try:
         return parse_payload(item)
     except DecodeError:
         return None
-
-
-def _cut(key: str) -> str:
-    return key if len(key) <= _MAX_KEY_SHOWN else key[:_MAX_KEY_SHOWN] + '…'

@@ -1,10 +1,10 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-One actor in any form, member by member, to the typed actor of its generation.
+One actor in any form, read member by member, to the typed actor of its generation.
 
-May know: key names, which members must be there. Must not know: what becomes of a bad actor,
-units. Each function raises DecodeError with key path, found and expected.
+``value`` is parsed JSON, ``where`` its key path, for errors. Each function raises DecodeError with
+key path, found and expected.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def located(items: Iterable[Json], where: str) -> Iterator[tuple[Json, str]]:
 
 def optional_integer(owner: Mapping[str, Json], key: str, where: str, low: int,
                      high: int) -> int | None:
-    """Return an integer member, None where it is missing, ``null`` or NaN."""
+    """Return an integer member, None when it is missing, ``null`` or NaN."""
     value = owner.get(key)
     if value is None or value != value:
         return None

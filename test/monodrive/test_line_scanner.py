@@ -1,6 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""Frames on lines of their own are the frames that counting brackets finds."""
+"""Line scanner and bracket scanner find the same frames."""
 
 import io
 import random
@@ -8,7 +8,7 @@ import random
 import pytest
 
 from state_sensor_ros.monodrive import trajectory
-from state_sensor_ros.monodrive.own_lines import end_of_line, INCOMPLETE, NOT_ALONE
+from state_sensor_ros.monodrive.line_scanner import frame_end_on_line, INCOMPLETE, NO_LINE
 from state_sensor_ros.monodrive.trajectory import read_payloads
 
 FRAMES = [b'{"a": "}\\n{"}', b'{}', b'{"b": [[], {"c": "],"}]}', b'{"d":\n {"e": 1}\n}',
@@ -17,20 +17,20 @@ FRAMES = [b'{"a": "}\\n{"}', b'{}', b'{"b": [[], {"c": "],"}]}', b'{"d":\n {"e":
 
 @pytest.mark.parametrize(('text', 'is_first', 'expected'), [
     (b'\n{"a": 1}\n', True, 9), (b'\n {"a": 1} , \n', True, 10), (b',\n{"a": 1}\n', False, 10),
-    (b' ,\n {}\r\n', False, 6), (b'{}\n', True, NOT_ALONE), (b'\n{}]\n', True, NOT_ALONE),
-    (b'\n{}, {}\n', True, NOT_ALONE), (b'\n{\n', True, NOT_ALONE),
-    (b'\n{"a": "\n"}\n', True, NOT_ALONE), (b'\n{"a": NaN}\n', True, NOT_ALONE),
-    (b',\n{}\n', True, NOT_ALONE), (b'\n{}\n', False, NOT_ALONE), (b']\n', False, NOT_ALONE),
-    (b'\n[]\n', True, NOT_ALONE), (b'\n{"a": ' + b'[' * 5000 + b'\n', True, NOT_ALONE),
-    (b'{"a": 1', True, NOT_ALONE), (b'', True, INCOMPLETE), (b' \n', False, INCOMPLETE),
+    (b' ,\n {}\r\n', False, 6), (b'{}\n', True, NO_LINE), (b'\n{}]\n', True, NO_LINE),
+    (b'\n{}, {}\n', True, NO_LINE), (b'\n{\n', True, NO_LINE),
+    (b'\n{"a": "\n"}\n', True, NO_LINE), (b'\n{"a": NaN}\n', True, NO_LINE),
+    (b',\n{}\n', True, NO_LINE), (b'\n{}\n', False, NO_LINE), (b']\n', False, NO_LINE),
+    (b'\n[]\n', True, NO_LINE), (b'\n{"a": ' + b'[' * 5000 + b'\n', True, NO_LINE),
+    (b'{"a": 1', True, NO_LINE), (b'', True, INCOMPLETE), (b' \n', False, INCOMPLETE),
     (b',', False, INCOMPLETE), (b'\n{"a": 1}', True, INCOMPLETE),
     (b'\n{}, {', True, INCOMPLETE)])
-def test_end_of_line(text, is_first, expected):
-    assert end_of_line(bytearray(text), is_first=is_first) == expected
+def test_frame_end_on_line(text, is_first, expected):
+    assert frame_end_on_line(bytearray(text), is_first=is_first) == expected
 
 
 class Pieces(io.RawIOBase):
-    """A file that is read in pieces of a few bytes, whatever is asked for."""
+    """A file that is read in pieces of a few bytes, of any requested size."""
 
     def __init__(self, text, rng):
         self._text, self._rng = io.BytesIO(text), rng
@@ -47,7 +47,7 @@ def test_lines_and_brackets_find_the_same(seed, monkeypatch):
         rng.choice((b',', b'\n,\n', b',\n', b', \n\n')) + frame for frame in frames[1:]) \
         + rng.choice((b'', b'\n')) + b']' + rng.choice((b'', b'\n'))
     by_lines = list(read_payloads(Pieces(text, rng), 'x'))
-    monkeypatch.setattr(trajectory, 'end_of_line', lambda text, is_first: NOT_ALONE)
+    monkeypatch.setattr(trajectory, 'frame_end_on_line', lambda text, is_first: NO_LINE)
     by_brackets = list(read_payloads(Pieces(text, rng), 'x'))
     assert by_lines == by_brackets
     assert [payload.data for payload in by_lines] == [frame.strip() for frame in frames]

@@ -1,10 +1,9 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-A Frame back to the JSON of a generation.
+A Frame to the JSON of a generation; the inverse of decoding.
 
-May know: which members a generation has (PROTOCOL 4.3 to 4.6). Must not know: factors and signs
-(rep103.py), files. Numbers go out as float32, as the simulator writes them.
+Factors and signs are in rep103.py. Numbers are written as float32, as the simulator does.
 """
 
 from __future__ import annotations
@@ -38,20 +37,20 @@ Record: TypeAlias = dict[str, object]
 Numbers: TypeAlias = list[Number]
 
 FLAT = (V0, V1, V1T)
-# In v0 an actor with such a name would be taken for something else.
+# Keys of a v0 frame that are not actors: an actor with such a name cannot be written.
 RESERVED_NAMES = frozenset({'frame', 'game_time', 'time', 'sample_count', 'state_data_as_string'})
 
 
 def format_payload(frame: Frame, generation: str | None = None,
                    units: Units = DEFAULT_UNITS) -> bytes:
     """
-    Write a frame as the simulator sends it.
+    Return the payload that the simulator would send for a frame.
 
-    :param frame: of any source whose frames fit one of the generations.
+    :param frame: SI, REP-103 axes, of any source.
     :param generation: v0, v1, v1t or v2; None for that of the frame.
-    :param units: what the simulator means by extents and by ``s``.
-    :returns: compact JSON.
-    :raises ConfigError: where there is no such generation.
+    :param units: units of extents and of ``s`` in the payload.
+    :returns: compact JSON, UTF-8.
+    :raises ConfigError: when there is no such generation.
     """
     return msgspec.json.encode(format_frame(frame, generation, units))
 
@@ -59,9 +58,10 @@ def format_payload(frame: Frame, generation: str | None = None,
 def format_frame(frame: Frame, generation: str | None = None,
                  units: Units = DEFAULT_UNITS) -> Record:
     """
-    Do what :func:`format_payload` does, but stop short of the text.
+    Return the value that :func:`format_payload` encodes.
 
-    :returns: JSON as dicts and lists, keys in alphabetical order, None for NaN.
+    :returns: dicts and lists, keys in alphabetical order, None for NaN.
+    :raises ConfigError: when there is no such generation.
     """
     generation = checked_generation(frame.generation if generation is None else generation)
     head: Record = {}
@@ -86,7 +86,7 @@ def format_frame(frame: Frame, generation: str | None = None,
 
 def checked_generation(generation: str) -> str:
     """
-    Return ``generation`` if there is one of that name.
+    Return ``generation`` if it exists.
 
     :raises ConfigError: if not.
     """
@@ -222,7 +222,7 @@ _INPUTS = ('throttle_input', 'brake_input', 'wheel_input', 'steering_direction')
 
 
 def _flat_wheels(frame: Frame) -> list[Record]:
-    """Return ``wheel_speed`` and ``wheels`` of each actor, where it has them."""
+    """Return ``wheel_speed`` and ``wheels`` of each actor, if it has them."""
     owned: list[Record] = [{} for _ in frame.names]
     wheels = frame.wheels
     if wheels is None:

@@ -1,11 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""
-What of a frame another generation cannot carry.
-
-May know: which members a generation has (PROTOCOL 4.3 to 4.6). Must not know: how they are
-written (format.py).
-"""
+"""Parts of a frame that are lost when it is written as another generation."""
 
 from __future__ import annotations
 
@@ -13,16 +8,22 @@ import numpy as np
 
 from state_sensor_ros.frame import Frame, KIND_OBJECT, NO_SOURCE_ID, Wheels
 from state_sensor_ros.monodrive.generations.assemble import kind_of
-from state_sensor_ros.monodrive.generations.format import checked_generation, FLAT, RESERVED_NAMES
+from state_sensor_ros.monodrive.generations.formatting import (
+    checked_generation,
+    FLAT,
+    RESERVED_NAMES,
+)
 from state_sensor_ros.monodrive.generations.wheels import entry_ids, wheel_entries
 from state_sensor_ros.monodrive.generations.wire import V0, V1, V1T, V2
 
 
-def losses(frame: Frame, generation: str) -> list[str]:
+def conversion_losses(frame: Frame, generation: str) -> list[str]:
     """
-    Say what of a frame would not be in it any more, written as another generation.
+    Return the parts of a frame that its payload of another generation would lack.
 
-    :raises ConfigError: where there is no such generation.
+    :param generation: v0, v1, v1t or v2.
+    :returns: names of the parts, in words; none for the generation of a decoded frame.
+    :raises ConfigError: when there is no such generation.
     """
     checked_generation(generation)
     wheels, inputs = frame.wheels, frame.inputs
@@ -43,8 +44,8 @@ def losses(frame: Frame, generation: str) -> list[str]:
         'wheel positions': generation in (V1, V1T) and wheels is not None and bool(
             wheels.position_known.any()),
         'orientations of rear wheels':
-            generation in (V1, V1T) and wheels is not None and _turn_unseen(frame, wheels),
-        'wheels and lane states of objects': generation == V2 and _objects_drive(frame),
+            generation in (V1, V1T) and wheels is not None and _lose_orientations(frame, wheels),
+        'wheels and lane states of objects': generation == V2 and _objects_have_parts(frame),
         'the order of objects and vehicles':
             generation == V2 and bool((np.diff(frame.kinds.astype(np.int8)) < 0).any()),
         f'actors named {", ".join(sorted(RESERVED_NAMES))}':
@@ -55,13 +56,13 @@ def losses(frame: Frame, generation: str) -> list[str]:
     return [what for what, is_lost in found.items() if is_lost]
 
 
-def _objects_drive(frame: Frame) -> bool:
+def _objects_have_parts(frame: Frame) -> bool:
     parts = [frame.lanes.actor] + ([] if frame.wheels is None else [frame.wheels.actor])
     return any(bool((frame.kinds[actor] == KIND_OBJECT).any()) for actor in parts)
 
 
-def _turn_unseen(frame: Frame, wheels: Wheels) -> bool:
-    """Tell whether a wheel has an orientation but would get no entry in v1."""
+def _lose_orientations(frame: Frame, wheels: Wheels) -> bool:
+    """Return whether a wheel has an orientation but no entry in v1."""
     ids, _ = wheel_entries(wheels, entry_ids(
         wheels, from_flat=frame.generation in FLAT, to_flat=True))
     return bool((wheels.orientation_known & (ids == NO_SOURCE_ID)).any())

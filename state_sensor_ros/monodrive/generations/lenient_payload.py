@@ -1,11 +1,10 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-Payloads that are not in the usual form, actor by actor: the good ones stay.
+Payloads that are not in the usual form, decoded actor by actor; actors with faults are left out.
 
-May know: how generations are told apart (PROTOCOL 4.2), which actors stay. Must not know:
-units, arrays. A bad actor among good ones costs little; a peer with forms of its own costs thirty
-times as much as the usual form.
+The generation is recognised as in doc/protocol/frames.md#recognition. An actor in the usual form
+is still decoded at once, the others member by member, which takes thirty times as long.
 """
 
 from __future__ import annotations
@@ -20,14 +19,16 @@ from msgspec.json import Decoder as JsonDecoder
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.json_values import (
     Json,
+    NOT_TYPED,
     parse_payload,
+    shortened,
     to_list,
     to_number,
     to_object,
     to_text,
     wrong,
 )
-from state_sensor_ros.monodrive.generations.actors import (
+from state_sensor_ros.monodrive.generations.lenient_actors import (
     located,
     optional_integer,
     read_flat_actor,
@@ -43,7 +44,6 @@ from state_sensor_ros.monodrive.generations.wire import (
     JsonDecoders,
     MEMBERS,
     MEMBERS_OR_ITEMS,
-    NOT_TYPED,
     PayloadHead,
     State,
     UINT32_MAX,
@@ -57,19 +57,17 @@ from state_sensor_ros.monodrive.generations.wire import (
 STRING_KEY = 'state_data_as_string'
 HEAD_KEYS = frozenset({'game_time', 'time', 'sample_count'})
 
-# Frames of one payload. Without a limit, the two bytes of each element of `[0,0,…]` would take a
-# thousand times their memory.
+# Frames of one payload. Each element of `[0,0,…]`, two bytes, takes a thousand times its memory.
 MAX_FRAMES = 1 << 18
-# Messages of a frame that is bad throughout: enough to understand, too few to matter in memory.
+# Errors kept of one frame: enough to find the cause, too few to matter in memory.
 _MAX_MESSAGES = 100
-_MAX_NAME_SHOWN = 40
 
 Actor = TypeVar('Actor', State, Vehicle, FlatActor)
 
 
 @dataclass(frozen=True, slots=True)
 class _Kind(Generic[Actor]):
-    """How to read an actor, fast where it is text still, or member by member; what is in it."""
+    """Functions of one kind of actor: decode its text, read it member by member, name, wheels."""
 
     typed: JsonDecoder[Actor]
     read: Callable[[Mapping[str, Json], str], Actor]
@@ -78,12 +76,13 @@ class _Kind(Generic[Actor]):
 
 
 @dataclass(frozen=True, slots=True)
-class Loose:
+class LenientFrame:
     """
-    One frame as it was understood: typed actors, and what is wrong with the others.
+    One frame: typed actors, and the errors of those that were left out.
 
-    ``value`` what was parsed; ``head`` its ``game_time``, ``time`` and ``sample_count``, None
-    where missing; ``names`` of ``flat`` actors; ``left_out`` and ``duplicates`` one error each.
+    ``value`` the parsed frame; ``head`` its ``game_time``, ``time`` and ``sample_count``, None
+    for those missing; ``names`` of ``flat`` actors; ``left_out`` and ``duplicates`` have one
+    error for each actor.
     """
 
     generation: str
@@ -97,24 +96,27 @@ class Loose:
     duplicates: list[DecodeError] = field(default_factory=list)
 
 
-def loose_frames(payload: bytes | bytearray | memoryview, typed: JsonDecoders) -> list[Loose]:
+def lenient_frames(payload: bytes | bytearray | memoryview,
+                   typed: JsonDecoders) -> list[LenientFrame]:
     """
-    Understand a payload as far as possible.
+    Decode a payload as far as possible.
 
-    :param payload: UTF-8.
-    :param typed: for the actors that are in the usual form.
-    :returns: one frame, or each of an array.
-    :raises DecodeError: where it is no frame of any generation.
+    :param payload: JSON text, UTF-8.
+    :param typed: decoders for actors in the usual form.
+    :returns: one frame, or each frame of an array.
+    :raises DecodeError: when it is not a frame of any generation.
     """
-    return [_frame(element, start, typed) for element, start in _elements(opened(payload))]
+    value = parse_to_actors(payload)
+    return [_frame(element, start, typed) for element, start in _elements(value)]
 
 
-def opened(payload: bytes | bytearray | memoryview) -> Json:
+def parse_to_actors(payload: bytes | bytearray | memoryview) -> Json:
     """
-    Parse a payload down to its actors, which stay text, or else through and through.
+    Parse a payload down to its actors, which remain text, or else completely.
 
-    :returns: dicts and lists; actors, and members that we do not know, may be ``msgspec.Raw``.
-    :raises DecodeError: where it is no JSON.
+    :param payload: JSON text, UTF-8.
+    :returns: dicts and lists; actors and unknown members may be ``msgspec.Raw``.
+    :raises DecodeError: when it is not JSON.
     """
     try:
         value: dict[str, Json] = {**MEMBERS.decode(payload)}
@@ -125,7 +127,7 @@ def opened(payload: bytes | bytearray | memoryview) -> Json:
             value['frame'] = {**frame, **{key: ITEMS.decode(frame[key])
                                           for key in ('objects', 'vehicles') if key in frame}}
     except (*NOT_TYPED, KeyError):
-        # Not quite JSON, not of this shape, several frames or v0.
+        # Not strict JSON, another shape, several frames or v0.
         return parse_payload(payload)
     for key in HEAD_KEYS & value.keys():
         value[key] = parse_payload(value[key])  # type: ignore[arg-type]
@@ -133,7 +135,7 @@ def opened(payload: bytes | bytearray | memoryview) -> Json:
 
 
 def _elements(value: Json) -> Iterator[tuple[Mapping[str, Json], str]]:
-    """Yield each frame object with the start of its key paths; an array holds several."""
+    """Yield each frame object, several of an array, with the start of its key paths."""
     if not isinstance(value, list):
         yield _unwrapped(value, '')
         return
@@ -154,8 +156,8 @@ def _unwrapped(value: Json, start: str) -> tuple[Mapping[str, Json], str]:
     return value, start
 
 
-def _frame(value: Mapping[str, Json], start: str, typed: JsonDecoders) -> Loose:
-    """Recognise the generation as PROTOCOL 4.2 does."""
+def _frame(value: Mapping[str, Json], start: str, typed: JsonDecoders) -> LenientFrame:
+    """Recognise the generation of a frame object and read its actors."""
     if 'frame' not in value:
         return _frame_of_v0(value, start)
     frame, where = value['frame'], f'{start}frame'
@@ -168,35 +170,34 @@ def _frame(value: Mapping[str, Json], start: str, typed: JsonDecoders) -> Loose:
         else frame[0] if frame else None
     if isinstance(first, dict) and 'state' in first:
         return _frame_of_v2(value, start, typed, {'': frame})
-    loose = Loose(V1, value, _head(value, start))
+    lenient = LenientFrame(V1, value, _head(value, start))
     kind = _Kind(typed.flat, read_flat_actor, lambda actor: actor.name,
                  lambda actor: actor.wheels if typed.needs.wheels else ())
-    loose.flat.extend(_kept(located(frame, where), kind, loose, set()))
-    loose.names.extend(actor.name for actor in loose.flat)
-    return loose
+    lenient.flat.extend(_kept(located(frame, where), kind, lenient, set()))
+    lenient.names.extend(actor.name for actor in lenient.flat)
+    return lenient
 
 
-def _frame_of_v0(value: Mapping[str, Json], start: str) -> Loose:
+def _frame_of_v0(value: Mapping[str, Json], start: str) -> LenientFrame:
     actors = {name: actor for name, actor in value.items() if isinstance(actor, dict)}
     if not any('position' in actor for actor in actors.values()):
         raise wrong(start.rstrip('.') or 'payload', value,
                     'a frame: a member "frame", or actors by name with a "position"')
-    loose = Loose(V0, value, _head(value, start))
+    lenient = LenientFrame(V0, value, _head(value, start))
     for name, actor in actors.items():
-        shown = name if len(name) <= _MAX_NAME_SHOWN else name[:_MAX_NAME_SHOWN] + '…'
         try:
-            loose.flat.append(read_flat_actor({**actor, 'name': name}, start + shown))
+            lenient.flat.append(read_flat_actor({**actor, 'name': name}, start + shortened(name)))
         except DecodeError as error:
-            _note(loose.left_out, error)
+            _note(lenient.left_out, error)
         else:
-            loose.names.append(name)
-    return loose
+            lenient.names.append(name)
+    return lenient
 
 
 def _frame_of_v2(value: Mapping[str, Json], start: str, typed: JsonDecoders,
-                 lists: Mapping[str, list[Json]]) -> Loose:
-    """Read ``objects`` and ``vehicles``, or vehicles that are the frame itself, without key."""
-    loose = Loose(V2, value, _head(value, start))
+                 lists: Mapping[str, list[Json]]) -> LenientFrame:
+    """Read ``objects`` and ``vehicles``, or a ``frame`` that is an array of vehicles (key '')."""
+    lenient = LenientFrame(V2, value, _head(value, start))
     seen: set[str] = set()
     state = _Kind(typed.state, read_state, lambda state: state.name, lambda _: ())
     vehicle = _Kind(typed.vehicle, read_vehicle, lambda vehicle: vehicle.state.name,
@@ -204,10 +205,10 @@ def _frame_of_v2(value: Mapping[str, Json], start: str, typed: JsonDecoders,
     for key, actors in lists.items():
         items = located(actors, f'{start}frame.{key}'.rstrip('.'))
         if key == 'objects':
-            loose.objects.extend(_kept(items, state, loose, seen))
+            lenient.objects.extend(_kept(items, state, lenient, seen))
         else:
-            loose.vehicles.extend(_kept(items, vehicle, loose, seen))
-    return loose
+            lenient.vehicles.extend(_kept(items, vehicle, lenient, seen))
+    return lenient
 
 
 def _head(value: Mapping[str, Json], start: str) -> PayloadHead:
@@ -216,25 +217,25 @@ def _head(value: Mapping[str, Json], start: str) -> PayloadHead:
             optional_integer(value, 'sample_count', f'{start}sample_count', 0, UINT32_MAX))
 
 
-def _kept(items: Iterable[tuple[Json, str]], kind: _Kind[Actor], loose: Loose,
+def _kept(items: Iterable[tuple[Json, str]], kind: _Kind[Actor], lenient: LenientFrame,
           seen: set[str]) -> Iterator[Actor]:
-    """Yield the actors that can be read and whose names are new."""
+    """Yield the actors that can be read and whose names are not in ``seen``."""
     for item, where in items:
         try:
             actor = _read(item, where, kind)
         except DecodeError as error:
-            _note(loose.left_out, error)
+            _note(lenient.left_out, error)
             continue
         name = kind.name_of(actor)
         if name in seen:
-            _note(loose.duplicates, wrong(where, name, 'a name that no other actor has'))
+            _note(lenient.duplicates, wrong(where, name, 'a name that no other actor has'))
             continue
         seen.add(name)
         yield actor
 
 
 def _read(item: Json, where: str, kind: _Kind[Actor]) -> Actor:
-    """Read one actor."""
+    """Return one actor, from its text if it is in the usual form, else member by member."""
     if isinstance(item, msgspec.Raw):
         try:
             actor = kind.typed.decode(item)
@@ -249,7 +250,7 @@ def _read(item: Json, where: str, kind: _Kind[Actor]) -> Actor:
 
 
 def _note(errors: list[DecodeError], error: DecodeError) -> None:
-    """Count an error; a traceback would keep the whole payload alive."""
+    """Append an error without its traceback, which would keep the whole payload in memory."""
     if len(errors) < _MAX_MESSAGES:
         error.__context__ = error.__cause__ = None
         errors.append(error.with_traceback(None))

@@ -1,10 +1,9 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-One payload of any generation to Frames; the usual form fast, every other form patiently.
+One payload of any generation to Frames: usual forms typed, other forms member by member.
 
-May know: generations, in which order to try them. Must not know: sockets, files, ROS. Source of
-truth: PROTOCOL 1.4, 4 and 8; what the generations look like is in ``generations/``.
+The forms are described in doc/protocol/frames.md; ``generations/`` has one module for each step.
 """
 
 from __future__ import annotations
@@ -17,26 +16,33 @@ import msgspec
 
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.frame import EVERYTHING, Frame, Needs
-from state_sensor_ros.json_values import check_utf8, Json
+from state_sensor_ros.json_values import check_utf8, Json, NOT_TYPED
 from state_sensor_ros.monodrive.bracket_scanner import split_array
-from state_sensor_ros.monodrive.generations.actor_table import Roster
+from state_sensor_ros.monodrive.generations.actor_table import ActorTable
 from state_sensor_ros.monodrive.generations.assemble import (
     frame_of_flat,
     frame_of_v2,
     head_of,
     head_of_v1t,
 )
-from state_sensor_ros.monodrive.generations.format import format_frame, format_payload
-from state_sensor_ros.monodrive.generations.losses import losses
-from state_sensor_ros.monodrive.generations.tolerant import Loose, loose_frames, MAX_FRAMES, opened
-from state_sensor_ros.monodrive.generations.unknown import MAX_UNKNOWN_MEMBERS, unknown_members
+from state_sensor_ros.monodrive.generations.conversion_losses import conversion_losses
+from state_sensor_ros.monodrive.generations.formatting import format_frame, format_payload
+from state_sensor_ros.monodrive.generations.lenient_payload import (
+    lenient_frames,
+    LenientFrame,
+    MAX_FRAMES,
+    parse_to_actors,
+)
+from state_sensor_ros.monodrive.generations.unknown_members import (
+    MAX_UNKNOWN_MEMBERS,
+    unknown_members,
+)
 from state_sensor_ros.monodrive.generations.wire import (
     FlatActor,
     FrameV0,
     Head,
     INT64_MAX,
     json_decoders,
-    NOT_TYPED,
     PayloadHead,
     UINT32_MAX,
     V0,
@@ -46,24 +52,24 @@ from state_sensor_ros.monodrive.generations.wire import (
 from state_sensor_ros.payloads import Decoded, DUPLICATE, Fault, LEFT_OUT
 from state_sensor_ros.rep103 import DEFAULT_UNITS, Units
 
-__all__ = ['Decoder', 'format_frame', 'format_payload', 'losses']
+__all__ = ['Decoder', 'conversion_losses', 'format_frame', 'format_payload']
 
 _BOM = b'\xef\xbb\xbf'
-# Our own: two actors with one name, or two wheels with one id.
+# DecodeError: two actors with one name, or two wheels with one id.
 _NOT_USUAL = (*NOT_TYPED, DecodeError)
 
 
 class Decoder:
     """
-    Decode the payloads of one stream; it remembers what the last one looked like.
+    Decode the payloads of one stream; unchanged names, tags and sizes are decoded once.
 
-    :param units: what this simulator means by extents and by ``s``.
-    :param needs: parts of the frame that somebody will read.
+    :param units: units of extents and of ``s`` in this simulator.
+    :param needs: parts of the frame to decode.
     """
 
     def __init__(self, units: Units = DEFAULT_UNITS, needs: Needs = EVERYTHING) -> None:
         self._units = units
-        self._roster = Roster()
+        self._table = ActorTable()
         # The generation of the last payload is tried first.
         self._order: tuple[str, ...] = (V2, V1, V0)
         self._inspected: set[str] = set()
@@ -82,15 +88,11 @@ class Decoder:
 
     @property
     def unknown_members(self) -> frozenset[str]:
-        """Key paths ignored so far, from the first payload of each generation and odd ones."""
+        """Key paths that were ignored in the first and in unusual payloads of a generation."""
         return frozenset(self._unknown)
 
     def split(self, payload: bytes | bytearray) -> Sequence[bytes | bytearray]:
-        """
-        Return the payload of each frame in a payload, undecoded.
-
-        See :func:`split_frames`.
-        """
+        """Return the payload of each frame in a payload, undecoded: see :func:`split_frames`."""
         return split_frames(payload)
 
     def decode(self, payload: bytes | bytearray | memoryview, *, game_time: float = math.nan,
@@ -99,11 +101,11 @@ class Decoder:
         Decode one payload.
 
         :param payload: JSON text, UTF-8.
-        :param game_time: s, from the packet's header, where the JSON has none.
-        :param time: s since the epoch, likewise.
+        :param game_time: s, from the packet's header, for frames without one.
+        :param time: s since 1970, likewise.
         :param sample_count: likewise.
-        :returns: one entry, or several where the payload is a JSON array of frames.
-        :raises DecodeError: where the payload is no frame; never anything else.
+        :returns: one frame with its faults, or several of an array of frames; SI, REP-103 axes.
+        :raises DecodeError: when the payload is not a frame; no other error is raised.
         """
         packet = game_time, time, sample_count
         for generation in self._order:
@@ -111,7 +113,7 @@ class Decoder:
                 frame = self._usual(generation, payload, packet)
             except _NOT_USUAL:
                 continue
-            # Behind the decoder, which has brought the payload into the cache.
+            # After the typed decoder, which has brought the payload into the cache.
             _check_text(payload)
             if generation != self._order[0]:
                 self._order = generation, *[other for other in self._order if other != generation]
@@ -119,7 +121,7 @@ class Decoder:
                 self._inspect_usual(frame.generation, payload)
             return [Decoded(frame, ())]
         _check_text(payload)
-        return [self._decoded(loose, packet) for loose in loose_frames(payload, self._json)]
+        return [self._decoded(lenient, packet) for lenient in lenient_frames(payload, self._json)]
 
     def _usual(self, generation: str, payload: bytes | bytearray | memoryview,
                packet: Head) -> Frame:
@@ -128,7 +130,7 @@ class Decoder:
             v2 = self._json.v2.decode(payload)
             return frame_of_v2(v2.frame.objects, v2.frame.vehicles,
                                head_of((v2.game_time, v2.time, v2.sample_count), packet),
-                               self._needs, self._units, self._roster)
+                               self._needs, self._units, self._table)
         if generation == V1:
             v1 = self._json.v1.decode(payload)
             return self._flat_frame(V1, tuple([actor.name for actor in v1.frame]), v1.frame,
@@ -147,30 +149,31 @@ class Decoder:
             generation, game_time, time = head_of_v1t(actors)
             head = game_time, head[1] if time is None else time, head[2]
         return frame_of_flat(generation, names, actors, head_of(head, packet), self._needs,
-                             self._units, self._roster)
+                             self._units, self._table)
 
-    def _decoded(self, loose: Loose, packet: Head) -> Decoded:
-        """Assemble what was understood of an unusual payload."""
-        if loose.generation == V2:
-            frame = frame_of_v2(loose.objects, loose.vehicles, head_of(loose.head, packet),
-                                self._needs, self._units, self._roster)
+    def _decoded(self, lenient: LenientFrame, packet: Head) -> Decoded:
+        """Assemble the actors that could be read of an unusual payload."""
+        if lenient.generation == V2:
+            frame = frame_of_v2(lenient.objects, lenient.vehicles, head_of(lenient.head, packet),
+                                self._needs, self._units, self._table)
         else:
-            frame = self._flat_frame(loose.generation, tuple(loose.names), loose.flat, loose.head,
-                                     packet)
-        self._inspect(frame.generation, loose.value)
-        return Decoded(frame, (*[Fault(LEFT_OUT, error) for error in loose.left_out],
-                               *[Fault(DUPLICATE, error) for error in loose.duplicates]))
+            frame = self._flat_frame(lenient.generation, tuple(lenient.names), lenient.flat,
+                                     lenient.head, packet)
+        self._inspect(frame.generation, lenient.value)
+        return Decoded(frame, (*[Fault(LEFT_OUT, error) for error in lenient.left_out],
+                               *[Fault(DUPLICATE, error) for error in lenient.duplicates]))
 
     def _inspect_usual(self, generation: str, payload: bytes | bytearray | memoryview) -> None:
-        """Look for members that the typed decoders skip, and so may be anything."""
+        """Look for unknown members in a payload that typed decoders have read."""
         try:
-            value = opened(payload)
+            # Skipped members may be anything, also what cannot be parsed.
+            value = parse_to_actors(payload)
         except DecodeError:
             value = {}
         self._inspect(generation, value if isinstance(value, dict) else {})
 
     def _inspect(self, generation: str, value: Mapping[str, Json]) -> None:
-        """Look for members that are ignored, everywhere in the first frame of a generation."""
+        """Collect unknown members; in the first frame of a generation, of each actor."""
         is_first = generation not in self._inspected
         self._inspected.add(generation)
         if len(self._unknown) < MAX_UNKNOWN_MEMBERS:
@@ -182,9 +185,8 @@ def split_frames(payload: bytes | bytearray) -> Sequence[bytes | bytearray]:
     Split a payload that is an array of frames.
 
     :param payload: JSON text, UTF-8.
-    :returns: the elements as they stand in the array, whether or not each of them is a frame; the
-        payload itself where it is no array or one that cannot be split, which
-        :meth:`Decoder.decode` then refuses with a reason.
+    :returns: the text of each element, which need not be a frame; the payload itself when it is
+        no array, or one that cannot be split: :meth:`Decoder.decode` then raises the reason.
     """
     if payload.startswith(b'{'):
         return (payload,)
@@ -192,18 +194,18 @@ def split_frames(payload: bytes | bytearray) -> Sequence[bytes | bytearray]:
     if not text.startswith(b'['):
         return (payload,)
     if b'"' not in text:
-        # The decoder takes single quotes where there are no others.
+        # As the decoder does: single quotes are accepted where there are no double ones.
         text = text.replace(b"'", b'"')
-    # An element that is an array itself stays in an array, as only the outermost is one of frames.
+    # Only the outermost array is one of frames: an element that is an array is wrapped in another.
     return [b'[%s]' % element if element.startswith(b'[') else element
             for element in split_array(text, MAX_FRAMES)] or (payload,)
 
 
 def _check_text(payload: bytes | bytearray | memoryview) -> None:
     """
-    Look at what the typed decoders skip, too.
+    Check the whole text, also members that the typed decoders skip.
 
-    :raises DecodeError: where it is not UTF-8.
+    :raises DecodeError: when it is not UTF-8.
     """
     if isinstance(payload, memoryview) or not payload.isascii():
         check_utf8(payload)
@@ -211,9 +213,9 @@ def _check_text(payload: bytes | bytearray | memoryview) -> None:
 
 def _head_of_v0(payload: FrameV0) -> PayloadHead:
     """
-    Find the numbers of the whole frame between the actors.
+    Return the members of the frame itself, which stand between the actors.
 
-    :raises DecodeError: where one is not of the usual type.
+    :raises DecodeError: when one is not of the usual type.
     """
     game_time, time, sample_count = map(payload.get, ('game_time', 'time', 'sample_count'))
     if not isinstance(game_time, int | float | None) or isinstance(game_time, bool) \
