@@ -27,7 +27,7 @@ from state_sensor_ros.recordings.bags.bag_types import MAX_DEFINITION_BYTES
 from state_sensor_ros.recordings.storage import mcap_reader
 from state_sensor_ros.recordings.storage.bag_limits import DEFAULT_LIMITS
 from state_sensor_ros.recordings.storage.sqlite_reader import MAX_TOPICS
-from state_sensor_ros.ros.diagnostics import StreamDiagnosis, StreamReading, consistency_status
+from state_sensor_ros.ros.diagnostics import consistency_status, StreamDiagnosis, StreamReading
 from state_sensor_ros.ros.entity_filter import MAX_CHARACTERS
 from state_sensor_ros.settings import DEFAULTS, parse_settings
 
