@@ -20,11 +20,11 @@ import numpy as np
 from PIL import Image
 from row import Row, show
 
-from state_sensor_ros.carla.decode import CarlaDecoder
-from state_sensor_ros.carla.encode import CarlaEncoder
-from state_sensor_ros.carla.framing import join_messages
-from state_sensor_ros.carla.recording import DatasetRecording
-from state_sensor_ros.carla.topics import COLORED_TOPIC, IMAGE_TOPICS
+from state_sensor_ros.carla.carla_decoder import CarlaDecoder
+from state_sensor_ros.carla.carla_encoder import CarlaEncoder
+from state_sensor_ros.carla.carla_recording import DatasetRecording
+from state_sensor_ros.carla.carla_topics import COLORED_TOPIC, IMAGE_TOPICS
+from state_sensor_ros.carla.measurement_framing import join_messages
 from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.emulator.carla_server.message_bytes import measurements_bytes
 from state_sensor_ros.emulator.carla_server.town import Town

@@ -30,8 +30,8 @@ CALLS = (('os', 'fsync'), ('os', 'open'), ('os', 'rename'), ('os', 'replace'), (
          ('os', 'rmdir'), ('os', 'mkdir'), ('pathlib.Path', 'open'),
          ('state_sensor_ros.recordings.files.renaming', '_renameat2'))
 MODULES = ('commands.command_line', 'commands.convert', 'commands.inspect',
-           'commands.record', 'commands.render', 'commands.synth', 'carla.recording',
-           'carla.writer', 'drawing.picture', 'drawing.animation')
+           'commands.record', 'commands.render', 'commands.synth', 'carla.carla_recording',
+           'carla.dataset_writer', 'drawing.picture', 'drawing.animation')
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ import sys
 from paths import ROOT
 import pytest
 
-from state_sensor_ros.carla import dataset, images, live
-from state_sensor_ros.carla.topics import DATASET_TOPICS
+from state_sensor_ros.carla import carla_source, dataset, images
+from state_sensor_ros.carla.carla_topics import DATASET_TOPICS
 from state_sensor_ros.commands.command_line import COMMANDS
 from state_sensor_ros.encode import fixed_topics
 from state_sensor_ros.monodrive import sensor_config
@@ -169,7 +169,8 @@ def test_reliability_page_has_the_limits_of_the_code():
                   MAX_ELEMENT_BYTES, MAX_REPLY_BYTES, MAX_TOPICS, MAX_CHARACTERS, limits.n_bytes,
                   limits.n_metadata_bytes, limits.n_file_bytes, actor_topics._MAX_ABSENT,
                   MAX_DEFINITION_BYTES, dataset._MAX_FILE_BYTES, images._MAX_PIXELS,
-                  live._MAX_REPLY_BYTES, mcap_reader._MAX_CHUNKS, sensor_config._MAX_BYTES):
+                  carla_source._MAX_REPLY_BYTES, mcap_reader._MAX_CHUNKS,
+                  sensor_config._MAX_BYTES):
         assert str(limit) in numbers, limit
 
 

@@ -1,8 +1,8 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-CARLA 0.8 measurements and the imitation-learning dataset as the same frames as everything else.
+Servers of CARLA 0.8 and the imitation-learning dataset as one of the simulators.
 
-May know: CARLA's messages, member names, units. Must not know: monoDrive's keys, sockets, ROS.
-Source: PROTOCOL 7.
+It may import cdr/, encode/, pipeline/, connections/, recordings/, simulators/, emulator/ and the
+modules directly in the package; no monodrive/, sockets or rclpy. Formats: doc/protocol/carla.md.
 """

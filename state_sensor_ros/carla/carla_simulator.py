@@ -39,7 +39,7 @@ class CarlaSimulator(Simulator):
 
     def check(self, settings: Settings) -> None:
         """
-        Check what CARLA's frames do not have.
+        Reject parameters that CARLA's frames cannot serve.
 
         :raises ConfigError: for stamps by date and for samples.
         """
@@ -52,34 +52,43 @@ class CarlaSimulator(Simulator):
 
     def new_decoder(self, settings: Settings) -> PayloadDecoder:
         """Make a decoder of measurements as a server sends them."""
-        from state_sensor_ros.carla.decode import CarlaDecoder
+        from state_sensor_ros.carla.carla_decoder import CarlaDecoder
         return CarlaDecoder()
 
     def open_source(self, settings: Settings, report: Report) -> Source:
-        """Make the source of the measurements port; with a world port, of episodes requested."""
-        from state_sensor_ros.carla.live import CarlaSource
+        """
+        Make the source of the measurements port.
+
+        :raises ConfigError: when ``config_file`` cannot be read.
+        """
+        from state_sensor_ros.carla.carla_source import CarlaSource
         return CarlaSource(settings, report)
 
     def topics(self, settings: Settings, definitions: Definitions, report: Report, *,
                is_recorded: bool) -> SimulatorTopics:
         """Return the player's status, commands, lights, limits and, of a recording, images."""
-        from state_sensor_ros.carla.encode import CarlaEncoder
-        from state_sensor_ros.carla.topics import DATASET_TOPICS, LIVE_TOPICS
+        from state_sensor_ros.carla.carla_encoder import CarlaEncoder
+        from state_sensor_ros.carla.carla_topics import DATASET_TOPICS, LIVE_TOPICS
         return SimulatorTopics(
             DATASET_TOPICS if is_recorded else LIVE_TOPICS,
             lambda settings: (CarlaEncoder(settings, definitions, report),),
             tuple(CarlaEncoder(settings, definitions, report).samples()))
 
     def open_recording(self, path: Path, units: Units) -> Recording | None:
-        """Open a dataset or one of its episodes: every folder may be one."""
+        """
+        Open a dataset or one of its episodes.
+
+        :returns: ``None`` where ``path`` is no folder.
+        :raises TrajectoryFormatError: where the folder has no measurements.
+        """
         if not path.is_dir():
             return None
-        from state_sensor_ros.carla.recording import DatasetRecording
+        from state_sensor_ros.carla.carla_recording import DatasetRecording
         return DatasetRecording(path)
 
     def open_bag(self, bag: Bag) -> BagRecording:
         """Return a bag with CARLA's topics as a recording."""
-        from state_sensor_ros.carla.recording import CarlaBagRecording
+        from state_sensor_ros.carla.carla_recording import CarlaBagRecording
         return CarlaBagRecording(bag)
 
     def frames_to_write(self, recording: Recording) -> Iterator[Frame]:
@@ -88,7 +97,7 @@ class CarlaSimulator(Simulator):
 
         :raises TrajectoryFormatError: where a message cannot be decoded.
         """
-        from state_sensor_ros.carla.messages import frames_of_messages, TOPICS
+        from state_sensor_ros.carla.bag_messages import frames_of_messages, TOPICS
         from state_sensor_ros.recordings.bags.bag_recording import BagRecording
         assert isinstance(recording, BagRecording)
         try:
@@ -98,11 +107,19 @@ class CarlaSimulator(Simulator):
                                         error.expected) from error
 
     def new_writer(self, path: str, *, force: bool) -> FrameWriter:
-        """Begin a dataset."""
-        from state_sensor_ros.carla.writer import DatasetWriter
+        """
+        Begin a dataset.
+
+        :raises SinkError: when ``path`` exists and may not be replaced, or cannot be written.
+        """
+        from state_sensor_ros.carla.dataset_writer import DatasetWriter
         return DatasetWriter(path, overwrite=force)
 
     def stand_in(self, options: argparse.Namespace) -> AbstractContextManager[StandIn]:
-        """Serve synthetic traffic as a server does."""
+        """
+        Start a stand-in server with synthetic traffic.
+
+        :raises StateSensorError: where an option or a port is not usable.
+        """
         from state_sensor_ros.carla.carla_stand_in import open_stand_in
         return open_stand_in(options)

@@ -18,17 +18,18 @@ CARLA_RATE_HZ = 10.0
 
 def open_stand_in(options: argparse.Namespace) -> CarlaServer:
     """
-    Start a server.
+    Start a stand-in server.
 
     :param options: of the command `simulate`.
+    :returns: the running server, which a ``with`` block ends.
     :raises StateSensorError: where an option or a port is not usable.
     """
     if options.file is not None:
         raise ConfigError('FILE', options.file, 'none with --protocol carla: its traffic is '
                           'synthetic')
     if options.port in (1, 65535):
-        raise ConfigError('--port', str(options.port), '0, or 2 to 65534: the world port lies '
-                          'before it, the control port behind it')
+        raise ConfigError('--port', str(options.port), '0, or 2 to 65534: the world port is '
+                          'the one before, the control port the one after')
     rate_hz = CARLA_RATE_HZ if isinstance(options.rate, str) else options.rate
     return CarlaServer(CarlaOptions(
         port=CARLA_PORT if options.port is None else options.port, bind=options.bind,

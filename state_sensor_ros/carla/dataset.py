@@ -1,10 +1,9 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-The folders of CARLA's imitation-learning dataset: which files, in which order, what goes together.
+The folders of CARLA's imitation-learning dataset: files in order, images with their measurement.
 
-May know: names of files and folders. Must not know: what is in them but their time. Source:
-PROTOCOL 7.4 and seed 002; a dataset has a folder for each episode, or is one such folder itself.
+A dataset has a folder for each episode, or is one such folder: doc/protocol/carla.md#dataset.
 """
 
 from __future__ import annotations
@@ -18,26 +17,26 @@ from typing import Annotated
 
 import msgspec
 
-from state_sensor_ros.carla.decode import GameClock
-from state_sensor_ros.carla.extension import EncodedImage
-from state_sensor_ros.carla.framing import join_messages
+from state_sensor_ros.carla.carla_data import EncodedImage
+from state_sensor_ros.carla.carla_decoder import GameClock
 from state_sensor_ros.carla.images import image_file_parts, pack_dataset_image
+from state_sensor_ros.carla.measurement_framing import join_messages
 from state_sensor_ros.errors import told, TrajectoryFormatError
 from state_sensor_ros.recordings.files.regular_files import check_regular
 
 _MEASUREMENTS = re.compile(r'measurements_(\d{1,18})\.json')
 _EPISODE = re.compile(r'episode_(\d{1,18})')
-# A measurement of a thousand agents has 1.5 MB, an image of 4096 x 4096 pixels at most 67 MB.
+# A measurement of a thousand agents has 1.5 MB, the largest accepted image at most 67 MB.
 _MAX_FILE_BYTES = 67_108_864
 
 
 @dataclass(slots=True)
 class Episode:
     """
-    One folder of measurements, by their number.
+    One folder of measurements.
 
-    ``images`` camera, kind and file of each image that belongs to a number; every second
-    measurement has some.
+    ``measurements`` number and file of each; ``images`` by number: camera, kind and file of each
+    image. Every second measurement has images.
     """
 
     folder: Path
@@ -50,8 +49,8 @@ class DatasetFrame:
     """
     One measurement with its images, undecoded.
 
-    ``name`` of its file, below the dataset's folder; ``payload`` as DatasetDecoder takes it;
-    ``game_time`` s since its episode began, NaN where the file does not say.
+    ``name`` of its file, relative to the dataset's folder; ``payload`` for DatasetDecoder;
+    ``game_time`` s since its episode began, NaN where the file has none.
     """
 
     name: str
@@ -64,7 +63,7 @@ def find_episodes(path: Path) -> list[Episode]:
     List the files of a dataset.
 
     :param path: folder of the dataset or of a single episode.
-    :returns: episodes in the order of their numbers, the files of each likewise.
+    :returns: episodes in the order of their numbers, with files in the order of theirs.
     :raises TrajectoryFormatError: where a folder cannot be read, or there are none.
     """
     try:
@@ -81,9 +80,9 @@ def find_episodes(path: Path) -> list[Episode]:
 
 def read_frames(path: Path, episodes: list[Episode]) -> Iterator[DatasetFrame]:
     """
-    Read the frames of a dataset one after the other.
+    Read the frames of a dataset in order.
 
-    :param path: of the dataset, for names.
+    :param path: of the dataset; names of frames are relative to it.
     :param episodes: from :func:`find_episodes`.
     :raises TrajectoryFormatError: where a file cannot be read.
     """
@@ -93,7 +92,7 @@ def read_frames(path: Path, episodes: list[Episode]) -> Iterator[DatasetFrame]:
             text = _read(file)
             images = [EncodedImage(camera, kind, _read(image))
                       for camera, kind, image in episode.images.get(number, ())]
-            # An empty message would end the frame; a blank one is no measurement either.
+            # An empty message would end the frame; a blank is rejected by the decoder as well.
             payload = join_messages((text or b' ', *map(pack_dataset_image, images)))
             yield DatasetFrame(str(file.relative_to(path)), payload, _game_time(text, clock))
 
@@ -101,22 +100,22 @@ def read_frames(path: Path, episodes: list[Episode]) -> Iterator[DatasetFrame]:
 _Uint32 = Annotated[int, msgspec.Meta(ge=0, lt=2 ** 32)]
 
 
-class _Head(msgspec.Struct, gc=False):
-    """Where a measurement says its time, ms."""
+class _TimeMembers(msgspec.Struct, gc=False):
+    """The members of a measurement that hold its time, ms, in both spellings."""
 
     gameTimestamp: _Uint32 = 0  # noqa: N815
     game_timestamp: _Uint32 = 0
 
 
-_HEAD = msgspec.json.Decoder(_Head)
+_TIME_DECODER = msgspec.json.Decoder(_TimeMembers)
 
 
 def _game_time(text: bytes, clock: GameClock) -> float:
     try:
-        head = _HEAD.decode(text)
+        times = _TIME_DECODER.decode(text)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return math.nan
-    return clock.seconds(head.gameTimestamp or head.game_timestamp)
+    return clock.seconds(times.gameTimestamp or times.game_timestamp)
 
 
 def _episode_folders(path: Path) -> list[Path]:

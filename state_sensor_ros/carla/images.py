@@ -1,10 +1,9 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-Camera images of a dataset, PNG files, to pixels.
+Decode camera images of a dataset, PNG files, to pixels.
 
-May know: file names, codings of depth and classes, colours. Must not know: ROS, folders. Source:
-PROTOCOL 7.5; files are named as the collector of the dataset names them.
+File names, depth and classes: doc/protocol/carla.md#images.
 """
 
 from __future__ import annotations
@@ -20,27 +19,28 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from state_sensor_ros.carla.extension import EncodedImage
+from state_sensor_ros.carla.carla_data import EncodedImage
+from state_sensor_ros.encode.static_frame import CAMERAS
 from state_sensor_ros.errors import DecodeError
 
 try:
     from kornia_rs.io import decode_image_png_u8
-except ImportError:  # no rosdep key: Pillow does the same in more than twice the time
+except ImportError:  # it has no rosdep key; Pillow takes more than twice the time
     decode_image_png_u8 = None
 
-CAMERAS = CENTRAL, LEFT, RIGHT = 'central', 'left', 'right'
+CENTRAL = CAMERAS[0]
 RGB, DEPTH, SEGMENTATION = 'rgb', 'depth', 'segmentation'
 
-# The three bytes of a depth count from 0 at the camera to this at the far plane.
+# Depth at the greatest value of the three bytes.
 FAR_PLANE_M: Final = 1000.0
 _DEPTH_MAX: Final = 256 ** 3 - 1
-# Red is the least significant; the sums of these are whole numbers, and exact in float64.
+# Red is the least significant byte; the weighted sums are integers, exact in float64.
 _DEPTH_WEIGHTS: Final = FAR_PLANE_M * np.array((1.0, 256.0, 65536.0))
 
 CLASS_NAMES: Final = (
     'None', 'Buildings', 'Fences', 'Other', 'Pedestrians', 'Poles', 'RoadLines', 'Roads',
     'Sidewalks', 'Vegetation', 'Vehicles', 'Walls', 'TrafficSigns')
-# Our own choice of thirteen colours that are easy to tell apart; tags beyond them are white.
+# Thirteen distinct colours, chosen for this package; greater tags are white.
 CLASS_COLORS: Final = (
     (0, 0, 0), (110, 110, 110), (150, 90, 60), (70, 160, 160), (230, 25, 75), (190, 190, 190),
     (255, 225, 25), (90, 60, 120), (240, 50, 230), (60, 160, 60), (0, 110, 230), (90, 90, 40),
@@ -48,16 +48,16 @@ CLASS_COLORS: Final = (
 _PALETTE: Final = np.full((256, 3), 255, np.uint8)
 _PALETTE[:len(CLASS_COLORS)] = CLASS_COLORS
 
-# A dataset has CentralRGB_00042.png and so on; depth and classes of the central camera only.
+# Such as CentralRGB_00042.png; depth and classes are of the central camera only.
 _FILE_NAME: Final = re.compile(
     r'((?P<camera>central|left|right)_?(?P<rgb>rgb)|central_?(?P<kind>depth|(semantic_?)?seg'
     r'(mentation)?))_0*(?P<number>\d{1,18})\.png', re.IGNORECASE)
 _MAX_LABEL_BYTES: Final = 32
-# A PNG of a few bytes can claim any size; the simulator's cameras stay far below this.
+# Bounds the memory: a small PNG can state any size. The dataset has 200 x 200 pixels.
 _MAX_PIXELS: Final = 4096 * 4096
-# Modes of Pillow, which kornia-rs calls the same in small letters.
+# Modes of Pillow; kornia-rs has the same names in lower case.
 _USUAL_MODES: Final = ('RGB', 'RGBA')
-# What Pillow raises for files that are damaged, cut short or none at all.
+# Errors of Pillow for a file that is damaged, cut short or no PNG.
 _NO_IMAGE: Final = (OSError, SyntaxError, ValueError, EOFError, struct.error, zlib.error,
                     Image.DecompressionBombError)
 
@@ -73,12 +73,12 @@ class DecodedImage:
 
 def image_file_parts(name: str) -> tuple[str, str, int] | None:
     """
-    Tell what an image file of the dataset shows.
+    Split the name of an image file of the dataset.
 
     >>> image_file_parts('CentralSemanticSeg_00042.png')
     ('central', 'segmentation', 42)
 
-    :returns: camera, kind and number of the measurement it belongs to; ``None``: no such image.
+    :returns: camera, kind and number of the measurement; ``None`` for any other name.
     """
     match = _FILE_NAME.fullmatch(name)
     if match is None:
@@ -90,12 +90,12 @@ def image_file_parts(name: str) -> tuple[str, str, int] | None:
 
 
 def pack_dataset_image(image: EncodedImage) -> bytes:
-    """Make the message of a PNG file, which :func:`dataset_image` takes apart."""
+    """Return the message of a PNG file in the payload of a frame; see :func:`dataset_image`."""
     return b'%s/%s\0%s' % (image.camera.encode(), image.kind.encode(), image.data)
 
 
 def dataset_image(message: memoryview) -> EncodedImage:
-    """Take apart what :func:`pack_dataset_image` made."""
+    """Return the image in a message of :func:`pack_dataset_image`."""
     label, _, _ = bytes(message[:_MAX_LABEL_BYTES]).partition(b'\0')
     camera, _, kind = label.decode('ascii', 'replace').partition('/')
     return EncodedImage(camera, kind, message[len(label) + 1:])
@@ -105,21 +105,21 @@ def decode_rgb(image: EncodedImage) -> DecodedImage:
     """
     Decode a colour image.
 
-    :returns: three bytes a pixel: red, green, blue.
-    :raises DecodeError: where the data are no image that a camera takes.
+    :returns: three bytes per pixel: red, green, blue.
+    :raises DecodeError: where the data are no PNG file or have too many pixels.
     """
-    return _decoded(_pixels(image)) if image.size is None else _as_it_is(image, image.size)
+    return _decoded(_pixels(image)) if image.size is None else _message_pixels(image, image.size)
 
 
 def decode_depth(image: EncodedImage) -> DecodedImage:
     """
     Decode a depth map.
 
-    :returns: one float32, little-endian, a pixel: metres, 0 to 1000.
-    :raises DecodeError: where the data are no image that a camera takes.
+    :returns: one float32, little-endian, per pixel: metres, 0 to 1000.
+    :raises DecodeError: where the data are no PNG file or have too many pixels.
     """
     if image.size is not None:
-        return _as_it_is(image, image.size)
+        return _message_pixels(image, image.size)
     return _decoded((_pixels(image) @ _DEPTH_WEIGHTS / _DEPTH_MAX).astype('<f4'))
 
 
@@ -127,8 +127,8 @@ def decode_segmentation(image: EncodedImage) -> tuple[DecodedImage, DecodedImage
     """
     Decode an image of classes.
 
-    :returns: one byte a pixel: the tag; and three bytes a pixel: its colour.
-    :raises DecodeError: where the data are no image that a camera takes.
+    :returns: one byte per pixel: the tag; and three bytes per pixel: its colour.
+    :raises DecodeError: where the data are no PNG file or have too many pixels.
     """
     if image.size is None:
         tags = np.ascontiguousarray(_pixels(image)[..., 0])
@@ -137,7 +137,7 @@ def decode_segmentation(image: EncodedImage) -> tuple[DecodedImage, DecodedImage
     return _decoded(tags), _decoded(_PALETTE.take(tags, axis=0))
 
 
-def _as_it_is(image: EncodedImage, size: tuple[int, int]) -> DecodedImage:
+def _message_pixels(image: EncodedImage, size: tuple[int, int]) -> DecodedImage:
     return DecodedImage(*size, bytes(image.data))
 
 
@@ -158,7 +158,7 @@ def _pixels(image: EncodedImage) -> npt.NDArray[np.uint8]:
         if pixels is not None:
             return pixels
         if opened.mode.startswith('I'):
-            # 16 bits of grey: Pillow's conversion would make all but the darkest white.
+            # 16-bit grey: Pillow's conversion would make all but the darkest pixels white.
             grey = (np.asarray(opened) >> 8).astype(np.uint8)
             return np.stack((grey, grey, grey), axis=-1)
         return np.asarray(opened.convert('RGB'))
@@ -169,13 +169,13 @@ def _pixels(image: EncodedImage) -> npt.NDArray[np.uint8]:
 
 
 def _usual_pixels(image: EncodedImage, opened: Image.Image) -> npt.NDArray[np.uint8] | None:
-    """Return red, green and blue, (H, W, 3), of what cameras write: 8 bits a colour."""
+    """Return red, green and blue, (H, W, 3), of an image of 8 bits per colour, else ``None``."""
     if decode_image_png_u8 is None or opened.mode not in _USUAL_MODES:
         return None
     try:
         pixels = decode_image_png_u8(bytes(image.data), (opened.height, opened.width),
                                      opened.mode.lower())
     except Exception:  # noqa: BLE001
-        # Nothing narrower is raised. 16 bits a colour, or damaged: Pillow reads it or says why.
+        # The library raises nothing narrower. Pillow reads the file or gives the reason.
         return None
     return np.ascontiguousarray(pixels[..., :3])

@@ -1,10 +1,9 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-The protobuf messages of a CARLA 0.8 server, built at run time from the field tables.
+The protobuf messages of a CARLA 0.8 server, built at run time from tables of their fields.
 
-May know: names, numbers and types of fields. Must not know: what they mean. Source: PROTOCOL 7.1,
-7.2; the messages of the world port as the public description of the 0.8.4 server numbers them.
+Field numbers are those of 0.8.4; units and meaning: doc/protocol/carla.md#measurements.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _SCALARS: Final = {
     'uint32': _Field.TYPE_UINT32, 'uint64': _Field.TYPE_UINT64, 'fixed32': _Field.TYPE_FIXED32,
 }
 
-# Message: one line a field, `number name type`; `*` repeated, `|` member of the oneof `agent`.
+# Fields of each message, `number name type`; `*` repeated, `|` member of the oneof `agent`.
 _MESSAGES: Final = {
     'Vector3D': '1 x float, 2 y float, 3 z float',
     'Rotation3D': '1 pitch float, 2 yaw float, 3 roll float',
@@ -34,7 +33,7 @@ _MESSAGES: Final = {
     'SpeedLimitSign': '1 transform Transform, 2 speed_limit float',
     'Agent': '1 id fixed32, 2 vehicle Vehicle |, 3 pedestrian Pedestrian |, '
              '4 traffic_light TrafficLight |, 5 speed_limit_sign SpeedLimitSign |',
-    # box_extent: 0.8.0 and 0.8.1, before the box had a transform of its own.
+    # box_extent is of 0.8.0 and 0.8.1: a box without a transform.
     'PlayerMeasurements':
         '1 transform Transform, 3 acceleration Vector3D, 4 forward_speed float, '
         '5 collision_vehicles float, 6 collision_pedestrians float, 7 collision_other float, '
@@ -71,7 +70,7 @@ def _describe_field(proto: descriptor_pb2.DescriptorProto, line: str) -> None:
 
 
 def describe() -> descriptor_pb2.FileDescriptorProto:
-    """Return the whole schema as a descriptor, for this module and for documentation."""
+    """Return the schema as the descriptor of a .proto file."""
     file = descriptor_pb2.FileDescriptorProto(
         name=f'state_sensor_ros/{_PACKAGE}.proto', package=_PACKAGE, syntax='proto3')
     for name, values in _ENUMS.items():
@@ -87,17 +86,17 @@ def describe() -> descriptor_pb2.FileDescriptorProto:
     return file
 
 
-# A pool of our own: a process may well hold CARLA's generated messages of the same names, too.
+# A separate pool: the process may also load CARLA's generated messages of the same names.
 _POOL: Final = descriptor_pool.DescriptorPool()
 _POOL.AddSerializedFile(describe().SerializeToString())
 
 
 def _message_class(name: str) -> type[Any]:
-    """Return the class of a message, untyped because its fields exist at run time only."""
+    """Return the class of a message. It has no static type: its fields exist at run time only."""
     descriptor = _POOL.FindMessageTypeByName(f'{_PACKAGE}.{name}')
     if hasattr(message_factory, 'GetMessageClass'):
         return message_factory.GetMessageClass(descriptor)
-    # Before protobuf 4.22, and so on Ubuntu 24.04, a factory object makes the class.
+    # Before protobuf 4.22 (Ubuntu 24.04 has 4.21) a factory object makes the class.
     factory: Any = message_factory.MessageFactory(_POOL)
     class_: type[Any] = factory.GetPrototype(descriptor)
     return class_
@@ -113,11 +112,11 @@ EpisodeReady: Final = _message_class('EpisodeReady')
 
 def members_of(message: str) -> dict[str, tuple[str, str]]:
     """
-    Name the members of a message in its JSON form.
+    Return the member names of a message in its JSON form.
 
-    :param message: such as ``Transform``.
-    :returns: either spelling to the usual one, lowerCamelCase, and the message inside, ``''``
-        for none.
+    :param message: name of a message, such as ``Transform``.
+    :returns: for both spellings of a member the lowerCamelCase one and the name of the message
+        inside it, ``''`` for a scalar.
     """
     fields = _POOL.FindMessageTypeByName(f'{_PACKAGE}.{message}').fields
     usual = {field.name: (field.json_name, field.message_type.name if field.message_type else '')

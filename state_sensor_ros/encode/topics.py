@@ -113,6 +113,10 @@ class Demand:
         fields |= {kind: frozenset(members) for kind, members in own.items()}
         return cls(**fields)
 
+    def has_other(self, topic: Topic) -> bool:
+        """Return whether ``topic``, of another kind than the fields above, has a subscriber."""
+        return self.others is None or topic.name in self.others
+
     @classmethod
     def nothing(cls) -> Demand:
         """Return the demand for no topic."""

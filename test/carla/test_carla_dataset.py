@@ -18,15 +18,15 @@ import pytest
 from rosbags.rosbag2 import Reader
 from test_carla_images import five_images
 
+from state_sensor_ros.carla.bag_messages import frame_of_messages, frames_of_messages, TOPICS
+from state_sensor_ros.carla.carla_decoder import CarlaDecoder, DatasetDecoder
+from state_sensor_ros.carla.carla_encoder import CarlaEncoder
+from state_sensor_ros.carla.carla_recording import DatasetRecording
+from state_sensor_ros.carla.carla_topics import DATASET_TOPICS
 from state_sensor_ros.carla.dataset import find_episodes, read_frames
-from state_sensor_ros.carla.decode import CarlaDecoder, DatasetDecoder
-from state_sensor_ros.carla.encode import CarlaEncoder
-from state_sensor_ros.carla.format import format_measurement_file
-from state_sensor_ros.carla.framing import MeasurementFramer
-from state_sensor_ros.carla.messages import frame_of_messages, frames_of_messages, TOPICS
-from state_sensor_ros.carla.recording import DatasetRecording
-from state_sensor_ros.carla.topics import DATASET_TOPICS
-from state_sensor_ros.carla.writer import DatasetWriter
+from state_sensor_ros.carla.dataset_writer import DatasetWriter
+from state_sensor_ros.carla.measurement_formatting import format_measurement_file
+from state_sensor_ros.carla.measurement_framing import MeasurementFramer
 from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.encode import Demand, Encoder

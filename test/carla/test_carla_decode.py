@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 import numpy as np
 import pytest
 
-from state_sensor_ros.carla.decode import CarlaDecoder, DatasetDecoder, GameClock
-from state_sensor_ros.carla.extension import NO_LIGHT
-from state_sensor_ros.carla.format import format_measurement_file
-from state_sensor_ros.carla.framing import join_messages
+from state_sensor_ros.carla.carla_data import NO_LIGHT
+from state_sensor_ros.carla.carla_decoder import CarlaDecoder, DatasetDecoder, GameClock
+from state_sensor_ros.carla.measurement_formatting import format_measurement_file
+from state_sensor_ros.carla.measurement_framing import join_messages
 from state_sensor_ros.carla.schema import Measurements
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.frame import ESSENTIALS, KIND_OBJECT, KIND_VEHICLE
@@ -107,7 +107,7 @@ def test_carla_dataset_file():
     assert not commands.expert.hand_brake
     assert (commands.directions, commands.stop_pedestrian, commands.stop_vehicle,
             commands.stop_traffic_lights) == (4.0, 1.0, 0.0, 0.5)
-    assert [(name, json.loads(text)) for name, text in commands.extras] == [
+    assert [(name, json.loads(text)) for name, text in commands.other_members] == [
         ('waypoints', [[1.5, -2], [3, 4]])]
 
 
@@ -198,9 +198,9 @@ def test_carla_dataset_ignores_members_it_does_not_know():
     decoded = decoder.decode_dataset(json.dumps(document).encode())
     check_example(decoded.frame)
     assert decoder.unknown_members == {'PlayerMeasurements.wheelFLOmega'}
-    extras = dict(decoded.frame.extension.player.dataset.extras)
-    assert json.loads(extras['weather']) == {'id': 3}
-    assert json.loads(extras['waypoints']) == EXAMPLE['waypoints']
+    others = dict(decoded.frame.extension.player.dataset.other_members)
+    assert json.loads(others['weather']) == {'id': 3}
+    assert json.loads(others['waypoints']) == EXAMPLE['waypoints']
 
 
 @pytest.mark.parametrize(('path', 'value', 'where'), [

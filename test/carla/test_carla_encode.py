@@ -11,9 +11,9 @@ from message_store import read
 import numpy as np
 import pytest
 
-from state_sensor_ros.carla.decode import DatasetDecoder
-from state_sensor_ros.carla.encode import CarlaEncoder
-from state_sensor_ros.carla.topics import DATASET_TOPICS, STATUS_TOPIC
+from state_sensor_ros.carla.carla_decoder import DatasetDecoder
+from state_sensor_ros.carla.carla_encoder import CarlaEncoder
+from state_sensor_ros.carla.carla_topics import DATASET_TOPICS, STATUS_TOPIC
 from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.encode import Demand, Encoder
 from state_sensor_ros.naming import Registry

@@ -10,7 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 import pytest
 
-from state_sensor_ros.carla.framing import join_messages, MeasurementFramer, split_messages
+from state_sensor_ros.carla.measurement_framing import (
+    join_messages,
+    MeasurementFramer,
+    split_messages,
+)
 from state_sensor_ros.errors import DecodeError, FramingError, TransportError
 
 

@@ -16,10 +16,10 @@ from PIL import Image, ImageFile
 import pytest
 
 from state_sensor_ros.carla import images
-from state_sensor_ros.carla.decode import DatasetDecoder
-from state_sensor_ros.carla.encode import CarlaEncoder
-from state_sensor_ros.carla.extension import EncodedImage
-from state_sensor_ros.carla.framing import join_messages
+from state_sensor_ros.carla.carla_data import EncodedImage
+from state_sensor_ros.carla.carla_decoder import DatasetDecoder
+from state_sensor_ros.carla.carla_encoder import CarlaEncoder
+from state_sensor_ros.carla.carla_topics import IMAGE_TOPICS
 from state_sensor_ros.carla.images import (
     CAMERAS,
     CLASS_COLORS,
@@ -30,7 +30,7 @@ from state_sensor_ros.carla.images import (
     image_file_parts,
     pack_dataset_image,
 )
-from state_sensor_ros.carla.topics import IMAGE_TOPICS
+from state_sensor_ros.carla.measurement_framing import join_messages
 from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.encode import Demand
 from state_sensor_ros.errors import DecodeError

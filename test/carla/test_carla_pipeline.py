@@ -15,11 +15,11 @@ from paths import CARLA
 import pytest
 from silent_sink import SilentSink
 
-from state_sensor_ros.carla.decode import CarlaDecoder
-from state_sensor_ros.carla.encode import CarlaEncoder
-from state_sensor_ros.carla.framing import join_messages
-from state_sensor_ros.carla.live import CarlaSource
-from state_sensor_ros.carla.messages import MessagesDecoder, pack_parts, TOPICS_WITH_IMAGES
+from state_sensor_ros.carla.bag_messages import MessagesDecoder, pack_parts, TOPICS_WITH_IMAGES
+from state_sensor_ros.carla.carla_decoder import CarlaDecoder
+from state_sensor_ros.carla.carla_encoder import CarlaEncoder
+from state_sensor_ros.carla.carla_source import CarlaSource
+from state_sensor_ros.carla.measurement_framing import join_messages
 from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.encode import Demand, Encoder
@@ -244,13 +244,13 @@ def played(path, settings=SETTINGS):
         reports.append((kind, text))
 
     with opened(str(path)) as recording:
-        extras = find_simulator(recording.simulator).topics(
+        topics = find_simulator(recording.simulator).topics(
             settings, definitions, report, is_recorded=True)
-        codec = Codec(recording.decoder, Encoder(settings, definitions), extras.encoders(settings))
+        codec = Codec(recording.decoder, Encoder(settings, definitions), topics.encoders(settings))
         pipeline = Pipeline(settings, lambda _: codec, sink, report=report)
         for entry in recording.frames():
             pipeline.process(entry.packet, 0)
-    assert {topic.name for topic in extras.topics} >= {
+    assert {topic.name for topic in topics.topics} >= {
         name for name in sink.messages if name.startswith(('~/player', '~/camera'))}
     return sink, reports
 

@@ -15,7 +15,7 @@ from paths import ROOT, SAMPLE
 import pytest
 from slow_names import HOST, SlowNames
 
-from state_sensor_ros.carla.live import CarlaSource
+from state_sensor_ros.carla.carla_source import CarlaSource
 from state_sensor_ros.connections import lookup
 from state_sensor_ros.connections.lookup import look_up
 from state_sensor_ros.connections.tcp import TcpSource

@@ -18,9 +18,9 @@ import numpy as np
 from paths import ROOT
 import pytest
 
-from state_sensor_ros.carla.decode import CarlaDecoder
-from state_sensor_ros.carla.framing import split_messages
-from state_sensor_ros.carla.live import CarlaSource
+from state_sensor_ros.carla.carla_decoder import CarlaDecoder
+from state_sensor_ros.carla.carla_source import CarlaSource
+from state_sensor_ros.carla.measurement_framing import split_messages
 from state_sensor_ros.carla.schema import EpisodeReady, Measurements, SceneDescription
 from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.emulator.carla_server.message_bytes import EpisodeSettings

@@ -1,6 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""A dataset, and a bag with the topics of CARLA, as recordings."""
+"""Recordings of CARLA: a dataset, and a bag with CARLA's topics."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from collections.abc import Iterator
 import math
 from pathlib import Path
 
-from state_sensor_ros.carla.dataset import find_episodes, read_frames
-from state_sensor_ros.carla.decode import DatasetDecoder
-from state_sensor_ros.carla.messages import (
+from state_sensor_ros.carla.bag_messages import (
     FRAME,
     MessagesDecoder,
     pack_parts,
     parts_of_frames,
     TOPICS_WITH_IMAGES,
 )
+from state_sensor_ros.carla.carla_decoder import DatasetDecoder
+from state_sensor_ros.carla.dataset import find_episodes, read_frames
 from state_sensor_ros.errors import TruncatedError
 from state_sensor_ros.payloads import Packet, PayloadDecoder
 from state_sensor_ros.recordings.bags.bag_recording import BagRecording
@@ -40,7 +40,7 @@ class CarlaBagRecording(BagRecording):
 
 class DatasetRecording:
     """
-    The episodes of a dataset one after the other; where one begins, time goes back to its start.
+    The episodes of a dataset in order; at the start of each, game time restarts.
 
     :param path: folder of the dataset or of one episode.
     :raises TrajectoryFormatError: where it has no measurements.
@@ -71,4 +71,4 @@ class DatasetRecording:
                                 frame.name, index + 1)
 
     def close(self) -> None:
-        """Nothing stays open."""
+        """Do nothing: no file stays open."""

@@ -1,10 +1,10 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-A measurement file of the dataset: JSON text to typed members.
+Parse a measurement file of the dataset, JSON text, to typed members.
 
-May know: member names in both spellings, proto3's JSON rules. Must not know: units, axes, frames.
-Source: PROTOCOL 7.4. Members that equal their default are not there, and unknown ones may be.
+Members equal to their default are absent, and unknown members may be present; spellings and the
+rules of the conversion: doc/protocol/carla.md#dataset.
 """
 
 from __future__ import annotations
@@ -22,21 +22,20 @@ from state_sensor_ros.carla.schema import members_of
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.json_values import parse_payload, to_list, to_object
 
-# What the standard conversion writes for floats that JSON has no numbers for; null: not known.
+# The conversion writes strings for floats that are no JSON numbers; null: unknown.
 Number: TypeAlias = float | Literal['NaN', 'Infinity', '-Infinity'] | None
 # 64-bit integers are strings of digits in this conversion, smaller ones are numbers.
 Count: TypeAlias = (Annotated[int, msgspec.Meta(ge=0)]
                     | Annotated[str, msgspec.Meta(pattern='^[0-9]{1,20}$')])
 _UINT32_MAX: Final = 2 ** 32 - 1
-_UINT64_MAX: Final = 2 ** 64 - 1
 
 
 class _Part(msgspec.Struct, rename='camel', forbid_unknown_fields=True, gc=False, frozen=True):
-    """A message inside the measurement; anything unknown in it sends the file the slow way."""
+    """A message in the measurement; an unknown member in it causes the tolerant parse."""
 
 
 class Vector3D(_Part, frozen=True):
-    """Metres, or m/s2 for an acceleration, in CARLA's axes."""
+    """In CARLA's axes: m, or m/s2 for an acceleration."""
 
     x: Number = 0.0
     y: Number = 0.0
@@ -44,7 +43,7 @@ class Vector3D(_Part, frozen=True):
 
 
 class Rotation3D(_Part, frozen=True):
-    """Degrees, as the engine's rotator means them."""
+    """Degrees of the engine's rotator (doc/protocol/carla.md#rotators)."""
 
     pitch: Number = 0.0
     yaw: Number = 0.0
@@ -56,7 +55,7 @@ _UPRIGHT: Final = Rotation3D()
 
 
 class Transform(_Part, frozen=True):
-    """Where something is; ``orientation`` is a deprecated direction that nobody reads."""
+    """Position and orientation; the member ``orientation``, a deprecated direction, is unused."""
 
     location: Vector3D = _NOWHERE
     rotation: Rotation3D = _UPRIGHT
@@ -92,7 +91,7 @@ class Mover(_Part, frozen=True):
 
 
 class TrafficLight(_Part, frozen=True):
-    """A traffic light; one without a state is GREEN, which is the enumeration's zero."""
+    """A traffic light; without a state it is GREEN, the first value of the enumeration."""
 
     transform: Transform | None = None
     state: Literal['GREEN', 'YELLOW', 'RED', 0, 1, 2] = 'GREEN'
@@ -116,7 +115,7 @@ class Agent(_Part, frozen=True):
 
 
 class PlayerMeasurements(_Part, frozen=True):
-    """What is measured of the player only."""
+    """Measurements that only the player has."""
 
     transform: Transform | None = None
     bounding_box: BoundingBox | None = None
@@ -131,7 +130,7 @@ class PlayerMeasurements(_Part, frozen=True):
     autopilot_control: Control = Control()
 
 
-# What the collector of the dataset adds to the measurement, without the planner's arrays.
+# Members that the collector of the dataset adds to the measurement, without the arrays.
 COMMAND_MEMBERS: Final = (
     'steer', 'throttle', 'brake', 'hand_brake', 'reverse', 'steer_noise', 'throttle_noise',
     'brake_noise', 'directions', 'stop_pedestrian', 'stop_vehicle', 'stop_traffic_lights')
@@ -143,9 +142,9 @@ class MeasurementFile(_Part, frozen=True, rename={
         'platform_timestamp': 'platformTimestamp', 'player_measurements': 'playerMeasurements',
         'non_player_agents': 'nonPlayerAgents'}):
     """
-    A whole file: the measurement and what the collector adds to it.
+    A whole file: the measurement and the members of the collector.
 
-    Of the latter ``None`` and an empty ``Raw`` say that the member is not in this file.
+    Of the latter, ``None`` or an empty ``Raw`` is a member that is not in the file.
     """
 
     frame_number: Count = 0
@@ -178,42 +177,41 @@ _members_of = cache(members_of)
 
 
 def to_float(number: Number) -> float:
-    """Return a number of either form as a float, NaN for ``null``."""
+    """Return a JSON number or its string as a float, NaN for ``None``."""
     return math.nan if number is None else float(number)
 
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
     """
-    A file with what is to be said about it.
+    A parsed file.
 
-    ``file`` the members that have a type; ``extras`` name and JSON text of the other ones of the
-    top level; ``bad_actors`` why some were left out; ``unknown`` members inside the measurement
-    that no table of the protocol has.
+    ``file`` the members with a type; ``other_members`` name and JSON text of the others at the
+    top level; ``bad_actors`` errors of the actors that were left out; ``unknown`` members inside
+    the measurement that the protocol does not have.
     """
 
     file: MeasurementFile
-    extras: tuple[tuple[str, str], ...]
+    other_members: tuple[tuple[str, str], ...]
     bad_actors: tuple[DecodeError, ...] = ()
     unknown: frozenset[str] = frozenset()
 
 
 def parse_measurement_file(payload: bytes | bytearray | memoryview) -> Parsed:
     """
-    Read one file of the dataset.
+    Parse one file of the dataset. Agents that are not valid are left out.
 
     :param payload: JSON text in UTF-8.
-    :raises DecodeError: with the key path, when the text as a whole cannot be used; agents that
-        cannot are left out.
+    :raises DecodeError: with the key path, when the text is not valid JSON, or when a member
+        outside the actors is not valid.
     """
     try:
         file = _DECODER.decode(payload)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        # Snake case, unknown members and faults of single agents are rare enough for a way that
-        # takes five times as long.
+        # Snake case, unknown members and invalid agents: rare, and this takes five times as long.
         return _parse_tolerantly(payload)
-    extras = ((name, bytes(getattr(file, name))) for name in _ARRAY_MEMBERS)
-    return Parsed(file, tuple((name, _compact(text)) for name, text in extras if text))
+    arrays = ((name, bytes(getattr(file, name))) for name in _ARRAY_MEMBERS)
+    return Parsed(file, tuple((name, _compact(text)) for name, text in arrays if text))
 
 
 def _compact(text: bytes) -> str:
@@ -230,16 +228,16 @@ def _parse_tolerantly(payload: bytes | bytearray | memoryview) -> Parsed:
     agents = [(f'$.nonPlayerAgents[{i}]', _canonical(entry, 'Agent', unknown)) for i, entry
               in enumerate(to_list(measurement.pop('nonPlayerAgents', None), '$.nonPlayerAgents'))]
     commands = {name: tree[name] for name in COMMAND_MEMBERS if name in tree}
+    players = [] if player is None else [('$.playerMeasurements', player)]
     file = msgspec.structs.replace(
         _converted({**measurement, **commands}, MeasurementFile, '$'),
-        player_measurements=next(_good_ones([('$.playerMeasurements', player)], PlayerMeasurements,
-                                            bad_actors), None) if player is not None else None,
-        non_player_agents=tuple(_good_ones(agents, Agent, bad_actors)))
-    return Parsed(file, _extras(tree, members), tuple(bad_actors), frozenset(unknown))
+        player_measurements=next(_valid_entries(players, PlayerMeasurements, bad_actors), None),
+        non_player_agents=tuple(_valid_entries(agents, Agent, bad_actors)))
+    return Parsed(file, _other_members(tree, members), tuple(bad_actors), frozenset(unknown))
 
 
-def _extras(tree: Mapping[str, object],
-            members: Mapping[str, tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+def _other_members(tree: Mapping[str, object],
+                   members: Mapping[str, tuple[str, str]]) -> tuple[tuple[str, str], ...]:
     try:
         return tuple((name, json.dumps(value)) for name, value in tree.items()
                      if name not in members and name not in COMMAND_MEMBERS)
@@ -247,18 +245,18 @@ def _extras(tree: Mapping[str, object],
         raise DecodeError('payload', 'brackets nested too deep', 'JSON of a measurement') from None
 
 
-def _good_ones(entries: Iterable[tuple[str, object]], type_: type[_Type],
-               bad_ones: list[DecodeError]) -> Iterator[_Type]:
-    """Convert entries, each with its key path; add what is wrong to ``bad_ones``."""
+def _valid_entries(entries: Iterable[tuple[str, object]], type_: type[_Type],
+               errors: list[DecodeError]) -> Iterator[_Type]:
+    """Yield the converted entries, given with key paths; add errors to ``errors``."""
     for path, entry in entries:
         try:
             yield _converted(entry, type_, path)
         except DecodeError as error:
-            bad_ones.append(error)
+            errors.append(error)
 
 
 def _canonical(value: object, message: str, unknown: set[str]) -> object:
-    """Rename members to the usual spelling, and leave out what no type declares."""
+    """Rename members to lowerCamelCase, and leave out those that no type declares."""
     if not isinstance(value, dict):
         return value
     members = _members_of(message)
@@ -272,10 +270,10 @@ def _canonical(value: object, message: str, unknown: set[str]) -> object:
     return canonical
 
 
-# How msgspec begins what it says of a string that is neither a number nor the name of a state.
+# Prefix of msgspec's message for a string that is neither a number nor the name of a state.
 _NOT_LITERAL: Final = 'Invalid enum value '
 _LIGHT_LITERALS: Final = 'GREEN, YELLOW or RED'
-# What was found is told in this many characters, whatever its size.
+# An error shows at most this many characters of a value.
 _MAX_SHOWN: Final = 60
 
 

@@ -1,10 +1,11 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-Bytes of CARLA's measurements port to whole frames: a measurement and the images that go with it.
+Cut the bytes of CARLA's measurements port into frames: a measurement and its images.
 
-May know: lengths, limits, the end of a stream. Must not know: sockets, protobuf. Source: PROTOCOL
-7.1. Each message follows its length, which does not count itself; a length of 0 ends the frame.
+    length 1 | measurement | length 2 | image | ... | 0     lengths: uint32, little-endian
+
+A length does not count itself; a length of 0 ends the frame: doc/protocol/carla.md#ports.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ class MeasurementFramer:
     """
     Cut one connection's bytes into frames without touching a socket.
 
-    A packet's payload is the frame as it was sent, lengths included: :func:`split_messages` takes
-    it apart. Its header values are unknown, because CARLA has them in the measurement.
+    The payload of a packet is the frame as sent, with the lengths, for :func:`split_messages`. The
+    header values of a packet are unset, because CARLA sends them in the measurement.
 
-    :param max_frame_bytes: longest frame believed, images included.
-    :param where: named in errors, such as ``host:port``.
+    :param max_frame_bytes: longest accepted frame, with images and lengths.
+    :param where: name of the stream in errors, such as ``host:port``.
     """
 
     def __init__(self, max_frame_bytes: int, where: str = 'stream') -> None:
@@ -41,24 +42,24 @@ class MeasurementFramer:
         self._parts: list[bytearray] = []
         self._n_bytes = 0
         self._filled = 0
-        self._want(LENGTH_BYTES)
+        self._expect(LENGTH_BYTES)
 
-    def _want(self, n_bytes: int) -> None:
+    def _expect(self, n_bytes: int) -> None:
         part = bytearray(n_bytes)
         self._parts.append(part)
         self._view = memoryview(part)
         self._n_bytes += n_bytes
 
     def buffer(self) -> memoryview:
-        """Return where the next bytes belong; never empty."""
+        """Return the memory for the next bytes; never empty."""
         return self._view
 
     def advance(self, n_bytes: int) -> Packet | None:
         """
-        Take note of ``n_bytes`` put at the start of :meth:`buffer`.
+        Accept ``n_bytes`` that were written to the start of :meth:`buffer`.
 
-        :returns: the frame that they complete, if they do.
-        :raises FramingError: when a length cannot be; nothing after it can be trusted.
+        :returns: the frame that they complete, ``None`` if there is none.
+        :raises FramingError: when a length exceeds the limit; the rest of the stream is unusable.
         """
         self._filled += n_bytes
         self._view = self._view[n_bytes:]
@@ -70,8 +71,8 @@ class MeasurementFramer:
                 raise FramingError(
                     self._where, f'message length {length} at byte {self._offset + self._filled}',
                     f'a frame of at most max_frame_bytes, {self._max}')
-            # Whatever follows this message, the next length comes with it in one go.
-            self._want(length + LENGTH_BYTES)
+            # Each message is followed by another length: one buffer for both saves a read.
+            self._expect(length + LENGTH_BYTES)
             return None
         payload = b''.join(self._parts) if len(self._parts) > 1 else b''
         self._offset += self._filled
@@ -80,7 +81,7 @@ class MeasurementFramer:
 
     def end(self) -> None:
         """
-        Take note of the end of the stream.
+        Accept the end of the stream.
 
         :raises TransportError: when it ends inside a frame.
         """
@@ -92,7 +93,7 @@ class MeasurementFramer:
 
 def join_messages(messages: Iterable[bytes | memoryview]) -> bytes:
     """
-    Make the payload of a frame.
+    Return the payload of a frame.
 
     :param messages: the measurement, then images; none of them empty.
     """
@@ -104,10 +105,10 @@ def join_messages(messages: Iterable[bytes | memoryview]) -> bytes:
 
 def split_messages(payload: bytes | bytearray | memoryview) -> list[memoryview]:
     """
-    Take the payload of a frame apart.
+    Split the payload of a frame.
 
     :returns: views of its messages, the measurement first.
-    :raises DecodeError: where lengths and content do not fit, or there is no message.
+    :raises DecodeError: where the lengths do not fit the payload, or there is no message.
     """
     view = memoryview(payload)
     messages: list[memoryview] = []

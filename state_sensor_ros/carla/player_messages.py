@@ -1,22 +1,16 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""
-The player's status and the commands to its vehicle as messages.
-
-May know: CarlaPlayerStatus, VehicleControl. Must not know: how CARLA sent them, who listens.
-"""
+"""The player's status and the commands to its vehicle as messages."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 import json
 import math
 
 import numpy as np
 
-from state_sensor_ros.carla.commands import command_inputs
-from state_sensor_ros.carla.extension import CarlaExtension, Command, PlayerStatus
-from state_sensor_ros.carla.topics import (
+from state_sensor_ros.carla.carla_data import CarlaData, Command, command_inputs, PlayerStatus
+from state_sensor_ros.carla.carla_topics import (
     AUTOPILOT_CONTROL_TOPIC,
     CONTROL,
     CONTROL_TOPIC,
@@ -30,17 +24,17 @@ from state_sensor_ros.cdr.templates import Given, MessageInstance, Slot, Table, 
 from state_sensor_ros.encode.message_block import MessageBlock
 from state_sensor_ros.encode.numbers import Numbers
 from state_sensor_ros.encode.tables import Fields, header, xyz
-from state_sensor_ros.encode.topics import Topic
+from state_sensor_ros.encode.topics import Demand, Topic
 from state_sensor_ros.settings import Settings
 
-# frame number (uint64), acceleration xyz, forward speed, collisions, intersections, directions,
-# reasons to stop
+# One row: frame number (uint64), acceleration xyz m/s2, forward speed m/s, collisions kg m/s,
+# intersections, directions, reasons to stop.
 STATUS_NUMBERS = Table('carla status', 8, 14)
-# game and platform timestamp (uint32)
+# One row: game and platform timestamp, ms (uint32).
 STATUS_COUNTS = Table('carla counts', 4, 2)
-# rows by origin: steer, raw steer, steering angle, throttle, brake
+# Rows by origin: steer (+ = left), raw steer (+ = right), steering angle rad, throttle, brake.
 CONTROLS = Table('carla controls', 8, 5)
-# rows by origin: hand brake, reverse
+# Rows by origin: hand brake, reverse.
 CONTROL_SWITCHES = Table('carla switches', 1, 2)
 
 ORIGIN_AUTOPILOT, ORIGIN_EXPERT, ORIGIN_APPLIED = range(3)
@@ -66,44 +60,49 @@ class PlayerMessages:
         }, is_message=True)
         self.controls = [Template(definitions, CONTROL, _control(origin), is_message=True)
                          for origin in range(len(_TOPIC_OF_ORIGIN))]
-        self._strand = PatchBuffer()
+        self._buffer = PatchBuffer()
 
-    def key(self, extension: CarlaExtension) -> object:
+    def key(self, data: CarlaData) -> object:
         """Return what the layout depends on."""
-        player = extension.player
+        player = data.player
         if player is None or player.dataset is None:
             return player is None
-        return player.dataset.has_switches, player.dataset.extras
+        return player.dataset.has_switches, player.dataset.other_members
 
-    def parts(self, player: PlayerStatus, frame_id: str,
-              is_wanted: Callable[[Topic], bool]) -> list[MessageBlock]:
+    def blocks(self, player: PlayerStatus, frame_id: str, demand: Demand) -> list[MessageBlock]:
         """
-        Lay out the messages that are wanted.
+        Lay out the messages that ``demand`` names.
 
         :param frame_id: the player's own frame.
         """
         topics: list[Topic] = []
-        segments: list[MessageInstance] = []
+        instances: list[MessageInstance] = []
         rows: list[int] = []
-        if is_wanted(STATUS_TOPIC):
+        if demand.has_other(STATUS_TOPIC):
             topics.append(STATUS_TOPIC)
-            segments.append(MessageInstance(self.status, _givens(player, frame_id)))
+            instances.append(MessageInstance(self.status, _givens(player, frame_id)))
             rows.append(ORIGIN_AUTOPILOT)
         for origin, topic in enumerate(_TOPIC_OF_ORIGIN):
-            if is_wanted(topic) and (origin == ORIGIN_AUTOPILOT or player.dataset is not None):
+            if demand.has_other(topic) and (
+                    origin == ORIGIN_AUTOPILOT or player.dataset is not None):
                 topics.append(topic)
-                segments.append(MessageInstance(self.controls[origin], {'frame': frame_id}))
+                instances.append(MessageInstance(self.controls[origin], {'frame': frame_id}))
                 rows.append(origin)
-        if not segments:
+        if not instances:
             return []
-        self._strand.update(segments)
-        own = np.array(rows)
-        return [MessageBlock(self._strand, {CONTROLS: own, CONTROL_SWITCHES: own}, topics)]
+        self._buffer.update(instances)
+        by_origin = dict.fromkeys((CONTROLS, CONTROL_SWITCHES), np.array(rows))
+        return [MessageBlock(self._buffer, by_origin, topics)]
 
 
-def player_numbers(extension: CarlaExtension, player: PlayerStatus, forward_speed: float,
+def player_numbers(data: CarlaData, player: PlayerStatus, forward_speed: float,
                    tables: frozenset[Table]) -> Numbers:
-    """Return the numbers of the player for those ``tables`` that are in use."""
+    """
+    Return the numbers of the player.
+
+    :param forward_speed: of the player, m/s.
+    :param tables: in use; others are left out.
+    """
     numbers: Numbers = {}
     dataset = player.dataset
     if STATUS_NUMBERS in tables:
@@ -113,10 +112,10 @@ def player_numbers(extension: CarlaExtension, player: PlayerStatus, forward_spee
             player.intersection_offroad, *((math.nan,) * 4 if dataset is None else (
                 dataset.directions, dataset.stop_pedestrian, dataset.stop_vehicle,
                 dataset.stop_traffic_lights))))
-        row.view(np.uint64)[0] = extension.frame_number
+        row.view(np.uint64)[0] = data.frame_number
         numbers[STATUS_NUMBERS] = row[None]
         numbers[STATUS_COUNTS] = np.array(
-            ((extension.game_timestamp, extension.platform_timestamp),), np.uint32).view(np.int32)
+            ((data.game_timestamp, data.platform_timestamp),), np.uint32).view(np.int32)
     if CONTROLS in tables:
         commands = (player.autopilot, _NO_COMMAND, _NO_COMMAND) if dataset is None else (
             player.autopilot, dataset.expert, dataset.applied)
@@ -130,7 +129,7 @@ def player_numbers(extension: CarlaExtension, player: PlayerStatus, forward_spee
 
 
 def _control(origin: int) -> Fields:
-    """Return a VehicleControl; inside a status its rows count from the autopilot's."""
+    """Return the fields of a VehicleControl; in a status it has the rows of the autopilot."""
     return {
         'header': header(Given('frame')), 'origin': origin,
         **{name: Slot(CONTROLS, i) for i, name in enumerate(
@@ -142,6 +141,6 @@ def _givens(player: PlayerStatus, frame_id: str) -> dict[str, bool | str]:
     dataset = player.dataset
     if dataset is None:
         return {'frame': frame_id, 'is_dataset': False, 'has_switches': False, 'extra_members': ''}
-    members = ','.join(f'{json.dumps(name)}:{text}' for name, text in dataset.extras)
+    members = ','.join(f'{json.dumps(name)}:{text}' for name, text in dataset.other_members)
     return {'frame': frame_id, 'is_dataset': True, 'has_switches': dataset.has_switches,
             'extra_members': f'{{{members}}}' if members else ''}

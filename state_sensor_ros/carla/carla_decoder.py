@@ -1,42 +1,50 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-Payloads of a CARLA server, and those of a dataset, to frames: one decoder for each.
+Decode the payloads of a CARLA server and those of a dataset to frames: one decoder for each.
 
-May know: what each message of a payload is. Must not know: sockets, files, ROS. A payload is what
-carla/framing.py joins: a measurement, then images. Nothing in a payload says which decoder it is
-for, because a peer could say it, too.
+A payload is that of carla/measurement_framing.py: a measurement, then images. The opener of the
+source chooses the decoder, never a mark in the payload, which a peer could forge.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 import math
 
 from google.protobuf.message import DecodeError as ProtobufError
 import numpy as np
 
-from state_sensor_ros.carla.commands import command_inputs
-from state_sensor_ros.carla.extension import Command, DatasetCommands, EncodedImage, PlayerStatus
-from state_sensor_ros.carla.framing import split_messages
+from state_sensor_ros.carla.carla_data import (
+    Command,
+    command_inputs,
+    DatasetCommands,
+    EncodedImage,
+    PlayerStatus,
+)
+from state_sensor_ros.carla.frame_maker import FrameCounters, FrameMaker
 from state_sensor_ros.carla.images import dataset_image
-from state_sensor_ros.carla.measurements import Counters, FrameMaker
-from state_sensor_ros.carla.members import parse_measurement_file, Parsed, to_float
-from state_sensor_ros.carla.rows import Agent, agents_of_file, agents_of_message, Tree
+from state_sensor_ros.carla.measurement_file import parse_measurement_file, Parsed, to_float
+from state_sensor_ros.carla.measurement_framing import split_messages
+from state_sensor_ros.carla.number_extraction import (
+    Agents,
+    agents_of_file,
+    agents_of_message,
+    Tree,
+)
 from state_sensor_ros.carla.schema import Measurements
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.frame import EVERYTHING, Needs
-from state_sensor_ros.payloads import Decoded, Fault, LEFT_OUT
+from state_sensor_ros.payloads import Decoded, Fault, LEFT_OUT, SingleFrameDecoder
 from state_sensor_ros.rep103 import mirrored_vectors
 
 _UINT32_MAX = 2 ** 32 - 1
 _UINT64_MAX = 2 ** 64 - 1
-# A counter that went back by nearly all of its range went on, if the step is no longer than this.
+# A decrease of the counter is a wrap if the step across the wrap is at most this, else a restart.
 _LONGEST_STEP_MS = 3_600_000
 
 
 class GameClock:
-    """Seconds from the counter of milliseconds, which wraps in long episodes (49.7 days)."""
+    """Seconds from the counter of milliseconds, which wraps after 49.7 days."""
 
     def __init__(self) -> None:
         self._last = 0
@@ -44,7 +52,7 @@ class GameClock:
 
     def seconds(self, game_timestamp: int) -> float:
         """
-        Return the time since the episode began, s; less than the last one in a new episode.
+        Return the time since the episode began, s; it decreases where a new episode begins.
 
         :param game_timestamp: ms, uint32.
         """
@@ -55,31 +63,19 @@ class GameClock:
         return (self._base + game_timestamp) / 1000.0
 
 
-class _Decoder:
+class _MeasurementDecoder(SingleFrameDecoder):
     """
-    What both decoders share: the clock of one stream, and the way from a measurement to a frame.
+    The common base of both decoders: the clock of a stream, and the frame of a measurement.
 
     :param needs: parts of the frame that are read afterwards.
     """
 
     def __init__(self, needs: Needs = EVERYTHING) -> None:
-        self._maker = FrameMaker(needs)
+        self.needs = needs
+        self._maker = FrameMaker()
         self._clock = GameClock()
 
-    @property
-    def needs(self) -> Needs:
-        """Parts of the frame that are decoded; may be set between payloads."""
-        return self._maker.needs
-
-    @needs.setter
-    def needs(self, needs: Needs) -> None:
-        self._maker.needs = needs
-
-    def split(self, payload: bytes | bytearray) -> Sequence[bytes | bytearray]:
-        """Return the payload: it is one frame."""
-        return (payload,)
-
-    def _decoded(self, tree: Tree, agents: Iterator[Agent | None], player: Tree,
+    def _decoded(self, tree: Tree, agents: Agents, player: Tree,
                  dataset: DatasetCommands | None, images: tuple[EncodedImage, ...]) -> Decoded:
         if player is None and not tree.non_player_agents:
             raise DecodeError('playerMeasurements', 'nothing', 'an object, or nonPlayerAgents')
@@ -87,35 +83,38 @@ class _Decoder:
         inputs = None if dataset is None else command_inputs(dataset.applied)[0]
         status = None if player is None else _status(player, dataset)
         frame, faults = self._maker.frame(
-            counters, agents, player, game_time=self._clock.seconds(counters.game_timestamp),
-            status=status, inputs=inputs, images=images)
+            counters, agents, player, self.needs,
+            game_time=self._clock.seconds(counters.game_timestamp), status=status, inputs=inputs,
+            images=images)
         return Decoded(frame, tuple(faults))
 
 
-class CarlaDecoder(_Decoder):
-    """Decode the payloads of a server; :class:`_Decoder` has the parameters."""
+class CarlaDecoder(_MeasurementDecoder):
+    """
+    Decode the payloads of a server.
 
-    unknown_members: frozenset[str] = frozenset()
+    :param needs: parts of the frame that are read afterwards.
+    """
 
     def decode(self, payload: bytes | bytearray | memoryview, *, game_time: float = math.nan,
                time: int = 0, sample_count: int = 0) -> list[Decoded]:
         """
-        Decode one frame; times and counts come from the measurement, not from the header.
+        Decode one frame; times and counts are read from the measurement, not from the header.
 
         :param payload: messages with their lengths: a protobuf measurement and messages of
             sensors, which are left out.
-        :returns: one entry.
-        :raises DecodeError: where the payload is no frame; never anything else.
+        :returns: one frame.
+        :raises DecodeError: where the payload is no frame; no other error is raised.
         """
-        # Which sensors a server has is its client's choice; none is asked for here.
+        # The client of the episode configures the sensors; this package configures none.
         return [self.decode_measurements(split_messages(payload)[0])]
 
     def decode_measurements(self, payload: bytes | memoryview) -> Decoded:
         """
-        Decode a measurement as the server sends it.
+        Decode a measurement of a server.
 
         :param payload: a protobuf ``Measurements``.
-        :raises DecodeError: where it is none.
+        :raises DecodeError: where it is not valid.
         """
         message = Measurements()
         try:
@@ -128,31 +127,22 @@ class CarlaDecoder(_Decoder):
                              None, ())
 
 
-class DatasetDecoder(_Decoder):
+class DatasetDecoder(_MeasurementDecoder):
     """
     Decode the frames of a dataset.
 
     :param needs: parts of the frame that are read afterwards.
     """
 
-    def __init__(self, needs: Needs = EVERYTHING) -> None:
-        super().__init__(needs)
-        self._unknown: set[str] = set()
-
-    @property
-    def unknown_members(self) -> frozenset[str]:
-        """Members of files ignored so far."""
-        return frozenset(self._unknown)
-
     def decode(self, payload: bytes | bytearray | memoryview, *, game_time: float = math.nan,
                time: int = 0, sample_count: int = 0) -> list[Decoded]:
         """
-        Decode one frame; times and counts come from the measurement, not from the header.
+        Decode one frame; times and counts are read from the measurement, not from the header.
 
         :param payload: messages with their lengths: a file of the dataset, then its images as
             :func:`pack_dataset_image` makes them.
-        :returns: one entry.
-        :raises DecodeError: where the payload is no frame; never anything else.
+        :returns: one frame.
+        :raises DecodeError: where the payload is no frame; no other error is raised.
         """
         measurement, *images = split_messages(payload)
         return [self.decode_dataset(measurement, tuple(map(dataset_image, images)))]
@@ -163,11 +153,11 @@ class DatasetDecoder(_Decoder):
         Decode a file of the dataset.
 
         :param payload: JSON text, UTF-8.
-        :param images: that belong to it.
-        :raises DecodeError: with the key path, where it is none.
+        :param images: of the same frame.
+        :raises DecodeError: with the key path, where it is not valid.
         """
         parsed = parse_measurement_file(payload)
-        self._unknown |= parsed.unknown
+        self.unknown_members |= parsed.unknown
         file = parsed.file
         agents = agents_of_file(file.non_player_agents)
         decoded = self._decoded(file, agents, file.player_measurements, _dataset_commands(parsed),
@@ -176,10 +166,11 @@ class DatasetDecoder(_Decoder):
         return Decoded(decoded.frame, bad_actors + decoded.faults)
 
 
-def _counters(tree: Tree) -> Counters:
-    return Counters(_checked('frameNumber', int(tree.frame_number), _UINT64_MAX),
-                    _checked('gameTimestamp', int(tree.game_timestamp), _UINT32_MAX),
-                    _checked('platformTimestamp', int(tree.platform_timestamp), _UINT32_MAX))
+def _counters(tree: Tree) -> FrameCounters:
+    return FrameCounters(
+        _checked('frameNumber', int(tree.frame_number), _UINT64_MAX),
+        _checked('gameTimestamp', int(tree.game_timestamp), _UINT32_MAX),
+        _checked('platformTimestamp', int(tree.platform_timestamp), _UINT32_MAX))
 
 
 def _checked(name: str, value: int, most: int) -> int:
@@ -213,4 +204,4 @@ def _dataset_commands(parsed: Parsed) -> DatasetCommands:
                 to_float(file.brake_noise), hand_brake, reverse),
         file.hand_brake is not None or file.reverse is not None, to_float(file.directions),
         to_float(file.stop_pedestrian), to_float(file.stop_vehicle),
-        to_float(file.stop_traffic_lights), parsed.extras)
+        to_float(file.stop_traffic_lights), parsed.other_members)

@@ -1,10 +1,11 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-A CARLA 0.8 server: its measurements, and an episode of its own where the world port is given.
+The source of a CARLA 0.8 server, with or without requesting the episode.
 
-A server measures while the episode runs that a client requested on the world port. Without that
-port, another program has to be this client.
+A server sends measurements during an episode that a client requested on the world port. If that
+port is given, ``settings.control_port``, this source is the client; otherwise another program is.
+Sequence of the ports: doc/protocol/carla.md#ports.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import struct
 
 from google.protobuf.message import DecodeError as ProtobufError
 
-from state_sensor_ros.carla.framing import MeasurementFramer, split_messages
+from state_sensor_ros.carla.measurement_framing import MeasurementFramer, split_messages
 from state_sensor_ros.carla.schema import (
     EpisodeReady,
     EpisodeStart,
@@ -79,14 +80,14 @@ class CarlaSource:
             yield packet
 
     def reconfigure(self, settings: Settings) -> None:
-        """Nothing of an episode depends on dynamic parameters."""
+        """Do nothing: no dynamic parameter concerns the source."""
 
     def _note_silence(self, text: str) -> None:
-        """Keep the line about a world port that has not replied for a while."""
+        """Keep the line about a world port that does not reply."""
         self.health.last_error = text
 
     def close(self) -> None:
-        """End :meth:`packets` soon, from any thread; closing twice is quiet."""
+        """End :meth:`packets` soon, from any thread; a second call has no effect."""
         self._tcp.close()
         if self._client is not None:
             self._client.close()
@@ -94,7 +95,7 @@ class CarlaSource:
 
 class EpisodeClient:
     """
-    The world and the control port, as the client of an episode uses them.
+    The client of an episode, on the world port and the control port.
 
     :param report: called with a kind, for throttling, and a line about a lost control port.
     :param on_silence: called with one line when a reply has not arrived for a second.
@@ -132,7 +133,11 @@ class EpisodeClient:
             raise TransportError(where, 'an episode that is not ready', 'one that is')
 
     def take_control(self) -> None:
-        """Connect to the control port; the server accepts it after the measurements port."""
+        """
+        Connect to the control port; the server accepts it after the measurements port.
+
+        :raises TransportError: when the connection fails.
+        """
         _connect(self._control)
 
     def answer(self, packet: Packet) -> None:
@@ -141,7 +146,7 @@ class EpisodeClient:
             control = self._control.open_socket
             measurement = Measurements.FromString(split_messages(packet.payload)[0])
         except (OSError, ProtobufError, DecodeError):
-            return  # a lost port was reported, a damaged frame is reported by the pipeline
+            return  # the lost port is already reported; the pipeline reports a damaged frame
         command = measurement.player_measurements.autopilot_control.SerializeToString()
         try:
             control.sendall(_LENGTH.pack(len(command)) + command)
@@ -150,7 +155,7 @@ class EpisodeClient:
             self._disconnect()
 
     def close(self) -> None:
-        """End all waits for the server, from any thread; it cannot connect again."""
+        """End all waits for the server, from any thread; later connections fail."""
         self._world.shut_down()
         self._control.shut_down()
 

@@ -1,17 +1,13 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""
-The topics that only CARLA has.
-
-May know: names, types and quality of service of topics, encodings of images. Must not know: how a
-message is laid out.
-"""
+"""The simulator-specific topics of CARLA, and the encodings of its images."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from state_sensor_ros.carla.images import CAMERAS, CENTRAL, DEPTH, RGB, SEGMENTATION
+from state_sensor_ros.carla.images import CENTRAL, DEPTH, RGB, SEGMENTATION
+from state_sensor_ros.encode.static_frame import CAMERAS
 from state_sensor_ros.encode.topics import Topic
 
 STATUS: Final = 'state_sensor_ros/msg/CarlaPlayerStatus'
@@ -22,7 +18,7 @@ _OTHER: Final = 'other'
 
 STATUS_TOPIC: Final = Topic('~/player/status', STATUS, _OTHER)
 AUTOPILOT_CONTROL_TOPIC: Final = Topic('~/player/autopilot_control', CONTROL, _OTHER)
-# What was applied; the expert's own command is told apart by its topic and by its origin.
+# The applied command; the command of the expert differs in topic and origin.
 CONTROL_TOPIC: Final = Topic('~/player/control', CONTROL, _OTHER)
 EXPERT_CONTROL_TOPIC: Final = Topic('~/player/expert_control', CONTROL, _OTHER)
 LIGHTS_TOPIC: Final = Topic(
@@ -33,12 +29,12 @@ CLASSES_TOPIC: Final = Topic(
 
 LIVE_TOPICS: Final = (STATUS_TOPIC, AUTOPILOT_CONTROL_TOPIC, LIGHTS_TOPIC, LIMITS_TOPIC)
 
-# By camera and kind; the segmentation goes out as tags and, for eyes, in colour.
+# By camera and kind; the segmentation is sent as tags and, on COLORED_TOPIC, in colours.
 IMAGE_TOPICS: Final = {
     **{(camera, RGB): Topic(f'~/camera/{camera}/image', IMAGE, _OTHER) for camera in CAMERAS},
     (CENTRAL, DEPTH): Topic('~/camera/central/depth', IMAGE, _OTHER),
     (CENTRAL, SEGMENTATION): Topic('~/camera/central/segmentation', IMAGE, _OTHER)}
-# Of the messages of a kind: encoding, and bytes a pixel.
+# Encoding of the messages of a kind, and bytes per pixel.
 ENCODINGS: Final = {RGB: ('rgb8', 3), DEPTH: ('32FC1', 4), SEGMENTATION: ('mono8', 1)}
 COLORED_TOPIC: Final = Topic('~/camera/central/segmentation_color', IMAGE, _OTHER)
 

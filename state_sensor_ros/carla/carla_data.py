@@ -1,10 +1,9 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-What CARLA sends beyond the common frame: classes, lights, limits, the player's status, images.
+The simulator-specific data of CARLA: classes, lights, limits, the player's status, images.
 
-May know: shapes, units, selection of actors. Must not know: how it was sent, ROS. Vectors are in
-REP-103 axes; commands are as CARLA means them (steer + = right) until they are encoded.
+Vectors are in REP-103 axes. Commands keep CARLA's sign (steer + = right) until they are encoded.
 """
 
 from __future__ import annotations
@@ -16,10 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from state_sensor_ros.frame import Floats, Rows
+from state_sensor_ros.rep103 import to_rep103_inputs
 
 GENERATION = 'carla'
 
-# What an actor is; its name is the word of NAME_PREFIXES followed by its id.
+# Class of an actor. The name of an agent is the word of AGENT_CLASSES, `_` and its id.
 CLASS_PLAYER, CLASS_VEHICLE, CLASS_PEDESTRIAN, CLASS_TRAFFIC_LIGHT, CLASS_SPEED_LIMIT_SIGN = \
     range(5)
 AGENT_CLASSES = ('player', 'vehicle', 'pedestrian', 'traffic_light', 'speed_limit_sign')
@@ -28,12 +28,14 @@ PLAYER_TAGS = ('ego', 'vehicle')
 
 LIGHT_STATES = ('GREEN', 'YELLOW', 'RED')
 NO_LIGHT = 255
+# Steering angle of the default vehicle, a Mustang, at steer 1; CARLA does not send it.
+FULL_LOCK_DEG = 70.0
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
     """
-    A command to a vehicle, as CARLA means it.
+    A command to a vehicle in CARLA's signs.
 
     ``steer`` -1..1, + = right; ``throttle`` and ``brake`` 0..1; NaN: not in the source.
     """
@@ -45,14 +47,26 @@ class Command:
     reverse: bool = False
 
 
+def command_inputs(*commands: Command) -> Floats:
+    """
+    Convert commands to the inputs of a driver.
+
+    :returns: (K, 4) float64: throttle, brake 0..1, steering -1..1 (+ = left), steering angle of
+        the default vehicle, rad (+ = left); NaN where a command has none.
+    """
+    return to_rep103_inputs(np.array([
+        (command.throttle, command.brake, command.steer, FULL_LOCK_DEG * command.steer)
+        for command in commands]))
+
+
 @dataclass(frozen=True, slots=True)
 class DatasetCommands:
     """
-    What the collector of a dataset adds: its expert's command and the one that was applied.
+    Members that the collector of a dataset adds: the command of its expert and the applied one.
 
-    ``expert`` and ``applied``, the same with injected noise; ``has_switches`` the file has
-    ``hand_brake`` and ``reverse``; ``directions`` the planner's 2 follow, 3 left, 4 right, 5
-    straight; ``stop_*`` why the expert slows down, 0..1; NaN: not in the source. ``extras`` name
+    ``applied`` is ``expert`` with injected noise; ``has_switches``: the file has ``hand_brake``
+    and ``reverse``; ``directions`` the planner's 2 follow, 3 left, 4 right, 5 straight;
+    ``stop_*`` why the expert slows down, 0..1; NaN: not in the source. ``other_members`` name
     and JSON text of every other member.
     """
 
@@ -63,17 +77,17 @@ class DatasetCommands:
     stop_pedestrian: float
     stop_vehicle: float
     stop_traffic_lights: float
-    extras: tuple[tuple[str, str], ...]
+    other_members: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class PlayerStatus:
     """
-    What is measured of the player only.
+    Measurements that only the player has.
 
     ``acceleration_xyz`` (3,) m/s2, axes of the global frame; ``collision_*`` kg m/s since the
-    episode began; ``intersection_*`` share of the footprint, 0..1; ``autopilot`` what the
-    autopilot would do.
+    episode began; ``intersection_*`` share of the footprint, 0..1; ``autopilot`` the command
+    that the autopilot proposes.
     """
 
     acceleration_xyz: Floats
@@ -89,10 +103,10 @@ class PlayerStatus:
 @dataclass(frozen=True, slots=True)
 class EncodedImage:
     """
-    An image as it came, decoded only when somebody looks.
+    An image as received, decoded only for a topic with a subscriber.
 
-    ``camera`` and ``kind`` as carla/images.py names them; ``data`` a PNG file, or where ``size``,
-    width and height, is given, the pixels that its message has.
+    ``camera`` and ``kind`` constants of carla/images.py; ``data`` a PNG file, or, where ``size``
+    (width, height) is given, pixels as in the message of its topic.
     """
 
     camera: str
@@ -101,15 +115,21 @@ class EncodedImage:
     size: tuple[int, int] | None = None
 
 
+def starts_with_player(classes: npt.NDArray[np.uint8]) -> bool:
+    """Return whether the first of ``classes``, (N,) CLASS_*, is the player's."""
+    return CLASS_PLAYER in classes[:1]
+
+
 @dataclass(frozen=True, slots=True)
-class CarlaExtension:
+class CarlaData:
     """
-    Beside a frame of N actors.
+    Simulator-specific data of a frame of N actors.
 
     ``frame_number`` counts on over episodes; ``game_timestamp`` and ``platform_timestamp`` ms,
     uint32 as sent; ``ids`` (N,) uint32 of the agents, 0 for the player; ``classes`` (N,) uint8
-    CLASS_*; ``lights`` (N,) uint8 index in LIGHT_STATES, NO_LIGHT for others; ``speed_limits``
-    (N,) m/s, NaN for what is no sign; ``player`` ``None`` where the player is not in the frame.
+    CLASS_*; ``lights`` (N,) uint8 index in LIGHT_STATES, NO_LIGHT for other actors;
+    ``speed_limits`` (N,) m/s, NaN for other actors; ``player`` ``None`` where the player is not
+    in the frame.
     """
 
     frame_number: int
@@ -122,14 +142,20 @@ class CarlaExtension:
     player: PlayerStatus | None = None
     images: tuple[EncodedImage, ...] = ()
 
-    def select(self, rows: Rows) -> CarlaExtension:
+    @property
+    def has_player(self) -> bool:
+        """Whether the player is in the frame; its row is the first."""
+        return starts_with_player(self.classes)
+
+    def select(self, rows: Rows) -> CarlaData:
         """
         Keep the actors at ``rows``; the player's status and images go with the player.
 
         :param rows: (K,) int64, ascending.
+        :returns: the data of these K actors.
         """
         classes = self.classes[rows]
-        has_player = bool((classes == CLASS_PLAYER).any())
+        has_player = starts_with_player(classes)
         return replace(
             self, ids=self.ids[rows], classes=classes, lights=self.lights[rows],
             speed_limits=self.speed_limits[rows], player=self.player if has_player else None,

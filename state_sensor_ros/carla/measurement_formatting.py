@@ -1,11 +1,10 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-A frame of CARLA back to the JSON of a dataset's file.
+Format a frame of CARLA as a measurement file of the dataset.
 
-May know: CARLA's units, what the dataset's collector adds. Must not know: folders, messages.
-Source: PROTOCOL 7.4. The standard conversion of protobuf leaves out what equals its default, so
-that the file is what the collector would have written.
+The standard conversion of protobuf omits members equal to their default, as the files of the
+collector do: doc/protocol/carla.md#dataset.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ from typing import Any, Final
 from google.protobuf import json_format
 import numpy as np
 
-from state_sensor_ros.carla.extension import (
+from state_sensor_ros.carla.carla_data import (
     AGENT_CLASSES,
-    CarlaExtension,
+    CarlaData,
     CLASS_PEDESTRIAN,
     CLASS_PLAYER,
     CLASS_SPEED_LIMIT_SIGN,
@@ -29,7 +28,7 @@ from state_sensor_ros.carla.extension import (
     DatasetCommands,
     PlayerStatus,
 )
-from state_sensor_ros.carla.rows import OLD_BOX_NAME
+from state_sensor_ros.carla.number_extraction import OLD_BOX_NAME
 from state_sensor_ros.carla.schema import Measurements
 from state_sensor_ros.errors import StateError
 from state_sensor_ros.frame import Boxes, Floats, Frame
@@ -40,7 +39,7 @@ from state_sensor_ros.rep103 import (
     quaternion_product,
 )
 
-# Metres and degrees: what is left of a zero after the way to the global frame and back.
+# m and degrees: bounds the rounding error of a zero converted to the global frame and back.
 _ZERO: Final = 1e-9
 _CONJUGATE: Final = (-1.0, -1.0, -1.0, 1.0)
 _MOVERS: Final = (CLASS_PLAYER, CLASS_VEHICLE, CLASS_PEDESTRIAN)
@@ -48,63 +47,63 @@ _MOVERS: Final = (CLASS_PLAYER, CLASS_VEHICLE, CLASS_PEDESTRIAN)
 
 def format_measurement_file(frame: Frame) -> bytes:
     """
-    Write a frame as a file of the dataset.
+    Return a frame as a file of the dataset.
 
-    Every number equals its source as float32: exactly, but for parts of a box's placement below a
-    nanometre, angles below a nanodegree, whole turns, the side of half a turn of a box, and rolls
-    at a pitch of 90 degrees.
+    As float32, every number equals that of the source file. Exceptions: offsets of a box below
+    1e-9 m and angles below 1e-9 degrees are 0; angles differ by whole turns; the sign of a box's
+    180 degrees, and the roll at a pitch of 90 degrees, are not recovered.
 
-    :param frame: with boxes and a CarlaExtension.
+    :param frame: with boxes and a CarlaData.
     :returns: JSON, sorted, indented by 4.
     :raises StateError: where the frame is of another simulator.
     """
-    extension = frame.extension
-    if not isinstance(extension, CarlaExtension) or frame.forward_speed is None:
+    data = frame.extension
+    if not isinstance(data, CarlaData) or frame.forward_speed is None:
         raise StateError('generation', frame.generation, 'a frame of CARLA')
     message = Measurements(
-        frame_number=extension.frame_number, game_timestamp=extension.game_timestamp,
-        platform_timestamp=extension.platform_timestamp)
-    # Whatever cannot be computed becomes NaN, which is what it is.
+        frame_number=data.frame_number, game_timestamp=data.game_timestamp,
+        platform_timestamp=data.platform_timestamp)
+    # Results that cannot be computed are NaN, unknown, without a warning.
     with np.errstate(all='ignore'):
         places = mirrored_vectors(frame.position_xyz) + 0.0
         rotators = _cleaned(from_rep103_rotator(frame.orientation_xyzw))
         boxes = _boxes_of(frame, frame.boxes)
-    for i, class_ in enumerate(extension.classes.tolist()):
+    for i, class_ in enumerate(data.classes.tolist()):
         if class_ == CLASS_PLAYER:
             body = message.player_measurements
-            _fill_player(body, extension.player)
+            _fill_player(body, data.player)
         else:
-            agent = message.non_player_agents.add(id=int(extension.ids[i]))
+            agent = message.non_player_agents.add(id=int(data.ids[i]))
             body = getattr(agent, AGENT_CLASSES[class_])
         _fill_transform(body.transform, places[i], rotators[i])
         if class_ in _MOVERS:
             body.forward_speed = float(frame.forward_speed[i])
         elif class_ == CLASS_TRAFFIC_LIGHT:
-            body.state = int(extension.lights[i])
+            body.state = int(data.lights[i])
         elif class_ == CLASS_SPEED_LIMIT_SIGN:
-            body.speed_limit = float(extension.speed_limits[i])
+            body.speed_limit = float(data.speed_limits[i])
         if i in boxes:
             _fill_box(body, *boxes[i])
     members = json_format.MessageToDict(message)
-    if extension.player is not None and extension.player.dataset is not None:
-        members.update(_command_members(extension.player.dataset))
+    if data.player is not None and data.player.dataset is not None:
+        members.update(_command_members(data.player.dataset))
     return json.dumps(members, sort_keys=True, indent=4).encode()
 
 
 def _cleaned(numbers: Floats) -> Floats:
-    # Adding zero takes the sign of a zero away.
+    # Adding zero turns -0.0 into 0.0.
     cleaned: Floats = np.where(np.abs(numbers) < _ZERO, 0.0, numbers) + 0.0
     return cleaned
 
 
-# Protobuf makes message classes at run time; they have no static type.
+# Protobuf makes message classes at run time: they have no static type.
 def _fill_transform(transform: Any, place: Floats, rotator: Floats) -> None:  # noqa: ANN401
     location, orientation, rotation = transform.location, transform.orientation, transform.rotation
     location.x, location.y, location.z = place.tolist()
-    # Present even where all of it is zero, as the simulator has it.
+    # The member is present even if all of it is zero, as in files of the simulator.
     rotation.SetInParent()
     rotation.roll, rotation.pitch, rotation.yaw = rotator.tolist()
-    # The deprecated direction (PROTOCOL 7.3), of the angles as they are written, float32.
+    # The deprecated direction (doc/protocol/carla.md#rotators) of the written angles, float32.
     p, y = math.radians(rotation.pitch), math.radians(rotation.yaw)
     orientation.x, orientation.y, orientation.z = _cleaned(np.array(
         (math.cos(p) * math.cos(y), math.cos(p) * math.sin(y), math.sin(p)))).tolist()
@@ -154,16 +153,16 @@ def _fill_box(body: Any, name: str, centre: Floats, rotator: Floats,  # noqa: AN
 
 
 def _command_members(dataset: DatasetCommands) -> dict[str, object]:
-    """Return the members of the top level that are no part of the measurement."""
+    """Return the members of the collector."""
     members: dict[str, object] = {
         **_controls(dataset.expert, ''), **_controls(dataset.applied, '_noise'),
         'directions': dataset.directions, 'stop_pedestrian': dataset.stop_pedestrian,
         'stop_vehicle': dataset.stop_vehicle, 'stop_traffic_lights': dataset.stop_traffic_lights}
-    # NaN stands for a member that the file has not.
+    # NaN marks a member that is not in the file.
     members = {name: value for name, value in members.items() if value == value}
     if dataset.has_switches:
         members.update(hand_brake=dataset.expert.hand_brake, reverse=dataset.expert.reverse)
-    return {**members, **{name: json.loads(text) for name, text in dataset.extras}}
+    return {**members, **{name: json.loads(text) for name, text in dataset.other_members}}
 
 
 def _controls(command: Command, suffix: str) -> dict[str, float]:

@@ -1,11 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""
-Serialised messages of one frame of CARLA, as bags carry them, back to the frame.
-
-May know: the fields of the messages, rosbags' deserialiser. Must not know: bags, files, the
-dataset's JSON.
-"""
+"""Decode the serialised messages of CARLA's topics in a bag back to frames."""
 
 from __future__ import annotations
 
@@ -18,9 +13,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from state_sensor_ros.carla.extension import (
+from state_sensor_ros.carla.carla_data import (
     AGENT_CLASSES,
-    CarlaExtension,
+    CarlaData,
     CLASS_PLAYER,
     CLASS_SPEED_LIMIT_SIGN,
     CLASS_TRAFFIC_LIGHT,
@@ -31,8 +26,7 @@ from state_sensor_ros.carla.extension import (
     PLAYER_NAME,
     PlayerStatus,
 )
-from state_sensor_ros.carla.framing import join_messages, split_messages
-from state_sensor_ros.carla.topics import (
+from state_sensor_ros.carla.carla_topics import (
     CONTROL_TOPIC,
     ENCODINGS,
     EXPERT_CONTROL_TOPIC,
@@ -41,6 +35,7 @@ from state_sensor_ros.carla.topics import (
     LIMITS_TOPIC,
     STATUS_TOPIC,
 )
+from state_sensor_ros.carla.measurement_framing import join_messages, split_messages
 from state_sensor_ros.encode.topics import FRAME_TOPIC
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.frame import Frame
@@ -51,30 +46,30 @@ from state_sensor_ros.recordings.bags.state_frames import NOT_SUCH, stamp_s, Sta
 TOPICS: Final = {topic.name.removeprefix('~/'): topic for topic in (
     FRAME_TOPIC, STATUS_TOPIC, CONTROL_TOPIC, EXPERT_CONTROL_TOPIC, LIGHTS_TOPIC, LIMITS_TOPIC)}
 FRAME, _STATUS, _CONTROL, _EXPERT, _LIGHTS, _LIMITS = TOPICS
-# The segmentation in colour is made of its tags again.
+# Without the coloured segmentation, which is computed from the tags.
 _IMAGES: Final = {topic.name.removeprefix('~/'): key for key, topic in IMAGE_TOPICS.items()}
 TOPICS_WITH_IMAGES: Final = {**TOPICS, **{name: IMAGE_TOPICS[key]
                                           for name, key in _IMAGES.items()}}
 
 _NAME: Final = re.compile(f'({"|".join(AGENT_CLASSES[1:])})_([0-9]{{1,10}})')
 _MAX_ID: Final = 2 ** 32 - 1
-# Messages of one frame are recorded within some milliseconds of each other.
+# Frames whose messages may be interleaved: those of one are recorded within some milliseconds.
 _MAX_WAITING: Final = 16
 
 
 def parts_of_frames(messages: Iterable[tuple[str, bytes]]) -> Iterator[dict[str, bytes]]:
     """
-    Put together what belongs together: messages with the stamp of the same ~/frame.
+    Group messages by their stamp, which is that of their ~/frame.
 
     :param messages: names and serialised messages, roughly in the order of time.
-    :returns: the messages of each frame by name, in the order of time; a ~/frame that repeats
-        one, or was recorded first or last, may be alone.
+    :returns: the messages of each frame by name, in the order of time; a repeated ~/frame, and
+        the first and last of a bag, may be alone.
     """
     waiting: dict[float, dict[str, bytes]] = {}
     for name, data in messages:
         stamp = stamp_s(data)
         if name in waiting.get(stamp, {}):
-            # The same stamp again: a frame is repeated, or the simulator was restarted.
+            # The stamp occurred before: the frame is repeated, or the simulator was restarted.
             yield from _with_frame(waiting)
             waiting.clear()
         waiting.setdefault(stamp, {})[name] = data
@@ -90,33 +85,34 @@ def _with_frame(waiting: Mapping[float, dict[str, bytes]]) -> Iterator[dict[str,
 
 def frames_of_messages(messages: Iterable[tuple[str, bytes]]) -> Iterator[Frame]:
     """
-    Make the frames that have a ~/player/status.
+    Decode the frames that have a ~/player/status.
 
     :param messages: names of TOPICS and serialised messages, roughly in the order of time.
-    :returns: frames with a CarlaExtension, in the order of time.
-    :raises DecodeError: where a message is not what its name says.
+    :returns: frames with a CarlaData, in the order of time.
+    :raises DecodeError: where a message is not of the type of its topic.
     """
     return (frame_of_messages(parts) for parts in parts_of_frames(messages) if _STATUS in parts)
 
 
 def pack_parts(parts: Mapping[str, bytes]) -> bytes:
-    """Make a payload of what :func:`parts_of_frames` yields, which MessagesDecoder decodes."""
+    """Return an item of :func:`parts_of_frames` as a payload for :class:`MessagesDecoder`."""
     return join_messages([b'%s\0%s' % (name.encode(), data) for name, data in parts.items()])
 
 
 class MessagesDecoder(SingleFrameDecoder):
     """
-    Decode payloads of :func:`pack_parts`; what is needed of them does not matter.
+    Decode payloads of :func:`pack_parts`, always completely.
 
-    A ~/frame without a ~/player/status becomes a frame without a CarlaExtension.
+    A ~/frame without a ~/player/status becomes a frame without a CarlaData.
     """
 
     def decode(self, payload: bytes | bytearray | memoryview, *, game_time: float = math.nan,
                time: int = 0, sample_count: int = 0) -> list[Decoded]:
         """
-        Decode one frame; ``game_time``, ``time`` and ``sample_count`` stand in it.
+        Decode one frame. ``game_time``, ``time`` and ``sample_count`` are in its messages.
 
-        :raises DecodeError: where a message is not what its name says.
+        :returns: one frame.
+        :raises DecodeError: where a message is not of the type of its topic.
         """
         parts = {name.decode(): data for name, _, data in (
             bytes(message).partition(b'\0') for message in split_messages(payload))}
@@ -127,11 +123,12 @@ class MessagesDecoder(SingleFrameDecoder):
 
 def frame_of_messages(parts: Mapping[str, bytes]) -> Frame:
     """
-    Make a frame of the messages that have its stamp.
+    Decode the frame of the messages that have its stamp.
 
     :param parts: serialised messages by their names in TOPICS_WITH_IMAGES; ``frame`` and
         ``player/status`` must be among them.
-    :raises DecodeError: where one is not what its name says, or the frame is not CARLA's.
+    :returns: the frame with a CarlaData.
+    :raises DecodeError: where one is not of the type of its topic, or the frame is not CARLA's.
     """
     frame = StateFrameDecoder().decode(parts[FRAME])[0].frame
     read = {name: _read(name, data) for name, data in parts.items() if name != FRAME}
@@ -140,18 +137,18 @@ def frame_of_messages(parts: Mapping[str, bytes]) -> Frame:
     limits = {sign.id: sign.speed_limit for sign in _entries(read.get(_LIMITS), 'speed_limits')}
     status = read[_STATUS]
     rows = list(zip(ids, classes, strict=True))
-    return replace(frame, extension=CarlaExtension(
+    return replace(frame, extension=CarlaData(
         status.frame_number, status.game_timestamp, status.platform_timestamp,
         np.array(ids, np.uint32), np.array(classes, np.uint8),
         lights=np.array([lights.get(id_, NO_LIGHT) if class_ == CLASS_TRAFFIC_LIGHT else NO_LIGHT
                          for id_, class_ in rows], np.uint8),
         speed_limits=np.array([limits.get(id_, math.nan) if class_ == CLASS_SPEED_LIMIT_SIGN
                                else math.nan for id_, class_ in rows]),
-        player=_player(status, read),
-        images=tuple([_image(name, read[name]) for name in _IMAGES if name in read])))
+        player=_player_status(status, read),
+        images=tuple([_image_of(name, read[name]) for name in _IMAGES if name in read])))
 
 
-# rosbags makes message classes at run time; they have no static type.
+# rosbags makes message classes at run time: they have no static type.
 def _read(name: str, data: bytes) -> Any:  # noqa: ANN401
     type_name = TOPICS_WITH_IMAGES[name].type_name
     try:
@@ -161,7 +158,7 @@ def _read(name: str, data: bytes) -> Any:  # noqa: ANN401
                           'a message as its definition says') from error
 
 
-def _image(name: str, message: Any) -> EncodedImage:  # noqa: ANN401
+def _image_of(name: str, message: Any) -> EncodedImage:  # noqa: ANN401
     camera, kind = _IMAGES[name]
     encoding, n_bytes = ENCODINGS[kind]
     size = message.width, message.height
@@ -173,7 +170,7 @@ def _image(name: str, message: Any) -> EncodedImage:  # noqa: ANN401
 
 
 def _identities(frame: Frame) -> tuple[list[int], list[int]]:
-    """Return ids and classes of the actors, which their names tell."""
+    """Return ids and classes of the actors, which are parts of their names."""
     ids, classes = [], []
     for name in frame.names:
         match = _NAME.fullmatch(name)
@@ -188,16 +185,16 @@ def _entries(array: Any, name: str) -> list[Any]:  # noqa: ANN401
     return [] if array is None else list(getattr(array, name))
 
 
-def _player(status: Any, read: Mapping[str, Any]) -> PlayerStatus:  # noqa: ANN401
+def _player_status(status: Any, read: Mapping[str, Any]) -> PlayerStatus:  # noqa: ANN401
     acceleration = status.acceleration
     return PlayerStatus(
         np.array((acceleration.x, acceleration.y, acceleration.z)), status.collision_vehicles,
         status.collision_pedestrians, status.collision_other, status.intersection_otherlane,
-        status.intersection_offroad, _command(status.autopilot_control),
+        status.intersection_offroad, _command_of(status.autopilot_control),
         _dataset(status, read) if status.is_dataset else None)
 
 
-def _command(control: Any) -> Command:  # noqa: ANN401
+def _command_of(control: Any) -> Command:  # noqa: ANN401
     if control is None:
         return Command()
     return Command(control.raw_steer, control.throttle, control.brake, control.hand_brake,
@@ -206,12 +203,12 @@ def _command(control: Any) -> Command:  # noqa: ANN401
 
 def _dataset(status: Any, read: Mapping[str, Any]) -> DatasetCommands:  # noqa: ANN401
     return DatasetCommands(
-        _command(read.get(_EXPERT)), _command(read.get(_CONTROL)), status.has_switches,
+        _command_of(read.get(_EXPERT)), _command_of(read.get(_CONTROL)), status.has_switches,
         status.directions, status.stop_pedestrian, status.stop_vehicle,
-        status.stop_traffic_lights, _extras(status.extra_members or '{}'))
+        status.stop_traffic_lights, _members_of(status.extra_members or '{}'))
 
 
-def _extras(text: str) -> tuple[tuple[str, str], ...]:
+def _members_of(text: str) -> tuple[tuple[str, str], ...]:
     """Return name and JSON text of each member of an object."""
     where, expected = '~/player/status extra_members', 'a JSON object'
     try:

@@ -1,39 +1,33 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""
-Traffic lights and speed limit signs: messages, and markers in their colour with their number.
-
-May know: TrafficLightStateArray, SpeedLimitArray, visualization_msgs. Must not know: how CARLA
-sent them, who listens.
-"""
+"""Arrays and markers of traffic lights and speed limit signs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 import math
 
 import numpy as np
 
-from state_sensor_ros.carla.extension import (
-    CarlaExtension,
+from state_sensor_ros.carla.carla_data import (
+    CarlaData,
     CLASS_SPEED_LIMIT_SIGN,
     CLASS_TRAFFIC_LIGHT,
 )
-from state_sensor_ros.carla.topics import LIGHTS_TOPIC, LIMITS_TOPIC
+from state_sensor_ros.carla.carla_topics import LIGHTS_TOPIC, LIMITS_TOPIC
 from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.cdr.patch_buffer import PatchBuffer
 from state_sensor_ros.cdr.templates import Given, MessageInstance, Slot, Table, Template
 from state_sensor_ros.encode.message_block import MessageBlock
 from state_sensor_ros.encode.numbers import Numbers
 from state_sensor_ros.encode.tables import Fields, header, pose, xyz
-from state_sensor_ros.encode.topics import MARKERS_TOPIC, Topic
+from state_sensor_ros.encode.topics import Demand, MARKERS_TOPIC, Topic
 from state_sensor_ros.frame import Bools, Frame
 from state_sensor_ros.naming import Cast
 from state_sensor_ros.rep103 import normalised
 from state_sensor_ros.settings import Settings
 
-# Rows of these tables are actors: pose, state of a light, limit of a sign, colour of a light
-# (float32), place of a sign's number.
+# One row for each actor of the frame: pose, state of a light, limit of a sign in m/s, colour of a
+# light (rgba, float32), position of the number of a sign.
 SIGN_POSES = Table('sign poses', 8, 7)
 LIGHT_STATES = Table('light states', 1, 1)
 SPEED_LIMITS = Table('speed limits', 8, 1)
@@ -42,10 +36,10 @@ NUMBER_PLACES = Table('number places', 8, 3)
 
 _SPHERE, _TEXT = 2, 9
 _ADD, _DELETE = 0, 2
-# Metres: seen from where all of a crossing is seen; the number above the sign's own sphere.
+# m: visible in a view of a whole crossing; the number is above the sphere of its sign.
 _DIAMETER = 1.0
 _NUMBER_ABOVE = 1.2
-# By state, 0..1: green, yellow, red, and what no light is.
+# rgba 0..1 by state: green, yellow, red, and other actors.
 _LIGHT_COLORS = np.array(((0.0, 0.8, 0.2, 1.0), (1.0, 0.8, 0.0, 1.0), (0.9, 0.1, 0.1, 1.0),
                           (0.5, 0.5, 0.5, 1.0)), np.float32)
 _SIGN_COLOR: Fields = {'r': 1.0, 'g': 1.0, 'b': 1.0, 'a': 1.0}
@@ -55,7 +49,7 @@ LIGHTS_NS, SIGNS_NS, NUMBERS_NS = 'traffic_lights', 'speed_limits', 'speed_limit
 
 
 class SignArrays:
-    """All lights and all signs of a frame, in one message each."""
+    """One message for all lights and one for all signs of a frame."""
 
     def __init__(self, settings: Settings, definitions: Definitions) -> None:
         self.heads = {topic: Template(definitions, topic.type_name,
@@ -68,22 +62,22 @@ class SignArrays:
             LIMITS_TOPIC: Template(definitions, 'state_sensor_ros/msg/SpeedLimit', {
                 **names, 'speed_limit': Slot(SPEED_LIMITS, 0), 'pose': pose(SIGN_POSES)})}
 
-    def parts(self, extension: CarlaExtension, cast: Cast,
-              wanted: Sequence[Topic]) -> list[MessageBlock]:
-        """Lay out the arrays of the topics that are wanted."""
-        return [self._part(topic, extension, cast) for topic in wanted if topic in self.heads]
+    def blocks(self, data: CarlaData, cast: Cast,
+               demand: Demand) -> list[MessageBlock]:
+        """Lay out the arrays that ``demand`` names."""
+        return [self._block(topic, data, cast) for topic in self.heads if demand.has_other(topic)]
 
-    def _part(self, topic: Topic, extension: CarlaExtension, cast: Cast) -> MessageBlock:
+    def _block(self, topic: Topic, data: CarlaData, cast: Cast) -> MessageBlock:
         class_ = CLASS_TRAFFIC_LIGHT if topic is LIGHTS_TOPIC else CLASS_SPEED_LIMIT_SIGN
-        rows = np.flatnonzero(extension.classes == class_)
+        rows = np.flatnonzero(data.classes == class_)
         element = self.elements[topic]
-        strand = PatchBuffer(is_array=True)
-        strand.update([MessageInstance(self.heads[topic], {}), *[
+        buffer = PatchBuffer(is_array=True)
+        buffer.update([MessageInstance(self.heads[topic], {}), *[
             MessageInstance(element, {
                 'name': cast.actors[i].name, 'frame_id': cast.actors[i].frame_id,
-                'id': int(extension.ids[i])}) for i in rows.tolist()]])
+                'id': int(data.ids[i])}) for i in rows.tolist()]])
         return MessageBlock(
-            strand, dict.fromkeys((SIGN_POSES, LIGHT_STATES, SPEED_LIMITS), rows), [topic])
+            buffer, dict.fromkeys((SIGN_POSES, LIGHT_STATES, SPEED_LIMITS), rows), [topic])
 
 
 class SignMarkers:
@@ -112,53 +106,59 @@ class SignMarkers:
         self.restart()
 
     def restart(self) -> None:
-        """Forget what displays show: they were emptied."""
+        """Forget the markers in displays: the displays were emptied."""
         self._shown: set[tuple[str, int]] = set()
         self.is_transient = False
 
-    def parts(self, extension: CarlaExtension, usable: Bools) -> list[MessageBlock]:
+    def blocks(self, data: CarlaData, usable: Bools) -> list[MessageBlock]:
         """
-        Lay out the array; whatever the last one had and this one has not is deleted.
+        Lay out the array; markers that only the previous array has are deleted.
 
-        ``is_transient`` says afterwards that the array is for one frame only.
+        :param usable: (N,) whether an actor has a pose.
+
+        Afterwards ``is_transient`` is True for an array that is valid in one frame only.
         """
-        lights = np.flatnonzero(usable & (extension.classes == CLASS_TRAFFIC_LIGHT))
-        signs = np.flatnonzero(usable & (extension.classes == CLASS_SPEED_LIMIT_SIGN))
+        lights = np.flatnonzero(usable & (data.classes == CLASS_TRAFFIC_LIGHT))
+        signs = np.flatnonzero(usable & (data.classes == CLASS_SPEED_LIMIT_SIGN))
         entries = [(LIGHTS_NS, i) for i in lights.tolist()] + [
             (ns, i) for i in signs.tolist() for ns in (SIGNS_NS, NUMBERS_NS)]
-        # An id is unique among agents of a class; a marker's is signed.
-        ids = extension.ids.view(np.int32).tolist()
-        segments = [MessageInstance(self.elements[ns], {'id': ids[i], 'text': number_text(
-            float(extension.speed_limits[i]))}) for ns, i in entries]
+        # The id of an agent is unique within its class; that of a marker is signed.
+        ids = data.ids.view(np.int32).tolist()
+        instances = [MessageInstance(self.elements[ns], {'id': ids[i], 'text': number_text(
+            float(data.speed_limits[i]))}) for ns, i in entries]
         shown = {(ns, ids[i]) for ns, i in entries}
         gone = sorted(self._shown - shown)
         self._shown, self.is_transient = shown, bool(gone)
-        segments += [MessageInstance(self.deletion, {'ns': ns, 'id': id_}) for ns, id_ in gone]
-        if not segments:
+        instances += [MessageInstance(self.deletion, {'ns': ns, 'id': id_}) for ns, id_ in gone]
+        if not instances:
             return []
-        strand = PatchBuffer(is_array=True)
-        strand.update([MessageInstance(self.head, {}), *segments])
+        buffer = PatchBuffer(is_array=True)
+        buffer.update([MessageInstance(self.head, {}), *instances])
         return [MessageBlock(
-            strand, {SIGN_POSES: np.concatenate((lights, signs)), LIGHT_COLORS: lights,
+            buffer, {SIGN_POSES: np.concatenate((lights, signs)), LIGHT_COLORS: lights,
                      NUMBER_PLACES: signs}, [MARKERS_TOPIC])]
 
 
 def number_text(speed_limit: float) -> str:
-    """Return what stands on a sign: km/h, as in the towns of CARLA."""
+    """Return the text of a sign, km/h, for ``speed_limit`` in m/s; '?' for NaN."""
     return f'{speed_limit * _KMH_PER_MS:.0f}' if math.isfinite(speed_limit) else '?'
 
 
-def sign_numbers(frame: Frame, extension: CarlaExtension, tables: frozenset[Table]) -> Numbers:
-    """Return the numbers of lights and signs; rows of other actors are never looked at."""
-    states = np.minimum(extension.lights, len(_LIGHT_COLORS) - 1)
+def sign_numbers(frame: Frame, data: CarlaData, tables: frozenset[Table]) -> Numbers:
+    """
+    Return the numbers of lights and signs; rows of other actors are not used.
+
+    :param tables: in use.
+    """
+    states = np.minimum(data.lights, len(_LIGHT_COLORS) - 1)
     poses = frame.kinematics[:, :7].copy()
     # Displays take unit quaternions only.
-    signs = frame.has_pose() & (extension.classes >= CLASS_TRAFFIC_LIGHT)
+    signs = frame.has_pose() & (data.classes >= CLASS_TRAFFIC_LIGHT)
     poses[signs, 3:] = normalised(poses[signs, 3:])
     numbers: Numbers = {
-        SIGN_POSES: poses, LIGHT_STATES: extension.lights[:, None],
-        SPEED_LIMITS: extension.speed_limits[:, None],
-        # Words of four bytes are whole numbers to the table, whatever is in them.
+        SIGN_POSES: poses, LIGHT_STATES: data.lights[:, None],
+        SPEED_LIMITS: data.speed_limits[:, None],
+        # A table of four-byte words holds int32; the bits are those of the float32 colours.
         LIGHT_COLORS: _LIGHT_COLORS[states].view(np.int32)}
     if NUMBER_PLACES in tables:
         numbers[NUMBER_PLACES] = frame.position_xyz + np.array((0.0, 0.0, _NUMBER_ABOVE))

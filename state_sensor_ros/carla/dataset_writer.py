@@ -1,10 +1,9 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-A new dataset's folder, whole under its name or not at all.
+Writer of the folder of a dataset, which gets its name only when it is complete.
 
-May know: names of files and folders. Must not know: what is in a file. Images are not written:
-beyond 512 m a depth in metres, float32, cannot be turned back.
+Images are not written: beyond 512 m the 24-bit depth cannot be recovered from metres in float32.
 """
 
 from __future__ import annotations
@@ -12,25 +11,25 @@ from __future__ import annotations
 from pathlib import Path
 import re
 
-from state_sensor_ros.carla.format import format_measurement_file
+from state_sensor_ros.carla.measurement_formatting import format_measurement_file
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.recordings.files.whole_folder import Own, WholeFolder
 from state_sensor_ros.simulators.simulator import FrameWriter
 
-# What is written; an image among it was not written here, and is not replaced.
+# Files written here. A folder with any other file, such as an image, is not replaced.
 _OWN = re.compile(r'episode_\d{5,}/|(episode_\d{5,}/)?measurements_\d{5,}\.json')
 
 
 class DatasetWriter(FrameWriter):
     """
-    Write frames one after the other; :meth:`commit`, :meth:`abort` or a ``with`` ends it.
+    Write frames; :meth:`commit`, :meth:`abort` or the end of a ``with`` block finishes.
 
-    A frame whose clock went back begins an episode. A single episode lies in the folder itself,
-    several each in one of their own.
+    A frame with an earlier game time begins an episode. The files of a single episode are in the
+    folder itself, those of several in one sub-folder each.
 
     :param path: of the folder.
     :param overwrite: whether a dataset of that name may be replaced.
-    :raises SinkError: when there is something of that name, or no place to write to.
+    :raises SinkError: when ``path`` exists and may not be replaced, or cannot be written.
     """
 
     def __init__(self, path: str | Path, *, overwrite: bool = False) -> None:
@@ -44,14 +43,14 @@ class DatasetWriter(FrameWriter):
 
     @property
     def remains(self) -> str:
-        """Describe what is left of a dataset that was replaced, in words, ``''`` if nothing."""
+        """Return a description of the remains of a replaced dataset, ``''`` for none."""
         return self._folder.remains
 
     def write(self, frame: Frame) -> None:
         """
         Add a frame.
 
-        :raises SinkError: when that fails.
+        :raises SinkError: when the file cannot be written.
         :raises StateError: where the frame is not one of CARLA.
         """
         text = format_measurement_file(frame)
@@ -69,23 +68,31 @@ class DatasetWriter(FrameWriter):
         self.n_frames += 1
 
     def complete(self) -> None:
-        """Wait until what was written has reached the disk."""
+        """
+        Wait until the files have reached the disk.
+
+        :raises SinkError: when that fails.
+        """
         self._folder.complete()
 
     def commit(self) -> None:
-        """Give the dataset its name; it is kept beside it where that fails."""
+        """
+        Complete the dataset and rename its folder to ``path``.
+
+        :raises SinkError: when that fails; the folder is kept beside ``path``.
+        """
         self.complete()
         self._folder.commit(self._episodes[0] if len(self._episodes) == 1 else self._dataset)
 
     def discard(self) -> str:
-        """Remove what was written and return what is left, in words."""
+        """Remove the written files; return a description of files that are left."""
         return self._folder.discard()
 
     def abort(self) -> None:
-        """Leave no trace of what was written."""
+        """Remove the written files."""
         self._folder.abort()
 
 
 def _own_files(folder: Path) -> Own:
-    """Tell the files of a dataset as it is written here from others."""
+    """Return whether an entry of ``folder`` is a file of a dataset written here."""
     return lambda entry: _OWN.fullmatch(entry) is not None

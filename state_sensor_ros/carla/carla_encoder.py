@@ -1,0 +1,111 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""Encode the simulator-specific data of CARLA to the serialised messages of its topics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from state_sensor_ros.carla.carla_data import CarlaData
+from state_sensor_ros.carla.image_messages import ImageMessages
+from state_sensor_ros.carla.player_messages import player_numbers, PlayerMessages
+from state_sensor_ros.carla.sign_messages import sign_numbers, SignArrays, SignMarkers
+from state_sensor_ros.cdr.definitions import Definitions
+from state_sensor_ros.encode.message_block import MessageBlock, Messages
+from state_sensor_ros.encode.numbers import Numbers, stamp_numbers
+from state_sensor_ros.encode.tables import STAMP
+from state_sensor_ros.encode.topics import Demand, enabled
+from state_sensor_ros.encode.verification import Sample, sample_of
+from state_sensor_ros.frame import Bools, Frame
+from state_sensor_ros.naming import Cast
+from state_sensor_ros.settings import Settings
+
+
+def _ignore(kind: str, text: str) -> None:
+    """Report nowhere."""
+
+
+class CarlaEncoder:
+    """
+    Encode CARLA's own topics and markers; nothing for a frame of another simulator.
+
+    :param settings: parameters; :meth:`reconfigure` replaces the dynamic ones.
+    :param definitions: of the messages.
+    :param report: called with a kind, for throttling, and a line about what went wrong.
+    """
+
+    def __init__(self, settings: Settings, definitions: Definitions,
+                 report: Callable[[str, str], None] = _ignore) -> None:
+        self._settings = settings
+        self._player = PlayerMessages(settings, definitions)
+        self._arrays = SignArrays(settings, definitions)
+        self._markers = SignMarkers(settings, definitions)
+        self._images = ImageMessages(definitions, report)
+        self._key: object = None
+
+    def reconfigure(self, settings: Settings) -> None:
+        """Use ``settings``, which differ in dynamic parameters only, from the next frame on."""
+        self._settings = settings
+        self._key = None
+        if not enabled(settings, Demand()).markers:
+            self._markers.restart()
+
+    def samples(self) -> list[Sample]:
+        """Return a sample of each message, for verification at start."""
+        player, arrays, markers = self._player, self._arrays, self._markers
+        return [
+            sample_of((player.status,)), *[sample_of((each,)) for each in player.controls],
+            *[sample_of((head, arrays.elements[topic], arrays.elements[topic]))
+              for topic, head in arrays.heads.items()],
+            sample_of((markers.head, *markers.elements.values(), markers.deletion)),
+            sample_of((self._images.image,)), sample_of((self._images.classes,))]
+
+    def encode(self, frame: Frame, cast: Cast, stamp_ns: int, demand: Demand, *,
+               advanced: bool = True) -> Messages:
+        """
+        Encode the topics that ``demand`` names.
+
+        :param cast: of the registry, rows as in ``frame``.
+        :param stamp_ns: ns since the epoch of the messages' clock.
+        :param advanced: False for a frame whose clock did not advance: nothing is encoded.
+        :returns: the messages in the order in which they are to be sent.
+        """
+        data = frame.extension
+        if not advanced or not isinstance(data, CarlaData):
+            return []
+        usable = frame.has_pose()
+        key = (cast, demand, usable.tobytes(), data.classes.tobytes(),
+               data.ids.tobytes(), data.speed_limits.tobytes(),
+               self._player.key(data))
+        if key != self._key:
+            self._lay_out(frame, data, cast, demand, usable)
+            # An array that deletes markers is for one frame only.
+            self._key = None if self._markers.is_transient else key
+        messages: Messages = []
+        if self._blocks:
+            numbers = self._numbers(frame, data, stamp_ns)
+            for block in self._blocks:
+                messages += block.messages(numbers)
+        if data.images and data.has_player:
+            messages += self._images.encode(data.images, cast.actors[0].frame_id, stamp_ns, demand)
+        return messages
+
+    def _lay_out(self, frame: Frame, data: CarlaData, cast: Cast, demand: Demand,
+                 usable: Bools) -> None:
+        blocks: list[MessageBlock] = []
+        if data.player is not None and data.has_player:
+            blocks += self._player.blocks(data.player, cast.actors[0].frame_id, demand)
+        blocks += self._arrays.blocks(data, cast, demand)
+        if enabled(self._settings, demand).markers:
+            blocks += self._markers.blocks(data, usable)
+        self._blocks = blocks
+        self._tables = frozenset(table for block in blocks for table in block.tables)
+
+    def _numbers(self, frame: Frame, data: CarlaData, stamp_ns: int) -> Numbers:
+        """Return the numbers of all tables in use."""
+        numbers = sign_numbers(frame, data, self._tables)
+        if data.has_player and data.player is not None and frame.forward_speed is not None:
+            numbers |= player_numbers(data, data.player, float(frame.forward_speed[0]),
+                                      self._tables)
+        numbers[STAMP] = stamp_numbers(stamp_ns)
+        return numbers
