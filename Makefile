@@ -13,6 +13,9 @@ APART = ROS_DOMAIN_ID=$$(( $$$$ % 101 + 1 )) ROS_AUTOMATIC_DISCOVERY_RANGE=LOCAL
 
 # Two processes per core; one that has finished takes over tests of the others.
 SIDE_BY_SIDE = -n auto --dist worksteal
+# Also where the shell disables it: written bytecode halves the time that each of the programs under test takes to start
+# (0.7 of 1.4 s, some 600 starts).
+CACHED = PYTHONDONTWRITEBYTECODE=
 
 .PHONY: help setup test test-all coverage demo bench lint docs clean
 
@@ -32,13 +35,13 @@ setup:
 	@$(PYTHON) scripts/set_up.py
 
 test: setup
-	@$(ENTER) && $(APART) pytest $(SIDE_BY_SIDE) $(TESTS)
+	@$(ENTER) && $(APART) $(CACHED) pytest $(SIDE_BY_SIDE) $(TESTS)
 
 test-all: setup
-	@$(ENTER) && $(APART) pytest $(SIDE_BY_SIDE) --budget 8 $(TESTS)
+	@$(ENTER) && $(APART) $(CACHED) pytest $(SIDE_BY_SIDE) --budget 8 $(TESTS)
 
 coverage: setup
-	@$(ENTER) && $(APART) pytest $(SIDE_BY_SIDE) --cov --cov-report=term $(TESTS)
+	@$(ENTER) && $(APART) $(CACHED) pytest $(SIDE_BY_SIDE) --cov --cov-report=term $(TESTS)
 
 demo: setup
 	@$(ENTER) && $(APART) python3 scripts/demo.py --duration $(DURATION)

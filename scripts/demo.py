@@ -23,7 +23,7 @@ import time
 from types import FrameType
 
 from demo_recorder import record, Recording, Row
-from domains import is_empty, MAX_DOMAIN
+from domains import claim, is_empty, MAX_DOMAIN
 import rclpy
 from rclpy.signals import SignalHandlerOptions
 
@@ -92,8 +92,8 @@ def seconds(text: str) -> float:
 def run(folder: Path, duration_s: float, interruption: Interruption) -> None:
     """Make the demonstration and say where it is."""
     prepare(folder)
-    os.environ['ROS_DOMAIN_ID'] = str(empty_domain(interruption))
     with ExitStack() as stack:
+        os.environ['ROS_DOMAIN_ID'] = str(empty_domain(stack, interruption))
         simulator = Program(stack, interruption, folder / 'simulator.log', 'state_sensor',
                             'simulate', '--port', '0')
         port = simulator.wait_for(r'listening on 127\.0\.0\.1:(\d+)')
@@ -117,10 +117,14 @@ def run(folder: Path, duration_s: float, interruption: Interruption) -> None:
         raise DemoError(f'nothing came on {", ".join(silent)}; see {folder / "driver.log"}')
 
 
-def empty_domain(interruption: Interruption) -> int:
-    """Return a ROS domain in which nobody is, the given one if possible."""
+def empty_domain(stack: ExitStack, interruption: Interruption) -> int:
+    """Return a ROS domain without nodes, the given one if possible; ``stack`` reserves it."""
     first = int(os.environ.get('ROS_DOMAIN_ID') or os.getpid() % MAX_DOMAIN + 1)
     for domain in (first, *((first + i) % MAX_DOMAIN + 1 for i in range(MAX_DOMAIN))):
+        holder = claim(domain)
+        if holder is None:
+            continue
+        stack.enter_context(holder)
         if not is_empty(domain):
             continue
         # Other machines, and others than DDS, are found by asking alone.
@@ -136,7 +140,7 @@ def empty_domain(interruption: Interruption) -> int:
         context.shutdown()
         if alone:
             return domain
-    raise DemoError('found somebody in every ROS domain; expected an empty one')
+    raise DemoError('found nodes in every ROS domain; expected an empty one')
 
 
 def prepare(folder: Path) -> None:

@@ -1,6 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""Which ROS domains are in use on this machine, told by the ports that RTPS 9.6.1 gives out."""
+"""Which ROS domains are in use on this machine: their ports are those of RTPS 9.6.1."""
 
 from __future__ import annotations
 
@@ -11,8 +11,25 @@ MAX_DOMAIN = 101
 _N_PARTICIPANTS = 5
 
 
+def claim(domain: int) -> socket.socket | None:
+    """
+    Reserve ``domain`` among tests and demonstrations on this machine, before a node is in it.
+
+    :returns: what holds the reservation until it is closed or the process ends, or ``None`` if
+        another process has it.
+    """
+    holder = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    try:
+        # In the abstract name space of Linux: no file is left behind.
+        holder.bind(f'\0state_sensor_ros domain {domain}')
+    except OSError:
+        holder.close()
+        return None
+    return holder
+
+
 def is_empty(domain: int) -> bool:
-    """Tell whether the ports of the first participants of ``domain`` are free."""
+    """Return whether the ports of the first participants of ``domain`` are free."""
     for participant in range(_N_PARTICIPANTS):
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
             try:

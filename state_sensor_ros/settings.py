@@ -3,8 +3,7 @@
 """
 Every parameter of the driver: name, default, unit, range and one line of help.
 
-May know: what a value may be and why. Must not know: rclpy, YAML. The node declares its parameters
-from these fields and the command line builds its options from the same (INTERFACE 3.5).
+The node declares its parameters from these fields, and the commands build their options from them.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ _NO_COVARIANCE = (1e-9,) * 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """All parameters of INTERFACE 3.5, checked by :func:`parse_settings`."""
+    """All parameters, checked by :func:`parse_settings` (doc/reference/parameters.md)."""
 
     autostart: bool = _parameter(True, 'Configure and activate the node at its start.')
     source: str = _parameter('tcp', 'Source of frames: a simulator, a recording, or CARLA.',

@@ -1,11 +1,28 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""SIGINT, SIGTERM and SIGHUP: a program either completes its work, or leaves no output."""
+"""
+SIGINT, SIGTERM and SIGHUP: a program either completes its work, or leaves no output.
+
+=======  =====================================  ===============================================
+state    meaning                                left by
+=======  =====================================  ===============================================
+LOADING  modules are imported                   begin(): WORKING; the work fails before: DONE;
+                                                a signal: the process ends
+WORKING  the work is running                    a commit or its end: DONE; a signal: ENDING
+ENDING   a signal has ended the work            the main thread: RAISED
+RAISED   it has raised KeyboardInterrupt        --
+DONE     no signal has an effect on the work    --
+=======  =====================================  ===============================================
+
+A lock is held for the way from WORKING to DONE or to ENDING, and is never released afterwards in
+ENDING: a main thread that waits for it is woken by the signal that makes it raise.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from enum import Enum
 import os
 import select
 import signal
@@ -27,6 +44,16 @@ _PERIOD_S = 0.05
 _STANDARD_ERROR = 2
 
 
+class _State(Enum):
+    """Progress of the work of a program; the table of the module has the transitions."""
+
+    LOADING = 'loading'
+    WORKING = 'working'
+    ENDING = 'ending'
+    RAISED = 'raised'
+    DONE = 'done'
+
+
 class Interruption:
     """
     The effect of signals on a program.
@@ -46,11 +73,10 @@ class Interruption:
         self.number = 0
         self.is_endless = False
         self._is_program = is_program
-        # Before the work begins, modules are imported; there is nothing to clean up.
-        self._has_begun = not is_program
-        # Held by a commit; never released where the program ends without its work.
+        self._state = _State.LOADING if is_program else _State.WORKING
         self._deciding = threading.Lock()
-        self._is_done = self._is_ending = self._is_held = self._has_raised = False
+        # Whether an output is being made, in which the main thread must not raise.
+        self._is_held = False
         self._ended = threading.Event()
         self._code = 0
         self._outputs: list[Output] = []
@@ -73,7 +99,8 @@ class Interruption:
                     self.conclude()
             except BaseException as error:
                 # While the work is being ended, an error may be the effect of a closed output.
-                if not (self._is_ending or (self.number and isinstance(error, KeyboardInterrupt))):
+                if not (self._is_ending() or (
+                        self.number and isinstance(error, KeyboardInterrupt))):
                     raise
                 line = self._line()
                 self._remains = lambda: ''
@@ -86,7 +113,8 @@ class Interruption:
 
     def begin(self) -> None:
         """Note that the work begins."""
-        self._has_begun = True
+        if self._state is _State.LOADING:
+            self._state = _State.WORKING
 
     def stopped_by(self, stop: Callable[[], None], remains: Callable[[], str]) -> None:
         """
@@ -131,7 +159,7 @@ class Interruption:
         """Run the last step of the work as the block: no signal interrupts it or what follows."""
         with self._decided():
             yield
-            self._is_done = True
+            self._state = _State.DONE
 
     def conclude(self, code: int | None = None) -> None:
         """
@@ -141,13 +169,13 @@ class Interruption:
         :raises KeyboardInterrupt: where a signal was received before.
         """
         with self._decided():
-            self._is_done = True
+            self._state = _State.DONE
             self._code = self._code if code is None else code
 
     @contextmanager
     def _decided(self) -> Iterator[None]:
         """Hold the lock; raise KeyboardInterrupt where the work is being ended."""
-        if self._has_raised:
+        if self._state is _State.RAISED:
             raise KeyboardInterrupt
         with self._deciding:
             yield
@@ -182,8 +210,8 @@ class Interruption:
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         """Raise KeyboardInterrupt in the main thread, once, where the work is being ended."""
-        if self._is_ending and not self._is_held and not self._has_raised:
-            self._has_raised = True
+        if self._state is _State.ENDING and not self._is_held:
+            self._state = _State.RAISED
             raise KeyboardInterrupt
 
     def _receive(self, reader: int, numbers: list[signal.Signals]) -> None:
@@ -205,13 +233,13 @@ class Interruption:
         """End the work within two seconds."""
         begin_s = time.monotonic()
         self._decide(may_stop=True)
-        if not self._is_ending:
+        if not self._is_ending():
             if self._stop is not None:
                 self._stop()
             self._ended.wait(max(0.0, begin_s + _STOP_S - time.monotonic()))
             self._decide(may_stop=False)
         while not self._ended.is_set():
-            if self._is_ending and not self._has_raised:
+            if self._state is _State.ENDING:
                 signal.pthread_kill(threading.main_thread().ident or 0, self.number)
             if time.monotonic() > begin_s + _END_S:
                 self._leave()
@@ -220,23 +248,27 @@ class Interruption:
     def _decide(self, *, may_stop: bool) -> None:
         """End the work by an exception, unless it is done, or may be stopped by a call."""
         self._deciding.acquire()
-        if self._is_done or (may_stop and self._stop is not None):
+        if self._state is _State.DONE or (may_stop and self._stop is not None):
             self._deciding.release()
             return
-        if not self._has_begun:
+        if self._state is _State.LOADING:
             self._leave()
         # Python would print a warning where the exception is raised in a destructor.
         sys.unraisablehook = lambda _: None
-        self._is_ending = True
+        self._state = _State.ENDING
+
+    def _is_ending(self) -> bool:
+        return self._state in (_State.ENDING, _State.RAISED)
 
     def _leave(self) -> None:
         """End the process at once."""
-        line = b'' if self._is_done else self._line().encode(errors='backslashreplace')
+        is_done = self._state is _State.DONE
+        line = b'' if is_done else self._line().encode(errors='backslashreplace')
         with suppress(OSError, ValueError):
             # Not into a full pipe, where the write could block.
             if line and select.select([], [_STANDARD_ERROR], [], 0)[1]:
                 os.write(_STANDARD_ERROR, line)
-        os._exit(self._code if self._is_done else self._signal_code())
+        os._exit(self._code if is_done else self._signal_code())
 
     def _signal_code(self) -> int:
         return 0 if self.is_endless else 128 + self.number

@@ -21,6 +21,7 @@ import time
 
 from budgets import AWAIT_S
 from paths import ROOT
+from ports import free_port
 import pytest
 from scripted_simulator import frame, InBackground, interrupting, ScriptedSimulator
 
@@ -154,8 +155,7 @@ def test_record_of_nothing_fails_and_writes_nothing(peer, out, capsys):
 
 
 def test_record_names_the_reason_where_no_frame_was_received(out, capsys):
-    with socket.create_server(('127.0.0.1', 0)) as listener:
-        port = listener.getsockname()[1]
+    port = free_port()
     assert main(['record', str(out), '--port', str(port), '--seconds', '0.1']) == 1
     assert 'found no frame (127.0.0.1' in (error := capsys.readouterr().err)
     assert 'refused' in error

@@ -19,6 +19,7 @@ import time
 
 from budgets import AWAIT_S
 from paths import ROOT
+from ports import free_port
 import pytest
 from real_recordings import RECORDINGS
 from scripted_simulator import (
@@ -313,16 +314,14 @@ def test_replay_names_a_silent_control_port_and_accepts_a_late_reply(peer, five)
 
 
 def test_replay_without_a_simulator_is_an_error(five, capsys):
-    with socket.create_server(('127.0.0.1', 0)) as listener:
-        port = listener.getsockname()[1]
+    port = free_port()
     assert main(['replay', str(five), '--control-port', str(port)]) == 1
     assert 'found connection refused; expected a simulator' in capsys.readouterr().err
 
 
 def test_replay_without_a_sensor_port_is_an_error(peer, five, capsys, monkeypatch):
     monkeypatch.setattr('state_sensor_ros.monodrive.replay_client._CONNECT_TIMEOUT_S', 0.2)
-    with socket.create_server(('127.0.0.1', 0)) as listener:
-        port = listener.getsockname()[1]
+    port = free_port()
     assert replay(peer, five, '--port', str(port)) == 1
     line = capsys.readouterr().err
     assert 'found no sensor port (' in line

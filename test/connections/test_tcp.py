@@ -36,7 +36,7 @@ def test_source_closed_releases_a_blocked_simulator():
     with socket.create_server(('127.0.0.1', 0)) as listener:
         simulator = threading.Thread(target=flood, daemon=True)
         simulator.start()
-        source = TcpSource(*listener.getsockname(), lambda where: PacketFramer(1024, where))
+        source = TcpSource(*listener.getsockname(), lambda where: PacketFramer(len(PACKET), where))
         packets = source.packets()
         next(packets)
         assert is_held.wait(AWAIT_S)

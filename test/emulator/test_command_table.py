@@ -9,6 +9,7 @@ import itertools
 import json
 import socket
 
+from ports import free_port
 import pytest
 from simulator_peer import Controller, Reader
 
@@ -237,11 +238,6 @@ def test_a_sample_in_a_free_running_stream_adds_a_packet():
 
 
 # Sensor configuration
-
-def free_port():
-    with socket.create_server(('127.0.0.1', 0)) as probe:
-        return probe.getsockname()[1]
-
 
 @pytest.mark.parametrize('shape', ['object', 'array'])
 def test_a_sensor_on_another_port_opens_it(served, shape):

@@ -9,7 +9,6 @@ import os
 from pathlib import Path
 import re
 import signal
-import socket
 import struct
 import subprocess
 import sys
@@ -17,6 +16,7 @@ import termios
 import time
 
 from paths import ROOT, SAMPLE
+from ports import free_port
 import pytest
 from real_recordings import RECORDINGS
 from simulator_peer import Controller, Reader
@@ -66,11 +66,6 @@ def simulating(*words):
             yield process, numbers[-1], numbers[0] if len(numbers) > 1 else None
         finally:
             process.kill()
-
-
-def free_port():
-    with socket.create_server(('127.0.0.1', 0)) as probe:
-        return probe.getsockname()[1]
 
 
 def test_simulate_serves_synthetic_traffic_and_ends_after_its_frames():

@@ -10,6 +10,7 @@ import threading
 import time
 
 from budgets import AWAIT_S
+from ports import free_port
 import pytest
 from scripted_simulator import (
     complete,
@@ -252,8 +253,7 @@ def test_session_closes_in_time_when_no_request_is_read(connect):
 
 @pytest.mark.parametrize('host', ['127.0.0.1', 'localhost'])
 def test_session_names_a_refused_connect(host):
-    with socket.create_server(('127.0.0.1', 0)) as listener:
-        port = listener.getsockname()[1]
+    port = free_port()
     session = ControlSession(host, port)
     with pytest.raises(TransportError, match=f'{host}:{port}: found .*refused.*; expected a sim'):
         session.connect()

@@ -8,7 +8,7 @@ import pytest
 from real_recordings import RECORDINGS
 
 from state_sensor_ros.emulator.traffic.frame_generator import generate
-from state_sensor_ros.monodrive.decode import Decoder
+from state_sensor_ros.monodrive.decoder import Decoder
 from state_sensor_ros.pipeline.consistency import ConsistencyCheck
 
 N_FRAMES = 60

@@ -4,9 +4,8 @@
 
 import itertools
 import os
-import socket
 
-from domains import is_empty, MAX_DOMAIN
+from domains import claim, is_empty, MAX_DOMAIN
 import pytest
 
 pytest.importorskip('rclpy', reason='needs a ROS 2: run `make test`, or source one')
@@ -19,13 +18,12 @@ _DOMAINS = (number % MAX_DOMAIN + 1 for number in itertools.count(os.getpid()))
 
 @pytest.fixture
 def domain():
-    """Provide a ROS domain that no other node on this machine, nor another run of tests, uses."""
+    """Provide a ROS domain without other nodes on this machine, reserved for the test."""
     for number in itertools.islice(_DOMAINS, MAX_DOMAIN):
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as claim:
-            try:
-                claim.bind(f'\0state_sensor_ros test {number}')
-            except OSError:
-                continue
+        holder = claim(number)
+        if holder is None:
+            continue
+        with holder:
             if is_empty(number):
                 yield number
                 return

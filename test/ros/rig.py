@@ -20,6 +20,7 @@ import time
 from budgets import AWAIT_S
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState, GetState
+from ports import free_port
 from rcl_interfaces.srv import DescribeParameters, GetParameters, SetParameters
 import rclpy
 from rclpy.executors import SingleThreadedExecutor
@@ -102,7 +103,7 @@ class ScriptedSimulator:
     """A listening socket that the test controls step by step."""
 
     def __init__(self, port=0):
-        self._server = socket.create_server(('127.0.0.1', port), reuse_port=False)
+        self._server = socket.create_server(('127.0.0.1', port or free_port()))
         self._server.settimeout(AWAIT_S)
         self.port = self._server.getsockname()[1]
         self.connection = None

@@ -22,6 +22,14 @@ SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 each_signal = pytest.mark.parametrize('signum', SIGNALS, ids=lambda each: each.name)
 
 
+def each_moment(*cpu_s):
+    """Parametrize by signals and processor times; `make test` has one time for each signal."""
+    return pytest.mark.parametrize(('signum', 'cpu_s'), [
+        pytest.param(signum, seconds, id=f'{signum.name}-{seconds}',
+                     marks=() if i == k else pytest.mark.endurance)
+        for i, signum in enumerate(SIGNALS) for k, seconds in enumerate(cpu_s)])
+
+
 def check_end(node, signum):
     """End the node by a signal and check how it ended."""
     code, seconds = node.end(signum)
@@ -128,7 +136,9 @@ def test_ending_while_a_host_name_is_looked_up(domain, tmp_path, signum, options
         assert 'left it unfinished' not in node.log
 
 
-@each_signal
+@pytest.mark.parametrize('signum', [
+    signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.endurance),
+    pytest.param(signal.SIGHUP, marks=pytest.mark.endurance)])
 def test_ending_with_two_thousand_publishers(domain, listener, signum):
     states = [state(f'car_{i}', position=(100.0 * i, 0.0, 0.0)) for i in range(1000)]
     numbers = count()
@@ -146,15 +156,13 @@ def test_ending_with_two_thousand_publishers(domain, listener, signum):
                        what='the array that empties displays')
 
 
-@each_signal
-@pytest.mark.parametrize('cpu_s', [0.0, 0.5, 3.0])
+@each_moment(0.0, 0.5, 3.0)
 def test_ending_in_an_array_of_60000_frames(domain, signum, cpu_s):
     end_while_working(domain, signum, cpu_s, b'[%s]' % b','.join(
         json.dumps(small_frame(i)).encode() for i in range(60_000)))
 
 
-@each_signal
-@pytest.mark.parametrize('cpu_s', [0.0, 0.5, 2.0])
+@each_moment(0.0, 0.5, 2.0)
 def test_ending_in_a_frame_of_100000_actors(domain, signum, cpu_s):
     end_while_working(domain, signum, cpu_s, json.dumps(
         small_frame(1, *(f'a{i}' for i in range(100_000)))).encode())

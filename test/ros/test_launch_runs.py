@@ -5,12 +5,12 @@
 from itertools import count
 import os
 import signal
-from socket import create_server
 import subprocess
 import sys
 
 from budgets import AWAIT_S
 from paths import ROOT
+from ports import free_port
 import pytest
 from rig import framed
 
@@ -66,8 +66,7 @@ def test_launch_driver_under_another_name_until_interrupted(launched, listener, 
 
 
 def test_launch_demo_brings_its_own_simulator(launched, listener):
-    with create_server(('127.0.0.1', 0)) as server:
-        port = server.getsockname()[1]
+    port = free_port()
     process = launched('demo', rviz='false', port=port)
     received = listener.subscribe('/state_sensor/ego/odometry', 'nav_msgs/Odometry')
     listener.until(lambda: len(received) >= 3, what='odometry of the ego')

@@ -165,7 +165,7 @@ def drawn(arrays):
 
     The id of a marker is replaced by the order of its first appearance.
     """
-    arrays, shown, n_shown = [], {}, 0
+    lists, shown, n_shown = [], {}, 0
     for array in arrays:
         markers = [plain(marker) for marker in array.markers]
         for marker in markers:
@@ -180,8 +180,8 @@ def drawn(arrays):
                 marker['id'] = shown.pop(key)
             # The pose of a deleted marker has no meaning.
             del marker['pose']
-        arrays.append(sorted(markers, key=lambda marker: (marker['action'], marker['id'])))
-    return arrays
+        lists.append(sorted(markers, key=lambda marker: (marker['action'], marker['id'])))
+    return lists
 
 
 def test_rival_draws_the_same(ours, theirs):

@@ -6,11 +6,11 @@ from pathlib import Path
 import subprocess
 import sys
 
+from paths import ROOT
 import pytest
 from rosbags.rosbag2 import Reader
 
 HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
 MAX_LINES = 80
 
 

@@ -59,6 +59,11 @@ class BagFiles:
         self.storage = STORAGES[storage](folder)
         self._is_open = True
 
+    @property
+    def n_topics(self) -> int:
+        """Number of topics."""
+        return len(self._topics)
+
     def add_topic(self, topic: StoredTopic, profiles: list[Qos]) -> Connection:
         """
         Add a topic.
@@ -102,8 +107,11 @@ class BagFiles:
         """
         Write a message of another bag with all that was stored of it.
 
+        :param connection: its topic, as :meth:`add_topic` returned it.
         :param log_ns: its log time, ns.
+        :param data: serialised.
         :param publish_ns: its time of publishing, ns; None for the log time.
+        :param sequence: its number at the publisher, 0 where unknown.
         """
         self.storage.write(connection, log_ns, data, publish_ns, sequence)
         self._counts[connection.id] += 1

@@ -44,6 +44,7 @@ def format_of(path: Path) -> str:
     """
     Return the format of a file by its first bytes.
 
+    :param path: of a regular file.
     :returns: ``mcap``, ``sqlite3``, ``zstd``, or ``''`` for any other.
     :raises OSError: where it cannot be read.
     """
@@ -56,7 +57,7 @@ def find_bag(path: Path, limits: BagLimits) -> FoundBag | None:
     """
     Search for the storage files of a bag.
 
-    :param path: a storage file, or a folder that contains some directly or in one sub-folder.
+    :param path: a storage file, or a folder with some in it or up to three levels below it.
     :param limits: on the size of metadata.yaml.
     :returns: None for a file that is no storage file.
     :raises TrajectoryFormatError: where a folder has none, or those of several bags.

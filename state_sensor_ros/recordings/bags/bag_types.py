@@ -107,5 +107,10 @@ def hash_of_definition(type_name: str, text: str, encoding: str) -> str:
 
 @lru_cache(maxsize=64)
 def type_hash(type_name: str) -> str:
-    """Return ``RIHS01_`` and the hash of a type, the same as of every ROS 2 distribution."""
+    """
+    Return the hash of a type, the same as of every ROS 2 distribution.
+
+    :param type_name: ``package/msg/Name``.
+    :returns: ``RIHS01_`` and 64 hexadecimal digits.
+    """
     return _described(type_name).hash_rihs01(type_name)

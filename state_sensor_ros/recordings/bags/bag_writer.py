@@ -34,7 +34,7 @@ from state_sensor_ros.recordings.storage.storage_file import ROS2MSG, StoredTopi
 
 # Of log times across a restart: the period of frames without times of their own, 20 Hz.
 _PERIOD_NS = 50_000_000
-# With the 65535 topics that MCAP can number, metadata.yaml has 100 MB; an eighth is its limit.
+# An eighth of it is the limit of metadata.yaml, which has 100 MB with the most topics of MCAP.
 _OWN_LIMITS = BagLimits(8 * 268_435_456)
 
 
@@ -99,6 +99,7 @@ class BagSink(Output):
         """
         Write messages.
 
+        :param messages: topic and serialised message of each.
         :param stamp_ns: of their frame, ns.
         :raises SinkError: where they cannot be written.
         """
@@ -112,7 +113,8 @@ class BagSink(Output):
         """
         Add a topic of another bag under its name there.
 
-        :param profiles: offered QoS.
+        :param topic: of a name and type that this bag does not have yet.
+        :param profiles: its offered QoS.
         :returns: what :meth:`copy` takes.
         :raises SinkError: where it cannot be written.
         """
@@ -124,8 +126,11 @@ class BagSink(Output):
         """
         Write a message of another bag with all that was stored of it.
 
+        :param connection: its topic, as :meth:`copy_topic` returned it.
         :param log_ns: its log time, ns.
+        :param data: serialised.
         :param publish_ns: its time of publishing, ns; None for the log time.
+        :param sequence: its number at the publisher, 0 where unknown.
         :raises SinkError: where it cannot be written.
         """
         with self._failing():
@@ -189,13 +194,16 @@ class BagSink(Output):
             raise SinkError(self.name, str(error), 'room to write a bag') from error
         except OverflowError as error:
             # MCAP numbers topics with 16 bits.
-            raise SinkError(self.name, f'{len(self._connections)} topics',
+            raise SinkError(self.name, f'{self._files.n_topics} topics',
                             'at most 65535 in a bag') from error
 
 
 def full_name(topic_name: str, node_name: str) -> str:
     """
     Resolve the name of a topic as a node does.
+
+    :param topic_name: absolute, or with ``~`` for that of the node.
+    :param node_name: fully qualified.
 
     >>> full_name('~/frame', '/front/state_sensor'), full_name('/tf', '/front/state_sensor')
     ('/front/state_sensor/frame', '/tf')

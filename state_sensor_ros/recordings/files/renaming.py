@@ -23,6 +23,8 @@ def rename_new(old: Path, new: Path) -> None:
     """
     Rename a file or a folder without replacing another one.
 
+    :param old: its path.
+    :param new: its path to be, on the same file system.
     :raises FileExistsError: where the new name is taken.
     :raises OSError: where it cannot be renamed; both names are unchanged.
     """

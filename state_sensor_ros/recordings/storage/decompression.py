@@ -50,6 +50,7 @@ def decompress(data: bytes | memoryview, compression: str, limit: int) -> tuple[
     """
     Decompress data up to the first fault or the limit.
 
+    :param data: one or several frames of the compression.
     :param compression: ``zstd`` or ``lz4``.
     :param limit: greatest size of the result, bytes; one more byte is returned of longer data.
     :returns: the decompressed bytes; the fault that follows them, ``''`` for none.
@@ -64,6 +65,7 @@ def decompress_message(data: bytes, where: str, limit: int) -> bytes:
     """
     Decompress a message that is compressed by zstd.
 
+    :param data: the compressed message.
     :param where: its place, for the error.
     :param limit: greatest size of the result, bytes.
     :raises BagError: where it is damaged or larger than ``limit``.
@@ -80,6 +82,8 @@ def decompress_file(source: Path, target: Path, limit: int) -> str:
     """
     Decompress a file that is compressed by zstd as a whole, up to the first fault.
 
+    :param source: path of the compressed file.
+    :param target: path of the decompressed file, which is created.
     :param limit: greatest size of ``target``, bytes.
     :returns: the fault that follows the written data, ``''`` for none.
     :raises BagError: where the decompressed data is larger than ``limit``.

@@ -15,10 +15,10 @@ from state_sensor_ros.recordings.storage.decompression import decompress
 from state_sensor_ros.recordings.storage.mcap_records import (
     CHUNK_HEAD_BYTES,
     ChunkHead,
-    FOOTER,
     HEAD,
     Head,
     MAGIC,
+    Opcode,
     parse_chunk_head,
 )
 
@@ -100,7 +100,7 @@ class McapFile:
             if head.end > self.size:
                 raise self.error(offset, 'a record that the file ends in')
             yield head
-            if head.opcode == FOOTER:
+            if head.opcode == Opcode.FOOTER:
                 return
             offset = head.end
 
@@ -126,6 +126,7 @@ class McapFile:
         """
         Return the records of a chunk, decompressed.
 
+        :param head: of the chunk.
         :param chunk: its fields as :meth:`chunk_head` returned them.
         :param content: of the chunk.
         :raises BagError: where decompression fails, or size or CRC-32 disagree with ``chunk``.

@@ -28,28 +28,22 @@ from typing import TypeVar
 from state_sensor_ros.recordings.storage.bag_limits import BagError, BagLimits, damaged, too_large
 from state_sensor_ros.recordings.storage.mcap_file import McapFile, RunningCrc
 from state_sensor_ros.recordings.storage.mcap_records import (
-    CHANNEL,
     Channel,
-    CHUNK,
     ChunkHead,
-    DATA_END,
     FOOTER_CRC_AT,
     HEAD,
     Head,
-    HEADER,
     LEAST_MESSAGE_BYTES,
     MAGIC,
-    MESSAGE,
     MESSAGE_HEAD,
+    Opcode,
     parse_channel,
     parse_crc,
     parse_footer,
     parse_header,
     parse_schema,
     parse_statistics,
-    SCHEMA,
     Schema,
-    STATISTICS,
     Statistics,
 )
 from state_sensor_ros.recordings.storage.storage_file import StoredMessage, StoredTopic
@@ -127,21 +121,21 @@ class McapReader:
             raise damaged(file.name, 'no MCAP file')
         heads = file.heads()
         head = next(heads)
-        if head.opcode != HEADER or self._parsed(head, parse_header) != PROFILE:
+        if head.opcode != Opcode.HEADER or self._parsed(head, parse_header) != PROFILE:
             raise file.error(head.offset, f'no header of the profile {PROFILE}')
         statistics = None
         for head in heads:
-            if head.opcode in (SCHEMA, CHANNEL):
+            if head.opcode in (Opcode.SCHEMA, Opcode.CHANNEL):
                 self._enter(head.opcode, file.content(head), head.offset)
-            elif head.opcode == STATISTICS:
+            elif head.opcode == Opcode.STATISTICS:
                 statistics = self._parsed(head, parse_statistics)
             elif self._data_end is not None:
                 continue  # part of the summary
-            elif head.opcode == CHUNK:
+            elif head.opcode == Opcode.CHUNK:
                 self._note_chunk(head)
-            elif head.opcode == MESSAGE:
+            elif head.opcode == Opcode.MESSAGE:
                 self._has_loose_messages = True
-            elif head.opcode == DATA_END:
+            elif head.opcode == Opcode.DATA_END:
                 self._data_end = head
         self._check_footer(head)
         return statistics
@@ -181,7 +175,7 @@ class McapReader:
     def _enter(self, opcode: int, content: bytes | memoryview, offset: int) -> None:
         """Store a schema or a channel; a repeated one must be the same."""
         try:
-            is_new = _is_new(self._schemas, parse_schema(content)) if opcode == SCHEMA \
+            is_new = _is_new(self._schemas, parse_schema(content)) if opcode == Opcode.SCHEMA \
                 else _is_new(self._channels, parse_channel(content))
         except ValueError as error:
             raise self._file.error(offset, f'a damaged record ({error})') from error
@@ -201,7 +195,7 @@ class McapReader:
             return Counter(statistics.counts)
         counts: Counter[int] = Counter()
         for offset, length, _ in zip(*self._chunks, strict=True):
-            self._load(Head(CHUNK, offset, length), (), counts, None)
+            self._load(Head(Opcode.CHUNK, offset, length), (), counts, None)
         for _ in self._loose((), counts):
             pass
         return counts
@@ -224,7 +218,7 @@ class McapReader:
             add(-1, self._loose(selected, counts))
         while heap or i_next is not None:
             if i_next is not None and (not heap or times[i_next] <= heap[0][0]):
-                head = Head(CHUNK, offsets[i_next], lengths[i_next])
+                head = Head(Opcode.CHUNK, offsets[i_next], lengths[i_next])
                 add(i_next, self._held(self._load(head, selected, counts, crc), head))
                 i_next = next(waiting, None)
                 continue
@@ -270,9 +264,9 @@ class McapReader:
         """
         before_ns = 0
         for head in self._file.heads():
-            if head.opcode == DATA_END:
+            if head.opcode == Opcode.DATA_END:
                 return
-            if head.opcode != MESSAGE:
+            if head.opcode != Opcode.MESSAGE:
                 continue
             if head.length < LEAST_MESSAGE_BYTES:
                 raise self._file.error(head.offset, 'no message')
@@ -314,11 +308,11 @@ class _LoadedChunk:
         :returns: opcode and content of each schema and channel.
         :raises ValueError: where a record is damaged; struct.error likewise.
         """
-        records, unpack = self._records, MESSAGE_HEAD.unpack_from
+        records, unpack, message = self._records, MESSAGE_HEAD.unpack_from, Opcode.MESSAGE
         first_ns, last_ns = chunk.first_ns, chunk.last_ns
         at, end = 0, len(records)
         while at < end:
-            if records[at] == MESSAGE:
+            if records[at] == message:
                 _, length, number, _, log_ns, _ = unpack(records, at)
                 if length < LEAST_MESSAGE_BYTES:
                     raise ValueError('a message that is cut')
@@ -330,7 +324,7 @@ class _LoadedChunk:
                     self._places.append(at)
             else:
                 opcode, length = HEAD.unpack_from(records, at)
-                if opcode in (SCHEMA, CHANNEL):
+                if opcode in (Opcode.SCHEMA, Opcode.CHANNEL):
                     yield opcode, records[at + HEAD.size:at + HEAD.size + length]
                 elif not opcode:
                     raise ValueError('no record in it')
@@ -367,6 +361,7 @@ def topic_of(channel: Channel, schema: Schema | None) -> StoredTopic:
     """
     Return the topic of a channel.
 
+    :param channel: as rosbag2 stores it.
     :param schema: of its messages, None where the file has none.
     """
     schema = schema or Schema(0, '', '', '')

@@ -8,8 +8,8 @@ A file of rosbag2; all numbers are little-endian::
     magic           89 4D 43 41 50 30 0D 0A
     HEADER          profile 'ros2'
     CHUNK           first and last log time, size, CRC-32, compression; in it records:
-                        SCHEMA   name and definition of a type        } before the first message
-                        CHANNEL  topic, its schema, QoS profiles     } that refers to them
+                        SCHEMA   name and definition of a type       } before the first message
+                        CHANNEL  topic, its schema, QoS profiles     } that uses them
                         MESSAGE, MESSAGE, ...
     MESSAGE_INDEX   log time and offset of each message of one channel in the chunk before it
     MESSAGE_INDEX, ..., CHUNK, MESSAGE_INDEX, ...
@@ -33,8 +33,6 @@ from dataclasses import dataclass
 import struct
 
 MAGIC = b'\x89MCAP0\r\n'
-HEADER, FOOTER, SCHEMA, CHANNEL, MESSAGE, CHUNK = 0x01, 0x02, 0x03, 0x04, 0x05, 0x06
-MESSAGE_INDEX, STATISTICS, DATA_END = 0x07, 0x0B, 0x0F
 # The head of a record: opcode, length of the content.
 HEAD = struct.Struct('<BQ')
 # A message up to its data: head; channel, sequence, log and publish time, ns.
@@ -56,6 +54,13 @@ _CHUNK_HEAD = struct.Struct('<QQQI')
 _COUNTS = struct.Struct('<QHIIIIQQ')
 _COUNT = struct.Struct('<HQ')
 _FOOTER = struct.Struct('<QQI')
+
+
+class Opcode:
+    """Kinds of records."""
+
+    HEADER, FOOTER, SCHEMA, CHANNEL, MESSAGE, CHUNK = 0x01, 0x02, 0x03, 0x04, 0x05, 0x06
+    MESSAGE_INDEX, STATISTICS, DATA_END = 0x07, 0x0B, 0x0F
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,14 +5,14 @@ Messages that are still readable in an MCAP file that was cut or damaged.
 
 Records are read in the order of the file. An example with four kinds of damage::
 
-    HEADER CHUNK INDEX CHUNK INDEX ######## CHUNK ... MESSAGE ######## CHUNK| end of the file
-                       1           2                          3        4
+    HEADER CHUNK INDEX CHUNK INDEX ######## CHUNK INDEX ######## MESSAGE ... CHUNK| end of file
+                       1           2                    3                    4
 
 1. A chunk that cannot be decompressed, or whose CRC-32 is wrong, is lost as a whole. The indexes
-   after it tell the number of its messages.
+   after it contain the number of its messages.
 2. Where no record begins, the next one is searched for at each byte. A candidate has the opcode of
-   a chunk or message and a length below 2**40 (three zero bytes at its end): 06 .. .. .. .. .. 00
-   00 00. A chunk is accepted if its sizes agree.
+   a chunk or message, and a length below 2**40, whose upper three bytes are zero. A chunk is
+   accepted if its sizes agree:    06 | .. .. .. .. .. 00 00 00
 3. A message is accepted if its channel is known and a known opcode follows it.
 4. A chunk that the file ends in is decompressed as far as possible; its whole messages are
    returned.
@@ -33,11 +33,7 @@ from state_sensor_ros.recordings.storage.decompression import decompress
 from state_sensor_ros.recordings.storage.mcap_file import McapFile, RunningCrc
 from state_sensor_ros.recordings.storage.mcap_reader import topic_of
 from state_sensor_ros.recordings.storage.mcap_records import (
-    CHANNEL,
-    CHUNK,
     CHUNK_HEAD_BYTES,
-    DATA_END,
-    FOOTER,
     FOOTER_CRC_AT,
     FOOTER_RECORD,
     HEAD,
@@ -45,18 +41,15 @@ from state_sensor_ros.recordings.storage.mcap_records import (
     INDEX_ENTRY_BYTES,
     LEAST_MESSAGE_BYTES,
     MAGIC,
-    MESSAGE,
     MESSAGE_HEAD,
-    MESSAGE_INDEX,
+    Opcode,
     parse_channel,
     parse_chunk_head,
     parse_crc,
     parse_footer,
     parse_schema,
     parse_statistics,
-    SCHEMA,
     Schema,
-    STATISTICS,
 )
 from state_sensor_ros.recordings.storage.storage_file import Recovered, StoredTopic
 
@@ -124,28 +117,28 @@ class McapSalvage:
         """Read topics and the number of messages from the summary, if there is one."""
         file = self._file
         footer = next(file.heads(file.size - len(MAGIC) - FOOTER_RECORD.size))
-        if footer.opcode != FOOTER:
+        if footer.opcode != Opcode.FOOTER:
             return
         begin, crc = parse_footer(file.content(footer))
         if not begin or (crc and crc != RunningCrc(file, begin).up_to(
                 footer.offset + FOOTER_CRC_AT)):
             return
         for head in file.heads(begin):
-            if head.opcode == STATISTICS:
+            if head.opcode == Opcode.STATISTICS:
                 self._n_messages = parse_statistics(file.content(head)).n_messages
-            elif head.opcode in (SCHEMA, CHANNEL):
+            elif head.opcode in (Opcode.SCHEMA, Opcode.CHANNEL):
                 self._enter(head.opcode, file.content(head))
 
     def _records(self) -> Iterator[Recovered]:
         """Yield the messages up to the first unreadable record or the end."""
         for head in self._file.heads(self._at):
-            if head.opcode == CHUNK:
+            if head.opcode == Opcode.CHUNK:
                 yield from self._chunk(head)
-            elif head.opcode == MESSAGE:
+            elif head.opcode == Opcode.MESSAGE:
                 yield from self._loose(head)
-            elif head.opcode in (SCHEMA, CHANNEL):
+            elif head.opcode in (Opcode.SCHEMA, Opcode.CHANNEL):
                 self._enter(head.opcode, self._file.content(head))
-            elif head.opcode in (DATA_END, FOOTER):
+            elif head.opcode in (Opcode.DATA_END, Opcode.FOOTER):
                 self._data_end = head
                 return
             self._at = head.end
@@ -156,7 +149,7 @@ class McapSalvage:
         if self._n_definition_bytes > self._file.limits.n_bytes:
             return
         with suppress(ValueError):
-            if opcode == SCHEMA:
+            if opcode == Opcode.SCHEMA:
                 schema = parse_schema(content)
                 self._schemas[schema.id] = schema
             else:
@@ -189,7 +182,7 @@ class McapSalvage:
         n_messages = 0
         with suppress(BagError):
             for head in self._file.heads(offset):
-                if head.opcode != MESSAGE_INDEX:
+                if head.opcode != Opcode.MESSAGE_INDEX:
                     break
                 n_messages += head.length // INDEX_ENTRY_BYTES
         return n_messages
@@ -202,11 +195,11 @@ class McapSalvage:
             begin, end = at + HEAD.size, at + HEAD.size + length
             if not opcode or end > size:
                 break
-            if opcode == MESSAGE:
+            if opcode == Opcode.MESSAGE:
                 if length < LEAST_MESSAGE_BYTES:
                     break
                 yield from self._message(bytes(records[at:end]))
-            elif opcode in (SCHEMA, CHANNEL):
+            elif opcode in (Opcode.SCHEMA, Opcode.CHANNEL):
                 self._enter(opcode, records[begin:end])
             at = end
         return at
@@ -258,7 +251,7 @@ class McapSalvage:
             chunk = parse_chunk_head(start[HEAD.size:])
         except (ValueError, struct.error):
             return
-        if opcode != CHUNK or chunk.begin + chunk.length != length \
+        if opcode != Opcode.CHUNK or chunk.begin + chunk.length != length \
                 or max(chunk.size, chunk.length) > file.limits.n_bytes:
             return
         begin = offset + HEAD.size + chunk.begin
@@ -288,7 +281,7 @@ class McapSalvage:
         try:
             opcode, length = HEAD.unpack(file.read(offset, HEAD.size))
             head = Head(opcode, offset, length)
-            if opcode == CHUNK:
+            if opcode == Opcode.CHUNK:
                 return bool(file.chunk_head(head).length)
             _, _, number, *_ = MESSAGE_HEAD.unpack(file.read(offset, MESSAGE_HEAD.size))
             return number in self.topics and length >= LEAST_MESSAGE_BYTES and (
@@ -298,7 +291,7 @@ class McapSalvage:
 
     def _check_data_crc(self) -> None:
         """Note a wrong CRC of the data section, where no other CRC has covered a message."""
-        if self._data_end is None or self._data_end.opcode != DATA_END or self.losses \
+        if self._data_end is None or self._data_end.opcode != Opcode.DATA_END or self.losses \
                 or not self._n_unchecked:
             return
         with suppress(BagError, ValueError):

@@ -16,16 +16,14 @@ from rosbags.rosbag2.enums import CompressionMode
 from rosbags.rosbag2.storage_mcap import McapWriter, PendingChunk, Schema, write_schema
 
 from state_sensor_ros.recordings.storage.mcap_records import (
-    CHUNK,
     CRC,
     FOOTER_RECORD,
     HEAD,
     INDEX_HEAD,
     LEAST_MESSAGE_BYTES,
     MAGIC,
-    MESSAGE,
     MESSAGE_HEAD,
-    MESSAGE_INDEX,
+    Opcode,
 )
 
 # Names of the languages of definitions.
@@ -67,8 +65,11 @@ class McapStorageWriter(McapWriter):
         """
         Write a message.
 
+        :param connection: its topic.
         :param timestamp: its log time, ns.
-        :param publish_ns: time of publishing, ns; None for the log time.
+        :param data: serialised.
+        :param publish_ns: its time of publishing, ns; None for the log time.
+        :param sequence: its number at the publisher, 0 where unknown.
         """
         chunk = self.chunk
         if timestamp < chunk.message_start_time:
@@ -82,7 +83,7 @@ class McapStorageWriter(McapWriter):
         self.channel_stats[number] += 1
         chunk.msgs[number].append((timestamp, offset))
         offset += file.write(MESSAGE_HEAD.pack(
-            MESSAGE, LEAST_MESSAGE_BYTES + len(data), number, sequence, timestamp,
+            Opcode.MESSAGE, LEAST_MESSAGE_BYTES + len(data), number, sequence, timestamp,
             timestamp if publish_ns is None else publish_ns))
         offset += file.write(data)
         if offset > _CHUNK_BYTES:
@@ -94,7 +95,7 @@ class McapStorageWriter(McapWriter):
         times = chunk.message_start_time, chunk.message_end_time
         size, begin = chunk.bio.tell(), file.tell()
         records = chunk.bio.getbuffer()[:size]
-        self._append(_CHUNK_HEAD.pack(CHUNK, _CHUNK_HEAD.size - HEAD.size + size,
+        self._append(_CHUNK_HEAD.pack(Opcode.CHUNK, _CHUNK_HEAD.size - HEAD.size + size,
                                       *times, size, crc32(records), 0, size))
         self._append(records)
         # The buffer cannot grow as long as a view of it exists.
@@ -105,7 +106,7 @@ class McapStorageWriter(McapWriter):
             offsets += number, at
             entries = struct.pack(f'<{2 * len(messages)}Q', *chain.from_iterable(messages))
             at += self._append(INDEX_HEAD.pack(
-                MESSAGE_INDEX, INDEX_HEAD.size - HEAD.size + len(entries), number,
+                Opcode.MESSAGE_INDEX, INDEX_HEAD.size - HEAD.size + len(entries), number,
                 len(entries)) + entries)
         # The chunk index, which is written into the summary.
         self.chunks.append(io.BytesIO())

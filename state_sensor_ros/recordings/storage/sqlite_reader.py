@@ -114,6 +114,8 @@ def connected(path: Path, limits: BagLimits, *, is_copy: bool = False) -> apsw.C
     """
     Open a database from an untrusted source.
 
+    :param path: of the file.
+    :param limits: on the size of a value.
     :param is_copy: whether SQLite may change it, to apply its logs.
     :raises apsw.Error: where it cannot be opened.
     """
@@ -132,6 +134,7 @@ def topics_of(connection: apsw.Connection, name: str, limits: BagLimits,
     """
     Return the topics of a database by their numbers.
 
+    :param connection: as :func:`connected` returned it.
     :param name: of the file in errors.
     :param limits: on the size of all definitions.
     :raises BagError: where it lacks the tables of rosbag2, or they hold too much.

@@ -39,7 +39,9 @@ class SqliteStorageWriter(Sqlite3Writer):
         """
         Write a message.
 
+        :param connection: its topic.
         :param timestamp: its log time, ns.
+        :param data: serialised.
         :param publish_ns: not stored, as ``sequence``: the table has no columns for them.
         """
         super().write(connection, timestamp, data)

@@ -1,0 +1,35 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""TCP ports that are closed until the test opens them, also with other tests running."""
+
+from collections import deque
+import os
+import socket
+
+# Linux gives the ports below this to sockets that name none.
+_FIRST, _LAST = 61000, 65535
+_N_PORTS = _LAST - _FIRST + 1
+_next = os.getpid() * 97
+# The same ports of UDP, which reserve those of TCP among the processes of tests: the last ones,
+# which is more than a test uses.
+_reserved = deque()
+_MAX_RESERVED = 64
+
+
+def free_port():
+    """Return a TCP port of 127.0.0.1 that is closed and reserved for this process."""
+    global _next
+    for _ in range(_N_PORTS):
+        port = _FIRST + _next % _N_PORTS
+        _next += 1
+        holder = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        try:
+            holder.bind(('127.0.0.1', port))
+            with socket.create_server(('127.0.0.1', port)):
+                _reserved.append(holder)
+                if len(_reserved) > _MAX_RESERVED:
+                    _reserved.popleft().close()
+                return port
+        except OSError:
+            holder.close()
+    raise RuntimeError(f'found no free port from {_FIRST} to {_LAST}')
