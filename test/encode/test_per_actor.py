@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from state_sensor_ros.encode.per_actor import Column, PerActor
-from state_sensor_ros.naming import Actor, Cast
+from state_sensor_ros.naming import Actor, ActorList
 
 ACTORS = {name: Actor(name, name, name, i, True) for i, name in enumerate('abcdefghijkl')}
 
 
 def table_of(names):
-    return Cast(tuple(ACTORS[name] for name in names), tuple(names), b'', (), -1, 0)
+    return ActorList(tuple(ACTORS[name] for name in names), tuple(names), b'', (), -1, 0)
 
 
 class Made:
@@ -58,14 +58,14 @@ def test_worked_example():
 @pytest.mark.parametrize('seed', range(6))
 def test_items_are_those_made_anew(seed):
     rng, made = random.Random(seed), Made()
-    names, looks, n_wheels = [], {}, {}
+    names, appearance, n_wheels = [], {}, {}
     for _ in range(200):
         if rng.random() < 0.5:
             names = rng.sample('abcdefghijkl', rng.randrange(12))
         for name in ACTORS:
-            if name not in looks or rng.random() < 0.1:
-                looks[name], n_wheels[name] = rng.choice('xyz'), rng.randrange(4)
-        expected = [(name, (looks[name], bytes(n_wheels[name]))) for name in names]
+            if name not in appearance or rng.random() < 0.1:
+                appearance[name], n_wheels[name] = rng.choice('xyz'), rng.randrange(4)
+        expected = [(name, (appearance[name], bytes(n_wheels[name]))) for name in names]
         assert made.of(names, *columns_of(expected)) == expected
         assert made.of(names, *columns_of(expected)) == expected
         assert (made.made, made.dropped) == ([], [])
