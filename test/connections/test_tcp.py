@@ -7,6 +7,7 @@ import struct
 import threading
 
 from budgets import AWAIT_S
+from ports import free_port
 
 from state_sensor_ros.connections.tcp import TcpSource
 from state_sensor_ros.monodrive.framing import PacketFramer
@@ -33,10 +34,10 @@ def test_source_closed_lets_a_simulator_go_that_it_has_held_back():
             except OSError as error:
                 errors.append(error)
 
-    with socket.create_server(('127.0.0.1', 0)) as listener:
+    with socket.create_server(('127.0.0.1', free_port())) as listener:
         simulator = threading.Thread(target=flood, daemon=True)
         simulator.start()
-        source = TcpSource(*listener.getsockname(), lambda where: PacketFramer(1024, where))
+        source = TcpSource(*listener.getsockname(), lambda where: PacketFramer(1 << 20, where))
         packets = source.packets()
         next(packets)
         assert is_held.wait(AWAIT_S)
