@@ -17,7 +17,7 @@ SIDE_BY_SIDE = -n auto --dist worksteal
 # (0.7 of 1.4 s, some 600 starts).
 CACHED = PYTHONDONTWRITEBYTECODE=
 
-.PHONY: help setup test test-all coverage demo bench lint clean
+.PHONY: help setup test test-all coverage demo bench lint docs clean
 
 help:
 	@echo 'make setup     the environment: ROS 2 and libraries, the messages, this package; ROS_DISTRO_WHEELS=kilted for Kilted'
@@ -27,6 +27,7 @@ help:
 	@echo 'make demo      setup, then simulator, node and bag on this machine; DURATION=60 (s) for longer'
 	@echo 'make bench     setup, then the benchmark'
 	@echo 'make lint      setup, then ruff, mypy and the ament linters that are there'
+	@echo 'make docs      the documentation as a site in build/doc; warnings and dead links are errors'
 	@echo 'make clean     remove all that setup, test and demo made'
 
 setup:
@@ -50,6 +51,20 @@ bench: setup
 
 lint: setup
 	@$(ENTER) && sh scripts/lint.sh
+
+# Needs no ROS and no compiler. Of the libraries only those are installed that mocks cannot replace (doc/generated.py).
+docs: .venv-docs/stamp
+	@rm -rf build/doc
+	@.venv-docs/bin/sphinx-build -q -n -W --keep-going -d build/doc/.doctrees doc build/doc
+	@.venv-docs/bin/python3 doc/check_links.py build/doc
+	@echo 'documentation: build/doc/index.html'
+
+.venv-docs/stamp: requirements/docs.txt requirements/run.txt
+	@echo 'docs: installing Sphinx into .venv-docs'
+	@$(PYTHON) -m venv --clear .venv-docs
+	@.venv-docs/bin/python3 -m pip install -q --disable-pip-version-check --no-input -r requirements/docs.txt msgspec numpy \
+	  -c requirements/run.txt
+	@touch $@
 
 clean:
 	rm -rf .venv-* .setup build install log demo dist *.egg-info .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache

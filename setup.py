@@ -16,5 +16,6 @@ setup(
     packages=find_packages(include=['state_sensor_ros', 'state_sensor_ros.*'])
     + [f'state_sensor_ros.files.{folder}' for folder in SHARED],
     package_dir={f'state_sensor_ros.files.{folder}': folder for folder in SHARED},
-    package_data={f'state_sensor_ros.files.{folder}': ['*', '**/*'] for folder in SHARED},
+    package_data={'state_sensor_ros': ['py.typed']}
+    | {f'state_sensor_ros.files.{folder}': ['*', '**/*'] for folder in SHARED},
 )

@@ -24,8 +24,8 @@ import atheris
 sys.path.insert(0, str(Path(__file__).parents[1]))
 with atheris.instrument_imports(include=['state_sensor_ros']):
     from state_sensor_ros.errors import StateSensorError
-    from state_sensor_ros.monodrive.decode import Decoder, format_payload
-    from state_sensor_ros.monodrive.framing import PacketFramer
+    from state_sensor_ros.monodrive.decoder import Decoder, format_payload
+    from state_sensor_ros.monodrive.sensor_framing import PacketFramer
     from state_sensor_ros.monodrive.trajectory import read_payloads
     from state_sensor_ros.recordings.storage.bag_limits import DEFAULT_LIMITS
     from state_sensor_ros.recordings.storage.mcap_salvage import McapSalvage

@@ -1,10 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""
-The stand-in simulator with endless synthetic traffic, the driver on it, and RViz.
-
-May know: which processes make a demonstration (INTERFACE 4). Must not know: parameters, data.
-"""
+"""The stand-in simulator with endless synthetic traffic, the driver on it, and RViz."""
 
 from __future__ import annotations
 
@@ -22,7 +18,7 @@ PACKAGE = 'state_sensor_ros'
 
 
 def generate_launch_description() -> LaunchDescription:
-    """Return the three processes; they end together with the simulator."""
+    """Return the processes; all of them end with the simulator."""
     port = LaunchConfiguration('port')
     share = FindPackageShare(PACKAGE)
     return LaunchDescription([

@@ -1,10 +1,9 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-The driver, and on demand RViz and a recorder beside it.
+The driver, and optionally RViz and a recorder.
 
-May know: launch arguments and which process gets them (INTERFACE 4). Must not know: defaults of
-parameters, which are the node's own, or anything about data.
+A launch argument without a value leaves the default of the node's parameter.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from launch_ros.substitutions import FindPackageShare
 PACKAGE = 'state_sensor_ros'
 YES_NO = ['true', 'false']
 
-# Arguments that become parameters of the node, where they are given.
+# Arguments that become parameters of the node where they have a value.
 PARAMETERS = {'host': str, 'port': int, 'config_file': str, 'use_sim_time': bool}
 
 ARGUMENTS = (
@@ -29,7 +28,7 @@ ARGUMENTS = (
                           description="the simulator's own sensor JSON"),
     DeclareLaunchArgument(
         'params_file', default_value='',
-        description='YAML file of parameters; what is given here by itself wins'),
+        description='YAML file of parameters; other arguments take precedence over it'),
     DeclareLaunchArgument('namespace', default_value='', description='namespace of the node'),
     DeclareLaunchArgument('name', default_value='state_sensor', description='name of the node'),
     DeclareLaunchArgument('use_sim_time', default_value='', choices=['', *YES_NO],
@@ -45,14 +44,14 @@ ARGUMENTS = (
 
 
 def generate_launch_description() -> LaunchDescription:
-    """Return the arguments, and the processes that they ask for."""
+    """Return the arguments, and the processes that depend on their values."""
     return LaunchDescription([*ARGUMENTS, OpaqueFunction(function=_processes)])
 
 
 def _processes(context: LaunchContext) -> list[LaunchDescriptionEntity]:
     given = {argument.name: LaunchConfiguration(argument.name).perform(context)
              for argument in ARGUMENTS}
-    # The driver last: where RViz is not installed, nothing has been started when that is noticed.
+    # The driver last: where RViz is not installed, the launch fails before it starts the driver.
     processes: list[LaunchDescriptionEntity] = []
     if given['rviz'] == 'true':
         processes.append(_rviz(given))
@@ -63,7 +62,7 @@ def _processes(context: LaunchContext) -> list[LaunchDescriptionEntity]:
 
 def _driver(given: dict[str, str]) -> Node:
     parameters: list[object] = [given['params_file']] if given['params_file'] else []
-    # One dictionary after the file: of two, the first would lose to the file's wildcards.
+    # One dictionary after the file: the wildcards of the file would override the first of two.
     overrides: dict[str, object] = {
         name: ParameterValue(LaunchConfiguration(name), value_type=type_)
         for name, type_ in PARAMETERS.items() if given[name]}
@@ -71,7 +70,7 @@ def _driver(given: dict[str, str]) -> Node:
         overrides['debug_drawing'] = True
     if overrides:
         parameters.append(overrides)
-    # It configures and activates itself (parameter autostart), so no events are needed for that.
+    # The node configures and activates itself by its parameter autostart.
     return Node(
         package=PACKAGE, executable='state_sensor_node', name=given['name'],
         namespace=given['namespace'], parameters=parameters,
@@ -80,7 +79,7 @@ def _driver(given: dict[str, str]) -> Node:
 
 def _rviz(given: dict[str, str]) -> Node:
     config = PathJoinSubstitution([FindPackageShare(PACKAGE), 'config', 'state_sensor.rviz'])
-    # Relative targets: they follow this node's own namespace.
+    # Relative targets are resolved in the namespace of this node.
     return Node(
         package='rviz2', executable='rviz2', namespace=given['namespace'],
         arguments=['-d', config], parameters=[{'use_sim_time': given['use_sim_time'] == 'true'}],
@@ -89,10 +88,10 @@ def _rviz(given: dict[str, str]) -> Node:
 
 
 def _recorder(given: dict[str, str]) -> ExecuteProcess:
-    # The namespace may be written with or without its slash, and may itself be in another.
-    ours = f'(/.*)?/?{given["namespace"].rstrip("/")}/{given["name"]}/.*'
+    # The namespace may begin with a slash or not, and may be nested in another one.
+    node = f'(/.*)?/?{given["namespace"].rstrip("/")}/{given["name"]}/.*'
     command = ['ros2', 'bag', 'record', '--storage', 'mcap',
-               '--regex', f'^(/tf|/tf_static|/clock|/diagnostics|{ours})$']
+               '--regex', f'^(/tf|/tf_static|/clock|/diagnostics|{node})$']
     if given['record'] != 'true':
         command += ['--output', given['record']]
     if given['use_sim_time'] == 'true':

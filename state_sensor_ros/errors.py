@@ -6,7 +6,7 @@ The exception tree; every message reads ``where: found X; expected Y``.
 StateSensorError
  +- ConfigError            a parameter or option has a value it cannot have
  +- TransportError         a socket did what the protocol does not foresee
- |   +- RefusalError       the simulator answered that it did not do as it was told
+ |   +- RefusalError       the simulator replied that it refuses a command
  +- FramingError           a packet cannot be what its header says
  +- DecodeError            a payload is not a frame
  +- StateError             arrays of a frame break an invariant
@@ -18,10 +18,10 @@ StateSensorError
 
 def one_line(text: str) -> str:
     """
-    Make text fit for a line of a log or a terminal.
+    Make text safe for one line of a log or a terminal.
 
-    :param text: with names from a peer or a file in it, which may begin a line or a colour.
-    :returns: the same with everything unprintable written as Python would.
+    :param text: may contain names from a peer or a file, with line ends or escape sequences.
+    :returns: the text with unprintable characters as in Python string literals.
     """
     if text.isprintable():
         return text
@@ -29,17 +29,17 @@ def one_line(text: str) -> str:
 
 
 def told(error: OSError) -> str:
-    """Return what the operating system says, without its number."""
+    """Return the reason that the operating system gives, without its number."""
     return (error.strerror or str(error)).lower() or type(error).__name__
 
 
 class StateSensorError(Exception):
     """
-    Base of everything this package raises on purpose.
+    Base of all errors of this package.
 
     :param where: the place: a file, a key path, ``host:port`` or a parameter.
-    :param found: what was there.
-    :param expected: what should have been there, or what to do about it.
+    :param found: what was found there.
+    :param expected: what was expected there, or the remedy.
     """
 
     def __init__(self, where: str, found: str, expected: str) -> None:
@@ -58,15 +58,15 @@ class TransportError(StateSensorError, OSError):
 
 
 class RefusalError(TransportError):
-    """A command was answered with a failure; ``found`` has the simulator's words."""
+    """The reply to a command reports a failure; ``found`` has the text of the simulator."""
 
 
 class FramingError(StateSensorError):
-    """A packet length is impossible; the stream cannot be trusted from here on."""
+    """A packet length is impossible; all that follows in the stream is undefined."""
 
 
 class DecodeError(StateSensorError, ValueError):
-    """A payload, or one actor in it, is not what any frame generation sends."""
+    """A payload, or one actor in it, is of no frame generation."""
 
 
 class StateError(StateSensorError, ValueError):

@@ -3,9 +3,8 @@
 """
 One frame of ground truth as a struct of arrays, in SI units and REP-103 axes.
 
-May know: shapes, dtypes, invariants, selection of rows. Must not know: JSON, CDR, ROS, the
-simulator's units. A part that nobody asked the decoder for is ``None``; a number that the source
-does not know is NaN.
+A part that is not decoded because nothing uses it is ``None``; a number that the source does not
+have is NaN. All arrays of a frame are read-only, so that results computed from them stay valid.
 """
 
 from __future__ import annotations
@@ -32,26 +31,27 @@ KIND_VEHICLE = 1
 FRONT_LEFT, FRONT_RIGHT, REAR_LEFT, REAR_RIGHT = range(4)
 NO_SOURCE_ID = -1
 
-# A pose whose quaternion is this far from unit length is no pose (PROTOCOL 5.h measured 2e-7).
+# A quaternion whose length is outside these bounds is not a rotation. Recordings of the simulator
+# are within 2e-7 of 1.
 QUATERNION_NORM_MIN = 0.9
 QUATERNION_NORM_MAX = 1.1
-# OpenBLAS begins to use threads for longer vectors.
+# OpenBLAS starts threads for longer vectors.
 _MAX_FOR_BLAS = 10_000
-# Lengths of boxes that displays can draw, m: they are float32 there.
+# Lengths of boxes that displays can draw, m: displays use float32.
 _MIN_LENGTH, _MAX_LENGTH = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
-# A product of two numbers between these is between those.
+# A product of two numbers within these bounds is within those of lengths.
 _MIN_FACTOR, _MAX_FACTOR = 1e-15, 1e15
-# What the squared length may be off by on either side.
+# Tolerance of the squared length on either side of 1.
 _NORM2_TOLERANCE = 1.0 - QUATERNION_NORM_MIN ** 2
 
 
 @dataclass(frozen=True, slots=True)
 class Needs:
     """
-    Which optional parts of a frame somebody will read; decoding the others is skipped.
+    The optional parts of a frame that are used; decoding the others is skipped.
 
-    Names, kinds, tags, kinematics and who carries a lane state are always decoded. ``looks`` are
-    also the names of boxes.
+    Names, kinds, tags, kinematics and the rows of lane states are always decoded. ``looks``
+    includes the names of boxes.
     """
 
     boxes: bool = True
@@ -65,13 +65,19 @@ EVERYTHING = Needs()
 ESSENTIALS = Needs(boxes=False, wheels=False, inputs=False, looks=False, lanes=False)
 
 
+def _freeze(*arrays: npt.NDArray[Any]) -> None:
+    """Make arrays read-only; 0.1 us each."""
+    for array in arrays:
+        array.setflags(write=False)
+
+
 @dataclass(frozen=True, slots=True)
 class Boxes:
     """
     Oriented bounding boxes of all actors, in the order of the actors.
 
-    ``actor`` (M,) int64 row of the owner, ascending; ``names`` M strings, blank where nobody asked
-    the decoder for looks; ``rows`` (M, 13) float64: centre xyz (m) and orientation xyzw of the
+    ``actor`` (M,) int64 row of the owner, ascending; ``names`` M strings, blank where looks are
+    not decoded; ``rows`` (M, 13) float64: centre xyz (m) and orientation xyzw of the
     box's own axes, global frame, full edge lengths xyz (m) along the box's own axes, coefficients
     xyz as sent.
     """
@@ -80,6 +86,10 @@ class Boxes:
     names: tuple[str, ...]
     rows: Floats
 
+    def __post_init__(self) -> None:
+        """Make the arrays read-only."""
+        _freeze(self.actor, self.rows)
+
     @property
     def position_xyz(self) -> Floats:
         """(M, 3) float64, box centre, metres, global frame."""
@@ -87,7 +97,7 @@ class Boxes:
 
     @property
     def orientation_xyzw(self) -> Floats:
-        """(M, 4) float64, of the box's own axes, global frame, as it came."""
+        """(M, 4) float64, of the box's own axes, global frame, not normalised."""
         return self.rows[:, 3:7]
 
     @property
@@ -125,6 +135,11 @@ class Wheels:
     orientation_known: Bools
     speed: Floats
 
+    def __post_init__(self) -> None:
+        """Make the arrays read-only."""
+        _freeze(self.actor, self.wheel, self.source_id, self.position_xyz, self.orientation_xyzw,
+                self.position_known, self.orientation_known, self.speed)
+
 
 NO_WHEELS = Wheels(np.zeros(0, np.int64), np.zeros(0, np.uint8), np.zeros(0, np.int32),
                    np.zeros((0, 3)), np.zeros((0, 4)), np.zeros(0, np.bool_),
@@ -138,7 +153,7 @@ class Lanes:
 
     ``actor`` (L,) int64 row of the owner, ascending; ``lane_change_left``/``_right`` (L,) bool;
     ``road_id``, ``section_id``, ``lane_id`` (L,) int32; ``s`` (L,) metres along the road. All but
-    ``actor`` is blank (false, zero, NaN) where nobody asked the decoder for lanes.
+    ``actor`` is blank (false, zero, NaN) where lanes are not decoded.
     """
 
     actor: Rows
@@ -148,6 +163,11 @@ class Lanes:
     section_id: Ints
     lane_id: Ints
     s: Floats
+
+    def __post_init__(self) -> None:
+        """Make the arrays read-only."""
+        _freeze(self.actor, self.lane_change_left, self.lane_change_right, self.road_id,
+                self.section_id, self.lane_id, self.s)
 
 
 NO_LANES = Lanes(np.zeros(0, np.int64), np.zeros(0, np.bool_), np.zeros(0, np.bool_),
@@ -163,7 +183,7 @@ class Looks:
 
 
 class Extension(Protocol):
-    """What one simulator sends beyond the common frame; carried along, never looked into."""
+    """Data of one simulator beyond the common frame, which only its own encoder reads."""
 
     def select(self, rows: Rows) -> Extension:
         """Return the same for the actors at ``rows`` only."""
@@ -177,7 +197,7 @@ class Frame:
     ``game_time`` s since the simulation started (NaN: the source has none); ``time`` s since the
     Unix epoch and ``sample_count`` (0: the source has none); ``names`` N raw names; ``kinds`` (N,)
     uint8; ``tags`` N tuples of strings as sent. ``kinematics`` (N, 13) float64: position xyz
-    (m), orientation xyzw (as it came, not normalised), velocity xyz (m/s), angular velocity xyz
+    (m), orientation xyzw (not normalised), velocity xyz (m/s), angular velocity xyz
     (rad/s), all in the axes of the global frame, NaN where unknown. ``inputs`` (N, 4): throttle
     0..1, brake 0..1, steering -1..1 (+ = left), steering angle (rad, + = left), NaN where the
     frame has none. ``forward_speed`` (N,) m/s along the actor's own x axis, from a source that
@@ -203,7 +223,7 @@ class Frame:
 
     def __post_init__(self) -> None:
         """
-        Check that everything speaks of the same N actors.
+        Check that all parts have the same N actors, and make the arrays read-only.
 
         :raises StateError: on unequal lengths or a wrong shape.
         """
@@ -218,6 +238,11 @@ class Frame:
         if self.forward_speed is not None and self.forward_speed.shape != (n_actors,):
             raise StateError('forward_speed', f'shape {self.forward_speed.shape}',
                              f'({n_actors},)')
+        _freeze(self.kinds, self.kinematics)
+        if self.inputs is not None:
+            _freeze(self.inputs)
+        if self.forward_speed is not None:
+            _freeze(self.forward_speed)
 
     @property
     def n_actors(self) -> int:
@@ -231,7 +256,7 @@ class Frame:
 
     @property
     def orientation_xyzw(self) -> Floats:
-        """(N, 4) float64, global frame, as it came."""
+        """(N, 4) float64, global frame, not normalised."""
         return self.kinematics[:, 3:7]
 
     @property
@@ -246,34 +271,24 @@ class Frame:
 
     def has_pose(self) -> Bools:
         """
-        Tell which actors have a pose that can be published.
+        Return which actors have a pose that can be published.
 
-        :returns: (N,) bool, False for NaN in the pose and for a quaternion that is no rotation.
+        :returns: (N,) bool, False for NaN in the pose and for a quaternion that is not a rotation.
         """
         return self.bodies().usable
 
     def bodies(self) -> Bodies:
-        """Return the poses of actors and boxes, which several readers look into."""
+        """Return the poses of actors and boxes; computed at the first call."""
         if self._bodies is None:
-            bodies = Bodies(self._body_rows(), self.n_actors)
-            object.__setattr__(self, '_bodies', bodies)
-            return bodies
+            rows = self.kinematics if self.boxes is None \
+                else np.concatenate((self.kinematics, self.boxes.rows))
+            object.__setattr__(self, '_bodies', Bodies(rows, self.n_actors))
+        assert self._bodies is not None
         return self._bodies
-
-    def _body_rows(self) -> Floats:
-        if self.boxes is None:
-            return self.kinematics
-        actors, boxes = self.kinematics, self.boxes.rows
-        block = actors.base
-        if block is not None and block is boxes.base \
-                and block.shape == (len(actors) + len(boxes), 13):
-            # As from the decoder: the actors come first, and the boxes are the rest.
-            return block
-        return np.concatenate((actors, boxes))
 
     def select(self, rows: Rows) -> Frame:
         """
-        Keep only the actors at ``rows``, with everything that belongs to them.
+        Return a frame of the actors at ``rows``, with their boxes, wheels and lane states.
 
         :param rows: (K,) int64, ascending.
         :returns: a frame of K actors.
@@ -321,12 +336,14 @@ class Bodies:
     """
     The actors of a frame, then its boxes, in one block.
 
-    At ten actors a question costs as much as its answer, so both are asked at once. ``usable``
-    (N,) bool, actors with a pose that can be published, ``usable_boxes`` (M,) likewise; neither
-    may be written to. ``is_finite`` whether all numbers are known, and so small that nothing
-    made of two of them overflows. ``is_plain`` whether that holds and all poses are usable.
+    One pass for both: below about ten actors the overhead of numpy's calls dominates (measured in
+    bench/in_process.py). ``usable`` (N,) bool, actors with a pose that can be published,
+    ``usable_boxes`` (M,) likewise, both read-only. ``is_finite`` whether all numbers are finite,
+    and small enough that a product of two of them is. ``is_plain`` whether that holds and all
+    poses are usable.
 
-    :param rows: (N + M, 13) float64, of which position xyz and orientation xyzw come first.
+    :param rows: (N + M, 13) float64, with position xyz and orientation xyzw in the first columns.
+    :param n_actors: N.
     """
 
     __slots__ = ('_drawable_boxes', '_norm2', '_rows', 'is_finite', 'is_plain', 'usable',
@@ -337,7 +354,8 @@ class Bodies:
         self._drawable_boxes: Bools | None = None
         self._norm2: Floats = np.einsum('ij,ij->i', rows[:, 3:7], rows[:, 3:7])
         self.is_finite = math.isfinite(_sum_of_squares(rows.ravel()))
-        # Two numbers tell that all are usable, as nearly always. NaN compares false with all.
+        # Fast path: a small summed error of the lengths and a finite sum of the positions prove
+        # that every pose is usable. A comparison with NaN is false.
         deviation = self._norm2 - 1.0
         if _sum_of_squares(deviation) <= _NORM2_TOLERANCE ** 2 \
                 and (self.is_finite or math.isfinite(np.einsum('ij->', rows[:, 0:3]))):
@@ -351,14 +369,13 @@ class Bodies:
 
     def drawable_boxes(self) -> Bools:
         """
-        Tell which boxes have a pose that can be published, and edges and scales with a length.
+        Return which boxes have a pose that can be published, and positive edges and scales.
 
-        :returns: (M,) bool, False for NaN, infinity, zero and negative numbers; not to be written
-            to.
+        :returns: (M,) bool, False for NaN, infinity, zero and negative numbers; read-only.
         """
         if self._drawable_boxes is None:
             sizes = self._rows[len(self.usable):, 7:]
-            # NaN compares false with all.
+            # A comparison with NaN is false.
             if len(sizes) and not (np.minimum.reduce(sizes, axis=None) >= _MIN_FACTOR
                                    and np.maximum.reduce(sizes, axis=None) <= _MAX_FACTOR):
                 self._drawable_boxes = self.usable_boxes & _have_lengths(sizes)
@@ -376,9 +393,11 @@ class Bodies:
 
 def _have_lengths(sizes: Floats) -> Bools:
     """
-    Tell which boxes have three lengths.
+    Return which boxes can be drawn.
 
-    :param sizes: (M, 6) float64, edges xyz and scales xyz.
+    :param sizes: (M, 6) float64, edges xyz (m) and scales xyz.
+    :returns: (M,) bool, True where all edges and scales are positive and the products of both are
+        lengths in float32.
     """
     with np.errstate(all='ignore'):
         scaled = sizes[:, :3] * sizes[:, 3:]
@@ -388,18 +407,18 @@ def _have_lengths(sizes: Floats) -> Bools:
 
 
 def _sum_of_squares(numbers: Floats) -> float:
-    # Of many numbers BLAS would have threads of its own, which go on spinning.
+    # Above the limit, BLAS would start threads, which use the processor after the call.
     return float(numbers.dot(numbers) if len(numbers) <= _MAX_FOR_BLAS
                  else np.einsum('i,i', numbers, numbers))
 
 
 def usable_poses(position_xyz: Floats, orientation_xyzw: Floats) -> Bools:
     """
-    Tell which poses can be published.
+    Return which poses can be published.
 
     :param position_xyz: (M, 3) float64.
     :param orientation_xyzw: (M, 4) float64, of any length.
-    :returns: (M,) bool, False for NaN and for a quaternion that is no rotation.
+    :returns: (M,) bool, False for NaN and for a quaternion that is not a rotation.
     """
     norm2 = np.einsum('ij,ij->i', orientation_xyzw, orientation_xyzw)
     usable: Bools = (norm2 >= QUATERNION_NORM_MIN ** 2) & (norm2 <= QUATERNION_NORM_MAX ** 2) \

@@ -1,10 +1,10 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-Values of JSON in every spelling that simulators use, and the errors for all others.
+JSON text and values in every form that simulators send (doc/protocol/frames.md#forms).
 
-Each function raises DecodeError with the key path, what was found and what was expected. Decoders
-call these functions only for payloads that are not in the usual form.
+``value`` is parsed JSON, ``where`` its key path, for errors. Each ``to_…`` function raises
+DecodeError with key path, found and expected.
 """
 
 from __future__ import annotations
@@ -33,19 +33,22 @@ NAN = math.nan
 NO_TRIPLE: Triple = (NAN, NAN, NAN)
 NO_QUADRUPLE: Quadruple = (NAN, NAN, NAN, NAN)
 
-# More digits than any 64-bit integer has; a longer one is no id, only a number out of range.
+# More digits than any 64-bit integer has; a longer one is read as a float, out of range.
 _MAX_INTEGER_DIGITS = 20
 _MAX_SHOWN = 40
-# The longest word of JSON is -Infinity; the parser blames the beginning of one that was cut.
+# The longest word of JSON is -Infinity; the parser reports the beginning of one that was cut.
 _MAX_WORD = 9
 _MISSING = object()
+# Errors of msgspec for text that is not JSON, not UTF-8, nested too deep or of another shape.
+NOT_TYPED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_STRICT_JSON = msgspec.json.Decoder(msgspec.Raw)
 
 
 class JsonError(DecodeError):
     """
     Text is not JSON; ``line`` and ``column``, 1-based, of the first fault.
 
-    ``is_at_end`` tells whether it may be no more than that the text was cut off there.
+    ``is_at_end``: the text may be the beginning of valid JSON, cut off at its end.
     """
 
     def __init__(self, text: str, fault: json.JSONDecodeError) -> None:
@@ -57,22 +60,33 @@ class JsonError(DecodeError):
             or len(text) - fault.pos < _MAX_WORD
 
 
+def is_strict_json(text: bytes) -> bool:
+    """Return whether ``text`` is a JSON value, without BOM, NaN, Infinity and single quotes."""
+    try:
+        _STRICT_JSON.decode(text)
+    except NOT_TYPED:
+        return False
+    return True
+
+
 def parse_payload(payload: bytes | bytearray | memoryview | msgspec.Raw) -> Json:
     """
-    Parse JSON, and what only nearly is JSON: NaN, Infinity, numbers out of range, single quotes.
+    Parse JSON, also with NaN, Infinity, numbers out of range or single quotes.
 
     :param payload: UTF-8, with or without BOM.
     :returns: objects as dict, arrays as list; numbers may be NaN or infinite.
-    :raises JsonError: where it is no JSON, with the place of the first fault.
-    :raises DecodeError: where it is not even UTF-8, or nested beyond all measure.
+    :raises JsonError: when it is not JSON, with the place of the first fault.
+    :raises DecodeError: when it is not UTF-8, or nested deeper than Python's recursion limit.
     """
     return _parsed(payload, _PARSER)
 
 
 def repaired(payload: bytes) -> bytes:
     """
-    Write as strict JSON what :func:`parse_payload` takes; NaN and the like become ``null``.
+    Rewrite text that :func:`parse_payload` accepts as strict JSON.
 
+    :param payload: UTF-8, with or without BOM.
+    :returns: JSON with ``null`` for NaN, infinite numbers and those out of range.
     :raises DecodeError: as :func:`parse_payload` does.
     """
     value = _parsed(payload, _NULL_PARSER)
@@ -86,7 +100,7 @@ def check_utf8(payload: bytes | bytearray | memoryview | msgspec.Raw) -> str:
     """
     Return a payload as text, without its BOM.
 
-    :raises DecodeError: where it is not UTF-8.
+    :raises DecodeError: when it is not UTF-8.
     """
     try:
         return str(payload, 'utf-8-sig')
@@ -101,7 +115,8 @@ def _parsed(payload: bytes | bytearray | memoryview | msgspec.Raw,
     try:
         return _loads(text, parser)
     except DecodeError:
-        # PROTOCOL 8, 4: only where no name with an apostrophe can be harmed.
+        # Quotes are replaced only when no name can contain an apostrophe: with double quotes
+        # anywhere, a single one may be one (doc/protocol/sensor.md#payload).
         if "'" not in text or '"' in text:
             raise
     return _loads(text.replace("'", '"'), parser)
@@ -142,8 +157,13 @@ def _shown_text(text: str, start: int) -> str:
     return repr(text[start:start + _MAX_SHOWN]) if start < len(text) else 'the end'
 
 
+def shortened(text: str, n_most: int = _MAX_SHOWN) -> str:
+    """Return at most ``n_most`` characters of a text, and an ellipsis if it is longer."""
+    return text if len(text) <= n_most else text[:n_most] + '…'
+
+
 def shown(value: Json) -> str:
-    """Describe a value in a few words, whatever its size."""
+    """Return a short text of a value of any size, for errors."""
     if value is _MISSING:
         return 'nothing'
     if isinstance(value, dict):
@@ -151,12 +171,12 @@ def shown(value: Json) -> str:
     if isinstance(value, list):
         return f'an array of {len(value)}'
     if isinstance(value, str):
-        return repr(value if len(value) <= _MAX_SHOWN else value[:_MAX_SHOWN] + '…')
+        return repr(shortened(value))
     return json.dumps(value)
 
 
 def wrong(where: str, value: Json, expected: str) -> DecodeError:
-    """Make the error for ``value``, or for none, at the key path ``where``."""
+    """Return the error for ``value``, or for a missing one, at the key path ``where``."""
     return DecodeError(where, shown(value), expected)
 
 
@@ -168,7 +188,7 @@ def to_object(value: Json, where: str) -> Mapping[str, Json]:
 
 
 def member(owner: Mapping[str, Json], key: str, where: str, expected: str) -> Json:
-    """Return a member that must be there; ``where`` is the key path of its owner."""
+    """Return a required member; ``where`` is the key path of its owner."""
     value = owner.get(key, _MISSING)
     if value is _MISSING:
         raise wrong(f'{where}.{key}', value, expected)
@@ -185,7 +205,7 @@ def to_list(value: Json, where: str) -> list[Json]:
 
 
 def to_number(value: Json, where: str) -> float:
-    """Return a number, NaN for ``null`` and for what is not finite."""
+    """Return a number, NaN for ``null`` and for numbers that are not finite."""
     if value is None:
         return NAN
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -194,7 +214,7 @@ def to_number(value: Json, where: str) -> float:
 
 
 def to_integer(value: Json, where: str, low: int, high: int) -> int:
-    """Return an integer between ``low`` and ``high``, also where it is written as a float."""
+    """Return an integer between ``low`` and ``high``, also one that is written as a float."""
     whole = (isinstance(value, int) and not isinstance(value, bool)) \
         or (isinstance(value, float) and value.is_integer())
     if not whole or not low <= value <= high:  # type: ignore[operator]
@@ -210,10 +230,10 @@ def to_flag(value: Json, where: str) -> bool:
 
 
 def to_text(value: Json, where: str) -> str:
-    """Return ``value`` if it is a string that can be sent on as UTF-8."""
+    """Return ``value`` if it is a string that can be encoded as UTF-8."""
     if not isinstance(value, str):
         raise wrong(where, value, 'a string')
-    # Half of a surrogate pair can be escaped in JSON, but is no character.
+    # JSON can escape half of a surrogate pair, which is not a character.
     if not value.isascii() and any('\ud800' <= c <= '\udfff' for c in value):
         raise DecodeError(where, ascii(value[:_MAX_SHOWN]), 'Unicode text')
     return value
@@ -228,7 +248,7 @@ def to_triple(value: Json, where: str, *, complete: bool = False) -> Triple:
     """
     Return a vector from ``{x, y, z}`` or ``[x, y, z]``; ``null`` is all NaN.
 
-    :param complete: whether a component that is not there is an error rather than NaN.
+    :param complete: whether a missing component is an error rather than NaN.
     """
     if value is None:
         return NO_TRIPLE
@@ -245,7 +265,7 @@ def to_quadruple(value: Json, where: str) -> Quadruple:
     """
     Return a quaternion xyzw from ``{w, x, y, z}`` or ``[x, y, z, w]``; ``null`` is all NaN.
 
-    A rotator ``{pitch, yaw, roll}``, degrees, is taken too, as the simulator does.
+    A rotator ``{pitch, yaw, roll}``, degrees, is accepted too, as by the simulator's own reader.
     """
     if value is None:
         return NO_QUADRUPLE
@@ -277,13 +297,13 @@ def _components(value: Mapping[str, Json], keys: str | tuple[str, ...], where: s
 
 def as_rows(numbers: Sequence[Number], n_columns: int) -> Floats:
     """
-    Lay numbers out as rows, ``None`` becoming NaN.
+    Arrange numbers as rows, with NaN for ``None``.
 
     :param numbers: row after row.
-    :returns: (len / n_columns, n_columns) float64, not to be written to.
+    :returns: (len / n_columns, n_columns) float64, must not be written to.
     """
     try:
-        # Twice as fast as numpy's own way through a list, which only None makes necessary.
+        # Half the time of np.array of a list, which is needed only with None.
         flat: Floats = np.frombuffer(struct.pack(f'{len(numbers)}d', *numbers))
     except struct.error:
         flat = np.array(numbers, np.float64)

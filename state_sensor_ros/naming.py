@@ -3,9 +3,8 @@
 """
 Raw actor names to legal, unique and stable ROS names and ids.
 
-May know: the rules for names, the actors of the last frame, those that left lately. Must not know:
-ROS, how anything is published. Characters other than letters, digits and ``_`` are replaced by
-``_``; two names that become equal are numbered.
+Characters other than letters, digits and ``_`` are replaced by ``_``; names that become equal are
+numbered: ``a.b`` is ``a_b``, a later ``a-b`` is ``a_b_2``.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ from state_sensor_ros.common_ends import common_ends, spliced
 from state_sensor_ros.frame import Frame
 
 _ILLEGAL = re.compile(r'[^A-Za-z0-9_]')
-# A whole topic name may have 247 characters; namespace, node and kind need their share.
+# A whole topic name may have 247 characters: namespace, node, actor and kind.
 _MAX_LENGTH = 128
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Actor:
     """
-    The names of one actor for as long as it is known.
+    The names of one actor, from its first frame until it is forgotten.
 
     ``name`` raw; ``topic_name`` legal in a topic; ``frame_id`` its TF frame; ``id`` unique in a
     run; ``has_topics`` whether it has topics of its own, which ``max_actor_topics`` limits.
@@ -43,10 +42,11 @@ class Actor:
 @dataclass(frozen=True, slots=True, eq=False)
 class Cast:
     """
-    Who is in a frame, row by row; the same object is returned as long as nobody changes.
+    The actors of a frame, row by row.
 
     ``actors`` N entries; ``kinds`` N integers; ``tags`` N tuples; ``i_ego`` row of the ego, -1
-    without one; ``n_egos`` how many carry the ego tag.
+    without one; ``n_egos`` number of actors with the ego tag; ``version`` is equal for consecutive
+    frames of equal actors, and different from that of every other list of the same registry.
     """
 
     actors: tuple[Actor, ...]
@@ -55,6 +55,7 @@ class Cast:
     tags: tuple[tuple[str, ...], ...]
     i_ego: int
     n_egos: int
+    version: int = 0
 
 
 NOBODY = Cast((), (), b'', (), -1, 0)
@@ -62,7 +63,7 @@ NOBODY = Cast((), (), b'', (), -1, 0)
 
 @lru_cache(maxsize=4)
 def same_actors(old: Cast, new: Cast) -> tuple[int, int]:
-    """Return how many actors two casts share at either end, for all that is kept by actor."""
+    """Return the length of the common prefix and suffix of two lists of actors."""
     return common_ends(old.actors, new.actors)
 
 
@@ -83,7 +84,7 @@ class _TopicNames:
     """
     Topic names in use, each with the raw name that has it.
 
-    :param reserved: returns whether a topic name must not be given away.
+    :param reserved: returns whether a topic name must not be used.
     :param taken: further topic names in use.
     """
 
@@ -108,19 +109,19 @@ class _TopicNames:
         return candidate
 
     def is_free(self, topic_name: str) -> bool:
-        """Whether a topic name may be given away."""
+        """Return whether a topic name may be used for another actor."""
         return topic_name not in self.owners and topic_name not in self._taken \
             and not self._is_reserved(topic_name)
 
     def enter(self, topic_name: str, name: str) -> None:
-        """Note that the raw name ``name`` has a topic name."""
+        """Enter the topic name of the raw name ``name``."""
         self.owners[topic_name] = name
         legal = legal_topic_name(name)
         if topic_name != legal:
             self._n_numbered[legal] += 1
 
     def free(self, topic_name: str) -> str | None:
-        """Return the raw name that had a topic name, None for none; both are free afterwards."""
+        """Free a topic name; return its raw name, None for a topic name that is not in use."""
         name = self.owners.pop(topic_name, None)
         if name is not None and topic_name != (legal := legal_topic_name(name)):
             self._n_numbered[legal] -= 1
@@ -132,15 +133,15 @@ class _TopicNames:
 
 class Registry:
     """
-    Give each raw name its ROS names once and keep them until it is forgotten.
+    Assign ROS names to each raw name once and keep them until the actor is forgotten.
 
-    The work for a frame is linear in its actors, whatever their names are.
+    The work for a frame is linear in its actors, for any names.
 
     :param frame_prefix: put before the actor's name to make its frame.
     :param ego_tag: the tag, lower case, that marks the ego.
     :param ego_frame: frame of the ego, ``''`` for the ordinary rule.
     :param max_actor_topics: how many actors may have topics of their own at a time.
-    :param reserved_frames: that no actor may have, because they mean something else.
+    :param reserved_frames: frame ids that no actor may have, such as that of the world.
     """
 
     def __init__(self, *, frame_prefix: str = '', ego_tag: str = 'ego', ego_frame: str = '',
@@ -151,7 +152,7 @@ class Registry:
         self._ego_frame = ego_frame
         self._max_actor_topics = max_actor_topics
         self._reserved = frozenset((*reserved_frames, ego_frame))
-        self._next_id = 1
+        self._next_id = self._next_version = 1
         self.restart()
 
     def restart(self, with_topics: Iterable[str] = ()) -> None:
@@ -163,17 +164,17 @@ class Registry:
         self._with_topics = set(with_topics)
         self._known: dict[str, Actor] = {}
         self._names = _TopicNames(self._is_reserved)
-        # Raw names that have no topics because of the limit, the longest known first.
+        # Raw names that have no topics because of the limit, in the order of their first frames.
         self._without_topics: dict[str, None] = {}
-        # Actors that only repeated frames have shown, by raw name.
+        # Actors that were in repeated frames only, by raw name.
         self._repeated: dict[str, Actor] = {}
         self._are_egos = b''
-        # An object of its own: a frame without actors differs from the frames before the restart.
-        self.cast = replace(NOBODY)
+        # A version of its own: a frame without actors differs from the frames before the restart.
+        self.cast = replace(NOBODY, version=self._new_version())
 
     @property
     def n_free_places(self) -> int:
-        """How many more actors may have topics of their own."""
+        """Number of further actors that may have topics of their own."""
         return self._max_actor_topics - len(self._with_topics)
 
     def update(self, frame: Frame) -> Cast:
@@ -191,21 +192,22 @@ class Registry:
         if self._ego_frame:
             actors = tuple([self._actor(name, i == i_ego) for i, name in enumerate(frame.names)])
         else:
-            # A new actor among a thousand must not cost what a thousand do.
+            # Only changed rows are looked up: one new actor among 1000 costs as much as one of 10.
             head, tail = common_ends(last.names, frame.names)
             actors = spliced(last.actors, head, tuple([
                 self._known.get(name) or self._actor(name, False)
                 for name in frame.names[head:frame.n_actors - tail]]), tail)
         self._repeated.clear()
-        self.cast = Cast(actors, frame.names, kinds, frame.tags, i_ego, egos.count(1))
+        self.cast = Cast(actors, frame.names, kinds, frame.tags, i_ego, egos.count(1),
+                         self._new_version())
         return self.cast
 
     def name_repeated(self, frame: Frame) -> Cast:
         """
         Name all actors of a frame whose clock did not advance.
 
-        An actor that is not known yet gets names, but no topics, and is forgotten with the next
-        frame: repeated frames take up neither memory nor places for topics.
+        A new actor gets names, but no topics, and is forgotten with the next frame: repeated
+        frames use neither memory nor places for topics.
         """
         known, before = self._known, self._repeated
         names = _TopicNames(self._is_reserved, self._names.owners)
@@ -221,7 +223,7 @@ class Registry:
         actors = tuple([known.get(name) or self._repeated[name] for name in frame.names])
         egos = bytes(self._is_ego(tags) for tags in frame.tags)
         return Cast(actors, frame.names, frame.kinds.tobytes(), frame.tags, egos.find(1),
-                    egos.count(1))
+                    egos.count(1), self._new_version())
 
     def grant_topics(self) -> Cast:
         """
@@ -240,12 +242,12 @@ class Registry:
             del self._without_topics[name]
             actor = self._known[name] = replace(self._known[name], has_topics=True)
             self._with_topics.add(actor.topic_name)
-        self.cast = replace(self.cast, actors=tuple(
+        self.cast = replace(self.cast, version=self._new_version(), actors=tuple(
             [self._known[name] for name in self.cast.names]))
         return self.cast
 
     def forget(self, topic_name: str) -> None:
-        """Free the names and the place of an actor that has left, if it is known at all."""
+        """Free the names and the place of an actor that has left; without effect for others."""
         self._with_topics.discard(topic_name)
         name = self._names.free(topic_name)
         if name is not None:
@@ -267,7 +269,7 @@ class Registry:
         return self._are_egos
 
     def _actor(self, name: str, is_ego: bool) -> Actor:
-        """Return the names of an actor of the frame, which is known from now on."""
+        """Return the names of an actor of the frame; enter a new one."""
         known = self._known.get(name)
         frame_id = self._ego_frame if is_ego and self._ego_frame else ''
         if known is not None and (frame_id or self._frame_prefix + known.topic_name) \
@@ -294,6 +296,11 @@ class Registry:
             self._names.enter(shown.topic_name, name)
             return shown.topic_name, shown.id
         return self._names.take(name), self._new_id()
+
+    def _new_version(self) -> int:
+        version = self._next_version
+        self._next_version += 1
+        return version
 
     def _new_id(self) -> int:
         id_ = self._next_id

@@ -3,9 +3,8 @@
 """
 Simulator axes and units to REP-103 and back: the only sign flips and factors of the package.
 
-May know: the mirror, the units, quaternion algebra. Must not know: JSON keys, ROS messages. The
-source is left-handed (x forward, y right, z up) in centimetres and degrees, wheels and lanes
-included; PROTOCOL 5.1 states the rules, sections 5.a to 5.f prove them.
+The simulator is left-handed (x forward, y right, z up), in centimetres and degrees, including
+wheels and lanes (doc/protocol/units.md).
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ from state_sensor_ros.frame import Floats
 _CM = 100.0
 _DEG = 180.0 / math.pi
 
-# What one SI unit is in the source, and which axes S = diag(1, -1, 1) turns round: a polar
-# vector loses the sign of y; a rotation, being axial, those of x and z.
+# One SI unit in the units of the simulator, with the sign that the mirror S = diag(1, -1, 1) gives
+# it: y of a polar vector changes its sign; x and z of a rotation, an axial vector, do.
 _LENGTH = (_CM, -_CM, _CM)
 _QUATERNION = (-1.0, 1.0, -1.0, 1.0)
 _RATE = (-1.0, 1.0, -1.0)
@@ -48,7 +47,7 @@ _ROAD_S = {'cm': _CM, 'm': 1.0}
 @dataclass(frozen=True, slots=True)
 class Units:
     """
-    What differs between simulators and cannot be seen in a frame.
+    Units that differ between simulators and cannot be derived from a frame.
 
     ``obb_extents`` ``full`` edge lengths of a box or ``half`` of them; ``road_s_unit`` ``cm`` or
     ``m``, of ``control_state.s``.

@@ -3,8 +3,7 @@
 """
 Every parameter of the driver: name, default, unit, range and one line of help.
 
-May know: what a value may be and why. Must not know: rclpy, YAML. The node declares its parameters
-from these fields and the command line builds its options from the same (INTERFACE 3.5).
+The node declares its parameters from these fields, and the commands build their options from them.
 """
 
 from __future__ import annotations
@@ -54,10 +53,10 @@ _NO_COVARIANCE = (1e-9,) * 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """All parameters of INTERFACE 3.5, checked by :func:`parse_settings`."""
+    """All parameters, checked by :func:`parse_settings` (doc/reference/parameters.md)."""
 
-    autostart: bool = _parameter(True, 'Configure and activate without being asked.')
-    source: str = _parameter('tcp', 'Where frames come from: a simulator, a recording, or CARLA.',
+    autostart: bool = _parameter(True, 'Configure and activate the node at its start.')
+    source: str = _parameter('tcp', 'Source of frames: a simulator, a recording, or CARLA.',
                              choices=('tcp', 'file', 'carla'), is_open=True)
     host: str = _parameter('127.0.0.1', 'Host of the simulator.',
                            pattern=re.compile(r'\S+'))
@@ -65,8 +64,8 @@ class Settings:
         8700, 'TCP port of the State sensor on that host; of CARLA, its measurements (2001).',
         low=1, high=65535)
     control_port: int = _parameter(
-        0, 'Control port of the simulator (8999; world port of CARLA, 2000); 0 leaves its '
-        'configuration to somebody else.',
+        0, 'Control port of the simulator (8999; world port of CARLA, 2000); 0 does not '
+        'configure it.',
         low=0, high=65535)
     sample_rate: float = _parameter(
         0.0, 'Sample commands per second, Hz; 0 sends none. Needs control_port.',
@@ -77,7 +76,7 @@ class Settings:
     trajectory_file: str = _parameter('', 'Recording to play where source is file.')
     rate: float = _parameter(1.0, 'Pace of a recording against real time; 0 = unpaced.',
                              low=0.0, high=1000.0, dynamic=True)
-    loop: bool = _parameter(False, 'Play a recording again from its start, for ever.')
+    loop: bool = _parameter(False, 'Play a recording again from its start, without end.')
     global_frame: str = _parameter('map', 'TF frame of the world.', pattern=_FRAME_ID)
     frame_prefix: str = _parameter('', "Put before each actor's name to make its TF frame.",
                                    pattern=_FRAME_PREFIX)
@@ -98,10 +97,10 @@ class Settings:
         (), 'An actor needs one of these tags; empty passes all.', dynamic=True)
     undesired_tags: tuple[str, ...] = _parameter(
         (), 'An actor with one of these tags is left out.', dynamic=True)
-    include_obb: bool = _parameter(True, 'Take the oriented bounding boxes.', dynamic=True)
+    include_obb: bool = _parameter(True, 'Use the oriented bounding boxes.', dynamic=True)
     debug_drawing: bool = _parameter(False, 'Publish the boxes as markers.', dynamic=True)
     labels: bool = _parameter(True, 'A text marker with its name above each actor.', dynamic=True)
-    tf: str = _parameter('all', 'Whose transforms go to /tf.', choices=('all', 'ego', 'none'),
+    tf: str = _parameter('all', 'Actors with a transform on /tf.', choices=('all', 'ego', 'none'),
                          dynamic=True)
     wheel_tf: bool = _parameter(False, 'Wheel frames under each actor.', dynamic=True)
     joint_states: bool = _parameter(False, 'Wheel angles as joint states.', dynamic=True)
@@ -111,12 +110,12 @@ class Settings:
     actor_timeout: float = _parameter(
         5.0, 'Stream time without an actor before its topics are removed, s.',
         low=0.0, high=_LONG_S)
-    stamp_source: str = _parameter('game_time', 'Where stamps come from.',
+    stamp_source: str = _parameter('game_time', 'Clock of the stamps.',
                                    choices=('game_time', 'utc', 'ros'))
     publish_clock: bool = _parameter(False, 'Publish /clock from the stamps.')
     twist_frame: str = _parameter('child', "Axes of Odometry's twist.",
                                   choices=('child', 'global'))
-    obb_extents: str = _parameter('full', 'What the simulator means by extents of a box.',
+    obb_extents: str = _parameter('full', 'Meaning of the extents of a box on the wire.',
                                   choices=('full', 'half'))
     road_s_unit: str = _parameter('cm', 'Unit of control_state.s on the wire.',
                                   choices=('cm', 'm'))
@@ -127,7 +126,7 @@ class Settings:
         _NO_COVARIANCE, 'Variances of linear (m2/s2) and angular velocity (rad2/s2).',
         length=6, low=0.0)
     queue_size: int = _parameter(8, 'Frames that may wait to be published.', low=1, high=10000)
-    overflow: str = _parameter('drop_oldest', 'What a full queue does.',
+    overflow: str = _parameter('drop_oldest', 'Behaviour of a full queue.',
                                choices=('drop_oldest', 'block'))
     max_frame_bytes: int = _parameter(67108864, 'A longer packet is a protocol error, bytes.',
                                       low=1024, high=2147483647)
@@ -232,7 +231,7 @@ def _check_together(settings: Settings) -> None:
         raise ConfigError('trajectory_file', 'nothing', 'a recording, because source is file')
     if settings.sample_rate > 0 and not settings.control_port:
         raise ConfigError('sample_rate', f'{settings.sample_rate:g}',
-                          '0 where control_port is 0: there is nobody to ask for samples')
+                          '0 where control_port is 0: samples are requested on the control port')
     if settings.parent_frame == settings.global_frame:
         raise ConfigError('parent_frame', repr(settings.parent_frame),
                           'another name than global_frame')

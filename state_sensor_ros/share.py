@@ -3,8 +3,7 @@
 """
 Find the files that come with the package: message definitions, sample, configuration.
 
-May know the three places where they lie; must not know what is in them.
-Source of truth: CMakeLists.txt (ament) and setup.py (pip).
+CMakeLists.txt (ament) and setup.py (pip) install them.
 """
 from pathlib import Path
 

@@ -24,6 +24,12 @@ def definitions():
     return load_definitions()
 
 
+def writable(array):
+    """Make an array of a frame writable again, before anything is computed from it."""
+    array.setflags(write=True)
+    return array
+
+
 def no_lanes():
     none = np.zeros(0, np.int64)
     return Lanes(none, none == 1, none == 1, none.astype(np.int32), none.astype(np.int32),
@@ -97,8 +103,8 @@ def two_actors():
 def exact_actors():
     """Return :func:`two_actors` with an ego whose rotation only swaps axes: no rounding at all."""
     frame = two_actors()
-    frame.kinematics[0, 3:7] = 0.5
-    frame.kinematics[0, 10:] = 0.125, 0.25, 0.5
+    writable(frame.kinematics)[0, 3:7] = 0.5
+    writable(frame.kinematics)[0, 10:] = 0.125, 0.25, 0.5
     return frame
 
 

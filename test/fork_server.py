@@ -4,7 +4,7 @@
 Runs of `state_sensor` in forks of one process that has all modules loaded, cut short on request.
 
 A run may be limited in the size of its files, or get a signal at the n-th of its calls that change
-a folder or wait for the disk, or at the n-th event of Python's profiler.
+a folder or sync, or at the n-th event of Python's profiler.
 """
 
 import atexit
@@ -25,7 +25,7 @@ import threading
 from budgets import AWAIT_S
 from paths import CARLA, ROOT
 
-# Functions that change a folder or wait for the disk, by the module that they are looked up in.
+# Functions that change a folder or sync, by the module in which they are found.
 CALLS = (('os', 'fsync'), ('os', 'open'), ('os', 'rename'), ('os', 'replace'), ('os', 'unlink'),
          ('os', 'rmdir'), ('os', 'mkdir'), ('pathlib.Path', 'open'),
          ('state_sensor_ros.recordings.files.renaming', '_renameat2'))
@@ -36,7 +36,7 @@ MODULES = ('commands.command_line', 'commands.convert', 'commands.inspect',
 
 @dataclass(frozen=True)
 class Ended:
-    """How a run has ended: exit code, negative for a signal; what it said; how many calls."""
+    """How a run ended: exit code, negative for a signal; its output; the number of calls."""
 
     code: int
     output: str
@@ -116,7 +116,7 @@ def _serve():
 
 
 def _warm_up():
-    """Have everything loaded that is loaded once: message definitions, fonts."""
+    """Load everything that is loaded once: message definitions, fonts."""
     from state_sensor_ros.commands.command_line import main
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder)
@@ -135,12 +135,12 @@ def _read(i, reader, writer, texts):
 
 
 def _work(request, output, errors, calls):
-    """Be the program."""
+    """Run the program."""
     os.chdir(request['folder'])
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(output, 1)
     os.dup2(errors, 2)
-    # A run that does not end says where it waits.
+    # A run that does not end prints where it waits.
     faulthandler.dump_traceback_later(AWAIT_S, exit=True, file=errors)
     if request['limit'] is not None:
         signal.signal(signal.SIGXFSZ, signal.SIG_DFL if request['is_killed'] else signal.SIG_IGN)
@@ -148,7 +148,7 @@ def _work(request, output, errors, calls):
         resource.setrlimit(resource.RLIMIT_FSIZE, (request['limit'],) * 2)
     tempfile.tempdir = str(Path('tmp').resolve()) if Path('tmp').is_dir() else None
     for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        # A shell has a program that it starts with & ignore SIGINT.
+        # A program started by a shell with & ignores SIGINT.
         signal.signal(signum, signal.SIG_DFL)
     _watch_calls(calls, request['at_call'], request['number'])
     if request['at_event'] is not None:
@@ -160,7 +160,7 @@ def _work(request, output, errors, calls):
         code = main()
     with suppress(OSError):
         sys.stdout.flush()
-    # All that the end of the process would do but to end threads of the parent.
+    # What the end of a process does, except for threads of the parent.
     atexit._run_exitfuncs()
     os._exit(code)
 

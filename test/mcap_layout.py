@@ -1,9 +1,9 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-Where what is in an MCAP file, read independently of the package, and the file written by others.
+Layout of an MCAP file, parsed independently of the package, and MCAP files of other writers.
 
-Source of truth: https://mcap.dev/spec.
+The format is that of https://mcap.dev/spec.
 """
 
 import struct

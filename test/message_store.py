@@ -1,6 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""Deserialise messages with rosbags, an implementation that shares nothing with the package."""
+"""Deserialise messages with rosbags, an implementation independent of the package."""
 
 from functools import cache
 

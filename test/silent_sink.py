@@ -4,7 +4,7 @@
 
 
 class SilentSink:
-    """Wants what it is told to want, and keeps nothing."""
+    """Has a fixed demand and discards the messages."""
 
     def __init__(self, demand):
         self._demand = demand

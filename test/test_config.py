@@ -1,6 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""The files of config/ say what the code says."""
+"""The files of config/ agree with the code."""
 
 import json
 import re
@@ -39,7 +39,7 @@ def test_config_holds_the_default(name):
     value = parameters_of(PARAMETERS)[name]
     default = getattr(DEFAULTS, name)
     if isinstance(default, tuple):
-        # YAML cannot tell what an empty list is a list of; '' matches no tag.
+        # An empty list of YAML has no type of items; '' matches no tag.
         assert isinstance(value, list)
         value = tuple(item for item in value if item != '')
     assert value == default
@@ -81,7 +81,7 @@ def test_rviz_shows_what_the_driver_publishes():
     for kind in ('MarkerArray', 'Odometry'):
         topic = shown[kind]['Topic']
         assert topic['Value'] in topics()
-        # What the driver offers: a display that asks for more shows nothing.
+        # The quality of service of the driver: a display that requests more receives no message.
         assert (topic['Reliability Policy'], topic['Durability Policy']) == (
             'Reliable', 'Volatile')
     assert {'ego', 'vehicles', 'objects', 'labels'} <= shown['MarkerArray']['Namespaces'].keys()

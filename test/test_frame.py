@@ -8,6 +8,7 @@ from dataclasses import dataclass, FrozenInstanceError, replace
 import math
 import warnings
 
+from encode_world import writable
 from hypothesis import given
 from hypothesis import strategies as st
 import numpy as np
@@ -154,8 +155,8 @@ def test_has_pose_wants_a_place(i_component, value):
 
 def test_has_pose_is_of_the_selected_rows():
     frame = make_frame(3)
-    frame.kinematics[:, 3:7] = (0, 0, 0, 1)
-    frame.kinematics[1, 0] = math.nan
+    writable(frame.kinematics)[:, 3:7] = (0, 0, 0, 1)
+    writable(frame.kinematics)[1, 0] = math.nan
     assert frame.has_pose().tolist() == [True, False, True]
     assert frame.has_pose().tolist() == [True, False, True]
     assert frame.select(np.array([1, 2])).has_pose().tolist() == [False, True]

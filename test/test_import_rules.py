@@ -11,7 +11,9 @@ PACKAGE = ROOT / 'state_sensor_ros'
 NAME = PACKAGE.name
 MODULES = sorted(PACKAGE.rglob('*.py'))
 ROOT_MODULES = {path.stem for path in PACKAGE.glob('*.py')} - {'__init__', '__main__'}
-# A folder may import the modules of the root and the folders named here.
+# What the package itself has.
+ROOT_NAMES = {'__version__'}
+# A folder may import the modules of the root and the folders named here; __main__ the commands.
 MAY_IMPORT = {
     'cdr': set(),
     'encode': {'cdr'},
@@ -26,6 +28,8 @@ MAY_IMPORT = {
     'ros': {'cdr', 'encode', 'pipeline', 'recordings', 'simulators'},
     'commands': {'cdr', 'encode', 'pipeline', 'recordings', 'simulators', 'monodrive', 'drawing',
                  'emulator'}}
+# The folders in recordings/, and which others of them each may import.
+IN_RECORDINGS = {'storage': set(), 'files': set(), 'bags': {'storage', 'files', 'recording'}}
 ROS_PACKAGES = {'rclpy', 'rcl_interfaces', 'diagnostic_msgs', 'geometry_msgs', 'tf2_msgs',
                 'tf2_ros', 'nav_msgs', 'std_msgs', 'sensor_msgs', 'visualization_msgs',
                 'simulation_interfaces', 'std_srvs', 'lifecycle_msgs', 'rosgraph_msgs'}
@@ -78,9 +82,11 @@ def test_imports_every_folder_has_a_rule():
 def test_imports_follow_the_directions(path):
     where = folder(path)
     allowed = {where, *MAY_IMPORT[where]} if where else set()
+    if place(path) == '__main__.py':
+        allowed = {'commands'}
     for name in own_modules(path):
         top = name.split('.')[0]
-        assert top in ROOT_MODULES or top in allowed or any(
+        assert top in ROOT_MODULES | ROOT_NAMES or top in allowed or any(
             name == module or name.startswith(f'{module}.') for module in allowed), name
 
 
@@ -104,3 +110,15 @@ def test_imports_folders_form_no_loop():
 
 def test_imports_errors_imports_nothing():
     assert imported(PACKAGE / 'errors.py') == set()
+
+
+@pytest.mark.parametrize('path', [path for path in MODULES if folder(path) == 'recordings'
+                                  and path.parent.name != 'recordings'], ids=place)
+def test_imports_in_recordings_are_layered(path):
+    where = path.parent.name
+    allowed = {f'recordings.{other}' for other in (where, *IN_RECORDINGS[where])}
+    if where == 'bags':
+        allowed |= {'cdr', 'encode', *ROOT_MODULES}
+    for name in own_modules(path):
+        assert any(name == module or name.startswith(f'{module}.')
+                   for module in {'errors', *allowed}), name

@@ -1,6 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""The launch files as INTERFACE 4 lists them; what they start, where `launch` is installed."""
+"""The launch files: their arguments; what they start, where `launch` is installed."""
 
 import ast
 import importlib.util
@@ -55,7 +55,7 @@ def module_of(name):
 
 @pytest.fixture
 def started():
-    """Return a function that says with which words each process would be started."""
+    """Return a function that returns the command line of each process."""
     # Our own folder `launch` would pass for the package of that name.
     pytest.importorskip('launch_ros', reason='needs launch_ros: a full ROS 2')
     from launch import LaunchContext
@@ -85,7 +85,7 @@ def test_launch_starts_what_is_asked_for_before_the_driver(started):
 
 
 @pytest.mark.parametrize('record', ['', 'false'])
-def test_launch_records_only_when_told(started, record):
+def test_launch_records_only_where_given(started, record):
     assert len(started(record=record)[0]) == 1
 
 

@@ -1,26 +1,27 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""
-The files that describe the package agree with each other.
+"""The files that describe the package agree with each other."""
 
-Source of truth: package.xml for the version, INTERFACE for names of messages and dependencies.
-"""
 import configparser
+import os
 from pathlib import Path
 import re
+import subprocess
+import sys
 from xml.etree import ElementTree
 
 from paths import ROOT
 import pytest
 
+import state_sensor_ros
 from state_sensor_ros.share import share_file
 
 MANIFEST = ElementTree.parse(ROOT / 'package.xml').getroot()
 MESSAGES = sorted((ROOT / 'msg').glob('*.msg'))
-INTERFACE_MESSAGES = {
+CONTRACT_MESSAGES = {
     'Actor', 'ActorArray', 'ActorState', 'ControlState', 'ControlStateArray',
     'ControlStateStamped', 'OrientedBoundingBox', 'StateFrame', 'VehicleInputs', 'WheelState'}
-INTERFACE_DEPENDENCIES = {
+CONTRACT_DEPENDENCIES = {
     'rclpy', 'std_msgs', 'geometry_msgs', 'nav_msgs', 'sensor_msgs', 'visualization_msgs',
     'diagnostic_msgs', 'rosgraph_msgs', 'tf2_msgs', 'tf2_ros', 'python3-numpy'}
 ALWAYS_SENT = ('game_time',)
@@ -58,12 +59,43 @@ def text_of(element: str) -> str:
 def test_one_version_everywhere():
     version = text_of('version')
     assert re.fullmatch(r'\d+\.\d+\.\d+', version)
-    assert setup_cfg()['metadata']['version'] == version
-    changelog = ROOT / 'CHANGELOG.rst'
-    if changelog.is_file():
-        headings = re.findall(r'^(\d+\.\d+\.\d+|Forthcoming)\b.*\n-+$',
-                              changelog.read_text(encoding='utf-8'), re.MULTILINE)
-        assert headings[:1] in ([version], ['Forthcoming']), headings
+    assert state_sensor_ros.__version__ == version
+    assert setup_cfg()['metadata']['version'] == 'attr: state_sensor_ros.__version__'
+    headings = re.findall(r'^(\d+\.\d+\.\d+|Forthcoming)\b.*\n-+$',
+                          (ROOT / 'CHANGELOG.rst').read_text(encoding='utf-8'), re.MULTILINE)
+    assert next(heading for heading in headings if heading != 'Forthcoming') == version
+    assert 'Forthcoming' not in headings[1:]
+
+
+def test_setuptools_reads_the_version_without_importing_the_package():
+    # An isolated build has none of the libraries that the package imports.
+    program = ('import sys, state_sensor_ros as package\n'
+               'heavy = {"argparse", "matplotlib", "msgspec", "numpy", "rclpy"}\n'
+               'print(package.__version__, heavy & set(sys.modules))')
+    said = subprocess.run([sys.executable, '-S', '-c', program], cwd=ROOT, capture_output=True,
+                          text=True, timeout=60, check=True)
+    assert said.stdout == f'{text_of("version")} set()\n'
+
+
+def test_old_python_is_refused_with_one_line():
+    program = ('import sys\nsys.version_info = (3, 9, 2)\n'
+               'try:\n    import state_sensor_ros\nexcept ImportError as error:\n    print(error)')
+    said = subprocess.run([sys.executable, '-S', '-c', program], cwd=ROOT, capture_output=True,
+                          text=True, timeout=60, check=True)
+    assert said.stdout == 'state_sensor_ros: found Python 3.9; expected 3.10 or newer\n'
+
+
+@pytest.mark.parametrize('program', [
+    ['-m', 'state_sensor_ros'], [str(ROOT / 'scripts' / 'state_sensor')],
+    [str(ROOT / 'scripts' / 'state_sensor_node')]], ids=['module', 'state_sensor', 'node'])
+def test_programs_print_the_version(program):
+    if 'state_sensor_node' in program[0]:
+        pytest.importorskip('rclpy')
+    said = subprocess.run(
+        [sys.executable, *program, '--version'], cwd=ROOT, capture_output=True, text=True,
+        timeout=60, env=os.environ | {'PYTHONPATH': f'{ROOT}:{os.environ.get("PYTHONPATH", "")}'})
+    name = 'state_sensor_node' if 'node' in program[0] else 'state_sensor'
+    assert (said.returncode, said.stderr, said.stdout) == (0, '', f'{name} {text_of("version")}\n')
 
 
 def test_package_xml_is_a_valid_format_3_ament_cmake_manifest():
@@ -80,7 +112,7 @@ def test_package_xml_is_a_valid_format_3_ament_cmake_manifest():
 
 def test_package_xml_names_what_the_package_depends_on():
     named = dependencies()
-    assert named >= INTERFACE_DEPENDENCIES
+    assert named >= CONTRACT_DEPENDENCIES
     cmake = (ROOT / 'CMakeLists.txt').read_text(encoding='utf-8')
     found = set(re.findall(r'find_package\((\w+) REQUIRED\)', cmake))
     assert found <= named, f'CMakeLists.txt needs {found - named}'
@@ -104,7 +136,7 @@ def test_licence_is_the_whole_apache_2():
 
 
 def test_every_source_file_names_owner_and_licence():
-    folders = ('state_sensor_ros', 'launch', 'scripts', 'bench', 'test')
+    folders = ('state_sensor_ros', 'launch', 'scripts', 'bench', 'test', 'doc')
     sources = [path for folder in folders for path in (ROOT / folder).rglob('*')
                if path.suffix in ('.py', '.sh', '.cpp') or path.name == 'CMakeLists.txt']
     assert sources
@@ -117,7 +149,7 @@ def test_every_source_file_names_owner_and_licence():
 
 
 def test_every_interface_message_is_there():
-    assert {path.stem for path in MESSAGES} >= INTERFACE_MESSAGES
+    assert {path.stem for path in MESSAGES} >= CONTRACT_MESSAGES
 
 
 @pytest.mark.parametrize('path', MESSAGES, ids=lambda path: path.stem)
@@ -129,7 +161,7 @@ def test_every_message_field_says_what_it_means(path):
         assert len(comment.split()) >= 3, f'{path.name}: "{comment.strip()}" says too little'
         is_float = re.match(r'float\d+\b|geometry_msgs/(Pose|Twist|Vector3)\b', declaration)
         # What the source may leave out or send as null must say how that looks.
-        always_sent = declaration.split()[1] in ALWAYS_SENT or path.stem not in INTERFACE_MESSAGES
+        always_sent = declaration.split()[1] in ALWAYS_SENT or path.stem not in CONTRACT_MESSAGES
         if is_float and not always_sent:
             said = re.search('NaN|identity|where the source has none', comment)
             assert said, f'{path.name}: {declaration}'
@@ -145,7 +177,7 @@ def test_every_wheel_of_a_distribution_is_pinned_once(distribution):
 
 
 def test_requirements_are_pinned():
-    for name in ('run', 'tools', 'build', 'constraints'):
+    for name in ('run', 'tools', 'build', 'constraints', 'docs'):
         for line in requirements(name):
             assert re.match(r'[\w.-]+==[\w.]+(;|$)', line), f'{name}: {line}'
 

@@ -1,141 +1,113 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""What the README and its companions say, against the code."""
+"""
+The shell blocks of the README, run as written.
 
-import argparse
-from importlib import import_module
+An HTML comment above a block says what it needs; without one it runs in an empty folder and ends
+by itself. Where the system allows it a block has a network of its own, so that ports are free;
+elsewhere one block runs at a time.
+"""
+
+from contextlib import contextmanager, nullcontext
+import fcntl
+import os
+from pathlib import Path
 import re
-import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
 
 from paths import ROOT
 import pytest
 
-from state_sensor_ros.carla import dataset, images
-from state_sensor_ros.carla.topics import DATASET_TOPICS
-from state_sensor_ros.commands.command_line import COMMANDS
-from state_sensor_ros.encode import fixed_topics
-from state_sensor_ros.monodrive.control_messages import MAX_REPLY_BYTES
-from state_sensor_ros.monodrive.trajectory import MAX_ELEMENT_BYTES
-from state_sensor_ros.recordings.bags import bag_reader
-from state_sensor_ros.recordings.storage import mcap_reader
-from state_sensor_ros.recordings.storage.bag_limits import DEFAULT_LIMITS
-from state_sensor_ros.recordings.storage.sqlite_reader import MAX_TOPICS
-from state_sensor_ros.settings import DEFAULTS, NAMES, parse_settings, rule_of
-
-README = (ROOT / 'README.md').read_text()
-DOCUMENTS = ['README.md', 'CONTRIBUTING.md', *(f'docs/{path.name}'
-                                               for path in (ROOT / 'docs').glob('*.md'))]
+BLOCKS = re.findall(r'(?:<!-- (.*?) -->\n)?```sh\n(.*?)```',
+                    (ROOT / 'README.md').read_text(encoding='utf-8'), re.DOTALL)
+RUN_ALONE, UNTIL_CTRL_C = '', 'ends with Ctrl-C'
+NOT_HERE = ('needs a ROS installation', 'needs a simulator', 'tested by ')
+# Brings up the loopback of a new network namespace (SIOCSIFFLAGS, IFF_UP), then becomes bash.
+ENTER = ('import fcntl, os, socket, struct, sys\n'
+         'fcntl.ioctl(socket.socket(), 0x8914, struct.pack("16sh14x", b"lo", 1))\n'
+         'os.execvp("bash", ["bash", "-ec", sys.argv[1]])')
+SENSOR_PORT = 8700
+ESTABLISHED = '01'
 
 
-def rows(heading):
-    """Return the cells of the tables below a heading."""
-    section = README.partition(f'\n## {heading}\n')[2].partition('\n## ')[0]
-    return [[cell.strip().replace('\\|', '|') for cell in re.split(r'(?<!\\)\|', line)[1:-1]]
-            for line in section.splitlines() if line.startswith('| ')]
+@contextmanager
+def alone_on_the_ports():
+    """Wait until no other process of the tests runs a block."""
+    with (Path(tempfile.gettempdir()) / f'state_sensor_readme.{os.getuid()}').open('w') as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
-def shown(value):
-    if isinstance(value, bool):
-        return f'`{str(value).lower()}`'
-    if isinstance(value, tuple):
-        return f'{len(value)} × `{value[0]:g}`' if value else '`[]`'
-    return f'`{value}`' if value != '' else '`""`'
+@pytest.fixture
+def start(tmp_path):
+    """Return a function that starts a script with ``state_sensor`` in its path."""
+    own_network = ['unshare', '--user', '--map-root-user', '--net', sys.executable, '-c', ENTER]
+    is_allowed = shutil.which('unshare') and not subprocess.run(
+        [*own_network, 'true'], capture_output=True, check=False).returncode
+    shell = own_network if is_allowed else ['bash', '-ec']
+    program = tmp_path / 'bin' / 'state_sensor'
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m state_sensor_ros "$@"\n')
+    program.chmod(0o755)
+    started = []
+
+    def run(script, folder):
+        environment = os.environ | {
+            'PATH': f'{program.parent}:{os.environ["PATH"]}',
+            'PYTHONPATH': f'{ROOT}:{os.environ.get("PYTHONPATH", "")}'}
+        with (tmp_path / 'output').open('w') as output:
+            started.append(subprocess.Popen([*shell, script], cwd=folder, env=environment,
+                                            stdout=output, stderr=output, start_new_session=True))
+        return started[-1], tmp_path / 'output'
+
+    with nullcontext() if is_allowed else alone_on_the_ports():
+        yield run
+        for process in started:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
 
 
-@pytest.mark.parametrize('name', NAMES)
-def test_readme_parameter_is_that_of_the_code(name):
-    rule = rule_of(name)
-    [(cell, default, text)] = [row for row in rows('Parameters')
-                               if row[0].startswith(f'`{name}`')]
-    assert ('**D**' in cell) is rule.dynamic
-    assert default == shown(getattr(DEFAULTS, name))
-    assert text.startswith(rule.help)
-    assert all(f'`{choice}`' in text for choice in rule.choices)
+def connected_to(port, process):
+    """Whether a connection to ``port`` exists in the network of ``process``."""
+    lines = Path(f'/proc/{process.pid}/net/tcp').read_text().splitlines()[1:]
+    return any(line.split()[2].endswith(f':{port:04X}') and line.split()[3] == ESTABLISHED
+               for line in lines)
 
 
-def test_readme_names_every_topic():
-    named = {name for row in rows('Topics') for name in re.findall(r'`([~/][^`]*)`', row[0])}
-    assert {topic.name for topic in fixed_topics(DEFAULTS)} <= named
-    assert {'/tf_static', '/diagnostics'} <= named
-    assert {f'~/actors/<actor>/{kind}' for kind in (
-        'odometry', 'control_state', 'joint_states')} <= named
+def test_readme_says_how_each_block_ends():
+    assert {UNTIL_CTRL_C, RUN_ALONE} <= {mark for mark, _ in BLOCKS}
+    for mark, _ in BLOCKS:
+        assert mark in (RUN_ALONE, UNTIL_CTRL_C) or mark.startswith(NOT_HERE)
 
 
-def test_readme_topics_have_their_types():
-    types = {topic.name: topic.type_name.replace('/msg/', '/')
-             for topic in fixed_topics(DEFAULTS)}
-    for names, type_, _ in rows('Topics')[1:]:
-        for name in re.findall(r'`([^`]*)`', names):
-            if name in types and 'as above' not in type_:
-                assert types[name].removeprefix('state_sensor_ros/') in type_
+@pytest.mark.parametrize('script', [script for mark, script in BLOCKS if mark == RUN_ALONE])
+def test_readme_block_runs_as_written(script, start, tmp_path):
+    folder = tmp_path / 'empty'
+    folder.mkdir()
+    process, output = start(script, folder)
+    assert process.wait(timeout=300) == 0, output.read_text()
+    assert 'error:' not in output.read_text()
+    for name in re.findall(r'^state_sensor (?:synth|record) (\S+)', script, re.MULTILINE):
+        assert (folder / name).stat().st_size > 2
 
 
-def test_documents_name_every_topic_of_carla():
-    text = (ROOT / 'docs' / 'carla.md').read_text().replace('{central,left,right}', 'central')
-    for topic in DATASET_TOPICS:
-        assert f'`{topic.name.replace("left", "central").replace("right", "central")}`' in text
-
-
-@pytest.mark.parametrize('name', DOCUMENTS)
-def test_documents_link_to_what_is_there(name):
-    text = (ROOT / name).read_text()
-    for link in re.findall(r'\]\(([^)\s]+)\)', text):
-        path, _, anchor = link.partition('#')
-        if link.startswith('http'):
-            continue
-        target = (ROOT / name).parent / path if path else ROOT / name
-        assert target.exists(), link
-        if anchor:
-            headings = [re.sub(r'[^a-z0-9 -]', '', heading.lower()).replace(' ', '-')
-                        for heading in re.findall(r'^#+ (.*)$', target.read_text(), re.MULTILINE)]
-            assert anchor in headings, link
-
-
-def commands(program):
-    """Return the lines of all documents' shell blocks that start ``program``."""
-    blocks = [block for name in DOCUMENTS
-              for block in re.findall(r'```sh\n(.*?)```', (ROOT / name).read_text(), re.DOTALL)]
-    lines = [line.strip() for block in blocks for line in block.splitlines()]
-    words = [shlex.split(line, comments=True) for line in lines if line]
-    return [line for line in words if program in line and '[--' not in ' '.join(line)]
-
-
-@pytest.mark.parametrize('line', commands('state_sensor'), ids=' '.join)
-def test_documents_show_commands_that_exist(line):
-    name, *arguments = line[line.index('state_sensor') + 1:]
-    assert name in COMMANDS
-    parser = argparse.ArgumentParser(exit_on_error=False)
-    import_module(f'state_sensor_ros.commands.{name}').add_arguments(parser)
-    parser.parse_args(arguments)
-
-
-def value_of(text):
-    if text.startswith('['):
-        return [item.strip() for item in text[1:-1].split(',')]
-    for type_ in (int, float):
-        try:
-            return type_(text)
-        except ValueError:
-            continue
-    return {'true': True, 'false': False}.get(text, text)
-
-
-@pytest.mark.parametrize('line', commands('state_sensor_node'), ids=' '.join)
-def test_documents_show_parameters_that_are_accepted(line):
-    given = dict(word.split(':=', 1) for word in line if ':=' in word)
-    parse_settings({name: value_of(text) for name, text in given.items()})
-
-
-def test_security_page_names_the_limits_of_the_code():
-    text = (ROOT / 'docs' / 'security.md').read_text()
-    limits = DEFAULT_LIMITS
-    for limit in (DEFAULTS.max_frame_bytes, MAX_ELEMENT_BYTES, limits.n_bytes, MAX_TOPICS,
-                  limits.n_metadata_bytes, limits.n_file_bytes, dataset._MAX_FILE_BYTES,
-                  images._MAX_PIXELS, MAX_REPLY_BYTES, bag_reader._MAX_DEFINITION_BYTES,
-                  mcap_reader._MAX_CHUNKS, DEFAULTS.max_actor_topics, DEFAULTS.queue_size):
-        assert f' {limit} ' in re.sub(r'[,():;|]', ' ', text), limit
-
-
-def test_documents_were_searched_for_commands():
-    assert len(commands('state_sensor')) > 8
-    assert len(commands('state_sensor_node')) > 4
+@pytest.mark.parametrize('script', [script for mark, script in BLOCKS if mark == UNTIL_CTRL_C])
+def test_readme_block_connects_and_ends_with_ctrl_c(script, start):
+    pytest.importorskip('rclpy')
+    if not list(ROOT.glob('install/*/package.stamp')):
+        pytest.skip('built in a workspace, not by `make setup`')
+    process, output = start(script, ROOT)
+    until = time.monotonic() + 60
+    while not connected_to(SENSOR_PORT, process):
+        assert process.poll() is None, output.read_text()
+        assert time.monotonic() < until, output.read_text()
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)
+    assert process.wait(timeout=60) == 0, output.read_text()
+    assert 'error' not in output.read_text().lower()

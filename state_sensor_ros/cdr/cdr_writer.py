@@ -12,10 +12,10 @@ behind that header, so that the header itself is at 4 modulo 8 and alignment dep
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 import struct
-from typing import cast, NamedTuple, Protocol
+from typing import Any, cast, NamedTuple, Protocol
 
 from state_sensor_ros.errors import EncodeError
 
@@ -59,7 +59,7 @@ class Slot(NamedTuple):
     column: int
 
 
-class Layout:
+class Layout(NamedTuple):
     """
     A message, or an element of a sequence, serialised from a given phase on.
 
@@ -67,10 +67,9 @@ class Layout:
     them; ``slot_offsets`` by table: offsets in ``data`` of the columns of each row, packed int64.
     """
 
-    __slots__ = ('data', 'end_phase', 'slot_offsets')
-
-    def __init__(self, data: bytes, end_phase: int, slot_offsets: Mapping[Table, bytes]) -> None:
-        self.data, self.end_phase, self.slot_offsets = data, end_phase, slot_offsets
+    data: bytes
+    end_phase: int
+    slot_offsets: Mapping[Table, bytes]
 
 
 class _RowSlots(NamedTuple):
@@ -108,13 +107,18 @@ class CdrWriter:
             self.data += bytes(n_padding)
         self.data += packed
 
-    def add_slots(self, row: int, base: int, slots: _RowSlots) -> None:
-        """
-        Record slots of one row.
+    def pack_text(self, text: str) -> None:
+        """Append a string."""
+        self.pack(COUNT.size, packed_text(text))
 
-        :param row: of the table, counted within this message.
-        :param base: offset that those of ``slots`` are relative to.
-        """
+    def pack_texts(self, texts: Sequence[str]) -> None:
+        """Append a sequence of strings."""
+        self.pack(COUNT.size, COUNT.pack(len(texts)))
+        for text in texts:
+            self.pack_text(text)
+
+    def add_slots(self, row: int, base: int, slots: _RowSlots) -> None:
+        """Record the slots of a row of this message, whose offsets are relative to ``base``."""
         self._slots.setdefault(slots.table, []).append((row, base, slots))
 
     def layout(self, type_name: str) -> Layout:
@@ -193,41 +197,15 @@ class Chunk:
         return bytes(writer.data), slots
 
 
-class GivenNumber:
-    """A number that is given for each instance."""
+class GivenField:
+    """A number, a string or a sequence of strings that is given for each instance."""
 
-    def __init__(self, key: str, type_name: str) -> None:
-        self._key, self._primitive = key, PRIMITIVES[type_name]
-
-    def write(self, writer: CdrWriter, values: Values, row: int) -> None:
-        """Append the number."""
-        primitive = self._primitive
-        writer.pack(primitive.size, primitive.pack(values[self._key]))
-
-
-class GivenText:
-    """A string that is given for each instance."""
-
-    def __init__(self, key: str) -> None:
-        self._key = key
+    def __init__(self, key: str, pack: Callable[[CdrWriter, Any], None]) -> None:
+        self._key, self._pack = key, pack
 
     def write(self, writer: CdrWriter, values: Values, row: int) -> None:
-        """Append the string."""
-        writer.pack(COUNT.size, packed_text(cast(str, values[self._key])))
-
-
-class GivenTexts:
-    """A sequence of strings that is given for each instance."""
-
-    def __init__(self, key: str) -> None:
-        self._key = key
-
-    def write(self, writer: CdrWriter, values: Values, row: int) -> None:
-        """Append the number of strings and the strings."""
-        texts = cast(Sequence[str], values[self._key])
-        writer.pack(COUNT.size, COUNT.pack(len(texts)))
-        for text in texts:
-            writer.pack(COUNT.size, packed_text(text))
+        """Append the value."""
+        self._pack(writer, values[self._key])
 
 
 class EachElement:

@@ -16,14 +16,11 @@ from pathlib import Path
 import re
 from typing import Any
 
+from state_sensor_ros.cdr.cdr_writer import PRIMITIVES
 from state_sensor_ros.errors import EncodeError
 from state_sensor_ros.share import share_file
 
 OWN_PACKAGE = 'state_sensor_ros'
-
-PRIMITIVES = frozenset((
-    'bool', 'byte', 'char', 'int8', 'uint8', 'int16', 'uint16', 'int32', 'uint32', 'int64',
-    'uint64', 'float32', 'float64', 'string', 'wstring'))
 
 SEQUENCE = 0
 
@@ -58,7 +55,7 @@ class Definitions:
 
     def __init__(self, *find: Callable[[str], tuple[Field, ...] | None]) -> None:
         self._find = find
-        self._known: dict[str, tuple[Field, ...]] = {}
+        self._fields: dict[str, tuple[Field, ...]] = {}
 
     def __getitem__(self, type_name: str) -> tuple[Field, ...]:
         """
@@ -66,16 +63,16 @@ class Definitions:
 
         :raises EncodeError: if no definition is found.
         """
-        if type_name not in self._known:
+        if type_name not in self._fields:
             for find in self._find:
                 fields = find(type_name)
                 if fields is not None:
-                    self._known[type_name] = fields
+                    self._fields[type_name] = fields
                     break
             else:
                 raise EncodeError(type_name, 'no definition',
                                   'a sourced ROS 2 that has it, or the Python package rosbags')
-        return self._known[type_name]
+        return self._fields[type_name]
 
 
 def load_definitions() -> Definitions:
@@ -115,7 +112,7 @@ def parse_message(text: str, type_name: str) -> tuple[Field, ...]:
 
 
 def _full_name(name: str, within: str) -> str:
-    if name in PRIMITIVES:
+    if name in PRIMITIVES or name in ('string', 'wstring'):
         return name
     package, _, bare = name.rpartition('/')
     return f"{package.removesuffix('/msg') or within.partition('/')[0]}/msg/{bare}"

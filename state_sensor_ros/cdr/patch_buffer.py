@@ -40,7 +40,7 @@ from state_sensor_ros.common_ends import common_ends
 from state_sensor_ros.frame import Rows
 
 # By size of a word. Types of the same size are patched by their bits.
-_DTYPES: dict[int, npt.DTypeLike] = {8: np.float64, 4: np.int32, 1: np.uint8}
+WORD_DTYPES: dict[int, npt.DTypeLike] = {8: np.float64, 4: np.int32, 1: np.uint8}
 _SHIFTS = {8: 3, 4: 2, 1: 0}
 _OFFSET_BYTES = 8
 
@@ -172,7 +172,7 @@ class PatchBuffer:
         self._bytes.splice(begin, end, np.frombuffer(data, np.uint8), 0)
         self._starts.splice(head, tail + 1, starts, shift)
         self._layouts[head:tail] = layouts
-        words = {size: self._bytes.memory.view(dtype) for size, dtype in _DTYPES.items()}
+        words = {size: self._bytes.memory.view(dtype) for size, dtype in WORD_DTYPES.items()}
         self._patches = {
             table: (words[table.word], targets.numbers.reshape(-1, table.width))
             for table, targets in self._targets.items() if len(targets.numbers)}

@@ -35,9 +35,7 @@ from state_sensor_ros.cdr.cdr_writer import (
     COUNT,
     EachElement,
     ENCAPSULATION,
-    GivenNumber,
-    GivenText,
-    GivenTexts,
+    GivenField,
     Layout,
     MESSAGE_PHASE,
     packed_text,
@@ -107,7 +105,7 @@ class _Compiler:
         if isinstance(value, Given):
             if type_name != 'string':
                 raise EncodeError(where, f'a sequence of {type_name}', 'strings')
-            self.steps.append(GivenTexts(value.key))
+            self.steps.append(GivenField(value.key, CdrWriter.pack_texts))
         elif isinstance(value, Each):
             element = _Compiler(self._definitions)
             element._add_value(where, type_name, value.element)
@@ -133,8 +131,9 @@ class _Compiler:
                 raise EncodeError(where, f'the message {type_name}', 'a number or string')
             self.add_fields(type_name, value or {})
         elif isinstance(value, Given):
-            self.steps.append(GivenText(value.key) if primitive is None
-                              else GivenNumber(value.key, type_name))
+            self.steps.append(GivenField(
+                value.key, CdrWriter.pack_text if primitive is None else
+                lambda writer, number: writer.pack(primitive.size, primitive.pack(number))))
         elif isinstance(value, Slot):
             if primitive is None or primitive.size != value.table.word:
                 raise EncodeError(where, type_name, f'{value.table.word} bytes')
@@ -144,7 +143,7 @@ class _Compiler:
         elif primitive is not None and isinstance(value, (int, float, type(None))):
             self.add_part(primitive.size, primitive.pack(value or 0))
         else:
-            raise EncodeError(where, type_name, f'what holds {value!r}')
+            raise EncodeError(where, type_name, f'a type for {value!r}')
 
 
 def _elements(where: str, value: Prototype | None) -> Sequence[Prototype | None]:

@@ -1,9 +1,9 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-The command ``state_sensor``: finds the sub-command, runs it, turns its errors into an exit code.
+The command ``state_sensor``: run a sub-command, turn its errors into an exit code.
 
-May know: argparse, exit codes (INTERFACE 2). Must not know: rclpy, what a sub-command does.
+doc/interface.md#exit-codes lists the exit codes.
 """
 
 from __future__ import annotations
@@ -18,36 +18,44 @@ import os
 import sys
 from typing import cast, Protocol
 
+from state_sensor_ros import __version__
 from state_sensor_ros.commands.interruption import Interruption
+from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.errors import StateSensorError
 
-# Help is here as well, so that one sub-command does not pay for the imports of all.
+# The help of each sub-command, so that only the module of the one that runs is imported.
 COMMANDS = {
     'simulate': 'serve a recording or synthetic traffic as the simulator would',
-    'inspect': 'say what is in a recording',
+    'inspect': 'list what a recording contains',
     'convert': 'trajectory JSON to rosbag2 bag, and back',
     'synth': 'make synthetic traffic as a trajectory',
     'record': 'write the live stream to a trajectory',
     'replay': "play a trajectory in a running simulator's Replay Mode",
-    'repair': 'make a whole trajectory or bag out of one that was cut',
+    'repair': 'make a complete trajectory or bag out of a truncated one',
     'render': 'draw a recording as a picture or an animation',
 }
 FAILED = 1
 WRONG_USAGE = 2
 
 
-class Command(Protocol):
-    """What each module of ``commands/`` offers."""
+class SubCommand(Protocol):
+    """The functions of the module of each sub-command."""
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare the sub-command's options."""
+        """Add the options to ``parser``."""
 
     def run(self, args: argparse.Namespace, interruption: Interruption) -> None:
-        """Do it; :class:`StateSensorError` or :class:`OSError` ends the program with 1."""
+        """
+        Run the sub-command.
+
+        :param args: the parsed options.
+        :param interruption: of the program.
+        :raises StateSensorError: for the exit code 1, as well as OSError.
+        """
 
 
 class _Parser(argparse.ArgumentParser):
-    """Parse arguments; errors are one line that begins as all of ours do."""
+    """Parse arguments; an error is one line that begins with ``error:``."""
 
     def error(self, message: str) -> None:  # type: ignore[override]
         self.exit(WRONG_USAGE, f'error: {self.prog}: {message} (see {self.prog} --help)\n')
@@ -58,11 +66,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     Run ``state_sensor``.
 
     :param argv: arguments; None for those of the process, which ends afterwards.
-    :returns: 0 done, 1 bad input or a failed run, 2 wrong usage, 128 and the number of a signal
-        that came before the work was done.
+    :returns: 0 done, 1 bad input or a failed run, 2 wrong usage, 128 plus the number of a signal
+        that was received before the work was done.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # Not every terminal can show every name.
+        # Names may have characters that the encoding of the terminal lacks.
         sys.stdout.reconfigure(errors='backslashreplace')
     words = list(sys.argv[1:] if argv is None else argv)
     interruption = Interruption(is_program=argv is None)
@@ -74,25 +82,26 @@ def _code(words: list[str], interruption: Interruption) -> int:
     try:
         _run(words, interruption)
     except BrokenPipeError:
-        # The reader of our output has gone, as `head` does; Python would complain once more.
+        # The reader closed the pipe, as `head` does; without this, Python prints an error, too.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except (StateSensorError, OSError) as error:
         interruption.conclude(FAILED)
-        sys.stderr.write(f'error: {error}\n')
+        print_line(f'error: {error}')
         return FAILED
     return 0
 
 
 def _run(words: list[str], interruption: Interruption) -> None:
-    """Find the sub-command that ``words`` name and run it with the rest."""
+    """Run the sub-command that ``words`` name with the rest of them."""
     parser = _Parser(prog='state_sensor', description='Ground truth of a driving simulator: '
                      'simulate, record, convert, inspect, replay, draw. Needs no ROS.')
+    parser.add_argument('--version', action='version', version=f'state_sensor {__version__}')
     subparsers = parser.add_subparsers(dest='command', metavar='COMMAND', required=True)
-    asked = next((word for word in words if word in COMMANDS), '')
+    named = next((word for word in words if word in COMMANDS), '')
     for name, help_ in COMMANDS.items():
         subparser = subparsers.add_parser(name, help=help_, description=help_.capitalize() + '.')
-        if name == asked:
+        if name == named:
             command = _load(name)
             command.add_arguments(subparser)
     args = parser.parse_args(words)
@@ -101,14 +110,14 @@ def _run(words: list[str], interruption: Interruption) -> None:
     sys.stdout.flush()
 
 
-def _load(name: str) -> Command:
-    """Import the module of a sub-command, without what makes that slow and is for nothing."""
-    # Threads for large matrices, of which there are none here: 0.05 s for NumPy to start them.
+def _load(name: str) -> SubCommand:
+    """Import the module of a sub-command quickly."""
+    # Saves 0.05 s: NumPy would start threads for large matrices, which are not used here.
     os.environ.setdefault('OPENBLAS_NUM_THREADS', '1')
-    # Modules stay: the collector shall not look through them, neither now nor at the end.
+    # Modules stay in memory: they are excluded from collections, now and at exit.
     gc.disable()
     try:
-        return cast(Command, import_module(f'state_sensor_ros.commands.{name}'))
+        return cast(SubCommand, import_module(f'state_sensor_ros.commands.{name}'))
     finally:
         gc.freeze()
         gc.enable()

@@ -16,9 +16,10 @@ import time
 from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.options import add_bag_limit
-from state_sensor_ros.commands.parameters import add_parameters, settings_of
+from state_sensor_ros.commands.parameter_options import add_parameters, settings_of
+from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.commands.reading import progress_bar, reading
-from state_sensor_ros.commands.warnings import say, Warnings
+from state_sensor_ros.commands.warnings import Warnings
 from state_sensor_ros.encode import Encoder, fixed_topics
 from state_sensor_ros.encode.static_frame import encode_static_frames
 from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
@@ -174,5 +175,5 @@ def _to_trajectory(recording: Recording, args: argparse.Namespace, units: Units,
             raise TrajectoryFormatError(recording.name, 'no frames', 'at least one frame')
     warnings.show()
     if writer.lost:
-        say(f'warning: {args.output}: {args.generation} does not carry: '
-            f'{", ".join(writer.lost)}')
+        print_line(f'warning: {args.output}: {args.generation} does not carry: '
+                   f'{", ".join(writer.lost)}')

@@ -1,11 +1,10 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-`state_sensor inspect`: one screen about a trajectory or a bag, or JSON for machines.
+`state_sensor inspect`: one screen about a recording, or JSON.
 
-May know: options, progress, how figures look on a screen. Must not know: how they are found.
-Source of truth: INTERFACE 2; exit code 1 means that the recording is damaged, or that Replay Mode
-would refuse it, which is no question where it is of CARLA.
+The exit code is 1 where the recording is damaged, or where Replay Mode would refuse it; CARLA has
+no Replay Mode.
 """
 
 from __future__ import annotations
@@ -20,23 +19,22 @@ import sys
 
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.options import add_bag_limit
+from state_sensor_ros.commands.printing import listed
 from state_sensor_ros.commands.reading import reading
 from state_sensor_ros.errors import one_line
 from state_sensor_ros.monodrive.generations.wire import GENERATIONS
-from state_sensor_ros.recordings.inspection import ActorSummary, EGO_TAG, Inspector, Oddity
+from state_sensor_ros.recordings.inspection import ActorSummary, EGO_TAG, Inspector
 from state_sensor_ros.recordings.recording import Recording
 from state_sensor_ros.rep103 import Units
 from state_sensor_ros.settings import DEFAULTS, rule_of
 from state_sensor_ros.simulators.opening import opened
 
-HELP = 'say what is in a recording'
-_MAX_SHOWN = 8
 _VERDICTS = {True: 'yes', False: 'no', None: 'does not apply: CARLA has no Replay Mode'}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """
-    Declare the options.
+    Add the options.
 
     :param parser: of this sub-command.
     """
@@ -53,11 +51,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, interruption: Interruption) -> None:
     """
-    Look at the recording, say what was found, and refuse what Replay Mode would refuse.
+    Print a summary of the recording.
 
     :param args: the parsed options.
-    :param interruption: of the program; nothing is said about a part of the recording.
-    :raises TrajectoryFormatError: when it cannot be read, or not be replayed but should be.
+    :param interruption: of the program; after one, nothing is printed.
+    :raises TrajectoryFormatError: when it cannot be read, or Replay Mode would refuse it.
     """
     with opened(args.file, Units(obb_extents=args.obb_extents), args.topic,
                 max_bag_bytes=args.max_bag_bytes) as recording:
@@ -83,16 +81,17 @@ def _screen(recording: Recording, found: Inspector) -> list[tuple[str, str]]:
             ('frames', f'{found.n_frames}, {found.n_bytes / 1e6:.3g} MB'),
             *_clock_rows(found), *_actor_rows(found),
             ('present', _counted(found.parts.items(), found.n_frames) or 'poses alone')]
-    rows += _several('odd', [_told(kind, oddity) for kind, oddity in found.oddities.items()],
-                     'nothing')
-    rows += _truth_rows(found)
+    rows += [('' if i else 'odd', line) for i, line in enumerate(
+        [f'{kind}: {oddity.count}, first at {oddity.place}: {oddity.text}'
+         for kind, oddity in found.oddities.items()] or ['nothing'])]
+    rows += _consistency_rows(found)
     return [*rows, ('replayable', _VERDICTS[found.is_replayable])]
 
 
 def _clock_rows(found: Inspector) -> list[tuple[str, str]]:
     pace = found.pacing.pace()
     if math.isnan(found.first_game_time):
-        return [('clock', 'no frame tells its time')]
+        return [('clock', 'no frame has a time')]
     start = f'game time {found.first_game_time:.6g} to {found.last_game_time:.6g} s'
     if found.first_time:
         start += f', begun {datetime.fromtimestamp(found.first_time, timezone.utc):%F %T} UTC'
@@ -117,10 +116,10 @@ def _actor_rows(found: Inspector) -> list[tuple[str, str]]:
             tags[tag] = tags.get(tag, 0) + 1
     counts = f'{n_vehicles} vehicles, {len(actors) - n_vehicles} objects; {a_frame} a frame'
     return [('actors', f'{len(actors)}: {counts}'),
-            ('', _listed(list(actors))),
-            ('tags', _listed([f'{tag} {count}' for tag, count in sorted(
+            ('', listed(list(actors))),
+            ('tags', listed([f'{tag} {count}' for tag, count in sorted(
                 tags.items(), key=lambda item: -item[1])]) or 'none'),
-            ('ego', _listed(_egos(actors)) or 'none')]
+            ('ego', listed(_egos(actors)) or 'none')]
 
 
 def _egos(actors: dict[str, ActorSummary]) -> list[str]:
@@ -128,7 +127,7 @@ def _egos(actors: dict[str, ActorSummary]) -> list[str]:
             if any(tag.lower() == EGO_TAG for tag in actor.tags)]
 
 
-def _truth_rows(found: Inspector) -> list[tuple[str, str]]:
+def _consistency_rows(found: Inspector) -> list[tuple[str, str]]:
     verdict = found.truth.verdict()
     if not verdict.n_pairs:
         text = 'nothing moves'
@@ -141,19 +140,6 @@ def _truth_rows(found: Inspector) -> list[tuple[str, str]]:
                                for complaint in found.complaints.values()]]
 
 
-def _several(heading: str, lines: list[str], none: str) -> list[tuple[str, str]]:
-    return [('' if i else heading, line) for i, line in enumerate(lines or [none])]
-
-
-def _told(kind: str, oddity: Oddity) -> str:
-    return f'{kind}: {oddity.count}, first at {oddity.place}: {oddity.text}'
-
-
-def _listed(items: list[str]) -> str:
-    more = f' and {len(items) - _MAX_SHOWN} more' if len(items) > _MAX_SHOWN else ''
-    return ', '.join(items[:_MAX_SHOWN]) + more
-
-
 def _counted(parts: Iterable[tuple[str, int]], n_frames: int) -> str:
     return ', '.join(part if count == n_frames else f'{part} ({count} frames)'
                      for part, count in parts)
@@ -164,7 +150,7 @@ def _figure(value: float) -> str:
 
 
 def _record(recording: Recording, found: Inspector) -> dict[str, object]:
-    """Return all that was found as JSON, null for what is not known."""
+    """Return the summary as JSON, with null for unknown values."""
     pace, verdict, refusal = found.pacing.pace(), found.truth.verdict(), found.refusal
     return {
         'file': recording.name, 'form': recording.form, 'frames': found.n_frames,

@@ -3,13 +3,26 @@
 """
 SIGINT, SIGTERM and SIGHUP: a program either completes its work, or leaves no output.
 
-May know: signals, threads, outputs. Must not know: what the work is.
+=======  =====================================  ===============================================
+state    meaning                                left by
+=======  =====================================  ===============================================
+LOADING  modules are imported                   begin(): WORKING; the work fails before: DONE;
+                                                a signal: the process ends
+WORKING  the work is running                    a commit or its end: DONE; a signal: ENDING
+ENDING   a signal has ended the work            the main thread: RAISED
+RAISED   it has raised KeyboardInterrupt        --
+DONE     no signal has an effect on the work    --
+=======  =====================================  ===============================================
+
+A lock is held for the way from WORKING to DONE or to ENDING, and is never released afterwards in
+ENDING: a main thread that waits for it is woken by the signal that makes it raise.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from enum import Enum
 import os
 import select
 import signal
@@ -19,41 +32,51 @@ import time
 from types import FrameType
 from typing import TypeVar
 
+from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.errors import one_line
 from state_sensor_ros.recordings.files.output import Output
 
 AnyOutput = TypeVar('AnyOutput', bound=Output)
 
-# What a command does by itself after a signal may take so long, and its end altogether, s.
+# Limits after a signal, s: for the work to end by the call of stopped_by(), and for the process.
 _STOP_S, _END_S = 1.2, 1.6
 _PERIOD_S = 0.05
 _STANDARD_ERROR = 2
 
 
+class _State(Enum):
+    """Progress of the work of a program; the table of the module has the transitions."""
+
+    LOADING = 'loading'
+    WORKING = 'working'
+    ENDING = 'ending'
+    RAISED = 'raised'
+    DONE = 'done'
+
+
 class Interruption:
     """
-    What a signal does to a program.
+    The effect of signals on a program.
 
-    A thread receives the signals: none is lost just before a system call that waits. It has the
-    main thread raise KeyboardInterrupt once, unless the work is done by then. A commit makes the
-    work done under a lock, so that a signal comes either before or after it. Where the main thread
-    does not end in time, because it waits in a library, the thread ends the program itself.
+    A thread receives the signals: none is lost just before a system call that waits. It makes the
+    main thread raise KeyboardInterrupt once, unless the work is done by then. A commit completes
+    the work under a lock, so that a signal is handled either before or after it. Where the main
+    thread does not end in time, because it waits in a library, the thread ends the process.
 
-    :param is_program: whether the process ends after the work; signals are ignored from its end
-        on. Otherwise they are handled as before then.
-    :ivar number: of the first signal, 0 where none has come.
-    :ivar is_endless: whether the work has no end of its own, so that a signal is no failure.
+    :param is_program: whether the process ends after the work: it then ignores signals. Otherwise
+        the handlers of before are restored.
+    :ivar number: of the first signal, 0 where none was received.
+    :ivar is_endless: whether only a signal ends the work, so that it is not a failure.
     """
 
     def __init__(self, *, is_program: bool) -> None:
         self.number = 0
         self.is_endless = False
         self._is_program = is_program
-        # Before the work begins there is nothing to clean up, only modules that are being loaded.
-        self._has_begun = not is_program
-        # Held by a commit; taken for good where the program ends without its work.
+        self._state = _State.LOADING if is_program else _State.WORKING
         self._deciding = threading.Lock()
-        self._is_done = self._is_ending = self._is_held = self._has_raised = False
+        # Whether an output is being made, in which the main thread must not raise.
+        self._is_held = False
         self._ended = threading.Event()
         self._code = 0
         self._outputs: list[Output] = []
@@ -65,8 +88,8 @@ class Interruption:
         Do the work of a program in the main thread.
 
         :param work: returns an exit code.
-        :returns: that code, or 128 and the number of the signal that ended the work; 0 for endless
-            work.
+        :returns: that code, or 128 plus the number of the signal that ended the work; 0 for
+            endless work.
         """
         with self._receiving():
             try:
@@ -75,35 +98,37 @@ class Interruption:
                 finally:
                     self.conclude()
             except BaseException as error:
-                # While the work is being ended, an error may come from what is closed already.
-                if not (self._is_ending or (self.number and isinstance(error, KeyboardInterrupt))):
+                # While the work is being ended, an error may be the effect of a closed output.
+                if not (self._is_ending() or (
+                        self.number and isinstance(error, KeyboardInterrupt))):
                     raise
                 line = self._line()
                 self._remains = lambda: ''
                 with suppress(OSError):
                     sys.stderr.write(line)
                 if self._is_program:
-                    # What is still buffered is not flushed: nothing may read it any more.
+                    # Buffered output is discarded: a flush could block without a reader.
                     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
                 return self._signal_code()
 
     def begin(self) -> None:
         """Note that the work begins."""
-        self._has_begun = True
+        if self._state is _State.LOADING:
+            self._state = _State.WORKING
 
     def stopped_by(self, stop: Callable[[], None], remains: Callable[[], str]) -> None:
         """
-        Have a signal end the work by a call instead of an exception.
+        Let a signal end the work by a call instead of an exception.
 
         :param stop: called by another thread; the main thread ends the work soon after.
-        :param remains: returns what is left of the work, in words, ``''`` for nothing to say.
-        :raises KeyboardInterrupt: where a signal came before.
+        :param remains: returns what remains of the work, in words, ``''`` to print nothing.
+        :raises KeyboardInterrupt: where a signal was received before.
         """
         with self._decided():
             self._remains, self._stop = remains, stop
 
     def made(self, make: Callable[[], AnyOutput]) -> AnyOutput:
-        """Make an output that is discarded where a signal ends the work."""
+        """Return the output that ``make`` makes; it is discarded where a signal ends the work."""
         self._is_held = True
         try:
             output = make()
@@ -117,39 +142,40 @@ class Interruption:
         """
         Make an output and, when the block has ended without an error, commit it.
 
-        :raises SinkError: where that fails.
+        :param make: returns the output.
+        :raises SinkError: where the output cannot be made or committed.
         """
         with self.made(make) as output:
             yield output
-            # This may take long, and may still be interrupted.
+            # This may take long, and a signal may still interrupt it.
             output.complete()
             with self.committing():
                 output.commit()
         if output.remains:
-            sys.stderr.write(f'{one_line(f"warning: {output.name}: {output.remains}")}\n')
+            print_line(f'warning: {output.name}: {output.remains}')
 
     @contextmanager
     def committing(self) -> Iterator[None]:
-        """Do the last step of the work: no signal ends the block, or the work after it."""
+        """Run the last step of the work as the block: no signal interrupts it or what follows."""
         with self._decided():
             yield
-            self._is_done = True
+            self._state = _State.DONE
 
     def conclude(self, code: int | None = None) -> None:
         """
-        Have no signal end the work from now on.
+        Let no signal end the work from now on.
 
-        :param code: exit code of the program, 0 until it is given.
-        :raises KeyboardInterrupt: where a signal came before.
+        :param code: exit code of the program; None keeps the one given before, at first 0.
+        :raises KeyboardInterrupt: where a signal was received before.
         """
         with self._decided():
-            self._is_done = True
+            self._state = _State.DONE
             self._code = self._code if code is None else code
 
     @contextmanager
     def _decided(self) -> Iterator[None]:
-        """Hold the lock; where the program is to end, raise KeyboardInterrupt instead."""
-        if self._has_raised:
+        """Hold the lock; raise KeyboardInterrupt where the work is being ended."""
+        if self._state is _State.RAISED:
             raise KeyboardInterrupt
         with self._deciding:
             yield
@@ -158,7 +184,7 @@ class Interruption:
     def _receiving(self) -> Iterator[None]:
         """Receive signals while the block runs."""
         numbers = [signal.SIGINT, signal.SIGTERM]
-        # The terminal was closed; not on every operating system, and nohup has it ignored.
+        # Sent when the terminal is closed; not on every operating system, and ignored by nohup.
         if hasattr(signal, 'SIGHUP') and signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:
             numbers.append(signal.SIGHUP)
         reader, writer = os.pipe()
@@ -168,7 +194,7 @@ class Interruption:
         thread.start()
         hook = sys.unraisablehook
         wakeup = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-        # SIGINT, too, where a shell has it ignored, as it does for a program started with &.
+        # Also SIGINT where the shell ignores it, as it does for a program started with &.
         before = [signal.signal(number, self._handle) for number in numbers]
         try:
             yield
@@ -183,67 +209,72 @@ class Interruption:
                 thread.join()
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        """Raise KeyboardInterrupt in the main thread once the program is to end."""
-        if self._is_ending and not self._is_held and not self._has_raised:
-            self._has_raised = True
+        """Raise KeyboardInterrupt in the main thread, once, where the work is being ended."""
+        if self._state is _State.ENDING and not self._is_held:
+            self._state = _State.RAISED
             raise KeyboardInterrupt
 
     def _receive(self, reader: int, numbers: list[signal.Signals]) -> None:
         """
-        Follow the first of some signals.
+        Handle the first of the signals.
 
-        :param reader: gets a byte for each signal, and its end when no more are to be received.
+        :param reader: of a pipe with a byte for each signal.
+        :param numbers: the signals to handle.
         """
         try:
             while byte := os.read(reader, 1):
                 if byte[0] in numbers and not self.number:
                     self.number = byte[0]
-                    self._follow()
+                    self._end_work()
         finally:
             os.close(reader)
 
-    def _follow(self) -> None:
+    def _end_work(self) -> None:
         """End the work within two seconds."""
         begin_s = time.monotonic()
         self._decide(may_stop=True)
-        if not self._is_ending:
+        if not self._is_ending():
             if self._stop is not None:
                 self._stop()
             self._ended.wait(max(0.0, begin_s + _STOP_S - time.monotonic()))
             self._decide(may_stop=False)
         while not self._ended.is_set():
-            if self._is_ending and not self._has_raised:
+            if self._state is _State.ENDING:
                 signal.pthread_kill(threading.main_thread().ident or 0, self.number)
             if time.monotonic() > begin_s + _END_S:
                 self._leave()
             self._ended.wait(_PERIOD_S)
 
     def _decide(self, *, may_stop: bool) -> None:
-        """Have the program end without its work, unless that is done, or a call can stop it."""
+        """End the work by an exception, unless it is done, or may be stopped by a call."""
         self._deciding.acquire()
-        if self._is_done or (may_stop and self._stop is not None):
+        if self._state is _State.DONE or (may_stop and self._stop is not None):
             self._deciding.release()
             return
-        if not self._has_begun:
+        if self._state is _State.LOADING:
             self._leave()
-        # Where the exception is raised in a destructor, Python would write about that.
+        # Python would print a warning where the exception is raised in a destructor.
         sys.unraisablehook = lambda _: None
-        self._is_ending = True
+        self._state = _State.ENDING
+
+    def _is_ending(self) -> bool:
+        return self._state in (_State.ENDING, _State.RAISED)
 
     def _leave(self) -> None:
         """End the process at once."""
-        line = b'' if self._is_done else self._line().encode(errors='backslashreplace')
+        is_done = self._state is _State.DONE
+        line = b'' if is_done else self._line().encode(errors='backslashreplace')
         with suppress(OSError, ValueError):
-            # Not into a pipe that is full: its reader may never go on.
+            # Not into a full pipe, where the write could block.
             if line and select.select([], [_STANDARD_ERROR], [], 0)[1]:
                 os.write(_STANDARD_ERROR, line)
-        os._exit(self._code if self._is_done else self._signal_code())
+        os._exit(self._code if is_done else self._signal_code())
 
     def _signal_code(self) -> int:
         return 0 if self.is_endless else 128 + self.number
 
     def _line(self) -> str:
-        """Discard the outputs of work that was not done; say what is left, in a line."""
+        """Discard the outputs of unfinished work; return a line about what remains."""
         if self._remains is not None:
             text = self._remains()
         elif self._outputs:

@@ -1,10 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""
-Single keys from a terminal, without Enter; nothing where there is no terminal.
-
-May know: terminals. Must not know: what a key means.
-"""
+"""Single keys from a terminal, without Enter; no keys where there is no terminal."""
 
 from __future__ import annotations
 
@@ -18,7 +14,7 @@ try:
     import termios
     import tty
 except ImportError:
-    # Not on every operating system; there are no keys then.
+    # These modules do not exist on every operating system.
     _HAS_TERMINALS = False
 else:
     _HAS_TERMINALS = True
@@ -36,23 +32,23 @@ class Keyboard:
 
     @property
     def is_there(self) -> bool:
-        """Whether keys can come."""
+        """Whether there is a terminal to read keys from."""
         return self._descriptor is not None
 
     def wait(self, timeout_s: float) -> str:
-        """Wait for a key; ``''`` where none was pressed."""
+        """Wait for a key and return it; ``''`` where none was pressed within ``timeout_s``."""
         if self._descriptor is None or not select.select([self._descriptor], [], [], timeout_s)[0]:
             return ''
         data = os.read(self._descriptor, 1)
         if not data:
-            # The terminal has gone.
+            # The terminal was closed.
             self._descriptor = None
         return data.decode('ascii', 'replace')
 
 
 @contextmanager
 def keyboard() -> Iterator[Keyboard]:
-    """Read keys from standard input while the block runs, and leave the terminal as it was."""
+    """Read keys from standard input while the block runs; restore the terminal's mode then."""
     descriptor = _terminal()
     if descriptor is None:
         yield Keyboard(None)
@@ -67,14 +63,14 @@ def keyboard() -> Iterator[Keyboard]:
 
 
 def _terminal() -> int | None:
-    """Return standard input if it is a terminal and we are who it talks to."""
+    """Return standard input if it is a terminal and this process is in its foreground."""
     if not _HAS_TERMINALS or not sys.stdin.isatty():
         return None
     descriptor = sys.stdin.fileno()
     try:
         # In the background, a change of the terminal would stop the program.
-        is_ours = os.tcgetpgrp(descriptor) == os.getpgrp()
+        is_in_foreground = os.tcgetpgrp(descriptor) == os.getpgrp()
     except OSError:
-        # It controls nobody, or not us.
-        is_ours = True
-    return descriptor if is_ours else None
+        # It is not the controlling terminal of this process.
+        is_in_foreground = True
+    return descriptor if is_in_foreground else None

@@ -1,10 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""
-Options that several sub-commands share, and the types of their values.
-
-May know: argparse. Must not know: what a sub-command does with them.
-"""
+"""Options that several sub-commands share, and the types of their values."""
 
 from __future__ import annotations
 
@@ -15,7 +11,7 @@ from state_sensor_ros.settings import DEFAULTS
 
 
 def add_stream_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare where the simulator's sensor port is, as every reader of the stream has it."""
+    """Add the options of the sensor port to ``parser``: of every reader of the stream."""
     parser.add_argument('--host', default=DEFAULTS.host,
                         help=f'host of the simulator (default: {DEFAULTS.host})')
     parser.add_argument('--port', type=port, default=DEFAULTS.port,
@@ -23,7 +19,7 @@ def add_stream_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_bag_limit(parser: argparse.ArgumentParser) -> None:
-    """Declare how large the parts of a bag may be, as every reader of bags has it."""
+    """Add the option of the largest part of a bag to ``parser``: of every reader of bags."""
     parser.add_argument('--max-bag-bytes', type=count, metavar='N',
                         help='size above which a message or a chunk of a bag is refused, also '
                         'decompressed (default: 67108864); a file that is compressed as a whole '
@@ -31,22 +27,22 @@ def add_bag_limit(parser: argparse.ArgumentParser) -> None:
 
 
 def port(text: str) -> int:
-    """Read a port, 1 to 65535."""
+    """Return the port in ``text``, 1 to 65535; raise ArgumentTypeError otherwise."""
     return _whole(text, 1, 65535)
 
 
 def count(text: str) -> int:
-    """Read a number of things, at least one."""
+    """Return the whole number in ``text``, at least 1; raise ArgumentTypeError otherwise."""
     return _whole(text, 1, None)
 
 
 def index(text: str) -> int:
-    """Read a position, counted from 0."""
+    """Return the whole number in ``text``, at least 0; raise ArgumentTypeError otherwise."""
     return _whole(text, 0, None)
 
 
 def seconds(text: str) -> float:
-    """Read a time above 0."""
+    """Return the time in ``text``, s, above 0; raise ArgumentTypeError otherwise."""
     value = number(text)
     if value <= 0:
         raise argparse.ArgumentTypeError(f'{text} is not above 0')
@@ -54,7 +50,7 @@ def seconds(text: str) -> float:
 
 
 def number(text: str) -> float:
-    """Read a finite number, at least 0."""
+    """Return the finite number in ``text``, at least 0; raise ArgumentTypeError otherwise."""
     try:
         value = float(text)
     except ValueError as error:

@@ -1,10 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""
-A recording read from its beginning to its end, with progress on a terminal.
-
-May know: progress bars. Must not know: what is done with the frames.
-"""
+"""A recording read from its beginning to its end, with progress on a terminal."""
 
 from __future__ import annotations
 
@@ -14,7 +10,7 @@ import gc
 import sys
 from typing import NoReturn, TYPE_CHECKING
 
-from state_sensor_ros.commands.warnings import say
+from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.recordings.recording import RecordedFrame, Recording
 
 if TYPE_CHECKING:
@@ -22,19 +18,19 @@ if TYPE_CHECKING:
 
 
 class Reading:
-    """What :func:`reading` yields: ``frames`` to iterate over, once."""
+    """The result of :func:`reading`: ``frames`` to iterate over, once."""
 
     def __init__(self, recording: Recording, bar: tqdm[NoReturn] | None) -> None:
-        self.frames = self._watched(recording, bar)
+        self.frames = self._with_progress(recording, bar)
 
-    def _watched(self, recording: Recording,
-                 bar: tqdm[NoReturn] | None) -> Iterator[RecordedFrame]:
+    def _with_progress(self, recording: Recording,
+                       bar: tqdm[NoReturn] | None) -> Iterator[RecordedFrame]:
         for recorded in recording.frames():
             yield recorded
             if bar is not None:
                 bar.update(recorded.position - bar.n)
         if recording.cut is not None:
-            say(f'warning: {recording.cut.warning}')
+            print_line(f'warning: {recording.cut.warning}')
 
 
 @contextmanager
@@ -42,11 +38,10 @@ def reading(recording: Recording, what: str) -> Iterator[Reading]:
     """
     Read a recording.
 
-    :param what: is done meanwhile, one word.
+    :param what: name of the work, one word, for the progress bar.
     """
     with progress_bar(recording, what) as bar:
-        # What was built until now stays: the collector need not walk over it for each frame,
-        # which is a tenth of the time.
+        # Saves a tenth of the time: objects built until now are excluded from collections.
         gc.freeze()
         try:
             yield Reading(recording, bar)
@@ -56,7 +51,12 @@ def reading(recording: Recording, what: str) -> Iterator[Reading]:
 
 def progress_bar(recording: Recording,
                  what: str) -> AbstractContextManager[tqdm[NoReturn] | None]:
-    """Return a progress bar on a terminal; elsewhere None, without loading what draws one."""
+    """
+    Return a progress bar on a terminal; elsewhere None, without importing tqdm.
+
+    :param recording: with the total and the unit.
+    :param what: name of the work, one word.
+    """
     if not sys.stderr.isatty():
         return nullcontext()
     from tqdm import tqdm

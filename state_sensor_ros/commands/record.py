@@ -1,10 +1,9 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-`state_sensor record`: the live stream to a trajectory file, as it comes and as it is.
+`state_sensor record`: the live stream to a trajectory file, each frame with the bytes received.
 
-May know: options, files, progress, interruption. Must not know: sockets, what is in a frame. A
-thread receives and writes, and the main thread completes the file, between two packets.
+A thread receives and writes; the main thread completes the file between two packets.
 """
 
 from __future__ import annotations
@@ -20,27 +19,26 @@ from tqdm import tqdm
 
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.options import add_stream_arguments, count, seconds
+from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.errors import DecodeError, SinkError, TrajectoryFormatError, TransportError
 from state_sensor_ros.frame import Needs
-from state_sensor_ros.monodrive.decode import Decoder
+from state_sensor_ros.monodrive.decoder import Decoder
 from state_sensor_ros.monodrive.sensor_port import open_sensor_port
 from state_sensor_ros.monodrive.tag_filter import TagFilter
-from state_sensor_ros.monodrive.trajectory import mend, TrajectoryWriter
+from state_sensor_ros.monodrive.trajectory import complete_trajectory, TrajectoryWriter
 from state_sensor_ros.recordings.files.whole_file import WholeFile
 from state_sensor_ros.settings import parse_settings
 
-NAME = 'record'
-HELP = 'write the live stream to a trajectory'
 _EPILOG = (
-    'Recording goes on until --frames, --seconds or Ctrl-C; where the simulator closes the '
-    'connection or is restarted, it is connected to again (see --once). OUT appears at the end; '
-    'until then, and after a crash, what has come lies beside it in .OUT.part.')
+    'Recording ends with --frames, --seconds or Ctrl-C; where the simulator closes the connection '
+    'or is restarted, the recorder connects again (see --once). OUT is created at the end; until '
+    'then, and after a crash, the frames received are beside it in .OUT.part.')
 _REFRESH_S = 0.2
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """
-    Declare the options.
+    Add the options.
 
     :param parser: of this sub-command.
     """
@@ -61,21 +59,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, interruption: Interruption) -> None:
     """
-    Record until the end that the options name, or a signal; what has come is kept.
+    Record until the end set by the options, or a signal; the frames received are kept.
 
     :param args: the parsed options.
     :param interruption: of the program.
     :raises SinkError: where OUT exists or cannot be written.
-    :raises TransportError: where no frame came.
-    :raises KeyboardInterrupt: where a signal came before the end that the options name.
+    :raises TransportError: where no frame was received.
+    :raises KeyboardInterrupt: where a signal came before the end set by the options.
     """
     file = interruption.made(lambda: WholeFile(args.out, force=args.force))
     for part in file.left_behind:
-        print(f'warning: {args.out}: found {part}, left by a program that was killed; '
-              '`state_sensor repair` makes a recording of it', file=sys.stderr)
+        print_line(f'warning: {args.out}: found {part}, left by a program that was killed; '
+                   '`state_sensor repair` makes a recording of it')
     recorder = Recorder(args, file)
     interruption.stopped_by(recorder.stop, recorder.remains)
-    # Not waited for at the end: the look-up of a host's name cannot be interrupted.
+    # A daemon: the look-up of a host's name cannot be interrupted.
     threading.Thread(target=recorder.run, name='record', daemon=True).start()
     _watch(recorder, args)
     _warn(recorder, args.out)
@@ -89,8 +87,8 @@ class Recorder:
 
     :param args: the options of the sub-command.
     :param file: to write.
-    :ivar over: set when no more frames are to come.
-    :ivar is_complete: whether all has come that the options ask for.
+    :ivar over: set when no more frames are written.
+    :ivar is_complete: whether the end set by the options was reached.
     """
 
     def __init__(self, args: argparse.Namespace, file: WholeFile) -> None:
@@ -114,7 +112,7 @@ class Recorder:
         self._is_closed = self._is_saved = False
 
     def run(self) -> None:
-        """Receive and write until :meth:`stop`, or what the options say."""
+        """Receive and write until :meth:`stop`, or the end set by the options."""
         try:
             for packet in self._source.packets():
                 with self._writing:
@@ -126,21 +124,22 @@ class Recorder:
             self.over.set()
 
     def stop(self) -> None:
-        """Have no more frames come, from any thread."""
+        """End the recording; may be called from any thread."""
         self.over.set()
         self._source.close()
 
     def save(self, interruption: Interruption) -> None:
         """
-        Write the end of the file and give it its name; without a frame, leave none.
+        Write the end of the file and rename it to OUT; without a frame, remove it.
 
-        :raises SinkError: where that fails; the frames that are in the file are kept.
+        :param interruption: of the program; it does not end the rename.
+        :raises SinkError: where that fails; the frames in the file are kept.
         """
         self.stop()
         with self._writing:
             self._is_closed = True
         if self._file.is_direct:
-            # A signal may end this: the reader of a pipe may not go on.
+            # A signal may interrupt this: the write blocks where a pipe is not read.
             self._end()
         elif self.n_frames or self._error is not None:
             with interruption.committing():
@@ -156,19 +155,19 @@ class Recorder:
             raise self._error
 
     def remains(self) -> str:
-        """Say what a signal leaves of the recording."""
+        """Return in words what remains of the recording after a signal."""
         if not self.n_frames:
             return self._file.discard()
         if not self._is_saved:
-            return f'what has come is in {self._file.part or self._file.name}, without its end'
-        return f'{self._file.name} has the {self.n_frames} frames that have come'
+            return f'the frames are in {self._file.part or self._file.name}, without its end'
+        return f'{self._file.name} has the {self.n_frames} frames that were received'
 
     def _end(self) -> None:
         """
-        Write the end of the file, whatever has ended :meth:`run`.
+        Write the end of the file.
 
-        :raises SinkError: where that fails, or writing has failed before.
-        :raises BrokenPipeError: where the reader of a pipe has left.
+        :raises SinkError: where that fails, or writing a frame has failed.
+        :raises BrokenPipeError: where the reader of a pipe has closed it.
         """
         try:
             if isinstance(self._error, OSError):
@@ -182,24 +181,24 @@ class Recorder:
 
     def _rescue(self, error: SinkError) -> NoReturn:
         """
-        Keep what was received before writing failed, such as on a full disk.
+        Keep the frames that were received before writing failed, for example on a full disk.
 
-        :raises SinkError: saying where it is.
+        :raises SinkError: which names the file with them.
         """
         part = self._file.part
         try:
-            self.n_frames = mend(self._file.reopen())
+            self.n_frames = complete_trajectory(self._file.reopen())
             self._file.complete()
         except (OSError, TrajectoryFormatError):
             self._file.keep()
-            expected = f'room to end the file; what has come is in {part}, without its end'
+            expected = f'room to end the file; the frames are in {part}, without its end'
         else:
             if not self.n_frames:
                 self._file.abort()
                 raise error
             expected = f'room for more than the {self.n_frames} frames in it now'
             if self._file.is_taken:
-                # A recording that was cut short is no replacement for a whole one.
+                # A truncated recording must not replace a complete one.
                 self._file.keep()
                 expected = (f'room for more than the {self.n_frames} frames that are in {part}; '
                             f'the file that was there stays')
@@ -225,11 +224,11 @@ class Recorder:
                 self.stop()
                 return
         if self._file.is_direct:
-            # A pipe may be read meanwhile.
+            # A pipe may be read during the recording.
             self._file.handle.flush()
 
     def _frames(self, payload: bytes) -> list[bytes]:
-        """Return the frames of a payload that a trajectory may have; count the others."""
+        """Return the frames of a payload that can be decoded; count the others."""
         frames = []
         try:
             for frame in self._filter.frames(payload):
@@ -253,7 +252,7 @@ class Recorder:
 
 
 def _watch(recorder: Recorder, args: argparse.Namespace) -> None:
-    """Wait for the end of the recording, and show how it goes."""
+    """Wait for the end of the recording, and show its progress."""
     end_s = math.inf if args.seconds is None else time.monotonic() + args.seconds
     with tqdm(total=args.frames, unit='frame', disable=None, leave=False) as bar:
         period_s = threading.TIMEOUT_MAX if bar.disable else _REFRESH_S
@@ -273,21 +272,20 @@ def _state(recorder: Recorder) -> str:
 
 
 def _warn(recorder: Recorder, out: str) -> None:
-    """Say what may be missing in the recording."""
+    """Print what may be missing in the recording."""
     if recorder.n_skipped:
-        print(f'{out}: left out {recorder.n_skipped} payloads that are no frame; the last: '
-              f'{recorder.last_skipped}', file=sys.stderr)
+        print_line(f'{out}: left out {recorder.n_skipped} payloads that are not frames; the last: '
+                   f'{recorder.last_skipped}')
     if recorder.health.n_reconnects:
-        print(f'{out}: the stream was interrupted {recorder.health.n_reconnects} times',
-              file=sys.stderr)
+        print_line(f'{out}: the stream was interrupted {recorder.health.n_reconnects} times')
 
 
 def _conclude(recorder: Recorder, args: argparse.Namespace, interruption: Interruption) -> None:
     """
-    Say what has become of OUT.
+    Print the result on a terminal.
 
-    :raises TransportError: where it has no frame, and no signal has ended the recording.
-    :raises KeyboardInterrupt: where a signal came before the end that the options name.
+    :raises TransportError: where there is no frame, and no signal has ended the recording.
+    :raises KeyboardInterrupt: where a signal came before the end set by the options.
     """
     last_error = recorder.health.last_error
     has_end = args.once or (args.frames, args.seconds) != (None, None)
@@ -295,10 +293,10 @@ def _conclude(recorder: Recorder, args: argparse.Namespace, interruption: Interr
         raise KeyboardInterrupt
     if recorder.n_frames:
         if sys.stderr.isatty():
-            print(f'{args.out}: {recorder.n_frames} frames, '
-                  f'{tqdm.format_sizeof(recorder.n_bytes, "B")}', file=sys.stderr)
+            print_line(f'{args.out}: {recorder.n_frames} frames, '
+                       f'{tqdm.format_sizeof(recorder.n_bytes, "B")}')
     elif interruption.number:
-        print(f'{args.out}: no frame has come, nothing was written', file=sys.stderr)
+        print_line(f'{args.out}: no frame was received, nothing was written')
     else:
         raise TransportError(f'{args.host}:{args.port}', 'no frame'
                              + (f' ({last_error})' if last_error else ''), 'a stream of them')

@@ -1,11 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""
-`state_sensor render`: a recording as a picture, or as an animation for a browser.
-
-May know: options, files, progress. Must not know: how anything is drawn.
-Source of truth: INTERFACE 2.
-"""
+"""`state_sensor render`: a recording as a picture, or as an animation for a browser."""
 
 from __future__ import annotations
 
@@ -14,7 +9,7 @@ from pathlib import Path
 
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.options import add_bag_limit, number
-from state_sensor_ros.commands.parameters import add_parameters, settings_of
+from state_sensor_ros.commands.parameter_options import add_parameters, settings_of
 from state_sensor_ros.commands.reading import reading
 from state_sensor_ros.commands.warnings import Warnings
 from state_sensor_ros.drawing.palette import BY_SPEED, COLORINGS
@@ -25,9 +20,8 @@ from state_sensor_ros.recordings.recording import STANDARD_INPUT
 from state_sensor_ros.rep103 import Units
 from state_sensor_ros.simulators.opening import opened
 
-HELP = 'draw a recording as a picture or an animation'
 PICTURE, ANIMATION = '.png', '.html'
-# What the meaning of a frame depends on.
+# The parameters of the node that change the scene.
 _PARAMETERS = ('ego_tag', 'obb_extents')
 
 
@@ -39,7 +33,7 @@ def _output(text: str) -> str:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """
-    Declare the options.
+    Add the options.
 
     :param parser: of this sub-command.
     """
@@ -60,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, interruption: Interruption) -> None:
     """
-    Draw; OUT appears once it is whole.
+    Draw the recording; OUT is created when it is complete.
 
     :param args: the parsed options.
     :param interruption: of the program.
@@ -96,7 +90,7 @@ def _title(args: argparse.Namespace) -> str:
     return one_line(Path(args.input).resolve().name)
 
 
-# Each form loads its own plotting library, and not the other.
+# Each function imports its own plotting library only.
 def _write_picture(scene: Scene, args: argparse.Namespace, file: WholeFile) -> None:
     from state_sensor_ros.drawing.picture import write_picture
     write_picture(scene, file.handle, title=_title(args), coloring=args.color, at_s=args.at)

@@ -1,9 +1,9 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-`state_sensor repair`: a whole trajectory or bag out of one that was cut by a crash or a kill.
+`state_sensor repair`: a complete trajectory or bag out of one that a crash or a kill truncated.
 
-May know: options, files, progress. Must not know: what is in a file. PART is never changed.
+PART is never changed.
 """
 
 from __future__ import annotations
@@ -18,28 +18,27 @@ from tqdm import tqdm
 
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.options import add_bag_limit
+from state_sensor_ros.commands.printing import listed
 from state_sensor_ros.errors import ConfigError, one_line, told, TrajectoryFormatError
 from state_sensor_ros.monodrive.trajectory_repair import copy_whole_frames
-from state_sensor_ros.recordings.bags.bag_repair import BagRepair, profiles_of
-from state_sensor_ros.recordings.bags.bag_search import BagPart, find_bag
+from state_sensor_ros.recordings.bags.bag_qos import parse_profiles
+from state_sensor_ros.recordings.bags.bag_repair import BagRepair
+from state_sensor_ros.recordings.bags.bag_search import find_bag, FoundBag
 from state_sensor_ros.recordings.bags.bag_writer import BagSink
 from state_sensor_ros.recordings.files.whole_file import STANDARD_OUTPUT, WholeFile
 from state_sensor_ros.recordings.storage.bag_limits import BagLimits, DEFAULT_LIMITS
 from state_sensor_ros.recordings.storage.storage_file import StoredTopic
 
-NAME = 'repair'
-HELP = 'make a whole trajectory or bag out of one that was cut'
 _EPILOG = (
     'A recorder that was killed leaves a trajectory without its end, .OUT.*.part beside it, a bag '
     'without metadata.yaml, or .OUT.*/ with a bag in it. All whole frames of a trajectory, and '
     'all messages of a bag that can be read, are copied as they are; one line says what is lost.')
 _TRAJECTORY_SUFFIX = '.json'
-_MAX_SHOWN = 8
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """
-    Declare the options.
+    Add the options.
 
     :param parser: of this sub-command.
     """
@@ -54,11 +53,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, interruption: Interruption) -> None:
     """
-    Copy what is whole and say what is lost.
+    Copy the complete frames or messages, and print what is lost.
 
     :param args: the parsed options.
-    :param interruption: of the program; nothing has the name OUT after one.
-    :raises StateSensorError: where nothing is whole, or OUT cannot be written.
+    :param interruption: of the program; after one, OUT does not exist.
+    :raises StateSensorError: where nothing is complete, or OUT cannot be written.
     """
     part = Path(args.part)
     limits = DEFAULT_LIMITS if args.max_bag_bytes is None else BagLimits(args.max_bag_bytes)
@@ -79,7 +78,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
 
 
 def _check_apart(part: Path, output: str) -> None:
-    """Make sure that PART is neither replaced nor written into."""
+    """Refuse an output that would replace PART or be written into it."""
     if output == STANDARD_OUTPUT:
         return
     here, there = part.resolve(), Path(output).resolve()
@@ -88,7 +87,7 @@ def _check_apart(part: Path, output: str) -> None:
 
 
 def _repair_trajectory(args: argparse.Namespace, interruption: Interruption) -> str:
-    """Copy the whole frames; return what to say."""
+    """Copy the complete frames; return a line about the result."""
     if args.output != STANDARD_OUTPUT and not args.output.endswith(_TRAJECTORY_SUFFIX):
         raise ConfigError('OUT', args.output, 'NAME.json or -, because PART is no bag')
     with open(args.part, 'rb') as source, interruption.writing(
@@ -97,12 +96,12 @@ def _repair_trajectory(args: argparse.Namespace, interruption: Interruption) -> 
     return f'{n_frames} frames; ' + (f'lost: {lost}' if lost else 'nothing was lost')
 
 
-def _repair_bag(part: BagPart, args: argparse.Namespace, limits: BagLimits,
+def _repair_bag(bag: FoundBag, args: argparse.Namespace, limits: BagLimits,
                 interruption: Interruption) -> str:
-    """Copy the messages that can be read; return what to say."""
+    """Copy the messages that can be read; return a line about the result."""
     if args.output == STANDARD_OUTPUT or args.output.endswith(_TRAJECTORY_SUFFIX):
         raise ConfigError('OUT', args.output, 'a folder, because PART is a bag')
-    repair = BagRepair(part, limits)
+    repair = BagRepair(bag, limits)
     storage = repair.storage()
     with interruption.writing(lambda: BagSink(
             args.output, storage=storage, overwrite=args.force)) as sink:
@@ -122,9 +121,10 @@ def _repair_bag(part: BagPart, args: argparse.Namespace, limits: BagLimits,
 
 class _Copies:
     """
-    Topics that have been entered into a bag.
+    The topics of a bag that are copied into another one.
 
-    :param sink: what to enter them into.
+    :param sink: of the other bag.
+    :param repair: of the bag to read; its losses are added to.
     """
 
     def __init__(self, sink: BagSink, repair: BagRepair) -> None:
@@ -134,15 +134,15 @@ class _Copies:
 
     @property
     def n_topics(self) -> int:
-        """How many there are."""
+        """Number of topics."""
         return len(self._connections)
 
     def of(self, topic: StoredTopic) -> Connection:
-        """Return the copy of a topic."""
+        """Return the copy of a topic, made at the first call."""
         key = topic.name, topic.type_name
         connection = self._connections.get(key)
         if connection is None:
-            profiles = profiles_of(topic)
+            profiles = parse_profiles(topic.qos)
             if profiles is None:
                 self._repair.losses.append(f'the quality of service of {topic.name}')
             connection = self._connections[key] = self._sink.copy_topic(topic, profiles or [])
@@ -150,12 +150,10 @@ class _Copies:
 
 
 def _losses(repair: BagRepair) -> str:
-    """Say what is lost, and what was wrong besides."""
+    """Return in words what is lost, and the defects of the bag."""
     defects = f' ({"; ".join(repair.defects)})' if repair.defects else ''
     if not repair.losses and not repair.n_lost:
         return f'nothing was lost{defects}'
-    losses = repair.losses[:_MAX_SHOWN]
-    if len(repair.losses) > _MAX_SHOWN:
-        losses.append(f'{len(repair.losses) - _MAX_SHOWN} more places')
+    losses = listed(repair.losses, '; ', '; {} more places')
     n_lost = f'{repair.n_lost} messages: ' if repair.n_lost else ''
-    return f'lost: {n_lost}{"; ".join(losses) or "not known where"}{defects}'
+    return f'lost: {n_lost}{losses or "not known where"}{defects}'

@@ -1,10 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""
-`state_sensor replay`: a trajectory in a running simulator's Replay Mode.
-
-May know: options, keys, progress, interruption. Must not know: sockets, commands of the simulator.
-"""
+"""`state_sensor replay`: a trajectory in a running simulator's Replay Mode."""
 
 from __future__ import annotations
 
@@ -27,29 +23,27 @@ from state_sensor_ros.commands.options import (
 )
 from state_sensor_ros.commands.reading import reading
 from state_sensor_ros.errors import ConfigError, one_line
-from state_sensor_ros.monodrive.replay import Plan, Replay
+from state_sensor_ros.monodrive.replay_client import Plan, ReplayClient
 from state_sensor_ros.monodrive.replay_trajectory import read_trajectory, Trajectory
 from state_sensor_ros.monodrive.sensor_config import read_json
 from state_sensor_ros.monodrive.trajectory_recording import refuse_folders, TrajectoryRecording
 
-NAME = 'replay'
-HELP = "play a trajectory in a running simulator's Replay Mode"
 CONTROL_PORT = 8999
 _EPILOG = (
-    'On a terminal the space bar pauses and resumes, b turns round. Ctrl-C stops stepping, waits '
-    'for the answer that is outstanding, and closes the connection to the sensor, then that to '
-    'the control port: the simulator stands still at the frame shown, free for the next client. '
-    'Its trajectory and its sensor stay until somebody configures others, as the protocol has no '
-    'command to take them back.')
+    'On a terminal the space bar pauses and resumes, b reverses the direction. Ctrl-C ends the '
+    'replay: it waits for the outstanding answer and closes the connections to the sensor and to '
+    'the control port. The simulator then stays at the frame shown, ready for another client, '
+    'with the trajectory and the sensor of the replay: the protocol has no command to remove '
+    'them.')
 _REFRESH_S = 0.1
-# For an answer to the step that is under way; then the connection is closed all the same.
+# Wait for the answer to the current step; then the connection is closed without it.
 _LAST_ANSWER_S = 1.0
 _BAR = '{desc}: {bar}| {n_fmt}/{total_fmt} [{elapsed}{postfix}]'
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """
-    Declare the options.
+    Add the options.
 
     :param parser: of this sub-command.
     """
@@ -61,13 +55,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--rate', type=number, default=1.0, metavar='R',
                         help='pace against game_time, 0 = as fast as it can (default: 1)')
     parser.add_argument('--step', type=_step, default=1, metavar='N',
-                        help='frames to go at a time, negative goes backwards (default: 1)')
+                        help='frames per step, negative for backwards (default: 1)')
     parser.add_argument('--start', type=index, metavar='N',
                         help='frame to begin with (default: the first, backwards the last)')
-    parser.add_argument('--loop', action='store_true', help='go on at the other end, for ever')
+    parser.add_argument('--loop', action='store_true',
+                        help='continue at the other end, until Ctrl-C')
     parser.add_argument('--backwards', action='store_true', help='from the end to the beginning')
     parser.add_argument('--no-sensor', action='store_true',
-                        help='make and read no sensor of our own: step, and let others read')
+                        help='step only, without a sensor of its own: for other readers')
     parser.add_argument('--simulator', metavar='CONFIG', help='configuration of the simulator to '
                         'send first, JSON with map and simulation_mode (default: as it is)')
 
@@ -80,15 +75,15 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     :param interruption: of the program.
     :raises TrajectoryFormatError: where Replay Mode would refuse FILE.
     :raises ConfigError: where an option does not fit FILE.
-    :raises TransportError: with what the simulator said.
-    :raises KeyboardInterrupt: where a signal came before the end, unless it goes on for ever.
+    :raises TransportError: where the connection fails, or the simulator refuses a command.
+    :raises KeyboardInterrupt: where a signal came before the end of a replay without --loop.
     """
     interruption.is_endless = args.loop
-    replay = Replay(_read(args.file), _plan(args), _warn)
+    replay = ReplayClient(_read(args.file), _plan(args), _warn)
     replaying: Future[None] = Future()
 
     def stop() -> None:
-        """End the replay; where the simulator does not answer, without its answer."""
+        """End the replay after the answer to the current step, or without it after a while."""
         replay.stop()
         wait([replaying], _LAST_ANSWER_S)
         replay.abort()
@@ -109,9 +104,10 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
 
 def _begin(work: Callable[[], None], done: Future[None]) -> None:
     """
-    Work in a thread that ends with the program.
+    Run ``work`` in a daemon thread, and set its result in ``done``.
 
-    An executor would wait for it at the end; the look-up of a host's name cannot be interrupted.
+    An executor would wait for the thread at exit; the look-up of a host's name cannot be
+    interrupted.
     """
     def run() -> None:
         try:
@@ -130,7 +126,7 @@ def _warn(text: str) -> None:
 
 
 def _step(text: str) -> int:
-    """Read a number of frames to go, in either direction."""
+    """Return the number of frames per step, negative for backwards."""
     step = count(text.removeprefix('-'))
     return -step if text.startswith('-') else step
 
@@ -158,20 +154,20 @@ def _plan(args: argparse.Namespace) -> Plan:
                 is_backwards=args.backwards or args.step < 0, simulator=simulator)
 
 
-def _watch(replaying: Future[None], replay: Replay) -> None:
-    """Show how far it is, and do what the keys say, until it has ended."""
+def _watch(replaying: Future[None], replay: ReplayClient) -> None:
+    """Show the progress and handle keys until the replay has ended."""
     with keyboard() as keys, tqdm(total=replay.trajectory.n_frames, disable=None, leave=False,
                                   bar_format=_BAR) as bar:
         while not replaying.done():
             if keys.is_there:
-                _obey(keys.wait(_REFRESH_S), replay)
+                _handle_key(keys.wait(_REFRESH_S), replay)
             else:
                 wait([replaying], None if bar.disable else _REFRESH_S)
             bar.n = replay.cursor.index + 1
             bar.set_description_str(replay.state)
 
 
-def _obey(key: str, replay: Replay) -> None:
+def _handle_key(key: str, replay: ReplayClient) -> None:
     if key == ' ':
         replay.pause_or_resume()
     elif key == 'b':

@@ -1,11 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""
-`state_sensor synth`: synthetic traffic as a trajectory file.
-
-May know: options, files, progress. Must not: traffic models, key names.
-Source of truth: INTERFACE 2.
-"""
+"""`state_sensor synth`: synthetic traffic as a trajectory file."""
 
 from __future__ import annotations
 
@@ -20,12 +15,9 @@ from state_sensor_ros.emulator.traffic.frame_generator import generate, MAX_RATE
 from state_sensor_ros.emulator.traffic.json_template import GENERATIONS
 from state_sensor_ros.recordings.files.whole_file import WholeFile
 
-NAME = 'synth'
-HELP = 'write synthetic traffic as a trajectory'
-
 
 def frame_rate(text: str) -> float:
-    """Read frames per second, Hz."""
+    """Return the frame rate in ``text``, Hz; raise ArgumentTypeError out of its range."""
     value = number(text)
     if not 0.0 < value <= MAX_RATE_HZ:
         raise argparse.ArgumentTypeError(f'{text} Hz is not above 0 and up to {MAX_RATE_HZ:g}')
@@ -34,7 +26,7 @@ def frame_rate(text: str) -> float:
 
 def add_traffic_arguments(parser: argparse.ArgumentParser) -> None:
     """
-    Declare what synthetic traffic is made of.
+    Add the options of synthetic traffic.
 
     :param parser: of a sub-command.
     """
@@ -51,7 +43,7 @@ def add_traffic_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """
-    Declare the options.
+    Add the options.
 
     :param parser: of this sub-command.
     """
@@ -66,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, interruption: Interruption) -> None:
     """
-    Write the trajectory, frame by frame; OUT appears once it is whole.
+    Write the trajectory, frame by frame; OUT is created when it is complete.
 
     :param args: the parsed options.
     :param interruption: of the program.

@@ -1,34 +1,25 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""
-What went wrong with single frames of a recording, and the frames for which nothing did.
-
-May know: decoders, standard error. Must not know: what is done with the frames.
-"""
+"""The frames of a recording, and one warning for each kind of fault in them."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
 import math
-import sys
 
-from state_sensor_ros.errors import DecodeError, one_line
+from state_sensor_ros.commands.printing import print_line
+from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.recordings.recording import RecordedFrame, Recording
 
 
-def say(text: str) -> None:
-    """Tell something that is no result, in one line."""
-    sys.stderr.write(f'{one_line(text)}\n')
-
-
 class Warnings:
     """
-    The first warning of each kind, and how many there were.
+    The first warning of each kind, and the number of them.
 
     :param name: of the recording.
-    :ivar place: of the frame that is looked at.
+    :ivar place: of the frame that is being processed.
     """
 
     def __init__(self, name: str) -> None:
@@ -38,22 +29,26 @@ class Warnings:
         self._first: dict[str, str] = {}
 
     def add(self, kind: str, text: str) -> None:
-        """Count something about the frame at :attr:`place`."""
+        """Count a warning of ``kind`` about the frame at :attr:`place`; keep its first text."""
         self._counts[kind] += 1
         self._first.setdefault(kind, f'{self.place}: {text}')
 
     def show(self) -> None:
-        """Say one line about each kind."""
+        """Print one line for each kind."""
         for kind, count in self._counts.items():
             more = f' (and {count - 1} more of this kind)' if count > 1 else ''
-            say(f'warning: {self._name}: {kind.replace("_", " ")}: {self._first[kind]}{more}')
+            print_line(f'warning: {self._name}: {kind.replace("_", " ")}: '
+                       f'{self._first[kind]}{more}')
 
     def frames_of(self, recording: Recording, entry: RecordedFrame,
                   game_time: float = math.nan) -> Iterator[Frame]:
         """
-        Decode an entry; what is wrong with it is one warning of many, as in the node.
+        Decode an entry; its faults become warnings, as in the node.
 
-        :param game_time: s, for a frame that has none.
+        :param recording: with the decoder of the entry.
+        :param entry: of ``recording``.
+        :param game_time: s, for a frame without one.
+        :returns: the frames of the entry, none where it cannot be decoded.
         """
         self.place = entry.place
         try:

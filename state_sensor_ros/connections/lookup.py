@@ -1,10 +1,10 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-The addresses of a host, looked up so that the wait for them can be ended.
+Addresses of a host name, looked up in a thread so that the caller's wait can be cancelled.
 
-May know: the resolver, threads. Must not know: what is connected to. The resolver itself may wait
-for minutes, and no call interrupts it.
+The system's resolver may block for minutes and cannot be interrupted. A thread that is still in
+it when the wait is cancelled is left behind as a daemon.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import socket
 import threading
 from typing import Any, TypeAlias
 
-# How often a wait looks at whether it is still wanted.
+# How often a wait checks whether it was cancelled.
 _PERIOD_S = 0.05
 
 # Family, kind, protocol, canonical name, address.
@@ -25,13 +25,16 @@ Addresses: TypeAlias = Sequence[
 
 def look_up(host: str, port: int, is_closed: Callable[[], bool]) -> Addresses:
     """
-    Return the addresses of ``host`` in the order in which they are to be tried.
+    Return the addresses of ``host``.
 
-    :param is_closed: tells whether the addresses are no longer needed.
-    :raises OSError: when there are none, or when ``is_closed`` becomes true before they are found.
+    :param host: name, or address in digits, which needs no resolver and no thread.
+    :param port: TCP port, part of each address.
+    :param is_closed: returns whether the addresses are no longer needed; called every 50 ms.
+    :returns: at least one address, in the order in which they are to be tried.
+    :raises OSError: when the host has no address, its name is not valid, or ``is_closed`` returns
+        true before the addresses are found.
     """
     try:
-        # A number needs no resolver.
         return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
     except (socket.gaierror, UnicodeError):
         pass
@@ -55,5 +58,5 @@ def _resolve(host: str, port: int, results: SimpleQueue[Addresses | OSError]) ->
     except OSError as error:
         results.put(error)
     except UnicodeError as error:
-        # A part of the name that is empty or longer than 63 characters.
+        # A label of the name is empty or longer than 63 characters.
         results.put(OSError(f'no host name ({error})'))

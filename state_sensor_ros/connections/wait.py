@@ -1,9 +1,13 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-A wait for a peer that is reported once while it lasts, and ends after a time-out.
+A wait for a peer with a time-out, and with one report after a second of silence.
 
-May know: sockets, time. Must not know: what is waited for.
+With a time-out of 25 s::
+
+    0 s            1 s                          25 s
+    +--------------+----------------------------+
+    wait           on_silence(text), once       TransportError
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ import time
 
 from state_sensor_ros.errors import TransportError
 
-# A reply from a simulator that is not busy takes milliseconds.
+# A reply of a simulator that is not busy takes milliseconds.
 SILENCE_S = 1.0
 # A time-out of 0 would make the socket non-blocking.
 _SHORTEST_S = 1e-3
@@ -23,12 +27,12 @@ OnSilence = Callable[[str], None]
 
 
 def ignore_silence(text: str) -> None:
-    """Report a silence nowhere."""
+    """Discard the report of a silence."""
 
 
 class Wait:
     """
-    Wait for a peer; the time counts from here.
+    Wait for a peer; the time-out counts from the construction.
 
     :param where: named in errors, such as ``host:port``.
     :param missing: what is waited for, such as ``reply to X``.
@@ -45,10 +49,12 @@ class Wait:
 
     def receive(self, connection: socket.socket, n_bytes: int) -> bytes:
         """
-        Receive up to ``n_bytes``; nothing at the end of the stream.
+        Receive bytes that are there or arrive in time.
 
-        :raises TransportError: where nothing comes in time.
-        :raises OSError: where the connection fails.
+        :param n_bytes: the most to receive.
+        :returns: 1 to ``n_bytes`` bytes; none at the end of the stream.
+        :raises TransportError: when no byte arrives in time.
+        :raises OSError: when the connection fails.
         """
         while True:
             connection.settimeout(self._left_s())
@@ -59,10 +65,12 @@ class Wait:
 
     def send(self, connection: socket.socket, data: memoryview) -> int:
         """
-        Send a part of ``data``; return the number of bytes sent.
+        Send a part of the data.
 
-        :raises TransportError: where the peer takes nothing in time.
-        :raises OSError: where the connection fails.
+        :param data: at least one byte.
+        :returns: the number of bytes sent.
+        :raises TransportError: when the peer accepts no byte in time.
+        :raises OSError: when the connection fails.
         """
         while True:
             connection.settimeout(self._left_s())
@@ -72,7 +80,7 @@ class Wait:
                 self._timed_out()
 
     def _left_s(self) -> float:
-        """Return the time until the report or, after it, until the end, s."""
+        """Return the time until the report or, after it, until the time-out, s."""
         limit_s = self._timeout_s if self._is_reported else min(SILENCE_S, self._timeout_s)
         return max(self._began_s + limit_s - time.monotonic(), _SHORTEST_S)
 

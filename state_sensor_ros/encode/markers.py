@@ -11,25 +11,25 @@ from __future__ import annotations
 
 from itertools import chain, compress
 import struct
+from typing import Any
 
 import numpy as np
 
 from state_sensor_ros.cdr.definitions import Definitions
-from state_sensor_ros.cdr.patch_buffer import PatchBuffer as Strand
+from state_sensor_ros.cdr.patch_buffer import PatchBuffer
 from state_sensor_ros.cdr.templates import (
     ALIGNMENT,
     ENCAPSULATION,
     Given,
     MESSAGE_PHASE,
+    MessageInstance,
     Template,
     Values,
 )
-from state_sensor_ros.cdr.templates import MessageInstance as Segment
-from state_sensor_ros.common_ends import common_ends as same_ends
-from state_sensor_ros.encode.layout_key import LayoutRequest as Scene
-from state_sensor_ros.encode.message_block import MessageBlock as Part
-from state_sensor_ros.encode.message_block import rows_where
-from state_sensor_ros.encode.per_actor import PerCode as PerActor
+from state_sensor_ros.common_ends import common_ends
+from state_sensor_ros.encode.layout_key import LayoutRequest
+from state_sensor_ros.encode.message_block import MessageBlock, rows_where
+from state_sensor_ros.encode.per_actor import Column, PerActor
 from state_sensor_ros.encode.tables import (
     CUBE,
     Fields,
@@ -41,7 +41,7 @@ from state_sensor_ros.encode.tables import (
     xyz,
 )
 from state_sensor_ros.encode.topics import MARKERS_TOPIC
-from state_sensor_ros.frame import Bools, Boxes, KIND_VEHICLE, Rows
+from state_sensor_ros.frame import Bools, Boxes, KIND_VEHICLE
 from state_sensor_ros.naming import Actor, Cast
 from state_sensor_ros.settings import Settings
 
@@ -61,7 +61,7 @@ _NAMESPACES = ('ego', 'vehicles', 'objects')
 _LABELS = 'labels'
 
 
-class _Marker(Segment):
+class _Marker(MessageInstance):
     """One marker, with the id that it keeps while it is needed or shown."""
 
     __slots__ = ('id', 'is_needed', 'is_shown', 'namespace')
@@ -91,7 +91,7 @@ class _Ids:
         self._free.append(id_)
 
 
-class Markers:
+class MarkerEncoder:
     """One MarkerArray with a cube for each box and a text for each actor."""
 
     def __init__(self, settings: Settings, definitions: Definitions) -> None:
@@ -113,8 +113,9 @@ class Markers:
         self.only_delete_all = Template(definitions, MARKERS_TOPIC.type_name, {
             'markers': [{'header': given_header(frame_id), 'action': _DELETE_ALL,
                          'pose': _NO_POSE}]}, is_message=True)
-        self._head, self._delete_all = Segment(self.head, {}), Segment(self.delete_all, {})
-        self._strand = Strand(is_array=True)
+        self._head = MessageInstance(self.head, {})
+        self._delete_all = MessageInstance(self.delete_all, {})
+        self._buffer = PatchBuffer(is_array=True)
         self.restart()
 
     def restart(self) -> None:
@@ -126,26 +127,27 @@ class Markers:
         self._shown: list[_Marker] = []
         self._gone: list[_Marker] = []
 
-    def parts(self, scene: Scene) -> list[Part]:
+    def blocks(self, request: LayoutRequest) -> list[MessageBlock]:
         """
         Lay out the array; whatever the last one had and this one has not is deleted.
 
         ``is_transient`` says afterwards that the array is for one frame only.
         """
-        boxes = scene.frame.boxes
+        boxes = request.frame.boxes
         self.is_transient = False
-        if not scene.demand.markers or boxes is None:
+        if not request.demand.markers or boxes is None:
             return []
-        are_drawn = scene.usable[boxes.actor] & scene.drawable_boxes
-        markers = self._chosen(scene, boxes, are_drawn)
+        are_drawn = request.usable[boxes.actor] & request.drawable_boxes
+        markers = self._chosen(request, boxes, are_drawn)
         self._show(markers)
         if not markers and not self._gone and not self._is_first:
             return []
         first = [self._head, self._delete_all] if self._is_first else [self._head]
-        self._strand.update([*first, *markers])
+        self._buffer.update([*first, *markers])
         self.is_transient, self._is_first = self._is_first, False
-        return [Part(self._strand, rows_where(scene.usable, LABEL) | rows_where(are_drawn, CUBE),
-                     [MARKERS_TOPIC])]
+        return [MessageBlock(
+            self._buffer, rows_where(request.usable, LABEL) | rows_where(are_drawn, CUBE),
+            [MARKERS_TOPIC])]
 
     @property
     def has_gone(self) -> bool:
@@ -170,11 +172,11 @@ class Markers:
         """Return the array that empties displays, to be followed by :meth:`restart`."""
         return self.only_delete_all.lay_out(given_stamp(stamp_ns), MESSAGE_PHASE).data
 
-    def _chosen(self, scene: Scene, boxes: Boxes, are_drawn: Bools) -> list[_Marker]:
+    def _chosen(self, request: LayoutRequest, boxes: Boxes, are_drawn: Bools) -> list[_Marker]:
         """Return the markers of all usable actors, cubes and label of one after another."""
-        cast, usable, with_label = scene.cast, scene.usable, scene.settings.labels
+        cast, usable, with_label = request.cast, request.usable, request.settings.labels
         n_boxes = np.bincount(boxes.actor, minlength=len(usable))
-        drawn = self._drawn.of(cast, _codes(cast, n_boxes, with_label))
+        drawn = self._drawn.of(cast, *_appearance(cast, boxes, with_label))
         markers = list(chain.from_iterable(compress(drawn, usable.tobytes())))
         are_cubes = usable[boxes.actor]
         if np.array_equal(are_cubes, are_drawn):
@@ -187,12 +189,11 @@ class Markers:
         is_chosen[~is_label] = are_drawn[are_cubes]
         return list(compress(markers, is_chosen.tobytes()))
 
-    def _draw(self, actor: Actor, code: int,
+    def _draw(self, actor: Actor, appearance: tuple[Any, ...],
               before: tuple[_Marker, ...] | None) -> tuple[_Marker, ...]:
         """Make the markers of an actor, of those ``before`` as many as can stay."""
-        n_boxes, rest = divmod(code, 2 * len(_NAMESPACES))
-        with_label, i_namespace = divmod(rest, len(_NAMESPACES))
-        namespaces = [_NAMESPACES[i_namespace]] * n_boxes + [_LABELS] * with_label
+        i_namespace, boxes, with_label = appearance
+        namespaces = [_NAMESPACES[i_namespace]] * len(boxes) + [_LABELS] * with_label
         left = list(before or ())
         markers = []
         for namespace in namespaces:
@@ -215,7 +216,7 @@ class Markers:
 
     def _show(self, markers: list[_Marker]) -> None:
         """Note what displays show from now on, and what they have to drop."""
-        head, tail = same_ends(self._shown, markers)
+        head, tail = common_ends(self._shown, markers)
         new = markers[head:len(markers) - tail]
         kept = set(new)
         self._gone += [marker for marker in self._shown[head:len(self._shown) - tail]
@@ -233,14 +234,17 @@ class Markers:
         self._gone = []
 
 
-def _codes(cast: Cast, n_boxes: Rows, with_label: bool) -> Rows:
-    """Return what the markers of each actor depend on, as a number."""
-    kinds = np.frombuffer(cast.kinds, np.uint8)
-    codes = np.where(kinds == KIND_VEHICLE, _NAMESPACES.index('vehicles'),
-                     _NAMESPACES.index('objects'))
+def _appearance(cast: Cast, boxes: Boxes, with_label: bool) -> tuple[Column, Column, Column]:
+    """Return, of each actor, the index of its namespace, a byte for each box, and the label."""
+    n_actors = len(cast.actors)
+    namespaces = np.where(np.frombuffer(cast.kinds, np.uint8) == KIND_VEHICLE,
+                          np.uint8(_NAMESPACES.index('vehicles')),
+                          np.uint8(_NAMESPACES.index('objects')))
     if cast.i_ego >= 0:
-        codes[cast.i_ego] = _NAMESPACES.index('ego')
-    return codes + len(_NAMESPACES) * (with_label + 2 * n_boxes)
+        namespaces[cast.i_ego] = _NAMESPACES.index('ego')
+    first_box = np.searchsorted(boxes.actor, np.arange(n_actors + 1))
+    return (Column(namespaces.tobytes()), Column(bytes(len(boxes.actor)), first_box),
+            Column(bytes([with_label]) * n_actors))
 
 
 def _color(namespace: str) -> Fields:

@@ -29,13 +29,14 @@ class MessageBlock:
     :param also: further topics, each with the index of the message that it shares.
     """
 
-    __slots__ = ('_also', '_begin', '_begins', '_buffer', '_end', '_ends', '_topics', 'rows',
-                 'tables')
+    __slots__ = ('_also', '_begin', '_begins', '_buffer', '_end', '_ends', '_patches', '_topics',
+                 'rows', 'tables')
 
     def __init__(self, buffer: PatchBuffer, rows: Mapping[Table, Rows], topics: list[Topic],
                  also: tuple[tuple[Topic, int], ...] = ()) -> None:
         self._buffer, self._topics, self._also = buffer, topics, also
         self.rows, self.tables = rows, buffer.tables
+        self._patches = [(table, rows.get(table)) for table in self.tables]
         begins, ends = buffer.message_bounds()
         self._begin, self._end = int(begins[0]), int(ends[-1])
         self._begins, self._ends = (begins - begins[0]).tolist(), (ends - begins[0]).tolist()
@@ -46,8 +47,7 @@ class MessageBlock:
 
         :param numbers: of all :attr:`tables`, (rows, table.width) each.
         """
-        for table in self.tables:
-            rows = self.rows.get(table)
+        for table, rows in self._patches:
             self._buffer.patch(table, numbers[table] if rows is None else numbers[table][rows])
         # One copy of the block and slices of it take less time than a copy of each message.
         data = self._buffer.tobytes(self._begin, self._end)

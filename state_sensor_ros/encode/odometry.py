@@ -42,7 +42,7 @@ class OdometryEncoder:
         self._forward_only_topic = _topic(self.forward_only)
         self.moving: Rows | None = None
 
-    def parts(self, request: LayoutRequest) -> list[MessageBlock]:
+    def blocks(self, request: LayoutRequest) -> list[MessageBlock]:
         """Lay out the messages of all actors in one block."""
         demand, cast, usable = request.demand, request.cast, request.usable
         topic = self._topic if request.frame.forward_speed is None else self._forward_only_topic

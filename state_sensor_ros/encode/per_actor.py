@@ -3,8 +3,8 @@
 """
 Items that are made once for each actor and kept until the actor leaves or its appearance changes.
 
-The appearance of an actor are its entries of some columns, such as its tags, the names of its
-boxes and its colour. Example with a column of tags, where ``b`` leaves and ``d`` becomes the ego::
+The appearance of an actor consists of its entries in some columns, such as its tags, the names of
+its boxes and its colour. Example with a column of tags; b leaves and d becomes the ego::
 
     actors  a      b      c      d            actors  a      c      d
     tags    (car)  (car)  ()     (car)        tags    (car)  ()     (car, ego)
@@ -113,7 +113,7 @@ class PerActor(Generic[Item]):
     def _n_equal(self, columns: tuple[Column, ...], n_most: int,
                  begins: Callable[[int], tuple[int, int]]) -> int:
         """
-        Return how many of ``n_most`` actors look the same as in the last call, by bisection.
+        Return how many of ``n_most`` actors have the appearance of the last call, by bisection.
 
         :param begins: returns where that many actors begin, now and in the last call.
         """
@@ -127,15 +127,3 @@ class PerActor(Generic[Item]):
                 beyond = n_actors
             n_actors = (n_equal + beyond) // 2
         return n_equal
-
-
-class PerCode(Generic[Item]):
-    """Items as of :class:`PerActor` whose appearance is packed into one int for each actor."""
-
-    def __init__(self, make: Callable[[Actor, int, Item | None], Item],
-                 drop: Callable[[Item], object]) -> None:
-        self._items = PerActor(lambda actor, codes, before: make(actor, codes[0], before), drop)
-
-    def of(self, cast: Cast, codes: Rows) -> list[Item]:
-        """Return the items; ``codes`` (N,) int64."""
-        return self._items.of(cast, Column(tuple(codes.tolist())))

@@ -126,7 +126,6 @@ def _actor(has_lane: bool) -> Fields:
 def _constants(wheels: Wheels) -> bytes:
     """Return the fields of the wheels that are not patched, _WHEEL.itemsize bytes for each."""
     table = np.empty(len(wheels.actor), _WHEEL)
-    table['wheel'], table['source_id'] = wheels.wheel, wheels.source_id
-    table['position_known'] = wheels.position_known
-    table['orientation_known'] = wheels.orientation_known
+    for name in _WHEEL.names or ():
+        table[name] = getattr(wheels, name)
     return table.tobytes()

@@ -17,7 +17,7 @@ from state_sensor_ros.encode.per_actor import PerActor
 from state_sensor_ros.encode.tables import header, POSE, STAMP, WHEEL_POSE, xyz, xyzw
 from state_sensor_ros.encode.topics import CLOCK_TOPIC, TF_TOPIC
 from state_sensor_ros.frame import Bools, Wheels
-from state_sensor_ros.naming import Actor, Cast
+from state_sensor_ros.naming import Cast
 from state_sensor_ros.settings import Settings
 
 
@@ -30,7 +30,7 @@ class ClockEncoder:
         self._buffer = PatchBuffer()
         self._buffer.update([MessageInstance(self.template, {})])
 
-    def parts(self, request: LayoutRequest) -> list[MessageBlock]:
+    def blocks(self, request: LayoutRequest) -> list[MessageBlock]:
         """Lay out the message."""
         return [MessageBlock(self._buffer, {}, [CLOCK_TOPIC])] if request.demand.clock else []
 
@@ -54,7 +54,7 @@ class TransformEncoder:
         self._wheels: PerActor[dict[int, MessageInstance]] = PerActor(lambda actor, *_: {})
         self._buffer = PatchBuffer(is_array=True)
 
-    def parts(self, request: LayoutRequest) -> list[MessageBlock]:
+    def blocks(self, request: LayoutRequest) -> list[MessageBlock]:
         """Lay out the message; there is none without transforms."""
         cast, chosen = request.cast, request.usable
         if request.settings.tf == 'ego':
@@ -66,19 +66,20 @@ class TransformEncoder:
         wheels = request.frame.wheels
         if wheels is not None and request.settings.wheel_tf:
             are_placed = chosen[wheels.actor] & request.usable_wheels
-            instances += self._placed(cast, wheels, are_placed)
+            instances += self._wheel_instances(cast, wheels, are_placed)
             rows |= rows_where(are_placed, WHEEL_POSE)
         self._buffer.update(instances)
         return [MessageBlock(self._buffer, rows, [TF_TOPIC])]
 
-    def _placed(self, cast: Cast, wheels: Wheels, are_placed: Bools) -> list[MessageInstance]:
-        kept = self._wheels.of(cast)
-        return [self._wheel(cast.actors[i], kept[i], wheel) for i, wheel in zip(
-            wheels.actor[are_placed].tolist(), wheels.wheel[are_placed].tolist(), strict=True)]
-
-    def _wheel(self, actor: Actor, own: dict[int, MessageInstance], wheel: int) -> MessageInstance:
-        if wheel not in own:
-            own[wheel] = MessageInstance(self.wheel, {
-                'parent': actor.frame_id,
-                'child': f'{self._prefix}{actor.topic_name}/wheel_{wheel}'})
-        return own[wheel]
+    def _wheel_instances(self, cast: Cast, wheels: Wheels,
+                         are_placed: Bools) -> list[MessageInstance]:
+        by_actor, instances = self._wheels.of(cast), []
+        for i, wheel in zip(wheels.actor[are_placed].tolist(), wheels.wheel[are_placed].tolist(),
+                            strict=True):
+            actor, own = cast.actors[i], by_actor[i]
+            if wheel not in own:
+                own[wheel] = MessageInstance(self.wheel, {
+                    'parent': actor.frame_id,
+                    'child': f'{self._prefix}{actor.topic_name}/wheel_{wheel}'})
+            instances.append(own[wheel])
+        return instances

@@ -1,7 +1,7 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-Check at start that an independent deserialiser reads the messages as they are meant.
+Check at start that an independent deserialiser finds the same values in the messages.
 
 In a sample each slot has a number of its own and each given a value. A changed definition, or a
 middleware with another serialisation, is then an error at start and never a wrong number.
@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from state_sensor_ros.cdr.definitions import Definitions, Field
-from state_sensor_ros.cdr.patch_buffer import PatchBuffer
+from state_sensor_ros.cdr.patch_buffer import PatchBuffer, WORD_DTYPES
 from state_sensor_ros.cdr.templates import (
     Each,
     Given,
@@ -30,14 +30,13 @@ from state_sensor_ros.cdr.templates import (
 from state_sensor_ros.encode.actor_array import ActorArrayEncoder
 from state_sensor_ros.encode.control_states import ControlStateEncoder
 from state_sensor_ros.encode.joint_states import JointStateEncoder
-from state_sensor_ros.encode.markers import Markers
+from state_sensor_ros.encode.markers import MarkerEncoder
 from state_sensor_ros.encode.odometry import OdometryEncoder
 from state_sensor_ros.encode.state_frame import StateFrameEncoder
 from state_sensor_ros.encode.transforms import ClockEncoder, TransformEncoder
 from state_sensor_ros.errors import EncodeError
 from state_sensor_ros.settings import Settings
 
-_DTYPES: dict[int, npt.DTypeLike] = {8: np.float64, 4: np.int32, 1: np.uint8}
 # Types that a table of another type of the same size holds by their bits.
 _VIEWS: dict[str, npt.DTypeLike] = {
     'int64': np.int64, 'uint64': np.uint64, 'uint32': np.uint32, 'float32': np.float32}
@@ -69,7 +68,8 @@ def samples(definitions: Definitions) -> list[Sample]:
 
     :raises EncodeError: if a definition lacks a field or has it in another type.
     """
-    lanes, markers = ControlStateEncoder(_SETTINGS, definitions), Markers(_SETTINGS, definitions)
+    lanes = ControlStateEncoder(_SETTINGS, definitions)
+    markers = MarkerEncoder(_SETTINGS, definitions)
     frames = StateFrameEncoder(_SETTINGS, definitions)
     actors = ActorArrayEncoder(_SETTINGS, definitions)
     transforms = TransformEncoder(_SETTINGS, definitions)
@@ -121,7 +121,7 @@ def sample_of(templates: Sequence[Template]) -> Sample:
     leaves: list[tuple[Path, Leaf]] = []
     for i, template in enumerate(templates):
         values: dict[str, object] = {}
-        found = walker.of_segment(template, values, i)
+        found = walker.of_instance(template, values, i)
         leaves += [((sequence, i - 1, *path) if i else path, leaf) for path, leaf in found]
         instances.append(MessageInstance(template, values))
     buffer = PatchBuffer(is_array=len(templates) > 1)
@@ -134,7 +134,7 @@ def sample_of(templates: Sequence[Template]) -> Sample:
 
 def _read(number: int, table: Table, type_name: str) -> Leaf:
     """Return the value that a reader finds where ``number`` is patched into a field."""
-    held = np.array(number, _DTYPES[table.word])
+    held = np.array(number, WORD_DTYPES[table.word])
     view = _VIEWS.get(type_name)
     return cast(Leaf, (held if view is None else held.view(view)).item())
 
@@ -149,8 +149,8 @@ class _PrototypeWalker:
         self._n_before: dict[Table, int] = {}
         self._n_rows: dict[Table, int] = {}
 
-    def of_segment(self, template: Template, values: dict[str, object],
-                   salt: int) -> list[tuple[Path, Leaf]]:
+    def of_instance(self, template: Template, values: dict[str, object],
+                    salt: int) -> list[tuple[Path, Leaf]]:
         """
         Return path and value of each field that the prototype names.
 
@@ -168,7 +168,7 @@ class _PrototypeWalker:
         n_rows = self._n_before[table]
         numbers = [[self._number(table, row, column) for column in range(table.width)]
                    for row in range(n_rows)]
-        return np.array(numbers, _DTYPES[table.word])
+        return np.array(numbers, WORD_DTYPES[table.word])
 
     def _number(self, table: Table, row: int, column: int) -> int:
         """Return a number that occurs once; a single byte is 0 or 1, as it may be a bool."""

@@ -1,2 +1,8 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
+"""
+Everything about monoDrive: sensor and control connections, frame generations, trajectory files.
+
+It may import the root's modules, ``pipeline``, ``connections``, ``recordings``, ``simulators`` and
+``emulator``, but no other simulator, no message encoding and no ROS.
+"""

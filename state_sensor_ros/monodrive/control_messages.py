@@ -1,10 +1,17 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-Messages of the simulator's control port: requests to bytes, bytes to replies.
+Messages of the simulator's control port: requests to bytes, bytes to replies, without sockets.
 
-May know: magic, length, envelope, the names of commands (PROTOCOL 2). Must not know: sockets,
-time, what a caller wants with a command.
+Both have this form, big-endian (doc/protocol/control.md)::
+
+     0              4              8
+     +--------------+--------------+----------------------------------------------
+     | magic uint32 | length uint32| {"type": …, "reference": …, "message": …} …
+     +--------------+--------------+----------------------------------------------
+     6d 6f 6e 6f    00 00 00 2e    46 bytes in all, 38 of JSON
+
+Some simulators do not count the header in the length of a reply: the JSON then ends 8 bytes later.
 """
 
 from __future__ import annotations
@@ -16,6 +23,7 @@ import struct
 import msgspec
 
 from state_sensor_ros.errors import DecodeError, FramingError, RefusalError
+from state_sensor_ros.json_values import NOT_TYPED, shortened
 
 CONFIGURE_SIMULATOR = 'SimulatorConfig_ID'
 CONFIGURE_TRAJECTORY = 'REPLAY_ConfigureTrajectoryCommand_ID'
@@ -24,19 +32,19 @@ RECONFIGURE_SENSOR = 'REPLAY_ReConfigureSensorCommand_ID'
 STEP = 'REPLAY_StepSimulationCommand_ID'
 SAMPLE = 'SampleSensorsCommand_ID'
 
-# Magic, length (PROTOCOL 2.1).
+# Magic, length.
 _HEADER = struct.Struct('>II')
-# 'mono'; simulators before release 1.11 answer with the bytes reversed (PROTOCOL 2.2).
+# 'mono'; simulators before release 1.11 reply with the bytes reversed.
 REQUEST_MAGIC = 0x6D6F6E6F
 OLD_REPLY_MAGIC = 0x6F6E6F6D
 MAX_REFERENCE = 2 ** 63 - 1
 _MAX_REQUEST_BYTES = 2 ** 32 - 1
 # Known replies take less than a kilobyte.
 MAX_REPLY_BYTES = 16 * 1024 * 1024
-# A peer whose length does not count the header has sent so many bytes more (PROTOCOL 2.3).
+# Sent behind the length by a peer whose length does not include the header.
 _EXTRA_BYTES = _HEADER.size
-# What failed where a reply does not carry `success`: the texts of PROTOCOL 2.5 and their like.
-# Assumed complete; test_control lists the texts of both kinds.
+# Texts of failures, for replies without `success`: assumed complete. test_control has the texts
+# of both kinds.
 _FAILURE = re.compile(r'\b(fail(s|ed|ure)?|errors?|invalid|unable|can ?not|could not|'
                       r'no (\w+ )*(ego|actors?|vehicles?|trajectory)|not (found|registered))\b',
                       re.IGNORECASE)
@@ -45,12 +53,13 @@ _MAX_SHOWN = 200
 
 def encode_request(command: str, message: object, reference: int) -> bytes:
     """
-    Lay out one request.
+    Encode one request.
 
     :param command: the command's identifier.
-    :param message: its body, plain data or ``msgspec.Raw`` JSON that is sent as it is.
+    :param message: its body, plain data or ``msgspec.Raw`` JSON, which is sent unchanged.
     :param reference: 1 to :data:`MAX_REFERENCE`, repeated by the reply.
-    :raises FramingError: where it is longer than a length field can say.
+    :returns: header and JSON.
+    :raises FramingError: when its length does not fit the header.
     """
     body = msgspec.json.encode({'type': command, 'reference': reference, 'message': message})
     length = _HEADER.size + len(body)
@@ -62,9 +71,9 @@ def encode_request(command: str, message: object, reference: int) -> bytes:
 @dataclass(frozen=True, slots=True)
 class Reply:
     """
-    What the simulator answered.
+    Reply of the simulator.
 
-    ``reference`` None where the reply has none; ``success`` as sent, or judged by the text.
+    ``reference`` None if the reply has none; ``success`` as sent, else derived from the text.
     """
 
     command: str
@@ -74,11 +83,13 @@ class Reply:
 
     def check(self, where: str, command: str, reference: int) -> None:
         """
-        Make sure that this answers the request and that it was done.
+        Check that the reply belongs to the request and reports success.
 
         :param where: named in errors, such as ``host:port``.
-        :raises DecodeError: where it answers another request.
-        :raises RefusalError: with the simulator's own words, where it was not done.
+        :param command: of the request, named in errors.
+        :param reference: of the request.
+        :raises DecodeError: when it belongs to another request.
+        :raises RefusalError: with the simulator's text, when it reports a failure.
         """
         if self.reference not in (None, reference):
             raise DecodeError(where, f'a reply to request {self.reference}',
@@ -89,10 +100,10 @@ class Reply:
 
 class ReplyReader:
     """
-    Put one reply together without touching a socket.
+    Assemble one reply from parts.
 
-    The caller feeds exactly ``n_wanted`` bytes, in as many parts as it likes, until that is 0. A
-    caller for whom no more bytes come says so with :meth:`end`.
+    The caller feeds exactly ``n_wanted`` bytes, in any number of parts, until that is 0, or calls
+    :meth:`end` when no more bytes arrive.
 
     :param where: named in errors, such as ``host:port``.
     """
@@ -106,22 +117,22 @@ class ReplyReader:
         self.n_wanted = _HEADER.size
 
     @property
-    def is_doubtful(self) -> bool:
-        """Whether the wanted bytes may never come: they are not in the length."""
+    def is_incomplete_json(self) -> bool:
+        """Whether the body ends inside its JSON: the wanted bytes are beyond the length."""
         return self._unfinished is not None
 
     @property
     def reply(self) -> Reply:
-        """Return the reply, once nothing more is wanted."""
+        """The reply, once ``n_wanted`` is 0."""
         assert self._reply is not None
         return self._reply
 
     def feed(self, data: bytes) -> None:
         """
-        Take up to ``n_wanted`` bytes.
+        Process up to ``n_wanted`` bytes.
 
-        :raises FramingError: where magic or length cannot be; nothing after it can be trusted.
-        :raises DecodeError: where the body is no envelope.
+        :raises FramingError: when magic or length is impossible: the stream is unusable.
+        :raises DecodeError: when the body is not an object with an integer reference.
         """
         assert len(data) <= self.n_wanted
         in_header = len(self._header) < _HEADER.size
@@ -136,9 +147,9 @@ class ReplyReader:
 
     def end(self) -> None:
         """
-        Take note that no more bytes come.
+        Process the end of the stream.
 
-        :raises DecodeError: always: the reply is not whole.
+        :raises DecodeError: always: the reply is incomplete.
         """
         n_bytes = len(self._header) + len(self._body)
         raise self._unfinished or DecodeError(
@@ -158,7 +169,7 @@ class ReplyReader:
     def _body_complete(self) -> None:
         try:
             value = msgspec.json.decode(self._body)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
+        except NOT_TYPED as exc:
             if self._unfinished is not None:
                 raise self._unfinished from exc
             self._unfinished = DecodeError(self._where, f'a reply that is no JSON ({exc})',
@@ -166,15 +177,15 @@ class ReplyReader:
             self.n_wanted = _EXTRA_BYTES
             return
         self._unfinished = None
-        self._reply = self._opened(value)
+        self._reply = self._parsed(value)
 
-    def _opened(self, value: object) -> Reply:
+    def _parsed(self, value: object) -> Reply:
         if not isinstance(value, dict):
             raise DecodeError(self._where, f'a reply of {_shown(value)}', 'an object')
         reference, message, success = (value.get(key) for key in (
             'reference', 'message', 'success'))
         if isinstance(reference, float) and reference.is_integer():
-            reference = int(reference)  # a peer may know no integers
+            reference = int(reference)  # of a peer without integers
         if reference is not None and (not isinstance(reference, int)
                                       or isinstance(reference, bool)):
             raise DecodeError(f'{self._where}: reference', _shown(reference), 'an integer')
@@ -186,6 +197,5 @@ class ReplyReader:
 
 
 def _shown(value: object) -> str:
-    """Describe a value in one short line."""
-    text = repr(value)
-    return text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + '…'
+    """Return a short text of a value, one line."""
+    return shortened(repr(value), _MAX_SHOWN)

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.monodrive.decode import Decoder
+from state_sensor_ros.monodrive.decoder import Decoder
 from state_sensor_ros.monodrive.sensor_port import ConfiguredSource, open_sensor_port
 from state_sensor_ros.monodrive.trajectory_recording import TrajectoryRecording
 from state_sensor_ros.payloads import PayloadDecoder, Report

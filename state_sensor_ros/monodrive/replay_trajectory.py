@@ -1,10 +1,10 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-A trajectory as Replay Mode takes it, and the way through it.
+A trajectory for Replay Mode, checked and as text, and the order in which its frames are shown.
 
-May know: what Replay Mode demands (PROTOCOL 6), how far it is from frame to frame. Must not know:
-sockets, clocks, terminals.
+Replay Mode accepts strict JSON with an actor tagged ego in each frame
+(doc/protocol/trajectories.md).
 """
 
 from __future__ import annotations
@@ -13,24 +13,21 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 import io
 
-import msgspec
-
 from state_sensor_ros.errors import DecodeError, TrajectoryFormatError
 from state_sensor_ros.frame import Needs
-from state_sensor_ros.monodrive.decode import Decoder
+from state_sensor_ros.json_values import is_strict_json
+from state_sensor_ros.monodrive.decoder import Decoder
 from state_sensor_ros.monodrive.trajectory import TrajectoryWriter
 from state_sensor_ros.recordings.inspection import EGO_TAG
 from state_sensor_ros.recordings.recording import PERIOD_S, RecordedFrame
-
-_STRICT_JSON = msgspec.json.Decoder(msgspec.Raw)
 
 
 @dataclass(frozen=True, slots=True)
 class Trajectory:
     """
-    A trajectory that Replay Mode takes.
+    A trajectory that Replay Mode accepts.
 
-    ``text`` the array as JSON; ``game_times`` of its frames, s, NaN where one has none; ``tags``
+    ``text`` the array as JSON; ``game_times`` of its frames, s, NaN for those without; ``tags``
     that occur in it.
     """
 
@@ -41,22 +38,22 @@ class Trajectory:
 
     @property
     def n_frames(self) -> int:
-        """How many frames there are, at least one."""
+        """Number of frames, at least one."""
         return len(self.game_times)
 
     def span_s(self, from_index: int, to_index: int) -> float:
-        """Return the time between two frames, s; 20 Hz where their clocks do not tell."""
+        """Return the time between two frames, s; 20 Hz when their game times are unusable."""
         span = abs(self.game_times[to_index] - self.game_times[from_index])
         return span if span > 0 else PERIOD_S * abs(to_index - from_index)
 
 
 def read_trajectory(name: str, entries: Iterable[RecordedFrame]) -> Trajectory:
     """
-    Read a trajectory as a whole, as the simulator will.
+    Read a whole trajectory.
 
     :param name: of the file.
-    :param entries: of the file, all.
-    :raises TrajectoryFormatError: where Replay Mode would refuse it, with the place.
+    :param entries: all frames of the file.
+    :raises TrajectoryFormatError: when Replay Mode would refuse it, with the place.
     """
     text = io.BytesIO()
     writer = TrajectoryWriter(text)
@@ -75,19 +72,17 @@ def read_trajectory(name: str, entries: Iterable[RecordedFrame]) -> Trajectory:
                       tuple(tag for tag in tags if tag))
 
 
-def _checked(payload: bytes, entry: RecordedFrame, decoder: Decoder, name: str) -> list[str]:
-    """Return the tags of a frame; refuse what :mod:`inspection` calls not replayable."""
-    where = f'{name}: {entry.place}: frame {entry.index}'
+def _checked(payload: bytes, recorded: RecordedFrame, decoder: Decoder, name: str) -> list[str]:
+    """Return the tags of a frame; refuse one that :mod:`inspection` reports as not replayable."""
+    where = f'{name}: {recorded.place}: frame {recorded.index}'
     try:
         frames = [decoded.frame for decoded in decoder.decode(payload)]
     except DecodeError as error:
         raise TrajectoryFormatError(f'{where}: {error.where}', error.found,
                                     error.expected) from error
-    try:
-        _STRICT_JSON.decode(payload)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    if not is_strict_json(payload):
         raise TrajectoryFormatError(where, 'text that only a lenient reader takes',
-                                    'strict JSON, which has no NaN or Infinity') from error
+                                    'strict JSON, which has no NaN or Infinity')
     tags = [tag for frame in frames for own in frame.tags for tag in own]
     if not any(tag.lower() == EGO_TAG for tag in tags):
         raise TrajectoryFormatError(where, f'no actor tagged {EGO_TAG}',
@@ -97,12 +92,13 @@ def _checked(payload: bytes, entry: RecordedFrame, decoder: Decoder, name: str) 
 
 class Cursor:
     """
-    Where in a trajectory the simulator is, and where it goes next.
+    Index of the frame that the simulator shows, and of the next one.
 
     :param n_frames: of the trajectory.
-    :param step: frames to go at a time, at least 1.
+    :param step: frames to advance at a time, at least 1.
     :param start: index of the first frame shown.
-    :param loop: whether it goes on at the other end.
+    :param loop: whether to continue at the other end.
+    :param is_backwards: initial direction.
     """
 
     def __init__(self, n_frames: int, *, step: int = 1, start: int = 0, loop: bool = False,
@@ -112,7 +108,7 @@ class Cursor:
         self._n_frames, self._step, self._start, self._loop = n_frames, step, start, loop
 
     def target(self) -> int | None:
-        """Return the index of the frame to be shown next; None at the end."""
+        """Return the index of the next frame; None at the end."""
         if self.index < 0:
             return self._start
         target = self.index + (-self._step if self.is_backwards else self._step)

@@ -1,10 +1,9 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-The State sensor's entry in the simulator's own configuration, read and written.
+The State sensor in the simulator's own configuration format: read from files, made for requests.
 
-May know: its keys (PROTOCOL 3), how files of it are laid out. Must not know: sockets, the other
-sensors.
+Its keys are in doc/protocol/control.md#sensor-configuration.
 """
 
 from __future__ import annotations
@@ -14,23 +13,25 @@ import json
 from pathlib import Path
 
 from state_sensor_ros.errors import ConfigError, told
+from state_sensor_ros.json_values import shortened
 from state_sensor_ros.settings import Settings
 
 STATE = 'State'
 _MAX_SHOWN = 40
 # An object that has an array of sensors as a member.
 _MAX_DEPTH = 2
-# Longer than the configuration of any suite; a recording given by mistake is not read to its end.
+# Longer than any configuration; of a recording that is given by mistake no more is read.
 _MAX_BYTES = 16 * 1024 * 1024
 
 
 def state_sensor(settings: Settings) -> dict[str, object]:
     """
-    Lay out the configuration of the State sensor that ``settings`` describe.
+    Return the configuration of the State sensor for ``settings``.
 
-    ``ros`` is left out: with it, the simulator would not open the data connection (PROTOCOL 1.6).
+    It has no ``ros`` block: with one, the simulator would not open the data connection
+    (doc/protocol/sensor.md#configuration-keys).
 
-    :returns: the body of a command that configures it.
+    :returns: the body of a command that configures the sensor.
     """
     zero_vector, zero_rotator = dict.fromkeys('xyz', 0.0), dict.fromkeys(
         ('pitch', 'yaw', 'roll'), 0.0)
@@ -52,13 +53,13 @@ def read_sensor_config(path: str | Path) -> dict[str, object]:
     """
     Read the State sensor from a file in the simulator's own format.
 
-    The file holds one sensor, an array of sensors, or an object whose members are either. Keys
-    that say nothing about our parameters are ignored.
+    The file has one sensor, an array of sensors, or an object whose members are either. Keys
+    without a parameter are ignored.
 
     :param path: of the file.
     :returns: parameters by name: ``port``, ``desired_tags``, ``undesired_tags``, ``include_obb``
         and ``debug_drawing``, those that the file sets.
-    :raises ConfigError: where it cannot be read or is not JSON (with line and column), has no
+    :raises ConfigError: when it cannot be read or is not JSON (with line and column), has no
         State sensor or several, or a value of a wrong type.
     """
     where = str(path)
@@ -87,10 +88,10 @@ def _parameters(entry: Mapping[str, object], where: str) -> dict[str, object]:
 
 def read_json(path: str | Path) -> object:
     """
-    Read any configuration of the simulator.
+    Read a configuration file of the simulator, of any content.
 
     :param path: of the file.
-    :raises ConfigError: where it cannot be read, or is not JSON: with line and column.
+    :raises ConfigError: when it cannot be read or is not JSON, with line and column.
     """
     where = str(path)
     try:
@@ -108,7 +109,7 @@ def read_json(path: str | Path) -> object:
         raise ConfigError(f'{where}: line {exc.lineno} column {exc.colno}', found,
                           f'JSON ({exc.msg})') from exc
     except ValueError as exc:
-        # An integer of more digits than Python likes.
+        # An integer has more digits than Python converts.
         raise ConfigError(where, str(exc).lower(), 'a sensor configuration') from exc
     except RecursionError as exc:
         raise ConfigError(where, 'brackets nested too deep', 'a sensor configuration') from exc
@@ -117,7 +118,7 @@ def read_json(path: str | Path) -> object:
 
 
 def _sensors(value: object, where: str, depth: int = 0) -> Iterator[Mapping[str, object]]:
-    """Yield the sensors in a file; what is no sensor and holds none is passed over."""
+    """Yield the sensors in a file; other values are skipped."""
     if isinstance(value, dict) and 'type' in value:
         yield value
     elif isinstance(value, (list, dict)):
@@ -152,5 +153,4 @@ def _flag(value: object, where: str) -> bool:
 
 
 def _shown(value: object) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + '…'
+    return shortened(json.dumps(value))

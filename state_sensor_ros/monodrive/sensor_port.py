@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from state_sensor_ros.connections.tcp import TcpSource
-from state_sensor_ros.monodrive.control_client import Conductor
-from state_sensor_ros.monodrive.framing import PacketFramer
+from state_sensor_ros.monodrive.control_client import ControlClient
+from state_sensor_ros.monodrive.sensor_framing import PacketFramer
 from state_sensor_ros.payloads import Packet, Report
 from state_sensor_ros.settings import DEFAULTS, Settings
 
@@ -40,7 +40,7 @@ class ConfiguredSource:
 
     def __init__(self, settings: Settings, report: Report) -> None:
         self._report = report
-        self._client = Conductor(settings, report, on_silence=self._note_silence)
+        self._client = ControlClient(settings, report, on_silence=self._note_silence)
         self._tcp = open_sensor_port(settings, before_connect=self._client.configure,
                                      after_connect=self._client.connected)
         self.health = self._tcp.health

@@ -1,9 +1,20 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-Actors taken out of a payload by their tags, everything else left as it was sent.
+Removal of actors from a payload by their tags; all other text stays as it was sent.
 
-May know: where tags are in each generation (PROTOCOL 4). Must not know: any other member, files.
+Each actor is cut out of the payload as text, and of this text only the tags are decoded. Key path
+of an actor's tags (doc/protocol/frames.md)::
+
+    v2   frame.objects[i].tags, frame.vehicles[i].state.tags
+    v1   frame[i].tags
+    v0   <name>.tags; a member without "position", such as game_time, is no actor
+
+Example with ``undesired`` cone; the ``|`` divide the texts that are cut::
+
+    {"frame":[|{"name":"a","tags":["car"]}|,|{"name":"b","tags":["cone"]}|],"time":|7|}
+               tags: car, kept               tags: cone, removed            kept
+    {"frame":[{"name":"a","tags":["car"]}],"time":7}
 """
 
 from __future__ import annotations
@@ -11,19 +22,19 @@ from __future__ import annotations
 import msgspec
 
 from state_sensor_ros.errors import DecodeError
-from state_sensor_ros.json_values import parse_payload
-from state_sensor_ros.monodrive.generations.tolerant import STRING_KEY
+from state_sensor_ros.json_values import NOT_TYPED, parse_payload
+from state_sensor_ros.monodrive.generations.lenient_payload import STRING_KEY
 from state_sensor_ros.pipeline.tag_rule import TagRule
 
 
 class _Tagged(msgspec.Struct):
-    """What has tags: an actor, or the state of a v2 vehicle."""
+    """The tags of the state of a v2 vehicle."""
 
     tags: tuple[str, ...] = ()
 
 
 class _Actor(msgspec.Struct):
-    """An actor of any generation; ``position`` tells one of v0 from other members."""
+    """The tags of an actor of any generation; with ``position`` a member of v0 is an actor."""
 
     tags: tuple[str, ...] = ()
     state: _Tagged | None = None
@@ -38,9 +49,10 @@ _TEXT = msgspec.json.Decoder(str)
 
 class TagFilter:
     """
-    Keep the actors with one of ``desired`` tags, or any where it is empty, and no ``undesired``.
+    Keep the actors that have a ``desired`` tag, any if it is empty, and no ``undesired`` one.
 
-    :param desired: as :class:`TagRule` compares them.
+    :param desired: compared as :class:`TagRule` does.
+    :param undesired: likewise.
     """
 
     def __init__(self, desired: tuple[str, ...], undesired: tuple[str, ...]) -> None:
@@ -51,13 +63,13 @@ class TagFilter:
         Split a payload into its frames, without the actors that do not pass.
 
         :param payload: JSON of one frame, or an array of frames.
-        :returns: JSON of each; the very bytes of the payload where nothing is taken out of it.
-        :raises DecodeError: where it is no JSON.
+        :returns: JSON of each; the payload itself when no actor is removed.
+        :raises DecodeError: when it is not JSON.
         """
         try:
             return self._frames(payload)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            # Nearly JSON, as with NaN: written anew it can be taken apart, or the error is said.
+        except NOT_TYPED:
+            # With NaN and the like: rewritten as JSON, or refused with the place of the fault.
             text = msgspec.json.encode(parse_payload(payload))
         try:
             return self._frames(text)
@@ -90,7 +102,7 @@ class TagFilter:
         return frame if kept == groups else msgspec.Raw(msgspec.json.encode(kept))
 
     def _group(self, group: msgspec.Raw) -> msgspec.Raw:
-        """Filter an array of actors; what is no array is left to the reader."""
+        """Filter an array of actors; another value stays unchanged."""
         if bytes(group)[:1] != b'[':
             return group
         actors = _ELEMENTS.decode(group)
@@ -101,13 +113,13 @@ class TagFilter:
         try:
             actor = _ACTOR.decode(text)
         except msgspec.DecodeError:
-            # Whose tags nobody can read has none.
+            # An actor whose tags cannot be read counts as one without tags.
             return self._rule.passes(())
         tags = actor.tags if actor.state is None else actor.state.tags
         return self._rule.passes(tags)
 
     def _passes_or_is_none(self, text: msgspec.Raw) -> bool:
-        """Tell whether a member of a v0 frame stays; ``game_time`` and the like are no actors."""
+        """Return whether a member of a v0 frame stays; ``game_time`` and the like do."""
         try:
             is_actor = bool(bytes(_ACTOR.decode(text).position))
         except msgspec.DecodeError:

@@ -1,10 +1,11 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-Trajectory files, a JSON array of frames, element by element and in constant memory.
+Trajectory files, a JSON array of frames: read and written frame by frame in constant memory.
 
-May know: JSON text, where an element begins and ends. Must not know: what is in a frame, paths,
-prompts. Source of truth: PROTOCOL 6.
+The format is in doc/protocol/trajectories.md. Frames are not decoded. The reader looks for their
+ends line by line first (line_scanner.py), from the first frame that does not occupy one line on by
+its brackets (bracket_scanner.py).
 """
 
 from __future__ import annotations
@@ -18,33 +19,32 @@ from typing import BinaryIO
 import msgspec
 
 from state_sensor_ros.errors import DecodeError, TrajectoryFormatError, TruncatedError
-from state_sensor_ros.json_values import JsonError, parse_payload, repaired
+from state_sensor_ros.json_values import is_strict_json, JsonError, parse_payload, repaired
 from state_sensor_ros.monodrive.bracket_scanner import BracketScanner
-from state_sensor_ros.monodrive.generations.tolerant import STRING_KEY
-from state_sensor_ros.monodrive.own_lines import end_of_line, INCOMPLETE, NOT_ALONE
+from state_sensor_ros.monodrive.generations.lenient_payload import STRING_KEY
+from state_sensor_ros.monodrive.line_scanner import frame_end_on_line, INCOMPLETE, NO_LINE
 
-# As ``max_frame_bytes``: what no packet may exceed cannot have been recorded.
+# As ``max_frame_bytes``, the limit of a packet: no longer frame can have been recorded.
 MAX_ELEMENT_BYTES = 64 * 1024 * 1024
-# Large enough for numpy to pay off, small enough to stay in the cache.
+# Large enough to amortise numpy's calls, small enough for the processor's cache.
 _CHUNK_BYTES = 256 * 1024
-# A line as long as this is that of a whole file rather than of a frame.
+# A longer line is that of a whole file rather than of a frame.
 _MAX_LINE_BYTES = 4 * 1024 * 1024
 _MAX_SHOWN = 40
 
 _BLANK = re.compile(rb'[ \t\r\n]*')
 _BOM = b'\xef\xbb\xbf'
 
-# Members of a closed-loop scenario, which is taken for a trajectory now and then.
+# Members of a closed-loop scenario, a file that is sometimes confused with a trajectory.
 _SCENARIO_KEYS = frozenset({'vehicles', 'trigger_boxes', 'tagged_actors'})
 
-_AS_IT_IS = msgspec.json.Decoder(msgspec.Raw)
 _ELEMENTS = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 @dataclass(frozen=True, slots=True)
 class Payload:
     """
-    One element of a trajectory as it stands in the file.
+    One frame of a trajectory as it is in the file.
 
     ``data`` JSON text; ``index`` from 0; ``offset`` bytes before it; ``line`` and ``column``,
     1-based, of its first byte, columns counted in bytes.
@@ -58,10 +58,10 @@ class Payload:
 
     def error(self, name: str, error: DecodeError) -> TrajectoryFormatError:
         """
-        Say where in the file an element is that cannot be decoded.
+        Return an error with the place in the file, for a frame that cannot be decoded.
 
         :param name: of the file.
-        :param error: what the decoder said.
+        :param error: of the decoder.
         """
         line, column = self.line, self.column
         if isinstance(error, JsonError):
@@ -80,19 +80,20 @@ def read_payloads(handle: BinaryIO, name: str) -> Iterator[Payload]:
     """
     Split a trajectory into its frames, undecoded.
 
-    A file that holds a single frame and no array is a trajectory of one. A frame that is JSON
-    but for NaN or the like passes, as it does on the wire.
+    A file with a single frame and no array is a trajectory of one. NaN, Infinity and single quotes
+    are accepted, as in payloads.
 
     :param handle: open for reading, at the beginning; need not be seekable.
     :param name: of the file, for messages.
-    :raises TrajectoryFormatError: with line and column of what is not JSON, no trajectory, or
-        not there any more; frames before that place have been yielded.
+    :returns: an iterator over the frames.
+    :raises TrajectoryFormatError: while iterating, with line and column, when the text is not
+        JSON, not a trajectory or truncated; frames before that place have been yielded.
     """
     return _Reader(handle, name).payloads()
 
 
 class _Reader:
-    """Where we are in a file, and what of it has been read but not been yielded."""
+    """Position in a file, and the bytes that were read but not yielded."""
 
     def __init__(self, handle: BinaryIO, name: str) -> None:
         self._handle = handle
@@ -105,7 +106,7 @@ class _Reader:
         self._end = 0
 
     def payloads(self) -> Iterator[Payload]:
-        """Yield the elements; around them there may be one array and nothing else."""
+        """Yield the frames; the file may contain one array or one frame, and nothing else."""
         outer = self._begin()
         if outer:
             yield from self._on_own_lines()
@@ -127,8 +128,8 @@ class _Reader:
                 raise self._truncated()
 
     def _on_own_lines(self) -> Iterator[Payload]:
-        """Yield frames up to the first that does not fill its line."""
-        while (end := end_of_line(self._buffer, is_first=not self._index)) != NOT_ALONE:
+        """Yield frames up to the first that does not occupy one line."""
+        while (end := frame_end_on_line(self._buffer, is_first=not self._index)) != NO_LINE:
             if end != INCOMPLETE:
                 yield self._element(self._offset + end, 1, is_json=True)
             elif len(self._buffer) > min(_MAX_LINE_BYTES, MAX_ELEMENT_BYTES) or not self._fill():
@@ -136,13 +137,13 @@ class _Reader:
         self._n_scanned = 0
 
     def _fill(self) -> bool:
-        """Read on; False at the end of the file."""
+        """Read the next bytes of the file; return False at its end."""
         chunk = self._handle.read(_CHUNK_BYTES)
         self._buffer += chunk
         return bool(chunk)
 
     def _consume(self, n_bytes: int) -> bytes:
-        """Take bytes from the buffer and step over them."""
+        """Remove bytes from the buffer, return them and update the position."""
         taken = bytes(self._buffer[:n_bytes])
         del self._buffer[:n_bytes]
         self._offset += n_bytes
@@ -161,13 +162,13 @@ class _Reader:
             self._consume(blank.end())
 
     def _expect(self, is_so: bool, expected: str) -> None:
-        """Raise an error about the first byte in the buffer unless ``is_so``."""
+        """Raise an error at the first byte in the buffer unless ``is_so``."""
         if not is_so:
             raise TrajectoryFormatError(_place(self._name, self._line, self._column),
                                         _shown(self._buffer), expected)
 
     def _begin(self) -> int:
-        """Step over the beginning; return the depth of the frames, 1 in an array and 0 alone."""
+        """Skip the beginning; return the depth around the frames, 1 in an array and 0 without."""
         while len(self._buffer) < len(_BOM) and self._fill():
             pass
         if self._buffer.startswith(_BOM):
@@ -187,20 +188,20 @@ class _Reader:
 
     def _scan(self, scanner: BracketScanner) -> tuple[list[int], int | None]:
         """
-        Look for the ends of frames in what has been read since the last time.
+        Find the ends of frames in the bytes read since the last call.
 
-        :returns: offsets behind the frames that end here; offset behind the array if it does.
+        :returns: offsets behind the frames that end here; offset behind the array if it ends here.
         """
         begin = self._offset + self._n_scanned
         ends, depths, n_scanned = scanner.scan(bytes(self._buffer[self._n_scanned:]))
         self._n_scanned += n_scanned
         ends = [begin + end for end in ends]
-        # A closing bracket that is beyond that of the array is no concern of ours.
+        # Brackets behind that of the array are ignored here.
         i_last = next((i for i, depth in enumerate(depths) if depth < scanner.outer), len(ends))
         return ends[:i_last], (ends[i_last] if i_last < len(ends) else None)
 
     def _element(self, end: int, outer: int, *, is_json: bool = False) -> Payload:
-        """Take the frame that ends before the offset ``end``; ``is_json`` if that is known."""
+        """Remove the frame that ends before offset ``end``, and check it unless ``is_json``."""
         self._skip_blank()
         if self._index:
             self._expect(self._buffer.startswith(b','), "',' or ']'")
@@ -218,14 +219,13 @@ class _Reader:
         return payload
 
     def _check(self, payload: Payload) -> None:
+        if is_strict_json(payload.data):
+            return
         try:
-            _AS_IT_IS.decode(payload.data)
-        except (msgspec.DecodeError, RecursionError):
-            # What the decoder takes in spite of it shall not end here.
-            try:
-                parse_payload(payload.data)
-            except DecodeError as error:
-                raise payload.error(self._name, error) from None
+            # Not strict JSON: the decoder may accept it.
+            parse_payload(payload.data)
+        except DecodeError as error:
+            raise payload.error(self._name, error) from None
 
     def _check_no_scenario(self, payload: Payload) -> None:
         value = parse_payload(payload.data)
@@ -237,14 +237,14 @@ class _Reader:
                 f'a closed-loop scenario (member {min(found)!r})', 'a JSON array of frames')
 
     def _finish(self) -> None:
-        """Make sure that nothing follows."""
+        """Check that no text follows."""
         self._skip_blank()
         while not self._buffer and self._fill():
             self._skip_blank()
         self._expect(not self._buffer, 'the end of the file')
 
     def _truncated(self) -> TrajectoryFormatError:
-        """Make the error for a file that ends before its array, or for a fault before its end."""
+        """Return the error for a file without the end of its array, or with an earlier fault."""
         payload = self._begun()
         error = _fault_before_end(payload.data)
         if error is not None:
@@ -259,7 +259,7 @@ class _Reader:
                               n_frames=self._index, end=self._end, lost=lost)
 
     def _too_long(self) -> TrajectoryFormatError:
-        """Make the error for a frame that does not end; where its text is bad, that is why."""
+        """Return the error for a frame without end; a fault in its text is the cause, if any."""
         payload = self._begun()
         error = _fault_before_end(payload.data)
         if error is not None:
@@ -271,7 +271,7 @@ class _Reader:
             f'{payload.line} column {payload.column}', 'a frame')
 
     def _begun(self) -> Payload:
-        """Return what there is of a frame whose end is not there."""
+        """Return the part that was read of a frame without end."""
         self._skip_blank()
         if self._index and self._buffer:
             self._expect(self._buffer.startswith(b','), "',' or ']'")
@@ -282,9 +282,9 @@ class _Reader:
 
 
 def _fault_before_end(text: bytes) -> DecodeError | None:
-    """Return what is wrong with the beginning of a frame besides that its end is missing."""
+    """Return the first fault in the beginning of a frame, apart from the missing end."""
     try:
-        # Without the first bytes of a character whose last are missing.
+        # Without an incomplete character at the end.
         parse_payload(getincrementaldecoder('utf-8')().decode(text).encode())
     except UnicodeDecodeError as error:
         return DecodeError(f'byte {error.start}', f'0x{text[error.start]:02x}', 'UTF-8')
@@ -302,7 +302,7 @@ def _shown(text: bytearray) -> str:
 
 class TrajectoryWriter:
     """
-    Write frames as the elements of one JSON array, as they come and as they are.
+    Write frames as the elements of one JSON array, unchanged.
 
     :param handle: open for writing; need not be seekable, is not closed.
     """
@@ -314,17 +314,14 @@ class TrajectoryWriter:
 
     def write(self, payload: bytes) -> None:
         """
-        Add a payload; one that is an array of frames adds each of them.
+        Write a payload; of an array of frames, each of them.
 
-        What is not quite JSON (NaN, single quotes, BOM) is written as JSON, the rest as it is.
+        A payload that is not strict JSON (NaN, single quotes, BOM) is rewritten as strict JSON.
 
-        :raises DecodeError: where it is no JSON at all; nothing has been written then.
+        :param payload: UTF-8.
+        :raises DecodeError: when it is not JSON; nothing has been written then.
         """
-        try:
-            _AS_IT_IS.decode(payload)
-        except (msgspec.DecodeError, RecursionError):
-            payload = repaired(payload)
-        text = payload.strip()
+        text = (payload if is_strict_json(payload) else repaired(payload)).strip()
         frames = [bytes(frame) for frame in _ELEMENTS.decode(text)] if text.startswith(b'[') \
             else [text]
         for frame in frames:
@@ -332,19 +329,19 @@ class TrajectoryWriter:
             self.n_frames += 1
 
     def close(self) -> None:
-        """Finish the array; doing so again is harmless."""
+        """Write the end of the array; a second call has no effect."""
         if not self._is_closed:
             self._is_closed = True
             self._handle.write(b'\n]\n' if self.n_frames else b'[]\n')
 
 
-def mend(handle: BinaryIO) -> int:
+def complete_trajectory(handle: BinaryIO) -> int:
     """
-    Make a trajectory whole whose writer was killed: keep the whole frames, finish the array.
+    Complete a trajectory whose writer was killed: keep the whole frames, end the array.
 
     :param handle: open for reading and writing, at the beginning, seekable.
-    :returns: how many frames are in it now.
-    :raises TrajectoryFormatError: where something else is wrong with it; it is unchanged then.
+    :returns: the number of frames in it now.
+    :raises TrajectoryFormatError: when it has another fault; it is unchanged then.
     """
     n_frames = 0
     try:

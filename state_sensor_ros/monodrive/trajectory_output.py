@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.frame import Frame
-from state_sensor_ros.monodrive.decode import format_payload, losses
+from state_sensor_ros.monodrive.decoder import conversion_losses, format_payload
 from state_sensor_ros.monodrive.generations.wire import GENERATIONS
 from state_sensor_ros.monodrive.trajectory import TrajectoryWriter
 from state_sensor_ros.recordings.files.whole_file import WholeFile
@@ -45,7 +45,7 @@ class TrajectoryOutput(WholeFile, FrameWriter):
             raise ConfigError('--generation', f'none, and frames of generation {frame.generation}',
                               f'one of {", ".join(GENERATIONS)}')
         if generation is not None and generation != frame.generation:
-            self.lost.update(dict.fromkeys(losses(frame, generation)))
+            self.lost.update(dict.fromkeys(conversion_losses(frame, generation)))
         if self._writer is None:
             # A pipe is opened with its first frame.
             self._writer = TrajectoryWriter(self.handle)

@@ -15,7 +15,7 @@ from typing import BinaryIO
 import msgspec
 
 from state_sensor_ros.errors import told, TrajectoryFormatError, TruncatedError
-from state_sensor_ros.monodrive.decode import Decoder
+from state_sensor_ros.monodrive.decoder import Decoder
 from state_sensor_ros.monodrive.trajectory import Payload, read_payloads
 from state_sensor_ros.payloads import Packet, PayloadDecoder
 from state_sensor_ros.recordings.bags.bag_form import is_bag

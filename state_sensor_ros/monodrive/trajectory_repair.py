@@ -1,36 +1,30 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""
-A whole trajectory out of one that was cut or damaged: its whole frames, byte for byte.
-
-May know: JSON text, where frames begin and end. Must not know: what is in a frame, paths.
-"""
+"""Repair of a truncated or damaged trajectory: a copy of its whole frames, byte for byte."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import BinaryIO
 
-import msgspec
-
 from state_sensor_ros.errors import TrajectoryFormatError, TruncatedError
+from state_sensor_ros.json_values import is_strict_json
 from state_sensor_ros.monodrive.trajectory import MAX_ELEMENT_BYTES, read_payloads
 
 _BLOCK_BYTES = 1024 * 1024
-_STRICT_JSON = msgspec.json.Decoder(msgspec.Raw)
 
 
 def copy_whole_frames(source: BinaryIO, target: BinaryIO, name: str) -> tuple[int, str]:
     """
-    Copy a trajectory up to its last whole frame and end the array there.
+    Copy a trajectory up to its last whole frame, and end the array there.
 
-    Behind a place that is damaged otherwise, frames are found again where each has a line.
+    Frames behind a damaged place are copied, too, if each frame occupies one line.
 
     :param source: open for reading, at the beginning, seekable.
     :param target: open for writing.
     :param name: of the file, for messages.
-    :returns: how many frames were copied; what was lost, in words, ``''`` for nothing.
-    :raises TrajectoryFormatError: where there is no whole frame, nothing has been written then.
+    :returns: the number of frames copied; the loss in words, ``''`` for none.
+    :raises TrajectoryFormatError: when there is no whole frame; nothing has been written then.
     """
     n_frames = end = 0
     have_lines = True
@@ -69,7 +63,7 @@ def _is_array(source: BinaryIO) -> bool:
 
 
 def _copy(source: BinaryIO, target: BinaryIO, n_bytes: int) -> None:
-    """Copy the first bytes."""
+    """Copy the first ``n_bytes``."""
     source.seek(0)
     while n_bytes and (block := source.read(min(n_bytes, _BLOCK_BYTES))):
         target.write(block)
@@ -77,12 +71,8 @@ def _copy(source: BinaryIO, target: BinaryIO, n_bytes: int) -> None:
 
 
 def _frames_on_lines(source: BinaryIO) -> Iterator[bytes]:
-    """Yield what is whole JSON of an object on a line of its own."""
+    """Yield the JSON objects that occupy one line each."""
     while line := source.readline(MAX_ELEMENT_BYTES):
         text = line.strip(b', \t\r\n')
-        if text.startswith(b'{'):
-            try:
-                _STRICT_JSON.decode(text)
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-                continue
+        if text.startswith(b'{') and is_strict_json(text):
             yield text

@@ -1,11 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""
-The topics of single actors: opened with an actor's first frame, closed some time after its last.
-
-May know: the actors of a frame, stream time, the limit on topics. Must not know: publishers, what
-the topics carry.
-"""
+"""The topics of single actors: opened with its first frame, closed some time after its last."""
 
 from __future__ import annotations
 
@@ -20,31 +15,36 @@ from state_sensor_ros.frame import KIND_VEHICLE, Rows
 from state_sensor_ros.naming import Actor, Cast, Registry, same_actors
 from state_sensor_ros.pipeline.stamps import NS_PER_S
 
-# Actors that have left are forgotten before their time where there are more than these: a stream
+# Above this number the longest absent actors are removed before their time-out. Otherwise a stream
 # of ever new names whose clock hardly advances would fill the memory.
 _MAX_ABSENT = 16_384
 
 
 class TopicsOfActors(Protocol):
-    """Says which topics an actor has; the encoder does."""
+    """Returns the topics of an actor; implemented by the encoder."""
 
     def actor_topics(self, actor: Actor, *, has_lanes: bool,
                      has_wheels: bool) -> tuple[Topic, ...]:
-        """Return the topics that ``actor`` has of its own."""
+        """
+        Return the topics of ``actor`` alone.
+
+        :param has_lanes: whether a frame had a lane state of the actor.
+        :param has_wheels: whether the actor is a vehicle.
+        """
 
 
 class TopicSwitch(Protocol):
-    """Makes topics exist; a sink does."""
+    """Opens and closes topics; implemented by the sinks."""
 
     def open(self, topics: Iterable[Topic]) -> None:
-        """Make these topics exist; those that do are left alone."""
+        """Open those of ``topics`` that are not open."""
 
     def shut(self, topics: Iterable[Topic]) -> None:
-        """Remove these topics."""
+        """Close ``topics``."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Own:
+class _OpenTopics:
     """The topics of one actor, and what they depend on."""
 
     actor: Actor
@@ -57,9 +57,9 @@ class ActorTopics:
     """
     Open and close the topics of actors.
 
-    :param encoder: says which topics an actor has; may be replaced.
-    :param sink: makes them exist.
-    :param registry: limits how many actors have topics, and forgets those that have left.
+    :param encoder: returns the topics of an actor; may be replaced.
+    :param sink: opens and closes them.
+    :param registry: limits how many actors have topics, and frees the names of closed ones.
     :param actor_timeout: stream time from an actor's last frame to the end of its topics, s.
         Where the limit is reached, topics of absent actors end earlier, for those in the frame.
     """
@@ -69,30 +69,30 @@ class ActorTopics:
         self.encoder = encoder
         self._sink, self._registry = sink, registry
         self._timeout_ns = round(actor_timeout * NS_PER_S)
-        # By topic name, so that a new actor of the same name takes over after a restart.
-        self._own: dict[str, _Own] = {}
-        # The longest absent come first.
+        # By topic name: after a restart, a new actor of the same name takes over the topics.
+        self._own: dict[str, _OpenTopics] = {}
+        # Ordered by time, the longest absent first.
         self._absent_since_ns: OrderedDict[str, int] = OrderedDict()
         self._with_lanes: set[Actor] = set()
         self._stamp_ns = 0
 
     def follow(self, cast: Cast, before: Cast, lane_rows: Rows, stamp_ns: int) -> None:
         """
-        Open the topics of actors that are new in a frame, and note which ones have left.
+        Open the topics of actors that are new in a frame, and note which ones are absent now.
 
         :param cast: actors of the frame.
         :param before: actors of the frame before.
-        :param lane_rows: (L,) int64 rows of those whose frame carries a lane state.
-        :param stamp_ns: of the frame.
+        :param lane_rows: (L,) int64 rows of the actors with a lane state.
+        :param stamp_ns: of the frame, ns.
         """
         head, tail = same_actors(before, cast)
-        came = cast.actors[head:len(cast.actors) - tail]
-        present = set(came)
+        new = cast.actors[head:len(cast.actors) - tail]
+        present = set(new)
         for actor in before.actors[head:len(before.actors) - tail]:
             if actor not in present:
                 self._absent_since_ns.setdefault(actor.topic_name, stamp_ns)
         with_lanes = {cast.actors[i] for i in lane_rows.tolist()}
-        for i, actor in enumerate(came, head):
+        for i, actor in enumerate(new, head):
             self._absent_since_ns.pop(actor.topic_name, None)
             own = self._own.get(actor.topic_name)
             if own is None:
@@ -106,7 +106,7 @@ class ActorTopics:
         self._with_lanes = with_lanes
 
     def close_absent(self, stamp_ns: int) -> None:
-        """Close the topics of actors that have been away for too long."""
+        """Close the topics of actors that are absent for ``actor_timeout`` at ``stamp_ns``."""
         self._stamp_ns = stamp_ns
         while self._absent_since_ns:
             topic_name, since_ns = next(iter(self._absent_since_ns.items()))
@@ -117,7 +117,7 @@ class ActorTopics:
 
     def make_room(self, n_places: int) -> None:
         """
-        Close the topics of absent actors before their time, the longest absent first.
+        Close topics of absent actors before their time-out, the longest absent first.
 
         :param n_places: actors in the frame that have no topics because of the limit.
         """
@@ -129,9 +129,9 @@ class ActorTopics:
 
     def restart(self, stamp_ns: int) -> list[str]:
         """
-        Count all actors as absent; new ones of the same names take their topics over.
+        Count all actors as absent; new actors of the same names take over their topics.
 
-        :param stamp_ns: of the first frame after the restart, whose clock may have gone back.
+        :param stamp_ns: of the first frame after the restart, ns; may be less than before.
         :returns: topic names of the actors whose topics stay open.
         """
         self._own = {name: own for name, own in self._own.items() if own.actor.has_topics}
@@ -146,7 +146,7 @@ class ActorTopics:
         return list(self._own)
 
     def reconfigure(self) -> None:
-        """Open and close what the encoder's new settings add and take; the rest stays open."""
+        """Open and close the topics that the encoder's new settings add and remove."""
         for own in list(self._own.values()):
             self._open(own.actor, own.has_lanes, own.has_wheels)
             kept = {topic.name for topic in self._own[own.actor.topic_name].topics}
@@ -155,7 +155,7 @@ class ActorTopics:
     def _open(self, actor: Actor, has_lanes: bool, has_wheels: bool) -> None:
         topics = self.encoder.actor_topics(actor, has_lanes=has_lanes, has_wheels=has_wheels)
         self._sink.open(topics)
-        self._own[actor.topic_name] = _Own(actor, has_lanes, has_wheels, topics)
+        self._own[actor.topic_name] = _OpenTopics(actor, has_lanes, has_wheels, topics)
 
     def _close(self, topic_name: str) -> None:
         del self._absent_since_ns[topic_name]

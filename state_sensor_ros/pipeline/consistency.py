@@ -1,10 +1,11 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-Does the truth agree with itself? Twist against pose differences, wheels and boxes against sense.
+Consistency of a stream: twist against pose differences, plausible wheels and boxes.
 
-May know: kinematics of a frame in REP-103. Must not know: ROS, units of the simulator. Kinematics
-alone cannot reveal a mirrored or a scaled world (PROTOCOL 5.a), so wheels and boxes testify, too.
+Pose differences over time are compared with the twist, both in REP-103. A world that is mirrored
+or scaled as a whole passes this comparison, so the side of the wheels, their radius and the length
+of the vehicles are checked as well.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import math
 import numpy as np
 
 from state_sensor_ros.frame import (
+    Bools,
     Floats,
     Frame,
     FRONT_LEFT,
@@ -25,37 +27,41 @@ from state_sensor_ros.frame import (
 )
 from state_sensor_ros.rep103 import global_from_body
 
-# Below these an actor says nothing of units or axes; above a gap nothing about a derivative.
+# Slower actors are left out: noise would dominate. Over a longer gap a mean rate means nothing.
 _MIN_SPEED = 1.0  # m/s
 _MIN_YAW_RATE = 0.1  # rad/s
 _MAX_GAP_S = 0.5
-# Sums forget with this factor a pair, so that about the last twenty pairs count.
+# Each pair multiplies the sums by this factor, so that about the last twenty pairs count.
 _MEMORY = 0.95
 _MIN_PAIRS = 3
-# m or rad between two frames: more is no movement, and no sum would forget it.
+# m or rad between two frames: more is an outlier, which would dominate the sums for long.
 _FARTHEST = 1e6
-# PROTOCOL 5.b: the slope of displacement on velocity is 1.000 +- 0.002 in every recording.
+# The slope of displacement on velocity is 1.000 +- 0.002 in every recording:
+# doc/protocol/units.md#lengths.
 _SLOPE_TOLERANCE = 0.25
 # Rotation is noisier: cars start to turn within a step, and the simulator clamps first steps.
 _ANGULAR_SLOPES = (0.4, 2.5)
-# A slope below minus this is no noise: the observed goes against the predicted.
+# A slope below minus this is not noise: observed and predicted movement are opposite.
 _OPPOSITE = 0.5
-# PROTOCOL 5.c: heading and velocity of road users agree within 15 degrees in 99 %.
+# Heading and velocity of road users agree within 15 degrees in 99 % of all frames.
 _MAX_SLIP_SINE = 0.4
-# Cars have wheels of 0.25 to 0.6 m and bodies of 1 to 25 m; a wrong unit is off by 100.
+# Cars have wheels of 0.25 to 0.6 m and bodies of 1 to 25 m; centimetres are off by 100.
 _WHEEL_RADIUS_M = (0.08, 2.0)
 _VEHICLE_LENGTH_M = (0.3, 60.0)
+# Game time between the sampled pairs of a stream, before and after it has passed, and between
+# frames with wheels and boxes.
+_PAIR_PERIOD_S, _PASSED_PAIR_PERIOD_S, _DETAILS_PERIOD_S = 0.8, 4.0, 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """
-    What the last seconds say.
+    Result of the last seconds.
 
     ``linear_slope`` displacement per (velocity times time), 1 where units agree;
     ``angular_slope`` the same of rotation; ``linear_residual`` m and ``angular_residual`` rad, RMS
     per step; ``slip`` median sine between a vehicle's own x axis and its displacement; all NaN as
-    long as nothing moves. ``complaints`` what is wrong, in words; empty where all is well.
+    long as nothing moves. ``n_pairs`` compared; ``complaints`` a line for each inconsistency.
     """
 
     linear_slope: float
@@ -67,14 +73,14 @@ class Verdict:
     complaints: tuple[str, ...]
 
 
-class TruthMonitor:
-    """Compare frames two by two; :meth:`restart` when a run ends."""
+class ConsistencyCheck:
+    """Compare each frame with the one before; :meth:`restart` when a run of the clock ends."""
 
     def __init__(self) -> None:
         self.restart()
 
     def restart(self) -> None:
-        """Forget the run so far."""
+        """Start without results."""
         self._last: Frame | None = None
         self._n_pairs = self._n_turns = 0
         # Sums over actors of: observed*predicted, predicted^2, residual^2, count.
@@ -87,22 +93,22 @@ class TruthMonitor:
         self._length = math.nan
 
     @property
-    def is_settled(self) -> bool:
-        """Whether enough was seen, of movements and of turns, to say that the truth holds."""
+    def has_passed(self) -> bool:
+        """Whether enough movements and turns were compared, and all are consistent."""
         return min(self._n_pairs, self._n_turns) >= _MIN_PAIRS and not self.verdict().complaints
 
-    def begin(self) -> None:
-        """Have the next frame begin a pair: nothing is compared with those before."""
-        self._last = None
-
-    # What cannot be computed tells nothing.
+    # Overflow and NaN of unusual numbers are left out of the sums.
     @np.errstate(all='ignore')
     def add(self, frame: Frame) -> None:
-        """Take a frame whose ``game_time`` advanced; a next one soon after makes a pair."""
+        """
+        Check a frame.
+
+        :param frame: whose ``game_time`` advanced; a pair with the last one where they are close.
+        """
         last, self._last = self._last, _with_velocities(frame)
         frame = self._last
-        self._look_at_wheels(frame)
-        self._look_at_boxes(frame)
+        self._check_wheels(frame)
+        self._check_boxes(frame)
         if last is None or last.names != frame.names:
             return
         elapsed = frame.game_time - last.game_time
@@ -114,22 +120,22 @@ class TruthMonitor:
         moved = (frame.position_xyz - last.position_xyz)[both]
         mean_velocity = (0.5 * (frame.velocity_xyz + last.velocity_xyz))[both]
         predicted = mean_velocity * elapsed
-        # Either side may be the one that is wrong: the faster of the two tells who moves.
+        # Either of the two may be wrong: an actor moves where one of them exceeds the limit.
         moves = np.maximum(_norm(moved), _norm(predicted)) > _MIN_SPEED * elapsed
         self._linear = _accumulate(self._linear, moved[moves], predicted[moves])
         self._lateral = _accumulate(self._lateral, moved[moves, 1:2], predicted[moves, 1:2])
         turned = _rotation_vectors(last.orientation_xyzw[both], frame.orientation_xyzw[both])
         mean_rate = (0.5 * (frame.angular_velocity_xyz + last.angular_velocity_xyz))[both]
-        # Yaw alone: roll and pitch rates carry an artefact of the simulator (PROTOCOL 5.d).
+        # Yaw alone: roll and pitch rates have an artefact of the simulator,
+        # doc/protocol/units.md#angular-velocity.
         turned, predicted = turned[:, 2:], mean_rate[:, 2:] * elapsed
         turns = np.maximum(_norm(turned), _norm(predicted)) > _MIN_YAW_RATE * elapsed
         self._angular = _accumulate(self._angular, turned[turns], predicted[turns])
         self._n_turns += bool(turns.any())
-        self._look_at_headings(frame, both, moved, moves)
+        self._check_headings(frame, both, moved, moves)
         self._n_pairs += bool(moves.any())
 
-    def _look_at_headings(self, frame: Frame, both: np.typing.NDArray[np.bool_], moved: Floats,
-                          moves: np.typing.NDArray[np.bool_]) -> None:
+    def _check_headings(self, frame: Frame, both: Bools, moved: Floats, moves: Bools) -> None:
         vehicles = moves & (frame.kinds[both] == KIND_VEHICLE)
         if not vehicles.any():
             return
@@ -141,7 +147,7 @@ class TruthMonitor:
         sine = _median(sines)
         self._slip = sine if math.isnan(self._slip) else _MEMORY * self._slip + 0.05 * sine
 
-    def _look_at_wheels(self, frame: Frame) -> None:
+    def _check_wheels(self, frame: Frame) -> None:
         wheels = frame.wheels
         if wheels is None or not len(wheels.wheel):
             return
@@ -157,7 +163,7 @@ class TruthMonitor:
         if rolling.any():
             self._radius = _median(speed[rolling] / np.abs(wheels.speed[rolling]))
 
-    def _look_at_boxes(self, frame: Frame) -> None:
+    def _check_boxes(self, frame: Frame) -> None:
         boxes = frame.boxes
         if boxes is not None and len(boxes.names):
             vehicles = frame.kinds[boxes.actor] == KIND_VEHICLE
@@ -165,7 +171,7 @@ class TruthMonitor:
                 self._length = _median(boxes.size_xyz[vehicles].max(axis=1))
 
     def verdict(self) -> Verdict:
-        """Return what is known now."""
+        """Return the result of the frames so far."""
         linear, lateral, angular = (_slope(sums) for sums in
                                     (self._linear, self._lateral, self._angular))
         return Verdict(linear, angular, _rms(self._linear), _rms(self._angular), self._slip,
@@ -200,8 +206,40 @@ class TruthMonitor:
         return tuple(found)
 
 
+class SampledConsistencyCheck(ConsistencyCheck):
+    """
+    Check pairs of successive frames at intervals of game time, to save time in a live stream.
+
+    At a pair per 0.8 s, the three pairs of a warning take 3 s; a stream that has passed is checked
+    every 4 s.
+
+    :ivar next_details_s: game time from which on a frame is to be added with wheels and boxes.
+        Decoding them costs as much as all other members together, so it is done every 5 s.
+    """
+
+    def restart(self) -> None:
+        """Start without results: the next frame begins a pair."""
+        super().restart()
+        self.next_details_s = self._next_pair_s = -math.inf
+        self._is_pair_open = False
+
+    def add(self, frame: Frame) -> None:
+        """Check a frame where one is due."""
+        if frame.wheels is not None:
+            self.next_details_s = frame.game_time + _DETAILS_PERIOD_S
+        if self._is_pair_open:
+            super().add(frame)
+            self._is_pair_open = False
+        elif frame.game_time >= self._next_pair_s:
+            self._next_pair_s = frame.game_time + (
+                _PASSED_PAIR_PERIOD_S if self.has_passed else _PAIR_PERIOD_S)
+            self._last = None
+            super().add(frame)
+            self._is_pair_open = True
+
+
 def _with_velocities(frame: Frame) -> Frame:
-    """Take a forward speed for the whole velocity, which it is unless an actor slides."""
+    """Use a forward speed as the velocity, which is exact unless an actor slides."""
     if frame.forward_speed is None:
         return frame
     kinematics = frame.kinematics.copy()
@@ -227,7 +265,7 @@ def _norm(vectors: Floats) -> Floats:
 
 
 def _accumulate(sums: Floats, observed: Floats, predicted: Floats) -> Floats:
-    """Add the pairs that are no nonsense to sums that slowly forget."""
+    """Add the pairs without outliers to sums in which older pairs count less."""
     fine = (np.abs(observed) < _FARTHEST).all(axis=1) & (np.abs(predicted) < _FARTHEST).all(axis=1)
     if not fine.any():
         return sums
@@ -249,7 +287,7 @@ def _rms(sums: Floats) -> float:
 
 
 def _rotation_vectors(before_xyzw: Floats, after_xyzw: Floats) -> Floats:
-    """Return the global-frame rotation, rad about each axis, that leads from before to after."""
+    """Return the rotation from before to after in the global frame, rad about each axis."""
     x0, y0, z0, w0 = before_xyzw.T
     x1, y1, z1, w1 = after_xyzw.T
     # after * conjugate(before), Hamilton product.
@@ -257,7 +295,7 @@ def _rotation_vectors(before_xyzw: Floats, after_xyzw: Floats) -> Floats:
                        -w1 * y0 + x1 * z0 + y1 * w0 - z1 * x0,
                        -w1 * z0 - x1 * y0 + y1 * x0 + z1 * w0), axis=1)
     scalar = w1 * w0 + x1 * x0 + y1 * y0 + z1 * z0
-    # q and -q are one rotation; the one with scalar >= 0 is the short way round.
+    # q and -q are one rotation; scalar >= 0 selects the angle of at most pi.
     vector = np.where(scalar[:, None] < 0.0, -vector, vector)
     sine = _norm(vector)
     angle = 2.0 * np.arctan2(sine, np.abs(scalar))

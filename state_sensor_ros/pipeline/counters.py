@@ -1,10 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""
-What happened to the frames of a stream: counts, the last error, latencies.
-
-May know: what is counted. Must not know: what a frame contains, how the counts are shown.
-"""
+"""What happened to the frames of a stream: counts, the last error, latencies."""
 
 from __future__ import annotations
 
@@ -14,7 +10,7 @@ import math
 import threading
 import time
 
-# More than a second of latencies at any rate that can be sustained.
+# More than the latencies of a second, at the end of which they are taken, at any rate.
 _MAX_LATENCIES = 4096
 
 
@@ -45,12 +41,13 @@ class Counters:
     Counts from the configuration of the node to its clean-up.
 
     While no frame is in flight, ``n_received == n_published + n_skipped + n_dropped``: each frame
-    of a packet counts, and each of them once. ``n_received`` and ``n_dropped`` are written by
-    :class:`PacketQueue` under ``lock``, everything else by the thread of the pipeline.
+    of a packet is counted once. :class:`PacketQueue` writes ``n_received`` and ``n_dropped`` under
+    ``lock``, any thread notes ``last_error``, and the thread of the pipeline writes all others.
 
     ``n_dropped`` frames that were received and not processed: the queue was full, or the stream
     was stopped; ``n_skipped`` frames that cannot be used; ``n_defects`` exceptions that the
-    program did not expect, ``last_defect`` the last of them.
+    program did not expect, ``last_defect`` the last of them; ``latencies_ns`` from the receipt of
+    a frame's last byte to its last message: the pipeline appends, :meth:`take_latencies` removes.
     """
 
     n_received: int = 0
@@ -71,6 +68,13 @@ class Counters:
     generation: str = ''
     last_error: LastError = field(default_factory=LastError)
     last_defect: str = ''
-    # Receipt of the last byte to the last publish, ns; the diagnostics empty it.
     latencies_ns: deque[int] = field(default_factory=lambda: deque(maxlen=_MAX_LATENCIES))
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+
+    def take_latencies(self) -> list[int]:
+        """
+        Remove and return the latencies so far, ns, the oldest first.
+
+        Called by one thread; the pipeline may append meanwhile: both ends of a deque are safe.
+        """
+        return [self.latencies_ns.popleft() for _ in range(len(self.latencies_ns))]

@@ -1,15 +1,16 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-Where packets come from: each module here is one source.
+The interface of a source of packets, and its health.
 
-A source is used by one thread, which asks it for packets; any other thread may close it.
+One thread iterates over the packets of a source; any other thread may close it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Protocol
 
 from state_sensor_ros.payloads import Packet
@@ -17,17 +18,37 @@ from state_sensor_ros.pipeline.counters import LastError
 from state_sensor_ros.settings import Settings
 
 
+class SourceState(str, Enum):
+    """
+    What a source does; the values are the texts of the diagnostics.
+
+    A connection is connecting, waiting (before the next attempt) or connected, a recording is
+    playing, paused or ended; both are closed at last.
+    """
+
+    CONNECTING = 'connecting'
+    WAITING = 'waiting'
+    CONNECTED = 'connected'
+    PLAYING = 'playing'
+    PAUSED = 'paused'
+    ENDED = 'ended'
+    CLOSED = 'closed'
+
+    # As text, a member is its value in all versions of Python.
+    __str__ = str.__str__
+
+
 @dataclass(slots=True)
 class Health:
     """
     The state of a source; written by its thread, read by any.
 
-    ``state`` one of connecting, waiting (before the next try), connected, playing, paused, ended,
-    closed; ``n_packets`` received; ``n_connects`` successful ones; ``n_protocol_errors``
-    impossible lengths; ``n_cut_packets`` streams that ended in a packet; ``error`` the last one.
+    ``n_bytes`` and ``n_packets`` received; ``n_connects`` successful ones; ``n_protocol_errors``
+    impossible lengths; ``n_cut_packets`` streams that ended in a packet; ``n_earlier_reconnects``
+    of earlier sources of the same stream; ``error`` the last one.
     """
 
-    state: str = 'connecting'
+    state: SourceState = SourceState.CONNECTING
     n_bytes: int = 0
     n_packets: int = 0
     n_connects: int = 0
@@ -38,7 +59,7 @@ class Health:
 
     @property
     def n_reconnects(self) -> int:
-        """How often the source connected again after the first time."""
+        """Number of connects after the first one."""
         return self.n_earlier_reconnects + max(self.n_connects - 1, 0)
 
     @property
@@ -51,7 +72,7 @@ class Health:
         self.error.note(text)
 
     def count_on(self, earlier: Health) -> None:
-        """Add what an earlier source of the same stream counted, before this one is started."""
+        """Add the counts of an earlier source of the stream; called before this one starts."""
         self.n_bytes += earlier.n_bytes
         self.n_packets += earlier.n_packets
         self.n_protocol_errors += earlier.n_protocol_errors
@@ -65,10 +86,10 @@ class Source(Protocol):
     health: Health
 
     def packets(self) -> Iterator[Packet]:
-        """Yield packets until the stream has ended for good or :meth:`close` is called."""
+        """Yield packets until the stream ends without a reconnect, or :meth:`close`."""
 
     def reconfigure(self, settings: Settings) -> None:
-        """Take note of dynamic parameters that changed, from any thread."""
+        """Use changed dynamic parameters; may be called from any thread."""
 
     def close(self) -> None:
-        """End :meth:`packets` soon, from any thread; closing twice is quiet."""
+        """End :meth:`packets` soon; may be called from any thread, and twice."""

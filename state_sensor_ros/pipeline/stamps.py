@@ -1,10 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""
-The stamp of each frame, and whether the simulator's clock advanced, repeated or restarted.
-
-May know: clocks of the stream and how stamps follow from them. Must not know: who publishes.
-"""
+"""The stamp of each frame, and whether the simulator's clock advanced, repeated or restarted."""
 
 from __future__ import annotations
 
@@ -17,20 +13,20 @@ from state_sensor_ros.frame import Frame
 NS_PER_S = 1_000_000_000
 # builtin_interfaces/Time counts seconds in an int32.
 _MAX_STAMP_NS = 2 ** 31 * NS_PER_S
-# Beyond this share of a period, differences of float32 times mean nothing.
+# A float32 time is too coarse where its step exceeds this share of a period.
 _COARSE_STEP_SHARE = 0.1
 _FLOAT32_BITS = 24
-# The generation whose times are no float32: CARLA counts whole milliseconds.
+# The generation with exact times: CARLA counts whole milliseconds.
 _EXACT = 'carla'
 
 
 def float32_step(game_time: float) -> float:
-    """Return how far float32 numbers about ``game_time`` are apart, both in s."""
+    """Return the distance of neighbouring float32 numbers at ``game_time``, both in s."""
     return math.ldexp(1.0, math.frexp(game_time)[1] - _FLOAT32_BITS)
 
 
 class Step(Enum):
-    """What the simulator's clock did since the frame before."""
+    """Change of the simulator's clock since the frame before."""
 
     ADVANCED = 'advanced'
     REPEATED = 'repeated'
@@ -46,8 +42,8 @@ class Stamper:
     :param stamp_source: ``game_time`` takes that of the frame; ``utc`` the first frame's ``time``
         plus the ``game_time`` elapsed since; ``ros`` the clock of ROS at receipt.
     :ivar stamp_ns: of the last frame, -1 before the first one.
-    :ivar went_back: which clocks went back with the last restart, one line.
-    :ivar n_missed: samples that the simulator took and that were never received.
+    :ivar went_back: names of the clocks that went back with the last restart, one line.
+    :ivar n_missed: samples of the simulator that were not received.
     :ivar n_coarse: frames whose ``game_time``, a float32, cannot resolve a tenth of the period.
     """
 
@@ -64,22 +60,22 @@ class Stamper:
         self._is_resuming = False
 
     def resume(self) -> None:
-        """Do not count the samples between the last frame and the next one as missed."""
+        """Count no sample between the last frame and the next one as missed."""
         self._is_resuming = True
 
     def step(self, frame: Frame, now_ns: int, n_lost: int = 0) -> Step:
         """
-        Set :attr:`stamp_ns` for ``frame``; a frame that is refused changes nothing.
+        Set :attr:`stamp_ns` for ``frame``; a refused frame changes nothing.
 
         :param now_ns: the clock of ROS at receipt, ns; 0 where ``stamp_source`` is another.
-        :param n_lost: frames that were received between the last one and this one, but dropped or
+        :param n_lost: frames between the last one and this one that were received, but dropped or
             skipped; their samples are not missed.
-        :raises DecodeError: when the stamp would be none that ROS can represent.
+        :raises DecodeError: when the stamp is out of the range of ``builtin_interfaces/Time``.
         """
         game_time = frame.game_time
-        # A frame without a count says nothing about the samples.
+        # 0: the frame has no count.
         sample_count = frame.sample_count or self._sample_count
-        # One comparison finds NaN, too: it compares false with everything.
+        # Also refuses NaN, for which every comparison is false.
         if not 0.0 <= game_time < 2.0 ** 31:
             raise DecodeError('game_time', str(game_time), 'seconds from 0 to 2147483647')
         restarted = game_time < self._game_time or sample_count < self._sample_count \
@@ -106,7 +102,7 @@ class Stamper:
         return Step.RESTARTED if restarted else Step.ADVANCED
 
     def _stamp(self, game_time: float, now_ns: int, base_ns: int, restarted: bool) -> int:
-        """Return the stamp; it exceeds the last one except where the clock behind it went back."""
+        """Return the stamp, ns: greater than the last one unless its clock went back."""
         is_ros = self._stamp_source == 'ros'
         exact_ns = now_ns if is_ros else base_ns + round(game_time * NS_PER_S)
         went_back = now_ns < self._now_ns if is_ros else restarted
@@ -117,7 +113,7 @@ class Stamper:
         return stamp_ns
 
     def _base(self, frame: Frame) -> int:
-        """Return what is added to ``game_time``: for utc the epoch of the run's first frame."""
+        """Return the offset of ``game_time``, ns: for utc the epoch of the run's first frame."""
         if self._stamp_source != 'utc':
             return 0
         return frame.time * NS_PER_S - round(frame.game_time * NS_PER_S)

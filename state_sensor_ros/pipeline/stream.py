@@ -3,8 +3,8 @@
 """
 Two threads and the queue between them: one receives packets, one processes their frames.
 
-May know: threads, a full queue, the end of a stream. Must not know: what a frame means. The
-receiving thread never waits for the processing thread, unless the queue is to block.
+The receiving thread waits for the processing thread only where the queue blocks. The processing
+thread owns the pipeline with its encoder: it also applies settings while no packet comes.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from state_sensor_ros.pipeline.source import Source
 
 # Time budget for deferred work after each frame while the queue is not empty.
 _CATCH_UP_NS = 1_000_000
-# Both threads together get this long to end: a quarter of what a program has after a signal.
+# Time budget for the end of both threads: a program has to end within 2 s of a signal.
 _JOIN_S = 0.5
-# While a stream waits for the last frame of its predecessor, it looks this often for its own end.
+# While a stream waits for the last frame of its predecessor, its own stop is checked this often.
 _PREDECESSOR_PERIOD_S = 0.1
 
 
@@ -33,7 +33,8 @@ class Batch:
     """
     The frames of one packet: several where its payload is an array.
 
-    ``received_ns`` of ``time.perf_counter_ns``; ``number`` frames received before its first one.
+    Without frames it is a wake-up, see :meth:`PacketQueue.wake`. ``received_ns`` of
+    ``time.perf_counter_ns``; ``number`` frames received before its first one.
     """
 
     frames: Sequence[Packet]
@@ -45,24 +46,25 @@ class PacketQueue:
     """
     Packets that wait to be processed.
 
-    Made of the library's own queues, which wake a waiting thread at half the cost of a condition.
+    It consists of two ``SimpleQueue``, which wake a waiting thread at half the cost of a
+    condition.
 
-    :param size: how many packets may wait.
-    :param overflow: ``drop_oldest`` or ``block``, what a full queue does.
-    :param counters: ``n_received`` and ``n_dropped`` are counted there, in frames.
+    :param size: number of packets that may wait.
+    :param overflow: ``drop_oldest`` or ``block``, the behaviour of a full queue.
+    :param counters: for ``n_received`` and ``n_dropped``, both in frames.
     """
 
     def __init__(self, size: int, overflow: str, counters: Counters) -> None:
         self._size = size
         self._blocks = overflow == 'block'
         self._counters = counters
-        # Behind the last packet of a closed queue there is None, for ever.
+        # None follows the last packet of a closed queue; get() puts it back.
         self._waiting: SimpleQueue[Batch | None] = SimpleQueue()
         # A token for each free place, where a full queue blocks.
         self._places: SimpleQueue[None] = SimpleQueue()
         for _ in range(size):
             self._places.put(None)
-        # Either thread, the one that closes and those of another queue may count frames.
+        # Both threads, the closing thread and those of another queue count frames.
         self._lock = counters.lock
         self._is_closed = False
 
@@ -81,25 +83,31 @@ class PacketQueue:
             self._counters.n_received += len(frames)
             if self._is_closed:
                 self._counters.n_dropped += len(frames)
-                # Let the next put() return as well: no packet is taken out any more.
+                # Release the next put(): the consumer has stopped.
                 self._places.put(None)
             else:
                 self._waiting.put(batch)
 
     def get(self) -> Batch | None:
-        """Return the oldest packet, waiting for it; None when closed and empty."""
+        """Wait for the oldest packet and return it; None when closed and empty."""
         oldest = self._waiting.get()
         if oldest is None:
             self._waiting.put(None)
-        elif self._blocks:
+        elif self._blocks and oldest.frames:
             self._places.put(None)
         return oldest
+
+    def wake(self) -> None:
+        """Let :meth:`get` return a batch without frames where no packet waits."""
+        with self._lock:
+            if not self._waiting.qsize():
+                self._waiting.put(Batch((), 0, 0))
 
     def __len__(self) -> int:
         return self._waiting.qsize()
 
     def close(self, *, discard: bool) -> None:
-        """Let :meth:`get` end once the queue is empty, at once where ``discard`` is true."""
+        """Let :meth:`get` return None once the queue is empty; ``discard`` empties it now."""
         with self._lock:
             self._is_closed = True
             while discard and self._drop_oldest():
@@ -108,12 +116,12 @@ class PacketQueue:
         self._places.put(None)
 
     def count_dropped(self, n_frames: int) -> None:
-        """Count frames that were taken out of the queue and not processed."""
+        """Count ``n_frames`` that were removed from the queue and not processed."""
         with self._lock:
             self._counters.n_dropped += n_frames
 
     def _drop_oldest(self) -> bool:
-        """Take out and count the oldest packet; return False where there is none."""
+        """Remove and count the oldest packet; return False where there is none."""
         try:
             oldest = self._waiting.get_nowait()
         except Empty:
@@ -126,30 +134,41 @@ class PacketQueue:
 
 
 class Processor(Protocol):
-    """What processes frames: the pipeline. Used by one thread at a time."""
+    """Processes frames, as the pipeline does. Used by one thread at a time."""
 
     def split(self, packet: Packet) -> Sequence[Packet]:
         """Return a packet for each frame; called by the receiving thread."""
 
     def begin(self) -> None:
-        """Prepare for the frames of a new stream."""
+        """Start a new stream."""
 
     def process(self, packet: Packet, received_ns: int, number: int) -> bool:
-        """Process one frame; return False where :meth:`cancel` came before it was published."""
+        """
+        Process one frame.
+
+        :param packet: with one frame.
+        :param received_ns: ``time.perf_counter_ns()`` at its receipt.
+        :param number: of the frame in the stream.
+        :returns: False where :meth:`cancel` prevented its publication.
+        """
+
+    def apply_settings(self) -> None:
+        """Apply changed settings; called while no packet waits."""
 
     def cancel(self) -> None:
-        """Clean up after the last frame and publish nothing more until :meth:`begin`."""
+        """Publish nothing more until :meth:`begin`; called from any thread."""
 
 
 class Stream:
     """
-    Run ``source`` in one thread and ``processor`` in another, until the source ends or a stop.
+    Run ``source`` in one thread and ``processor`` in another, until :meth:`stop`.
 
     :param on_failure: called with the exception that ended a thread.
-    :param catch_up: does a part of the work that can wait for a pause; returns whether there is
-        more. Called after each frame for a millisecond, and longer while no packet waits.
+    :param catch_up: does one piece of deferred work; returns whether there is more. Called after
+        each frame for up to a millisecond, and longer while no packet waits.
     :param predecessor: a stopped stream that may still be processing its last frame with the same
-        processor; the first frame of this one waits for it.
+        processor; this stream begins after that frame.
+    :ivar last_receipt_ns: of the last packet, ``time.perf_counter_ns``; the start before it.
     """
 
     def __init__(self, source: Source, processor: Processor, *, queue: PacketQueue,
@@ -169,21 +188,24 @@ class Stream:
 
     @property
     def is_running(self) -> bool:
-        """Whether the processor is still used, by this stream or by its predecessor."""
+        """Whether a thread of this stream or of its predecessor still uses the processor."""
         return self._worker.is_alive() or (
             self._predecessor is not None and self._predecessor.is_running)
 
     def start(self) -> None:
-        """Begin to receive and to publish."""
+        """Start both threads."""
         self._receiver.start()
         self._worker.start()
 
+    def wake(self) -> None:
+        """Let the processing thread apply changed settings also while no packet comes."""
+        self.queue.wake()
+
     def stop(self) -> None:
         """
-        End both threads; packets that wait are discarded and nothing more is published.
+        End both threads; waiting packets are discarded and nothing more is published.
 
-        A frame that takes longer than half a second to process is left to its thread, which then
-        ends: see :attr:`is_running`.
+        Where a frame takes longer than half a second, its thread ends later: :attr:`is_running`.
         """
         self._stopping.set()
         self._processor.cancel()
@@ -197,13 +219,15 @@ class Stream:
         for packet in self.source.packets():
             self.last_receipt_ns = time.perf_counter_ns()
             self.queue.put(self._processor.split(packet), self.last_receipt_ns)
-        self.queue.close(discard=False)
 
     def _work(self) -> None:
         if not self._wait_for_predecessor():
             return
         self._processor.begin()
         while (batch := self.queue.get()) is not None:
+            if not batch.frames:
+                self._processor.apply_settings()
+                self._do_deferred_work()
             for i, packet in enumerate(batch.frames):
                 if self._stopping.is_set():
                     self.queue.count_dropped(len(batch.frames) - i)
@@ -213,7 +237,7 @@ class Stream:
                 self._do_deferred_work()
 
     def _wait_for_predecessor(self) -> bool:
-        """Return whether the predecessor has ended, False where this stream was stopped first."""
+        """Return True when the predecessor has ended, False where this stream is stopped first."""
         while self._predecessor is not None and self._predecessor.is_running:
             if self._stopping.wait(_PREDECESSOR_PERIOD_S):
                 return False

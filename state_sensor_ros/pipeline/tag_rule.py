@@ -1,34 +1,46 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""
-Which actors are wanted by their tags, as PROTOCOL 3.1 and INTERFACE 3.3 define it.
-
-May know: tags, compared without case. Must not know: where they are in a payload or a frame.
-"""
+"""Selection of actors by their tags, compared without case: doc/interface.md#selection."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+
+import numpy as np
+
+from state_sensor_ros.frame import Frame, Rows
 
 
 class TagRule:
     """
     A rule for tags; empty strings in it match nothing.
 
-    :param desired: the actor needs at least one of them; none of them passes all.
-    :param undesired: the actor must have none of them.
+    :param desired: an actor needs at least one of them; without any, all actors pass.
+    :param undesired: an actor with one of them does not pass.
     """
 
     def __init__(self, desired: Iterable[str] = (), undesired: Iterable[str] = ()) -> None:
         self._desired = frozenset(tag.lower() for tag in desired if tag)
         self._undesired = frozenset(tag.lower() for tag in undesired if tag)
         self.passes_all = not self._desired and not self._undesired
+        # Tags of the last frame, and the rows that pass: tags seldom change.
+        self._tags: tuple[tuple[str, ...], ...] = ()
+        self._rows: Rows = np.zeros(0, np.int64)
+
+    def select(self, frame: Frame) -> Frame:
+        """Return the frame with the actors that pass; the frame itself where all do."""
+        if self.passes_all:
+            return frame
+        if frame.tags != self._tags:
+            self._rows = np.flatnonzero([self.passes(own) for own in frame.tags])
+            self._tags = frame.tags
+        return frame if len(self._rows) == frame.n_actors else frame.select(self._rows)
 
     def passes(self, tags: Iterable[str]) -> bool:
         """
-        Tell whether an actor is wanted.
+        Return whether an actor passes.
 
-        :param tags: as sent.
+        :param tags: of the actor, as sent.
         """
         own = {tag.lower() for tag in tags}
         return (not self._desired or not own.isdisjoint(self._desired)) \

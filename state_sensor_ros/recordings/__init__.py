@@ -4,6 +4,6 @@
 Recordings as a source of packets: bags, their playback and their inspection.
 
 It may import pipeline/, cdr/, encode/ and the modules directly in the package; no simulator's
-folder, no command and no rclpy. Its folders are layers: bags/ imports storage/ and files/, which
-import neither each other nor anything else of this folder.
+folder, no command and no rclpy. Its folders are layers: bags/ imports storage/, files/ and
+recording.py; storage/ and files/ import nothing else of this folder.
 """

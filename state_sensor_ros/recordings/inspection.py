@@ -20,7 +20,7 @@ import numpy as np
 from state_sensor_ros.errors import DecodeError, TrajectoryFormatError
 from state_sensor_ros.frame import Bools, Frame, KIND_VEHICLE
 from state_sensor_ros.payloads import DUPLICATE, LEFT_OUT
-from state_sensor_ros.pipeline.consistency import TruthMonitor
+from state_sensor_ros.pipeline.consistency import ConsistencyCheck
 from state_sensor_ros.pipeline.stamps import Stamper, Step
 from state_sensor_ros.recordings.pacing import Pacing
 from state_sensor_ros.recordings.recording import RecordedFrame, Recording
@@ -89,7 +89,7 @@ class Inspector:
         self.complaints: dict[str, Oddity] = {}
         self.refusal: TrajectoryFormatError | None = None
         self.pacing = Pacing()
-        self.truth = TruthMonitor()
+        self.truth = ConsistencyCheck()
         self._stamper = Stamper('game_time')
         self._sample_count = 0
         self._greatest_step_at = ''

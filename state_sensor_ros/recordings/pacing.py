@@ -1,10 +1,9 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-How the clock of a recording goes: its rate, its jitter, its steps.
+Rate, jitter and jumps of the clock of a recording, computed from the steps of ``game_time``.
 
-May know: differences of ``game_time``. Must not know: frames, files. Memory does not grow with the
-number of steps.
+Memory does not grow with the number of steps: equal steps are counted.
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ import math
 
 import numpy as np
 
-# Steps are told apart by 10 us; so many different ones are no clock any more.
+# Steps are counted with a resolution of 10 us, up to this many different ones.
 _STEPS_PER_S = 100_000
 _MAX_DIFFERENT = 10_000
-# A step so many times the median is a step of the clock.
+# A step of more than so many times the median is a jump.
 _JUMP = 5.0
-# Within these shares of the median a step is a usual one.
+# A step is usual between these multiples of the median.
 _USUAL = (0.5, 1.5)
 
 
@@ -29,8 +28,8 @@ class Pace:
     """
     Steps of a clock, s; all NaN where there are none.
 
-    ``rate`` Hz, of the usual steps; ``jitter`` mean deviation from the ``median``; ``n_jumps`` how
-    many are far longer than that.
+    ``rate`` Hz, of the usual steps; ``jitter`` mean absolute deviation from the ``median``;
+    ``n_jumps`` number of steps of more than five times the median.
     """
 
     n_steps: int
@@ -43,7 +42,12 @@ class Pace:
 
 
 class Pacing:
-    """Collect the steps of a clock; ``duration`` is their sum, s."""
+    """
+    Collected steps of a clock.
+
+    :ivar duration: their sum, s.
+    :ivar greatest: of them, s.
+    """
 
     def __init__(self) -> None:
         self.duration = 0.0
@@ -52,9 +56,9 @@ class Pacing:
 
     def add(self, seconds: float) -> bool:
         """
-        Take a step.
+        Add a step.
 
-        :param seconds: above 0.
+        :param seconds: its length, above 0.
         :returns: whether it is the greatest so far.
         """
         self.duration += seconds
@@ -66,7 +70,7 @@ class Pacing:
         return is_greatest
 
     def pace(self) -> Pace:
-        """Return what is known now."""
+        """Return the statistics of the steps so far."""
         if not self._steps:
             return Pace(0, *(math.nan,) * 5, n_jumps=0)
         different = sorted(self._steps)

@@ -17,7 +17,7 @@ import time
 
 from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
 from state_sensor_ros.payloads import Packet
-from state_sensor_ros.pipeline.source import Health
+from state_sensor_ros.pipeline.source import Health, SourceState
 from state_sensor_ros.recordings.recording import PERIOD_S, Recording
 from state_sensor_ros.settings import rule_of, Settings
 
@@ -52,7 +52,7 @@ class FileSource:
         self._rate = _checked(rate)
         self._loop = loop
         self._recording = recording
-        self.health = Health(state='playing', n_connects=1)
+        self.health = Health(state=SourceState.PLAYING, n_connects=1)
         self._changed = threading.Condition()
         self._is_iterating = self._is_closed = self._is_paused = False
         self._n_steps = 0
@@ -155,7 +155,7 @@ class FileSource:
         finally:
             with self._changed:
                 self._is_iterating = False
-                self.health.state = 'closed' if self._is_closed else 'ended'
+                self.health.state = SourceState.CLOSED if self._is_closed else SourceState.ENDED
                 if self._is_closed:
                     self._recording.close()
 
@@ -199,13 +199,13 @@ class FileSource:
                     return self._turn_while_seeking(position, self._sought)
                 wait_s: float | None = None
                 if not self._is_paused:
-                    self.health.state = 'playing'
+                    self.health.state = SourceState.PLAYING
                     wait_s = self._time_left(gap)
                 elif self._n_steps:
                     self._n_steps -= 1
                     wait_s = 0.0
                 else:
-                    self.health.state = 'paused'
+                    self.health.state = SourceState.PAUSED
                     self._due = None
                 if wait_s == 0.0:
                     return _Turn.PLAY
@@ -236,7 +236,7 @@ class FileSource:
                 self._sought = None
             while self._is_paused and self._sought is None and not self._is_closed \
                     and not self._loop:
-                self.health.state = 'paused'
+                self.health.state = SourceState.PAUSED
                 self._n_steps = 0
                 self._changed.wait()
             again = self._loop or self._sought is not None

@@ -1,9 +1,9 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-The two statuses of /diagnostics as plain values: how the stream is and whether the truth is true.
+The two statuses of /diagnostics as plain values: of the stream, and of its consistency.
 
-May know: counters and what level they mean (INTERFACE 3.6, REP-107). Must not know: ROS messages.
+Their levels follow REP-107; doc/reference/diagnostics.md lists their keys.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from state_sensor_ros.pipeline.consistency import Verdict
 from state_sensor_ros.pipeline.counters import Counters, latest
 from state_sensor_ros.pipeline.source import Health
 
-# Latencies that the 99th percentile is taken of: three minutes at 20 Hz.
+# Number of latencies for the 99th percentile: three minutes at 20 Hz.
 _N_RECENT = 4096
 
 
@@ -44,11 +44,10 @@ class Status:
 @dataclass(frozen=True, slots=True)
 class StreamReading:
     """
-    What the stream looks like at one instant.
+    State of the stream at one instant.
 
-    ``at_s`` of a steady clock; ``silence_s`` since the last packet; ``n_missed`` samples that the
-    simulator took and that were never received; ``n_coarse`` frames with a too coarse
-    ``game_time``.
+    ``at_s`` of a steady clock; ``silence_s`` since the last packet; ``n_missed`` samples of the
+    simulator that were not received; ``n_coarse`` frames with a too coarse ``game_time``.
     """
 
     at_s: float
@@ -59,7 +58,7 @@ class StreamReading:
     n_coarse: int
 
 
-# What counts as a fault when it happened since the last report: (name of the counter, in words).
+# Counters whose increase since the last report is a warning, each with its words.
 _FAULTS = (('n_skipped', 'frames were skipped'), ('n_left_out', 'actors were left out'),
            ('n_duplicates', 'actors had the name of another'),
            ('n_bad_poses', 'actors had no usable pose'))
@@ -67,7 +66,7 @@ _FAULTS = (('n_skipped', 'frames were skipped'), ('n_left_out', 'actors were lef
 
 class StreamDiagnosis:
     """
-    Turn readings, one a second, into the status ``<node>: stream``.
+    Turn readings, one per second, into the status ``<node>: stream``.
 
     :param stale_after: silence that counts as stale, s.
     :param max_actor_topics: named in the warning about actors without topics.
@@ -80,10 +79,14 @@ class StreamDiagnosis:
         self._recent_ms: deque[float] = deque(maxlen=_N_RECENT)
 
     def status(self, reading: StreamReading, latencies_ns: Sequence[int]) -> Status:
-        """Return the status of the interval that ends with ``reading``."""
+        """
+        Return the status of the interval that ends with ``reading``.
+
+        :param latencies_ns: of the frames of the interval, from receipt to publication.
+        """
         last = self._last or replace(reading, health=Health(), counters=Counters(), n_missed=0,
                                      n_coarse=0)
-        # A copy, as other threads go on counting: nothing is reported twice or not at all.
+        # A copy: other threads count on, and the next interval begins where this one ends.
         now = self._last = replace(reading, health=replace(reading.health),
                                    counters=replace(reading.counters))
         level, message = self._judge(last, now)
@@ -167,15 +170,19 @@ class StreamDiagnosis:
              _number(median(milliseconds) if milliseconds else math.nan)),
             ('stream-to-publish latency max (ms)',
              _number(max(milliseconds, default=math.nan))),
-            # A second of frames has no 99th percentile: that of all the recent ones.
+            # Of all recent frames: those of one second are too few for a 99th percentile.
             ('stream-to-publish latency p99 (ms)', _number(_percentile(self._recent_ms, 0.99))),
             ('sim/real factor', _number(pace if has_pace else math.nan)),
         ]
         return tuple((key, str(value)) for key, value in values)
 
 
-def truth_status(verdict: Verdict) -> Status:
-    """Return the status ``<node>: truth``."""
+def consistency_status(verdict: Verdict) -> Status:
+    """
+    Return the status ``<node>: truth``, whose name is part of the interface.
+
+    :param verdict: of the consistency check.
+    """
     level = Level.WARN if verdict.complaints else Level.OK
     fine = 'twist and pose agree' if verdict.n_pairs else 'nothing has moved yet'
     return Status(level, '; '.join(verdict.complaints) or fine, (
@@ -189,7 +196,7 @@ def truth_status(verdict: Verdict) -> Status:
 
 
 def _percentile(values: Iterable[float], share: float) -> float:
-    """Return the smallest value that ``share`` of all do not exceed, NaN of none."""
+    """Return the smallest value that ``share`` of all do not exceed; NaN without values."""
     ranked = sorted(values)
     return ranked[math.ceil(share * len(ranked)) - 1] if ranked else math.nan
 

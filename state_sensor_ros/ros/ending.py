@@ -1,10 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""
-The end of a program by a signal: noted at once, and over in time whatever the program does.
-
-May know: signals, threads, the end of the process. Must not know: what the program does.
-"""
+"""The end of a program by a signal, within a fixed time."""
 
 from __future__ import annotations
 
@@ -17,7 +13,7 @@ import threading
 from types import FrameType
 from typing import NoReturn
 
-# Every program ends within 2 s of a signal; the rest is for the system to take the process down.
+# Every program ends within 2 s of a signal; the system needs the rest to remove the process.
 END_S = 1.3
 _STANDARD_ERROR = 2
 
@@ -32,11 +28,11 @@ def ending_signals() -> list[signal.Signals]:
 
 class Ending:
     """
-    Whether a signal has asked for the end; made in the main thread, once in a process.
+    Whether a signal has been received; made in the main thread, once in a process.
 
-    A thread waits for the signals: the main thread may be inside a call that does not return. The
-    process is left :data:`END_S` after the first signal with the exit code 0 unless :meth:`leave`
-    was called before.
+    A thread waits for the signals, because the main thread may be in a call that does not return.
+    :data:`END_S` after the first signal it ends the process with the exit code 0 unless
+    :meth:`leave` was called before.
     """
 
     def __init__(self) -> None:
@@ -52,14 +48,14 @@ class Ending:
             signal.signal(number, self._on_signal)
 
     def is_wanted(self) -> bool:
-        """Tell whether a signal has come."""
+        """Return whether a signal has been received."""
         return self._is_wanted.is_set()
 
     def leave(self, code: int) -> int:
         """
-        Return ``code``; leave the process with it where threads of the program still run.
+        Return ``code``; end the process with it where threads of the program still run.
 
-        The interpreter must not be taken down under a thread that is inside a library.
+        The interpreter must not be finalised while a thread is inside a library.
         """
         self._is_over.set()
         known = (threading.main_thread(), self._thread)
@@ -74,14 +70,14 @@ class Ending:
     def _watch(self, reader: int) -> None:
         os.read(reader, 1)
         self._is_wanted.set()
-        # Among the objects of a large frame a collection holds up all threads for a second.
+        # With the objects of a large frame, a collection would stop all threads for a second.
         gc.disable()
         if not self._is_over.wait(END_S):
             _leave_unfinished()
 
 
 def _leave_unfinished() -> NoReturn:
-    # Not by way of sys.stderr, whose lock the main thread may hold, and only where it is read.
+    # Without sys.stderr, whose lock the main thread may hold, and only where this cannot block.
     if select.select((), (_STANDARD_ERROR,), (), 0.0)[1]:
         os.write(_STANDARD_ERROR, b'warning: found work that did not end within '
                  + f'{END_S:g} s of a signal; left it unfinished\n'.encode())

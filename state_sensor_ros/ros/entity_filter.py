@@ -1,10 +1,9 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-Which names a regular expression of a client matches, in a time that is linear in the names.
+Match names with a regular expression of a client, in a time that is linear in their length.
 
-May know: RE2. Must not know: ROS, services. Python's own engine backtracks: there are expressions
-that take it exponential time.
+This takes RE2: the engine of Python backtracks, which takes exponential time for some expressions.
 """
 
 from __future__ import annotations
@@ -17,19 +16,19 @@ from state_sensor_ros.errors import ConfigError
 
 _WHERE = 'filter'
 MAX_CHARACTERS = 200
-# For all names together; the thread that matches them has other work.
+# For all names together: the executor's only thread matches them.
 MAX_S = 0.5
 
 
 def matching_rows(expression: str, names: Sequence[str]) -> list[int]:
     """
-    Match names as a whole.
+    Return the names that an expression matches as a whole.
 
     :param expression: POSIX Extended Regular Expression; ``''`` matches every name.
     :param names: of any length.
     :returns: indices of the names that match, ascending.
-    :raises ConfigError: when the expression is none, is too long or takes too long, or when the
-        library that matches is not installed.
+    :raises ConfigError: when the expression is invalid, is too long or takes too long, or when
+        google-re2 is not installed.
     """
     if not expression:
         return list(range(len(names)))
@@ -50,7 +49,7 @@ def _compiled(expression: str) -> Any:  # noqa: ANN401
     if len(expression) > MAX_CHARACTERS:
         raise ConfigError(_WHERE, f'{len(expression)} characters', f'at most {MAX_CHARACTERS}')
     try:
-        # Imported for the first filter: no other part of the package needs it.
+        # Imported with the first filter, as an optional dependency.
         import re2
     except ImportError:
         raise ConfigError(_WHERE, 'no library to match regular expressions with',

@@ -1,10 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""
-The driver as a managed ROS node: life cycle and wiring.
-
-May know: rclpy, who is built from what. Must not know: decoding, encoding, units.
-"""
+"""The driver as a managed ROS node: its life cycle, and the wiring of its parts."""
 
 from __future__ import annotations
 
@@ -33,8 +29,13 @@ from state_sensor_ros.pipeline.counters import Counters, latest
 from state_sensor_ros.pipeline.pipeline import Codec, Pipeline, Snapshot
 from state_sensor_ros.pipeline.source import Source
 from state_sensor_ros.pipeline.stream import PacketQueue, Stream
-from state_sensor_ros.ros.diagnostics import Status, StreamDiagnosis, StreamReading, truth_status
-from state_sensor_ros.ros.parameters import NodeParameters
+from state_sensor_ros.ros.diagnostics import (
+    consistency_status,
+    Status,
+    StreamDiagnosis,
+    StreamReading,
+)
+from state_sensor_ros.ros.node_parameters import NodeParameters
 from state_sensor_ros.ros.static_tf import StaticFrame
 from state_sensor_ros.ros.topic_sink import message_class, TopicSink
 from state_sensor_ros.settings import Settings
@@ -45,9 +46,9 @@ if TYPE_CHECKING:
 
 NODE_NAME = 'state_sensor'
 _DIAGNOSTICS_PERIOD_S = 1.0
-# A warning of one kind at most this often.
+# Shortest period of log lines of one kind.
 _LOG_PERIOD_S = 1.0
-# Kinds of reports that are no errors.
+# Kinds of reports that are not errors.
 _REMARKS = frozenset({'unknown', 'clocks', 'restart'})
 _SUCCESS = TransitionCallbackReturn.SUCCESS
 
@@ -56,7 +57,7 @@ Transition = Callable[['StateSensorNode', LifecycleState], TransitionCallbackRet
 
 
 def _noting(transition: Transition) -> Transition:
-    """Have the node remember what went wrong in ``transition``: rclpy would swallow it."""
+    """Keep the exception of ``transition`` in the node: rclpy only logs it."""
     @wraps(transition)
     def noting(self: StateSensorNode, state: LifecycleState) -> TransitionCallbackReturn:
         try:
@@ -73,26 +74,28 @@ def _noting(transition: Transition) -> Transition:
 
 class StateSensorNode(LifecycleNode):  # type: ignore[misc]
     """
-    The State sensor of a simulator on ROS topics (INTERFACE 3).
+    The State sensor of a simulator on ROS topics: doc/interface.md.
 
+    :ivar failure: the unexpected exception of a transition or a thread, None for none.
+    :ivar refusal: the reason why the last transition was refused, None for none.
     :raises ConfigError: when a parameter given at start is wrong.
     """
 
     def __init__(self) -> None:
         super().__init__(NODE_NAME)
-        self.failure: BaseException | None = None  # a defect, ours or of the machine
-        self.refusal: StateSensorError | None = None  # why the last transition was refused
+        self.failure: BaseException | None = None
+        self.refusal: StateSensorError | None = None
         self._own_parameters = NodeParameters(self, self._reconfigure)
         self._pipeline: Pipeline | None = None
         self._sink: TopicSink | None = None
         self._stream: Stream | None = None
-        # The last stream that was stopped: it may still be processing a frame.
+        # The last stopped stream: it may still be processing a frame.
         self._stopped: Stream | None = None
         self._static_frame: StaticFrame | None = None
         self._input: Input | None = None
         self._diagnosis = StreamDiagnosis(1.0, 0)
-        offer_playback(self)
-        offer_services(self)
+        add_playback(self)
+        add_services(self)
         self._logged_ns: dict[str, int] = {}
         self._logged_failure = (0, '')
         self._report: Report = self._warn
@@ -103,20 +106,20 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
                           clock=Clock(clock_type=ClockType.STEADY_TIME))
 
     def _refuse_wrong_transitions(self) -> None:
-        """Answer a transition that the state does not have: rclpy would end the program."""
+        """Refuse a transition that the state does not have: rclpy would end the program."""
         service = next(each for each in self.services if each.srv_type is ChangeState)
-        answer = service.callback
+        change = service.callback
 
-        def answer_or_refuse(request: ChangeState.Request,
+        def change_or_refuse(request: ChangeState.Request,
                              response: ChangeState.Response) -> ChangeState.Response:
             try:
-                return answer(request, response)
+                return change(request, response)
             except RuntimeError as error:
                 self.get_logger().warning(f'transition refused: {error}')
                 response.success = False
                 return response
 
-        service.callback = answer_or_refuse
+        service.callback = change_or_refuse
 
     @property
     def settings(self) -> Settings:
@@ -124,13 +127,13 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         return self._own_parameters.settings
 
     def recording(self) -> FileSource | None:
-        """Return the recording that plays while the node is active."""
+        """Return the recording, None while the node is not active or has another source."""
         source = None if self._stream is None else self._stream.source
-        # A source that can be steered is a recording; its class is imported only to play one.
+        # The class is imported only where a recording is played.
         return cast('FileSource', source) if self.settings.source == FILE else None
 
     def snapshot(self) -> Snapshot | None:
-        """Return the last frame."""
+        """Return the last frame whose clock advanced, None before the first."""
         return None if self._pipeline is None else self._pipeline.snapshot
 
     @_noting
@@ -167,12 +170,12 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
 
     @_noting
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Connect and publish."""
+        """Open the source and start to publish."""
         assert self._pipeline is not None
         assert self._sink is not None
         assert self._input is not None
         settings = self.settings
-        # A recording can wait: nothing of it need be dropped.
+        # A recording can wait: none of its frames is dropped.
         overflow = 'block' if settings.source == FILE else settings.overflow
         source = self._input.open_source()
         if self._stopped is not None:
@@ -182,7 +185,7 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
             catch_up=partial(self._pipeline.contain, self._sink.catch_up),
             queue=PacketQueue(settings.queue_size, overflow, self._pipeline.counters),
             predecessor=self._stopped)
-        # What was built until now stays: the collector need not walk over it for each frame.
+        # Objects built until now stay: they are excluded from the collections during frames.
         gc.collect()
         gc.freeze()
         self._stream.start()
@@ -190,19 +193,19 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
 
     @_noting
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Disconnect; nothing is published afterwards but the removal of the markers."""
+        """Close the source and delete the markers; no frame is published afterwards."""
         self._stop()
         return super().on_deactivate(state)
 
     @_noting
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Remove the topics and forget the actors."""
+        """Remove the topics and the state of the actors."""
         self._tear_down()
         return _SUCCESS
 
     @_noting
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """End, from whatever state."""
+        """Close the source and remove the topics, from any state."""
         self._stop()
         self._tear_down()
         return _SUCCESS
@@ -212,7 +215,7 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         return self.on_shutdown(state)
 
     def _fail(self, error: BaseException) -> None:
-        """Note that a thread of the stream died: a defect, or the end of the context."""
+        """Note the exception that ended a thread: a defect, or the end of the context."""
         self.failure = error
 
     def _stop(self) -> None:
@@ -236,19 +239,20 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         gc.unfreeze()
 
     def _reconfigure(self, settings: Settings) -> None:
-        """Hand dynamic parameters on; they take effect between two frames."""
+        """Pass dynamic parameters on: they take effect between two frames, or at once."""
         if self._pipeline is not None:
             self._pipeline.reconfigure(settings)
         if self._stream is not None:
             self._stream.source.reconfigure(settings)
+            self._stream.wake()
 
     def _warn(self, kind: str, text: str) -> None:
-        """Log what went wrong with the stream, at most once a second for a kind."""
+        """Log a fault of the stream, at most once per second and kind."""
         if self._may_log(kind):
             self.get_logger().log(one_line(text), LoggingSeverity.WARN)
 
     def _log_defect(self, error: Exception) -> None:
-        """Log an exception that the program did not expect, with its traceback."""
+        """Log an unexpected exception with its traceback."""
         if self._may_log('defect'):
             lines = ''.join(traceback.format_exception(error)).splitlines()
             self.get_logger().error('\n'.join((
@@ -273,21 +277,19 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         else:
             self._log_connection(stream.source)
             counters = pipeline.counters
-            latencies_ns = [counters.latencies_ns.popleft()
-                            for _ in range(len(counters.latencies_ns))]
             reading = StreamReading(
                 time.monotonic(), (time.perf_counter_ns() - stream.last_receipt_ns) / 1e9,
                 stream.source.health, counters, pipeline.stamper.n_missed,
                 pipeline.stamper.n_coarse)
             array.status.append(self._message(f'{name}: stream', self._diagnosis.status(
-                reading, latencies_ns)))
-            array.status.append(self._message(f'{name}: truth', truth_status(
-                pipeline.truth.verdict())))
+                reading, counters.take_latencies())))
+            array.status.append(self._message(f'{name}: truth', consistency_status(
+                pipeline.consistency.verdict())))
         self._diagnostics.publish(array)
 
     def _log_connection(self, source: Source) -> None:
         health = source.health
-        # A failure is told of again when it comes back after a connect that went well.
+        # The same failure is logged again after a successful connect.
         failure = health.n_connects, health.last_error
         if failure != self._logged_failure:
             self._logged_failure = failure
@@ -307,15 +309,15 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
             else f'{settings.host}:{settings.port}'
 
 
-def offer_playback(node: StateSensorNode) -> None:
-    """Give ``node`` the parameters that steer a recording, where it plays one."""
+def add_playback(node: StateSensorNode) -> None:
+    """Add the parameters that control a recording to ``node``, where it plays one."""
     if node.settings.source == FILE:
         from state_sensor_ros.ros.playback import Playback
         Playback(node, node.recording)
 
 
-def offer_services(node: StateSensorNode) -> None:
-    """Give ``node`` the services of simulation_interfaces, where that package is installed."""
+def add_services(node: StateSensorNode) -> None:
+    """Add the services of simulation_interfaces to ``node``, where that package is installed."""
     if find_spec('simulation_interfaces') is not None:
         from state_sensor_ros.ros.simulation_services import SimulationServices
         SimulationServices(node, node.snapshot, node.recording, node.settings.global_frame)

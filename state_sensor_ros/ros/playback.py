@@ -1,10 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""
-Pause, step and seek of a recording that the node plays, as parameters ``playback.*``.
-
-May know: rclpy's parameters, what a recording can be told. Must not know: how it is played.
-"""
+"""Pause, step and seek of a recording that the node plays, as parameters ``playback.*``."""
 
 from __future__ import annotations
 
@@ -19,17 +15,17 @@ from state_sensor_ros.recordings.player import FileSource
 
 _PAUSED, _STEP, _SEEK = 'playback.paused', 'playback.step', 'playback.seek'
 _HELP = {
-    _PAUSED: (False, 'Whether the recording is held.'),
-    _STEP: (0, 'Set to N: plays N frames at once and holds.'),
-    _SEEK: (0.0, 'Set to T: goes on T seconds from the beginning of the recording.'),
+    _PAUSED: (False, 'Whether the recording is paused.'),
+    _STEP: (0, 'Set to N: plays N frames at once and pauses.'),
+    _SEEK: (0.0, 'Set to T: continues T seconds from the beginning of the recording.'),
 }
 
 
 class Playback:
     """
-    Parameters of ``node`` that steer its recording.
+    Parameters of ``node`` that control its recording.
 
-    :param source: returns the recording that plays now, None while none does.
+    :param source: returns the recording of the active node, None while it is not active.
     """
 
     def __init__(self, node: Node, source: Callable[[], FileSource | None]) -> None:
@@ -40,7 +36,7 @@ class Playback:
         node.add_post_set_parameters_callback(self._apply)
 
     def _check(self, parameters: list[Parameter]) -> SetParametersResult:
-        """Refuse what cannot be done."""
+        """Refuse values that are out of range, and all while the node is not active."""
         ours = {each.name: each.value for each in parameters if each.name in _HELP}
         reason = ''
         if ours and self._source() is None:
@@ -52,7 +48,7 @@ class Playback:
         return SetParametersResult(successful=not reason, reason=reason)
 
     def _apply(self, parameters: list[Parameter]) -> None:
-        """Do what was asked for."""
+        """Pause, resume, step or seek, in the order of ``parameters``."""
         source = self._source()
         if source is None:
             return

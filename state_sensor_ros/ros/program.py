@@ -1,10 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""
-The program ``state_sensor_node``: arguments, signals, exit codes.
-
-May know: rclpy's context, how the node is brought up and down. Must not know: what the node does.
-"""
+"""The program ``state_sensor_node``: arguments, signals, exit codes."""
 
 from __future__ import annotations
 
@@ -17,12 +13,13 @@ from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.signals import SignalHandlerOptions
 from rclpy.utilities import remove_ros_args
 
+from state_sensor_ros import __version__
 from state_sensor_ros.errors import ConfigError, StateSensorError
 from state_sensor_ros.ros.ending import Ending
 from state_sensor_ros.ros.node import StateSensorNode
 from state_sensor_ros.settings import DEFAULTS, NAMES, rule_of
 
-# Signals are looked at this often; waking costs 0.1 ms.
+# Period of the check for signals; each check takes 0.1 ms.
 _SIGNAL_PERIOD_S = 0.1
 _SUCCESS = TransitionCallbackReturn.SUCCESS
 
@@ -31,6 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     Run the driver until SIGINT, SIGTERM or SIGHUP.
 
+    :param argv: the program and its arguments; None for those of the process.
     :returns: 0 when ended by a signal, 1 when a parameter is wrong or a thread failed, 2 on wrong
         usage.
     """
@@ -55,7 +53,10 @@ def _main(words: Sequence[str], ending: Ending) -> int:
 
 
 def _explain(option: str) -> int:
-    """Answer an option that is none of ROS's; return the exit code."""
+    """Print help or an error for an option that is not one of ROS; return the exit code."""
+    if option == '--version':
+        sys.stdout.write(f'state_sensor_node {__version__}\n')
+        return 0
     if option not in ('-h', '--help'):
         sys.stderr.write(f'error: {option}: found no such option; expected ROS arguments, see '
                          '--help\n')
@@ -63,7 +64,7 @@ def _explain(option: str) -> int:
     lines = [f'  {name:<26} {rule_of(name).help} [{getattr(DEFAULTS, name)}]'
              for name in NAMES]
     sys.stdout.write('\n'.join((
-        'usage: state_sensor_node [--ros-args -p NAME:=VALUE … --params-file FILE]',
+        'usage: state_sensor_node [--version] [--ros-args -p NAME:=VALUE … --params-file FILE]',
         '', 'Ground truth of a driving simulator on ROS 2 topics. Parameters [defaults]:', *lines,
         '', 'qos_overrides.*, actor_qos.reliability and .depth set the QoS of topics.\n')))
     return 0
@@ -71,17 +72,17 @@ def _explain(option: str) -> int:
 
 def _enter_ros(words: Sequence[str]) -> list[str]:
     """
-    Begin a ROS context.
+    Initialise the ROS context.
 
-    :returns: the arguments that are not for ROS.
+    :returns: the arguments that are not arguments of ROS.
     :raises ConfigError: when the arguments for ROS are wrong.
     """
     try:
-        # Our own handlers: rclpy's would end the context while markers are still to be removed.
+        # The handlers of rclpy would end the context before the markers are deleted.
         rclpy.init(args=words, signal_handler_options=SignalHandlerOptions.NO)
         return list(remove_ros_args(words)[1:])
     except RuntimeError as error:
-        # What follows is where in the sources of rcl it was found.
+        # The rest of the text is a place in the sources of rcl.
         found = str(error).partition(', at /')[0]
         raise ConfigError('ROS arguments', found, 'such as -p NAME:=VALUE') from error
 

@@ -3,8 +3,20 @@
 """
 The services of ``simulation_interfaces``: entities of the last frame, the state of a recording.
 
-May know: that package's services, the last frame. Must not know: sources, encoding. Source: the
-package's own interface comments; what we cannot do is answered with RESULT_FEATURE_UNSUPPORTED.
+Their meaning is that of the comments in the package's interfaces; unsupported requests are
+answered with RESULT_FEATURE_UNSUPPORTED. A live simulator is PLAYING; a recording has the states
+
+=======  ===================  ========  ==================  ==================
+state    of the recording     PLAYING   PAUSED              STOPPED
+=======  ===================  ========  ==================  ==================
+PLAYING  not paused           --        set: pause          set: pause, seek 0
+PAUSED   paused behind 0 s    set:      step: plays frames  set: seek 0, reset
+                              resume
+STOPPED  paused at 0 s        set:      step: plays frames  --
+                              resume
+=======  ===================  ========  ==================  ==================
+
+with the service (set, step, reset) that leads from the state of a row to that of a column.
 """
 
 from __future__ import annotations
@@ -41,21 +53,23 @@ from state_sensor_ros.pipeline.stamps import NS_PER_S
 from state_sensor_ros.recordings.player import FileSource
 from state_sensor_ros.ros.entity_filter import matching_rows
 
-_READING = (SimulatorFeatures.ENTITY_TAGS, SimulatorFeatures.ENTITY_CATEGORIES,
-            SimulatorFeatures.ENTITY_STATE_GETTING, SimulatorFeatures.ENTITY_INFO_GETTING,
-            SimulatorFeatures.SIMULATION_STATE_GETTING)
-_STEERING = (SimulatorFeatures.SIMULATION_RESET, SimulatorFeatures.SIMULATION_RESET_TIME,
-             SimulatorFeatures.SIMULATION_STATE_SETTING,
-             SimulatorFeatures.SIMULATION_STATE_PAUSE, SimulatorFeatures.STEP_SIMULATION_SINGLE,
-             SimulatorFeatures.STEP_SIMULATION_MULTIPLE)
+# Features of any source, and those of a recording only.
+_FEATURES = (
+    SimulatorFeatures.ENTITY_TAGS, SimulatorFeatures.ENTITY_CATEGORIES,
+    SimulatorFeatures.ENTITY_STATE_GETTING, SimulatorFeatures.ENTITY_INFO_GETTING,
+    SimulatorFeatures.SIMULATION_STATE_GETTING)
+_RECORDING_FEATURES = (
+    SimulatorFeatures.SIMULATION_RESET, SimulatorFeatures.SIMULATION_RESET_TIME,
+    SimulatorFeatures.SIMULATION_STATE_SETTING, SimulatorFeatures.SIMULATION_STATE_PAUSE,
+    SimulatorFeatures.STEP_SIMULATION_SINGLE, SimulatorFeatures.STEP_SIMULATION_MULTIPLE)
 
 
 class SimulationServices:
     """
-    Offer the services on ``node`` as ``~/get_entities`` and so on.
+    The services of ``node``: ``~/get_entities`` and so on.
 
     :param snapshot: returns the last frame, None before the first.
-    :param recording: returns the recording that plays, None where the source is no recording.
+    :param recording: returns the recording, None where the source is not one or is not active.
     :param global_frame: frame of poses and twists.
     """
 
@@ -74,12 +88,12 @@ class SimulationServices:
             'step_simulation': (StepSimulation, self._step),
             'reset_simulation': (ResetSimulation, self._reset),
         }
-        for name, (type_, answer) in services.items():
-            node.create_service(type_, f'~/{name}', answer)
+        for name, (type_, callback) in services.items():
+            node.create_service(type_, f'~/{name}', callback)
 
     def _get_features(self, request: Any, response: Any) -> Any:  # noqa: ANN401
-        steering = _STEERING if self._recording() is not None else ()
-        response.features.features = [*_READING, *steering]
+        of_recording = _RECORDING_FEATURES if self._recording() is not None else ()
+        response.features.features = [*_FEATURES, *of_recording]
         response.features.custom_info = 'state_sensor_ros: ground truth; entities are read only'
         return response
 
@@ -117,27 +131,27 @@ class SimulationServices:
         return response
 
     def _set_simulation_state(self, request: Any, response: Any) -> Any:  # noqa: ANN401
-        recording, wanted = self._recording(), request.state.state
+        recording, target = self._recording(), request.state.state
+        response.result.result = Result.RESULT_OK
         if recording is None:
-            response.result = _unsupported('a live simulator plays by itself')
-        elif wanted == self._simulation_state():
+            response.result = _unsupported('the state of a live simulator')
+        elif target == self._simulation_state():
             response.result.result = SetSimulationState.Response.ALREADY_IN_TARGET_STATE
-        elif wanted == SimulationState.STATE_PLAYING:
+        elif target == SimulationState.STATE_PLAYING:
             recording.resume()
-            response.result.result = Result.RESULT_OK
-        elif wanted in (SimulationState.STATE_PAUSED, SimulationState.STATE_STOPPED):
+        elif target == SimulationState.STATE_PAUSED:
             recording.pause()
-            if wanted == SimulationState.STATE_STOPPED:
-                recording.seek(0.0)
-            response.result.result = Result.RESULT_OK
+        elif target == SimulationState.STATE_STOPPED:
+            recording.pause()
+            recording.seek(0.0)
         else:
-            response.result = _unsupported(f'state {wanted}')
+            response.result = _unsupported(f'state {target}')
         return response
 
     def _step(self, request: Any, response: Any) -> Any:  # noqa: ANN401
         recording = self._recording()
         if recording is None:
-            response.result = _unsupported('a live simulator steps by itself')
+            response.result = _unsupported('steps of a live simulator')
         elif not recording.is_paused:
             response.result = _result(Result.RESULT_OPERATION_FAILED,
                                       'found a recording that plays; expected it to be paused')
@@ -152,7 +166,7 @@ class SimulationServices:
     def _reset(self, request: Any, response: Any) -> Any:  # noqa: ANN401
         recording = self._recording()
         if recording is None:
-            response.result = _unsupported('a live simulator is reset by itself')
+            response.result = _unsupported('the reset of a live simulator')
         elif request.scope not in (ResetSimulation.Request.SCOPE_DEFAULT,
                                    ResetSimulation.Request.SCOPE_TIME,
                                    ResetSimulation.Request.SCOPE_ALL):
@@ -164,14 +178,14 @@ class SimulationServices:
 
     def _simulation_state(self) -> int:
         recording = self._recording()
-        held = recording is not None and recording.is_paused
-        if held and recording is not None and recording.position == 0.0:
-            return int(SimulationState.STATE_STOPPED)
-        return int(SimulationState.STATE_PAUSED if held else SimulationState.STATE_PLAYING)
+        if recording is None or not recording.is_paused:
+            return int(SimulationState.STATE_PLAYING)
+        return int(SimulationState.STATE_PAUSED if recording.position else
+                   SimulationState.STATE_STOPPED)
 
     def _matching(self, snapshot: Snapshot | None,
                   filters: EntityFilters) -> tuple[Result, list[tuple[int, str]]]:
-        """Return the result and row and name of each entity that passes ``filters``."""
+        """Return the result, and row and name of each entity that passes ``filters``."""
         if filters.bounds.points:
             return _unsupported('filtering by bounds'), []
         try:
@@ -183,14 +197,15 @@ class SimulationServices:
 
     def _passing(self, snapshot: Snapshot, filters: EntityFilters,
                  rows: Iterable[int]) -> Iterator[tuple[int, str]]:
-        """Yield row and name of each of ``rows`` that has the tags and categories asked for."""
+        """Yield row and name of each of ``rows`` with the tags and categories of ``filters``."""
         categories = {each.category for each in filters.categories}
-        wanted = {tag.lower() for tag in filters.tags.tags}
-        enough = wanted.issubset if filters.tags.filter_mode == TagsFilter.FILTER_MODE_ALL \
-            else lambda own: not wanted or bool(wanted & own)
+        tags = {tag.lower() for tag in filters.tags.tags}
+        have_passing_tags = tags.issubset \
+            if filters.tags.filter_mode == TagsFilter.FILTER_MODE_ALL \
+            else lambda own: not tags or bool(tags & own)
         for row in rows:
             own = {tag.lower() for tag in snapshot.cast.tags[row]}
-            if enough(own) and (
+            if have_passing_tags(own) and (
                     not categories or self._category(snapshot, row) in categories):
                 yield row, snapshot.frame.names[row]
 
@@ -206,7 +221,7 @@ class SimulationServices:
                    else EntityCategory.CATEGORY_OBJECT)
 
     def _state(self, snapshot: Snapshot, row: int) -> EntityState:
-        """Return pose and twist, both in the global frame; accelerations are not known: zero."""
+        """Return pose and twist in the global frame; accelerations are unknown and stay zero."""
         state = EntityState()
         state.header.frame_id = self._global_frame
         state.header.stamp.sec, state.header.stamp.nanosec = divmod(snapshot.stamp_ns, NS_PER_S)

@@ -1,10 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""
-The one transform on /tf_static: where the world lies.
-
-May know: tf2_ros where it is installed, a latched publisher where not. Must not know: frames.
-"""
+"""The transforms on /tf_static, sent by tf2_ros where it is installed."""
 
 from __future__ import annotations
 
@@ -18,8 +14,9 @@ from tf2_msgs.msg import TFMessage
 
 class StaticFrame:
     """
-    Publish a transform once, latched.
+    Publish static transforms once, latched.
 
+    :param node: owns the publisher.
     :param data: serialised TFMessage.
     """
 
@@ -27,7 +24,7 @@ class StaticFrame:
         self._node = node
         try:
             from tf2_ros import StaticTransformBroadcaster
-        except ImportError:  # tf2_ros comes with a full ROS 2 only; the message is the same
+        except ImportError:  # tf2_ros is part of a full ROS 2 only; the message is the same
             latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
             self._publisher: Any = node.create_publisher(TFMessage, '/tf_static', latched)
             self._publisher.publish(data)
@@ -37,5 +34,5 @@ class StaticFrame:
             self._publisher = broadcaster.pub_tf
 
     def close(self) -> None:
-        """Take the transform back."""
+        """Destroy the publisher: later subscribers receive no transform."""
         self._node.destroy_publisher(self._publisher)

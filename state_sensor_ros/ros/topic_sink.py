@@ -1,10 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""
-ROS topics: a publisher each, and who listens to them.
-
-May know: rclpy publishers, QoS, subscription counts. Must not know: what the bytes mean.
-"""
+"""A publisher for each topic, and the topics that have subscribers."""
 
 from __future__ import annotations
 
@@ -24,17 +20,17 @@ from rclpy.qos_overriding_options import QoSOverridingOptions
 
 from state_sensor_ros.encode import Demand, Qos, Topic
 
-# A late subscriber misses at most this much; a scan of 2000 publishers takes 0.3 to 0.7 ms, so
-# that it is done a little earlier where there is a pause.
+# A new subscriber misses frames for at most this long. A scan of 2000 publishers takes 0.3 to
+# 0.7 ms; in a pause between frames it is done up to _EARLY_SCAN_NS before it is due.
 _SCAN_PERIOD_NS = 100_000_000
 _EARLY_SCAN_NS = 20_000_000
-# With the default event callbacks an executor that serves 1000 publishers takes 22 ms a turn.
+# With the default event callbacks a turn of the executor takes 22 ms at 1000 publishers.
 _NO_EVENTS = PublisherEventCallbacks(use_default_callbacks=False)
 
 
 @dataclass(frozen=True, slots=True)
-class _Open:
-    """A publisher with what is needed of it for every message."""
+class _OpenTopic:
+    """A topic with its publisher, and the functions of the publisher used for every message."""
 
     topic: Topic
     publisher: Publisher
@@ -55,12 +51,12 @@ class TopicSink:
     def __init__(self, node: Node, fixed: Iterable[Topic], actor_qos: Qos) -> None:
         self._node = node
         self._actor_qos = actor_qos
-        self._open: dict[str, _Open] = {}
-        self._fixed: dict[str, _Open] = {}
-        # The stream's thread may still be publishing when another one closes the sink.
+        self._open: dict[str, _OpenTopic] = {}
+        self._fixed: dict[str, _OpenTopic] = {}
+        # The thread of the stream may still publish when another one closes the sink.
         self._lock = threading.Lock()
         self._is_closed = False
-        # Creating or destroying a publisher takes 0.1 to 0.4 ms, which can wait for a pause.
+        # Creating or destroying a publisher takes 0.1 to 0.4 ms: deferred to a pause.
         self._to_open: dict[str, Topic] = {}
         self._to_destroy: deque[Publisher] = deque()
         self._demand = Demand.nothing()
@@ -70,7 +66,7 @@ class TopicSink:
                 topic, topic.qos, QoSOverridingOptions.with_default_policies())
 
     def open(self, topics: Iterable[Topic]) -> None:
-        """Have :meth:`catch_up` create a publisher for each topic that has none."""
+        """Let :meth:`catch_up` create a publisher for those of ``topics`` without one."""
         with self._lock:
             if self._is_closed:
                 return
@@ -79,7 +75,7 @@ class TopicSink:
                     self._to_open[topic.name] = topic
 
     def shut(self, topics: Iterable[Topic]) -> None:
-        """Have :meth:`catch_up` destroy the publishers of ``topics``; fixed ones stay."""
+        """Let :meth:`catch_up` destroy the publishers of ``topics``; fixed ones stay."""
         with self._lock:
             for topic in topics:
                 self._to_open.pop(topic.name, None)
@@ -89,16 +85,16 @@ class TopicSink:
 
     def catch_up(self) -> bool:
         """
-        Do one thing that could wait for a pause between two frames.
+        Do one piece of deferred work: destroy a publisher, create one, or scan subscribers.
 
-        :returns: whether there is more to do.
+        :returns: whether publishers are left to destroy or to create.
         """
         with self._lock:
             if self._is_closed:
                 return False
-            # Destroyed first, so that there are never more publishers than actors may have.
+            # Destroyed first, so that the limit on publishers is kept at any time.
             if self._to_destroy:
-                # Through the node: a publisher that destroys itself stays in the node's list.
+                # Through the node: Publisher.destroy() would leave it in the node's list.
                 self._node.destroy_publisher(self._to_destroy.popleft())
             elif self._to_open:
                 name = next(iter(self._to_open))
@@ -109,9 +105,9 @@ class TopicSink:
 
     def close(self) -> None:
         """
-        Destroy all publishers; closing twice is quiet.
+        Destroy all publishers; may be called twice.
 
-        A thread that publishes afterwards has no effect.
+        :meth:`publish` has no effect afterwards.
         """
         with self._lock:
             self._is_closed = True
@@ -124,7 +120,7 @@ class TopicSink:
             self._fixed.clear()
 
     def demand(self) -> Demand:
-        """Return which topics have subscribers, looked up at least every 100 ms."""
+        """Return which topics have subscribers; the result is at most 100 ms old."""
         if time.monotonic_ns() >= self._next_scan_ns:
             with self._lock:
                 self._scan()
@@ -134,15 +130,16 @@ class TopicSink:
         self._next_scan_ns = time.monotonic_ns() + _SCAN_PERIOD_NS
         demand = Demand.of([opened.topic for opened in self._open.values()
                             if opened.count_subscriptions()])
+        # Keep the object where it is equal: the comparison for each frame is then fast.
         if demand != self._demand:
             self._demand = demand
 
     def count_subscriptions(self) -> int:
-        """Return how many subscriptions all topics have together."""
+        """Return the number of subscriptions of all topics together."""
         return sum(opened.count_subscriptions() for opened in self._open.values())
 
     def publish(self, messages: Sequence[tuple[Topic, bytes]], stamp_ns: int) -> None:
-        """Send each message on its topic; DDS stamps them itself, so ``stamp_ns`` is not used."""
+        """Send each message on its topic; ``stamp_ns`` is unused, as DDS stamps messages."""
         with self._lock:
             if self._is_closed:
                 return
@@ -150,17 +147,18 @@ class TopicSink:
             for topic, data in messages:
                 opened[topic.name].publish_raw(data)
 
-    def _create(self, topic: Topic, qos: Qos, overriding: QoSOverridingOptions | None) -> _Open:
+    def _create(self, topic: Topic, qos: Qos,
+                overriding: QoSOverridingOptions | None) -> _OpenTopic:
         publisher = self._node.create_publisher(
             message_class(topic.type_name), topic.name, _profile(qos), event_callbacks=_NO_EVENTS,
             qos_overriding_options=overriding)
-        # publish() costs twice as much as this part of it; its handle lives until shut().
+        # Half the time of publish(), which checks types first. The handle is valid until shut().
         handle: Any = publisher.handle
-        return _Open(topic, publisher, handle.publish_raw, handle.get_subscription_count)
+        return _OpenTopic(topic, publisher, handle.publish_raw, handle.get_subscription_count)
 
 
 def message_class(type_name: str) -> type:
-    """Return the generated class of a type such as ``nav_msgs/msg/Odometry``."""
+    """Return the generated class of ``type_name``, such as ``nav_msgs/msg/Odometry``."""
     package, _, name = type_name.split('/')
     found: type = getattr(import_module(f'{package}.msg'), name)
     return found

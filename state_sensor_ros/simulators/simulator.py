@@ -28,7 +28,7 @@ from state_sensor_ros.settings import Settings
 if TYPE_CHECKING:
     from state_sensor_ros.cdr.definitions import Definitions
     from state_sensor_ros.encode import Sample, Topic
-    from state_sensor_ros.pipeline.pipeline import ExtraEncoder
+    from state_sensor_ros.pipeline.pipeline import SimulatorEncoder
     from state_sensor_ros.pipeline.source import Source
     from state_sensor_ros.recordings.bags.bag_reader import Bag
     from state_sensor_ros.recordings.bags.bag_recording import BagRecording
@@ -44,7 +44,7 @@ class SimulatorTopics:
     """
 
     topics: tuple[Topic, ...] = ()
-    encoders: Callable[[Settings], tuple[ExtraEncoder, ...]] = lambda settings: ()
+    encoders: Callable[[Settings], tuple[SimulatorEncoder, ...]] = lambda settings: ()
     samples: tuple[Sample, ...] = ()
 
 

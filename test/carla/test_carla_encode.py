@@ -6,6 +6,7 @@ import json
 import math
 
 from carla_example import EXAMPLE
+from encode_world import writable
 from message_store import read
 import numpy as np
 import pytest
@@ -210,7 +211,7 @@ def test_carla_markers_of_huge_ids_and_unusable_poses():
 def test_carla_markers_have_unit_quaternions():
     rig = Rig(debug_drawing=True)
     frame = rig.frame(EXAMPLE)
-    frame.kinematics[:, 3:7] *= 0.95
+    writable(frame.kinematics)[:, 3:7] *= 0.95
     cast = rig.registry.update(frame)
     arrays = [read(data, topic.type_name) for encoder in (rig.common, rig.carla)
               for topic, data in encoder.encode(frame, cast, STAMP_NS, EVERYTHING)

@@ -153,7 +153,7 @@ def test_carla_truth_looks_at_the_forward_speed(factor, complaint):
     pipeline, _ = pipeline_of(CarlaDecoder(), ListSink(Demand.nothing()))
     for i in range(60):
         pipeline.process(packet(drive(i, 100 * i, i + 1, speed=10.0 * factor)), 0)
-    verdict = pipeline.truth.verdict()
+    verdict = pipeline.consistency.verdict()
     assert verdict.linear_slope == pytest.approx(1.0 / factor)
     assert [words for words in verdict.complaints if complaint is None or complaint in words] \
         == list(verdict.complaints)

@@ -71,7 +71,7 @@ def is_number(value):
 
 
 def synthetic(generation, n_frames=N_FRAMES):
-    """Make traffic of a generation, with an actor that comes late and one that leaves."""
+    """Make traffic of a generation, with an actor from a later frame on and one that leaves."""
     frames = json.loads(json.dumps(list(itertools.islice(
         generate(6, 4, 20.0, 7, generation), n_frames))))
     if generation == 'v2':
@@ -134,7 +134,7 @@ def source(tmp_path_factory):
 
 
 def converted(source, tmp_path, *words):
-    """Convert and return type and messages by topic, deserialised by somebody else's code."""
+    """Convert and return type and messages by topic, deserialised by an independent library."""
     bag = tmp_path / 'bag'
     assert main(['convert', source, str(bag), *words]) == 0
     found = {}
@@ -204,8 +204,8 @@ def live_bag(path, frames_bag, node='/front/sensor', extra=()):
         topics = {topic: writer.add_connection(
             topic, STATE_FRAME, msgdef=definition(STATE_FRAME), rihs01=type_hash(STATE_FRAME))
             for topic in (f'{node}/frame', *extra)}
-        [wanted] = [one for one in reader.connections if one.msgtype == STATE_FRAME]
-        for i, (_, _, data) in enumerate(reader.messages([wanted])):
+        [connection] = [one for one in reader.connections if one.msgtype == STATE_FRAME]
+        for i, (_, _, data) in enumerate(reader.messages([connection])):
             for topic in topics.values():
                 writer.write(topic, 1_700_000_000_000_000_000 + i * 51_000_000, bytes(data))
     return str(path)
@@ -240,10 +240,10 @@ def test_convert_reads_what_rosbag2_recorded(tmp_path, name):
     assert list(differences(list(recorded_by_rosbag2(loaded(SAMPLE))), loaded(out)))[:5] == []
 
 
-def test_convert_reads_a_bag_whose_metadata_tells_another_qos(tmp_path):
+def test_convert_reads_a_bag_whose_metadata_has_another_qos(tmp_path):
     bag, out = tmp_path / 'bag', tmp_path / 'out.json'
     shutil.copytree(DATA / 'rosbag2_record_mcap', bag)
-    # `ros2 bag reindex` writes 10 where the file says 0.
+    # `ros2 bag reindex` writes 10 where the file has 0.
     text = (bag / 'metadata.yaml').read_text()
     assert 'depth: 0' in text
     (bag / 'metadata.yaml').write_text(text.replace('depth: 0', 'depth: 10'))
@@ -251,7 +251,7 @@ def test_convert_reads_a_bag_whose_metadata_tells_another_qos(tmp_path):
     assert list(differences(list(recorded_by_rosbag2(loaded(SAMPLE))), loaded(out)))[:5] == []
 
 
-def test_convert_says_how_to_repair_what_rosbag2_left(tmp_path, capsys):
+def test_convert_names_the_repair_of_what_rosbag2_left(tmp_path, capsys):
     data, out = DATA, str(tmp_path / 'out.json')
     [whole] = (data / 'rosbag2_record_mcap').glob('*.mcap')
     without, cut = tmp_path / 'without', tmp_path / 'cut.mcap'
@@ -279,17 +279,17 @@ def test_convert_reads_the_file_of_a_bag(bag, tmp_path, source, name):
     assert list(differences(loaded(source), loaded(tmp_path / 'out.json')))[:5] == []
 
 
-def test_convert_wants_to_know_which_of_several_topics(bag, tmp_path, source, capsys):
+def test_convert_refuses_several_topics_without_a_choice(bag, tmp_path, source, capsys):
     live = live_bag(tmp_path / 'live', bag, extra=['/rear/frame'])
     out = tmp_path / 'out.json'
     assert main(['convert', live, str(out)]) == 1
-    told = capsys.readouterr().err
-    assert 'found the topics /front/sensor/frame, /rear/frame; expected one of them to' in told
-    assert '--topic' in told
+    error = capsys.readouterr().err
+    assert 'found the topics /front/sensor/frame, /rear/frame; expected one of them to' in error
+    assert '--topic' in error
     assert main(['convert', live, str(out), '--topic', '/rear/frame']) == 0
     assert list(differences(loaded(source), loaded(out)))[:5] == []
-    assert main(['convert', live, str(out), '--topic', '/nobody/frame', '--force']) == 1
-    assert 'found no topic /nobody/frame' in capsys.readouterr().err
+    assert main(['convert', live, str(out), '--topic', '/other/frame', '--force']) == 1
+    assert 'found no topic /other/frame' in capsys.readouterr().err
 
 
 def test_convert_keeps_the_runs_of_a_restarted_simulator_apart(tmp_path):
@@ -301,11 +301,11 @@ def test_convert_keeps_the_runs_of_a_restarted_simulator_apart(tmp_path):
     assert list(differences(frames, loaded(tmp_path / 'out.json')))[:5] == []
 
 
-def test_convert_says_what_a_generation_cannot_carry(source, bag, tmp_path, capsys):
+def test_convert_warns_of_what_a_generation_cannot_carry(source, bag, tmp_path, capsys):
     out = tmp_path / 'flat.json'
     assert main(['convert', str(bag), str(out), '--generation', 'v1']) == 0
-    told = capsys.readouterr()
-    [line] = told.err.splitlines()
+    printed = capsys.readouterr()
+    [line] = printed.err.splitlines()
     assert line.startswith(f'warning: {out}: v1 does not carry: ')
     assert 'lane states' in line
     flat = loaded(out)
@@ -318,8 +318,8 @@ def test_convert_between_generations_needs_no_bag(tmp_path, capsys):
     (tmp_path / 'old.json').write_text(json.dumps(synthetic('v0')))
     out = tmp_path / 'new.json'
     assert main(['convert', str(tmp_path / 'old.json'), str(out), '--generation', 'v2']) == 0
-    told = capsys.readouterr().err
-    assert told.count('\n') <= 1
+    error = capsys.readouterr().err
+    assert error.count('\n') <= 1
     assert loaded(out)[0]['frame']['vehicles'][0]['state']['name'] in loaded(
         tmp_path / 'old.json')[0]
 
@@ -329,19 +329,19 @@ def test_convert_standard_input_and_output(source, monkeypatch, tmp_path, capsys
         monkeypatch.setattr('sys.stdin', io.TextIOWrapper(stream))
         assert main(['convert', '-', str(tmp_path / 'bag')]) == 0
     assert main(['convert', str(tmp_path / 'bag'), '-']) == 0
-    told = capsysbinary.readouterr()
-    assert list(differences(loaded(source), json.loads(told.out)))[:5] == []
-    assert told.err == b''
+    printed = capsysbinary.readouterr()
+    assert list(differences(loaded(source), json.loads(printed.out)))[:5] == []
+    assert printed.err == b''
 
 
-def test_convert_overwrites_only_when_told(source, bag, tmp_path, capsys):
+def test_convert_overwrites_only_with_force(source, bag, tmp_path, capsys):
     out = tmp_path / 'out.json'
     out.write_text('precious')
     assert main(['convert', str(bag), str(out)]) == 1
     assert main(['convert', source, str(bag)]) == 1
-    told = capsys.readouterr().err.splitlines()
-    assert len(told) == 2
-    assert all('--force' in line for line in told)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 2
+    assert all('--force' in line for line in lines)
     assert out.read_text() == 'precious'
     assert main(['convert', str(bag), str(out), '--force']) == 0
     assert main(['convert', source, str(bag), '--force']) == 0
@@ -363,9 +363,9 @@ def broken(tmp_path, text):
 def test_convert_leaves_nothing_of_what_failed(tmp_path, text, expected, out, capsys):
     path = broken(tmp_path, text)
     assert main(['convert', path, str(tmp_path / out)]) == 1
-    told = capsys.readouterr().err.splitlines()
-    assert told[-1].startswith(f'error: {path}')
-    assert expected in told[-1]
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[-1].startswith(f'error: {path}')
+    assert expected in lines[-1]
     assert [entry.name for entry in tmp_path.iterdir()] == ['broken.json']
 
 
@@ -377,18 +377,18 @@ def test_convert_leaves_nothing_of_a_file_that_breaks_late(source, tmp_path, cap
     assert [entry.name for entry in tmp_path.iterdir()] == ['broken.json']
 
 
-def test_convert_goes_on_after_a_bad_frame_and_says_so(tmp_path, capsys):
+def test_convert_continues_after_a_bad_frame_with_a_warning(tmp_path, capsys):
     frames = synthetic('v1', 5)
     frames[2]['frame'][1]['position'] = 'here'
     frames[3]['frame'].append(frames[3]['frame'][0])
     frames.insert(2, {'no': 'frame'})
     (tmp_path / 'in.json').write_text(json.dumps(frames))
     assert main(['convert', str(tmp_path / 'in.json'), str(tmp_path / 'bag')]) == 0
-    told = capsys.readouterr().err.splitlines()
-    assert len(told) == 3
-    assert all(line.startswith(f'warning: {tmp_path / "in.json"}: ') for line in told)
-    assert any('payload: line 1 column' in line for line in told)
-    assert any('left out' in line and 'position' in line for line in told)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 3
+    assert all(line.startswith(f'warning: {tmp_path / "in.json"}: ') for line in lines)
+    assert any('payload: line 1 column' in line for line in lines)
+    assert any('left out' in line and 'position' in line for line in lines)
     with Reader(tmp_path / 'bag') as reader:
         assert sum(one.msgcount for one in reader.connections if one.msgtype == STATE_FRAME) == 5
 
@@ -418,9 +418,9 @@ def test_convert_refuses_a_bag_whose_name_no_metadata_can_have(source, tmp_path,
 def test_convert_refuses_a_bag_from_a_bag_and_a_file_for_a_bag(source, bag, tmp_path, capsys):
     assert main(['convert', str(bag), str(tmp_path / 'other')]) == 1
     assert main(['convert', source, str(tmp_path / 'bag.mcap')]) == 1
-    told = capsys.readouterr().err.splitlines()
-    assert 'expected NAME.json or -' in told[0]
-    assert 'expected the name of a folder' in told[1]
+    lines = capsys.readouterr().err.splitlines()
+    assert 'expected NAME.json or -' in lines[0]
+    assert 'expected the name of a folder' in lines[1]
 
 
 def damaged(bag, tmp_path, name, change):
@@ -440,9 +440,9 @@ def damaged(bag, tmp_path, name, change):
     ('*.yaml', lambda data: data.replace(b'made.mcap', b'gone.mcap'), 'a damaged bag'),
     ('*.yaml', lambda data: data.replace(type_hash(STATE_FRAME).encode(), b'RIHS01_00'),
      'RIHS01_00; expected RIHS01_'),
-    ('*.yaml', lambda data: data.replace(b'StateFrame', b'OtherType'), 'no topic of the type')])
-def test_convert_says_in_one_line_what_is_wrong_with_a_bag(bag, tmp_path, name, change, expected,
-                                                           capsys):
+    ('*.yaml', lambda data: data.replace(b'StateFrame', b'OtherType'), 'which has messages')])
+def test_convert_names_in_one_line_the_fault_of_a_bag(bag, tmp_path, name, change, expected,
+                                                      capsys):
     path = damaged(bag, tmp_path, name, change)
     assert main(['convert', path, str(tmp_path / 'out.json')]) == 1
     [line] = capsys.readouterr().err.splitlines()
@@ -455,9 +455,9 @@ def test_convert_refuses_another_definition_of_the_message(bag, tmp_path, capsys
     other = definition(STATE_FRAME).replace('float64 game_time', 'float32 game_time')
     with Reader(bag) as reader, Writer(tmp_path / 'other', version=8,
                                        storage_plugin=StoragePlugin.MCAP) as writer:
-        [wanted] = [one for one in reader.connections if one.msgtype == STATE_FRAME]
+        [connection] = [one for one in reader.connections if one.msgtype == STATE_FRAME]
         topic = writer.add_connection('/x', STATE_FRAME, msgdef=other, rihs01='-')
-        for _, at_ns, data in reader.messages([wanted]):
+        for _, at_ns, data in reader.messages([connection]):
             writer.write(topic, at_ns, bytes(data))
     assert main(['convert', str(tmp_path / 'other' / 'other.mcap'), '-']) == 1
     [line] = capsys.readouterr().err.splitlines()
@@ -470,7 +470,7 @@ def test_convert_interrupted_leaves_nothing(source, tmp_path, out, signum):
     text = Path(source).read_bytes()
     process = subprocess.Popen([*PROGRAM, 'convert', '-', str(tmp_path / out)], cwd=ROOT,
                                stdin=subprocess.PIPE, stderr=subprocess.PIPE)
-    # Half of it, and more would come: the program waits in the middle of a frame.
+    # Half of a frame: the program waits for the rest of it.
     process.stdin.write(text[:len(text) // 2])
     process.stdin.flush()
     while not _has_read(Path(f'/proc/{process.pid}/io'), len(text) // 2):
@@ -499,17 +499,17 @@ def test_convert_shows_no_progress_when_piped(source, tmp_path):
 
 
 def test_convert_shows_progress_on_a_terminal(source, tmp_path):
-    ours, theirs = os.openpty()
+    master, theirs = os.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack('HHHH', 24, 100, 0, 0))
     process = subprocess.Popen([*PROGRAM, 'convert', source, str(tmp_path / 'bag')], cwd=ROOT,
                                stderr=theirs)
     os.close(theirs)
     shown = b''
     try:
-        while chunk := os.read(ours, 4096):
+        while chunk := os.read(master, 4096):
             shown += chunk
     except OSError:
-        pass  # Linux tells so that the other end of a terminal has closed
-    os.close(ours)
+        pass  # the other end of the terminal was closed, as Linux reports it
+    os.close(master)
     assert process.wait(AWAIT_S) == 0
     assert b'convert:   0%' in shown

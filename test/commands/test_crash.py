@@ -208,7 +208,7 @@ def check_full(trial, runs):
         assert ended.errors.startswith(f'error: {trial.out.name}: found '), what
         assert ended.errors.count('\n') == 1, what
         for name in trial.beside():
-            # Only a recording leaves something, and says so.
+            # Only a recording leaves a file, and prints its name.
             assert trial.case.words[0] == 'record'
             assert name in ended.errors, what
     assert found[0] in ('none', 'old')

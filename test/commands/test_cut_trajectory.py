@@ -70,7 +70,7 @@ def cut(request, tmp_path):
 
 
 def check_warning(errors, name, n_frames):
-    """One warning says where the file ends, what there is and what is lost."""
+    """One warning names the end of the file, its whole frames and what is lost."""
     [line] = errors.splitlines()
     assert re.fullmatch(
         rf'warning: {re.escape(str(name))}: line \d+ column \d+: found the end of the file inside '
@@ -94,14 +94,14 @@ def test_cut_trajectory_is_converted(cut, tmp_path, capsys):
 def test_cut_trajectory_is_inspected(cut, capsys):
     path, n_frames = cut
     assert main(['inspect', str(path)]) == 0
-    told = capsys.readouterr()
-    check_warning(told.err, path, n_frames)
-    assert f'frames      {n_frames}, ' in told.out
-    assert 'ends inside the array: 1, first at line' in told.out
+    printed = capsys.readouterr()
+    check_warning(printed.err, path, n_frames)
+    assert f'frames      {n_frames}, ' in printed.out
+    assert 'ends inside the array: 1, first at line' in printed.out
     assert main(['inspect', str(path), '--json']) == 0
-    told = capsys.readouterr()
-    check_warning(told.err, path, n_frames)
-    found = json.loads(told.out)
+    printed = capsys.readouterr()
+    check_warning(printed.err, path, n_frames)
+    found = json.loads(printed.out)
     assert (found['frames'], found['refusal'], found['replayable']) == (n_frames, None, True)
     [anomaly] = [each for each in found['anomalies'] if each['kind'] == 'ends inside the array']
     assert anomaly['count'] == 1

@@ -21,7 +21,7 @@ from state_sensor_ros.recordings.pacing import Pacing
 PROGRAM = [sys.executable, '-c',
            'import sys; from state_sensor_ros.commands.command_line import main; sys.exit(main())']
 
-# PROTOCOL 5.0: frames, actors a frame, median step, samples.
+# Frames, actors in each, median step, samples missed: doc/protocol/units.md#recordings.
 KNOWN = [('left_turn_cross_walk.v0', 'v0', 90, 7, 0.2, 0),
          ('scenario.v1', 'v1', 70, 8, 0.2, 0),
          ('ncap_noncollision.v1', 'v1', 563, 2, 0.0333, 0),
@@ -44,8 +44,8 @@ def inspect(tmp_path, capsys):
             path = tmp_path / 'in.json'
             path.write_bytes(frames if isinstance(frames, bytes) else json.dumps(frames).encode())
         code = main(['inspect', str(path), '--json', *words])
-        told = capsys.readouterr()
-        return code, json.loads(told.out), told.err
+        printed = capsys.readouterr()
+        return code, json.loads(printed.out), printed.err
     return run
 
 
@@ -149,7 +149,7 @@ def test_inspect_counts_everything_odd(inspect):
 
 
 @pytest.mark.parametrize('factor', [1.0, 100.0])
-def test_inspect_hears_the_truth_complain(inspect, factor):
+def test_inspect_prints_inconsistent_units(inspect, factor):
     frames = traffic(60, rate_hz=10.0)
     for frame in frames:
         for each in frame['frame']['vehicles']:
@@ -157,9 +157,9 @@ def test_inspect_hears_the_truth_complain(inspect, factor):
             velocity.update({axis: value * factor for axis, value in velocity.items()})
     _, found, _ = inspect(frames)
     texts = [complaint['text'] for complaint in found['truth']['complaints']]
-    told = [text for text in texts if 'velocities are not in the same units' in text]
-    assert len(told) == (factor != 1.0)
-    assert bool(texts) == bool(told)
+    of_units = [text for text in texts if 'velocities are not in the same units' in text]
+    assert len(of_units) == (factor != 1.0)
+    assert bool(texts) == bool(of_units)
 
 
 def without_ego(frames, begin):
@@ -195,9 +195,9 @@ def test_inspect_refuses_what_replay_mode_would(inspect, tmp_path, text, where, 
     ('nothere.json', 'found no such file or directory'), ('.', 'found a folder without')])
 def test_inspect_refuses_what_is_no_recording(path, expected, tmp_path, capsys):
     assert main(['inspect', str(tmp_path / path)]) == 1
-    told = capsys.readouterr()
-    assert expected in told.err
-    assert told.out == ''
+    printed = capsys.readouterr()
+    assert expected in printed.err
+    assert printed.out == ''
 
 
 def test_inspect_shows_one_screen(tmp_path, capsys):
@@ -205,9 +205,9 @@ def test_inspect_shows_one_screen(tmp_path, capsys):
     frames.insert(4, frames[3])
     (tmp_path / 'in.json').write_text(json.dumps(frames))
     assert main(['inspect', str(tmp_path / 'in.json')]) == 0
-    told = capsys.readouterr()
-    lines = told.out.splitlines()
-    assert told.err == ''
+    printed = capsys.readouterr()
+    lines = printed.out.splitlines()
+    assert printed.err == ''
     assert len(lines) < 25
     headings = {line[:12].strip(): line[12:] for line in lines if line[0] != ' '}
     assert headings['generation'] == 'v2'
@@ -231,13 +231,13 @@ def strange(tmp_path):
 def test_inspect_lets_no_name_command_the_terminal(tmp_path, capsys):
     main(['inspect', strange(tmp_path)])
     main(['convert', strange(tmp_path), str(tmp_path / 'bag')])
-    told = capsys.readouterr()
-    assert r'a\nfound: all is well\x1b[31m, ä車' in told.out
-    assert r'b\n.position[2]' in told.out
-    assert r't\x07 2' in told.out
-    assert r'b\n.position[2]' in told.err
-    assert not any(line.startswith('found:') for line in (told.out + told.err).splitlines())
-    assert (told.out + told.err).replace('\n', '').isprintable()
+    printed = capsys.readouterr()
+    assert r'a\nfound: all is well\x1b[31m, ä車' in printed.out
+    assert r'b\n.position[2]' in printed.out
+    assert r't\x07 2' in printed.out
+    assert r'b\n.position[2]' in printed.err
+    assert not any(line.startswith('found:') for line in (printed.out + printed.err).splitlines())
+    assert (printed.out + printed.err).replace('\n', '').isprintable()
 
 
 def test_inspect_shows_on_a_plain_terminal_what_it_can(tmp_path):
@@ -250,19 +250,19 @@ def test_inspect_shows_on_a_plain_terminal_what_it_can(tmp_path):
 def test_inspect_shows_what_it_saw_before_a_file_breaks(tmp_path, capsys):
     (tmp_path / 'in.json').write_text(json.dumps(traffic(30))[:-1] + ', 7]')
     assert main(['inspect', str(tmp_path / 'in.json')]) == 1
-    told = capsys.readouterr()
-    assert 'frames      30, ' in told.out
-    assert 'replayable  no' in told.out
-    assert "found ', 7]'" in told.err
+    printed = capsys.readouterr()
+    assert 'frames      30, ' in printed.out
+    assert 'replayable  no' in printed.out
+    assert "found ', 7]'" in printed.err
 
 
-def test_inspect_without_time_says_so(tmp_path, capsys):
+def test_inspect_without_time(tmp_path, capsys):
     frames = traffic(5)
     for frame in frames:
         del frame['game_time']
     (tmp_path / 'in.json').write_text(json.dumps(frames))
     assert main(['inspect', str(tmp_path / 'in.json')]) == 0
-    assert 'no frame tells its time' in capsys.readouterr().out
+    assert 'no frame has a time' in capsys.readouterr().out
 
 
 def test_pacing_of_a_steady_clock_with_one_step():

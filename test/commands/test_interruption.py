@@ -61,7 +61,7 @@ def start(tmp_path):
 
 
 def ended(process, *numbers):
-    """Send signals; return the exit code and what was said, within the time that is allowed."""
+    """Send signals; return the exit code and what was printed, within the time limit."""
     watch = Stopwatch(process)
     for number in numbers:
         process.send_signal(number)
@@ -302,7 +302,7 @@ def test_interrupted_at_every_call_does_all_or_nothing(trial, name):
     found = [trial.is_interrupted(at_call=at_call, number=SIGNALS[at_call % 3])
              for at_call in spread(range(trial.n_calls + 1), 6)]
     assert found[0]
-    # Just before the commit, the commit may come first.
+    # Just before the commit, the commit may happen first.
     assert not found[-1]
 
 
@@ -331,9 +331,9 @@ def test_record_interrupted_at_any_moment_keeps_what_has_come(server, tmp_path, 
                 break
             assert ended.code in (143, -signal.SIGTERM)
             assert names(tmp_path) == (['out.json'] if elements else [])
-            said = [line for line in ended.errors.splitlines() if 'interrupted: ' in line]
-            kept = f'interrupted: out.json has the {len(elements)} frames that have come'
-            assert said in ([kept] if elements else [], [f'{NOTHING} to out.json'], [NOTHING])
+            lines = [line for line in ended.errors.splitlines() if 'interrupted: ' in line]
+            kept = f'interrupted: out.json has the {len(elements)} frames that were received'
+            assert lines in ([kept] if elements else [], [f'{NOTHING} to out.json'], [NOTHING])
             out.unlink(missing_ok=True)
             at_event += at_event // 2 + 7
             n_kept.append(len(elements))

@@ -63,7 +63,7 @@ def record(peer, out, *words):
 
 
 def sending(peer, *payloads):
-    """Send ``payloads`` to whoever connects."""
+    """Send ``payloads`` to each client."""
     def work():
         peer.wait_for(lambda p: 'sensor opened' in p.events)
         for payload in payloads:
@@ -79,7 +79,7 @@ def start(*words, stderr=subprocess.PIPE, **options):
 
 
 def wait_for_bytes(folder, process):
-    """Wait until something is in a file there; nobody tells us when."""
+    """Wait until something is in a file there; by polling."""
     while not any(path.stat().st_size for path in folder.iterdir()):
         assert process.poll() is None
         time.sleep(0.005)
@@ -113,7 +113,7 @@ def test_record_leaves_out_what_is_no_frame(peer, out, capsys):
         assert record(peer, out, '--frames', '2') == 0
     assert [element['game_time'] for element in json.loads(out.read_text())] == [1.0, 2.0]
     error = capsys.readouterr().err
-    assert error.startswith(f'{out}: left out 5 payloads that are no frame; the last: ')
+    assert error.startswith(f'{out}: left out 5 payloads that are not frames; the last: ')
     assert error.count('\n') == 1
 
 
@@ -155,7 +155,7 @@ def test_record_of_nothing_fails_and_writes_nothing(peer, out, capsys):
     assert names(out.parent) == []
 
 
-def test_record_says_why_nothing_came(out, capsys):
+def test_record_names_the_reason_where_no_frame_was_received(out, capsys):
     port = free_port()
     assert main(['record', str(out), '--port', str(port), '--seconds', '0.1']) == 1
     assert 'found no frame (127.0.0.1' in (error := capsys.readouterr().err)
@@ -213,7 +213,7 @@ def test_record_interrupted_keeps_what_has_come(peer, out, number, words, capsys
 
     with InBackground(work):
         assert record(peer, out, *words) == (128 + number if words else 0)
-    line = f'interrupted: {out} has the {len(taken)} frames that have come\n'
+    line = f'interrupted: {out} has the {len(taken)} frames that were received\n'
     assert capsys.readouterr() == ('', line if words else '')
     assert names(out.parent) == ['out.json']
     assert out.read_bytes() == b'[\n' + b',\n'.join(taken) + b'\n]\n'
@@ -223,7 +223,7 @@ def test_record_interrupted_keeps_what_has_come(peer, out, number, words, capsys
 def test_record_interrupted_before_anything_came(peer, out, capsys):
     with interrupting(signal.SIGTERM, peer, lambda p: 'sensor opened' in p.events):
         assert record(peer, out) == 0
-    assert capsys.readouterr().err == f'{out}: no frame has come, nothing was written\n'
+    assert capsys.readouterr().err == f'{out}: no frame was received, nothing was written\n'
     assert names(out.parent) == []
 
 
@@ -300,7 +300,7 @@ def test_record_leaves_what_a_killed_one_has_left_and_names_it(peer, out, capsys
 
 
 def ended_by_a_signal(process):
-    """Send SIGTERM; return what the program says when it ends by that, within two seconds."""
+    """Send SIGTERM; return what the program prints; it ends within two seconds."""
     watch = Stopwatch(process)
     process.send_signal(signal.SIGTERM)
     watch.wait()
@@ -331,7 +331,7 @@ def test_record_ends_while_it_writes_into_a_full_pipe(peer, tmp_path):
             peer.emit(frame())
         wait_until_asleep(process)
         assert ended_by_a_signal(process) \
-            == f'interrupted: what has come is in {pipe}, without its end\n'
+            == f'interrupted: the frames are in {pipe}, without its end\n'
         os.close(reader)
         os.close(probe)
 
@@ -432,7 +432,7 @@ def test_record_without_room_for_a_frame_leaves_what_was_there(peer, out, monkey
         f'error: {out}: found no space left on device; expected a place to write to\n')
 
 
-def test_record_on_a_full_device_says_so(peer, capsys):
+def test_record_on_a_full_device(peer, capsys):
     with sending(peer, frame()):
         assert record(peer, '/dev/full') == 1
     assert capsys.readouterr().err \

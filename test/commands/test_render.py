@@ -80,7 +80,7 @@ def test_render_interrupted_leaves_nothing(tmp_path):
                'sys.exit(main())')
     process = subprocess.Popen([sys.executable, '-c', program, 'render', '-', str(out)], cwd=ROOT,
                                stdin=subprocess.PIPE, stderr=subprocess.PIPE)
-    # More than the reader takes at a time and the pipe holds: when all is gone, some was read.
+    # More than one read and the pipe hold: once all is written, some of it was read.
     process.stdin.write(SAMPLE.read_bytes()[:2_000_000])
     process.stdin.flush()
     process.send_signal(signal.SIGINT)
@@ -90,7 +90,7 @@ def test_render_interrupted_leaves_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_render_says_when_the_disk_is_full(tmp_path, capsys):
+def test_render_on_a_full_disk(tmp_path, capsys):
     out = tmp_path / 'out.png'
     out.symlink_to('/dev/full')
     assert main(['render', str(SAMPLE), str(out)]) == 1
@@ -117,7 +117,7 @@ def test_render_takes_any_name(tmp_path, name):
         assert main(['render', str(source), str(tmp_path / out)]) == 0
 
 
-def test_render_overwrites_only_when_told(tmp_path, capsys):
+def test_render_overwrites_only_with_force(tmp_path, capsys):
     out = tmp_path / 'out.png'
     out.write_text('precious')
     assert main(['render', str(SAMPLE), str(out)]) == 1

@@ -28,8 +28,8 @@ from state_sensor_ros.emulator.monodrive_server.frame_server import (
 )
 from state_sensor_ros.emulator.monodrive_server.frame_source import IteratorSource
 from state_sensor_ros.emulator.traffic.frame_generator import generate
-from state_sensor_ros.recordings.bags import bag_files
-from state_sensor_ros.recordings.storage.bag_limits import zstd
+from state_sensor_ros.recordings.storage import mcap_writer
+from state_sensor_ros.recordings.storage.decompression import zstd
 
 PROGRAM = [sys.executable, '-c',
            'import sys; from state_sensor_ros.commands.command_line import main; sys.exit(main())']
@@ -44,7 +44,7 @@ def source(tmp_path_factory):
         generate(3, 2, 20.0, 3, 'v2'), N_FRAMES)]
     (folder / 'drive.json').write_bytes(b'[\n' + b',\n'.join(frames) + b'\n]\n')
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bag_files, '_CHUNK_BYTES', 16 * 1024)
+        patch.setattr(mcap_writer, '_CHUNK_BYTES', 16 * 1024)
         for storage in ('mcap', 'sqlite3'):
             assert main(['convert', str(folder / 'drive.json'), str(folder / storage),
                          '--storage', storage]) == 0
@@ -53,14 +53,14 @@ def source(tmp_path_factory):
 
 @pytest.fixture
 def repair(tmp_path, capsys):
-    """Repair a part; return exit code and what was said. The part must stay as it is."""
+    """Repair a part; return exit code and the line printed. The part must not change."""
     def run(part, out, *words):
         before = contents_of(part)
         code = main(['repair', str(part), str(tmp_path / out), *words])
-        told = capsys.readouterr()
+        printed = capsys.readouterr()
         assert contents_of(part) == before
-        [line] = (told.out if code == 0 else told.err).splitlines()
-        assert (told.err if code == 0 else told.out) == ''
+        [line] = (printed.out if code == 0 else printed.err).splitlines()
+        assert (printed.err if code == 0 else printed.out) == ''
         assert line.startswith(f'{tmp_path / out}: ' if code == 0 else 'error: ')
         return code, line.removeprefix(f'{tmp_path / out}: ')
     return run
@@ -155,9 +155,9 @@ def test_repair_writes_to_standard_output(source, tmp_path, capsys):
     text = (source / 'drive.json').read_bytes()
     (tmp_path / 'cut').write_bytes(text[:-5])
     assert main(['repair', str(tmp_path / 'cut'), '-']) == 0
-    told = capsys.readouterr()
-    assert len(json.loads(told.out)) == N_FRAMES - 1
-    assert told.err.startswith(f'-: {N_FRAMES - 1} frames; lost: ')
+    printed = capsys.readouterr()
+    assert len(json.loads(printed.out)) == N_FRAMES - 1
+    assert printed.err.startswith(f'-: {N_FRAMES - 1} frames; lost: ')
 
 
 @pytest.mark.parametrize(('part', 'out', 'expected'), [
@@ -183,7 +183,7 @@ def test_repair_refuses_what_it_must_not_do(source, tmp_path, part, out, expecte
         'mcap.mcap', 'metadata.yaml')}
 
 
-def test_repair_overwrites_only_when_told(source, tmp_path, repair):
+def test_repair_overwrites_only_with_force(source, tmp_path, repair):
     (tmp_path / 'out.json').write_text('precious')
     code, line = repair(source / 'drive.json', 'out.json')
     assert code == 1
@@ -284,7 +284,7 @@ def test_repair_of_mcap_cut_anywhere(source, mcap, tmp_path, repair):
 
 
 def messages_before(data, n_bytes):
-    """Return what is whole before an offset, by a reading of the layout that is not ours."""
+    """Return what is whole before an offset, by an independent reading of the layout."""
     names, found = {}, []
     for opcode, at, length in records(data):
         if opcode != CHUNK or at >= n_bytes:
@@ -418,7 +418,7 @@ def test_repair_of_a_compressed_file_that_was_cut(source, tmp_path, repair):
     (bag / 'bag_0.mcap.zstd').write_bytes(packed[:len(packed) * 2 // 3])
     code, line = repair(bag, 'out')
     assert code == 0
-    assert 'what cannot be decompressed' in line
+    assert 'data that cannot be decompressed' in line
     found = described(tmp_path / 'out')[1]
     assert is_part_of(found, described(source / 'mcap')[1])
     assert len(found) > 100
@@ -508,8 +508,8 @@ os.kill(os.getpid(), 9)
     code, line = repair(bag, 'out')
     assert code == 0
     assert ('nothing was lost' in line) == (mode == 'WAL')
-    assert f'not all of it was in its file, but in bag_0.db3-{"wal" if mode == "WAL" else "j"}' \
-        in line
+    log = f'bag_0.db3-{"wal" if mode == "WAL" else "j"}'
+    assert f'a part of it was not in its file, but in {log}' in line
     whole = described(source / 'sqlite3')[1]
     found = described(tmp_path / 'out')[1]
     assert found[:len(whole)] == whole
@@ -582,8 +582,8 @@ def test_repair_that_is_interrupted_leaves_nothing(source, tmp_path, monkeypatch
 SMALL_CHUNKS = """
 import sys
 from state_sensor_ros.commands.command_line import main
-from state_sensor_ros.recordings.bags import bag_files
-bag_files._CHUNK_BYTES = 16384
+from state_sensor_ros.recordings.storage import mcap_writer, sqlite_writer
+mcap_writer._CHUNK_BYTES = sqlite_writer._COMMIT_BYTES = 16384
 sys.exit(main())
 """
 
@@ -637,8 +637,8 @@ def test_repair_of_anything_ends_in_a_bag_or_one_error(tmp_path, capsys):
         file.write_bytes(data[:chance.choice((len(data), chance.randrange(len(data))))])
         out = tmp_path / f'out{seed}'
         code = main(['repair', str(part), str(out)])
-        told = capsys.readouterr()
-        [line] = (told.err if code else told.out).splitlines()
+        printed = capsys.readouterr()
+        [line] = (printed.err if code else printed.out).splitlines()
         assert out.exists() == (code == 0)
         if code == 0:
             assert line.startswith(f'{out}: {len(described(out)[1])} messages of ')

@@ -1,6 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""`state_sensor replay` against simulators that behave and others that do not."""
+"""`state_sensor replay` with simulators that follow the protocol and others that do not."""
 
 from contextlib import contextmanager
 import fcntl
@@ -40,6 +40,7 @@ from state_sensor_ros.emulator.monodrive_server.frame_server import (
     MonodriveOptions,
     MonodriveServer,
 )
+from state_sensor_ros.monodrive.replay_client import ReplayClient
 from state_sensor_ros.monodrive.replay_trajectory import Cursor, Trajectory
 
 PROGRAM = [sys.executable, '-c',
@@ -121,11 +122,11 @@ def shown(**options):
     ({'n_frames': 1, 'loop': True}, [0]),
     ({'n_frames': 1, 'is_backwards': True}, [0]),
 ])
-def test_cursor_goes_its_way(options, indices):
+def test_cursor_yields_the_indices(options, indices):
     assert shown(**{'n_frames': 5} | options) == indices
 
 
-def test_trajectory_tells_time_by_its_clock_or_by_20_hz():
+def test_trajectory_span_is_of_its_clock_or_of_20_hz():
     nan = float('nan')
     trajectory = Trajectory('x', b'', (1.0, 1.5, 1.5, nan, 0.5), ())
     assert trajectory.span_s(0, 1) == trajectory.span_s(1, 0) == 0.5
@@ -142,7 +143,7 @@ def test_replay_configures_and_steps(peer, five, capsys):
     assert amounts(peer) == [1] * 5
     (sensor,) = peer.messages(SENSORS)
     assert (sensor['type'], sensor['listen_port']) == ('State', peer.port)
-    # All that the trajectory has, not only vehicles.
+    # All tags of the trajectory, not only vehicles.
     assert sensor['desired_tags'] == ['vehicle', 'ego']
     assert sensor['enable_streaming'] is True
     assert 'ros' not in sensor
@@ -164,7 +165,7 @@ def test_replay_closes_both_connections(peer, five):
     (('--step', '-2'), [5, -2, -2]),
     (('--step', '-1', '--start', '1'), [2, -1]),
 ])
-def test_replay_steps_as_it_is_told(peer, five, words, expected):
+def test_replay_steps_as_the_options_select(peer, five, words, expected):
     assert replay(peer, five, '--rate', '0', *words) == 0
     assert amounts(peer) == expected
 
@@ -172,7 +173,7 @@ def test_replay_steps_as_it_is_told(peer, five, words, expected):
 @pytest.mark.parametrize('answer', [
     complete, reply, lambda request: reply(request, magic=OLD_MAGIC),
     lambda request: reply(request, magic=OLD_MAGIC, extra=0)])
-def test_replay_understands_simulators_of_all_kinds(peer, five, answer):
+def test_replay_accepts_replies_of_all_kinds(peer, five, answer):
     peer.answer = answer
     assert replay(peer, five, '--rate', '0') == 0
     assert amounts(peer) == [1] * 5
@@ -193,7 +194,7 @@ def test_replay_paces_repeated_frames_at_20_hz(peer, write):
 
 
 def test_replay_waits_for_the_packet_of_each_step(peer, five, monkeypatch, capsys):
-    monkeypatch.setattr('state_sensor_ros.monodrive.replay._PACKET_TIMEOUT_S', 0.1)
+    monkeypatch.setattr('state_sensor_ros.monodrive.replay_client._PACKET_TIMEOUT_S', 0.1)
     peer.payloads = None
     assert replay(peer, five, '--rate', '0') == 1
     assert amounts(peer) == [1]
@@ -208,7 +209,7 @@ def test_replay_without_a_sensor_only_steps(peer, five):
     assert 'sensor opened' not in peer.events
 
 
-def test_replay_configures_the_simulator_if_wanted(peer, five, tmp_path, capsys):
+def test_replay_configures_the_simulator_with_an_option(peer, five, tmp_path, capsys):
     config = tmp_path / 'simulator.json'
     config.write_text('{"map": "Straightaway5k", "simulation_mode": 1}')
     assert replay(peer, five, '--rate', '0', '--simulator', str(config)) == 0
@@ -254,7 +255,7 @@ def test_replay_refuses_a_file_that_is_not_there(peer, tmp_path, capsys):
     assert 'none.json: found no such file or directory' in capsys.readouterr().err
 
 
-def test_replay_says_what_to_do_with_a_bag(peer, five, tmp_path, capsys):
+def test_replay_of_a_bag_names_the_command_that_converts_it(peer, five, tmp_path, capsys):
     assert main(['convert', str(five), str(tmp_path / 'bag')]) == 0
     for bag in (tmp_path / 'bag', tmp_path / 'bag' / 'bag.mcap'):
         assert replay(peer, bag) == 1
@@ -269,7 +270,7 @@ def test_replay_refuses_a_start_beyond_the_end(peer, five, capsys):
 
 @pytest.mark.parametrize(('command', 'text'), [
     (TRAJECTORY, 'Failed to load trajectory'), (SENSORS, 'invalid sensor'), (STEP, 'no ego')])
-def test_replay_tells_what_the_simulator_said(peer, five, capsys, command, text):
+def test_replay_prints_the_message_of_a_refusal(peer, five, capsys, command, text):
     peer.answer = lambda request: (reply(request, text, success=False)
                                    if request['type'] == command else complete(request))
     assert replay(peer, five, '--rate', '0') == 1
@@ -282,7 +283,7 @@ def test_replay_tells_what_the_simulator_said(peer, five, capsys, command, text)
     (lambda request: NEVER, f'found no reply to {TRAJECTORY} in 0.1 s'),
     (lambda request: b'HTTP/1.1 400', 'found magic 0x48545450'),
 ])
-def test_replay_tells_that_the_simulator_said_nothing(peer, five, capsys, monkeypatch, answer,
+def test_replay_prints_that_there_was_no_reply(peer, five, capsys, monkeypatch, answer,
                                                       text):
     monkeypatch.setattr('state_sensor_ros.monodrive.control_session.LOADING_TIMEOUT_S', 0.1)
     peer.answer = answer
@@ -292,7 +293,7 @@ def test_replay_tells_that_the_simulator_said_nothing(peer, five, capsys, monkey
     assert line.count('\n') == 1
 
 
-def test_replay_names_a_silent_control_port_and_takes_a_late_reply(peer, five):
+def test_replay_names_a_silent_control_port_and_accepts_a_late_reply(peer, five):
     released = threading.Event()
 
     def late(request):
@@ -313,14 +314,14 @@ def test_replay_names_a_silent_control_port_and_takes_a_late_reply(peer, five):
     assert amounts(peer) == [1] * 5
 
 
-def test_replay_without_a_simulator_says_so(five, capsys):
+def test_replay_without_a_simulator_is_an_error(five, capsys):
     port = free_port()
     assert main(['replay', str(five), '--control-port', str(port)]) == 1
     assert 'found connection refused; expected a simulator' in capsys.readouterr().err
 
 
-def test_replay_without_a_sensor_port_says_so(peer, five, capsys, monkeypatch):
-    monkeypatch.setattr('state_sensor_ros.monodrive.replay._CONNECT_TIMEOUT_S', 0.2)
+def test_replay_without_a_sensor_port_is_an_error(peer, five, capsys, monkeypatch):
+    monkeypatch.setattr('state_sensor_ros.monodrive.replay_client._CONNECT_TIMEOUT_S', 0.2)
     port = free_port()
     assert replay(peer, five, '--port', str(port)) == 1
     line = capsys.readouterr().err
@@ -331,7 +332,7 @@ def test_replay_without_a_sensor_port_says_so(peer, five, capsys, monkeypatch):
 @pytest.mark.parametrize('path', RECORDINGS, ids=lambda path: path.stem)
 def test_replay_plays_recordings_in_the_stand_in(path, monkeypatch):
     seen = []
-    monkeypatch.setattr('state_sensor_ros.monodrive.replay.Replay._read', _reading_into(seen))
+    monkeypatch.setattr(ReplayClient, '_read', _reading_into(seen))
     with MonodriveServer(None, MonodriveOptions(control_port=0, on_sample=True)) as simulator:
         assert replay(simulator, path, '--rate', '0', '--step', '7') == 0
     elements = json.loads(path.read_bytes())[::7]
@@ -351,7 +352,7 @@ def _reading_into(seen):
 
 
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
-def test_replay_interrupted_leaves_no_answer_behind(peer, five, number, capsys):
+def test_replay_interrupted_waits_for_the_outstanding_reply(peer, five, number, capsys):
     with interrupting(number, peer, lambda p: len(p.requests) >= 12):
         assert replay(peer, five, '--loop', '--rate', '20') == 0
     assert capsys.readouterr() == ('', '')
@@ -365,7 +366,7 @@ def test_replay_interrupted_leaves_no_answer_behind(peer, five, number, capsys):
 
 
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_replay_interrupted_before_its_end_says_where(peer, five, number, capsys):
+def test_replay_interrupted_before_its_end_prints_the_frame(peer, five, number, capsys):
     with interrupting(number, peer, lambda p: p.messages(STEP)):
         # The second frame is due in ten seconds.
         assert replay(peer, five, '--rate', '0.01') == 128 + number
@@ -389,7 +390,7 @@ def test_replay_interrupted_does_not_wait_long_for_an_answer(peer, five, command
 
 @contextmanager
 def running(*words):
-    """Run a program that is killed where the test fails before its end."""
+    """Run a program; kill it if the test fails before its end."""
     with start(*words) as process:
         try:
             yield process
@@ -398,7 +399,7 @@ def running(*words):
 
 
 def _not_accepting():
-    """Return a server whose queue is full, and what keeps it so: a connect to it waits."""
+    """Return a server with a full queue, and the sockets that fill it: a connect to it waits."""
     server = socket.create_server(('127.0.0.1', 0), backlog=0)
     fillers = [socket.socket() for _ in range(4)]
     for filler in fillers:
@@ -441,7 +442,7 @@ def test_replay_ends_in_time_while_a_port_does_not_accept(peer, five, number, po
 
 
 def _wait_for_connect(port, n_others):
-    """Wait until one more client than ``n_others`` has asked for a connection to ``port``."""
+    """Wait until one more client than ``n_others`` is connecting to ``port``."""
     deadline_s = time.monotonic() + AWAIT_S
     remote, asking = f':{port:04X}', '02'
     while True:
@@ -463,15 +464,15 @@ def _check_end(process, number):
     assert 'Traceback' not in output[1]
 
 
-def test_replay_obeys_the_keys_of_a_terminal(peer, five):
+def test_replay_reacts_to_the_keys_of_a_terminal(peer, five):
     master, slave = os.openpty()
     before = termios.tcgetattr(slave)
     with start('replay', str(five), *options_for(peer), '--loop', '--rate', '20',
                stdin=slave) as process:
         peer.wait_for_requests(4)
-        # Whatever comes after the pause comes from turning round.
+        # All steps after the pause are in the other direction.
         os.write(master, b'b ')
-        steps_before = _settled(peer)
+        steps_before = _wait_for_last_step(peer)
         os.write(master, b'x ')
         peer.wait_for_requests(len(peer.requests) + 3)
         assert set(amounts(peer)[steps_before:]) <= {-1, 4}
@@ -483,7 +484,7 @@ def test_replay_obeys_the_keys_of_a_terminal(peer, five):
     os.close(slave)
 
 
-def test_replay_shows_on_a_terminal_how_far_it_is(peer, five):
+def test_replay_shows_its_progress_on_a_terminal(peer, five):
     master, slave = os.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack('HHHH', 24, 100, 0, 0))
     with start('replay', str(five), *options_for(peer), '--loop', '--rate', '20',
@@ -501,8 +502,8 @@ def test_replay_shows_on_a_terminal_how_far_it_is(peer, five):
     assert process.returncode == 0
 
 
-def _settled(peer):
-    """Wait until no more steps come; return how many there were."""
+def _wait_for_last_step(peer):
+    """Wait until no more steps are requested; return their number."""
     n_requests, quiet_since_s = 0, time.monotonic()
     while time.monotonic() - quiet_since_s < 0.3:
         if len(peer.requests) != n_requests:

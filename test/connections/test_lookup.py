@@ -1,6 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""Host names that are looked up for long, or that are none."""
+"""Host names with a slow look-up, and invalid ones."""
 
 import os
 import signal
@@ -22,7 +22,7 @@ from state_sensor_ros.connections.lookup import look_up
 from state_sensor_ros.connections.tcp import TcpSource
 from state_sensor_ros.errors import TransportError
 from state_sensor_ros.monodrive.control_session import ControlSession
-from state_sensor_ros.monodrive.framing import PacketFramer
+from state_sensor_ros.monodrive.sensor_framing import PacketFramer
 from state_sensor_ros.settings import Settings
 
 PROGRAM = [sys.executable, '-c',
@@ -42,7 +42,7 @@ def test_lookup_finds_what_the_resolver_finds(host):
     assert found
 
 
-def test_lookup_of_a_number_needs_no_thread(monkeypatch):
+def test_lookup_of_an_address_starts_no_thread(monkeypatch):
     def refuse(*args, **kwargs):
         raise AssertionError('a thread')
 
@@ -51,7 +51,7 @@ def test_lookup_of_a_number_needs_no_thread(monkeypatch):
 
 
 @pytest.mark.parametrize('host', NO_NAMES)
-def test_lookup_of_what_is_no_name_is_refused(host):
+def test_lookup_of_an_invalid_name_is_an_error(host):
     with pytest.raises(OSError, match=r'.+'):
         look_up(host, 8700, never)
     with pytest.raises(TransportError, match='8700: found '):
@@ -63,7 +63,7 @@ def test_lookup_of_what_is_no_name_is_refused(host):
     lambda host: TcpSource(host, 8700, PacketFramer, reconnect_min=0.01),
     lambda host: CarlaSource(Settings(source='carla', host=host, control_port=2000,
                                       reconnect_min=0.01), lambda kind, text: None)])
-def test_lookup_of_what_is_no_name_is_a_failure_to_connect(host, make):
+def test_lookup_of_an_invalid_name_fails_the_connect(host, make):
     source = make(host)
     thread = threading.Thread(target=lambda: list(source.packets()), daemon=True)
     thread.start()

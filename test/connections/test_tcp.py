@@ -1,21 +1,20 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""The sensor port as a source: what becomes of the simulator at the other end."""
+"""The sensor port as a source: its effect on the simulator."""
 
 import socket
 import struct
 import threading
 
 from budgets import AWAIT_S
-from ports import free_port
 
 from state_sensor_ros.connections.tcp import TcpSource
-from state_sensor_ros.monodrive.framing import PacketFramer
+from state_sensor_ros.monodrive.sensor_framing import PacketFramer
 
 PACKET = struct.pack('>IIfI', 100_000, 0, 0.0, 1) + bytes(100_000 - 16)
 
 
-def test_source_closed_lets_a_simulator_go_that_it_has_held_back():
+def test_source_closed_releases_a_blocked_simulator():
     is_held, errors = threading.Event(), []
 
     def flood():
@@ -34,10 +33,10 @@ def test_source_closed_lets_a_simulator_go_that_it_has_held_back():
             except OSError as error:
                 errors.append(error)
 
-    with socket.create_server(('127.0.0.1', free_port())) as listener:
+    with socket.create_server(('127.0.0.1', 0)) as listener:
         simulator = threading.Thread(target=flood, daemon=True)
         simulator.start()
-        source = TcpSource(*listener.getsockname(), lambda where: PacketFramer(1 << 20, where))
+        source = TcpSource(*listener.getsockname(), lambda where: PacketFramer(len(PACKET), where))
         packets = source.packets()
         next(packets)
         assert is_held.wait(AWAIT_S)

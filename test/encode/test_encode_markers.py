@@ -17,6 +17,7 @@ from encode_world import (
     make_frame,
     STAMP_NS,
     two_actors,
+    writable,
 )
 from message_store import read
 import numpy as np
@@ -183,7 +184,7 @@ def test_an_actor_without_a_pose_is_deleted_and_gets_its_ids_again():
     stage.show(two_actors())
     keys = set(stage.shown)
     lost = two_actors()
-    lost.kinematics[0, 0] = np.nan
+    writable(lost.kinematics)[0, 0] = np.nan
     stage.show(lost)
     assert stage.actions().count(DELETE) == 2
     stage.show(two_actors())
@@ -192,7 +193,7 @@ def test_an_actor_without_a_pose_is_deleted_and_gets_its_ids_again():
 
 def test_a_box_without_a_pose_is_left_out_and_its_label_stays():
     frame = two_actors()
-    frame.boxes.orientation_xyzw[0] = np.nan
+    writable(frame.boxes.rows)[0, 3:7] = np.nan
     stage = Stage()
     stage.show(frame)
     assert sorted(marker.ns for marker in stage.shown.values()) == ['labels', 'labels', 'objects']
@@ -213,7 +214,7 @@ def test_a_box_without_a_size_has_no_cube_and_its_label_stays(number, column):
     stage.show(frame)
     keys = set(stage.shown)
     bad = two_actors()
-    bad.boxes.rows[0, column] = number
+    writable(bad.boxes.rows)[0, column] = number
     stage.show(bad)
     assert stage.actions().count(DELETE) == 1
     assert sorted(marker.ns for marker in stage.shown.values()) == ['labels', 'labels', 'objects']
@@ -231,7 +232,7 @@ def test_a_box_without_a_size_has_no_cube_and_its_label_stays(number, column):
 
 def test_two_negative_numbers_make_no_length():
     stage, frame = Stage(), two_actors()
-    frame.boxes.rows[0, 7:] *= -1.0
+    writable(frame.boxes.rows)[0, 7:] *= -1.0
     stage.show(frame)
     assert sorted(marker.ns for marker in stage.shown.values()) == ['labels', 'labels', 'objects']
 
@@ -240,7 +241,7 @@ def test_two_negative_numbers_make_no_length():
                                   (1e-30, 1.0, 1.0, 1e-30, 1.0, 1.0)])
 def test_a_product_that_is_no_length_is_not_drawn(size):
     stage, frame = Stage(), two_actors()
-    frame.boxes.rows[0, 7:] = size
+    writable(frame.boxes.rows)[0, 7:] = size
     stage.show(frame)
     assert sorted(marker.ns for marker in stage.shown.values()) == ['labels', 'labels', 'objects']
 
@@ -248,7 +249,7 @@ def test_a_product_that_is_no_length_is_not_drawn(size):
 @pytest.mark.parametrize('size', [(1e-6, 2e4, 1.0, 1.0, 1.0, 1.0), (1e20, 1.0, 1.0, 1e-20, 1, 1)])
 def test_an_odd_size_that_is_a_length_is_drawn(size):
     stage, frame = Stage(), two_actors()
-    frame.boxes.rows[0, 7:] = size
+    writable(frame.boxes.rows)[0, 7:] = size
     stage.show(frame)
     cube = next(m for (ns, _), m in stage.shown.items() if ns == 'ego')
     assert xyz(cube.scale) == pytest.approx(tuple(np.multiply(size[:3], size[3:])))
@@ -259,7 +260,7 @@ def test_an_odd_size_that_is_a_length_is_drawn(size):
     *((column, number) for column in range(3, 7) for number in (math.nan, math.inf, 3.0))])
 def test_a_box_without_a_place_or_direction_has_no_cube(column, number):
     stage, frame = Stage(), two_actors()
-    frame.boxes.rows[0, column] = number
+    writable(frame.boxes.rows)[0, column] = number
     stage.show(frame)
     assert sorted(marker.ns for marker in stage.shown.values()) == ['labels', 'labels', 'objects']
     label = next(m for m in stage.shown.values() if m.text == 'demo_1')
@@ -277,7 +278,7 @@ def test_boxes_that_are_not_drawn_are_reported_once_in_a_run():
     assert reports == []
     for number in (math.nan, -1.0, 0.0):
         bad = two_actors()
-        bad.boxes.rows[1, 8] = number
+        writable(bad.boxes.rows)[1, 8] = number
         show(bad)
         show(two_actors())
     ((kind, text),) = reports

@@ -9,7 +9,16 @@ import gc
 import math
 
 from encode_reference import differences, Reference
-from encode_world import ALL_ON, Chance, definitions, HALF, make_frame, STAMP_NS, two_actors
+from encode_world import (
+    ALL_ON,
+    Chance,
+    definitions,
+    HALF,
+    make_frame,
+    STAMP_NS,
+    two_actors,
+    writable,
+)
 from message_store import read
 import numpy as np
 import pytest
@@ -156,8 +165,8 @@ def test_orientations_are_of_unit_length_but_as_received_in_the_frame():
 @pytest.mark.parametrize(('column', 'value'), [(0, np.nan), (4, np.nan), (6, 0.8), (6, 1.2)])
 def test_an_actor_without_a_pose_is_in_the_frame_only(column, value):
     frame = two_actors()
-    frame.kinematics[0] = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-    frame.kinematics[0, column] = value
+    writable(frame.kinematics)[0] = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    writable(frame.kinematics)[0, column] = value
     found = encoded(frame)
     assert [t.child_frame_id for t in found['/tf'].transforms] == ['Cone_A']
     assert found.keys() == {'/clock', '/tf', '~/actors/Cone_A/odometry', '~/frame', '~/markers'}

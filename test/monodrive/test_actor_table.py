@@ -1,6 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""What frames of a run have in common: who remembers it says what one says who does not."""
+"""The actor table: a decoder with it returns the same frames as a new decoder."""
 
 import itertools
 import json
@@ -13,9 +13,9 @@ import pytest
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.frame import Needs
-from state_sensor_ros.monodrive.decode import Decoder, format_payload
+from state_sensor_ros.monodrive.decoder import Decoder, format_payload
 
-# As a display of boxes has it: neither wheels nor inputs, looks or lanes.
+# The needs of a display of boxes: no wheels, inputs, looks or lanes.
 BOXES_ONLY = Needs(wheels=False, inputs=False, looks=False, lanes=False)
 
 
@@ -65,7 +65,7 @@ def unbox(value):
 
 
 def space(value):
-    """Say the same with other text."""
+    """Return the same value as other text."""
     states(value)[-1]['oriented_bounding_box'][-1]['extents'] = {
         key: states(value)[-1]['oriented_bounding_box'][-1]['extents'][key] for key in 'zyx'}
 
@@ -87,7 +87,7 @@ CHANGES = [swap, leave, retag, untag, rename, grow, shrink, unscale, blur, unbox
 
 
 def understood(decoder, payload):
-    """Return all that a decoder makes of a payload, as text."""
+    """Return the frames of a payload as text."""
     [decoded] = decoder.decode(payload)
     frame = decoded.frame
     rest = [] if frame.boxes is None else [frame.boxes.actor.tolist(),
@@ -100,13 +100,13 @@ def understood(decoder, payload):
 @given(needs=st.lists(st.sampled_from([Needs(), BOXES_ONLY]), min_size=6, max_size=6),
        changes=st.lists(st.lists(st.sampled_from(CHANGES), max_size=2, unique=True),
                         min_size=6, max_size=6))
-def test_a_decoder_that_remembers_says_what_a_new_one_says(needs, changes):
+def test_a_used_decoder_returns_the_frames_of_a_new_one(needs, changes):
     decoder = Decoder()
     frames = itertools.islice(generate(4, 3, 20.0, 1, 'v2'), 6)
     for value, wanted, changed in zip(frames, needs, changes, strict=True):
         value = json.loads(json.dumps(value))
         for change in sorted(changed, key=CHANGES.index):
-            # The sizes of a box can only be changed while there is one.
+            # Only an existing box has a size to change.
             if change is unbox or states(value)[-1]['oriented_bounding_box']:
                 change(value)
         payload = json.dumps(value).encode()
@@ -114,7 +114,7 @@ def test_a_decoder_that_remembers_says_what_a_new_one_says(needs, changes):
         assert understood(decoder, payload) == understood(Decoder(needs=wanted), payload)
 
 
-def test_what_stays_is_the_same_object():
+def test_unchanged_parts_are_the_same_objects():
     decoder = Decoder(needs=BOXES_ONLY)
     first, second, third = [
         decoder.decode(json.dumps(value).encode())[0].frame
@@ -125,7 +125,7 @@ def test_what_stays_is_the_same_object():
 
 
 @pytest.mark.parametrize('key', ['extents', 'scale'])
-def test_a_size_that_is_none_leaves_its_actor_out(key):
+def test_an_invalid_size_leaves_its_actor_out(key):
     value = next(generate(2, 0, 20.0, 1, 'v2'))
     states(value)[1]['oriented_bounding_box'][0][key] = [1, 2, 'three']
     [decoded] = Decoder(needs=BOXES_ONLY).decode(json.dumps(value).encode())

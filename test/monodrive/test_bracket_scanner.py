@@ -1,6 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""Elements of arrays as they stand in the text, compared with a scan by single characters."""
+"""Texts of the elements of arrays, compared with a scan character by character."""
 
 import json
 
@@ -47,7 +47,7 @@ values = st.recursive(
 
 
 @given(st.lists(values, max_size=8), st.sampled_from([None, 1]), st.integers(2, 40))
-def test_elements_of_arrays_are_found_whatever_the_pieces_are(array, indent, piece_bytes):
+def test_elements_of_arrays_are_found_in_pieces_of_any_size(array, indent, piece_bytes):
     text = json.dumps(array, indent=indent)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bracket_scanner, '_PIECE_BYTES', piece_bytes)

@@ -1,6 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""What the driver asks of a simulator, and when it asks again."""
+"""The requests of the control client, their order and repetition, and its states."""
 
 from itertools import count
 import threading
@@ -23,14 +23,14 @@ from state_sensor_ros.emulator.monodrive_server.frame_server import (
     MonodriveServer,
 )
 from state_sensor_ros.errors import RefusalError, TransportError
-from state_sensor_ros.monodrive.control_client import Conductor
+from state_sensor_ros.monodrive.control_client import ClientState, ControlClient
 from state_sensor_ros.monodrive.sensor_port import ConfiguredSource
 from state_sensor_ros.settings import parse_settings
 
 CONFIGURE = 'REPLAY_ConfigureSensorsCommand_ID'
 RECONFIGURE = 'REPLAY_ReConfigureSensorCommand_ID'
 SAMPLE = 'SampleSensorsCommand_ID'
-# A silence is named within this time.
+# A silence is reported within this time.
 NAMED_S = 3.0
 EGO = {'name': 'ego', 'position': [0, 0, 0], 'orientation': [0, 0, 0, 1],
        'tags': ['ego', 'vehicle']}
@@ -43,7 +43,7 @@ def settings_for(peer, **values):
 
 
 class Collected(list):
-    """A list that may be waited for."""
+    """A list with a wait for its changes."""
 
     def __init__(self):
         super().__init__()
@@ -60,7 +60,7 @@ class Collected(list):
 
 
 class Reports(Collected):
-    """What a conductor reports."""
+    """What a control client reports."""
 
     def __call__(self, kind, text):
         self.append((kind, text))
@@ -86,22 +86,22 @@ def peer():
 
 
 @pytest.fixture
-def conduct(reports):
-    """Return a function that makes a conductor."""
+def new_client(reports):
+    """Return a function that makes a control client."""
     made = []
 
-    def conductor(settings, **options):
-        made.append(Conductor(settings, reports, **options))
+    def made_client(settings, **options):
+        made.append(ControlClient(settings, reports, **options))
         return made[-1]
 
-    yield conductor
+    yield made_client
     for one in made:
         one.close()
 
 
 @pytest.fixture
 def run(reports):
-    """Return a function that runs a source, and gives the packets that it has yielded."""
+    """Return a function that runs a source and returns it with the list of its packets."""
     running = []
 
     def started(settings):
@@ -124,8 +124,52 @@ def run(reports):
         assert not thread.is_alive()
 
 
-def test_conductor_configures_the_sensor(peer, conduct):
-    conduct(settings_for(peer, undesired_tags=['static'], debug_drawing=True)).configure()
+def test_control_client_states(peer, new_client, reports):
+    client = new_client(settings_for(peer, sample_rate=1000.0))
+    assert client.state is ClientState.UNCONFIGURED
+    during = Collected()
+
+    def answer(request):
+        during.append(client.state)
+        return complete(request)
+
+    peer.answer = answer
+    client.configure()
+    assert during == [ClientState.CONFIGURING]
+    assert client.state is ClientState.CONFIGURED
+    client.connected()
+    assert client.state is ClientState.CONNECTED
+    peer.wait_for_requests(2)
+    peer.drop_control()
+    client.packet_arrived()
+    during.wait_for(lambda states: len(states) > 2)
+    assert peer.types()[:3] == [CONFIGURE, SAMPLE, RECONFIGURE]
+    assert during[1:3] == [ClientState.CONNECTED, ClientState.RECOVERING]
+    peer.answer = lambda request: reply(request, 'failed')
+    with pytest.raises(RefusalError):
+        client.configure()
+    assert client.state is ClientState.UNCONFIGURED
+    client.close()
+    client.connected()
+    assert client.state is ClientState.CLOSED
+
+
+def test_control_client_stays_connected_after_a_refused_recovery(peer, new_client, reports):
+    settings = settings_for(peer)
+    client = new_client(settings)
+    client.configure()
+    client.connected()
+    peer.drop_control()
+    peer.answer = lambda request: reply(request, 'failed')
+    client.reconfigure(parse_settings({'desired_tags': ['cone']}, settings))
+    peer.wait_for_requests(3)
+    reports.wait_for_text("found 'failed' in reply to REPLAY_Conf")
+    assert peer.types() == [CONFIGURE, RECONFIGURE, CONFIGURE]
+    assert client.state is ClientState.CONNECTED
+
+
+def test_control_client_configures_the_sensor(peer, new_client):
+    new_client(settings_for(peer, undesired_tags=['static'], debug_drawing=True)).configure()
     assert peer.types() == [CONFIGURE]
     sensor = peer.requests[0]['message']
     assert {key: sensor[key] for key in (
@@ -137,67 +181,67 @@ def test_conductor_configures_the_sensor(peer, conduct):
     assert 'ros' not in sensor
 
 
-def test_conductor_tells_what_the_simulator_said(peer, conduct):
+def test_control_client_raises_the_message_of_a_refusal(peer, new_client):
     peer.answer = lambda request: reply(request, 'no such sensor', success=False)
     with pytest.raises(RefusalError, match="found 'no such sensor' in reply to REPLAY_Conf"):
-        conduct(settings_for(peer)).configure()
+        new_client(settings_for(peer)).configure()
 
 
-def test_conductor_tells_that_the_simulator_said_nothing(peer, conduct):
+def test_control_client_raises_an_error_without_a_reply(peer, new_client):
     peer.answer = lambda request: NEVER
     with pytest.raises(TransportError, match='found no reply to REPLAY_ConfigureSensors'):
-        conduct(settings_for(peer), reply_timeout_s=0.05).configure()
+        new_client(settings_for(peer), reply_timeout_s=0.05).configure()
 
 
-def test_conductor_asks_again_after_each_failure(peer, conduct):
-    conductor = conduct(settings_for(peer), reply_timeout_s=0.05)
+def test_control_client_configures_again_after_each_failure(peer, new_client):
+    client = new_client(settings_for(peer), reply_timeout_s=0.05)
     for answer in (lambda request: HANG_UP, lambda request: NEVER,
                    lambda request: reply(request, 'failed')):
         peer.answer = answer
         with pytest.raises(TransportError):
-            conductor.configure()
+            client.configure()
     peer.answer = complete
-    conductor.configure()
+    client.configure()
     assert peer.types() == [CONFIGURE] * 4
 
 
-def test_conductor_lets_a_fresh_sensor_settle(peer, conduct):
-    conductor = conduct(settings_for(peer))
-    conductor.configure()
-    conductor.configure()
+def test_control_client_lets_a_fresh_sensor_settle(peer, new_client):
+    client = new_client(settings_for(peer))
+    client.configure()
+    client.configure()
     assert peer.types() == [CONFIGURE]
-    conductor.connected()
-    conductor.configure()
+    client.connected()
+    client.configure()
     assert peer.types() == [CONFIGURE] * 2
 
 
-def test_conductor_does_not_wait_for_a_simulator_that_has_gone_to_settle(peer, conduct):
-    conductor = conduct(settings_for(peer))
-    conductor.configure()
+def test_control_client_configures_again_when_the_control_connection_ended(peer, new_client):
+    client = new_client(settings_for(peer))
+    client.configure()
     peer.drop_control()
     peer.wait_for(lambda p: 'control closed' in p.events)
-    conductor.configure()
+    client.configure()
     assert peer.types() == [CONFIGURE] * 2
 
 
-def test_conductor_does_not_let_a_refused_sensor_settle(peer, conduct):
-    conductor = conduct(settings_for(peer))
-    conductor.configure()
-    conductor.connected()
+def test_control_client_does_not_let_a_refused_sensor_settle(peer, new_client):
+    client = new_client(settings_for(peer))
+    client.configure()
+    client.connected()
     peer.answer = lambda request: reply(request, 'failed')
     for _ in range(2):
         with pytest.raises(RefusalError):
-            conductor.configure()
+            client.configure()
     assert peer.types() == [CONFIGURE] * 3
 
 
-def test_conductor_reconfigures_what_has_changed(peer, conduct):
+def test_control_client_reconfigures_what_has_changed(peer, new_client):
     settings = settings_for(peer)
-    conductor = conduct(settings)
-    conductor.configure()
-    conductor.connected()
-    conductor.reconfigure(parse_settings({'labels': False}, settings))
-    conductor.reconfigure(parse_settings({'desired_tags': ['cone'], 'include_obb': False},
+    client = new_client(settings)
+    client.configure()
+    client.connected()
+    client.reconfigure(parse_settings({'labels': False}, settings))
+    client.reconfigure(parse_settings({'desired_tags': ['cone'], 'include_obb': False},
                                          settings))
     peer.wait_for_requests(2)
     assert peer.types() == [CONFIGURE, RECONFIGURE]
@@ -206,77 +250,77 @@ def test_conductor_reconfigures_what_has_changed(peer, conduct):
     assert (sensor['desired_tags'], sensor['include_obb']) == (['cone'], False)
 
 
-def test_conductor_reports_a_refused_change_once(peer, conduct, reports):
+def test_control_client_reports_a_refused_change_once(peer, new_client, reports):
     settings = settings_for(peer)
-    conductor = conduct(settings)
-    conductor.configure()
-    conductor.connected()
+    client = new_client(settings)
+    client.configure()
+    client.connected()
     peer.answer = lambda request: reply(request, 'invalid tag', success=False)
-    conductor.reconfigure(parse_settings({'desired_tags': ['?']}, settings))
+    client.reconfigure(parse_settings({'desired_tags': ['?']}, settings))
     reports.wait_for_text('invalid tag')
     peer.answer = complete
-    conductor.reconfigure(settings)
+    client.reconfigure(settings)
     peer.wait_for_requests(3)
     assert peer.types() == [CONFIGURE, RECONFIGURE, RECONFIGURE]
     assert [kind for kind, _ in reports] == ['control']
 
 
-def test_conductor_reconnects_when_only_the_control_port_was_lost(peer, conduct, reports):
+def test_control_client_reconnects_when_only_the_control_port_was_lost(peer, new_client, reports):
     settings = settings_for(peer)
-    conductor = conduct(settings)
-    conductor.configure()
-    conductor.connected()
+    client = new_client(settings)
+    client.configure()
+    client.connected()
     peer.drop_control()
-    conductor.reconfigure(parse_settings({'desired_tags': ['cone']}, settings))
+    client.reconfigure(parse_settings({'desired_tags': ['cone']}, settings))
     peer.wait_for_requests(2)
     assert peer.types() == [CONFIGURE, RECONFIGURE]
     assert peer.messages(RECONFIGURE)[0]['desired_tags'] == ['cone']
     assert 'control' in {kind for kind, _ in reports}
 
 
-def test_conductor_configures_where_the_sensor_has_gone(peer, conduct):
+def test_control_client_configures_when_the_sensor_does_not_exist(peer, new_client):
     settings = settings_for(peer)
-    conductor = conduct(settings)
-    conductor.configure()
-    conductor.connected()
+    client = new_client(settings)
+    client.configure()
+    client.connected()
     peer.drop_control()
     peer.answer = lambda request: (
         reply(request, 'no sensor on this port', success=False)
         if request['type'] == RECONFIGURE else complete(request))
-    conductor.reconfigure(parse_settings({'desired_tags': ['cone']}, settings))
+    client.reconfigure(parse_settings({'desired_tags': ['cone']}, settings))
     peer.wait_for_requests(3)
     assert peer.types() == [CONFIGURE, RECONFIGURE, CONFIGURE]
     assert peer.messages(CONFIGURE)[1]['desired_tags'] == ['cone']
 
 
-def test_conductor_samples_only_while_connected(peer, conduct):
-    conductor = conduct(settings_for(peer, sample_rate=1000.0))
-    conductor.configure()
+def test_control_client_samples_only_while_connected(peer, new_client):
+    client = new_client(settings_for(peer, sample_rate=1000.0))
+    client.configure()
     assert peer.types() == [CONFIGURE]
-    conductor.connected()
+    client.connected()
     peer.wait_for_requests(2)
-    conductor.packet_arrived()
+    client.packet_arrived()
     peer.wait_for_requests(3)
     assert peer.types() == [CONFIGURE, SAMPLE, SAMPLE]
 
 
-def test_conductor_waits_for_the_packet_of_each_sample(peer, conduct, reports):
-    conductor = conduct(settings_for(peer, sample_rate=1000.0), packet_timeout_s=0.05)
-    conductor.configure()
-    conductor.connected()
-    # No packet arrives: reported, and the sensor is asked for again before the next sample.
+def test_control_client_waits_for_the_packet_of_each_sample(peer, new_client, reports):
+    client = new_client(settings_for(peer, sample_rate=1000.0), packet_timeout_s=0.05)
+    client.configure()
+    client.connected()
+    # No packet arrives: that is reported, and the sensor is configured before the next sample.
     peer.wait_for_requests(4)
     assert peer.types()[:4] == [CONFIGURE, SAMPLE, RECONFIGURE, SAMPLE]
     reports.wait_for_text('found no packet in 0.05 s after SampleSensorsCommand_ID; expected one')
 
 
-def test_conductor_retries_until_there_is_an_ego(peer, conduct, reports):
+def test_control_client_retries_until_there_is_an_ego(peer, new_client, reports):
     no_ego = 'unable to sample sensors, no ego vehicle is registered'
     peer.answer = lambda request: (reply(request, no_ego) if request['type'] == SAMPLE
                                    else complete(request))
-    conductor = conduct(settings_for(peer, sample_rate=1000.0))
-    conductor.configure()
-    conductor.connected()
+    client = new_client(settings_for(peer, sample_rate=1000.0))
+    client.configure()
+    client.connected()
     reports.wait_for_text(no_ego)
     peer.answer = complete
     peer.wait_for_requests(3)
@@ -284,7 +328,7 @@ def test_conductor_retries_until_there_is_an_ego(peer, conduct, reports):
     assert not any('found no packet' in text for _, text in reports)
 
 
-def test_conductor_keeps_the_rate(peer, run):
+def test_control_client_keeps_the_rate(peer, run):
     run(settings_for(peer, sample_rate=50.0))
     peer.wait_for_requests(2)
     begin_s = time.monotonic()
@@ -294,7 +338,7 @@ def test_conductor_keeps_the_rate(peer, run):
 
 @pytest.mark.parametrize('answer', [
     complete, reply, lambda request: reply(request, magic=OLD_MAGIC, extra=0)])
-def test_conductor_has_one_request_outstanding_with_any_simulator(peer, run, answer):
+def test_control_client_has_one_request_outstanding_with_any_simulator(peer, run, answer):
     peer.answer = answer
     source, _ = run(settings_for(peer, sample_rate=1000.0))
     peer.wait_for_requests(30)
@@ -303,14 +347,14 @@ def test_conductor_has_one_request_outstanding_with_any_simulator(peer, run, ans
     assert source.health.n_packets >= 28
 
 
-def test_conducted_source_configures_then_connects(peer, run):
+def test_configured_source_configures_then_connects(peer, run):
     run(settings_for(peer))
     peer.wait_for(lambda p: 'sensor opened' in p.events)
     assert peer.events == ['control opened', 'sensor opened']
     assert peer.types() == [CONFIGURE]
 
 
-def test_conducted_source_closes_the_sensor_port_first(peer, run):
+def test_configured_source_closes_the_sensor_port_first(peer, run):
     source, _ = run(settings_for(peer))
     peer.wait_for(lambda p: 'sensor opened' in p.events)
     source.close()
@@ -318,7 +362,7 @@ def test_conducted_source_closes_the_sensor_port_first(peer, run):
     assert set(peer.events[2:]) == {'sensor closed', 'control closed'}
 
 
-def test_conducted_source_configures_again_after_a_reconnect(peer, run):
+def test_configured_source_configures_again_after_a_reconnect(peer, run):
     source, packets = run(settings_for(peer))
     peer.wait_for(lambda p: 'sensor opened' in p.events)
     peer.emit(frame())
@@ -331,7 +375,7 @@ def test_conducted_source_configures_again_after_a_reconnect(peer, run):
     assert peer.messages(CONFIGURE)[1]['desired_tags'] == ['cone']
 
 
-def test_conducted_source_goes_on_when_the_simulator_was_restarted(peer, run):
+def test_configured_source_continues_after_a_restart_of_the_simulator(peer, run):
     source, _ = run(settings_for(peer, sample_rate=1000.0))
     peer.wait_for_requests(5)
     for _ in range(3):
@@ -345,7 +389,7 @@ def test_conducted_source_goes_on_when_the_simulator_was_restarted(peer, run):
     assert peer.types().count(CONFIGURE) >= 4
 
 
-def test_conducted_source_says_why_it_is_not_connected(peer, run):
+def test_configured_source_keeps_the_reason_of_a_failure(peer, run):
     peer.answer = lambda request: reply(request, 'Failed to open port', success=False)
     source, _ = run(settings_for(peer))
     peer.wait_for_requests(3)
@@ -355,8 +399,8 @@ def test_conducted_source_says_why_it_is_not_connected(peer, run):
     peer.wait_for(lambda p: 'sensor opened' in p.events)
 
 
-def test_conducted_source_names_a_silent_control_port_at_the_first_configuration(peer, run,
-                                                                                 reports):
+def test_configured_source_names_a_silent_control_port_at_the_first_configuration(peer, run,
+                                                                                  reports):
     released = threading.Event()
 
     def late(request):
@@ -380,7 +424,7 @@ def test_conducted_source_names_a_silent_control_port_at_the_first_configuration
 
 
 @pytest.mark.parametrize('command', [SAMPLE, RECONFIGURE])
-def test_conducted_source_names_a_control_port_that_falls_silent(peer, run, reports, command):
+def test_configured_source_names_a_control_port_that_falls_silent(peer, run, reports, command):
     source, packets = run(settings_for(peer, sample_rate=50.0))
     packets.wait_for(len)
     peer.answer = lambda request: NEVER if request['type'] == command else complete(request)
@@ -394,7 +438,7 @@ def test_conducted_source_names_a_control_port_that_falls_silent(peer, run, repo
 
 
 @pytest.mark.parametrize('answer', [complete, lambda request: NEVER])
-def test_conducted_source_closed_at_any_time_ends_at_once(peer, run, answer):
+def test_configured_source_closed_at_any_time_ends_at_once(peer, run, answer):
     peer.answer = answer
     source, _ = run(settings_for(peer, sample_rate=1.0))
     peer.wait_for_requests(1)
@@ -405,7 +449,7 @@ def test_conducted_source_closed_at_any_time_ends_at_once(peer, run, answer):
 
 
 @pytest.mark.parametrize(('reply_magic', 'with_success'), [('new', True), ('old', False)])
-def test_conducted_source_samples_the_stand_in(run, reports, reply_magic, with_success):
+def test_configured_source_samples_the_stand_in(run, reports, reply_magic, with_success):
     frames = [{'frame': [EGO, EGO | {'name': 'cone', 'tags': ['cone']}], 'game_time': i / 20,
                'time': 1} for i in range(50)]
     options = MonodriveOptions(control_port=0, on_sample=True, reply_magic=reply_magic,

@@ -29,7 +29,7 @@ def reply_bytes(body, magic=REQUEST_MAGIC, extra=8):
 
 
 def read(data, size=None):
-    """Feed ``data`` in parts of ``size``; return the reply, or the reader where it wants more."""
+    """Feed ``data`` in parts of ``size``; return the reply, or the incomplete reader."""
     reader = ReplyReader('peer')
     while reader.n_wanted and data:
         n_bytes = min(reader.n_wanted, size or reader.n_wanted)
@@ -52,7 +52,7 @@ def test_control_request_length_counts_bytes_not_characters():
     assert json.loads(data[8:])['message'] == 'Straße'
 
 
-def test_control_request_sends_raw_json_as_it_is():
+def test_control_request_sends_raw_json_unchanged():
     data = encode_request('X', msgspec.Raw(b'[{"x": 1.50}]'), 1)
     assert b'"message":[{"x": 1.50}]' in data
 
@@ -72,7 +72,7 @@ def test_control_reply_has_either_magic(magic):
 
 
 @pytest.mark.parametrize('size', [1, 3, 7])
-def test_control_reply_comes_in_parts(size):
+def test_control_reply_may_arrive_in_parts(size):
     assert read(reply_bytes(ENVELOPE), size) == read(reply_bytes(ENVELOPE))
 
 
@@ -87,20 +87,20 @@ def test_control_reply_length_may_cut_a_character():
     assert read(reply_bytes(data, extra=0)).message == 'é' * 20
 
 
-def test_control_reply_is_doubtful_only_beyond_its_length():
+def test_control_reply_is_incomplete_json_only_beyond_its_length():
     reader = ReplyReader('peer')
     data = reply_bytes(ENVELOPE, extra=0)
     reader.feed(data[:8])
-    assert not reader.is_doubtful
+    assert not reader.is_incomplete_json
     reader.feed(data[8:-8])
-    assert (reader.is_doubtful, reader.n_wanted) == (True, 8)
+    assert (reader.is_incomplete_json, reader.n_wanted) == (True, 8)
     reader.feed(data[-8:])
-    assert not reader.is_doubtful
+    assert not reader.is_incomplete_json
 
 
 def test_control_reply_that_stays_unfinished_is_an_error():
     reader = read(reply_bytes(b'{"type": "GetVersion", "refer'))
-    assert reader.is_doubtful
+    assert reader.is_incomplete_json
     with pytest.raises(DecodeError, match=r'peer: found a reply that is no JSON .*truncated'):
         reader.end()
 
@@ -135,13 +135,13 @@ def test_control_reference_may_be_a_whole_float_or_missing():
 
 
 @pytest.mark.parametrize('magic', [0, 0x6D6F6E70, 0xFFFFFFFF])
-def test_control_magic_of_nobody_is_a_framing_error(magic):
+def test_control_unknown_magic_is_a_framing_error(magic):
     with pytest.raises(FramingError, match=f'peer: found magic {magic:#010x}; expected'):
         read(struct.pack('>II', magic, 20))
 
 
 @pytest.mark.parametrize('length', [0, 7, 8, MAX_REPLY_BYTES + 1, 2 ** 32 - 1])
-def test_control_length_that_cannot_be_is_a_framing_error(length):
+def test_control_impossible_length_is_a_framing_error(length):
     with pytest.raises(FramingError, match=f'found reply length {length}; expected 9 to'):
         read(struct.pack('>II', REQUEST_MAGIC, length))
 
@@ -189,7 +189,7 @@ def test_control_refusal_is_one_short_line():
 
 
 @given(strategies.binary(max_size=200), strategies.integers(1, 50))
-def test_control_reader_survives_any_bytes(data, size):
+def test_control_reader_raises_only_its_errors_for_any_bytes(data, size):
     reader = ReplyReader('peer')
     try:
         while reader.n_wanted and data:
@@ -202,9 +202,9 @@ def test_control_reader_survives_any_bytes(data, size):
 
 
 @given(strategies.binary(max_size=100))
-def test_control_reader_survives_any_body(body):
+def test_control_reader_raises_only_its_errors_for_any_body(body):
     try:
         reader = read(reply_bytes(b'{' + body))
     except DecodeError:
         return
-    assert not isinstance(reader, ReplyReader) or reader.is_doubtful
+    assert not isinstance(reader, ReplyReader) or reader.is_incomplete_json

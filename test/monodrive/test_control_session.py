@@ -1,6 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""A control connection against peers that answer well, badly, late and never."""
+"""A control connection with peers that reply correctly, wrongly, late or not at all."""
 
 from contextlib import suppress
 from functools import partial
@@ -67,7 +67,7 @@ def test_session_sends_requests_and_counts_them(peer, connect):
 @pytest.mark.parametrize('magic', [NEW_MAGIC, OLD_MAGIC])
 @pytest.mark.parametrize('members', [{}, {'success': True}])
 @pytest.mark.parametrize('extra', [8, 0])
-def test_session_understands_simulators_of_all_kinds(peer, connect, magic, members, extra):
+def test_session_accepts_replies_of_all_kinds(peer, connect, magic, members, extra):
     peer.answer = partial(reply, magic=magic, extra=extra, message={'a': 1}, **members)
     session = connect(peer.control_port)
     assert session.request('GetVersion', {}) == {'a': 1}
@@ -76,7 +76,7 @@ def test_session_understands_simulators_of_all_kinds(peer, connect, magic, membe
 
 @pytest.mark.parametrize('reply_magic', ['new', 'old'])
 @pytest.mark.parametrize('with_success', [True, False])
-def test_session_understands_the_stand_in(connect, reply_magic, with_success):
+def test_session_accepts_replies_of_the_stand_in(connect, reply_magic, with_success):
     options = MonodriveOptions(control_port=0, on_sample=True, reply_magic=reply_magic,
                                with_success=with_success)
     with MonodriveServer(None, options) as simulator:
@@ -89,7 +89,7 @@ def test_session_understands_the_stand_in(connect, reply_magic, with_success):
 
 
 @pytest.mark.parametrize('members', [{'success': False}, {}])
-def test_session_goes_on_after_a_refusal(peer, connect, members):
+def test_session_continues_after_a_refusal(peer, connect, members):
     peer.answer = partial(reply, message='invalid map specified', **members)
     session = connect(peer.control_port)
     with pytest.raises(RefusalError, match="found 'invalid map specified' in reply to X"):
@@ -118,7 +118,7 @@ def test_session_waits_for_a_late_reply(peer, connect):
     assert answers == ['complete']
 
 
-def test_session_gives_up_on_a_reply_that_never_comes(peer, connect):
+def test_session_closes_after_a_time_out(peer, connect):
     peer.answer = lambda request: NEVER
     session = connect(peer.control_port, reply_timeout_s=0.05)
     with pytest.raises(TransportError, match=r'found no reply to X in 0\.05 s; expected one'):
@@ -129,7 +129,7 @@ def test_session_gives_up_on_a_reply_that_never_comes(peer, connect):
         session.request('X', {})
 
 
-def test_session_reports_once_that_no_reply_has_come_and_takes_a_late_one(peer, connect):
+def test_session_reports_a_silence_once_and_accepts_a_late_reply(peer, connect):
     lines, reported = [], threading.Event()
 
     def on_silence(text):
@@ -172,11 +172,11 @@ def test_session_reports_that_a_request_is_not_read(connect):
     with socket.create_server(('127.0.0.1', 0)) as listener:
         session = connect(listener.getsockname()[1], on_silence=on_silence)
 
-        def ask():
+        def request():
             with suppress(TransportError):
                 session.request('X', 'x' * 50_000_000)
 
-        thread = threading.Thread(target=ask)
+        thread = threading.Thread(target=request)
         thread.start()
         assert reported.wait(AWAIT_S)
         session.close()
@@ -207,7 +207,7 @@ def answered(data, error):
     pytest.param(lambda request: reply(request)[:-1] + b' ' * 9,
                  'found a reply that is no JSON'),
 ])
-def test_session_gives_up_on_what_is_no_reply(peer, connect, answer, error):
+def test_session_closes_after_an_invalid_reply(peer, connect, answer, error):
     peer.answer = answer
     session = connect(peer.control_port)
     with pytest.raises(TransportError, match=error) as caught:
@@ -216,7 +216,7 @@ def test_session_gives_up_on_what_is_no_reply(peer, connect, answer, error):
     assert not session.is_alive()
 
 
-def test_session_gives_up_on_a_reply_cut_in_the_middle(peer, connect):
+def test_session_closes_after_a_truncated_reply(peer, connect):
     session = connect(peer.control_port)
 
     def cut(request):
@@ -237,14 +237,14 @@ def test_session_does_not_wait_long_for_bytes_beyond_the_length(peer, connect):
     assert time.monotonic() - begin_s < 5
 
 
-def test_session_sends_what_is_larger_than_any_buffer(peer, connect):
+def test_session_sends_a_request_larger_than_any_buffer(peer, connect):
     session = connect(peer.control_port)
     body = 'x' * 5_000_000
     assert session.request('REPLAY_ConfigureTrajectoryCommand_ID', [body]) == 'complete'
     assert peer.requests[0]['message'] == [body]
 
 
-def test_session_that_nobody_reads_ends_in_time(connect):
+def test_session_closes_in_time_when_no_request_is_read(connect):
     with socket.create_server(('127.0.0.1', 0)) as listener:
         session = connect(listener.getsockname()[1], reply_timeout_s=0.05)
         with pytest.raises(TransportError, match='no reader of X in'):
@@ -252,7 +252,7 @@ def test_session_that_nobody_reads_ends_in_time(connect):
 
 
 @pytest.mark.parametrize('host', ['127.0.0.1', 'localhost'])
-def test_session_refused_says_so(host):
+def test_session_names_a_refused_connect(host):
     port = free_port()
     session = ControlSession(host, port)
     with pytest.raises(TransportError, match=f'{host}:{port}: found .*refused.*; expected a sim'):
@@ -260,14 +260,14 @@ def test_session_refused_says_so(host):
     assert not session.is_alive()
 
 
-def test_session_finds_the_peer_under_a_name(peer, connect):
+def test_session_connects_to_a_host_name(peer, connect):
     session = ControlSession('localhost', peer.control_port)
     session.connect()
     assert session.request('X', {}) == 'complete'
     session.close()
 
 
-def test_session_notices_that_the_peer_has_gone(peer, connect):
+def test_session_is_not_alive_when_the_peer_closed_it(peer, connect):
     session = connect(peer.control_port)
     peer.wait_for(lambda p: 'control opened' in p.events)
     assert session.is_alive()
@@ -283,13 +283,13 @@ def test_session_closed_from_another_thread_ends_at_once(peer, connect):
     session = connect(peer.control_port)
     errors = []
 
-    def ask():
+    def request():
         try:
             session.request('X', {})
         except TransportError as error:
             errors.append(str(error))
 
-    thread = threading.Thread(target=ask)
+    thread = threading.Thread(target=request)
     thread.start()
     peer.wait_for_requests(1)
     begin_s = time.monotonic()
@@ -297,13 +297,13 @@ def test_session_closed_from_another_thread_ends_at_once(peer, connect):
     thread.join(AWAIT_S)
     assert time.monotonic() - begin_s < 1
     assert len(errors) == 1
-    # It may have been about to read.
+    # The thread may have been before its read.
     assert 'found a request to end; expected ' in errors[0]
     session.close()
 
 
 def test_session_closed_while_connecting_ends_at_once():
-    # A full backlog: the next connection is neither taken nor refused.
+    # A full backlog: the next connection is neither accepted nor refused.
     with socket.create_server(('127.0.0.1', 0), backlog=0) as listener:
         address = listener.getsockname()
         fillers = [socket.socket() for _ in range(4)]
@@ -322,7 +322,7 @@ def test_session_closed_while_connecting_ends_at_once():
         thread = threading.Thread(target=connect)
         thread.start()
         deadline_s = time.monotonic() + AWAIT_S
-        while session._socket is None:
+        while session._connection._socket is None:
             assert time.monotonic() < deadline_s
         begin_s = time.monotonic()
         session.close()
@@ -340,16 +340,16 @@ def test_session_closed_before_it_connects_does_not(peer):
         session.connect()
 
 
-def test_session_of_several_threads_asks_one_thing_at_a_time(peer, connect):
+def test_session_of_several_threads_has_one_request_outstanding(peer, connect):
     session = connect(peer.control_port)
     barrier = threading.Barrier(4)
 
-    def ask():
+    def request():
         barrier.wait(AWAIT_S)
         for _ in range(20):
             session.request('X', {})
 
-    threads = [threading.Thread(target=ask) for _ in range(4)]
+    threads = [threading.Thread(target=request) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -1,6 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""Payloads in the usual form of each generation, compared with values worked out here."""
+"""Payloads in the usual form of each generation, compared with values computed here."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from state_sensor_ros.frame import (
     KIND_VEHICLE,
     Needs,
 )
-from state_sensor_ros.monodrive.decode import Decoder
+from state_sensor_ros.monodrive.decoder import Decoder
 from state_sensor_ros.rep103 import Units
 
 
@@ -173,7 +173,7 @@ def test_recorded_brake_sign_is_turned():
     assert inputs[0, 1] == 0.31
 
 
-def test_v1t_takes_the_time_of_the_ego():
+def test_v1t_frame_has_the_time_of_the_ego():
     value = json.loads(sample('minimal_v1t'))
     other = {**value['frame'][0], 'name': 'first', 'tags': ['vehicle'], 'game_time': 7.0,
              'time': 7}
@@ -187,7 +187,7 @@ def test_v1t_takes_the_time_of_the_ego():
 
 
 @pytest.mark.parametrize('name', ['minimal_v0', 'minimal_v1', 'minimal_v2'])
-def test_packet_header_fills_in_what_json_lacks(name):
+def test_packet_header_replaces_missing_members(name):
     value = json.loads(sample(name))
     frame = decoded(json.dumps(value).encode(), game_time=1.0, time=2, sample_count=3)
     assert (frame.game_time, frame.time) == (value['game_time'], value['time'])
@@ -201,7 +201,7 @@ def test_packet_header_fills_in_what_json_lacks(name):
         assert (frame.time, frame.sample_count) == (0, 0)
 
 
-def test_needs_leave_parts_out_and_can_change():
+def test_needs_select_parts_and_can_change():
     decoder = Decoder(needs=ESSENTIALS)
     for name in ('minimal_v2', 'minimal_v1'):
         decoder.needs = ESSENTIALS
@@ -215,7 +215,7 @@ def test_needs_leave_parts_out_and_can_change():
             np.testing.assert_array_equal(more.frame.kinematics, lean.frame.kinematics)
 
 
-def test_needs_leave_lane_states_unread_but_for_who_has_one():
+def test_without_needs_lane_states_have_actors_only():
     value = json.loads(sample('minimal_v2'))
     vehicle = value['frame']['vehicles'][0]
     without = {**vehicle, 'state': {**vehicle['state'], 'name': 'without'}, 'control_state': None}
@@ -265,7 +265,7 @@ def test_empty_frames_have_no_actors():
         assert frame.kinematics.shape == (0, 13)
 
 
-def test_unknown_members_are_noted_once_a_generation():
+def test_unknown_members_are_collected_once_a_generation():
     decoder = Decoder()
     value = json.loads(sample('minimal_v2'))
     value['frame']['vehicles'][0]['state']['foo'] = [{'bar': 1e3}]
@@ -286,7 +286,7 @@ def test_unknown_members_are_noted_once_a_generation():
     assert decoder.unknown_members == expected | {'<actor>.mood', 'comment'}
 
 
-def test_unknown_members_are_noted_in_odd_payloads_too():
+def test_unknown_members_are_collected_in_unusual_payloads_too():
     decoder = Decoder()
     value = json.loads(sample('minimal_v2'))
     value['frame']['vehicles'][0]['mood'] = 'good'
@@ -297,7 +297,7 @@ def test_unknown_members_are_noted_in_odd_payloads_too():
     assert decoder.unknown_members == {'frame.vehicles[].mood', 'late'}
 
 
-def test_unknown_members_are_noted_up_to_a_limit():
+def test_unknown_members_are_collected_up_to_a_limit():
     decoder = Decoder()
     value = json.loads(sample('minimal_v1'))
     value['frame'][0].update({f'{i}' * 100: i for i in range(10, 1000)})
@@ -306,8 +306,8 @@ def test_unknown_members_are_noted_up_to_a_limit():
     assert all(len(path) < 60 for path in decoder.unknown_members)
 
 
-def test_unknown_members_are_looked_at_no_deeper_than_the_stack_goes():
-    # Somewhere in here the typed decoders can still skip what the parser can no longer parse.
+def test_unknown_members_nested_too_deep_are_skipped():
+    # At some of these depths the typed decoders skip text that the parser cannot parse.
     depths = [*range(900, 1000), *(int(1000 * 1.05 ** i) for i in range(100))]
     n_decoded = 0
     for depth in depths:

@@ -1,6 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""Payloads that are not what they should be: what is refused, what stays, what is said."""
+"""Payloads with faults: errors, actors that are left out, and memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from paths import DATA, GOOD
 import pytest
 
 from state_sensor_ros.errors import DecodeError
-from state_sensor_ros.monodrive.decode import Decoder
+from state_sensor_ros.monodrive.decoder import Decoder
 from state_sensor_ros.payloads import DUPLICATE, LEFT_OUT
 
 BAD = DATA / 'bad'
@@ -107,20 +107,20 @@ def assert_says(error, where, found, expected):
     assert expected in error.expected
 
 
-def test_every_file_is_tried():
+def test_every_file_has_a_test():
     tried = NO_FRAME.keys() | ONE_LEFT_OUT.keys() | DUPLICATES.keys()
     assert {path.stem for path in BAD.glob('*.json')} == tried
 
 
 @pytest.mark.parametrize('name', NO_FRAME)
-def test_what_is_no_frame_is_refused(name):
+def test_payload_without_a_frame_is_an_error(name):
     with pytest.raises(DecodeError) as caught:
         Decoder().decode(payload(name))
     assert_says(caught.value, *NO_FRAME[name])
 
 
 @pytest.mark.parametrize('of', [bytes, bytearray, memoryview])
-def test_what_is_not_utf8_is_refused_wherever_it_is(of):
+def test_payload_with_bytes_that_are_not_utf8_is_an_error(of):
     with pytest.raises(DecodeError, match='byte 22: found 0xff; expected UTF-8'):
         Decoder().decode(of(b'{"frame": [], "why": "\xff"}'))
 
@@ -172,18 +172,18 @@ def test_any_wrong_value_anywhere_costs_at_most_its_own_actor(name, wrong):
         owner[key] = wrong
         changed = json.dumps(value).encode()
         if path in WHOLE:
-            # Whatever comes of it, only that error may come.
+            # No other error may be raised.
             with contextlib.suppress(DecodeError):
                 Decoder().decode(changed)
             continue
         [result] = Decoder().decode(changed)
         assert result.frame.n_actors >= n_actors - 1
         for fault in result.faults:
-            # The error is about this place, or about what is missing right in it.
+            # The error names this place, or a missing member of it.
             assert fault.error.where.startswith(path), (path, wrong, str(fault.error))
 
 
-def test_faults_of_a_frame_that_is_bad_throughout_are_counted_but_not_all_told():
+def test_all_faults_of_a_frame_are_counted_and_the_first_are_described():
     [result] = Decoder().decode(b'{"frame": [' + b'1,' * 4999 + b'1]}')
     assert result.frame.n_actors == 0
     assert len(result.faults) == 5000
@@ -203,11 +203,11 @@ def test_one_bad_actor_does_not_make_a_large_frame_slow():
             best = min(best, time.process_time() - start)
         return best
 
-    # Three times in quiet; member by member it would be thirty times.
+    # Three times on an idle machine; thirty times if all actors were read member by member.
     assert seconds(bad) < 12 * seconds(good.replace(b'"place"', b'"position"'))
 
 
-def test_errors_do_not_keep_the_payload_alive():
+def test_errors_do_not_reference_the_payload():
     [result] = Decoder().decode(payload('pose_missing'))
     error = result.faults[0].error
     assert error.__traceback__ is None
@@ -215,7 +215,7 @@ def test_errors_do_not_keep_the_payload_alive():
 
 
 def small_actors(n_actors):
-    """Actors of v1, every other one bad."""
+    """Actors of v1, every second with a fault."""
     [good] = json.loads((GOOD / 'minimal_v1t.json').read_bytes())['frame']
     actors = [{**good, 'name': f'car_{i}', 'tags': [0] if i % 2 else []}
               for i in range(n_actors)]
@@ -223,7 +223,7 @@ def small_actors(n_actors):
 
 
 def large_actors(n_actors):
-    """Actors of v2, every other one bad."""
+    """Actors of v2, every second with a fault."""
     [cone], [vehicle] = json.loads((GOOD / 'sample_v2.json').read_bytes())['frame'].values()
     good = json.dumps(vehicle).replace(vehicle['state']['name'], 'car_%d')
     bad = good.replace('"position"', '"place"')

@@ -1,6 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""Other spellings of the same frame: each must give the very frame that the usual one gives."""
+"""Other forms of the same payload: each gives the same frame as the usual form."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from paths import GOOD
 import pytest
 
 from state_sensor_ros.frame import Frame
-from state_sensor_ros.monodrive.decode import Decoder
+from state_sensor_ros.monodrive.decoder import Decoder
 from state_sensor_ros.rep103 import from_rep103_rotator
 
 ALL = ['minimal_v0', 'minimal_v1', 'minimal_v1t', 'minimal_v2', 'sample_v1', 'sample_v2']
@@ -198,7 +198,7 @@ def test_missing_velocities_are_nan():
     np.testing.assert_array_equal(decoded(v2).velocity_xyz[-1], [1.0, math.nan, math.nan])
 
 
-def test_missing_members_that_nobody_needs():
+def test_missing_optional_members():
     pose = {'position': {'x': 0, 'y': 0, 'z': 0}, 'orientation': {'w': 1, 'x': 0, 'y': 0, 'z': 0}}
     value = {'frame': {'vehicles': [{'state': {'name': 'a', 'odometry': {'pose': pose}}}]}}
     frame = decoded(value)

@@ -1,6 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""Frames written back: nothing lost in the generation they came from, losses told in others."""
+"""Frames written as JSON again: equal in their generation, with named losses in others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,12 @@ from real_recordings import FILES, path_of
 
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.frame import ESSENTIALS, Frame
-from state_sensor_ros.monodrive.decode import Decoder, format_frame, format_payload, losses
+from state_sensor_ros.monodrive.decoder import (
+    conversion_losses,
+    Decoder,
+    format_frame,
+    format_payload,
+)
 from state_sensor_ros.rep103 import Units
 
 SAMPLES = ['minimal_v0', 'minimal_v1', 'minimal_v1t', 'minimal_v2', 'sample_v1', 'sample_v2']
@@ -57,7 +62,7 @@ def test_samples_there_and_back(name):
     frame = frame_of(value)
     assert_equal_as_float32(value, format_frame(frame))
     assert_equal_as_float32(value, json.loads(format_payload(frame)))
-    assert losses(frame, frame.generation) == []
+    assert conversion_losses(frame, frame.generation) == []
 
 
 @pytest.mark.parametrize('file', FILES)
@@ -147,7 +152,7 @@ def as_float32(frame):
 @pytest.mark.parametrize('name', SAMPLES)
 def test_other_generations_keep_the_motion_and_own_up_to_the_rest(name, target):
     frame = as_float32(frame_of(sample(name)))
-    told = losses(frame, target)
+    told = conversion_losses(frame, target)
     back = frame_of(format_frame(frame, target))
     assert back.generation == target
     assert (back.names, back.tags) == (frame.names, frame.tags)
@@ -179,16 +184,17 @@ def test_speeds_and_front_wheels_survive_v2_to_v1():
 
 def test_more_that_can_be_lost():
     frame = frame_of(sample('minimal_v2'))
-    assert losses(replace(frame, kinds=np.array([1, 0], np.uint8)), 'v2') \
+    assert conversion_losses(replace(frame, kinds=np.array([1, 0], np.uint8)), 'v2') \
         == ['wheels and lane states of objects', 'the order of objects and vehicles']
     tagged = replace(frame, kinds=np.array([1, 1], np.uint8))
-    assert 'objects tagged as vehicles or vehicles not tagged so' in losses(tagged, 'v1')
+    assert 'objects tagged as vehicles or vehicles not tagged so' \
+        in conversion_losses(tagged, 'v1')
     looks = replace(frame.looks, colors=('', 'red'))
-    assert 'colours and replay classes' in losses(replace(frame, looks=looks), 'v1')
+    assert 'colours and replay classes' in conversion_losses(replace(frame, looks=looks), 'v1')
     empty = frame.select(np.zeros(0, np.int64))
-    assert losses(empty, 'v1t') == ['the time of a frame without actors']
+    assert conversion_losses(empty, 'v1t') == ['the time of a frame without actors']
     named = replace(frame, names=('time', 'frame'))
-    [told] = [what for what in losses(named, 'v0') if what.startswith('actors named')]
+    [told] = [what for what in conversion_losses(named, 'v0') if what.startswith('actors named')]
     assert 'game_time' in told
     assert format_frame(named, 'v0') == {'game_time': 12.5, 'sample_count': 40,
                                          'time': 1600000000}
@@ -201,7 +207,7 @@ def test_unknown_generations_are_refused():
     with pytest.raises(ConfigError, match="found 'carla'"):
         format_payload(replace(frame, generation='carla'))
     with pytest.raises(ConfigError):
-        losses(frame, '')
+        conversion_losses(frame, '')
 
 
 def test_keys_are_in_alphabetical_order_as_the_simulator_writes_them():

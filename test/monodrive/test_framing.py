@@ -1,6 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""Bytes to packets, however they are cut; the streams here are packed by struct alone."""
+"""Bytes to packets, divided at any place; the streams here are packed with struct."""
 
 import struct
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import pytest
 
 from state_sensor_ros.errors import FramingError, TransportError
-from state_sensor_ros.monodrive.framing import PacketFramer
+from state_sensor_ros.monodrive.sensor_framing import PacketFramer
 
 LIMIT = 1 << 16
 PAYLOADS = [b'{}', b'', b'{"a":1}', b'[' + b' ' * 3000 + b']', b'']
@@ -67,8 +67,8 @@ def test_framing_end_of_stream_at_every_offset(header_bytes):
                 fed(stream[:end], [])
 
 
-def test_framing_header_alone_decides_nothing():
-    # A first packet without payload may come from either generation of simulators.
+def test_framing_packet_without_payload_does_not_decide_the_header():
+    # A first packet without payload may have either header.
     packets = fed(packed(b'', 12) + packed(b'{}', 16), [])
     assert [bytes(packet.payload) for packet in packets] == [b'', b'{}']
     packets = fed(packed(b'', 16) + packed(b'{"b":2}', 12), [])
@@ -88,5 +88,5 @@ def test_framing_refuses_less_than_the_detected_header():
         fed(stream, [])
 
 
-def test_framing_takes_a_packet_of_exactly_the_limit():
+def test_framing_accepts_a_packet_of_exactly_the_limit():
     assert len(fed(packed(b'{' + b' ' * (LIMIT - 17), 16), [])[0].payload) == LIMIT - 16

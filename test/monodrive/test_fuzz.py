@@ -22,7 +22,7 @@ import pytest
 
 from state_sensor_ros.errors import DecodeError, TrajectoryFormatError
 from state_sensor_ros.frame import ESSENTIALS
-from state_sensor_ros.monodrive.decode import Decoder, format_payload, losses
+from state_sensor_ros.monodrive.decoder import conversion_losses, Decoder, format_payload
 from state_sensor_ros.monodrive.trajectory import read_payloads, TrajectoryWriter
 
 SEEDS = [path.read_bytes() for path in sorted(DATA.rglob('*.json'))]
@@ -133,7 +133,7 @@ def check(frame):
     assert len(set(frame.names)) == frame.n_actors
     assert not np.isinf(frame.kinematics).any()
     ''.join(frame.names).encode()
-    if losses(frame, frame.generation):
+    if conversion_losses(frame, frame.generation):
         # No actors, or one named like a member of the frame: v0 alone cannot tell such frames.
         assert frame.generation in ('v0', 'v1t')
         return

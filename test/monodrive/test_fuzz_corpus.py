@@ -14,8 +14,8 @@ from paths import DATA
 import pytest
 
 from state_sensor_ros.errors import StateSensorError
-from state_sensor_ros.monodrive.decode import Decoder, format_payload
-from state_sensor_ros.monodrive.framing import PacketFramer
+from state_sensor_ros.monodrive.decoder import Decoder, format_payload
+from state_sensor_ros.monodrive.sensor_framing import PacketFramer
 from state_sensor_ros.monodrive.trajectory import read_payloads
 
 FOLDER = DATA / 'fuzz'

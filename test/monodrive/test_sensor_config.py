@@ -1,6 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""The State sensor's entry in the simulator's own configuration files."""
+"""The State sensor in the simulator's own configuration files."""
 
 import json
 
@@ -71,7 +71,7 @@ def test_sensor_config_may_begin_with_a_byte_order_mark(write):
     assert read_sensor_config(write(text)) == PARAMETERS
 
 
-def test_sensor_config_says_where_the_comma_is_missing(write):
+def test_sensor_config_error_has_the_place_of_a_missing_comma(write):
     path = write(WITHOUT_COMMA)
     with pytest.raises(ConfigError) as caught:
         read_sensor_config(path)
@@ -117,7 +117,7 @@ def test_sensor_config_refuses_with_a_reason(write, value, error):
     assert '\n' not in str(caught.value)
 
 
-def test_sensor_config_that_is_not_there_is_an_error(tmp_path):
+def test_sensor_config_without_a_file_is_an_error(tmp_path):
     with pytest.raises(ConfigError, match='found no such file or directory; expected a readable'):
         read_sensor_config(tmp_path / 'none.json')
     with pytest.raises(ConfigError, match='found is a directory'):

@@ -1,6 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""Actors taken out of payloads by their tags."""
+"""Removal of actors from payloads by their tags."""
 
 import json
 
@@ -73,13 +73,13 @@ def test_tag_filter_splits_an_array_of_frames():
     assert [len(json.loads(frame)['frame']) for frame in frames] == [1, 0]
 
 
-def test_tag_filter_looks_into_a_frame_in_a_string():
+def test_tag_filter_filters_a_frame_in_a_string():
     payload = json.dumps({'state_data_as_string': v1(EGO, CONE).decode()}).encode()
     (text,) = TagFilter(('cone',), ()).frames(payload)
     assert json.loads(text) == json.loads(v1(CONE))
 
 
-def test_tag_filter_takes_tags_that_nobody_can_read_for_none():
+def test_tag_filter_counts_unreadable_tags_as_none():
     odd = '{"name": "odd", "tags": [1, null], "position": [0, 0, 0]}'
     assert json.loads(TagFilter(('ego',), ()).frames(v1(EGO, odd, '17'))[0])['frame'] \
         == [json.loads(EGO)]
@@ -87,14 +87,14 @@ def test_tag_filter_takes_tags_that_nobody_can_read_for_none():
     assert 'a' not in json.loads(TagFilter(('ego',), ()).frames(v0(a=odd, b=EGO))[0])
 
 
-def test_tag_filter_reads_what_is_nearly_json():
+def test_tag_filter_accepts_nan():
     payload = v1(EGO, CONE).replace(b'1.50', b'NaN')
     (text,) = TagFilter(('ego',), ()).frames(payload)
     assert json.loads(text)['frame'][0]['x'] is None
 
 
 @pytest.mark.parametrize('payload', [b'', b'{', b'\xff', b'[1, 2', b'{"frame": [}'])
-def test_tag_filter_refuses_what_is_no_json(payload):
+def test_tag_filter_refuses_text_that_is_not_json(payload):
     with pytest.raises(DecodeError):
         TagFilter(('ego',), ()).frames(payload)
 
@@ -105,7 +105,7 @@ def test_tag_filter_refuses_what_is_no_json(payload):
         strategies.sampled_from(['frame', 'tags', 'position', 'state', 'objects', 'vehicles',
                                  'state_data_as_string']), inner, max_size=3),
     max_leaves=12))
-def test_tag_filter_survives_any_json(value):
+def test_tag_filter_accepts_any_json(value):
     try:
         frames = TagFilter(('ego',), ('static',)).frames(json.dumps(value).encode())
     except DecodeError:

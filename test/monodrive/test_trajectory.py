@@ -19,8 +19,13 @@ from real_recordings import FILES, path_of
 
 from state_sensor_ros.errors import DecodeError, TrajectoryFormatError
 from state_sensor_ros.monodrive import trajectory
-from state_sensor_ros.monodrive.decode import Decoder
-from state_sensor_ros.monodrive.trajectory import mend, Payload, read_payloads, TrajectoryWriter
+from state_sensor_ros.monodrive.decoder import Decoder
+from state_sensor_ros.monodrive.trajectory import (
+    complete_trajectory,
+    Payload,
+    read_payloads,
+    TrajectoryWriter,
+)
 
 BOM = b'\xef\xbb\xbf'
 FRAMES = [path.read_bytes().strip() for path in sorted(GOOD.glob('*.json'))]
@@ -281,7 +286,7 @@ def test_mend_keeps_the_whole_frames():
     whole = written(*TRICKY[:3])
     for n_bytes in range(len(whole) + 1):
         handle = io.BytesIO(whole[:n_bytes])
-        n_frames = mend(handle)
+        n_frames = complete_trajectory(handle)
         kept = [payload.data for payload in payloads(handle.getvalue())]
         assert kept == TRICKY[:n_frames]
         assert n_frames >= whole[:n_bytes].count(b'},\n')
@@ -292,7 +297,7 @@ def test_mend_leaves_what_is_broken_otherwise():
     for text in (b'[{"a": }, {"b": 1}', b'hello', b'[{}] x'):
         handle = io.BytesIO(text)
         with pytest.raises(TrajectoryFormatError):
-            mend(handle)
+            complete_trajectory(handle)
         assert handle.getvalue() == text
 
 

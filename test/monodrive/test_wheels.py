@@ -1,6 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""Which wheel an entry means: the three conventions of PROTOCOL 4.7, and what breaks them."""
+"""Wheel entries to wheels: the three conventions of doc/protocol/frames.md#wheels."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from paths import GOOD
 import pytest
 
 from state_sensor_ros.frame import FRONT_LEFT, FRONT_RIGHT, REAR_LEFT, REAR_RIGHT
-from state_sensor_ros.monodrive.decode import Decoder, format_frame
+from state_sensor_ros.monodrive.decoder import Decoder, format_frame
 
 SPUN = [0.0, 0.6, 0.0, 0.8]
 TURNED = [0.0, 0.0, 0.6, 0.8]
@@ -59,7 +59,7 @@ def orientations(wheels):
     return [known[tuple(row)] for row in wheels.orientation_xyzw + 0.0]
 
 
-def test_v2_recordings_use_ids_as_they_are():
+def test_v2_recordings_use_ids_unchanged():
     wheels = frame_of(sample('minimal_v2')).wheels
     assert wheels.actor.tolist() == [1, 1, 1, 1]
     assert wheels.wheel.tolist() == [FRONT_LEFT, FRONT_RIGHT, REAR_LEFT, REAR_RIGHT]
@@ -107,7 +107,7 @@ def test_printed_samples_are_shifted_by_one(name, i_actor):
 
 
 def test_the_left_turn_of_the_printed_sample_steers_left():
-    # PROTOCOL 4.7: yaw rate -0.517 there; front left 7.88 degrees, front right 7.22, to the left.
+    # Yaw rate -0.517 rad/s; front left 7.88 degrees, front right 7.22, to the left.
     frame = frame_of(sample('sample_v2'))
     assert frame.angular_velocity_xyz[1, 2] > 0
     x, _, z, w = frame.wheels.orientation_xyzw.T
@@ -197,7 +197,7 @@ def test_v2_wheels_are_written_as_they_were(value):
         for wheel in was['wheels']:
             if not wheel.get('pose'):
                 wheel.pop('pose', None)
-        # Quaternions of this test are no float32; those that are written are.
+        # Quaternions of this test are float64, written ones float32.
         assert json.loads(json.dumps(is_now['wheels']), parse_float=lambda t: round(float(t), 6)) \
             == was['wheels']
 

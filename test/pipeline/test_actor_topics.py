@@ -22,14 +22,14 @@ TIMEOUT_S = 2
 NAMES = 'abcde'
 KINDS = {name: KIND_OBJECT if name == 'a' else KIND_VEHICLE for name in NAMES}
 
-# Of each frame: who is in it, in which order, who carries a lane state; or a restart, None.
+# Frames: the actors in their order, and those with a lane state; None is a restart.
 frames = st.lists(st.none() | st.tuples(
     st.lists(st.sampled_from(NAMES), unique=True), st.frozensets(st.sampled_from(NAMES))),
     min_size=1, max_size=12)
 
 
 class Topics:
-    """Gives an actor its topics, and knows which exist."""
+    """Returns the topics of an actor, and records which are open."""
 
     def __init__(self):
         self.existing = set()

@@ -1,6 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""The monitor is quiet about true streams and names each lie."""
+"""The check passes consistent streams and names each wrong unit or axis."""
 
 import json
 
@@ -8,8 +8,8 @@ import pytest
 from real_recordings import RECORDINGS
 
 from state_sensor_ros.emulator.traffic.frame_generator import generate
-from state_sensor_ros.monodrive.decode import Decoder
-from state_sensor_ros.pipeline.consistency import TruthMonitor
+from state_sensor_ros.monodrive.decoder import Decoder
+from state_sensor_ros.pipeline.consistency import ConsistencyCheck
 
 N_FRAMES = 60
 
@@ -20,15 +20,15 @@ def traffic():
     return [json.dumps(next(frames)) for _ in range(N_FRAMES)]
 
 
-def complaints(frames, lie=lambda frame: None):
-    """Return all that the monitor says about ``frames``, told with a lie."""
-    decoder, monitor, found, last = Decoder(), TruthMonitor(), set(), -1.0
+def complaints(frames, change=lambda frame: None):
+    """Return all complaints about ``frames`` after a change of each."""
+    decoder, check, found, last = Decoder(), ConsistencyCheck(), set(), -1.0
     for frame in frames:
-        lie(frame)
+        change(frame)
         decoded = decoder.decode(json.dumps(frame).encode())[0].frame
         if decoded.game_time > last:
-            monitor.add(decoded)
-            found.update(monitor.verdict().complaints)
+            check.add(decoded)
+            found.update(check.verdict().complaints)
         last = decoded.game_time
     return found
 
@@ -45,7 +45,7 @@ def times(vector, factors):
 
 
 def metres(frame):
-    """Send lengths and velocities in metres, which is true to itself but a hundred times small."""
+    """Send lengths and velocities in metres, which is consistent but a hundred times too small."""
     hundredth = dict.fromkeys('xyz', 0.01)
     for state in states(frame):
         times(state['odometry']['pose']['position'], hundredth)
@@ -68,7 +68,7 @@ def y_left(frame):
 
 
 def all_right_handed(frame):
-    """Send a whole right-handed world: true to itself, but the left wheels are on the right."""
+    """Send a whole right-handed world: consistent, but the left wheels are on the right."""
     y_left(frame)
     for state in states(frame):
         times(state['odometry']['pose']['orientation'], {'x': -1, 'z': -1})
@@ -83,45 +83,45 @@ def degrees(frame):
         times(state['odometry']['angular_velocity'], dict.fromkeys('xyz', 57.29577951308232))
 
 
-def test_truth_of_synthetic_traffic(traffic):
+def test_consistency_of_synthetic_traffic(traffic):
     assert complaints(map(json.loads, traffic)) == set()
 
 
 @pytest.mark.parametrize('path', RECORDINGS, ids=lambda path: path.name)
-def test_truth_of_real_recordings(path):
+def test_consistency_of_real_recordings(path):
     assert complaints(json.loads(path.read_text())) == set()
 
 
-@pytest.mark.parametrize(('lie', 'words'), [
+@pytest.mark.parametrize(('change', 'words'), [
     (metres, 'lengths are not in the expected unit'),
     (velocity_in_metres, 'not in the same units'),
     (y_left, 'y is not mirrored'),
     (all_right_handed, 'y is not mirrored'),
     (degrees, 'degrees/s'),
 ])
-def test_truth_names_the_lie(traffic, lie, words):
-    # 3 s of 20 Hz: INTERFACE 3.6 wants the warning by then.
-    found = complaints(map(json.loads, traffic), lie)
+def test_consistency_names_the_error(traffic, change, words):
+    # 3 s of 20 Hz, after which the warning is due.
+    found = complaints(map(json.loads, traffic), change)
     assert any(words in complaint for complaint in found), found
 
 
 @pytest.mark.filterwarnings('error::RuntimeWarning')
-def test_truth_soon_forgets_a_frame_of_nonsense(traffic):
+def test_consistency_leaves_out_a_frame_of_extreme_values(traffic):
     frames = list(map(json.loads, traffic))
     for state in states(frames[20]):
         state['odometry']['pose']['position']['x'] = 1e300
         state['odometry']['linear_velocity']['y'] = -1e300
-    decoder, monitor = Decoder(), TruthMonitor()
+    decoder, check = Decoder(), ConsistencyCheck()
     for frame in frames:
-        monitor.add(decoder.decode(json.dumps(frame).encode())[0].frame)
-    assert monitor.verdict().complaints == ()
-    assert monitor.verdict().linear_slope == pytest.approx(1.0, abs=0.01)
+        check.add(decoder.decode(json.dumps(frame).encode())[0].frame)
+    assert check.verdict().complaints == ()
+    assert check.verdict().linear_slope == pytest.approx(1.0, abs=0.01)
 
 
-def test_truth_restart_forgets(traffic):
-    decoder, monitor = Decoder(), TruthMonitor()
+def test_consistency_restart_has_no_pairs(traffic):
+    decoder, check = Decoder(), ConsistencyCheck()
     for text in traffic[:10]:
-        monitor.add(decoder.decode(text.encode())[0].frame)
-    assert monitor.verdict().n_pairs == 9
-    monitor.restart()
-    assert monitor.verdict().n_pairs == 0
+        check.add(decoder.decode(text.encode())[0].frame)
+    assert check.verdict().n_pairs == 9
+    check.restart()
+    assert check.verdict().n_pairs == 0

@@ -12,7 +12,7 @@ from silent_sink import SilentSink
 
 from state_sensor_ros.encode import Demand, Encoder, EVERYTHING
 from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.monodrive.decode import Decoder, split_frames
+from state_sensor_ros.monodrive.decoder import Decoder, split_frames
 from state_sensor_ros.payloads import Packet
 from state_sensor_ros.pipeline.pipeline import Codec, Pipeline
 from state_sensor_ros.settings import Settings
@@ -24,7 +24,7 @@ def packet(header, in_json):
     return Packet(payload, *header, 1)
 
 
-@pytest.mark.parametrize(('header', 'in_json', 'is_told'), [
+@pytest.mark.parametrize(('header', 'in_json', 'is_reported'), [
     ((12.5, 1600000000), {'game_time': 12.5, 'time': 1600000000}, False),
     ((12.5, 1600000000), {'game_time': 12.5 + 2 ** -20, 'time': 1600000001}, False),
     ((12.5, 1600000000), {}, False),
@@ -32,19 +32,19 @@ def packet(header, in_json):
     ((12.5, 1600000000), {'game_time': 12.5 + 2 ** -18, 'time': 1600000000}, True),
     ((12.5, 1600000000), {'game_time': 12.5, 'time': 1600000002}, True),
     ((0.0, 1600000000), {'game_time': 12.5, 'time': 1600000000}, True)])
-def test_pipeline_tells_once_of_two_clocks(header, in_json, is_told):
-    told = []
+def test_pipeline_reports_two_clocks_once(header, in_json, is_reported):
+    reports = []
     settings = Settings()
     pipeline = Pipeline(settings, lambda _: Codec(Decoder(), Encoder(settings, definitions())),
                         SilentSink(Demand.nothing()),
-                        report=lambda kind, text: told.append((kind, text)))
+                        report=lambda kind, text: reports.append((kind, text)))
     for i in range(3):
         later = {key: value + i for key, value in in_json.items()}
         pipeline.process(packet([number + i if number else 0 for number in header], later), 0)
-    assert [kind for kind, _ in told] == ['clocks'] * is_told
-    if is_told:
+    assert [kind for kind, _ in reports] == ['clocks'] * is_reported
+    if is_reported:
         assert pipeline.counters.game_time == in_json['game_time'] + 2
-        assert f'game_time {header[0]:g}, time {header[1]}, its JSON' in told[0][1]
+        assert f'game_time {header[0]:g}, time {header[1]}, its JSON' in reports[0][1]
 
 
 GOOD = {'frame': [{'name': 'car', 'position': [0, 0, 0], 'orientation': [0, 0, 0, 1]}],
@@ -66,7 +66,7 @@ def text_of(*times):
     (b'[{"a": 1}, {"b": }, {"c": 3}]', 3), (b'[{"a" 1}, {"}": "\\"]"}]', 2),
     (b'[' + b','.join([*text_of(1), b'{"a": "\xff"}', *text_of(2)]) + b']', 3),
     (b'[{"a": ' + b'[' * 5000 + b']' * 5000 + b'}, {}]', 2),
-    # Brackets that do not match: no element can be told from the next one.
+    # Brackets that do not match: the ends of elements are unknown.
     (b'[{"a": 1}, {"b": 2}', 1), (b'[{"a": 1}} , {"b": ]', 1), (b'[{"a": 1}] {"b": 2}]', 1),
     (b'[{"a": 1}, {"b": NaN}, 5]', 3)], ids=repr)
 def test_payload_is_split_into_its_frames(payload, n_frames):
@@ -78,7 +78,7 @@ def test_payload_is_split_into_its_frames(payload, n_frames):
 
 
 class ListSink(SilentSink):
-    """Keeps the messages of each frame."""
+    """Records the topics of each frame."""
 
     def __init__(self):
         super().__init__(EVERYTHING)
@@ -101,7 +101,7 @@ def pipeline_into(sink, settings=Settings(), encoder=Encoder, **options):  # noq
 
 
 class FailingEncoder(Encoder):
-    """Fails as a defect would, after it has changed what it remembers."""
+    """Fails as a defect would, after it has changed its state."""
 
     def encode(self, frame, cast, stamp_ns, demand, *, advanced=True):
         messages = super().encode(frame, cast, stamp_ns, demand, advanced=advanced)
@@ -136,7 +136,7 @@ def test_pipeline_without_a_handler_raises_an_unexpected_exception():
 def test_pipeline_counts_a_frame_once_where_it_fails_after_it_was_published(monkeypatch):
     sink, defects = ListSink(), []
     pipeline = pipeline_into(sink, on_defect=defects.append)
-    monkeypatch.setattr(pipeline.truth, 'add', None)
+    monkeypatch.setattr(pipeline.consistency, 'add', None)
     assert pipeline.process(frames_at(1.0)[0], 0)
     assert len(sink.sent) == 1
     assert (pipeline.counters.n_published, pipeline.counters.n_skipped) == (1, 0)
@@ -294,3 +294,35 @@ def test_pipeline_raises_what_it_does_not_expect_where_no_defects_are_counted():
     pipeline.contain(lambda: True)
     with pytest.raises(ZeroDivisionError):
         pipeline.contain(lambda: 1 // 0)
+
+
+def test_pipeline_applies_settings_without_a_frame():
+    sink = Topics('~/markers', Demand())
+    on, off = Settings(debug_drawing=True), Settings()
+    pipeline = pipeline_behind(sink, on)
+    pipeline.process(crowd(1, 'a'), 0)
+    n_before = len(sink.messages)
+    pipeline.reconfigure(off)
+    assert len(sink.messages) == n_before
+    for _ in range(2):
+        pipeline.apply_settings()
+    [array] = [read(data, 'visualization_msgs/msg/MarkerArray')
+               for data in sink.messages[n_before:]]
+    assert [marker.action for marker in array.markers] == [3]
+    # The last of several changes counts.
+    for settings in (off, on, off, on):
+        pipeline.reconfigure(settings)
+    pipeline.process(crowd(2, 'a'), 0)
+    assert len(sink.messages) == n_before + 2
+
+
+def test_pipeline_counts_a_defect_while_settings_are_applied(monkeypatch):
+    defects = []
+    pipeline = pipeline_behind(Topics('~/actors', Demand.nothing()), on_defect=defects.append)
+    monkeypatch.setattr(pipeline._actor_topics, 'reconfigure', None)
+    pipeline.reconfigure(Settings(odometry=False))
+    pipeline.apply_settings()
+    assert [type(defect) for defect in defects] == [TypeError]
+    assert pipeline.counters.n_defects == 1
+    assert pipeline.process(crowd(1, 'a'), 0)
+    assert pipeline.counters.n_published == 1

@@ -3,6 +3,7 @@
 """The queue between the receiving and the processing thread, and both threads."""
 
 import threading
+import time
 
 from budgets import AWAIT_S
 import pytest
@@ -40,7 +41,7 @@ class Numbers:
 
 
 class Processor:
-    """Record what is called; each packet has as many frames as ``n_frames`` says."""
+    """Record what is called; each packet has ``n_frames`` frames."""
 
     def __init__(self, process=lambda packet: None, n_frames=1):
         self.calls, self.numbers = [], []
@@ -58,6 +59,9 @@ class Processor:
         self.is_cancelled = True
         self.calls.append('cancel')
 
+    def apply_settings(self):
+        self.calls.append('settings')
+
     def process(self, item, received_ns, number):
         self.calls.append(item.sample_count)
         self.numbers.append(number)
@@ -74,9 +78,11 @@ def stream_of(source, processor, *, queue=None, **options):
 
 def ended(stream):
     """Wait until the source has ended and everything is processed."""
-    for thread in (stream._receiver, stream._worker):
-        thread.join(AWAIT_S)
-        assert not thread.is_alive()
+    stream._receiver.join(AWAIT_S)
+    assert not stream._receiver.is_alive()
+    stream.queue.close(discard=False)
+    stream._worker.join(AWAIT_S)
+    assert not stream._worker.is_alive()
 
 
 def drained(queue):
@@ -105,6 +111,20 @@ def test_queue_counts_the_frames_of_packets():
     queue.put(packets(9), 0)
     assert (counters.n_received, counters.n_dropped) == (9, 6)
     assert queue.get() is None
+
+
+@pytest.mark.parametrize('overflow', ['drop_oldest', 'block'])
+def test_queue_wakes_the_waiting_thread_only_where_no_packet_does(overflow):
+    counters = Counters()
+    queue = PacketQueue(1, overflow, counters)
+    queue.wake()
+    queue.wake()
+    assert not queue.get().frames
+    # A wake-up takes no place: with a packet in the queue there is none.
+    queue.put(packets(1), 0)
+    queue.wake()
+    assert drained(queue) == [1]
+    assert (counters.n_received, counters.n_dropped) == (1, 0)
 
 
 def test_queue_blocks_until_there_is_room():
@@ -148,6 +168,26 @@ def test_stream_blocking_loses_nothing_of_a_fast_source():
     stream.stop()
     assert processor.calls == ['begin', *range(1, 501), 'cancel']
     assert processor.numbers == list(range(500))
+
+
+@pytest.mark.parametrize('n_packets', [0, 3])
+def test_stream_applies_settings_without_a_packet(n_packets):
+    caught_up = threading.Event()
+    processor = Processor()
+    stream = stream_of(Numbers(n_packets), processor,
+                       catch_up=lambda: 'settings' in processor.calls and caught_up.set())
+    stream.start()
+    stream._receiver.join(AWAIT_S)
+    # The source has ended; the processing thread serves settings until stop().
+    until_s = time.monotonic() + AWAIT_S
+    while not caught_up.wait(0.01):
+        # Without effect while packets wait: the pipeline applies settings with each of them.
+        stream.wake()
+        assert time.monotonic() < until_s
+    stream.stop()
+    assert not stream.is_running
+    assert [call for call in processor.calls if call != 'settings'] \
+        == ['begin', *range(1, n_packets + 1), 'cancel']
 
 
 def test_stream_reports_a_failed_thread():

@@ -1,6 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""Damaged bags: reading gives the frames that were written, or an error, never other frames."""
+"""Damaged bags: reading yields the frames that were written, or an error, never other frames."""
 
 import itertools
 import json
@@ -16,8 +16,8 @@ import pytest
 from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.errors import TrajectoryFormatError
-from state_sensor_ros.recordings.bags import bag_files
 from state_sensor_ros.recordings.player import FileSource
+from state_sensor_ros.recordings.storage import mcap_writer as storage_writer
 from state_sensor_ros.simulators.opening import open_recording, opened
 
 PAGE_BYTES = 4096
@@ -36,7 +36,7 @@ def trajectory(tmp_path_factory):
 def bags(trajectory):
     """Write the same frames to a bag of each kind, MCAP of many chunks."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bag_files, '_CHUNK_BYTES', 16 * 1024)
+        patch.setattr(storage_writer, '_CHUNK_BYTES', 16 * 1024)
         for storage in ('mcap', 'sqlite3'):
             assert main(['convert', str(trajectory), str(trajectory.parent / storage),
                          '--storage', storage]) == 0
@@ -70,7 +70,7 @@ def outcome(path, expected):
     return error
 
 
-def test_a_zeroed_page_never_gives_other_frames(mcap):
+def test_a_zeroed_page_never_yields_other_frames(mcap):
     path, file = mcap
     expected, data = frames_of(path), file.read_bytes()
     assert len(offsets(data, CHUNK)) > 5
@@ -82,14 +82,14 @@ def test_a_zeroed_page_never_gives_other_frames(mcap):
             error = outcome(bag, expected)
             n_errors += error is not None
             assert error is None or '`state_sensor repair`' in str(error)
-    # There is a CRC of everything.
+    # CRCs cover the whole file.
     assert n_errors == 2 * len(range(0, len(data), PAGE_BYTES))
 
 
-def test_a_changed_byte_never_gives_other_frames(mcap):
+def test_a_changed_byte_never_yields_other_frames(mcap):
     path, file = mcap
     expected, data, chance = frames_of(path), file.read_bytes(), random.Random(1)
-    # In the middle of chunks, and at each byte of what stands around them.
+    # In the middle of chunks, and at each byte of the other records.
     places = {chance.randrange(len(data)) for _ in range(60)}
     for _, at, length in chance.sample(list(records(data)), 30):
         places.add(at + chance.randrange(min(9 + length, 60)))
@@ -103,7 +103,7 @@ def test_a_changed_byte_never_gives_other_frames(mcap):
     assert outcome(path, expected) is None
 
 
-def test_a_changed_byte_of_metadata_never_gives_other_frames(mcap):
+def test_a_changed_byte_of_metadata_never_yields_other_frames(mcap):
     path, _ = mcap
     file, chance = path / 'metadata.yaml', random.Random(2)
     expected, data = frames_of(path), file.read_bytes()
@@ -131,11 +131,11 @@ def test_an_index_without_a_crc_is_not_trusted(mcap, opcode):
         outcome(path, expected)
 
 
-def test_a_record_that_is_missing_without_a_crc_is_missed(mcap):
+def test_a_missing_record_without_a_crc_is_an_error(mcap):
     path, file = mcap
     data = without_crcs(file.read_bytes())
     at = offsets(data, CHUNK)[3]
-    # An opcode that is not known is passed over.
+    # Records of an unknown opcode are skipped.
     file.write_bytes(data[:at] + b'\x90' + data[at + 1:])
     with pytest.raises(TrajectoryFormatError, match='messages where the summary says'):
         frames_of(path)
@@ -164,7 +164,7 @@ def test_a_wrong_crc_of_data_and_summary_is_named(mcap, opcode, expected):
     [at] = offsets(data, opcode)
     data[at + {0x0F: 9, FOOTER: 25}[opcode]] ^= 1
     if opcode == 0x0F:
-        # The CRC itself is in the data section's last record, and in no other CRC.
+        # The last record of the data section contains its CRC, which no other CRC covers.
         assert zlib.crc32(data[:at])
     file.write_bytes(data)
     with pytest.raises(TrajectoryFormatError, match=f'{expected} .* in place of'):
@@ -192,7 +192,7 @@ def test_bags_of_other_writers_are_read(mcap, tmp_path, form):
 
 
 @pytest.mark.parametrize('form', ['zstd', 'lz4', 'no chunks'])
-def test_bags_of_other_writers_with_crcs_never_give_other_frames(mcap, tmp_path, form):
+def test_bags_of_other_writers_with_crcs_never_yield_other_frames(mcap, tmp_path, form):
     path, file = mcap
     other = rewritten(file, tmp_path / 'other.mcap', **forms()[form])
     expected, data, chance = frames_of(path), other.read_bytes(), random.Random(4)
@@ -206,7 +206,7 @@ def test_bags_of_other_writers_with_crcs_never_give_other_frames(mcap, tmp_path,
     assert n_errors > 80
 
 
-def test_chunks_that_overlap_in_time_come_in_its_order(mcap, tmp_path):
+def test_chunks_that_overlap_are_read_in_the_order_of_time(mcap, tmp_path):
     writer_module = mcap_writer()
     path, file = mcap
     frames, chance = frames_of(path), random.Random(5)
@@ -248,7 +248,7 @@ def test_a_zeroed_page_of_sqlite_is_an_error_or_a_hole_in_a_message(bags, tmp_pa
         else:
             assert len(found) == len(expected)
             n_other += found != expected
-    # SQLite has no checksums: of a message that fills several pages it misses the content.
+    # SQLite has no checksums: zeros in a message of several pages are not detected.
     assert n_errors > 3 * n_other
 
 
@@ -273,7 +273,7 @@ def test_sqlite_whose_index_lacks_rows_is_an_error(bags, tmp_path):
 
 
 @pytest.mark.parametrize('name', ['rosbag2_record_mcap', 'rosbag2_record_sqlite3'])
-def test_fuzzed_bags_end_in_frames_or_one_error(tmp_path, name):
+def test_fuzzed_bags_yield_frames_or_one_error(tmp_path, name):
     for seed in range(60):
         chance = random.Random(seed)
         path = tmp_path / str(seed)

@@ -19,7 +19,7 @@ from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.errors import TrajectoryFormatError
 from state_sensor_ros.recordings.bags.bag_types import definition
 from state_sensor_ros.recordings.storage import mcap_reader
-from state_sensor_ros.recordings.storage.bag_limits import zstd
+from state_sensor_ros.recordings.storage.decompression import zstd
 from state_sensor_ros.settings import parse_settings
 from state_sensor_ros.simulators.opening import Input, opened
 
@@ -64,7 +64,7 @@ def mcap(*records):
 
 
 def zeros_as_zstd(n_bytes):
-    """Compress zeros, in pieces, so that no size is declared."""
+    """Compress zeros as a stream, which declares no size."""
     compressor = zstd.ZstdCompressor(level=1)
     piece = bytes(2**24)
     return b''.join([compressor.compress(piece) for _ in range(n_bytes // 2**24)]
@@ -80,18 +80,18 @@ def zeros_as_lz4(n_bytes):
 
 @pytest.fixture(scope='module')
 def bombs():
-    """Return what is compressed to much less, made once."""
+    """Return zeros by compression, which makes them much smaller."""
     return {'zstd': zeros_as_zstd(HUGE), 'lz4': zeros_as_lz4(2**30)}
 
 
 def limited():
     resource.setrlimit(resource.RLIMIT_AS, (2**30, 2**30))
-    # A file above this ends the program by a signal.
+    # A signal ends a program that writes a larger file.
     resource.setrlimit(resource.RLIMIT_FSIZE, (2**26, 2**26))
 
 
 def run(path, command, *words):
-    """Let a process of 1 GiB read a bag; return it when it has ended."""
+    """Read a bag in a process limited to 1 GiB; return it after its end."""
     (path.parent / 'tmp').mkdir()
     done = subprocess.run(
         [*PROGRAM, command, str(path), *words], cwd=ROOT, capture_output=True, text=True,
@@ -102,7 +102,7 @@ def run(path, command, *words):
 
 
 def refusal(path, *words):
-    """Return what is said of a bag that has to be refused."""
+    """Return the error of a bag that has to be refused."""
     done = run(path, 'inspect', *words)
     assert done.returncode == 1, done
     [line] = done.stderr.splitlines()
@@ -136,7 +136,7 @@ def test_record_that_is_huge_is_refused(tmp_path):
         file.write(mcap(schema(), channel())[:-50])
         begin = file.tell()
         file.write(struct.pack('<BQ', 0x05, HUGE) + struct.pack('<HIQQ', 1, 0, 1, 1))
-        # A hole takes no room on the disk.
+        # A hole of a sparse file occupies no disk space.
         file.truncate(begin + 9 + HUGE)
         file.seek(0, os.SEEK_END)
         file.write(record(0x0F, bytes(4)) + record(0x02, bytes(20)) + MAGIC)
@@ -202,7 +202,7 @@ def test_file_that_grows_is_refused(tmp_path, bombs, name, declared):
         data = compressor.compress(bytes(2**20), compressor.FLUSH_BLOCK)
         assert zstd.get_frame_info(data).decompressed_size == HUGE
     (path / name).write_bytes(data)
-    # What has no declared size is written up to the limit, here that of a small one.
+    # Data without a declared size is written up to the limit, here a small one.
     words = () if declared else ('--max-bag-bytes', '1000000')
     line = refusal(path, *words)
     assert 'a compressed file of more than' in line
@@ -232,7 +232,7 @@ def test_sqlite_that_computes_its_messages_is_refused(tmp_path):
     assert 'a message or a definition of more than 67108864 bytes' in line
 
 
-def test_repair_leaves_out_what_grows(tmp_path, bombs):
+def test_repair_omits_messages_that_grow(tmp_path, bombs):
     path = tmp_path / 'bomb.mcap'
     filled = message(bytes(100))
     path.write_bytes(mcap(
@@ -260,7 +260,7 @@ ALIASES = 'a: &a [x, x, x, x, x, x, x, x]\n' + ''.join(
 @pytest.mark.parametrize(('metadata', 'expected'), [
     (b'# ' + b'x' * 9_000_000, 'metadata of more than 8388608 bytes'),
     (ALIASES.encode(), 'an alias'), (b'[' * 100_000, 'nested too deep'),
-    (b'rosbag2_bagfile_information: {version: 9, version: 9}', 'a key that is there twice'),
+    (b'rosbag2_bagfile_information: {version: 9, version: 9}', 'a key that is repeated'),
     (b'\xff', "can't decode"), (b'a: b\n--- \nc: d', '2 documents')])
 def test_metadata_is_bounded(tmp_path, metadata, expected):
     path = bag_of(tmp_path / 'bag')

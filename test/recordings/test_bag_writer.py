@@ -1,8 +1,9 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""The bag sink, read back by implementations that are not ours: rosbags, mcap, sqlite3, YAML."""
+"""The bag sink, read back by other implementations: rosbags, mcap, sqlite3, YAML."""
 
 import sqlite3
+import textwrap
 import zlib
 
 from mcap_layout import without_crcs
@@ -16,9 +17,10 @@ from ruamel.yaml import YAML
 from state_sensor_ros.encode import Topic
 from state_sensor_ros.encode.topics import ACTORS_TOPIC, FRAME_TOPIC, ODOMETRY, TF_TOPIC
 from state_sensor_ros.errors import SinkError
-from state_sensor_ros.recordings.bags import bag_files, bag_types
+from state_sensor_ros.recordings.bags import bag_types
 from state_sensor_ros.recordings.bags.bag_types import definition, type_hash
 from state_sensor_ros.recordings.bags.bag_writer import BagSink, full_name
+from state_sensor_ros.recordings.storage import mcap_writer
 
 OWN = Topic('~/actors/car/odometry', ODOMETRY, 'odometry', 'car')
 # An empty TFMessage and ActorArray as CDR, written by hand.
@@ -33,7 +35,7 @@ def path(tmp_path):
 
 
 def written(path, **options):
-    """Write three frames' worth of messages."""
+    """Write the messages of three frames."""
     sink = BagSink(path, **options)
     sink.open([OWN])
     sink.latch(ACTORS_TOPIC, ACTORS)
@@ -94,7 +96,7 @@ def test_bag_metadata_is_what_rosbag2_writes(path):
 
 
 @pytest.mark.parametrize('storage', STORAGES)
-def test_bag_is_described_as_rosbags_describes_it(path, tmp_path, storage):
+def test_bag_metadata_equals_that_of_rosbags(path, tmp_path, storage):
     _, topics = contents(written(path, storage=storage))
     plugins = {'mcap': StoragePlugin.MCAP, 'sqlite3': StoragePlugin.SQLITE3}
     with Writer(tmp_path / 'theirs' / 'bag', version=9,
@@ -107,7 +109,7 @@ def test_bag_is_described_as_rosbags_describes_it(path, tmp_path, storage):
     ours, theirs = (YAML(typ='safe').load((folder / 'metadata.yaml').read_text())
                     for folder in (path, tmp_path / 'theirs' / 'bag'))
     assert ours == theirs
-    # Somebody who has lost metadata.yaml finds it in the storage.
+    # The storage file contains the text of metadata.yaml, in case that is lost.
     [found] = path.glob('bag.*')
     if storage == 'mcap':
         reader_module = pytest.importorskip('mcap.reader', reason='needs the package mcap')
@@ -121,9 +123,9 @@ def test_bag_is_described_as_rosbags_describes_it(path, tmp_path, storage):
     assert YAML(typ='safe').load(text) == theirs['rosbag2_bagfile_information']
 
 
-def test_bag_but_for_its_crcs_is_byte_for_byte_that_of_rosbags(path, tmp_path, monkeypatch):
-    # Of chunks as large as theirs, the last of them small.
-    monkeypatch.setattr(bag_files, '_CHUNK_BYTES', 2**20)
+def test_bag_except_its_crcs_equals_that_of_rosbags(path, tmp_path, monkeypatch):
+    # Chunks of their size, the last of them small.
+    monkeypatch.setattr(mcap_writer, '_CHUNK_BYTES', 2**20)
     sink = BagSink(path)
     for i in range(40):
         sink.publish([(ACTORS_TOPIC, ACTORS), (TF_TOPIC, bytes(7000 * i)), (OWN, TF)], i * 10**8)
@@ -137,9 +139,10 @@ def test_bag_but_for_its_crcs_is_byte_for_byte_that_of_rosbags(path, tmp_path, m
             offered_qos_profiles=one.ext.offered_qos_profiles) for name, one in topics.items()}
         for topic, _, at_ns, data in messages:
             writer.write(theirs[topic], at_ns, data)
-        # What both say in other words about themselves.
+        # The text of metadata.yaml differs in form only, as another test shows.
+        text = textwrap.dedent((path / 'metadata.yaml').read_text().partition('\n')[2])[:-1]
         monkeypatch.setattr(writer.storage, 'close', lambda version, _: type(
-            writer.storage).close(writer.storage, version, sink._files._information()))
+            writer.storage).close(writer.storage, version, text))
     expected = (tmp_path / 'theirs' / 'bag' / 'bag.mcap').read_bytes()
     assert len(expected) > 4 * 2**20
     assert without_crcs((path / 'bag.mcap').read_bytes()) == expected
@@ -159,7 +162,7 @@ def test_bag_has_crcs_that_the_mcap_library_confirms(path):
     for chunk in chunks:
         assert chunk.uncompressed_crc == zlib.crc32(chunk.data) != 0
     [data_end] = [one for one in found if type(one).__name__ == 'DataEnd']
-    # The library has compared it.
+    # The library compares it.
     assert data_end.data_section_crc
     footer, data = found[-1], (path / 'bag.mcap').read_bytes()
     assert footer.summary_crc == zlib.crc32(data[footer.summary_start:-12]) != 0
@@ -199,7 +202,7 @@ def test_bag_is_read_by_the_mcap_library(path):
         'state_sensor_ros/msg/ActorArray')
 
 
-def test_bag_is_understood_by_mcap_ros2_support(path):
+def test_bag_is_decoded_by_mcap_ros2_support(path):
     decoder_module = pytest.importorskip('mcap_ros2.reader', reason='needs mcap-ros2-support')
     found = [(message.channel.topic, message.ros_msg)
              for message in decoder_module.read_ros2_messages(written(path) / 'bag.mcap')]
@@ -221,7 +224,7 @@ def test_bag_sqlite_has_the_tables_of_rosbag2(path):
     assert hashes['tf2_msgs/msg/TFMessage'] == type_hash('tf2_msgs/msg/TFMessage')
 
 
-def test_bag_goes_on_where_stamps_go_back(path):
+def test_bag_log_times_increase_where_stamps_decrease(path):
     sink = BagSink(path)
     for stamp_ns in (3_000_000_000, 3_050_000_000, 1_000_000_000, 1_050_000_000, 500_000_000):
         sink.publish([(TF_TOPIC, TF)], stamp_ns)
@@ -237,7 +240,7 @@ def test_bag_names_topics_as_the_node_does(topic, node, expected):
     assert full_name(topic, node) == expected
 
 
-def test_bag_aborted_leaves_nothing(path, tmp_path):
+def test_bag_aborted_is_removed(path, tmp_path):
     sink = BagSink(path)
     sink.publish([(TF_TOPIC, TF)], 1)
     sink.abort()
@@ -245,7 +248,7 @@ def test_bag_aborted_leaves_nothing(path, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_bag_unfinished_has_no_name_yet(path, tmp_path):
+def test_bag_unfinished_has_another_name(path, tmp_path):
     sink = BagSink(path)
     sink.publish([(TF_TOPIC, TF)], 1)
     assert not path.exists()
@@ -254,13 +257,13 @@ def test_bag_unfinished_has_no_name_yet(path, tmp_path):
     assert [entry.name for entry in tmp_path.iterdir()] == ['bag']
 
 
-def test_bag_refuses_what_exists(path):
+def test_bag_refuses_an_existing_name(path):
     path.mkdir()
     with pytest.raises(SinkError, match=r'bag: found something that exists; expected .*--force'):
         BagSink(path)
 
 
-def test_bag_overwrites_a_bag_alone(path, tmp_path):
+def test_bag_overwrites_only_a_bag(path, tmp_path):
     path.mkdir()
     (path / 'thesis.tex').write_text('years of work')
     with pytest.raises(SinkError, match=r'found thesis\.tex in it, which is not part of a bag'):
@@ -276,7 +279,7 @@ def test_bag_overwrites_a_bag_alone(path, tmp_path):
     assert [entry.name for entry in tmp_path.iterdir()] == ['bag']
 
 
-def test_bag_refused_leaves_the_old_one(path):
+def test_bag_refused_keeps_the_old_one(path):
     written(path)
     sink = BagSink(path, overwrite=True)
     sink.publish([(TF_TOPIC, TF)], 7)
@@ -284,7 +287,7 @@ def test_bag_refused_leaves_the_old_one(path):
     assert len(contents(path)[0]) == 4
 
 
-def test_bag_without_a_place_says_so(tmp_path):
+def test_bag_in_a_missing_folder_is_one_error(tmp_path):
     with pytest.raises(SinkError, match='no such file or directory; expected room'):
         BagSink(tmp_path / 'nowhere' / 'bag')
 
@@ -303,8 +306,8 @@ def test_bag_on_a_full_disk_is_one_error(path):
 
 def test_bag_with_more_topics_than_mcap_can_number_is_one_error(path):
     sink = BagSink(path)
-    sink._files.connections += [sink._connection(TF_TOPIC)._replace(id=number, topic=str(number))
-                                for number in range(2, 65536)]
+    sink.open([TF_TOPIC])
+    sink._files._topics |= dict.fromkeys(range(2, 65536), sink._files._topics[1])
     with pytest.raises(SinkError, match='expected at most 65535 in a bag'):
         sink.publish([(FRAME_TOPIC, TF)], 1)
     sink.abort()

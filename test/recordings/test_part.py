@@ -1,6 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""The file or folder beside an output: one writer at a time, and nothing left behind is lost."""
+"""The part of an output: one writer at a time, and parts of killed programs are kept."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ from state_sensor_ros.errors import SinkError
 from state_sensor_ros.recordings.files import part as part_module
 from state_sensor_ros.recordings.files.part import Part
 
-# Makes a part in another process, writes into it and waits to be killed.
+# Creates a part in another process, writes into it and waits until it is killed.
 WRITER = """
 import sys
 from pathlib import Path
@@ -39,7 +39,7 @@ def output(tmp_path):
 
 @pytest.fixture
 def writing(output):
-    """Return a function that starts another program which writes the output."""
+    """Return a function that starts another program, a writer of the output."""
     processes = []
 
     def start():
@@ -55,7 +55,7 @@ def writing(output):
 
 
 @pytest.mark.parametrize('is_folder', [False, True])
-def test_part_lies_beside_its_output_until_it_is_discarded(output, is_folder):
+def test_part_is_beside_its_output_until_it_is_discarded(output, is_folder):
     part = make(output, is_folder=is_folder)
     assert names(output.parent) == ['.out [1].json.part']
     assert part.path.is_dir() == is_folder
@@ -81,7 +81,7 @@ def test_part_of_an_output_that_is_being_written_is_refused(output, is_folder):
     make(output)
 
 
-def test_part_of_another_process_is_refused_until_that_is_killed(output, writing):
+def test_part_of_another_process_is_refused_until_it_is_killed(output, writing):
     process, name = writing()
     assert name == '.out [1].json.part'
     with pytest.raises(SinkError, match='another program'):
@@ -99,7 +99,7 @@ def test_part_of_another_process_is_refused_until_that_is_killed(output, writing
     assert names(output.parent) == ['.out [1].json.2.part']
 
 
-def test_part_takes_an_empty_one_of_its_kind_and_leaves_others(output):
+def test_part_reuses_an_empty_one_of_its_kind_and_keeps_others(output):
     (output.parent / '.out [1].json.part').mkdir()
     (output.parent / '.out [1].json.3.part').touch()
     (output.parent / '.out [1].json.4.part').touch()
@@ -119,7 +119,7 @@ def test_part_is_not_written_through_a_link(output):
         make(output)
 
 
-def test_part_discards_nothing_that_took_its_name(output):
+def test_part_does_not_discard_a_file_that_took_its_name(output):
     part = make(output)
     part.path.unlink()
     part.path.write_text('of another program')
@@ -130,7 +130,7 @@ def test_part_discards_nothing_that_took_its_name(output):
     assert part.path.read_text() == 'of another program'
 
 
-def test_part_is_kept_if_wanted(output):
+def test_part_is_kept_on_request(output):
     part = make(output)
     part.path.write_text('text')
     part.keep()
@@ -139,7 +139,7 @@ def test_part_is_kept_if_wanted(output):
 
 
 @pytest.mark.parametrize('is_folder', [False, True])
-def test_part_without_locks_takes_a_name_of_its_own(output, monkeypatch, is_folder):
+def test_part_without_locks_has_a_name_of_its_own(output, monkeypatch, is_folder):
     monkeypatch.setattr(part_module, '_HAS_LOCKS', False)
     first, second = make(output, is_folder=is_folder), make(output, is_folder=is_folder)
     assert names(output.parent) == ['.out [1].json.2.part', '.out [1].json.part']
@@ -148,7 +148,7 @@ def test_part_without_locks_takes_a_name_of_its_own(output, monkeypatch, is_fold
     assert names(output.parent) == []
 
 
-def test_part_on_a_file_system_without_locks_is_made(output, monkeypatch):
+def test_part_on_a_file_system_without_locks_is_created(output, monkeypatch):
     def refuse(*_):
         raise OSError(95, os.strerror(95))
 

@@ -25,7 +25,7 @@ def actor(**members):
 
 
 def at(*game_times):
-    """Make v1 frames at ``game_times``, None for one that does not tell."""
+    """Make v1 frames at ``game_times``, None for a frame without one."""
     return [{'frame': [actor()]} | ({} if when is None else {'game_time': when})
             for when in game_times]
 
@@ -84,7 +84,7 @@ def paused(path, **options):
 
 
 class Clock:
-    """A clock that moves only when somebody waits, in place of the real one."""
+    """A clock in place of the real one that advances only in waits."""
 
     def __init__(self, monkeypatch):
         self.now, self.waits = 100.0, []
@@ -98,7 +98,7 @@ class Clock:
 
 
 def played(source, clock):
-    """Return when each packet came, from the first on."""
+    """Return the time of each packet since the first."""
     clock.drive(source)
     times = []
     for _ in source.packets():

@@ -46,7 +46,7 @@ def test_special_files_are_named(tmp_path, pipe):
                 check_regular(path)
 
 
-def test_node_takes_no_pipe_as_a_recording(pipe):
+def test_node_refuses_a_pipe_as_a_recording(pipe):
     settings = Settings(source='file', trajectory_file=str(pipe))
     with pytest.raises(TrajectoryFormatError, match='found a pipe; expected a file'):
         Input(settings, {}, ignore)

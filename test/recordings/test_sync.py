@@ -1,6 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""What is called written is on the disk: files and folders are synced around the renaming."""
+"""Outputs are synced to the disk: the content before the rename, the folder after it."""
 
 import json
 import os
@@ -17,7 +17,7 @@ RENAMED = 'renamed'
 
 
 class Journal:
-    """Notes in order: each path that is synced, with the size of a file, and each renaming."""
+    """Notes in order: each path that is synced, with the size of a file, and each rename."""
 
     def __init__(self, monkeypatch):
         self.events = []
@@ -65,7 +65,7 @@ WORDS = {
 
 @pytest.mark.parametrize('is_forced', [False, True], ids=['fresh', 'forced'])
 @pytest.mark.parametrize('name', WORDS)
-def test_written_is_on_the_disk_before_and_after_it_gets_its_name(
+def test_output_is_synced_before_and_after_it_gets_its_name(
         name, is_forced, sources, tmp_path, port, monkeypatch):
     words = [str(sources / word) if (sources / word).exists() else word.replace(
         'OUT', str(tmp_path / 'out')).replace('PORT', str(port)) for word in WORDS[name]]

@@ -1,6 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""Files that get their name once they are whole."""
+"""Files that get their name once they are complete."""
 
 import errno
 import os
@@ -40,7 +40,7 @@ def test_whole_file_has_the_rights_of_any_new_file(tmp_path):
     assert stat.S_IMODE((tmp_path / 'a').stat().st_mode) == 0o640
 
 
-def test_whole_file_aborted_leaves_nothing(tmp_path):
+def test_whole_file_aborted_is_removed(tmp_path):
     file = WholeFile(str(tmp_path / 'out.json'))
     file.handle.write(b'text')
     file.abort()
@@ -60,7 +60,7 @@ def test_whole_file_does_not_overwrite(tmp_path):
     assert path.read_bytes() == b'new'
 
 
-def test_whole_file_does_not_overwrite_what_appeared_meanwhile(tmp_path):
+def test_whole_file_does_not_overwrite_a_file_created_meanwhile(tmp_path):
     path = tmp_path / 'out.json'
     file = WholeFile(str(path))
     file.handle.write(b'new')
@@ -73,7 +73,7 @@ def test_whole_file_does_not_overwrite_what_appeared_meanwhile(tmp_path):
         assert kept.read() == b'new'
 
 
-def test_whole_file_replaces_what_a_link_leads_to(tmp_path):
+def test_whole_file_replaces_the_target_of_a_link(tmp_path):
     (tmp_path / 'target').write_bytes(b'old')
     (tmp_path / 'link').symlink_to('target')
     file = WholeFile(str(tmp_path / 'link'), force=True)
@@ -83,7 +83,7 @@ def test_whole_file_replaces_what_a_link_leads_to(tmp_path):
     assert (tmp_path / 'target').read_bytes() == b'new'
 
 
-def test_whole_file_leaves_a_device_a_device():
+def test_whole_file_keeps_a_device():
     file = WholeFile('/dev/null')
     assert file.is_direct
     file.handle.write(b'text')
@@ -104,7 +104,7 @@ def test_whole_file_writes_into_a_pipe(tmp_path):
     assert read == [b'text']
 
 
-def test_whole_file_goes_to_standard_output(capfdbinary):
+def test_whole_file_is_written_to_standard_output(capfdbinary):
     file = WholeFile('-')
     assert file.is_direct
     file.handle.write(b'text')
@@ -114,12 +114,12 @@ def test_whole_file_goes_to_standard_output(capfdbinary):
 
 
 @pytest.mark.parametrize('name', ['none/out.json', '.', 'x' * 300])
-def test_whole_file_that_cannot_be_says_so(tmp_path, name):
+def test_whole_file_that_cannot_be_created_is_one_error(tmp_path, name):
     with pytest.raises(SinkError, match=r'found .*; expected a place to write to'):
         WholeFile(str(tmp_path / name))
 
 
-def test_whole_file_reopened_has_what_was_written(tmp_path):
+def test_whole_file_reopened_has_its_content(tmp_path):
     file = WholeFile(str(tmp_path / 'out'))
     file.handle.write(b'0123456789')
     handle = file.reopen()
@@ -139,7 +139,7 @@ def test_whole_file_of_a_with_is_committed(tmp_path):
 @pytest.mark.parametrize(('raised', 'expected'), [
     (OSError(28, 'No space left on device'), SinkError), (BrokenPipeError(), BrokenPipeError),
     (KeyboardInterrupt(), KeyboardInterrupt), (ValueError(), ValueError)])
-def test_whole_file_of_a_with_that_fails_leaves_nothing(tmp_path, raised, expected):
+def test_whole_file_of_a_with_that_fails_is_removed(tmp_path, raised, expected):
     def write():
         with WholeFile(str(tmp_path / 'out.json')) as file:
             file.handle.write(b'text')
@@ -151,7 +151,7 @@ def test_whole_file_of_a_with_that_fails_leaves_nothing(tmp_path, raised, expect
     assert names(tmp_path) == []
 
 
-def test_whole_file_that_does_not_reach_the_disk_leaves_the_old_one(tmp_path, monkeypatch):
+def test_whole_file_that_cannot_be_synced_keeps_the_old_one(tmp_path, monkeypatch):
     def fail(descriptor):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -186,7 +186,7 @@ def test_whole_file_that_cannot_get_its_name_is_kept(tmp_path, monkeypatch):
     assert (tmp_path / '.out.json.part').read_bytes() == b'new'
 
 
-def test_whole_file_creates_what_a_dangling_link_leads_to(tmp_path):
+def test_whole_file_creates_the_target_of_a_dangling_link(tmp_path):
     (tmp_path / 'link').symlink_to('target')
     with WholeFile(str(tmp_path / 'link')) as file:
         file.handle.write(b'new')

@@ -1,6 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""Folders that get their name once they are whole, and what they replace: their like, no more."""
+"""Folders that get their name once they are complete, and replace only folders of their kind."""
 
 import errno
 import json
@@ -62,7 +62,7 @@ def names(folder):
 
 
 def no_exchange(monkeypatch):
-    """Have the file system know neither an exchange nor a renaming that replaces nothing."""
+    """Simulate a file system without renameat2()."""
     def unknown(*_):
         raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
 
@@ -70,7 +70,7 @@ def no_exchange(monkeypatch):
 
 
 @pytest.mark.parametrize('has_exchange', [True, False])
-def test_whole_folder_appears_and_replaces_its_like(path, monkeypatch, has_exchange):
+def test_whole_folder_replaces_one_of_its_kind(path, monkeypatch, has_exchange):
     if not has_exchange:
         no_exchange(monkeypatch)
     assert made(path, force=False).remains == ''
@@ -81,7 +81,7 @@ def test_whole_folder_appears_and_replaces_its_like(path, monkeypatch, has_excha
     assert names(path.parent) == ['out']
 
 
-def test_whole_folder_refuses_what_exists(path):
+def test_whole_folder_refuses_an_existing_name(path):
     path.mkdir()
     with pytest.raises(SinkError, match=r'found something that exists; expected .*--force'):
         folder_of(path, force=False)
@@ -121,7 +121,7 @@ def add_pipe_with_the_name_of_a_file(path):
 @pytest.mark.parametrize('add', [
     add_file, add_deep_file, add_folder, add_link, add_folder_with_the_name_of_a_file,
     add_pipe_with_the_name_of_a_file], ids=lambda add: add.__name__)
-def test_whole_folder_refuses_one_with_anything_else_in_it(path, add):
+def test_whole_folder_refuses_one_with_another_entry(path, add):
     made(path)
     add(path)
     before = contents(path)
@@ -132,7 +132,7 @@ def test_whole_folder_refuses_one_with_anything_else_in_it(path, add):
 
 
 @pytest.mark.parametrize('has_exchange', [True, False])
-def test_whole_folder_keeps_both_where_something_was_added_meanwhile(path, monkeypatch,
+def test_whole_folder_keeps_both_where_an_entry_was_added_meanwhile(path, monkeypatch,
                                                                      has_exchange):
     if not has_exchange:
         no_exchange(monkeypatch)
@@ -154,7 +154,7 @@ def test_whole_folder_keeps_both_where_the_name_was_taken_meanwhile(path, monkey
         no_exchange(monkeypatch)
     folder = folder_of(path, force=False)
     whole = write(folder, 'new')
-    # An empty one, which rename() of the C library would replace.
+    # An empty folder, which rename() of the C library would replace.
     path.mkdir()
     with pytest.raises(SinkError, match=r'not there before; expected nothing; what was written'):
         folder.commit(whole)
@@ -164,7 +164,7 @@ def test_whole_folder_keeps_both_where_the_name_was_taken_meanwhile(path, monkey
 
 
 def failing_from(monkeypatch, owner, name, n_calls):
-    """Have a function fail from its n-th call on."""
+    """Let a function fail from its n-th call on."""
     function, calls = getattr(owner, name), []
 
     def call(*args, **options):
@@ -177,7 +177,7 @@ def failing_from(monkeypatch, owner, name, n_calls):
 
 
 @pytest.mark.parametrize('n_calls', [0, 1])
-def test_whole_folder_stays_where_a_renaming_fails(path, monkeypatch, n_calls):
+def test_whole_folder_is_kept_where_a_rename_fails(path, monkeypatch, n_calls):
     made(path)
     no_exchange(monkeypatch)
     folder = folder_of(path)
@@ -200,7 +200,7 @@ def test_whole_folder_stays_where_a_renaming_fails(path, monkeypatch, n_calls):
 
 @pytest.mark.parametrize('has_exchange', [True, False])
 @pytest.mark.parametrize('name', ['unlink', 'rmdir'])
-def test_whole_folder_says_what_is_left_of_the_old_one(path, monkeypatch, has_exchange, name):
+def test_whole_folder_reports_the_rest_of_the_old_one(path, monkeypatch, has_exchange, name):
     made(path)
     if not has_exchange:
         no_exchange(monkeypatch)
@@ -216,7 +216,7 @@ def test_whole_folder_says_what_is_left_of_the_old_one(path, monkeypatch, has_ex
     assert contents(left) == (OLD if name == 'unlink' else {'deep': None})
 
 
-def test_whole_folder_deletes_nothing_that_came_at_the_last_moment(path, monkeypatch):
+def test_whole_folder_deletes_no_entry_added_after_the_check(path, monkeypatch):
     made(path)
     folder = folder_of(path)
     whole = write(folder, 'new')
@@ -234,7 +234,7 @@ def test_whole_folder_deletes_nothing_that_came_at_the_last_moment(path, monkeyp
     assert contents(whole) == {'precious': b'text'}
 
 
-def test_whole_folder_replaces_what_a_link_leads_to(path):
+def test_whole_folder_replaces_the_target_of_a_link(path):
     made(path.with_name('target'))
     path.symlink_to('target')
     made(path, 'new')
@@ -243,7 +243,7 @@ def test_whole_folder_replaces_what_a_link_leads_to(path):
     assert names(path.parent) == ['out', 'target']
 
 
-def test_whole_folder_makes_what_a_dangling_link_leads_to(path):
+def test_whole_folder_creates_the_target_of_a_dangling_link(path):
     path.symlink_to('target')
     made(path, 'new', force=False)
     assert path.is_symlink()
@@ -278,7 +278,7 @@ def test_whole_folder_refuses_a_mount_point(path, mount):
     assert names(path) == ['a']
 
 
-def test_whole_folder_keeps_both_on_a_mount_point_that_does_not_look_like_one(path, mount):
+def test_whole_folder_keeps_both_on_an_undetected_mount_point(path, mount):
     made(path)
     made(path.with_name('bound'))
     mount(path, '--bind', path.with_name('bound'))
@@ -301,7 +301,7 @@ def test_whole_folder_with_a_file_that_cannot_be_deleted_is_replaced(path, mount
     folder.abort()
     assert contents(path) == NEW
     assert folder.remains.endswith(f'in {whole}: device or resource busy')
-    # For the fixture to find it.
+    # The fixture unmounts it at this path.
     shutil.rmtree(path)
     whole.rename(path)
 
@@ -317,7 +317,7 @@ def bag(tmp_path_factory):
 
 
 def refused(capsys, source, out):
-    """Convert by force; return what was found in OUT, which is as before."""
+    """Convert with --force, which is refused; return the cause. OUT is unchanged."""
     before, beside = contents(out), names(out.parent)
     assert main(['convert', str(source), str(out), '--force']) == 1
     assert contents(out) == before
@@ -340,7 +340,7 @@ def test_convert_replaces_no_bag_with_other_files(bag, tmp_path, capsys):
     'name: my project\n', '', '{', '- 1', 'rosbag2_bagfile_information: 3', '\x00',
     'rosbag2_bagfile_information: {relative_file_paths: 3}', '[' * 100_000,
     '!!python/object:os.system {}', 'a: &a [*a]'])
-def test_convert_replaces_no_folder_that_merely_has_a_metadata_yaml(bag, tmp_path, capsys,
+def test_convert_replaces_no_other_folder_with_a_metadata_yaml(bag, tmp_path, capsys,
                                                                     metadata):
     out = tmp_path / 'out'
     out.mkdir()
@@ -349,7 +349,7 @@ def test_convert_replaces_no_folder_that_merely_has_a_metadata_yaml(bag, tmp_pat
     assert refused(capsys, bag[1], out).startswith('metadata.yaml in it, which is not part of a')
 
 
-def test_convert_replaces_no_file_that_a_metadata_yaml_claims(bag, tmp_path, capsys):
+def test_convert_replaces_no_other_file_that_a_metadata_yaml_names(bag, tmp_path, capsys):
     out = tmp_path / 'out'
     shutil.copytree(bag[0], out)
     metadata = out / 'metadata.yaml'
@@ -379,7 +379,7 @@ def test_convert_replaces_no_dataset_with_images(carla_bag, tmp_path, capsys):
     shutil.copytree(CARLA, out)
     found = refused(capsys, carla_bag, out)
     assert 'is not part of a dataset that this program writes' in found
-    # Without whatever is not one of its files, it is replaced.
+    # Without the other files it is replaced.
     for path in out.rglob('*'):
         if path.is_file() and not path.name.startswith('measurements_'):
             assert refused(capsys, carla_bag, out)
@@ -398,7 +398,7 @@ def test_convert_replaces_no_dataset_with_other_files(carla_bag, tmp_path, capsy
     assert main(['convert', str(carla_bag), str(out), '--force']) == 0
 
 
-def test_convert_says_what_is_left_of_the_old_bag(bag, tmp_path, capsys, monkeypatch):
+def test_convert_reports_the_rest_of_the_old_bag(bag, tmp_path, capsys, monkeypatch):
     out = tmp_path / 'out'
     shutil.copytree(bag[0], out)
     failing_from(monkeypatch, os, 'unlink', 0)

@@ -1,6 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""Print frame, child frame and speed of the first odometry heard; run in another distribution."""
+"""Print frames and speed of the first odometry received; run in another distribution."""
 
 import sys
 
@@ -11,12 +11,12 @@ import rclpy
 def main():
     """Wait for one message."""
     rclpy.init()
-    node = rclpy.create_node('hearer')
-    heard = []
-    node.create_subscription(Odometry, '/state_sensor/ego/odometry', heard.append, 10)
-    while not heard:
+    node = rclpy.create_node('subscriber')
+    received = []
+    node.create_subscription(Odometry, '/state_sensor/ego/odometry', received.append, 10)
+    while not received:
         rclpy.spin_once(node, timeout_sec=0.1)
-    message = heard[0]
+    message = received[0]
     sys.stdout.write(f'{message.header.frame_id} {message.child_frame_id} '
                      f'{message.twist.twist.linear.x}\n')
     rclpy.shutdown()

@@ -28,9 +28,9 @@ from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from stopwatch import Stopwatch
 
-END_S = 2.0  # INTERFACE 3.6: every program ends within 2 s of a signal
+END_S = 2.0  # Every program ends within 2 s of a signal.
 RECONNECT_MAX_S = 0.5
-# INTERFACE 3.6: publishing again within reconnect_max + 1 s; the rest is the machine's.
+# The node publishes again within reconnect_max + 1 s; the rest is for a slow machine.
 AGAIN_S = RECONNECT_MAX_S + 1.0 + 1.5
 FAST = {'reconnect_min': 0.05, 'reconnect_max': RECONNECT_MAX_S, 'stale_after': 1.0}
 TRANSITIONS = {
@@ -39,7 +39,7 @@ TRANSITIONS = {
 
 
 def packet(payload, *, game_time=0.0, sample_count=0, time_s=1600000000, header_bytes=16):
-    """Frame ``payload`` (bytes, or anything JSON can say) as the sensor port does."""
+    """Frame ``payload`` (bytes, or any value of JSON) as the sensor port does."""
     if not isinstance(payload, bytes):
         payload = json.dumps(payload).encode()
     header = struct.pack('>IIf', len(payload) + header_bytes, time_s, game_time)
@@ -95,13 +95,13 @@ def framed(number, *states, **options):
 
 
 def arrayed(*elements, **header):
-    """Make a packet whose payload is an array of ``elements``: text, or anything JSON can say."""
+    """Make a packet whose payload is an array of ``elements``: text, or any value of JSON."""
     texts = [each if isinstance(each, bytes) else json.dumps(each).encode() for each in elements]
     return packet(b'[' + b','.join(texts) + b']', **header)
 
 
 class ScriptedSimulator:
-    """A listening socket that does what the test says, step by step."""
+    """A listening socket that the test controls step by step."""
 
     def __init__(self, port=0):
         self._server = socket.create_server(('127.0.0.1', port or free_port()))
@@ -238,7 +238,7 @@ def changed_program(path, *replacements):
 
 
 class Listener:
-    """A ROS node in the test's own process that keeps what it hears."""
+    """A ROS node in the test's own process that keeps the messages received."""
 
     def __init__(self, domain, name='listener'):
         self._context = rclpy.Context()
@@ -247,16 +247,16 @@ class Listener:
         self._executor = SingleThreadedExecutor(context=self._context)
         self._executor.add_node(self.node)
 
-    def hear(self, topic, type_name, *, depth=1000, latched=False):
+    def subscribe(self, topic, type_name, *, depth=1000, latched=False):
         """Subscribe; returns the list that messages are added to."""
         package, name = type_name.split('/')
-        heard = []
+        received = []
         qos = QoSProfile(depth=depth)
         if latched:
             qos.durability = DurabilityPolicy.TRANSIENT_LOCAL
         self.node.create_subscription(getattr(import_module(f'{package}.msg'), name), topic,
-                                      heard.append, qos)
-        return heard
+                                      received.append, qos)
+        return received
 
     def spin(self, seconds=0.05):
         self._executor.spin_once(timeout_sec=seconds)
@@ -265,7 +265,7 @@ class Listener:
         """Spin until ``condition()`` is true; return its value."""
         deadline = time.monotonic() + seconds
         while not (found := condition()):
-            assert time.monotonic() < deadline, f'{what} did not come within {seconds} s'
+            assert time.monotonic() < deadline, f'{what}: not within {seconds} s'
             self.spin()
         return found
 
@@ -294,7 +294,7 @@ class Managed:
         self._listener.until(future.done, what='an answer')
         return future.result()
 
-    def ask(self, name):
+    def request(self, name):
         request = ChangeState.Request()
         request.transition.id = TRANSITIONS[name]
         return self._call(self._change, request).success
@@ -326,11 +326,11 @@ class Remote:
         return self.call(SetParameters, parameters=[parameter]).results[0]
 
 
-def statuses(heard, part='stream'):
-    """Return the values of each report heard of the status ``part``."""
+def statuses(received, part='stream'):
+    """Return the values of each report received of the status ``part``."""
     return [{pair.key: pair.value for pair in status.values} | {
         'level': status.level[0], 'message': status.message}
-        for array in heard for status in array.status if status.name.endswith(f': {part}')]
+        for array in received for status in array.status if status.name.endswith(f': {part}')]
 
 
 # The counters of the status `stream`; none of them ever decreases.
@@ -351,13 +351,13 @@ class Bench:
     def __init__(self, domain, listener, simulator, **parameters):
         self.listener, self.simulator = listener, simulator
         self.node = NodeProcess(domain, **{'port': simulator.port, **FAST, **parameters})
-        self.frames = listener.hear('/state_sensor/frame', 'state_sensor_ros/StateFrame')
-        self.tf = listener.hear('/tf', 'tf2_msgs/TFMessage')
-        self.diagnostics = listener.hear('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
+        self.frames = listener.subscribe('/state_sensor/frame', 'state_sensor_ros/StateFrame')
+        self.tf = listener.subscribe('/tf', 'tf2_msgs/TFMessage')
+        self.diagnostics = listener.subscribe('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
         self.n_sent = self.n_frames = 0
 
     def connect(self, warm=True):
-        """Wait for the node to connect and for its topics to be heard."""
+        """Wait for the node to connect and for its topics to be received."""
         self.simulator.accept()
         if warm:
             self.listener.until(self.send_until_heard, what='a first frame')
@@ -396,7 +396,7 @@ class Bench:
                     if float(values.get(key) or 0) >= at_least]
         return self.listener.until(found, what=f'{key} >= {at_least}')[0]
 
-    def settled(self, seconds=AWAIT_S):
+    def wait_until_counted(self, seconds=AWAIT_S):
         """Wait until all frames sent are counted and none is in flight; return that report."""
         def found():
             values = next(iter(statuses(self.diagnostics[-1:])), {})
@@ -406,7 +406,7 @@ class Bench:
         try:
             return self.listener.until(found, seconds)
         except AssertionError:
-            raise AssertionError(f'not settled with {self.n_frames} frames sent: '
+            raise AssertionError(f'not all of {self.n_frames} frames sent are counted: '
                                  f'{statuses(self.diagnostics)[-1:]}\n{self.node.log}') from None
 
     def finish(self):
@@ -418,9 +418,9 @@ class Bench:
         assert 'Traceback' not in log
 
 
-def check_counters_never_decrease(heard):
-    """Check all reports heard, in their order."""
-    reports = [values for values in statuses(heard) if 'frames received' in values]
+def check_counters_never_decrease(received):
+    """Check all reports received, in their order."""
+    reports = [values for values in statuses(received) if 'frames received' in values]
     for before, now in pairwise(reports):
         assert all(int(before[key]) <= int(now[key]) for key in COUNTERS), (before, now)
         assert float(now['frame rate'] or 0) >= 0.0

@@ -26,7 +26,7 @@ FRAMES = '/state_sensor/frame'
 MAX_FRAMES = 30
 BURST = 4
 ALIGNMENT = 4
-# What every node has, and what tells of its own health at wall time.
+# Topics of every node, and those of its health at wall time.
 NOT_OF_THE_STREAM = ('/diagnostics', '/parameter_events', '/rosout', '/transition_event')
 
 
@@ -64,18 +64,18 @@ class Recorder:
 
     def __init__(self, listener):
         self._node = listener.node
-        self.heard = {}
+        self.received = {}
 
     def subscribe(self):
         """Subscribe to what there is now."""
         for topic, types in self._node.get_topic_names_and_types():
-            if not topic.endswith(NOT_OF_THE_STREAM) and topic not in self.heard:
+            if not topic.endswith(NOT_OF_THE_STREAM) and topic not in self.received:
                 self._hear(topic, message_class(types[0]))
 
     def _hear(self, topic, class_):
-        heard = self.heard[topic] = []
+        received = self.received[topic] = []
         latched = topic in ('/tf_static', '/state_sensor/actors')
-        self._node.create_subscription(class_, topic, heard.append, QoSProfile(
+        self._node.create_subscription(class_, topic, received.append, QoSProfile(
             depth=1000, durability=DurabilityPolicy.TRANSIENT_LOCAL if latched
             else DurabilityPolicy.VOLATILE), raw=True)
 
@@ -88,9 +88,9 @@ def published_on(listener, topic):
             qos.durability.name)
 
 
-def same(heard, written):
+def same(received, written):
     """Compare messages; the middleware fills them up to a multiple of four bytes."""
-    return heard[:len(written)] == written and len(heard) - len(written) < ALIGNMENT
+    return received[:len(written)] == written and len(received) - len(written) < ALIGNMENT
 
 
 @pytest.mark.parametrize('frames', list(contents()))
@@ -107,7 +107,7 @@ def test_bag_has_the_topics_and_bytes_of_the_node(frames, tmp_path, domain, list
         # One callback a turn, so that the listener keeps up.
         for _ in first:
             listener.spin(0.01)
-        return all(recorder.heard.get(topic) for topic, (_, data) in first.items() if data)
+        return all(recorder.received.get(topic) for topic, (_, data) in first.items() if data)
 
     with NodeProcess(domain, port=simulator.port, **PARAMETERS):
         simulator.accept()
@@ -120,14 +120,14 @@ def test_bag_has_the_topics_and_bytes_of_the_node(frames, tmp_path, domain, list
             burst = frames[begin:begin + BURST]
             simulator.send(*[packet(frame) for frame in burst])
             last = bag[FRAMES][1][n_preludes + begin + len(burst) - 1]
-            listener.until(lambda last=last: same(recorder.heard[FRAMES][-1], last))
-        assert recorder.heard.keys() == bag.keys()
+            listener.until(lambda last=last: same(recorder.received[FRAMES][-1], last))
+        assert recorder.received.keys() == bag.keys()
         for topic, (connection, messages) in bag.items():
-            expected, heard = messages[n_before[topic]:], recorder.heard[topic]
+            expected, received = messages[n_before[topic]:], recorder.received[topic]
             if expected:
                 last = expected[-1]
-                listener.until(lambda heard=heard, last=last: same(heard[-1], last), what=topic)
-            tail = heard[len(heard) - len(expected):]
+                listener.until(lambda all_=received, last=last: same(all_[-1], last), what=topic)
+            tail = received[len(received) - len(expected):]
             assert len(tail) == len(expected), topic
             assert all(map(same, tail, expected)), topic
             [offered] = connection.ext.offered_qos_profiles
@@ -135,18 +135,18 @@ def test_bag_has_the_topics_and_bytes_of_the_node(frames, tmp_path, domain, list
                 connection.msgtype, connection.digest, offered.reliability.name,
                 offered.durability.name), topic
     assert sum(len(data) for _, data in bag.values()) > 5 * len(frames)
-    live = live_bag(tmp_path / 'live', bag[FRAMES][0], recorder.heard[FRAMES][-len(frames):])
+    live = live_bag(tmp_path / 'live', bag[FRAMES][0], recorder.received[FRAMES][-len(frames):])
     assert main(['convert', live, str(tmp_path / 'live.json')]) == 0
     (tmp_path / 'in.json').write_text(json.dumps(frames))
     assert main(['convert', str(tmp_path / 'in.json'), str(tmp_path / 'again.json')]) == 0
     assert (tmp_path / 'live.json').read_text() == (tmp_path / 'again.json').read_text()
 
 
-def live_bag(path, connection, heard):
-    """Write what was heard as `ros2 bag record` does, at the time of its receipt."""
+def live_bag(path, connection, received):
+    """Write what was received as `ros2 bag record` does, at the time of its receipt."""
     with Writer(path, version=9, storage_plugin=StoragePlugin.MCAP) as writer:
         topic = writer.add_connection('/front/truth/frame', connection.msgtype,
                                       msgdef=connection.msgdef.data, rihs01=connection.digest)
-        for i, data in enumerate(heard):
+        for i, data in enumerate(received):
             writer.write(topic, 1_700_000_000_000_000_000 + i * 49_000_000, data)
     return str(path)

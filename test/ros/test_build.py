@@ -73,20 +73,20 @@ def test_entered_shell_has_programs_and_messages(shell, folder):
     script = ROOT / 'scripts' / 'env.sh'
     where = script.relative_to(folder) if folder == ROOT else script
     # Twice: entering again must change nothing.
-    said = run(
+    printed = run(
         shell, '-c', f'. ./{where} && . {script} && command -v state_sensor_node && '
         f'command -v state_sensor && python3 -c "{IMPORT_MESSAGES}" && echo "$PYTHONPATH"',
         cwd=folder).splitlines()
-    assert [Path(line).name for line in said[:2]] == ['state_sensor_node', 'state_sensor']
-    assert said[2] == '1.5'
-    ours = [entry for entry in said[3].split(':') if entry.startswith(f'{ROOT}/')]
-    assert len(ours) == 1
+    assert [Path(line).name for line in printed[:2]] == ['state_sensor_node', 'state_sensor']
+    assert printed[2] == '1.5'
+    own = [entry for entry in printed[3].split(':') if entry.startswith(f'{ROOT}/')]
+    assert len(own) == 1
 
 
 def test_shell_of_another_distribution_is_refused_where_it_is_not_set_up():
-    said = subprocess.run(
+    printed = subprocess.run(
         ['sh', '-c', '. ./scripts/env.sh'], cwd=ROOT, capture_output=True, text=True, timeout=60,
         env={'PATH': os.environ['PATH'], 'ROS_DISTRO_WHEELS': 'turtle'})
-    assert said.returncode == 1
-    assert said.stderr.startswith('error: env.sh: found no finished set-up of turtle in ')
-    assert said.stderr.count('\n') == 1
+    assert printed.returncode == 1
+    assert printed.stderr.startswith('error: env.sh: found no finished set-up of turtle in ')
+    assert printed.stderr.count('\n') == 1

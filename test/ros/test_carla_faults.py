@@ -1,6 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""Faults of a CARLA server over real sockets: the node lives, publishes again, counts."""
+"""Faults of a CARLA server over real sockets: the node continues, publishes again, counts."""
 
 from contextlib import suppress
 import math
@@ -69,7 +69,7 @@ def test_carla_fault_closed_inside_a_frame(bench, kept):
     struct.pack('>I', 200) + bytes(200), b'HTTP/1.1 400 Bad Request\r\n\r\n',
     bytes(range(1, 256)) * 500], ids=['4GB', 'just-over', 'big-endian', 'text', 'bytes'])
 def test_carla_fault_impossible_length(bench, data):
-    # The node hangs up on us, with what it has not read, and connects again.
+    # The node closes the connection with unread data, and connects again.
     with suppress(ConnectionError):
         bench.simulator.send(data)
         assert bench.simulator.connection.recv(1) == b''
@@ -102,7 +102,7 @@ def joined(*messages):
          'long-number'])
 def test_carla_fault_message_is_no_measurement(bench, data):
     for topic in ('image', 'depth', 'segmentation'):
-        bench.listener.hear(f'/state_sensor/camera/central/{topic}', 'sensor_msgs/Image')
+        bench.listener.subscribe(f'/state_sensor/camera/central/{topic}', 'sensor_msgs/Image')
     bench.simulator.send(data)
     bench.publishes_again()
     assert bench.counted('frames skipped')['reconnects'] == '0'
@@ -121,7 +121,7 @@ def test_carla_fault_thousands_of_agents_without_a_class(bench):
 
 def test_carla_fault_boxes_without_a_size_are_never_drawn(domain, listener, simulator):
     bench = CarlaBench(domain, listener, simulator, debug_drawing=True)
-    markers = listener.hear('/state_sensor/markers', 'visualization_msgs/MarkerArray')
+    markers = listener.subscribe('/state_sensor/markers', 'visualization_msgs/MarkerArray')
     extents = {1: (1.0, 1.0, 1.0), 2: (math.nan, 1.0, 1.0), 3: (1.0, math.inf, 1.0),
                4: (1.0, 1.0, -1.0), 5: (0.0, 1.0, 1.0)}
     body = wire.measurements(1, 10 ** 6, 0, *[
@@ -189,7 +189,7 @@ def test_carla_fault_restart_is_a_restart(bench):
 def test_carla_fault_world_port_refuses(domain, listener, simulator):
     port = simulator.port
     simulator.close()
-    diagnostics = listener.hear('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
+    diagnostics = listener.subscribe('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
     with NodeProcess(domain, source='carla', port=1, control_port=port) as node:
         listener.until(lambda: [values for values in statuses(diagnostics) if values['level'] == 2
                                 and f':{port}: found' in values['message']],
@@ -200,7 +200,7 @@ def test_carla_fault_world_port_refuses(domain, listener, simulator):
 
 
 def test_carla_fault_world_port_is_silent(domain, listener, simulator):
-    diagnostics = listener.hear('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
+    diagnostics = listener.subscribe('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
     port = simulator.port
     with NodeProcess(domain, source='carla', port=1, control_port=port) as node:
         simulator.accept()

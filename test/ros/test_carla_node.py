@@ -42,13 +42,13 @@ def server():
 
 
 def test_carla_server_on_the_topics(domain, listener, server):
-    ego = listener.hear('/state_sensor/ego/odometry', 'nav_msgs/Odometry')
-    status = listener.hear('/state_sensor/player/status', f'{OWN}/CarlaPlayerStatus')
-    lights = listener.hear('/state_sensor/traffic_lights', f'{OWN}/TrafficLightStateArray')
-    limits = listener.hear('/state_sensor/speed_limits', f'{OWN}/SpeedLimitArray')
-    frames = listener.hear('/state_sensor/frame', f'{OWN}/StateFrame')
-    markers = listener.hear('/state_sensor/markers', 'visualization_msgs/MarkerArray')
-    transforms = listener.hear('/tf', 'tf2_msgs/TFMessage')
+    ego = listener.subscribe('/state_sensor/ego/odometry', 'nav_msgs/Odometry')
+    status = listener.subscribe('/state_sensor/player/status', f'{OWN}/CarlaPlayerStatus')
+    lights = listener.subscribe('/state_sensor/traffic_lights', f'{OWN}/TrafficLightStateArray')
+    limits = listener.subscribe('/state_sensor/speed_limits', f'{OWN}/SpeedLimitArray')
+    frames = listener.subscribe('/state_sensor/frame', f'{OWN}/StateFrame')
+    markers = listener.subscribe('/state_sensor/markers', 'visualization_msgs/MarkerArray')
+    transforms = listener.subscribe('/tf', 'tf2_msgs/TFMessage')
     with NodeProcess(domain, source='carla', port=server.port, debug_drawing=True,
                      ego_frame='base_link') as node:
         listener.until(lambda: min(map(len, (ego, status, lights, limits, frames, transforms)))
@@ -96,9 +96,10 @@ def check_agreement(frames, statuses_, lights, limits):
 def test_carla_episodes_are_restarts_and_the_node_plays_the_client(domain, listener):
     options = CarlaOptions(rate=100.0, episode=EpisodeSettings(n_vehicles=2, n_pedestrians=0))
     with CarlaServer(options) as server:
-        control = listener.hear('/state_sensor/player/autopilot_control', f'{OWN}/VehicleControl')
-        ego = listener.hear('/state_sensor/ego/odometry', 'nav_msgs/Odometry')
-        diagnostics = listener.hear('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
+        control = listener.subscribe('/state_sensor/player/autopilot_control',
+                                     f'{OWN}/VehicleControl')
+        ego = listener.subscribe('/state_sensor/ego/odometry', 'nav_msgs/Odometry')
+        diagnostics = listener.subscribe('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
         with NodeProcess(domain, source='carla', port=server.port,
                          control_port=server.world_port) as node:
             listener.until(lambda: ego and ego[-1].twist.twist.linear.x > 0.8 * CRUISE_SPEED)
@@ -114,7 +115,7 @@ def test_carla_episodes_are_restarts_and_the_node_plays_the_client(domain, liste
 
 
 def check_pixels(images):
-    """Compare what was heard of a step with its files."""
+    """Compare what was received of a step with its files."""
     depth = next(each for each in images['central/depth'] if round(10 * stamp_of(each)) == 34)
     tags = next(each for each in images['central/segmentation']
                 if round(10 * stamp_of(each)) == 34)
@@ -132,14 +133,14 @@ def test_carla_recording_on_the_topics(domain, listener, tmp_path, form):
     if form == 'bag':
         path = tmp_path / 'bag'
         assert main(['convert', str(SAMPLE), str(path)]) == 0
-    images = {name: listener.hear(f'/state_sensor/camera/{name}', 'sensor_msgs/Image')
+    images = {name: listener.subscribe(f'/state_sensor/camera/{name}', 'sensor_msgs/Image')
               for name in ('central/image', 'left/image', 'right/image', 'central/depth',
                            'central/segmentation', 'central/segmentation_color')}
-    expert = listener.hear('/state_sensor/player/expert_control', f'{OWN}/VehicleControl')
-    applied = listener.hear('/state_sensor/player/control', f'{OWN}/VehicleControl')
-    legend = listener.hear('/state_sensor/camera/segmentation_classes',
-                           f'{OWN}/SegmentationClassArray', latched=True)
-    static = listener.hear('/tf_static', 'tf2_msgs/TFMessage', latched=True)
+    expert = listener.subscribe('/state_sensor/player/expert_control', f'{OWN}/VehicleControl')
+    applied = listener.subscribe('/state_sensor/player/control', f'{OWN}/VehicleControl')
+    legend = listener.subscribe('/state_sensor/camera/segmentation_classes',
+                                f'{OWN}/SegmentationClassArray', latched=True)
+    static = listener.subscribe('/tf_static', 'tf2_msgs/TFMessage', latched=True)
     with NodeProcess(domain, source='file', trajectory_file=str(path), loop=True,
                      camera_tf=True, camera_poses=[1.5, 0.0, 1.25, 0.0, 0.0, 0.0] * 3) as node:
         listener.until(lambda: min(map(len, images.values())) > 6 and len(expert) > 12
@@ -147,10 +148,10 @@ def test_carla_recording_on_the_topics(domain, listener, tmp_path, form):
         assert node.end()[0] == 0
     assert len(legend[0].classes) == 13
     assert len(static[0].transforms) == 6
-    for name, heard in images.items():
-        assert {(image.width, image.height) for image in heard} == {(40, 40)}
+    for name, received in images.items():
+        assert {(image.width, image.height) for image in received} == {(40, 40)}
         # Every second step has images.
-        assert {round(10 * stamp_of(image)) % 2 for image in heard} == {0}, name
+        assert {round(10 * stamp_of(image)) % 2 for image in received} == {0}, name
     check_pixels(images)
     commands = {stamp_of(each): each for each in expert}
     differences = {round(commands[stamp_of(each)].raw_steer - each.raw_steer, 6)

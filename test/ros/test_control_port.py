@@ -1,6 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""The node configures the simulator itself, asks for samples, and does so again when it must."""
+"""The node configures the simulator and requests samples, again after a reconnect."""
 
 from itertools import count
 import signal
@@ -23,7 +23,7 @@ PARAMETERS = {'sample_rate': 50.0, 'desired_tags': ['vehicle'], 'reconnect_min':
 @pytest.mark.parametrize('answer', [complete, lambda request: reply(request, magic=OLD_MAGIC)],
                          ids=['new', 'old'])
 def test_node_configures_samples_and_configures_again(domain, listener, answer):
-    frames = listener.hear('/state_sensor/frame', 'state_sensor_ros/StateFrame')
+    frames = listener.subscribe('/state_sensor/frame', 'state_sensor_ros/StateFrame')
     with ScriptedSimulator(answer, (frame(i / 20) for i in count())) as peer, NodeProcess(
             domain, port=peer.port, control_port=peer.control_port, **PARAMETERS) as node:
         listener.until(lambda: len(frames) > 10, what='samples')
@@ -47,8 +47,8 @@ def test_node_configures_samples_and_configures_again(domain, listener, answer):
 
 
 def test_node_names_a_silent_control_port(domain, listener):
-    diagnostics = listener.hear('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
-    frames = listener.hear('/state_sensor/frame', 'state_sensor_ros/StateFrame')
+    diagnostics = listener.subscribe('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
+    frames = listener.subscribe('/state_sensor/frame', 'state_sensor_ros/StateFrame')
     silent = threading.Event()
     silent.set()
 
@@ -97,8 +97,8 @@ def test_node_ends_while_the_control_port_is_silent(domain, signum):
         assert seconds < END_S
 
 
-def test_node_says_what_the_simulator_refused(domain, listener):
-    diagnostics = listener.hear('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
+def test_node_logs_the_refusal_of_the_simulator(domain, listener):
+    diagnostics = listener.subscribe('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
 
     def refuse(request):
         return reply(request, 'no such sensor', success=False)

@@ -65,7 +65,7 @@ BAD_ELEMENTS = {
 def test_a_bad_frame_in_an_array_takes_no_other_with_it(bench):
     rig = bench(overflow='block')
     rig.connect()
-    before = rig.settled()
+    before = rig.wait_until_counted()
     expected = []
 
     def good(number=10.0):
@@ -83,7 +83,7 @@ def test_a_bad_frame_in_an_array_takes_no_other_with_it(bench):
         n_bad += make_bad is not None
         rig.send_packet(arrayed(*elements, game_time=NAN), len(elements))
         rig.listener.spin(0.01)
-    values = rig.settled()
+    values = rig.wait_until_counted()
     assert difference(before, values) == counted(len(expected), n_bad), rig.node.log
     assert (values['samples missed'], values['frames repeated']) == ('0', '0')
     rig.listener.until(lambda: rig.frames[-1].sample_count == expected[-1])
@@ -94,7 +94,7 @@ def test_a_bad_frame_in_an_array_takes_no_other_with_it(bench):
 def test_arrays_in_every_form_that_payloads_may_have(bench):
     rig = bench(overflow='block')
     rig.connect()
-    before = rig.settled()
+    before = rig.wait_until_counted()
     forms = [
         lambda a, b: b'\xef\xbb\xbf[' + a + b',' + b + b']',
         lambda a, b: b' \r\n\t[ \n' + a + b' \n, ' + b + b'\t] \n ',
@@ -113,13 +113,13 @@ def test_arrays_in_every_form_that_payloads_may_have(bench):
         rig.send_packet(packet(form(*texts)), 2)
     # One frame in an array, and an array without any: that is one packet that is no frame.
     rig.send_packet(arrayed(rig.content()))
-    values = rig.settled()
+    values = rig.wait_until_counted()
     assert difference(before, values) == counted(2 * len(forms) + 1), rig.node.log
     for text in (b'[]', b'[ ]', b'[', b']', b'[[[', b'[{]', b'[{}', b'[{}]]', b'[{}],{}',
                  b"['{']", b'["', b'["]'):
         before = values
         rig.send_packet(packet(text))
-        values = rig.settled()
+        values = rig.wait_until_counted()
         assert difference(before, values) == counted(0, 1), text
     rig.finish()
 
@@ -128,7 +128,7 @@ def test_each_frame_of_an_array_is_one_of_the_counted(bench):
     """Faults of single actors, repeated frames and gaps count for frames of arrays as well."""
     rig = bench(overflow='block')
     rig.connect()
-    before = rig.settled()
+    before = rig.wait_until_counted()
     frames = [rig.content(state('good'), state('bad')), rig.content(state('twin'), state('twin')),
               rig.content(state('lost')), rig.content()]
     frames[0]['frame']['vehicles'][1]['state']['odometry']['pose']['position']['x'] = 'far away'
@@ -137,14 +137,14 @@ def test_each_frame_of_an_array_is_one_of_the_counted(bench):
     rig.n_sent += 3  # one of them was the repeated frame
     frames += [repeated, rig.content(), rig.content(weather='rain')]
     rig.send_packet(arrayed(*frames), len(frames))
-    values = rig.settled()
+    values = rig.wait_until_counted()
     assert difference(before, values) == counted(len(frames))
     for key, n in (('actors left out', 1), ('duplicate names', 1), ('unusable poses', 1),
                    ('frames repeated', 1), ('samples missed', 2), ('simulator restarts', 0)):
         assert values[key] == str(n), key
     # A clock that goes back inside an array is one restart.
     rig.send_packet(arrayed(rig.content(), frame(0), frame(1)), 3)
-    assert rig.settled()['simulator restarts'] == '1'
+    assert rig.wait_until_counted()['simulator restarts'] == '1'
     rig.finish()
 
 
@@ -171,19 +171,19 @@ CONTENTS = {
 def test_sum_holds_in_every_fault_of_content(bench):
     rig = bench(overflow='block')
     rig.connect()
-    before = rig.settled()
+    before = rig.wait_until_counted()
     for name, (make, is_published) in CONTENTS.items():
         rig.send_packet(packet(make(rig)))
         rig.send_packet(arrayed(rig.content(), make(rig)), 2)
         rig.send_packet(arrayed(rig.content(), make(rig), rig.content()), 3)
-        values = rig.settled()
+        values = rig.wait_until_counted()
         n_skipped = 0 if is_published else 3
         assert difference(before, values) == counted(6 - n_skipped, n_skipped), name
         before = values
     assert before['samples missed'] == '0'
     assert before['reconnects'] == '0'
     rig.send_packet(packet(b''))
-    assert difference(before, rig.settled()) == counted(0, 1)
+    assert difference(before, rig.wait_until_counted()) == counted(0, 1)
     check_counters_never_decrease(rig.diagnostics)
     rig.finish()
 
@@ -236,17 +236,17 @@ def test_sum_holds_in_every_fault_of_the_connection(bench, simulator):
     rig.simulator = ScriptedSimulator(port)
     with rig.simulator:
         rig.connect()
-        before = rig.settled()
+        before = rig.wait_until_counted()
         for i, fault in enumerate((hang_up_between, reset, hang_up_in_header, hang_up_in_payload,
                                    hang_up_in_array, short_length, long_length)):
             rig.send(3)
             rig.send_packet(arrayed(*[rig.content() for _ in range(4)]), 4)
             if fault is reset:
-                rig.settled()  # a reset discards what the node has not read yet
+                rig.wait_until_counted()  # a reset discards what the node has not read yet
             fault(rig.simulator)
             rig.connect(warm=False)
             rig.send(2)
-            values = rig.settled()
+            values = rig.wait_until_counted()
             assert difference(before, values) == counted(9), fault.__name__
             assert int(values['reconnects']) == i + 1
             before = values
@@ -254,9 +254,9 @@ def test_sum_holds_in_every_fault_of_the_connection(bench, simulator):
         assert before['samples missed'] == '0'
         # Silence changes nothing.
         rig.listener.until(lambda: statuses(rig.diagnostics)[-1]['level'] == 3, what='STALE')
-        assert difference(before, rig.settled()) == counted()
+        assert difference(before, rig.wait_until_counted()) == counted()
         rig.publishes_again()
-        assert difference(before, rig.settled()) == counted(1)
+        assert difference(before, rig.wait_until_counted()) == counted(1)
         check_counters_never_decrease(rig.diagnostics)
         rig.finish()
 
@@ -270,7 +270,7 @@ def test_what_the_queue_drops_is_not_missed_and_what_the_simulator_leaves_out_is
         bench, overflow, n_each):
     rig = bench(overflow=overflow, queue_size=1)
     rig.connect()
-    before = rig.settled()
+    before = rig.wait_until_counted()
     n_left_out = 0
     for i in range(40 // n_each):
         contents = []
@@ -291,7 +291,7 @@ def test_what_the_queue_drops_is_not_missed_and_what_the_simulator_leaves_out_is
         else:
             rig.send_packet(arrayed(*contents), len(contents))
     rig.send()
-    values = rig.settled(60.0)
+    values = rig.wait_until_counted(60.0)
     changed = difference(before, values)
     if overflow == 'block':
         assert changed['dropped'] == 0
@@ -350,12 +350,12 @@ def test_counters_go_on_over_transitions_while_frames_flow(bench, simulator, par
         for _ in range(5):
             n_reports = len(rig.diagnostics)
             rig.listener.until(lambda n=n_reports: len(rig.diagnostics) >= n + 2)
-            assert managed.ask('deactivate')
+            assert managed.request('deactivate')
             n_frames = len(rig.frames)
             rig.listener.until(lambda: 'frames received' not in statuses(rig.diagnostics)[-1],
                                what='a report while inactive')
             n_frames = len(rig.frames)
-            assert managed.ask('activate')
+            assert managed.request('activate')
             rig.listener.until(lambda n=n_frames: len(rig.frames) > n, what='frames again')
     n_reports = len(rig.diagnostics)
     rig.listener.until(lambda: len(rig.diagnostics) >= n_reports + 2)
@@ -378,15 +378,15 @@ def test_transitions_keep_counters_after_faults(bench):
     short_length(rig.simulator)
     rig.connect(warm=False)
     rig.send_packet(packet(b'nothing'))
-    before = rig.settled()
+    before = rig.wait_until_counted()
     for _ in range(3):
-        assert managed.ask('deactivate')
+        assert managed.request('deactivate')
         rig.simulator.hang_up()
-        assert managed.ask('activate')
+        assert managed.request('activate')
         rig.connect(warm=False)
         rig.n_sent += 100  # samples that the simulator took while the node was inactive
         rig.send()
-        values = rig.settled()
+        values = rig.wait_until_counted()
         assert difference(before, values) == counted(1)
         for key in ('reconnects', 'cut packets', 'protocol errors', 'samples missed',
                     'last error'):
@@ -426,7 +426,7 @@ def test_last_error_is_the_last_whatever_its_kind(bench):
         last_error('game_time: found -1.0')
     # What goes on well leaves it as it is.
     rig.send(5)
-    rig.settled()
+    rig.wait_until_counted()
     last_error('game_time: found -1.0')
     rig.finish()
 

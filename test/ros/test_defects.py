@@ -39,18 +39,18 @@ DEFECTS = {
         fail()
     return result
 """),
-    'follow': ('actor_topics', 'ActorTopics', '_open', """
+    'follow': ('pipeline.actor_topics', 'ActorTopics', '_open', """
     if args[0].name == 'bad_follow':
         fail()
     return original(self, *args, **options)
 """),
-    'close': ('actor_topics', 'ActorTopics', '_close', """
+    'close': ('pipeline.actor_topics', 'ActorTopics', '_close', """
     if args[0] == 'bad_close' and not hasattr(self, 'has_failed'):
         self.has_failed = True
         fail()
     return original(self, *args, **options)
 """),
-    'decode': ('monodrive.decode', 'Decoder', 'decode', """
+    'decode': ('monodrive.decoder', 'Decoder', 'decode', """
     if b'"bad_decode"' in args[0]:
         fail()
     return original(self, *args, **options)
@@ -61,7 +61,7 @@ DEFECTS = {
         fail()
     return result
 """),
-    'check': ('pipeline.pipeline', 'Pipeline', '_look_at_truth', """
+    'check': ('pipeline.consistency', 'SampledConsistencyCheck', 'add', """
     if 'bad_check' in args[0].names:
         fail()
     return original(self, *args, **options)
@@ -84,10 +84,10 @@ def ego(number):
 
 def test_an_exception_costs_its_frame_and_nothing_else(defective):
     rig = defective(*DEFECTS.values(), overflow='block', actor_timeout=2.0)
-    hear = rig.listener.hear
-    markers = hear('/state_sensor/markers', 'visualization_msgs/MarkerArray')
-    actors = hear('/state_sensor/actors', 'state_sensor_ros/ActorArray', latched=True)
-    odometry = {name: hear(f'/state_sensor/actors/{name}/odometry', 'nav_msgs/Odometry')
+    subscribe = rig.listener.subscribe
+    markers = subscribe('/state_sensor/markers', 'visualization_msgs/MarkerArray')
+    actors = subscribe('/state_sensor/actors', 'state_sensor_ros/ActorArray', latched=True)
+    odometry = {name: subscribe(f'/state_sensor/actors/{name}/odometry', 'nav_msgs/Odometry')
                 for name in ('ego_car', *(f'new_{name}' for name in DEFECTS))}
 
     def send(*states):
@@ -101,28 +101,28 @@ def test_an_exception_costs_its_frame_and_nothing_else(defective):
     rig.simulator.accept()
     rig.listener.until(lambda: (send(), rig.frames and rig.tf and markers and actors
                                 and odometry['ego_car'])[-1], what='all topics')
-    before = rig.settled()
+    before = rig.wait_until_counted()
     for name in DEFECTS:
         n_markers, n_actors = len(markers), len(actors)
         newcomer = state(f'new_{name}')
         for _ in range(3):
             send(state(f'bad_{name}'))
             send(newcomer)
-        # What was forgotten or opened half is opened again.
-        rig.listener.until(lambda own=newcomer, heard=odometry[f'new_{name}']:
-                           (send(own), heard)[-1], what=f'a new topic behind {name}')
-        # Long enough for the actor of the failing frames to be forgotten.
+        # Topics that were closed, or half opened, are opened again.
+        rig.listener.until(lambda own=newcomer, received=odometry[f'new_{name}']:
+                           (send(own), received)[-1], what=f'a new topic behind {name}')
+        # Beyond the time-out of the actor of the failing frames.
         rig.n_sent += 100
         for _ in range(5):
             send(newcomer)
-        values = rig.settled()
+        values = rig.wait_until_counted()
         rig.listener.until(lambda: rig.frames[-1].sample_count == rig.n_sent, what='~/frame')
         stamp = rig.frames[-1].header.stamp
-        for heard, stamp_of in ((rig.tf, lambda message: message.transforms[0].header.stamp),
-                                (odometry['ego_car'], lambda message: message.header.stamp),
-                                (odometry[f'new_{name}'], lambda message: message.header.stamp),
-                                (markers, lambda message: message.markers[-1].header.stamp)):
-            rig.listener.until(lambda h=heard, s=stamp_of, last=stamp: s(h[-1]) == last)
+        for received, stamp_of in ((rig.tf, lambda message: message.transforms[0].header.stamp),
+                                   (odometry['ego_car'], lambda message: message.header.stamp),
+                                   (odometry[f'new_{name}'], lambda message: message.header.stamp),
+                                   (markers, lambda message: message.markers[-1].header.stamp)):
+            rig.listener.until(lambda h=received, s=stamp_of, last=stamp: s(h[-1]) == last)
         assert [actor.name for actor in actors[-1].actors] == ['ego_car', f'new_{name}']
         n_defects = int(values['internal errors']) - int(before['internal errors'])
         assert n_defects == (1 if name == 'close' else 3), name
@@ -157,8 +157,9 @@ def test_an_exception_of_deferred_work_costs_no_frame(defective):
         fail()
     return original(self, *args, **options)
 """))
-    odometry = rig.listener.hear('/state_sensor/actors/ego_car/odometry', 'nav_msgs/Odometry')
-    newcomer = rig.listener.hear('/state_sensor/actors/newcomer/odometry', 'nav_msgs/Odometry')
+    odometry = rig.listener.subscribe('/state_sensor/actors/ego_car/odometry', 'nav_msgs/Odometry')
+    newcomer = rig.listener.subscribe('/state_sensor/actors/newcomer/odometry',
+                                      'nav_msgs/Odometry')
     rig.simulator.accept()
 
     def send():
@@ -167,7 +168,7 @@ def test_an_exception_of_deferred_work_costs_no_frame(defective):
         rig.listener.spin(0.05)
 
     rig.listener.until(lambda: (send(), rig.frames and odometry and newcomer)[-1])
-    values = rig.settled()
+    values = rig.wait_until_counted()
     assert (values['frames skipped'], values['frames dropped']) == ('0', '0')
     # Odometry and lane state of that actor.
     assert values['internal errors'] == '2'
@@ -177,16 +178,16 @@ def test_an_exception_of_deferred_work_costs_no_frame(defective):
 
 
 def test_an_exception_of_splitting_costs_the_packet(defective):
-    rig = defective(('monodrive.decode', 'Decoder', 'split', """
+    rig = defective(('monodrive.decoder', 'Decoder', 'split', """
     if args[0].startswith(b'['):
         fail()
     return original(self, *args, **options)
 """))
     rig.connect()
-    before = rig.settled()
+    before = rig.wait_until_counted()
     rig.send_packet(arrayed(rig.content(), rig.content()))
     rig.send(3)
-    values = rig.settled()
+    values = rig.wait_until_counted()
     assert int(values['frames skipped']) == int(before['frames skipped']) + 1
     assert int(values['internal errors']) == 1
     assert rig.node.end()[0] == 0
@@ -208,7 +209,7 @@ def test_an_exception_in_every_frame_stays_an_error(defective):
     finally:
         ended.set()
         thread.join()
-    values = rig.settled()
+    values = rig.wait_until_counted()
     assert values['frames published'] == '0'
     assert values['internal errors'] == values['frames skipped']
     levels = [values['level'] for values in statuses(rig.diagnostics)]

@@ -39,7 +39,7 @@ def rows(text):
             for name, type_, n_topics, n_messages, rate in found}
 
 
-def test_demo_records_all_topics_and_says_where_everything_is(domain, tmp_path):
+def test_demo_records_all_topics_and_prints_the_files(domain, tmp_path):
     process = demo(domain, '--duration', 3, '--output', tmp_path)
     text, error = process.communicate(timeout=RUN_S)
     assert (process.returncode, error) == (0, '')
@@ -67,11 +67,11 @@ def test_demo_records_all_topics_and_says_where_everything_is(domain, tmp_path):
 
 
 def test_demo_keeps_away_from_others_in_its_domain(domain, listener, tmp_path):
-    heard = listener.hear('/state_sensor/frame', 'state_sensor_ros/StateFrame')
+    received = listener.subscribe('/state_sensor/frame', 'state_sensor_ros/StateFrame')
     process = demo(domain, '--duration', 2, '--output', tmp_path)
     while process.poll() is None:
         listener.spin()
-    assert (process.communicate()[1], process.returncode, heard) == ('', 0, [])
+    assert (process.communicate()[1], process.returncode, received) == ('', 0, [])
 
 
 def wait_for(condition):
@@ -99,7 +99,7 @@ def test_demo_interrupted_leaves_no_process_and_no_half_bag(domain, tmp_path, si
     assert sorted(path.name for path in tmp_path.iterdir()) == ['driver.log', 'simulator.log']
 
 
-def test_demo_says_why_when_the_driver_does_not_come_up(domain, tmp_path):
+def test_demo_names_the_reason_where_the_driver_does_not_start(domain, tmp_path):
     broken = tmp_path / 'bin'
     broken.mkdir()
     (broken / 'state_sensor_node').write_text('#!/bin/sh\necho "no luck today"; exit 3\n')

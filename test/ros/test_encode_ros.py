@@ -1,6 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""What the middleware itself reads from our bytes."""
+"""The messages that the middleware reads from the bytes of the encoder."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def leaves(message, where=''):
 
 
 def assert_same(found, expected):
-    for (where, ours), (there, theirs) in zip(leaves(found), leaves(expected), strict=True):
+    for (where, own), (there, other) in zip(leaves(found), leaves(expected), strict=True):
         assert where == there
-        if isinstance(ours, float):
-            np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-12, err_msg=where)
+        if isinstance(own, float):
+            np.testing.assert_allclose(own, other, rtol=1e-12, atol=1e-12, err_msg=where)
         else:
-            assert ours == theirs, where
+            assert own == other, where
 
 
 @pytest.mark.parametrize('seed', range(3))

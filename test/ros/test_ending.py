@@ -41,7 +41,7 @@ def check_end(node, signum):
 
 @each_signal
 def test_ending_removes_the_markers(domain, listener, streaming, signum):  # noqa: F811
-    markers = listener.hear('/state_sensor/markers', 'visualization_msgs/MarkerArray')
+    markers = listener.subscribe('/state_sensor/markers', 'visualization_msgs/MarkerArray')
     with NodeProcess(domain, port=streaming.port, debug_drawing=True) as node:
         listener.until(lambda: len(markers) > 2)
         check_end(node, signum)
@@ -57,12 +57,12 @@ def test_ending_while_unconfigured_and_while_inactive(domain, listener, signum):
         check_end(node, signum)
     with NodeProcess(domain, autostart=False) as node:
         managed = Managed(listener)
-        assert managed.ask('configure')
+        assert managed.request('configure')
         check_end(node, signum)
 
 
 def test_ending_ignores_sighup_where_nohup_does(domain, listener, streaming):  # noqa: F811
-    frames = listener.hear('/state_sensor/frame', 'state_sensor_ros/StateFrame')
+    frames = listener.subscribe('/state_sensor/frame', 'state_sensor_ros/StateFrame')
     with NodeProcess(domain, port=streaming.port, prefix=[shutil.which('nohup')]) as node:
         listener.until(lambda: frames)
         node.process.send_signal(signal.SIGHUP)
@@ -73,7 +73,7 @@ def test_ending_ignores_sighup_where_nohup_does(domain, listener, streaming):  #
 
 @each_signal
 def test_ending_twice_is_ending_once(domain, listener, streaming, signum):  # noqa: F811
-    frames = listener.hear('/state_sensor/frame', 'state_sensor_ros/StateFrame')
+    frames = listener.subscribe('/state_sensor/frame', 'state_sensor_ros/StateFrame')
     with NodeProcess(domain, port=streaming.port) as node:
         listener.until(lambda: frames)
         for _ in range(3):
@@ -105,7 +105,7 @@ def test_ending_special_files_are_refused_as_recordings(domain, listener, tmp_pa
         assert 'Traceback' not in node.log
     with NodeProcess(domain, source='file', trajectory_file=str(path), autostart=False) as node:
         managed = Managed(listener)
-        assert not managed.ask('configure')
+        assert not managed.request('configure')
         assert managed.state == 'unconfigured'
         assert reason in node.log
         check_end(node, signal.SIGTERM)
@@ -118,7 +118,7 @@ def test_ending_while_a_pipe_is_opened(domain, listener, tmp_path, signum):
     path = tmp_path / 'sensors.json'
     os.mkfifo(path)
     with NodeProcess(domain, config_file=str(path)) as node:
-        # A handler is what our own code sets first; then the main thread waits for a writer.
+        # The program first sets its handlers; then the main thread waits for a writer.
         until(lambda: is_caught(node, signum), 'a handler')
         until(lambda: is_idle(node), 'a wait for a writer')
         check_end(node, signum)
@@ -142,7 +142,7 @@ def test_ending_while_a_host_name_is_looked_up(domain, tmp_path, signum, options
 def test_ending_with_two_thousand_publishers(domain, listener, signum):
     states = [state(f'car_{i}', position=(100.0 * i, 0.0, 0.0)) for i in range(1000)]
     numbers = count()
-    markers = listener.hear('/state_sensor/markers', 'visualization_msgs/MarkerArray')
+    markers = listener.subscribe('/state_sensor/markers', 'visualization_msgs/MarkerArray')
     with ScriptedSimulator() as simulator, NodeProcess(
             domain, port=simulator.port, debug_drawing=True) as node:
         simulator.accept()
@@ -214,10 +214,10 @@ def small_frame(number, *names):
 
 
 def until(condition, what):
-    """Wait for a condition of a process that no message tells of."""
+    """Poll for a condition of a process."""
     deadline = time.monotonic() + AWAIT_S
     while not condition():
-        assert time.monotonic() < deadline, f'{what} did not come'
+        assert time.monotonic() < deadline, f'{what}: not in time'
         time.sleep(0.01)
 
 
@@ -235,7 +235,7 @@ def is_idle(node):
 
 
 def is_caught(node, signum):
-    """Tell whether the process has a handler of ours for ``signum``."""
+    """Return whether the process handles ``signum``."""
     status = Path(f'/proc/{node.process.pid}/status').read_text()
     caught = next(line.split()[1] for line in status.splitlines() if line.startswith('SigCgt'))
     return int(caught, 16) >> (signum - 1) & 1

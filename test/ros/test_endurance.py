@@ -1,6 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""Back-pressure, churn and time: what is lost is counted, who is gone is gone, stamps increase."""
+"""Back-pressure, churn and time: losses are counted, absent actors removed, stamps increase."""
 
 import os
 import threading
@@ -19,8 +19,8 @@ def test_pressure_block_publishes_every_sample(domain, listener, simulator):
     n = 400
     counts = []
     with NodeProcess(domain, port=simulator.port, overflow='block', queue_size=2) as node:
-        frames = listener.hear('/state_sensor/frame', 'state_sensor_ros/StateFrame')
-        diagnostics = listener.hear('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
+        frames = listener.subscribe('/state_sensor/frame', 'state_sensor_ros/StateFrame')
+        diagnostics = listener.subscribe('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
         simulator.accept()
         number = 0
         while not frames:
@@ -61,8 +61,8 @@ def test_pressure_drop_oldest_counts_exactly(domain, listener, simulator):
     n = 60
     crowd = [state(f'car_{i}', position=(i * 500.0, 0.0, 0.0)) for i in range(400)]
     with NodeProcess(domain, port=simulator.port, overflow='drop_oldest', queue_size=3) as node:
-        frames = listener.hear('/state_sensor/frame', 'state_sensor_ros/StateFrame')
-        diagnostics = listener.hear('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
+        frames = listener.subscribe('/state_sensor/frame', 'state_sensor_ros/StateFrame')
+        diagnostics = listener.subscribe('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
         simulator.accept()
         n_sent = 0
         while not frames:
@@ -72,14 +72,14 @@ def test_pressure_drop_oldest_counts_exactly(domain, listener, simulator):
         simulator.send(*(framed(i, ego(i), *crowd) for i in range(n_sent, n_sent + n)))
         n_sent += n
 
-        def settled():
+        def all_counted():
             for values in statuses(diagnostics)[-1:]:
                 done = int(values['frames published']) + int(values['frames dropped'])
                 if done == int(values['frames received']) == n_sent:
                     return values
             return None
 
-        values = listener.until(settled, 30.0, 'the end of the burst')
+        values = listener.until(all_counted, 30.0, 'the end of the burst')
         # The last one is never dropped; the simulator left out none of the dropped ones.
         listener.until(lambda: frames[-1].sample_count == n_sent)
         assert int(values['frames dropped']) >= 1
@@ -109,13 +109,13 @@ def stamp_of(message):
 
 
 def test_churn_of_actors(domain, listener, simulator):
-    """50 new actors a frame, the old ones gone: topics, memory and the registry stay right."""
+    """50 new actors in each frame, none of the old ones: topics, memory and names stay bounded."""
     n_frames, n_each = tries(25), 50
     with NodeProcess(domain, port=simulator.port, actor_timeout=0.2, overflow='block',
                      debug_drawing=True, labels=False) as node:
-        actors = listener.hear('/state_sensor/actors', 'state_sensor_ros/ActorArray',
-                               depth=1000, latched=True)
-        markers = listener.hear('/state_sensor/markers', 'visualization_msgs/MarkerArray')
+        actors = listener.subscribe('/state_sensor/actors', 'state_sensor_ros/ActorArray',
+                                    depth=1000, latched=True)
+        markers = listener.subscribe('/state_sensor/markers', 'visualization_msgs/MarkerArray')
         simulator.accept()
         warm = iter(range(10 ** 6))
         listener.until(lambda: (simulator.send(framed(next(warm), ego(0), period=1e-4,
@@ -151,15 +151,15 @@ def test_churn_of_actors(domain, listener, simulator):
                     if name.startswith('/state_sensor/actors/')
                     and listener.node.count_publishers(name)}
 
-        listener.until(lambda: len(topics()) == 2, 30.0, 'topics of the gone to go')
+        listener.until(lambda: len(topics()) == 2, 30.0, 'the removal of topics of absent actors')
         assert topics() == {'/state_sensor/actors/ego_car/odometry',
                             '/state_sensor/actors/ego_car/control_state'}
 
 
 def test_churn_respects_the_limit_of_topics(domain, listener, simulator):
     with NodeProcess(domain, port=simulator.port, max_actor_topics=3):
-        diagnostics = listener.hear('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
-        tf = listener.hear('/tf', 'tf2_msgs/TFMessage')
+        diagnostics = listener.subscribe('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
+        tf = listener.subscribe('/tf', 'tf2_msgs/TFMessage')
         simulator.accept()
         crowd = [state(f'car_{i}') for i in range(5)]
         number = iter(range(10 ** 6))
@@ -179,10 +179,10 @@ def test_time_repeats_steps_back_and_restarts(domain, listener, simulator):
     """/tf never goes back within a run; ~/frame has all; /clock jumps once with a restart."""
     times = [1.0, 1.05, 1.05, 1.1, 1.1, 1.15, 0.2, 0.25, 0.25, 0.3]
     with NodeProcess(domain, port=simulator.port, publish_clock=True, overflow='block') as node:
-        tf = listener.hear('/tf', 'tf2_msgs/TFMessage')
-        clock = listener.hear('/clock', 'rosgraph_msgs/Clock')
-        frames = listener.hear('/state_sensor/frame', 'state_sensor_ros/StateFrame')
-        diagnostics = listener.hear('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
+        tf = listener.subscribe('/tf', 'tf2_msgs/TFMessage')
+        clock = listener.subscribe('/clock', 'rosgraph_msgs/Clock')
+        frames = listener.subscribe('/state_sensor/frame', 'state_sensor_ros/StateFrame')
+        diagnostics = listener.subscribe('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
         simulator.accept()
         warm = iter(range(10 ** 6))
         listener.until(lambda: (simulator.send(framed(next(warm), ego(0), period=1e-4,
@@ -218,7 +218,7 @@ def sec(stamp):
 
 def test_time_float32_grown_coarse_is_warned_of(domain, listener, simulator):
     with NodeProcess(domain, port=simulator.port):
-        diagnostics = listener.hear('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
+        diagnostics = listener.subscribe('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
         simulator.accept()
         number = iter(range(10 ** 6))
         # Ten hours and 100 Hz: the clock steps by 3.9 ms, which is more than a tenth of 10 ms.

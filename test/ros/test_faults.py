@@ -1,6 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""Faults over real sockets: the node lives, publishes again, counts (INTERFACE 3.6)."""
+"""Faults over real sockets: the node continues, publishes again, counts."""
 
 from contextlib import suppress
 import json
@@ -38,7 +38,7 @@ def test_fault_closed_between_packets(bench, leave):
     rig.finish()
 
 
-def test_fault_that_comes_again_is_told_of_again(bench):
+def test_fault_that_occurs_again_is_logged_again(bench):
     rig = bench()
     rig.connect()
     for n_faults in (1, 2):
@@ -81,8 +81,9 @@ def test_fault_half_open(bench):
 
 def test_fault_simulator_restarts_with_its_clock(bench):
     rig = bench(debug_drawing=True)
-    markers = rig.listener.hear('/state_sensor/markers', 'visualization_msgs/MarkerArray')
-    actors = rig.listener.hear('/state_sensor/actors', 'state_sensor_ros/ActorArray', latched=True)
+    markers = rig.listener.subscribe('/state_sensor/markers', 'visualization_msgs/MarkerArray')
+    actors = rig.listener.subscribe('/state_sensor/actors', 'state_sensor_ros/ActorArray',
+                                    latched=True)
     rig.connect()
     rig.listener.until(lambda: (rig.send(), rig.listener.spin(0.05), len(markers) > 3)[-1])
     rig.simulator.hang_up()
@@ -115,7 +116,7 @@ def test_fault_impossible_length(bench, length):
     if length != 1025:
         rig.listener.until(rig.send_until_heard)
     rig.simulator.send(struct.pack('>IIfI', length, 0, 0.0, 0))
-    # The node hangs up on us, with what it has not read, and connects again.
+    # The node closes the connection with unread data, and connects again.
     with suppress(ConnectionResetError):
         assert rig.simulator.connection.recv(1) == b''
     rig.simulator.hang_up()
@@ -147,9 +148,9 @@ def test_fault_payload_is_no_frame(bench, garbage):
     values = rig.counted('frames skipped', 20)
     assert values['reconnects'] == '0'
     rig.finish()
-    # One line a second for a kind, however many come.
-    complaints = [line for line in rig.node.log.splitlines() if 'expected' in line]
-    assert 1 <= len(complaints) <= 4, rig.node.log
+    # One line per second for each kind.
+    lines = [line for line in rig.node.log.splitlines() if 'expected' in line]
+    assert 1 <= len(lines) <= 4, rig.node.log
 
 
 def test_fault_one_bad_actor_among_good_ones(bench):
@@ -192,7 +193,7 @@ BAD_BOXES = {
 
 def test_fault_boxes_without_a_size_are_never_drawn(bench):
     rig = bench(debug_drawing=True)
-    markers = rig.listener.hear('/state_sensor/markers', 'visualization_msgs/MarkerArray')
+    markers = rig.listener.subscribe('/state_sensor/markers', 'visualization_msgs/MarkerArray')
     rig.connect()
     names = ('good', *BAD_BOXES)
 
@@ -297,14 +298,14 @@ def test_fault_old_header(bench):
     rig = bench()
     rig.connect(warm=False)
 
-    def heard():
+    def received():
         content = frame(rig.n_sent)
         rig.n_sent += 1
         rig.simulator.send(packet(content, header_bytes=12))
         rig.listener.spin(0.1)
         return rig.frames
 
-    rig.listener.until(heard)
+    rig.listener.until(received)
     rig.finish()
 
 
@@ -312,7 +313,7 @@ def test_fault_unknown_members_are_named_once(bench):
     rig = bench()
     rig.connect(warm=False)
 
-    def heard():
+    def received():
         content = frame(rig.n_sent)
         content['weather'] = 'rain'
         content['sky\n[ERROR] forged'] = 'red'
@@ -322,7 +323,7 @@ def test_fault_unknown_members_are_named_once(bench):
         rig.listener.spin(0.1)
         return len(rig.frames) > 3
 
-    rig.listener.until(heard)
+    rig.listener.until(received)
     rig.finish()
     lines = [line for line in rig.node.log.splitlines() if 'mood' in line]
     assert len(lines) == 1
@@ -334,7 +335,7 @@ def test_fault_tags_filter_and_json_is_kept_whole(bench):
     rig = bench(desired_tags=['car', ''], undesired_tags=['PARKED'])
     rig.connect(warm=False)
 
-    def heard():
+    def received():
         content = frame(rig.n_sent, state('a', tags=('Car', 'ego')), state('b', tags=('truck',)),
                         state('c', tags=('car', 'parked')))
         rig.n_sent += 1
@@ -342,7 +343,7 @@ def test_fault_tags_filter_and_json_is_kept_whole(bench):
         rig.listener.spin(0.1)
         return rig.frames
 
-    rig.listener.until(heard)
+    rig.listener.until(received)
     assert [actor.name for actor in rig.frames[-1].actors] == ['a']
     rig.finish()
 

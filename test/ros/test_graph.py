@@ -30,7 +30,7 @@ def stream(listener, simulator, condition, make=lambda i: framed(i, ego(i))):
 
 
 def test_graph_offers_the_qos_of_the_contract(domain, listener, simulator):
-    tf = listener.hear('/tf', 'tf2_msgs/TFMessage')
+    tf = listener.subscribe('/tf', 'tf2_msgs/TFMessage')
     with NodeProcess(domain, port=simulator.port, publish_clock=True):
         simulator.accept()
         stream(listener, simulator, lambda: tf)
@@ -50,7 +50,7 @@ def test_graph_offers_the_qos_of_the_contract(domain, listener, simulator):
 
 
 def test_graph_qos_can_be_overridden(domain, listener, simulator):
-    tf = listener.hear('/tf', 'tf2_msgs/TFMessage')
+    tf = listener.subscribe('/tf', 'tf2_msgs/TFMessage')
     override = {'qos_overrides./state_sensor/frame.publisher.reliability': 'best_effort',
                 'actor_qos.reliability': 'best_effort', 'actor_qos.depth': 3}
     with NodeProcess(domain, port=simulator.port, **override):
@@ -64,12 +64,12 @@ def test_graph_qos_can_be_overridden(domain, listener, simulator):
 
 
 def test_graph_late_listener_gets_the_registry(domain, listener, simulator):
-    tf = listener.hear('/tf', 'tf2_msgs/TFMessage')
+    tf = listener.subscribe('/tf', 'tf2_msgs/TFMessage')
     with NodeProcess(domain, port=simulator.port):
         simulator.accept()
         stream(listener, simulator, lambda: tf)
-        actors = listener.hear('/state_sensor/actors', 'state_sensor_ros/ActorArray', depth=1,
-                               latched=True)
+        actors = listener.subscribe('/state_sensor/actors', 'state_sensor_ros/ActorArray', depth=1,
+                                    latched=True)
         listener.until(lambda: actors, what='the latched registry')
         (actor,) = actors[-1].actors
         assert (actor.name, actor.topic_name, actor.frame_id, actor.kind, list(actor.tags)) == (
@@ -77,9 +77,9 @@ def test_graph_late_listener_gets_the_registry(domain, listener, simulator):
 
 
 def test_graph_frames_prefix_ego_frame_and_parent(domain, listener, simulator):
-    tf = listener.hear('/tf', 'tf2_msgs/TFMessage')
-    static = listener.hear('/tf_static', 'tf2_msgs/TFMessage', depth=1, latched=True)
-    odometry = listener.hear('/state_sensor/ego/odometry', 'nav_msgs/Odometry')
+    tf = listener.subscribe('/tf', 'tf2_msgs/TFMessage')
+    static = listener.subscribe('/tf_static', 'tf2_msgs/TFMessage', depth=1, latched=True)
+    odometry = listener.subscribe('/state_sensor/ego/odometry', 'nav_msgs/Odometry')
     with NodeProcess(domain, port=simulator.port, frame_prefix='sim/', ego_frame='base_link',
                      parent_frame='earth', global_frame='world',
                      global_frame_pose=[1.0, 2.0, 3.0, 0.0, 0.0, math.pi / 2]):
@@ -96,7 +96,7 @@ def test_graph_frames_prefix_ego_frame_and_parent(domain, listener, simulator):
         assert fixed.transform.rotation.z == pytest.approx(math.sqrt(0.5))
 
 
-def test_graph_twist_is_in_the_body_unless_told(domain, listener, simulator):
+def test_graph_twist_is_in_the_body_frame_by_default(domain, listener, simulator):
     """A car that drives along -y of the simulator: +y in REP-103, its own x."""
     half = math.sqrt(0.5)
 
@@ -105,10 +105,10 @@ def test_graph_twist_is_in_the_body_unless_told(domain, listener, simulator):
                                velocity=(0.0, -1500.0, 0.0), tags=('vehicle', 'ego')))
 
     for parameters, expected in ({}, (15.0, 0.0)), ({'twist_frame': 'global'}, (0.0, 15.0)):
-        odometry = listener.hear('/state_sensor/ego/odometry', 'nav_msgs/Odometry')
+        odometry = listener.subscribe('/state_sensor/ego/odometry', 'nav_msgs/Odometry')
         with NodeProcess(domain, port=simulator.port, **parameters):
             simulator.accept()
-            stream(listener, simulator, lambda heard=odometry: heard, driving)
+            stream(listener, simulator, lambda received=odometry: received, driving)
             linear = odometry[-1].twist.twist.linear
             assert (linear.x, linear.y) == pytest.approx(expected, abs=1e-12)
 
@@ -131,9 +131,9 @@ def wheeled(i):
 
 
 def test_graph_wheels_as_frames_and_joints(domain, listener, simulator):
-    tf = listener.hear('/tf', 'tf2_msgs/TFMessage')
-    joints = listener.hear('/state_sensor/actors/Ego_Car_1/joint_states',
-                           'sensor_msgs/JointState')
+    tf = listener.subscribe('/tf', 'tf2_msgs/TFMessage')
+    joints = listener.subscribe('/state_sensor/actors/Ego_Car_1/joint_states',
+                                'sensor_msgs/JointState')
     with NodeProcess(domain, port=simulator.port, wheel_tf=True, joint_states=True):
         simulator.accept()
         stream(listener, simulator, lambda: tf and joints, wheeled)
@@ -155,9 +155,9 @@ def test_graph_two_nodes_two_simulators(domain, listener):
                         arguments=['-r', '__ns:=/one']), \
             NodeProcess(domain, port=two.port, frame_prefix='two/',
                         arguments=['-r', '__node:=second']):
-        heard = {name: listener.hear(f'{name}/ego/odometry', 'nav_msgs/Odometry')
-                 for name in ('/one/state_sensor', '/second')}
-        tf = listener.hear('/tf', 'tf2_msgs/TFMessage')
+        received = {name: listener.subscribe(f'{name}/ego/odometry', 'nav_msgs/Odometry')
+                    for name in ('/one/state_sensor', '/second')}
+        tf = listener.subscribe('/tf', 'tf2_msgs/TFMessage')
 
         def children():
             return {each.child_frame_id for message in tf for each in message.transforms}
@@ -166,24 +166,24 @@ def test_graph_two_nodes_two_simulators(domain, listener):
             simulator.accept()
             # One topic may be connected before the other.
             stream(listener, simulator,
-                   lambda i=i: list(heard.values())[i] and len(children()) > i)
-        assert heard['/one/state_sensor'][-1].child_frame_id == 'one/Ego_Car_1'
-        assert heard['/second'][-1].child_frame_id == 'two/Ego_Car_1'
+                   lambda i=i: list(received.values())[i] and len(children()) > i)
+        assert received['/one/state_sensor'][-1].child_frame_id == 'one/Ego_Car_1'
+        assert received['/second'][-1].child_frame_id == 'two/Ego_Car_1'
         assert children() == {'one/Ego_Car_1', 'two/Ego_Car_1'}
-        diagnostics = listener.hear('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
+        diagnostics = listener.subscribe('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
         listener.until(lambda: {status.name for array in diagnostics for status in array.status}
                        >= {'one/state_sensor: stream', 'second: stream'})
 
 
-@pytest.mark.parametrize(('lie', 'words'), [
+@pytest.mark.parametrize(('change', 'words'), [
     (lambda s: s['linear_velocity'].update(
         {axis: 0.01 * v for axis, v in s['linear_velocity'].items()}), 'not in the same units'),
     (lambda s: s['pose']['position'].update(y=-s['pose']['position']['y']), 'y is not mirrored'),
     (lambda s: s['angular_velocity'].update(z=math.degrees(s['angular_velocity']['z'])),
      'degrees/s'),
 ], ids=['velocity in m', 'y to the left', 'degrees'])
-def test_graph_truth_status_warns_within_3_s(domain, listener, simulator, lie, words):
-    """Cars on circles, 20 Hz, told with a lie: the warning names it in 3 s of stream."""
+def test_graph_consistency_status_warns_within_3_s(domain, listener, simulator, change, words):
+    """Cars on circles, 20 Hz, wrong units or axes: the warning names them in 3 s of stream."""
     def circling(i):
         angle = 0.05 * i * 0.4
         radius = 5000.0
@@ -192,10 +192,10 @@ def test_graph_truth_status_warns_within_3_s(domain, listener, simulator, lie, w
                     orientation=(0.0, 0.0, math.sin(angle / 2), math.cos(angle / 2)),
                     velocity=(2000.0 * math.cos(angle), 2000.0 * math.sin(angle), 0.0))
         car['odometry']['angular_velocity']['z'] = 0.4
-        lie(car['odometry'])
+        change(car['odometry'])
         return framed(i, car)
 
-    diagnostics = listener.hear('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
+    diagnostics = listener.subscribe('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
     with NodeProcess(domain, port=simulator.port, overflow='block', **FAST):
         simulator.accept()
         listener.matched('/diagnostics')
@@ -205,8 +205,8 @@ def test_graph_truth_status_warns_within_3_s(domain, listener, simulator, lie, w
         assert words in values['message']
 
 
-def test_graph_other_distribution_hears_us(domain, listener, simulator):
-    """A node of one distribution is heard by a subscriber of the other, where both are set up."""
+def test_graph_other_distribution_receives_odometry(domain, listener, simulator):
+    """A node of one distribution sends to a subscriber of the other, where both are set up."""
     mine = Path(os.environ.get('VIRTUAL_ENV', sys.prefix)).name
     others = [path for path in sorted(ROOT.glob('.venv-*')) if path.name != mine
               and (ROOT / 'install' / path.name.removeprefix('.venv-')).is_dir()]
@@ -219,10 +219,10 @@ def test_graph_other_distribution_hears_us(domain, listener, simulator):
     with NodeProcess(domain, port=simulator.port), subprocess.Popen(
             [shutil.which('sh'), '-c', (f'ROS_DISTRO_WHEELS={distribution}; . scripts/env.sh && '
                                         f'exec python3 "{script}"')],
-            cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as hearer:
+            cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as subscriber:
         simulator.accept()
-        stream(listener, simulator, lambda: hearer.poll() is not None)
-        assert hearer.stdout.read().split() == ['map', 'Ego_Car_1', '20.0']
+        stream(listener, simulator, lambda: subscriber.poll() is not None)
+        assert subscriber.stdout.read().split() == ['map', 'Ego_Car_1', '20.0']
 
 
 def test_graph_tf2_finds_the_frames(domain, simulator):

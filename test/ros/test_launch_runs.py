@@ -54,11 +54,11 @@ def launched(domain, tmp_path):
 
 def test_launch_driver_under_another_name_until_interrupted(launched, listener, simulator):
     process = launched('state_sensor', port=simulator.port, namespace='sim1', name='truth')
-    heard = listener.hear('/sim1/truth/frame', 'state_sensor_ros/StateFrame')
+    received = listener.subscribe('/sim1/truth/frame', 'state_sensor_ros/StateFrame')
     simulator.accept()
     listener.matched('/sim1/truth/frame')
     numbers = count(1)
-    listener.until(lambda: simulator.send(framed(next(numbers))) or len(heard) >= 2,
+    listener.until(lambda: simulator.send(framed(next(numbers))) or len(received) >= 2,
                    what='two frames')
     process.send_signal(signal.SIGINT)
     assert process.wait(AWAIT_S) == 0
@@ -68,8 +68,8 @@ def test_launch_driver_under_another_name_until_interrupted(launched, listener, 
 def test_launch_demo_brings_its_own_simulator(launched, listener):
     port = free_port()
     process = launched('demo', rviz='false', port=port)
-    heard = listener.hear('/state_sensor/ego/odometry', 'nav_msgs/Odometry')
-    listener.until(lambda: len(heard) >= 3, what='odometry of the ego')
-    assert heard[0].child_frame_id == 'base_link'
+    received = listener.subscribe('/state_sensor/ego/odometry', 'nav_msgs/Odometry')
+    listener.until(lambda: len(received) >= 3, what='odometry of the ego')
+    assert received[0].child_frame_id == 'base_link'
     process.send_signal(signal.SIGINT)
     assert process.wait(AWAIT_S) == 0

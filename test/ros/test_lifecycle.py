@@ -57,21 +57,21 @@ def n_open_files(node):
 
 
 def test_lifecycle_any_order_many_times(domain, listener, streaming):
-    frames = listener.hear('/state_sensor/frame', 'state_sensor_ros/StateFrame')
+    frames = listener.subscribe('/state_sensor/frame', 'state_sensor_ros/StateFrame')
     with NodeProcess(domain, port=streaming.port, autostart=False) as node:
         managed = Managed(listener)
         assert managed.state == 'unconfigured'
-        assert not managed.ask('activate')
+        assert not managed.request('activate')
         early_mb = early_files = 0
         for i in range(N_ROUNDS):
-            assert managed.ask('configure')
-            assert not managed.ask('configure')
-            assert managed.ask('activate')
+            assert managed.request('configure')
+            assert not managed.request('configure')
+            assert managed.request('activate')
             if i % 10 == 0:
                 n_before = len(frames)
                 listener.until(lambda n=n_before: len(frames) > n, what=f'a frame in round {i}')
-            assert managed.ask('deactivate')
-            assert managed.ask('cleanup')
+            assert managed.request('deactivate')
+            assert managed.request('cleanup')
             if i == N_ROUNDS // 5:
                 early_mb, early_files = node.memory_mb(), n_open_files(node)
         assert managed.state == 'unconfigured'
@@ -83,19 +83,19 @@ def test_lifecycle_any_order_many_times(domain, listener, streaming):
 
 
 def test_lifecycle_nothing_comes_after_deactivate_but_delete_all(domain, listener, streaming):
-    frames = listener.hear('/state_sensor/frame', 'state_sensor_ros/StateFrame')
-    markers = listener.hear('/state_sensor/markers', 'visualization_msgs/MarkerArray')
+    frames = listener.subscribe('/state_sensor/frame', 'state_sensor_ros/StateFrame')
+    markers = listener.subscribe('/state_sensor/markers', 'visualization_msgs/MarkerArray')
     with NodeProcess(domain, port=streaming.port, debug_drawing=True):
         managed = Managed(listener)
         listener.until(lambda: len(frames) > 2 and len(markers) > 2)
-        assert managed.ask('deactivate')
+        assert managed.request('deactivate')
         listener.until(lambda: [each.action for each in markers[-1].markers] == [3],
                        what='the array that empties displays')
         n_frames, n_markers = len(frames), len(markers)
         for _ in range(20):
             listener.spin(0.05)
         assert (len(frames), len(markers)) == (n_frames, n_markers)
-        assert managed.ask('activate')
+        assert managed.request('activate')
         listener.until(lambda: len(frames) > n_frames, what='frames after activation')
 
 
@@ -104,7 +104,7 @@ def test_lifecycle_while_the_simulator_is_away(domain, listener):
     with NodeProcess(domain, port=port, autostart=False) as node:
         managed = Managed(listener)
         for _ in range(5):
-            assert all(managed.ask(name) for name in
+            assert all(managed.request(name) for name in
                        ('configure', 'activate', 'deactivate', 'activate', 'deactivate',
                         'cleanup'))
         code, _ = node.end()
@@ -115,7 +115,7 @@ def test_lifecycle_refused_configuration_can_be_mended(domain, listener, tmp_pat
     with NodeProcess(domain, autostart=False, source='file',
                      trajectory_file=str(tmp_path / 'nothing.json')) as node:
         managed = Managed(listener)
-        assert not (managed.ask('configure') and managed.ask('activate'))
+        assert not (managed.request('configure') and managed.request('activate'))
         assert node.is_alive
         listener.until(lambda: 'nothing.json' in node.log, what='the reason in the log')
 
@@ -123,9 +123,9 @@ def test_lifecycle_refused_configuration_can_be_mended(domain, listener, tmp_pat
 @pytest.mark.parametrize('signum', [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize('moment', ['start', 'connecting', 'streaming', 'inactive'])
 def test_lifecycle_signals_end_it(domain, listener, streaming, signum, moment):
-    closed = free_port()
-    frames = listener.hear('/state_sensor/frame', 'state_sensor_ros/StateFrame')
-    options = {'port': streaming.port if moment == 'streaming' else closed,
+    unused_port = free_port()
+    frames = listener.subscribe('/state_sensor/frame', 'state_sensor_ros/StateFrame')
+    options = {'port': streaming.port if moment == 'streaming' else unused_port,
                'autostart': moment != 'inactive'}
     with NodeProcess(domain, **options) as node:
         if moment == 'streaming':
@@ -133,7 +133,7 @@ def test_lifecycle_signals_end_it(domain, listener, streaming, signum, moment):
         elif moment != 'start':
             listener.matched('/diagnostics')
         else:
-            # As soon as our own code runs: the handlers are the first thing it sets.
+            # The program first sets its handlers.
             listener.until(lambda: _handles(node, signum), what='a handler')
         code, seconds = node.end(signum)
         assert code == 0, node.log
@@ -145,5 +145,5 @@ def _handles(node, signum):
     """Tell whether the process catches ``signum``."""
     with open(f'/proc/{node.process.pid}/status') as status:
         caught = next(line.split()[1] for line in status if line.startswith('SigCgt'))
-    # Python itself catches SIGINT from the start; ours come together.
+    # Python handles SIGINT from the start; the program sets all handlers together.
     return int(caught, 16) >> (signal.SIGTERM - 1) & 1

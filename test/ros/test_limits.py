@@ -1,6 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""Limits hold whatever comes and goes, and the work for a frame is linear in its actors."""
+"""Limits hold for any change of actors; the work for a frame is linear in its actors."""
 
 import os
 from pathlib import Path
@@ -43,7 +43,7 @@ def test_topics_never_exceed_their_limit_over_restarts(bench):
         send(names)
         rig.listener.until(lambda own=names: topics_named(own) <= send(own),
                            what=f'topics of the actors of run {run}')
-    values = rig.settled()
+    values = rig.wait_until_counted()
     assert (values['simulator restarts'], values['actors without topics']) == (
         str(n_restarts - 1), '0')
     # More than the limit at a time, with and without a restart before: the rest is counted.
@@ -51,15 +51,15 @@ def test_topics_never_exceed_their_limit_over_restarts(bench):
         rig.n_sent = n_sent
         names = [f'many_{first + i}' for i in range(limit + 30)]
         rig.listener.until(lambda own=names: len(send(own) & topics_named(own)) == limit * N_KINDS)
-        values = rig.settled()
+        values = rig.wait_until_counted()
         assert values['actors without topics'] == '30'
         assert f'max_actor_topics is {limit}' in values['message'] or values['level'] == 3
         # Without 20 of those that have topics, 20 of those that wait get them.
         served = {name.split('/')[3] for name in topics_of_actors(rig)}
         left = [name for name in names if name not in sorted(served)[:20]]
         rig.listener.until(lambda own=left: len(send(own) & topics_named(own)) == limit * N_KINDS)
-        assert rig.settled()['actors without topics'] == '10'
-    assert rig.settled()['internal errors'] == '0'
+        assert rig.wait_until_counted()['actors without topics'] == '10'
+    assert rig.wait_until_counted()['internal errors'] == '0'
     check_counters_never_decrease(rig.diagnostics)
     rig.finish()
 
@@ -75,7 +75,7 @@ def test_actors_of_repeated_frames_take_no_topics_from_others(bench):
         rig.simulator.send(packet({**phantoms, 'sample_count': rig.n_sent + i + 1}))
         rig.listener.spin(0.02)
     rig.n_sent += 30
-    values = rig.settled()
+    values = rig.wait_until_counted()
     assert (values['frames repeated'], values['actors without topics']) == ('30', '0')
     # ~/frame names them, too, one different from the other.
     rig.listener.until(lambda: len(rig.frames[-1].actors) == 100)
@@ -89,14 +89,14 @@ def test_actors_of_repeated_frames_take_no_topics_from_others(bench):
 
     rig.listener.until(lambda: topics_named(names) <= send(), what='topics of new actors')
     assert topics_of_actors(rig) == topics_named(names)
-    assert rig.settled()['actors without topics'] == '0'
+    assert rig.wait_until_counted()['actors without topics'] == '0'
     assert rig.node.memory_mb() < memory_mb + 20.0
     rig.finish()
 
 
 def test_a_waiting_actor_gets_the_place_of_one_that_leaves(bench):
     rig = bench(max_actor_topics=2, overflow='block', actor_timeout=1000.0)
-    odometry = {name: rig.listener.hear(f'{ACTOR_TOPICS}{name}/odometry', 'nav_msgs/Odometry')
+    odometry = {name: rig.listener.subscribe(f'{ACTOR_TOPICS}{name}/odometry', 'nav_msgs/Odometry')
                 for name in 'abcd'}
     rig.simulator.accept()
 
@@ -111,16 +111,16 @@ def test_a_waiting_actor_gets_the_place_of_one_that_leaves(bench):
                             ('abcd', 'bc'), ('ad', 'ad'), ('da', 'ad'), ('c', 'c'), ('dc', 'cd')):
         rig.listener.until(lambda p=present, s=served: [
             name for name in send(p) if name in s] == list(s), what=f'{served} of {present}')
-        rig.settled()
-        for heard in odometry.values():
-            heard.clear()
+        rig.wait_until_counted()
+        for received in odometry.values():
+            received.clear()
         for _ in range(3):
             send(present)
         rig.listener.until(lambda s=served: len(odometry[s[-1]]) >= 3)
         assert send(present) == list(served)
-        assert rig.settled()['actors without topics'] == str(len(present) - len(served))
-        for heard in odometry.values():
-            heard.clear()
+        assert rig.wait_until_counted()['actors without topics'] == str(len(present) - len(served))
+        for received in odometry.values():
+            received.clear()
     rig.finish()
 
 
@@ -135,7 +135,7 @@ def cost_s(rig, *payloads):
     before = cpu_s(rig)
     for payload in payloads:
         rig.send_packet(packet(payload))
-    rig.settled(120.0)
+    rig.wait_until_counted(120.0)
     return cpu_s(rig) - before
 
 
@@ -166,11 +166,11 @@ def test_names_that_are_equal_after_cleaning_cost_what_others_do(bench):
     repeated = {'game_time': frame(rig.n_sent - 1)['game_time']}
     assert cost_s(rig, crowded(rig.n_sent, 4 * n, 'b!{}', **repeated)) < 12.0 * usual
     rig.n_sent += 1
-    # All leave, and are forgotten together after their time.
+    # All actors are absent, and are removed together after the time-out.
     leaving = crowd(1, 'left')
     rig.n_sent += 200
     assert cost_s(rig, leaving, crowd(1, 'left')) < usual
-    assert rig.settled()['internal errors'] == '0'
+    assert rig.wait_until_counted()['internal errors'] == '0'
     rig.finish()
 
 
@@ -180,7 +180,7 @@ def test_ten_thousand_actors_leave_in_linear_time(bench):
     rig.send()
 
     def come_and_go(n, run):
-        """Return what it takes until they have come, and until they are forgotten."""
+        """Return the cost of frames with new actors, and of the frames that remove them."""
         come_s = cost_s(rig, crowd(n, f'run{run}.{{}}'))
         leaving = crowd(1, 'ego')
         rig.n_sent += 200
@@ -201,7 +201,7 @@ def test_ten_thousand_actors_leave_in_linear_time(bench):
 def test_actors_that_leave_together_do_not_delay_the_next_frames(bench):
     n, n_frames, timeout_s = 1000, 20, 0.5
     rig = bench(overflow='block', actor_timeout=timeout_s, frame=False, tf='ego')
-    odometry = rig.listener.hear('/state_sensor/ego/odometry', 'nav_msgs/Odometry')
+    odometry = rig.listener.subscribe('/state_sensor/ego/odometry', 'nav_msgs/Odometry')
     rig.simulator.accept()
     crowd = [state(f'car_{i}', position=(i * 600.0, 0.0, 0.0), n_boxes=0) for i in range(n)]
     ego = state('ego', tags=('ego',))
@@ -216,7 +216,7 @@ def test_actors_that_leave_together_do_not_delay_the_next_frames(bench):
 
     rig.listener.until(lambda: (rig.send_packet(packet(rig.content(ego))),
                                 rig.listener.spin(0.1), odometry)[-1])
-    rig.settled()
+    rig.wait_until_counted()
     ratios = []
     for _ in range(3):
         delay_s(ego, *crowd)
@@ -229,6 +229,6 @@ def test_actors_that_leave_together_do_not_delay_the_next_frames(bench):
         if ratios[-1] < 3.0:
             break
         rig.listener.until(lambda: len(topics_of_actors(rig)) == N_KINDS, 60.0)
-    # The frames that see them go, and forget them, are 1000 times smaller than the steady one.
+    # The frames without them are 1000 times smaller than the steady one.
     assert min(ratios) < 3.0, ratios
     rig.finish()

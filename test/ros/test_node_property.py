@@ -44,7 +44,7 @@ PARAMETERS = {'max_actor_topics': LIMIT, 'actor_timeout': ACTOR_TIMEOUT_S, 'stal
               'max_frame_bytes': 1 << 20}
 # After a third of the time the process has all the memory that it needs.
 MAX_GROWTH_MB = 24.0
-# Reports come 20 times as often: a step takes as long as its report.
+# Reports are 20 times as frequent: a step takes as long as its report.
 PROGRAM = """
 import sys
 
@@ -97,7 +97,7 @@ class Model:
         """Activate: samples between two streams are not missed."""
         self._is_resuming, self._n_lost = True, 0
 
-    def forget(self):
+    def restart(self):
         """Configure: everything begins anew."""
         fresh = Model(desired=self.desired, undesired=self.undesired)
         self.__dict__.update(fresh.__dict__)
@@ -201,13 +201,13 @@ class Driver:
         return [(name, tuple(chance.sample(TAGS, chance.randrange(0, 3)))) for name in names]
 
     def good(self, *, advance=True):
-        """Make a frame of any generation that counts as published, and tell the model."""
+        """Make a frame of any generation that counts as published, and update the model."""
         chance = self.chance
         actors = self.actors()
         if advance:
             gap = chance.choice((0, 0, 0, 0, 1, 3))
             self._count += 1 + gap
-            # Now and then so late that actors are forgotten.
+            # Sometimes so late that actors are removed.
             self._clock += chance.choice((0.05, 0.05, 0.05, ACTOR_TIMEOUT_S + 1.0))
         head = {'game_time': self._clock, 'time': 1600000000}
         sample_count = self._count if chance.random() < 0.9 else 0
@@ -240,7 +240,7 @@ class Driver:
         return json.dumps(content).encode()
 
     def bad(self):
-        """Make what is no frame, and tell the model."""
+        """Make a payload that is not a frame, and update the model."""
         self.model.bad()
         self._count += self.chance.choice((0, 1))
         return self.chance.choice((
@@ -314,14 +314,14 @@ class Driver:
             # Some of these are dropped, and some may not even be received.
             self.array()
             self.frames()
-        assert self.managed.ask('deactivate')
+        assert self.managed.request('deactivate')
         if chance.random() < 0.3:
             self.change_parameter()
         if is_clean:
-            assert self.managed.ask('cleanup')
-            assert self.managed.ask('configure')
-            self.model.forget()
-        assert self.managed.ask('activate')
+            assert self.managed.request('cleanup')
+            assert self.managed.request('configure')
+            self.model.restart()
+        assert self.managed.request('activate')
         self.simulator.hang_up()
         self.simulator.accept()
         self.model.resume()
@@ -377,8 +377,8 @@ class Driver:
         if topic in self._subscriptions:
             self.listener.node.destroy_subscription(self._subscriptions.pop(topic))
             return
-        self.listener.hear(topic if topic.startswith('/') else f'/state_sensor/{topic}',
-                           type_name, depth=1)
+        self.listener.subscribe(topic if topic.startswith('/') else f'/state_sensor/{topic}',
+                                type_name, depth=1)
         self._subscriptions[topic] = list(self.listener.node.subscriptions)[-1]
 
     def flood(self):
@@ -397,9 +397,9 @@ class Driver:
         try:
             return self.listener.until(condition, 15.0, what)
         except AssertionError as error:
-            raise AssertionError(self.told(str(error))) from None
+            raise AssertionError(self.failure(str(error))) from None
 
-    def told(self, why):
+    def failure(self, why):
         """Describe a failure, so that it can be repeated."""
         numbers = ','.join(str(number) for number, *_ in self.done)
         return '\n'.join((
@@ -414,12 +414,12 @@ class Driver:
                 if values.get(key) != str(value)}
 
     def require(self, holds, why):
-        assert holds, self.told(why)
+        assert holds, self.failure(why)
 
     def check(self):
         """Wait until nothing is in flight; then compare what was counted."""
         def is_as_expected():
-            # The last one alone: a look at thousands takes longer than the next one needs to come.
+            # The last one alone: checking thousands takes longer than the period of reports.
             reports = statuses(self.diagnostics[-1:])
             if not reports:
                 return False
@@ -463,8 +463,8 @@ def test_any_sequence_is_counted_and_survived(domain, listener, simulator, tmp_p
     path.write_text(PROGRAM)
     with NodeProcess(domain, program=[sys.executable, str(path)], port=simulator.port,
                      overflow=overflow, **PARAMETERS) as node:
-        diagnostics = listener.hear('/diagnostics', 'diagnostic_msgs/DiagnosticArray',
-                                    depth=10_000)
+        diagnostics = listener.subscribe('/diagnostics', 'diagnostic_msgs/DiagnosticArray',
+                                         depth=10_000)
         simulator.accept()
         driver = Driver(listener, simulator, node, diagnostics, overflow)
         listener.until(lambda: diagnostics, what='a report')

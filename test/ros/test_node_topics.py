@@ -3,8 +3,8 @@
 """
 Real frames over TCP into the node; every actor of every frame compared on the topics.
 
-What is expected is computed here from the source's own numbers by the rules of PROTOCOL 5.1,
-with scalar arithmetic of its own and nothing of the package.
+The expected values are computed from the numbers of the source by the rules of
+doc/protocol/units.md, with scalar arithmetic and without the package.
 """
 
 import json
@@ -115,19 +115,19 @@ def test_node_publishes_every_actor_of_every_frame(path, domain, listener, simul
     names = [actor[0] for actor in actors_of(frames[0])]
     with NodeProcess(domain, port=simulator.port, overflow='block'):
         simulator.accept()
-        tf = listener.hear('/tf', 'tf2_msgs/TFMessage')
-        whole = listener.hear('/state_sensor/frame', 'state_sensor_ros/StateFrame')
-        # The first frame makes the topics of the actors; it comes again when all is connected.
+        tf = listener.subscribe('/tf', 'tf2_msgs/TFMessage')
+        whole = listener.subscribe('/state_sensor/frame', 'state_sensor_ros/StateFrame')
+        # The first frame makes the topics of the actors; it is sent again when all is connected.
         simulator.send(packet(frames[0]))
         odometry = {}
         for name in names:
             topic = f'/state_sensor/actors/{topic_name(name)}/odometry'
             listener.matched(topic)
-            odometry[name] = listener.hear(topic, 'nav_msgs/Odometry')
+            odometry[name] = listener.subscribe(topic, 'nav_msgs/Odometry')
         warm = dict(frames[0])
         number_sent = 0
         while not (tf and whole and all(odometry.values())):
-            # A clock that runs backwards is a restart, after which the real frames come.
+            # A clock that runs backwards is a restart, after which the real frames follow.
             warm = {**warm, 'game_time': 1e6 + number_sent,
                     'sample_count': 1_000_000 + number_sent}
             if isinstance(warm.get('frame'), list) and 'game_time' in warm['frame'][0]:
@@ -137,8 +137,8 @@ def test_node_publishes_every_actor_of_every_frame(path, domain, listener, simul
             simulator.send(packet(warm))
             listener.until(lambda: True)
             listener.spin(0.1)
-        for heard in (tf, whole, *odometry.values()):
-            heard.clear()
+        for received in (tf, whole, *odometry.values()):
+            received.clear()
         expected = advancing(frames)
         mine = {round(time_of(frame) * 1e9) for frame in expected}
 

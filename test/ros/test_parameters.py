@@ -2,16 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parameters of the running node: described, refused with reasons, changed between two frames."""
 
+import json
 import math
 import re
 import subprocess
 
 import pytest
-from rcl_interfaces.msg import ParameterType
+from rcl_interfaces.msg import ParameterType, SetParametersResult
 from rcl_interfaces.srv import DescribeParameters, GetParameters
-from rig import framed, NodeProcess, Remote, state
+from rclpy.parameter import Parameter
+from rig import frame, framed, NodeProcess, Remote, state
 from wrong_values import WRONG
 
+from state_sensor_ros.ros.node_parameters import NodeParameters
 from state_sensor_ros.settings import NAMES, rule_of
 
 START_S, PERIOD_S = 1.0, 0.05
@@ -102,16 +105,17 @@ def test_parameters_empty_list_and_integers_are_taken(domain, listener, simulato
 
 
 class Drive:
-    """Send frames of two actors and hear all of them."""
+    """Send frames of two actors and receive their topics."""
 
     def __init__(self, listener, simulator):
         self.listener, self.simulator, self.number = listener, simulator, 0
-        self.heard = {
-            'tf': listener.hear('/tf', 'tf2_msgs/TFMessage'),
-            'frame': listener.hear('/state_sensor/frame', 'state_sensor_ros/StateFrame'),
-            'markers': listener.hear('/state_sensor/markers', 'visualization_msgs/MarkerArray'),
-            'odometry': listener.hear('/state_sensor/actors/ego_car/odometry',
-                                      'nav_msgs/Odometry')}
+        self.received = {
+            'tf': listener.subscribe('/tf', 'tf2_msgs/TFMessage'),
+            'frame': listener.subscribe('/state_sensor/frame', 'state_sensor_ros/StateFrame'),
+            'markers': listener.subscribe('/state_sensor/markers',
+                                          'visualization_msgs/MarkerArray'),
+            'odometry': listener.subscribe('/state_sensor/actors/ego_car/odometry',
+                                           'nav_msgs/Odometry')}
         simulator.accept()
 
     def send(self):
@@ -127,19 +131,19 @@ class Drive:
         self.listener.until(sent_and_true, what=what)
 
     def children(self):
-        return [each.child_frame_id for each in self.heard['tf'][-1].transforms]
+        return [each.child_frame_id for each in self.received['tf'][-1].transforms]
 
     def last_stamp_s(self):
-        stamp = self.heard['tf'][-1].transforms[0].header.stamp
+        stamp = self.received['tf'][-1].transforms[0].header.stamp
         return stamp.sec + stamp.nanosec * 1e-9
 
     def drawn(self):
-        return sorted((each.ns, each.action) for each in self.heard['markers'][-1].markers)
+        return sorted((each.ns, each.action) for each in self.received['markers'][-1].markers)
 
 
 def test_parameters_dynamic_ones_take_effect_while_streaming(remote, listener, simulator):
     drive = Drive(listener, simulator)
-    drive.until(lambda: drive.heard['tf'] and drive.heard['odometry'], 'the stream')
+    drive.until(lambda: drive.received['tf'] and drive.received['odometry'], 'the stream')
     assert drive.children() == ['ego_car', 'other']
 
     assert remote.set('tf', 'ego').successful
@@ -151,14 +155,14 @@ def test_parameters_dynamic_ones_take_effect_while_streaming(remote, listener, s
     drive.until(lambda: drive.children() == ['ego_car', 'other'], 'TF of all')
 
     assert remote.set('debug_drawing', True).successful
-    drive.until(lambda: drive.heard['markers'], 'markers')
+    drive.until(lambda: drive.received['markers'], 'markers')
     drive.until(lambda: drive.drawn() == [('ego', 0), ('labels', 0), ('labels', 0),
                                           ('vehicles', 0)], 'boxes and labels')
     assert remote.set('labels', False).successful
     drive.until(lambda: drive.drawn() == [('ego', 0), ('vehicles', 0)], 'boxes alone')
     assert remote.set('include_obb', False).successful
     drive.until(lambda: [action for _, action in drive.drawn()] == [3], 'empty displays')
-    drive.until(lambda: not drive.heard['frame'][-1].actors[0].oriented_bounding_boxes,
+    drive.until(lambda: not drive.received['frame'][-1].actors[0].oriented_bounding_boxes,
                 '~/frame without boxes')
 
     assert remote.set('frame', False).successful
@@ -168,17 +172,73 @@ def test_parameters_dynamic_ones_take_effect_while_streaming(remote, listener, s
         '/state_sensor/actors/ego_car/odometry') or drive.send(), what='topics that go')
     drive.until(lambda: drive.last_stamp_s() > START_S + (n_sent + 5) * PERIOD_S,
                 'TF that goes on')
-    # What is heard may lag behind; nothing that was sent afterwards is in it.
-    assert all(each.sample_count <= n_sent for each in drive.heard['frame'])
+    # What is received may lag behind; nothing that was sent afterwards is in it.
+    assert all(each.sample_count <= n_sent for each in drive.received['frame'])
     assert remote.set('odometry', True).successful
-    n_odometry = len(drive.heard['odometry'])
-    drive.until(lambda: len(drive.heard['odometry']) > n_odometry, 'odometry once more')
+    n_odometry = len(drive.received['odometry'])
+    drive.until(lambda: len(drive.received['odometry']) > n_odometry, 'odometry once more')
     # No frame was torn: each transform message has one stamp, and stamps increase.
     stamps = []
-    for message in drive.heard['tf']:
+    for message in drive.received['tf']:
         own = {(each.header.stamp.sec, each.header.stamp.nanosec) for each in message.transforms}
         assert len(own) == 1
         stamps += own
     assert stamps == sorted(set(stamps))
-    assert all(math.isfinite(each.transform.rotation.w) for message in drive.heard['tf']
+    assert all(math.isfinite(each.transform.rotation.w) for message in drive.received['tf']
                for each in message.transforms)
+
+
+def deleted_all(arrays):
+    """Return whether the last array of markers empties the displays."""
+    return bool(arrays) and [each.action for each in arrays[-1].markers] == [3]
+
+
+@pytest.mark.parametrize('parameter', ['debug_drawing', 'include_obb'])
+def test_parameters_take_effect_while_the_simulator_is_silent(domain, listener, simulator,
+                                                              parameter):
+    with NodeProcess(domain, port=simulator.port, debug_drawing=True):
+        drive, remote = Drive(listener, simulator), Remote(listener)
+        drive.until(lambda: drive.received['markers'], 'markers')
+        assert remote.set(parameter, False).successful
+        listener.until(lambda: deleted_all(drive.received['markers']), what='empty displays')
+        assert remote.set('odometry', False).successful
+        listener.until(lambda: not listener.node.count_publishers(
+            '/state_sensor/actors/ego_car/odometry'), what='topics that are removed')
+        assert remote.set(parameter, True).successful
+        drive.until(lambda: len(drive.drawn()) > 2, 'markers once more')
+
+
+@pytest.mark.parametrize('is_paused', [True, False], ids=['paused', 'ended'])
+def test_parameters_take_effect_while_a_recording_is_held(domain, listener, tmp_path, is_paused):
+    path = tmp_path / 'drive.json'
+    path.write_text(json.dumps([frame(i) for i in range(40)]))
+    with NodeProcess(domain, source='file', trajectory_file=str(path), loop=is_paused,
+                     debug_drawing=True):
+        markers = listener.subscribe('/state_sensor/markers', 'visualization_msgs/MarkerArray')
+        diagnostics = listener.subscribe('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
+        remote = Remote(listener)
+        listener.until(lambda: markers, what='markers')
+        if is_paused:
+            assert remote.set('playback.paused', True).successful
+        listener.until(lambda: diagnostics and diagnostics[-1].status[0].message
+                       == f'the recording is {"paused" if is_paused else "ended"}')
+        assert not deleted_all(markers)
+        assert remote.set('debug_drawing', False).successful
+        listener.until(lambda: deleted_all(markers), what='empty displays')
+
+
+def test_parameters_take_effect_only_where_every_callback_accepts_them(listener):
+    node, refused, applied = listener.node, set(), []
+    # rclpy calls the callback that was added last first: this one refuses after the node's own.
+    node.add_on_set_parameters_callback(lambda parameters: SetParametersResult(
+        successful=not refused & {each.name for each in parameters}, reason='refused'))
+    own = NodeParameters(node, applied.append)
+    refused.add('debug_drawing')
+    both = [Parameter('tf', value='ego'), Parameter('debug_drawing', value=True)]
+    assert not node.set_parameters_atomically(both).successful
+    assert (own.settings.tf, own.settings.debug_drawing, applied) == ('all', False, [])
+    refused.clear()
+    assert node.set_parameters_atomically(both).successful
+    assert (own.settings.tf, own.settings.debug_drawing, applied) == ('ego', True, [own.settings])
+    assert node.set_parameters_atomically(both).successful
+    assert len(applied) == 1

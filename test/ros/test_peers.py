@@ -37,10 +37,10 @@ def stamps_of(frames):
 @pytest.mark.parametrize('debug_drawing', [False, True])
 def test_an_actor_comes_back_inside_an_array_after_its_timeout(bench, debug_drawing):
     rig = bench(actor_timeout=1.0, debug_drawing=debug_drawing, overflow='block')
-    odometry = {name: rig.listener.hear(f'/state_sensor/actors/{name}/odometry',
-                                        'nav_msgs/Odometry') for name in ('car', 'other')}
-    lanes = rig.listener.hear('/state_sensor/actors/car/control_state',
-                              'state_sensor_ros/ControlStateStamped')
+    odometry = {name: rig.listener.subscribe(f'/state_sensor/actors/{name}/odometry',
+                                             'nav_msgs/Odometry') for name in ('car', 'other')}
+    lanes = rig.listener.subscribe('/state_sensor/actors/car/control_state',
+                                   'state_sensor_ros/ControlStateStamped')
     rig.simulator.accept()
     car, other, ego = state('car'), state('other'), state('ego', tags=('ego',))
 
@@ -61,13 +61,13 @@ def test_an_actor_comes_back_inside_an_array_after_its_timeout(bench, debug_draw
             at(0.0, ego, car, other), at(0.0, ego, other), at(1.5, ego, other),
             at(1.5, ego, car), at(0.0, car, ego, other), at(1.5, ego), at(1.5, ego),
             at(0.0, ego, other, car), at(3.0, other), at(0.0, other, car)), 10)
-        values = rig.settled()
+        values = rig.wait_until_counted()
         assert values['frames skipped'] == '0', rig.node.log
-        for heard in (*odometry.values(), lanes):
-            heard.clear()
+        for received in (*odometry.values(), lanes):
+            received.clear()
         rig.listener.until(lambda: (send(ego, car, other),
                                     all(odometry.values()) and lanes)[-1], what='topics again')
-    assert rig.settled()['internal errors'] == '0'
+    assert rig.wait_until_counted()['internal errors'] == '0'
     rig.finish()
 
 
@@ -83,7 +83,7 @@ def test_utc_times_that_ros_cannot_represent_cost_their_frames_only(bench, time_
     for _ in range(3):
         rig.send_packet(packet(rig.content(time=time_s)))
     rig.send_packet(arrayed(rig.content(time=time_s), rig.content(time=time_s)), 2)
-    values = rig.settled()
+    values = rig.wait_until_counted()
     assert (values['frames published'], values['frames skipped']) == ('0', '5')
     assert values['last error'].startswith('time: found a stamp of'), values
     first = rig.n_sent
@@ -91,7 +91,7 @@ def test_utc_times_that_ros_cannot_represent_cost_their_frames_only(bench, time_
     # Later times do not count, whatever they are.
     rig.send_packet(packet(rig.content(time=time_s)))
     rig.send_packet(arrayed(rig.content(time=time_s), rig.content()), 2)
-    assert rig.settled()['frames skipped'] == '5'
+    assert rig.wait_until_counted()['frames skipped'] == '5'
     last = rig.n_sent
     rig.listener.until(lambda: rig.frames[-1].sample_count == last)
     assert all(ns_of(each.header.stamp) == TIME_S * NS_PER_S
@@ -103,7 +103,7 @@ def test_utc_times_that_ros_cannot_represent_cost_their_frames_only(bench, time_
         rig.send_packet(packet(rig.content(time=time_s)))
     rig.send_packet(arrayed(rig.content(time=time_s), rig.content(time=100)), 2)
     rig.send()
-    values = rig.settled()
+    values = rig.wait_until_counted()
     assert (values['frames skipped'], values['simulator restarts']) == ('8', '1')
     assert values['samples missed'] == '0'
     rig.listener.until(lambda: len(rig.frames) == 2)
@@ -130,7 +130,7 @@ def test_utc_time_that_runs_out_costs_the_frames_behind_its_end(bench):
     rig.simulator.accept()
     for _ in range(30):
         rig.send_packet(packet(rig.content(time=2 ** 31 - 1)))
-    values = rig.settled()
+    values = rig.wait_until_counted()
     # 20 Hz: a second is left.
     assert (values['frames published'], values['frames skipped']) == ('20', '10')
     rig.n_sent = 0
@@ -165,13 +165,14 @@ class SimulatedClock:
 def test_ros_clock_that_goes_back_is_a_restart(bench):
     rig = bench(stamp_source='ros', use_sim_time=True, debug_drawing=True, overflow='block',
                 publish_clock=False)
-    markers = rig.listener.hear('/state_sensor/markers', 'visualization_msgs/MarkerArray')
-    actors = rig.listener.hear('/state_sensor/actors', 'state_sensor_ros/ActorArray', latched=True)
+    markers = rig.listener.subscribe('/state_sensor/markers', 'visualization_msgs/MarkerArray')
+    actors = rig.listener.subscribe('/state_sensor/actors', 'state_sensor_ros/ActorArray',
+                                    latched=True)
     rig.simulator.accept()
     clock = SimulatedClock(rig)
     clock.set(100 * NS_PER_S)
     rig.listener.until(lambda: (rig.send_until_heard(), markers and actors and rig.tf)[-1])
-    rig.settled()
+    rig.wait_until_counted()
     # Each topic has the last frame: topics do not arrive in the order in which they are sent.
     rig.listener.until(lambda: rig.frames[-1].sample_count == rig.n_sent
                        and ns_of(rig.frames[-1].header.stamp)
@@ -182,14 +183,14 @@ def test_ros_clock_that_goes_back_is_a_restart(bench):
                                (50 * NS_PER_S - 1000, True), (50 * NS_PER_S, False),
                                (0, True), (2 * 10 ** 9 * NS_PER_S, False), (NS_PER_S, True)):
         clock.set(now_ns)
-        for heard in (rig.frames, markers, actors, rig.tf):
-            heard.clear()
+        for received in (rig.frames, markers, actors, rig.tf):
+            received.clear()
         # Two frames, a repeated one and an array: the clock stands still meanwhile.
         rig.send(2)
         rig.send_packet(packet({**frame(rig.n_sent - 1), 'sample_count': rig.n_sent + 1}))
         rig.n_sent += 1
         rig.send_packet(arrayed(rig.content(), rig.content()), 2)
-        values = rig.settled()
+        values = rig.wait_until_counted()
         n_restarts += is_restart
         assert values['simulator restarts'] == str(n_restarts), now_ns
         rig.listener.until(lambda: len(rig.frames) == 5 and len(markers) == len(rig.tf) == 4)
@@ -219,10 +220,11 @@ class SlowBench:
 
     def __init__(self, rig, make_slow, is_processing):
         self.rig, self._make_slow, self._is_processing = rig, make_slow, is_processing
-        hear = rig.listener.hear
-        self.markers = hear('/state_sensor/markers', 'visualization_msgs/MarkerArray')
-        self.actors = hear('/state_sensor/actors', 'state_sensor_ros/ActorArray', latched=True)
-        self.odometry = hear('/state_sensor/ego/odometry', 'nav_msgs/Odometry')
+        subscribe = rig.listener.subscribe
+        self.markers = subscribe('/state_sensor/markers', 'visualization_msgs/MarkerArray')
+        self.actors = subscribe('/state_sensor/actors', 'state_sensor_ros/ActorArray',
+                                latched=True)
+        self.odometry = subscribe('/state_sensor/ego/odometry', 'nav_msgs/Odometry')
         self.managed = Managed(rig.listener)
         rig.simulator.accept()
         self.publishes(is_start=True)
@@ -231,8 +233,8 @@ class SlowBench:
         """Wait until new frames are published on all topics; a start empties displays first."""
         rig = self.rig
         topics = rig.frames, rig.tf, self.markers, self.actors, self.odometry
-        for heard in topics:
-            heard.clear()
+        for received in topics:
+            received.clear()
         rig.n_sent += 1
 
         def send():
@@ -245,7 +247,7 @@ class SlowBench:
 
         rig.listener.until(send, what='new frames on all topics')
         assert any(marker.action == 3 for marker in self.markers[0].markers) == is_start
-        rig.settled()
+        rig.wait_until_counted()
 
     def begin_slow_frame(self):
         """Send it, and frames behind it; return its stamp."""
@@ -263,11 +265,11 @@ class SlowBench:
 
     def check_nothing_came_of(self, stamp_ns):
         """Check that nothing of the slow frame, or of those behind it, was published."""
-        heard = [*stamps_of(self.rig.frames), *stamps_of(self.odometry), *stamps_of(self.actors),
-                 *[ns_of(each.transforms[0].header.stamp) for each in self.rig.tf],
-                 *[ns_of(marker.header.stamp) for array in self.markers
-                   for marker in array.markers if marker.action != 3]]
-        assert not [each for each in heard if stamp_ns <= each < stamp_ns + NS_PER_S // 5]
+        stamps = [*stamps_of(self.rig.frames), *stamps_of(self.odometry), *stamps_of(self.actors),
+                  *[ns_of(each.transforms[0].header.stamp) for each in self.rig.tf],
+                  *[ns_of(marker.header.stamp) for array in self.markers
+                    for marker in array.markers if marker.action != 3]]
+        assert not [each for each in stamps if stamp_ns <= each < stamp_ns + NS_PER_S // 5]
 
 
 @pytest.fixture
@@ -295,7 +297,7 @@ def test_stop_and_start_again_while_a_frame_is_processed(slow_bench):
         stamp_ns = slow_bench.begin_slow_frame()
         for name in sequence:
             n_markers = len(slow_bench.markers)
-            assert managed.ask(name)
+            assert managed.request(name)
             assert rig.node.log.count('begins') > rig.node.log.count('ends'), 'too slow a machine'
             if name == 'deactivate':
                 rig.listener.until(lambda n=n_markers: [
@@ -342,13 +344,13 @@ def test_stop_while_thousands_of_actors_are_processed(bench, transitions):
     rig = slow_bench.rig
     stamp_ns = slow_bench.begin_slow_frame()
     for name in transitions:
-        assert slow_bench.managed.ask(name)
+        assert slow_bench.managed.request(name)
     if 'activate' in transitions:
         slow_bench.reconnect()
         began = time.monotonic()
         rig.listener.until(lambda: (rig.send_until_heard(), [
             each for each in rig.frames if ns_of(each.header.stamp) > stamp_ns + NS_PER_S // 5
         ])[-1], 120.0, what='frames behind the slow one')
-        assert rig.settled(60.0 + time.monotonic() - began)['internal errors'] == '0'
+        assert rig.wait_until_counted(60.0 + time.monotonic() - began)['internal errors'] == '0'
     slow_bench.check_nothing_came_of(stamp_ns)
     rig.finish()

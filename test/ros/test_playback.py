@@ -17,22 +17,22 @@ def recorded(tmp_path, n=N_FRAMES):
     return str(path)
 
 
-def settled(listener, heard, spins=20):
-    """Spin for a while; return how many came."""
+def spun(listener, received, spins=20):
+    """Spin for a while; return the number of messages received."""
     for _ in range(spins):
         listener.spin(0.05)
-    return len(heard)
+    return len(received)
 
 
 def test_playback_publishes_all_of_it_unpaced(domain, listener, tmp_path):
     with NodeProcess(domain, source='file', trajectory_file=recorded(tmp_path), rate=0.0,
                      autostart=False) as node:
-        frames = listener.hear('/state_sensor/frame', 'state_sensor_ros/StateFrame')
-        diagnostics = listener.hear('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
+        frames = listener.subscribe('/state_sensor/frame', 'state_sensor_ros/StateFrame')
+        diagnostics = listener.subscribe('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
         managed = Managed(listener)
-        assert managed.ask('configure')
+        assert managed.request('configure')
         listener.matched('/state_sensor/frame')
-        assert managed.ask('activate')
+        assert managed.request('activate')
         listener.until(lambda: [each for each in statuses(diagnostics)
                                 if each.get('frames published') == str(N_FRAMES)], what='the end')
         listener.until(lambda: frames and frames[-1].sample_count == N_FRAMES, what='the last')
@@ -42,16 +42,16 @@ def test_playback_publishes_all_of_it_unpaced(domain, listener, tmp_path):
 def test_playback_is_steered_by_parameters(domain, listener, tmp_path):
     with NodeProcess(domain, source='file', trajectory_file=recorded(tmp_path), rate=1.0,
                      loop=True):
-        frames = listener.hear('/state_sensor/frame', 'state_sensor_ros/StateFrame')
+        frames = listener.subscribe('/state_sensor/frame', 'state_sensor_ros/StateFrame')
         remote = Remote(listener)
         listener.until(lambda: len(frames) > 3)
         assert remote.set('playback.paused', True).successful
-        n_held = settled(listener, frames)
-        assert settled(listener, frames, 10) == n_held
+        n_held = spun(listener, frames)
+        assert spun(listener, frames, 10) == n_held
         last = frames[-1].sample_count
         assert remote.set('playback.step', 3).successful
         listener.until(lambda: len(frames) >= n_held + 3)
-        assert settled(listener, frames, 10) == n_held + 3
+        assert spun(listener, frames, 10) == n_held + 3
         assert frames[-1].sample_count == (last + 3 - 1) % N_FRAMES + 1
         assert remote.set('playback.seek', 2.0).successful
         assert remote.set('playback.step', 1).successful
@@ -66,7 +66,7 @@ def test_playback_is_steered_by_parameters(domain, listener, tmp_path):
 
 def test_playback_of_the_shipped_sample(domain, listener):
     with NodeProcess(domain, source='file', trajectory_file=str(SAMPLE), loop=True):
-        frames = listener.hear('/state_sensor/frame', 'state_sensor_ros/StateFrame')
+        frames = listener.subscribe('/state_sensor/frame', 'state_sensor_ros/StateFrame')
         listener.until(lambda: len(frames) > 5)
         assert any('ego' in actor.tags for actor in frames[-1].actors)
 
@@ -75,7 +75,7 @@ def test_playback_of_a_recording_that_was_cut_warns_once(domain, listener, tmp_p
     path = Path(recorded(tmp_path))
     path.write_bytes(path.read_bytes()[:-20])
     with NodeProcess(domain, source='file', trajectory_file=str(path), rate=0.0) as node:
-        diagnostics = listener.hear('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
+        diagnostics = listener.subscribe('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
         listener.until(lambda: [each for each in statuses(diagnostics)
                                 if each.get('frames published') == str(N_FRAMES - 1)])
         n_seen = len(diagnostics)

@@ -1,6 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""The rival that the benchmark compares with says the same as the driver, field by field."""
+"""The rival that the benchmark compares with publishes the same as the driver, field by field."""
 
 import importlib
 import itertools
@@ -18,7 +18,7 @@ from visualization_msgs.msg import Marker
 from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.encode import Encoder, EVERYTHING
-from state_sensor_ros.monodrive.decode import Decoder
+from state_sensor_ros.monodrive.decoder import Decoder
 from state_sensor_ros.payloads import Packet
 from state_sensor_ros.pipeline.pipeline import Codec, Pipeline
 from state_sensor_ros.ros.topic_sink import message_class
@@ -31,7 +31,7 @@ TOLERANCE = 1e-9
 
 
 def traffic():
-    """Make frames in which actors come and go, lose a lane, stand still and have odd numbers."""
+    """Make frames with new and absent actors, without a lane, at rest and with odd numbers."""
     # Frames share what never changes; as text they share nothing.
     texts = [json.dumps(frame) for frame in itertools.islice(generate(6, 3, 20.0, 7, 'v2'), 12)]
     frames = [json.loads(text) for text in texts]
@@ -52,23 +52,23 @@ class Recorder(SilentSink):
 
     def __init__(self):
         super().__init__(EVERYTHING)
-        self.heard = {}
+        self.received = {}
 
     def publish(self, messages, stamp_ns):
         for topic, data in messages:
-            self.heard.setdefault(topic.name, []).append(
+            self.received.setdefault(topic.name, []).append(
                 deserialize_message(data, message_class(topic.type_name)))
 
 
 class Published:
     """A publisher of the rival whose messages go through the wire format into a list."""
 
-    def __init__(self, type_, heard):
-        self._type, self._heard = type_, heard
+    def __init__(self, type_, received):
+        self._type, self._received = type_, received
 
     def publish(self, message):
         assert isinstance(message, self._type)
-        self._heard.append(deserialize_message(serialize_message(message), self._type))
+        self._received.append(deserialize_message(serialize_message(message), self._type))
 
 
 @pytest.fixture(scope='module')
@@ -79,7 +79,7 @@ def ours():
     for payload in traffic():
         pipeline.process(Packet(payload, 0.0, 0, 0), 0)
     assert pipeline.counters.n_published == len(traffic())
-    return sink.heard
+    return sink.received
 
 
 @pytest.fixture(scope='module')
@@ -87,12 +87,12 @@ def theirs():
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(BENCH))
         rival = importlib.import_module('rival')
-    heard = {}
+    received = {}
 
     class Recording(rival.Rival):
         def create_publisher(self, type_, topic, *args, **options):
-            if topic in ('/tf', *heard) or topic.startswith('~/'):
-                return Published(type_, heard.setdefault(topic, []))
+            if topic in ('/tf', *received) or topic.startswith('~/'):
+                return Published(type_, received.setdefault(topic, []))
             return super().create_publisher(type_, topic, *args, **options)
 
     context = rclpy.Context()
@@ -104,8 +104,8 @@ def theirs():
         node.process(payload)
     node.destroy_node()
     rclpy.shutdown(context=context)
-    # A driver that publishes an empty topic is not told apart from one that does not have it.
-    return {topic: messages for topic, messages in heard.items() if messages}
+    # A driver that publishes an empty topic counts as one that does not have it.
+    return {topic: messages for topic, messages in received.items() if messages}
 
 
 def with_context(init, context):
@@ -161,11 +161,11 @@ def test_rival_publishes_the_same(kind, ours, theirs):
 
 def drawn(arrays):
     """
-    Return what a display is told, array by array.
+    Return the markers that a display receives, array by array.
 
-    An id says only which marker is meant: it is replaced by the order in which that appeared.
+    The id of a marker is replaced by the order of its first appearance.
     """
-    told, shown, n_shown = [], {}, 0
+    lists, shown, n_shown = [], {}, 0
     for array in arrays:
         markers = [plain(marker) for marker in array.markers]
         for marker in markers:
@@ -178,14 +178,14 @@ def drawn(arrays):
                 continue
             if marker['action'] == Marker.DELETE:
                 marker['id'] = shown.pop(key)
-            # Where a marker is that goes, nobody reads.
+            # The pose of a deleted marker has no meaning.
             del marker['pose']
-        told.append(sorted(markers, key=lambda marker: (marker['action'], marker['id'])))
-    return told
+        lists.append(sorted(markers, key=lambda marker: (marker['action'], marker['id'])))
+    return lists
 
 
 def test_rival_draws_the_same(ours, theirs):
-    mine, yours = (drawn(heard['~/markers']) for heard in (ours, theirs))
+    mine, yours = (drawn(received['~/markers']) for received in (ours, theirs))
     assert list(differences(mine, yours)) == []
     assert {marker['action'] for array in mine for marker in array} == {
         Marker.ADD, Marker.DELETE, Marker.DELETEALL}

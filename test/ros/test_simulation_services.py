@@ -31,7 +31,7 @@ NAMES = {GetEntities: 'get_entities', GetEntitiesStates: 'get_entities_states',
 @pytest.fixture
 def call(domain, listener, tmp_path):
     """Call a service of a node that plays a recording."""
-    frames = listener.hear('/state_sensor/frame', 'state_sensor_ros/StateFrame')
+    frames = listener.subscribe('/state_sensor/frame', 'state_sensor_ros/StateFrame')
     with NodeProcess(domain, source='file', trajectory_file=recorded(tmp_path), loop=True):
         clients = {type_: listener.node.create_client(type_, f'/state_sensor/{name}')
                    for type_, name in NAMES.items()}
@@ -70,7 +70,7 @@ def test_services_tell_of_entities(call):
         'map', 10.0, 2.0)
     states = call(GetEntitiesStates)
     assert [each.twist.linear.x for each in states.states] == [10.0]
-    assert call(GetEntityState, entity='nobody').result.result == Result.RESULT_NOT_FOUND
+    assert call(GetEntityState, entity='unknown').result.result == Result.RESULT_NOT_FOUND
     info = call(GetEntityInfo, entity='ego_car').info
     assert (info.category.category, list(info.tags)) == (
         EntityCategory.CATEGORY_ROBOT, ['vehicle', 'ego'])

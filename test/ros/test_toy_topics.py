@@ -10,8 +10,8 @@ from test_toy_simulator import installed_toy
 
 def test_toy_actors_are_on_topics(domain, listener, tmp_path):
     site = installed_toy(tmp_path / 'site')
-    odometry = listener.hear('/state_sensor/actors/ball/odometry', 'nav_msgs/Odometry')
-    tf = listener.hear('/tf', 'tf2_msgs/TFMessage')
+    odometry = listener.subscribe('/state_sensor/actors/ball/odometry', 'nav_msgs/Odometry')
+    tf = listener.subscribe('/tf', 'tf2_msgs/TFMessage')
     with NodeProcess(domain, source='toy', environment={
             'PYTHONPATH': f'{os.environ["PYTHONPATH"]}{os.pathsep}{site}'}) as node:
         listener.until(lambda: len(odometry) > 2 and tf)

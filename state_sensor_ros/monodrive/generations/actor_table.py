@@ -1,9 +1,14 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-What frames of a run have in common, looked into only where it changed: names, tags, sizes.
+Names, tags and box sizes of the actors of a stream; only those that changed are decoded.
 
-May know: that it is text in a payload, which can be compared. Must not know: units, what moves.
+They are compared as JSON text with those of the previous frame. Between a common prefix and a
+common suffix lie the actors that changed; with ``b`` removed and ``d`` added::
+
+    old texts   a  b  c        head 1, tail 1
+    new texts   a  d  c
+    decoded     A  D  C        A and C are the objects of the previous frame
 """
 
 from __future__ import annotations
@@ -14,8 +19,7 @@ from msgspec import Raw
 from msgspec.json import Decoder as JsonDecoder
 import numpy as np
 
-from state_sensor_ros.common_ends import common_ends as same_ends
-from state_sensor_ros.common_ends import spliced
+from state_sensor_ros.common_ends import common_ends, spliced
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.frame import Floats
 from state_sensor_ros.json_values import as_rows, Tags
@@ -25,13 +29,12 @@ _TAGS = JsonDecoder(Tags)
 _VECTOR = JsonDecoder(Vector)
 
 
-class Roster:
+class ActorTable:
     """
-    Who was in the last frame of a stream, and how large their boxes were.
+    The actors of the last frame of a stream: names, tags and sizes of boxes.
 
-    What is still the same is returned as the same object, so that whoever compares it later is
-    done at once, too; one who comes among a thousand costs no more than one. Methods take texts
-    or what was decoded of them.
+    An unchanged result is the same object as before, so that later comparisons take no time. One
+    new actor among a thousand costs the decoding of one. Methods accept texts or decoded values.
     """
 
     def __init__(self) -> None:
@@ -44,14 +47,14 @@ class Roster:
 
     def names(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """
-        Return ``names``, which are those of all actors.
+        Return ``names``, of all actors, as the objects of the previous frame where they are equal.
 
-        :raises DecodeError: where two actors have one name.
+        :raises DecodeError: when two actors have the same name.
         """
         old = self._names
         if names != old:
-            head, tail = same_ends(old, names)
-            # The old objects, as their hashes are known.
+            head, tail = common_ends(old, names)
+            # Old strings carry their hash already, which the set below uses.
             names = spliced(old, head, names[head:len(names) - tail], tail)
             if len(set(names)) < len(names):
                 raise DecodeError('names', 'one twice', 'each once in a frame')
@@ -62,11 +65,12 @@ class Roster:
         """
         Return the tags of all actors.
 
-        :raises msgspec.DecodeError: where one is no list of strings.
+        :param texts: one for each actor.
+        :raises msgspec.DecodeError: when one is not a list of strings.
         """
         old = self._tag_texts
         if texts != old:
-            head, tail = same_ends(old, texts)
+            head, tail = common_ends(old, texts)
             new, end = texts[head:len(texts) - tail], len(old) - tail
             self._tags = spliced(self._tags, head, tuple(_decoded(new, _TAGS)), tail)
             old[head:end] = _kept(new)
@@ -76,12 +80,14 @@ class Roster:
         """
         Return the extents and scales of all boxes.
 
-        :returns: (M, 6) float64, source, as sent; not to be written to.
-        :raises msgspec.DecodeError: where one is no vector.
+        :param extents: M, one for each box.
+        :param scales: M, likewise.
+        :returns: (M, 6) float64, extents and scale xyz as sent; must not be written to.
+        :raises msgspec.DecodeError: when one is not a vector.
         """
         if extents != self._extents or scales != self._scales:
-            head, tail = map(min, zip(same_ends(self._extents, extents),
-                                      same_ends(self._scales, scales), strict=True))
+            head, tail = map(min, zip(common_ends(self._extents, extents),
+                                      common_ends(self._scales, scales), strict=True))
             end, new_end = len(self._extents) - tail, len(extents) - tail
             extents, scales = extents[head:new_end], scales[head:new_end]
             both = zip(_decoded(extents, _VECTOR), _decoded(scales, _VECTOR), strict=True)
@@ -100,5 +106,5 @@ def _decoded(texts: list[Raw | Item], decoder: JsonDecoder[Item]) -> list[Item]:
 
 
 def _kept(texts: list[Raw | Item]) -> list[Raw | Item]:
-    # Copies, as a text that was decoded holds on to the whole payload.
+    # Copies: a Raw of the decoder keeps the whole payload in memory.
     return [text.copy() if isinstance(text, Raw) else text for text in texts]

@@ -1,9 +1,9 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-Typed actors of one payload to a Frame: rows of numbers in, arrays in SI and REP-103 out.
+Typed actors of one payload to a Frame: rows of source numbers, then arrays in SI and REP-103.
 
-May know: which member goes into which column. Must not know: JSON text, factors and signs.
+Factors and signs are in rep103.py; here each member is put into its column.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from state_sensor_ros.frame import (
     Rows,
 )
 from state_sensor_ros.json_values import as_rows, NAN, Number, Tags
-from state_sensor_ros.monodrive.generations.actor_table import Roster
+from state_sensor_ros.monodrive.generations.actor_table import ActorTable
 from state_sensor_ros.monodrive.generations.wheels import read_flat_wheels, read_wheels
 from state_sensor_ros.monodrive.generations.wire import (
     Box,
@@ -53,17 +53,19 @@ from state_sensor_ros.rep103 import (
 )
 
 VEHICLE_TAG = 'vehicle'
-# A row, and what comes first in it.
+# A row: position xyz, orientation xyzw, velocity xyz, angular velocity xyz; and its first 7.
 _BODY, _POSE = struct.Struct('13d'), struct.Struct('7d')
 
 
 def frame_of_v2(objects: Sequence[State], vehicles: Sequence[Vehicle], head: Head, needs: Needs,
-                units: Units, roster: Roster) -> Frame:
+                units: Units, table: ActorTable) -> Frame:
     """
     Assemble a v2 frame: objects, then vehicles.
 
-    :raises DecodeError: where two actors have one name, or two wheels of a vehicle one id.
-    :raises msgspec.DecodeError: where tags are no list of strings.
+    :param needs: parts of the frame to fill; the others are None or NaN.
+    :param table: of the stream.
+    :raises DecodeError: when two actors have one name, or two wheels of a vehicle one id.
+    :raises msgspec.DecodeError: when tags are not a list of strings.
     """
     states = [*objects, *[vehicle.state for vehicle in vehicles]]
     n_objects, n_actors = len(objects), len(objects) + len(vehicles)
@@ -72,17 +74,17 @@ def frame_of_v2(objects: Sequence[State], vehicles: Sequence[Vehicle], head: Hea
     try:
         rows = _rows_of(states, boxes, _BODY.pack_into, _POSE.pack_into)
     except struct.error:
-        # Somewhere is a null.
+        # There is a null.
         rows = _rows_of(states, boxes, _with_nulls(_BODY), _with_nulls(_POSE))
     if boxes:
-        rows[n_actors:, 7:] = roster.sizes([box.extents for box in boxes],
+        rows[n_actors:, 7:] = table.sizes([box.extents for box in boxes],
                                            [box.scale for box in boxes])
     bodies = to_rep103_bodies(rows, n_actors, units)
     return Frame(
         'v2', *head,
-        roster.names(tuple([state.name for state in states])),
+        table.names(tuple([state.name for state in states])),
         _kinds_of_v2(n_objects, len(vehicles)),
-        roster.tags([state.tags for state in states]),
+        table.tags([state.tags for state in states]),
         bodies[:n_actors],
         _lanes([vehicle.control_state for vehicle in vehicles], n_objects, needs, units),
         Boxes(_owners(tuple(map(len, owned))), _box_names(boxes, needs),
@@ -95,7 +97,7 @@ def frame_of_v2(objects: Sequence[State], vehicles: Sequence[Vehicle], head: Hea
 
 def _rows_of(states: list[State], boxes: list[Box], pack_body: Callable[..., None],
              pack_pose: Callable[..., None]) -> Floats:
-    """Return (N + M, 13) float64, source: actors, then boxes, these without their sizes."""
+    """Return (N + M, 13) float64, source units: N actors, then M boxes without their sizes."""
     buffer, offset = bytearray((len(states) + len(boxes)) * _BODY.size), 0
     for state in states:
         odometry = state.odometry
@@ -119,12 +121,14 @@ def _with_nulls(packed: struct.Struct) -> Callable[..., None]:
 
 
 def frame_of_flat(generation: str, names: tuple[str, ...], actors: Sequence[FlatActor],
-                  head: Head, needs: Needs, units: Units, roster: Roster) -> Frame:
+                  head: Head, needs: Needs, units: Units, table: ActorTable) -> Frame:
     """
-    Assemble a frame of v0, v1 or v1t; an actor is a vehicle if its tags say so.
+    Assemble a frame of v0, v1 or v1t; actors with the tag ``vehicle`` are vehicles.
 
-    :param names: of ``actors``, which have none of their own in v0.
-    :raises DecodeError: where two actors have one name, or two wheels of an actor one id.
+    :param names: of ``actors``; those of v0 have no member for it.
+    :param needs: parts of the frame to fill; the others are None or NaN.
+    :param table: of the stream.
+    :raises DecodeError: when two actors have one name, or two wheels of an actor one id.
     """
     numbers: list[Number] = []
     for actor in actors:
@@ -135,7 +139,7 @@ def frame_of_flat(generation: str, names: tuple[str, ...], actors: Sequence[Flat
     tags = tuple([actor.tags for actor in actors])
     nothing = ('',) * len(actors)
     return Frame(
-        generation, *head, roster.names(names),
+        generation, *head, table.names(names),
         np.array([kind_of(own) for own in tags], np.uint8), tags,
         to_rep103_kinematics(as_rows(numbers, 13)), NO_LANES,
         _flat_boxes(actors, needs, units) if needs.boxes else None,
@@ -146,11 +150,11 @@ def frame_of_flat(generation: str, names: tuple[str, ...], actors: Sequence[Flat
 
 @lru_cache(maxsize=4096)
 def kind_of(tags: Tags) -> int:
-    """Return the kind of an actor of v0 or v1, which have no list of objects (PROTOCOL 8, 22)."""
+    """Return the kind of an actor of v0 or v1, which do not separate objects and vehicles."""
     return KIND_VEHICLE if VEHICLE_TAG in map(str.lower, tags) else KIND_OBJECT
 
 
-# Frames of a run mostly have the same actors; the arrays are shared, so nobody may write to them.
+# Most frames of a stream have the same actors: the arrays are shared, and therefore read-only.
 @lru_cache(maxsize=16)
 def _kinds_of_v2(n_objects: int, n_vehicles: int) -> Kinds:
     kinds = np.repeat(np.array((KIND_OBJECT, KIND_VEHICLE), np.uint8), (n_objects, n_vehicles))
@@ -167,7 +171,7 @@ def _rows_from(start: int, stop: int) -> Rows:
 
 @lru_cache(maxsize=16)
 def _owners(counts: tuple[int, ...]) -> Rows:
-    """Return the row of the owner of each part, where each has so many."""
+    """Return the owner's row of each part, for owners with ``counts`` parts each."""
     rows = np.repeat(np.arange(len(counts)), counts)
     rows.setflags(write=False)
     return rows
@@ -175,7 +179,7 @@ def _owners(counts: tuple[int, ...]) -> Rows:
 
 def _lanes(control_states: list[ControlState | UnreadControlState | None], i_first: int,
            needs: Needs, units: Units) -> Lanes:
-    """Collect lane states; only who carries one where nobody needs more."""
+    """Collect lane states; without ``needs.lanes`` only the rows of the actors that have one."""
     n_lanes = len(control_states) - control_states.count(None)
     if not n_lanes:
         return NO_LANES
@@ -200,7 +204,7 @@ def _lanes(control_states: list[ControlState | UnreadControlState | None], i_fir
 
 @lru_cache(maxsize=16)
 def _blank_lanes(i_first: int, n_lanes: int) -> Lanes:
-    """Return the lane states, all unread, of actors in a row."""
+    """Return undecoded lane states of ``n_lanes`` consecutive actors."""
     flags, ids = np.zeros(n_lanes, np.bool_), np.zeros(n_lanes, np.int32)
     s = np.full(n_lanes, np.nan)
     for column in (flags, ids, s):
@@ -235,9 +239,10 @@ def _inputs(actors: Sequence[FlatActor]) -> Floats:
 
 def head_of(payload_head: PayloadHead, packet: Head) -> Head:
     """
-    Complete what the payload says of itself with what its packet header says.
+    Fill missing head members of a payload from its packet header.
 
-    :param payload_head: ``game_time``, ``time``, ``sample_count``; ``None`` or NaN where missing.
+    :param payload_head: ``game_time``, ``time``, ``sample_count``; ``None`` or NaN when missing.
+    :param packet: the same of the packet header.
     """
     game_time, time, sample_count = payload_head
     return (packet[0] if game_time is None or game_time != game_time else game_time,
@@ -247,9 +252,9 @@ def head_of(payload_head: PayloadHead, packet: Head) -> Head:
 
 def head_of_v1t(actors: Sequence[FlatActor]) -> tuple[str, Number, int | None]:
     """
-    Find the time of a frame that keeps it in its actors: in the ego, else in the first.
+    Return the time of a frame whose actors have it: that of the ego, else of the first of them.
 
-    :returns: the generation, ``v1`` where no actor has a time either; ``game_time``; ``time``.
+    :returns: the generation, ``v1`` when no actor has a time either; ``game_time``; ``time``.
     """
     timed = [actor for actor in actors if actor.game_time is not None]
     if not timed:

@@ -1,10 +1,23 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-Which wheel an entry means: the three index conventions of PROTOCOL 4.7.
+Wheel entries to wheels and back: three index conventions (doc/protocol/frames.md#wheels).
 
-May know: ids, their order, where poses are missing. Must not know: axes and units of the result
-(rep103.py), how a frame was parsed.
+Wheels are 0 front left, 1 front right, 2 rear left, 3 rear right. Wheel of each entry::
+
+    convention        entry ids   poses of the entries belong to      speeds belong to
+    usual             0 1 2 3     FL FR RL RR                         FL FR RL RR
+    front, alone      1 2         FL FR                               FL FR RL RR, a list apart
+    shifted samples   0 1 2 3     -- FL FR RL                         FL FR RL RR
+
+A vehicle is a shifted sample when no entry has a position, entry 0 is an identity rotation and yet
+its wheel turns (> 0.1 rad/s). Its rows, with poses p and speeds s::
+
+    wheel            FL    FR    RL    RR
+    entry read       p0 s0 p1 s1 p2 s2 p3 s3
+    pose of wheel    p1    p2    p3    p0     roll by one; p0 is kept for writing, marked unknown
+    speed of wheel   s0    s1    s2    s3
+    source_id        1     2     3     -1     the id of the entry with the pose
 """
 
 from __future__ import annotations
@@ -27,11 +40,11 @@ from state_sensor_ros.json_values import as_rows, NAN, Number
 from state_sensor_ros.monodrive.generations.wire import FlatActor, Vehicle, WHEEL_MAX
 from state_sensor_ros.rep103 import from_rep103_wheels, to_rep103_wheels
 
-# PROTOCOL 4.7: wheel 0 of a shifted sample is an identity rotation although it turns.
+# Entry 0 of a shifted sample is an identity rotation although its wheel turns.
 _IDENTITY_WITHIN = 1e-6
 _TURNING_ABOVE = 0.1
 
-# Source ids of the wheels of a shifted sample; entry 0 belongs to none of them.
+# Source ids of the wheels of a shifted sample; entry 0 belongs to no wheel.
 _SHIFTED_SOURCE_IDS = (1, 2, 3, NO_SOURCE_ID)
 
 _NO_POSE = (NAN,) * 7
@@ -45,7 +58,8 @@ def read_wheels(vehicles: Iterable[Vehicle], i_first: int) -> Wheels:
 
     :param vehicles: in the order of the frame.
     :param i_first: row of the first of them.
-    :raises DecodeError: where two wheels of a vehicle have the same id.
+    :returns: wheels in SI, REP-103 axes.
+    :raises DecodeError: when two wheels of a vehicle have the same id.
     """
     actors: list[int] = []
     ids: list[int] = []
@@ -69,7 +83,7 @@ def read_wheels(vehicles: Iterable[Vehicle], i_first: int) -> Wheels:
 
 
 def _all_in_order(actor: Rows, ids: list[int]) -> bool:
-    """Tell whether every actor has wheels 0 to 3, as nearly all have; saves most of the time."""
+    """Return whether each actor has the entries 0 to 3, the usual case, which needs no sorting."""
     return ids == [0, 1, 2, 3] * (len(ids) // 4) and bool((actor[0::4] == actor[3::4]).all())
 
 
@@ -78,7 +92,8 @@ def read_flat_wheels(actors: Iterable[FlatActor]) -> Wheels:
     Collect the wheels of v0 and v1, whose speeds are a list apart from the entries.
 
     :param actors: in the order of the frame.
-    :raises DecodeError: where two entries of an actor have the same id.
+    :returns: wheels in SI, REP-103 axes.
+    :raises DecodeError: when two entries of an actor have the same id.
     """
     rows: list[int] = []
     wheel_ids: list[int] = []
@@ -111,10 +126,10 @@ def _source_ids(ids: Iterable[int], n_speeds: int) -> dict[int, int]:
 
 def _placed(actor: Rows, wheel: Rows, source_id: Ints, source: Floats, fours: Rows) -> Wheels:
     """
-    Make wheels of entries that are in the right place, or all one too late.
+    Make wheels of entries, and move the poses of shifted samples to their wheels.
 
-    :param source: (W, 8) position cm, orientation xyzw, speed; all NaN where absent.
-    :param fours: (K, 4), by ascending wheel, the wheels of the actors that have four.
+    :param source: (W, 8) position cm, orientation xyzw, speed; all NaN when absent.
+    :param fours: (K, 4), by ascending wheel, the rows of the actors that have four wheels.
     """
     rows = to_rep103_wheels(source)
     position_known, orientation_known = np.ones((2, len(actor)), np.bool_)
@@ -126,8 +141,8 @@ def _placed(actor: Rows, wheel: Rows, source_id: Ints, source: Floats, fours: Ro
             rows[unknown[:, part].all(1), part] = _IDENTITY[part]
     shifted = _shifted(fours, source_id, source)
     if len(shifted):
-        # Poses move one wheel down, speeds stay. What entry 0 has goes to the wheel that has no
-        # entry, where nobody takes it for known, so that it can be written again.
+        # Poses move by one wheel, speeds stay. The pose of entry 0 is stored with the rear right
+        # wheel, marked as unknown, so that it can be written again.
         entries = np.roll(shifted, -1, axis=1)
         rows[shifted, _POSE] = rows[entries, _POSE]
         orientation_known[shifted] = orientation_known[entries]
@@ -139,7 +154,7 @@ def _placed(actor: Rows, wheel: Rows, source_id: Ints, source: Floats, fours: Ro
 
 
 def _groups(actor: Rows, wheel: Rows, size: int) -> Rows:
-    """Return (K, size), by ascending wheel, the wheels of actors that have ``size`` of them."""
+    """Return (K, size), by ascending wheel, the rows of actors that have ``size`` wheels."""
     starts = np.flatnonzero(np.diff(actor, prepend=-1))
     counts = np.diff(starts, append=len(actor))
     groups = starts[counts == size][:, None] + np.arange(size)
@@ -155,7 +170,7 @@ def _front_wheels_alone(actor: Rows, ids: Rows) -> Rows:
 
 
 def _shifted(fours: Rows, source_id: Ints, source: Floats) -> Rows:
-    """Return those of ``fours`` whose entries are one too late."""
+    """Return those of ``fours`` that are shifted samples."""
     first = source[fours[:, 0]]
     still = (np.abs(first[:, 3:6]) < _IDENTITY_WITHIN).all(1)
     fours = fours[still & (np.abs(first[:, _SPEED]) > _TURNING_ABOVE)]
@@ -164,7 +179,7 @@ def _shifted(fours: Rows, source_id: Ints, source: Floats) -> Rows:
     fours = fours[(source_id[fours] == np.arange(4)).all(1)]
     positions = source[fours, _POSITION]
     unplaced = ((positions == 0.0) | np.isnan(positions)).all((1, 2))
-    # All samples have all orientations; a frame of v1 made into one of v2 may have two.
+    # Shifted samples have all orientations; a frame converted from v1 to v2 may have two.
     oriented = ~np.isnan(source[fours, _ORIENTATION]).any((1, 2))
     shifted: Rows = fours[unplaced & oriented]
     return shifted
@@ -172,11 +187,11 @@ def _shifted(fours: Rows, source_id: Ints, source: Floats) -> Rows:
 
 def entry_ids(wheels: Wheels, *, from_flat: bool, to_flat: bool) -> Ints:
     """
-    Choose the ids of the entries to write.
+    Return the ids of the entries to write.
 
-    :param from_flat: whether the frame came from v0 or v1.
-    :param to_flat: whether it goes there.
-    :returns: (W,) int32; -1 where there is to be no entry.
+    :param from_flat: whether the frame was read from v0 or v1.
+    :param to_flat: whether it is written as one of them.
+    :returns: (W,) int32; -1 for wheels without an entry.
     """
     if from_flat == to_flat:
         return wheels.source_id
@@ -187,18 +202,18 @@ def entry_ids(wheels: Wheels, *, from_flat: bool, to_flat: bool) -> Ints:
 
 def wheel_entries(wheels: Wheels, ids: Ints) -> tuple[Ints, Floats]:
     """
-    Undo what reading does.
+    Return the entries that reading would turn into ``wheels``.
 
-    :param ids: (W,) int32, of the entries to write, -1 where there is to be none.
-    :returns: ids (W,), with those of shifted samples put right; (W, 8) source, position cm,
-        orientation xyzw, speed rad/s, all NaN where absent.
+    :param ids: (W,) int32, of the entries to write, -1 for wheels without one.
+    :returns: ids (W,), of shifted samples 0 to 3; (W, 8) source, position cm, orientation xyzw,
+        speed rad/s, all NaN when absent.
     """
     source = from_rep103_wheels(np.hstack((
         wheels.position_xyz, wheels.orientation_xyzw, wheels.speed[:, None])))
     ids, stored = ids.copy(), source.copy()
     for part, known in ((_POSITION, wheels.position_known),
                         (_ORIENTATION, wheels.orientation_known)):
-        # Not known, and not so because of a null in it: there was nothing.
+        # Unknown without a null among the numbers: the pose was absent.
         source[~known & ~np.isnan(stored[:, part]).any(1), part] = NAN
     fours = _groups(wheels.actor, wheels.wheel.astype(np.int64), 4)
     shifted = fours[(wheels.source_id[fours] == _SHIFTED_SOURCE_IDS).all(1)]

@@ -1,10 +1,10 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-The usual form of each generation as msgspec types: key names, types, what may be absent.
+The usual form of each generation as msgspec types: key names, types, optional members.
 
-May know: PROTOCOL 4.3 to 4.6. Must not know: units, other spellings of the same thing
-(tolerant.py). A member that is not declared is skipped, so fewer needs decode faster.
+Described in doc/protocol/frames.md. A member that is not declared is skipped, so that fewer needs
+decode faster.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ WheelId = Annotated[int, Meta(ge=0, le=WHEEL_MAX)]
 
 # ``game_time`` s, ``time`` s since 1970 and ``sample_count`` of a packet or frame.
 Head: TypeAlias = tuple[float, int, int]
-# The same as a payload has them, None where it has not.
+# The same as members of a payload, None for those missing.
 PayloadHead: TypeAlias = tuple[Number, int | None, int | None]
 
 
@@ -72,14 +72,14 @@ ONES = Vector(1.0, 1.0, 1.0)
 
 
 class Pose(Struct, gc=False, frozen=True):
-    """Where an actor of v2 is, cm, world."""
+    """Pose of an actor of v2, cm, world."""
 
     orientation: Quaternion
     position: Vector
 
 
 class WheelPose(Struct, gc=False, frozen=True):
-    """Where a wheel of v2 is, cm, in the frame of its vehicle."""
+    """Pose of a wheel of v2, cm, in the frame of its vehicle."""
 
     orientation: Quaternion = NO_QUATERNION
     position: Vector = NO_VECTOR
@@ -94,10 +94,10 @@ class Odometry(Struct, gc=False, frozen=True):
 
 
 class Box(Struct, gc=False, frozen=True):
-    """An oriented bounding box of v2, cm, world; without a scale it is not scaled."""
+    """An oriented bounding box of v2, cm, world."""
 
     center: Vector
-    # Text in a whole payload, as are tags: from one to the next they rarely change.
+    # Raw when a whole payload is decoded, as are tags: see actor_table.py.
     extents: Vector | Raw
     orientation: Quaternion
     name: str = ''
@@ -135,7 +135,7 @@ class ControlState(Struct, gc=False, frozen=True):
 
 
 class UnreadControlState(Struct, gc=False, frozen=True):
-    """A lane state of which nobody reads more than that it is there."""
+    """A lane state whose members are not needed."""
 
 
 class Vehicle(Struct, gc=False, frozen=True):
@@ -208,13 +208,10 @@ class FrameV1(Struct, gc=False, frozen=True):
     sample_count: Uint32 | None = None
 
 
-# One level of JSON with what is inside as text.
+# One level of JSON, the values as text.
 MEMBERS = JsonDecoder(dict[str, Raw])
 MEMBERS_OR_ITEMS = JsonDecoder(dict[str, Raw] | list[Raw])
 ITEMS = JsonDecoder(list[Raw] | None)
-
-# What msgspec raises for text that is not JSON, not UTF-8, nested too deep or of another shape.
-NOT_TYPED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 # A payload of v0: actors by name among the numbers of the whole frame.
 FrameV0: TypeAlias = dict[str, FlatActor | int | float | bool | str | None]
@@ -241,9 +238,9 @@ _UNREAD_LANE = cast('type', UnreadControlState | None)
 @lru_cache(maxsize=32)
 def json_decoders(needs: Needs) -> JsonDecoders:
     """
-    Build decoders that look at no more than what is needed.
+    Build decoders that skip the parts that are not needed.
 
-    :param needs: which parts somebody will read.
+    :param needs: the parts to decode.
     """
     no_name = set() if needs.looks else {'name'}
     flat_boxes = {'oriented_bounding_box': _several(_subset(FlatBox, no_name))} \
@@ -285,7 +282,7 @@ def _several(item: type) -> GenericAlias:
 
 def _subset(whole: type[Struct], without: set[str],
             **retyped: type | GenericAlias) -> type[Struct]:
-    """Make a type with the same members as ``whole``, but for those ``without``."""
+    """Make a type with the members of ``whole`` except ``without``, some with another type."""
     members = [(field.name, retyped.get(field.name, field.type), field.default)
                for field in msgspec.structs.fields(whole) if field.name not in without]
     return msgspec.defstruct(

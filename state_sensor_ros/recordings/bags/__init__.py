@@ -3,6 +3,6 @@
 """
 rosbag2 bags: metadata.yaml, message types and quality of service, reader, writer and repair.
 
-It may import storage/, files/, cdr/, encode/ and the modules directly in the package; not the
-modules directly in recordings/, which build recordings on it.
+It may import storage/, files/, recording.py, cdr/, encode/ and the modules directly in the
+package; not the playback and inspection of recordings.
 """

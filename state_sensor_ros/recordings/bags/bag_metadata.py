@@ -1,17 +1,22 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-What metadata.yaml of a bag says about its files and topics.
+metadata.yaml of a bag, read and written: its storage files and topics.
 
-May know: YAML, keys of rosbag2. Must not know: storage files. Values stay text, and aliases are
-refused: with them, few bytes stand for values of any size.
+The parser keeps all values as text and refuses aliases, with which few bytes represent values of
+any size. The writer formats topics as lines of text: dumping the profiles of 116 topics took
+150 ms of the conversion of a recording of 10 s.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+import io
 import json
 from pathlib import Path, PurePath
+import re
+import textwrap
 from typing import TypeAlias, TypeVar, Union
 
 from ruamel.yaml import YAML
@@ -25,13 +30,16 @@ from ruamel.yaml.events import (
     SequenceStartEvent,
 )
 
+from state_sensor_ros.recordings.bags.bag_form import METADATA
 from state_sensor_ros.recordings.storage.bag_limits import BagLimits, damaged, too_large
 from state_sensor_ros.recordings.storage.storage_file import StoredTopic
 
-METADATA = 'metadata.yaml'
-# The newest version that is known, which is that of Jazzy and later.
-_MAX_VERSION = 9
+# Of the files that are written, and the newest that is read: that of Jazzy and later.
+METADATA_VERSION = 9
+_INFORMATION = 'rosbag2_bagfile_information'
 _MAX_DEPTH = 16
+# Names of topics and types and hashes that are valid YAML without quotes.
+_PLAIN = re.compile(r'cdr|/[A-Za-z0-9_/]*|[A-Za-z][A-Za-z0-9]*[_/][A-Za-z0-9_/]*')
 
 Value: TypeAlias = Union[str, 'list[Value]', 'dict[str, Value]']
 Kind = TypeVar('Kind', str, 'list[Value]', 'dict[str, Value]')
@@ -40,11 +48,11 @@ Kind = TypeVar('Kind', str, 'list[Value]', 'dict[str, Value]')
 @dataclass(frozen=True, slots=True)
 class BagMetadata:
     """
-    What a bag's folder is said to have.
+    The description of a bag's folder.
 
-    ``files`` names in the folder, in the order of time; ``storage`` identifier of their form;
-    ``compression`` mode, ``''``, ``file`` or ``message``, always of zstd; ``topics`` by name and
-    type, without their definitions.
+    ``files`` names in the folder, in the order of time; ``storage`` its identifier, such as
+    ``mcap``; ``compression`` mode, ``''``, ``file`` or ``message``, always of zstd; ``topics`` by
+    name and type, without their definitions.
     """
 
     files: tuple[str, ...]
@@ -58,7 +66,8 @@ def read_metadata(folder: Path, limits: BagLimits) -> BagMetadata:
     Read metadata.yaml.
 
     :param folder: of the bag.
-    :raises BagError: where it is damaged, too large or of a version that is not known.
+    :param limits: on its size.
+    :raises BagError: where it is damaged, too large or of an unknown version.
     :raises OSError: where it cannot be read.
     """
     path = folder / METADATA
@@ -74,9 +83,9 @@ def read_metadata(folder: Path, limits: BagLimits) -> BagMetadata:
 
 def parse_yaml(text: str) -> Value:
     """
-    Parse YAML whose scalars stay text.
+    Parse YAML; all scalars stay text.
 
-    :raises ValueError: where it has aliases, keys twice, or is nested deeply.
+    :raises ValueError: where it has aliases, repeated keys, or too many levels.
     :raises YAMLError: where it is no YAML.
     """
     open_values: list[list[Value]] = [[]]
@@ -103,18 +112,18 @@ def parse_yaml(text: str) -> Value:
 def _mapping(keys: list[Value], values: list[Value]) -> dict[str, Value]:
     names = [key for key in keys if isinstance(key, str)]
     if len(set(names)) < len(keys):
-        raise ValueError('a key that is there twice, or no text')
+        raise ValueError('a key that is repeated, or no text')
     return dict(zip(names, values, strict=True))
 
 
 def _metadata(value: Value) -> BagMetadata:
-    bag = _member(_checked(value, dict, 'the file'), 'rosbag2_bagfile_information', dict)
+    bag = _member(_checked(value, dict, 'the file'), _INFORMATION, dict)
     version = int(_member(bag, 'version', str))
-    if version > _MAX_VERSION:
-        raise ValueError(f'version {version}, which is not known')
+    if version > METADATA_VERSION:
+        raise ValueError(f'the unknown version {version}')
     files = [PurePath(_checked(file, str, 'relative_file_paths')).name
              for file in _member(bag, 'relative_file_paths', list)]
-    # Version 5 and later name them twice, the second time perhaps as they were not compressed.
+    # Version 5 and later name them twice, in files sometimes without the suffix of a compression.
     again = [PurePath(_member(_checked(file, dict, 'files'), 'path', str)).name
              for file in _member({'files': [], **bag}, 'files', list)]
     if again and [name.removesuffix('.zstd') for name in files] != [
@@ -145,6 +154,68 @@ def _topic(value: Value) -> StoredTopic:
         serialization=_member(topic, 'serialization_format', str),
         # JSON is YAML.
         qos=profiles if isinstance(profiles, str) else json.dumps(profiles))
+
+
+def metadata_text(storage: str, file: str, first_ns: int, last_ns: int,
+                  topics: Sequence[tuple[StoredTopic, int]]) -> str:
+    """
+    Format the description of a bag with one storage file.
+
+    :param storage: its identifier.
+    :param file: its name.
+    :param first_ns: first log time, ns.
+    :param last_ns: last log time, ns.
+    :param topics: each with its number of messages, in the order of their numbers.
+    :returns: the value of the only key of metadata.yaml; storage files contain it as well.
+    """
+    def extent() -> dict[str, object]:
+        # A new object each time: YAML writes an alias for one that it has written before.
+        return {'starting_time': {'nanoseconds_since_epoch': first_ns},
+                'duration': {'nanoseconds': max(0, last_ns - first_ns)},
+                'message_count': sum(n_messages for _, n_messages in topics)}
+
+    head = yaml_text({
+        'version': METADATA_VERSION, 'storage_identifier': storage, 'relative_file_paths': [file],
+        **extent(), 'compression_format': '', 'compression_mode': '',
+        'files': [{'path': file, **extent()}], 'custom_data': None, 'ros_distro': 'rosbags'})
+    return '\n'.join((head, 'topics_with_message_count:', *(
+        [_topic_text(topic, n_messages) for topic, n_messages in topics] or ['  []'])))
+
+
+def write_metadata(folder: Path, text: str) -> None:
+    """
+    Write metadata.yaml.
+
+    :param folder: of the bag.
+    :param text: as :func:`metadata_text` returned it.
+    :raises OSError: where it cannot be written.
+    """
+    (folder / METADATA).write_text(f'{_INFORMATION}:\n{textwrap.indent(text, "  ")}\n', 'utf-8')
+
+
+def yaml_text(value: object) -> str:
+    """Format a value as YAML in block style, without a line break at the end."""
+    yaml = YAML(typ='safe')
+    yaml.default_flow_style = False
+    text = io.StringIO()
+    yaml.dump(value, text)
+    return text.getvalue().strip()
+
+
+def _topic_text(topic: StoredTopic, n_messages: int) -> str:
+    return (f'- message_count: {n_messages}\n'
+            '  topic_metadata:\n'
+            f'    name: {_scalar(topic.name)}\n'
+            f'    type: {_scalar(topic.type_name)}\n'
+            f'    serialization_format: {_scalar(topic.serialization)}\n'
+            f'    type_description_hash: {_scalar(topic.type_hash)}\n'
+            '    offered_qos_profiles:\n'
+            f'{textwrap.indent(topic.qos, "    ")}')
+
+
+def _scalar(text: str) -> str:
+    """Format text as YAML: as it is where that is valid, else as JSON."""
+    return text if _PLAIN.fullmatch(text) else json.dumps(text)
 
 
 def _member(owner: dict[str, Value], key: str, kind: type[Kind]) -> Kind:

@@ -1,61 +1,79 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""
-Profiles of QoS as rosbag2 writes them: in metadata.yaml, in channels of MCAP, in tables.
-
-May know: YAML that was parsed, names and numbers of policies. Must not know: files.
-"""
+"""Profiles of quality of service (QoS) in bags: those offered, as YAML, read and written."""
 
 from __future__ import annotations
 
 from enum import Enum
+from functools import lru_cache
 from typing import TypeVar
 
 from rosbags.interfaces import (
-    Qos,
+    Qos as Profile,
+)
+from rosbags.interfaces import (
     QosDurability,
     QosHistory,
     QosLiveliness,
     QosReliability,
     QosTime,
 )
+from rosbags.rosbag2.metadata import dump_qos_v9
+from ruamel.yaml.error import YAMLError
 
-from state_sensor_ros.recordings.bags.bag_metadata import parse_yaml, Value
+from state_sensor_ros.encode import Qos
+from state_sensor_ros.recordings.bags.bag_metadata import parse_yaml, Value, yaml_text
+
+# The duration that rmw reports for a profile without deadline, lifespan or lease.
+_INFINITE = QosTime(9223372036, 854775807)
 
 Policy = TypeVar('Policy', bound=Enum)
 
 
-def parse_profiles(value: Value) -> list[Qos]:
+def profile_of(qos: Qos) -> Profile:
+    """Return the profile that a node offers for a topic."""
+    return Profile(
+        QosHistory.KEEP_LAST, qos.depth,
+        QosReliability.RELIABLE if qos.reliable else QosReliability.BEST_EFFORT,
+        QosDurability.TRANSIENT_LOCAL if qos.latched else QosDurability.VOLATILE,
+        _INFINITE, _INFINITE, QosLiveliness.AUTOMATIC, _INFINITE,
+        avoid_ros_namespace_conventions=False)
+
+
+@lru_cache(maxsize=16)
+def profiles_text(profiles: tuple[Profile, ...]) -> str:
+    """Format profiles as YAML."""
+    return yaml_text(dump_qos_v9(list(profiles)))
+
+
+def parse_profiles(text: str) -> list[Profile] | None:
     """
-    Parse offered profiles.
+    Parse profiles of any version of rosbag2.
 
-    :param value: a list of them, or YAML text of one.
-    :raises ValueError: where it is none; YAMLError likewise.
+    :param text: YAML of a list of them, ``''`` for none.
+    :returns: None where it is something else.
     """
-    if isinstance(value, str):
-        value = parse_yaml(value) if value.strip() else []
-    if not isinstance(value, list):
-        raise ValueError('no list of profiles')
-    return [_profile(item) for item in value]
+    try:
+        value = parse_yaml(text) if text.strip() else []
+        return [_profile(item) for item in value] if isinstance(value, list) else None
+    except (ValueError, KeyError, YAMLError):
+        return None
 
 
-def _profile(value: Value) -> Qos:
+def _profile(value: Value) -> Profile:
     if not isinstance(value, dict):
         raise ValueError('no profile')
-    try:
-        return Qos(
-            _policy(QosHistory, value['history']), _whole(value['depth']),
-            _policy(QosReliability, value['reliability']),
-            _policy(QosDurability, value['durability']), _time(value['deadline']),
-            _time(value['lifespan']), _policy(QosLiveliness, value['liveliness']),
-            _time(value['liveliness_lease_duration']),
-            value['avoid_ros_namespace_conventions'] == 'true')
-    except KeyError as error:
-        raise ValueError(f'a profile without {error}') from error
+    return Profile(
+        _policy(QosHistory, value['history']), _whole(value['depth']),
+        _policy(QosReliability, value['reliability']),
+        _policy(QosDurability, value['durability']), _time(value['deadline']),
+        _time(value['lifespan']), _policy(QosLiveliness, value['liveliness']),
+        _time(value['liveliness_lease_duration']),
+        value['avoid_ros_namespace_conventions'] == 'true')
 
 
 def _policy(kind: type[Policy], value: Value) -> Policy:
-    """Return a policy from its number or its name."""
+    """Return a policy by its number or its name."""
     if not isinstance(value, str):
         raise ValueError('a policy that is no text')
     return kind(int(value)) if value.isdecimal() else kind[value.upper()]

@@ -1,9 +1,9 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-The ~/frame messages of a rosbag2 bag, whoever recorded it under whatever node name.
+The StateFrames of a rosbag2 bag, under any node name, and other messages of the same node.
 
-May know: files of a bag, which topic to look for. Must not know: what is in a message.
+A bag is a folder with metadata.yaml, or a single storage file.
 """
 
 from __future__ import annotations
@@ -16,40 +16,42 @@ from tempfile import TemporaryDirectory
 from rosbags.typesys import get_types_from_msg, TypesysError
 
 from state_sensor_ros.errors import told, TrajectoryFormatError
-from state_sensor_ros.recordings.bags.bag_metadata import BagMetadata, METADATA, read_metadata
-from state_sensor_ros.recordings.bags.bag_types import definition, type_hash, typestore
+from state_sensor_ros.recordings.bags.bag_form import METADATA, STORAGE_OF_SUFFIX
+from state_sensor_ros.recordings.bags.bag_metadata import BagMetadata, read_metadata
+from state_sensor_ros.recordings.bags.bag_types import (
+    definition,
+    MAX_DEFINITION_BYTES,
+    type_hash,
+    typestore,
+)
 from state_sensor_ros.recordings.bags.state_frames import STATE_FRAME
 from state_sensor_ros.recordings.files.regular_files import check_regular
 from state_sensor_ros.recordings.storage.bag_limits import (
     BagError,
     BagLimits,
     damaged,
-    decompress,
-    decompress_file,
     DEFAULT_LIMITS,
-    too_large,
 )
+from state_sensor_ros.recordings.storage.decompression import decompress_file, decompress_message
 from state_sensor_ros.recordings.storage.mcap_reader import McapReader
 from state_sensor_ros.recordings.storage.sqlite_reader import SqliteReader
-from state_sensor_ros.recordings.storage.storage_file import Storage, StoredTopic
+from state_sensor_ros.recordings.storage.storage_file import CDR, ROS2MSG, Storage, StoredTopic
 
-STORAGES: dict[str, type[McapReader | SqliteReader]] = {
+_READERS: dict[str, type[McapReader | SqliteReader]] = {
     'mcap': McapReader, 'sqlite3': SqliteReader}
-STORAGE_OF_SUFFIX = {'.mcap': 'mcap', '.db3': 'sqlite3'}
-# A longer definition of StateFrame is none of ours; it is not parsed.
-_MAX_DEFINITION_BYTES = 64 * 1024
 _MAX_SHOWN = 200
-_SERIALIZATION = 'cdr'
 
 
 class Bag:
     """
-    A bag whose StateFrames are wanted; open until :meth:`close`.
+    A bag with StateFrames; it is open until :meth:`close`.
 
     :param path: folder with metadata.yaml, or a .mcap or .db3 file.
-    :param topic: to read; ``''`` for the only one of the type StateFrame.
-    :param limits: above which it is refused.
-    :raises TrajectoryFormatError: when it cannot be read or has no such topic.
+    :param topic: of the StateFrames; ``''`` for the only one of that type.
+    :param limits: sizes above which it is refused.
+    :ivar topic: of the StateFrames.
+    :ivar n_messages: number of StateFrames.
+    :raises TrajectoryFormatError: where it cannot be read or has no such topic.
     """
 
     def __init__(self, path: Path, topic: str = '', limits: BagLimits = DEFAULT_LIMITS) -> None:
@@ -86,7 +88,12 @@ class Bag:
             yield log_ns, data
 
     def has(self, name: str, type_name: str) -> bool:
-        """Tell whether the node that published the StateFrames has such a topic in the bag."""
+        """
+        Return whether the bag has a topic of the node that published the StateFrames.
+
+        :param name: of the topic, without the node's, such as ``frame``.
+        :param type_name: ``package/msg/Name``.
+        """
         return (f'{self._node}/{name}', type_name) in self._topics
 
     def messages_of_node(self, names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
@@ -97,12 +104,13 @@ class Bag:
         :returns: the name and the serialised message of each.
         :raises TrajectoryFormatError: where the bag is damaged.
         """
-        wanted = {f'{self._node}/{name}': name for name in names}
-        for topic, _, data in self._messages({one for one in self._topics if one[0] in wanted}):
-            yield wanted[topic], data
+        short_names = {f'{self._node}/{name}': name for name in names}
+        selected = {one for one in self._topics if one[0] in short_names}
+        for topic, _, data in self._messages(selected):
+            yield short_names[topic], data
 
     def close(self) -> None:
-        """Close the bag; closing twice is quiet."""
+        """Close the bag; a second call has no effect."""
         self._stack.close()
 
     def _open(self, path: Path) -> None:
@@ -111,9 +119,9 @@ class Bag:
             self._add(path, STORAGE_OF_SUFFIX[path.suffix], str(path))
             return
         self._metadata = metadata = read_metadata(path, self._limits)
-        if metadata.storage not in STORAGES:
+        if metadata.storage not in _READERS:
             raise BagError(str(path / METADATA), f'the storage {metadata.storage!r}',
-                           f'one of {", ".join(STORAGES)}')
+                           f'one of {", ".join(_READERS)}')
         for name in metadata.files:
             file = path / name
             if not file.is_file():
@@ -124,11 +132,11 @@ class Bag:
             self._check_topics(storage, metadata)
 
     def _add(self, path: Path, storage: str, name: str) -> None:
-        self._storages.append(STORAGES[storage](path, name, self._limits))
+        self._storages.append(_READERS[storage](path, name, self._limits))
         self._stack.callback(self._storages[-1].close)
 
     def _decompressed(self, file: Path) -> Path:
-        """Decompress a storage file to a folder that goes with this bag."""
+        """Decompress a storage file to a temporary folder that :meth:`close` removes."""
         folder = Path(self._stack.enter_context(TemporaryDirectory()))
         plain = folder / file.name
         if fault := decompress_file(file, plain, self._limits.n_file_bytes):
@@ -136,33 +144,26 @@ class Bag:
         return plain
 
     def _check_topics(self, storage: Storage, metadata: BagMetadata) -> None:
-        """Make sure that metadata.yaml is that of the files beside it."""
+        """Check that metadata.yaml has each topic of a storage file that has messages."""
         for number, topic in storage.topics.items():
             if (topic.name, topic.type_name) not in metadata.topics and storage.counts[number]:
-                raise damaged(f'{self.name}/{METADATA}', f'no topic of the type '
-                              f'{topic.type_name} is {topic.name}, which has messages')
+                raise damaged(f'{self.name}/{METADATA}', f'no topic {topic.name} of the type '
+                              f'{topic.type_name}, which has messages')
 
-    def _messages(self, wanted: set[tuple[str, str]]) -> Iterator[tuple[str, int, bytes]]:
+    def _messages(self, selected: set[tuple[str, str]]) -> Iterator[tuple[str, int, bytes]]:
         """Yield name of the topic, log time, ns, and message of topics, file after file."""
         is_compressed = self._metadata is not None and self._metadata.compression == 'message'
         with self._reading():
             for storage in self._storages:
                 names = {number: topic.name for number, topic in storage.topics.items()
-                         if (topic.name, topic.type_name) in wanted}
+                         if (topic.name, topic.type_name) in selected}
                 for number, log_ns, data in storage.messages(names) if names else ():
-                    yield names[number], log_ns, (
-                        self._plain(data, names[number]) if is_compressed else data)
-
-    def _plain(self, data: bytes, topic: str) -> bytes:
-        """Decompress a message."""
-        plain, fault = decompress(data, 'zstd', self._limits.n_bytes)
-        if fault:
-            raise damaged(f'{self.name}: a message of {topic}', fault)
-        if len(plain) > self._limits.n_bytes:
-            raise too_large(f'{self.name}: {topic}', 'a message', self._limits.n_bytes)
-        return plain
+                    yield names[number], log_ns, data if not is_compressed else (
+                        decompress_message(data, f'{self.name}: a message of {names[number]}',
+                                           self._limits.n_bytes))
 
     def _chosen(self, topic: str) -> tuple[str, str]:
+        """Return name and type of the topic of the StateFrames."""
         frames = sorted(one for one in self._topics if one[1] == STATE_FRAME)
         names = [name for name, _ in frames]
         if not frames:
@@ -179,21 +180,20 @@ class Bag:
         return chosen
 
     def _check_definition(self, topic: StoredTopic) -> None:
-        """Make sure that this StateFrame is the one that we know."""
+        """Check that the definition of StateFrame is that of this version."""
         hashes = {topic.type_hash}
         if self._metadata is not None:
             hashes.add(self._metadata.topics[topic.name, topic.type_name].type_hash)
         if wrong := hashes - {'', type_hash(STATE_FRAME)}:
             self._refuse_definition(min(wrong))
-        if topic.serialization != _SERIALIZATION:
+        if topic.serialization != CDR:
             raise TrajectoryFormatError(f'{self.name}: {topic.name}',
                                         f'the serialization {topic.serialization!r}',
-                                        _SERIALIZATION)
-        if topic.encoding != 'ros2msg' or topic.definition == definition(STATE_FRAME):
+                                        CDR)
+        if topic.encoding != ROS2MSG or topic.definition == definition(STATE_FRAME):
             return
-        if len(topic.definition) > _MAX_DEFINITION_BYTES:
-            self._refuse_definition('a definition of more than '
-                                    f'{_MAX_DEFINITION_BYTES} bytes')
+        if len(topic.definition) > MAX_DEFINITION_BYTES:
+            self._refuse_definition(f'a definition of more than {MAX_DEFINITION_BYTES} bytes')
         ours = typestore().fielddefs
         for name, found in get_types_from_msg(topic.definition, STATE_FRAME).items():
             if ours.get(name) != found:
@@ -205,7 +205,7 @@ class Bag:
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """Turn what goes wrong into one line."""
+        """Turn errors of files and definitions into TrajectoryFormatError."""
         try:
             yield
         except TrajectoryFormatError:
@@ -214,4 +214,4 @@ class Bag:
             raise TrajectoryFormatError(self.name, told(error), 'a bag') from error
         except (TypesysError, ValueError, RecursionError) as error:
             text = ' '.join(str(error)[:_MAX_SHOWN].split()) or type(error).__name__
-            raise damaged(self.name, f'a definition that is none, {text}') from error
+            raise damaged(self.name, f'an invalid definition, {text}') from error

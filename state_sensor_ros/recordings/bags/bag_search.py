@@ -1,10 +1,9 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-The storage files of a bag that was not completed, wherever its recorder left them.
+The storage files of a bag that was not completed, in whatever folder its recorder left them.
 
-May know: folders, what files begin with. Must not know: what is in a storage file. A file is known
-by its content: a recorder that was killed leaves names that end otherwise.
+A file is recognised by its first bytes: a recorder that was killed leaves other suffixes.
 """
 
 from __future__ import annotations
@@ -15,23 +14,24 @@ from pathlib import Path
 import re
 
 from state_sensor_ros.errors import TrajectoryFormatError
-from state_sensor_ros.recordings.bags.bag_metadata import BagMetadata, METADATA, read_metadata
+from state_sensor_ros.recordings.bags.bag_form import COMPRESSED_SUFFIX, METADATA
+from state_sensor_ros.recordings.bags.bag_metadata import BagMetadata, read_metadata
 from state_sensor_ros.recordings.storage.bag_limits import BagError, BagLimits
+from state_sensor_ros.recordings.storage.decompression import ZSTD_MAGIC
+from state_sensor_ros.recordings.storage.mcap_records import MAGIC as MCAP_MAGIC
 
-# What files begin with.
-_FORMS = {b'\x89MCAP0\r\n': 'mcap', b'SQLite format 3\0': 'sqlite3', b'\x28\xb5\x2f\xfd': 'zstd'}
-_COMPRESSED = '.zstd'
-# Folders in folders: that of a bag which is written lies in one of another name.
+_FORMATS = {MCAP_MAGIC: 'mcap', b'SQLite format 3\0': 'sqlite3', ZSTD_MAGIC: 'zstd'}
+# A bag that is being written is a folder in another one.
 _MAX_DEPTH = 3
 
 
 @dataclass(slots=True)
-class BagPart:
+class FoundBag:
     """
-    What there is of a bag.
+    The files of a bag.
 
-    ``files`` in the order of time; ``metadata`` None where there is none that can be read;
-    ``defects`` and ``losses`` what is wrong with the folder, in words.
+    ``files`` storage files in the order of time; ``metadata`` None where it cannot be read;
+    ``defects`` and ``losses`` of the folder, in words.
     """
 
     files: list[Path]
@@ -40,33 +40,35 @@ class BagPart:
     losses: list[str] = field(default_factory=list)
 
 
-def form_of(path: Path) -> str:
+def format_of(path: Path) -> str:
     """
-    Tell what a file is by its first bytes.
+    Return the format of a file by its first bytes.
 
-    :returns: ``mcap``, ``sqlite3``, ``zstd`` or ``''``.
+    :param path: of a regular file.
+    :returns: ``mcap``, ``sqlite3``, ``zstd``, or ``''`` for any other.
     :raises OSError: where it cannot be read.
     """
     with path.open('rb') as file:
-        begin = file.read(max(map(len, _FORMS)))
-    return next((form for magic, form in _FORMS.items() if begin.startswith(magic)), '')
+        begin = file.read(max(map(len, _FORMATS)))
+    return next((name for magic, name in _FORMATS.items() if begin.startswith(magic)), '')
 
 
-def find_bag(path: Path, limits: BagLimits) -> BagPart | None:
+def find_bag(path: Path, limits: BagLimits) -> FoundBag | None:
     """
-    Look for the files of a bag.
+    Search for the storage files of a bag.
 
-    :param path: a storage file, or a folder with some in it or in one of its folders.
-    :returns: None for a file that is none.
+    :param path: a storage file, or a folder with some in it or up to three levels below it.
+    :param limits: on the size of metadata.yaml.
+    :returns: None for a file that is no storage file.
     :raises TrajectoryFormatError: where a folder has none, or those of several bags.
-    :raises OSError: where something cannot be read.
+    :raises OSError: where a file cannot be read.
     """
     if path.is_dir():
         return _in_folder(path, limits)
-    return BagPart([path]) if form_of(path) else None
+    return FoundBag([path]) if format_of(path) else None
 
 
-def _in_folder(path: Path, limits: BagLimits) -> BagPart:
+def _in_folder(path: Path, limits: BagLimits) -> FoundBag:
     folders = {}
     for where, names, files in os.walk(path):
         here = Path(where)
@@ -83,22 +85,22 @@ def _in_folder(path: Path, limits: BagLimits) -> BagPart:
         metadata = read_metadata(folder, limits)
     except (BagError, OSError) as error:
         fault = error.fault if isinstance(error, BagError) else 'not there'
-        return BagPart(_in_order(found), defects=[f'{METADATA} was {fault}'])
+        return FoundBag(_in_order(found), defects=[f'{METADATA} was {fault}'])
     named = [folder / name for name in metadata.files]
-    return BagPart([file for file in named if file in found], metadata, losses=[
+    return FoundBag([file for file in named if file in found], metadata, losses=[
         f'all of {file.name}, which is not there' for file in named if file not in found])
 
 
 def _is_storage(path: Path) -> bool:
-    """Tell whether a file in a folder is a storage file of a bag."""
-    form = form_of(path) if path.is_file() else ''
-    return bool(form) and (form != 'zstd' or path.name.endswith(_COMPRESSED))
+    """Return whether a file in a folder is a storage file of a bag."""
+    name = format_of(path) if path.is_file() else ''
+    return bool(name) and (name != 'zstd' or path.name.endswith(COMPRESSED_SUFFIX))
 
 
 def _in_order(files: list[Path]) -> list[Path]:
-    """Sort files by the numbers in their names; leave out what is there uncompressed, too."""
+    """Sort files by the numbers in their names; omit compressed copies of files in the list."""
     names = {file.name for file in files}
-    return sorted((file for file in files if file.name.removesuffix(_COMPRESSED) == file.name
-                   or file.name.removesuffix(_COMPRESSED) not in names),
+    return sorted((file for file in files if file.name.removesuffix(COMPRESSED_SUFFIX) == file.name
+                   or file.name.removesuffix(COMPRESSED_SUFFIX) not in names),
                   key=lambda file: [int(part) if part.isdecimal() else part for part in
                                     re.split(r'(\d+)', file.name)])

@@ -1,10 +1,9 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-A rosbag2 bag, MCAP or SQLite, with the messages that the node would publish.
+Output to a rosbag2 bag, MCAP or SQLite, with the topic names and messages of a node.
 
-May know: the rosbags library, topic names of a node, QoS profiles, which files are a bag's. Must
-not know: what the bytes mean.
+The bag is written in a folder beside its name and renamed once it is complete.
 """
 
 from __future__ import annotations
@@ -14,40 +13,43 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 import sqlite3
 
-from rosbags import interfaces
 from rosbags.interfaces import Connection
+from rosbags.interfaces import Qos as Profile
 
-from state_sensor_ros.encode import Demand, EVERYTHING, Qos, Topic
+from state_sensor_ros.encode import Demand, EVERYTHING, Topic
 from state_sensor_ros.errors import SinkError
 from state_sensor_ros.recordings.bags.bag_files import BagFiles
-from state_sensor_ros.recordings.bags.bag_metadata import METADATA, read_metadata
+from state_sensor_ros.recordings.bags.bag_form import (
+    COMPRESSED_SUFFIXES,
+    METADATA,
+    STORAGE_SUFFIXES,
+)
+from state_sensor_ros.recordings.bags.bag_metadata import read_metadata
+from state_sensor_ros.recordings.bags.bag_qos import profile_of
 from state_sensor_ros.recordings.bags.bag_types import definition, type_hash
 from state_sensor_ros.recordings.files.output import Output
 from state_sensor_ros.recordings.files.whole_folder import Own, WholeFolder
 from state_sensor_ros.recordings.storage.bag_limits import BagError, BagLimits
-from state_sensor_ros.recordings.storage.storage_file import StoredTopic
+from state_sensor_ros.recordings.storage.storage_file import ROS2MSG, StoredTopic
 
-# What rmw reports for a profile without deadline, lifespan or lease.
-_FOREVER = interfaces.QosTime(9223372036, 854775807)
-# Frames come this far apart unless they say otherwise (PROTOCOL 6).
+# Of log times across a restart: the period of frames without times of their own, 20 Hz.
 _PERIOD_NS = 50_000_000
-_STORAGE_SUFFIXES = ('.mcap', '.db3', '.mcap.zstd', '.db3.zstd')
-# The metadata of a bag with as many topics as MCAP can number has 100 MB; an eighth is for them.
+# An eighth of it is the limit of metadata.yaml, which has 100 MB with the most topics of MCAP.
 _OWN_LIMITS = BagLimits(8 * 268_435_456)
 
 
 class BagSink(Output):
     """
-    Write messages into a new bag; :meth:`finish`, :meth:`abort` or a ``with`` ends it.
+    A new bag, ended by :meth:`finish`, :meth:`abort` or a ``with``.
 
-    Log times are the stamps. Where the stamps of a stream go back, because its simulator was
-    restarted, log times go on: who plays a bag sorts by them.
+    Log times are the stamps. Where the stamps decrease, after a restart of the simulator, log
+    times still increase, because players sort by them.
 
     :param path: of the bag, a folder.
     :param storage: ``mcap`` or ``sqlite3``.
     :param node_name: fully qualified; ``~`` in a topic stands for it.
     :param overwrite: whether a bag of that name may be replaced.
-    :raises SinkError: when there is something of that name, or no place to write to.
+    :raises SinkError: where the name is taken, or the bag cannot be written.
     """
 
     def __init__(self, path: str | Path, *, storage: str = 'mcap',
@@ -55,7 +57,7 @@ class BagSink(Output):
         self.name = str(path)
         self._node_name = node_name
         self._connections: dict[str, Connection] = {}
-        # Written before anything else: what is latched whoever is there.
+        # Written before the first other message.
         self._latched: list[tuple[Topic, bytes]] = []
         self._offset_ns = 0
         self._last_ns: int | None = None
@@ -63,7 +65,7 @@ class BagSink(Output):
         self._folder = WholeFolder(path, noun='bag', own=_own_files, force=overwrite)
         try:
             self._check_name()
-            # Its files carry the bag's name.
+            # The storage file has the name of the bag.
             self._whole = self._folder.inside / self._folder.path.name
             with self._failing():
                 self._files = BagFiles(self._whole, storage)
@@ -73,32 +75,33 @@ class BagSink(Output):
 
     @property
     def remains(self) -> str:
-        """Describe what is left of a bag that was replaced, in words, ``''`` if nothing."""
+        """Rest of a bag that was replaced but not removed, in words, ``''`` for none."""
         return self._folder.remains
 
     def demand(self) -> Demand:
-        """Ask for all there is."""
+        """Return the demand for all topics."""
         return EVERYTHING
 
     def open(self, topics: Iterable[Topic]) -> None:
-        """Enter topics into the bag; those that are in it are left alone."""
+        """Add topics to the bag, except those that it has already."""
         with self._failing():
             for topic in topics:
                 self._connection(topic)
 
     def shut(self, topics: Iterable[Topic]) -> None:
-        """Do nothing: what was in a bag once stays."""
+        """Do nothing: a bag keeps its topics."""
 
     def latch(self, topic: Topic, data: bytes) -> None:
-        """Put a message at the very beginning of the bag."""
+        """Write a message before the first of :meth:`publish`."""
         self._latched.append((topic, data))
 
     def publish(self, messages: Sequence[tuple[Topic, bytes]], stamp_ns: int) -> None:
         """
         Write messages.
 
-        :param stamp_ns: of their frame.
-        :raises SinkError: when that fails.
+        :param messages: topic and serialised message of each.
+        :param stamp_ns: of their frame, ns.
+        :raises SinkError: where they cannot be written.
         """
         log_ns = self._log_time(stamp_ns)
         with self._failing():
@@ -106,23 +109,35 @@ class BagSink(Output):
                                for topic, data in (*self._latched, *messages)], log_ns)
         self._latched.clear()
 
-    def copy_topic(self, topic: StoredTopic, profiles: list[interfaces.Qos]) -> Connection:
-        """Enter a topic of another bag under the name that it has there."""
+    def copy_topic(self, topic: StoredTopic, profiles: list[Profile]) -> Connection:
+        """
+        Add a topic of another bag under its name there.
+
+        :param topic: of a name and type that this bag does not have yet.
+        :param profiles: its offered QoS.
+        :returns: what :meth:`copy` takes.
+        :raises SinkError: where it cannot be written.
+        """
         with self._failing():
-            return self._files.copy_topic(topic, profiles)
+            return self._files.add_topic(topic, profiles)
 
     def copy(self, connection: Connection, log_ns: int, data: bytes, *,
              publish_ns: int | None = None, sequence: int = 0) -> None:
         """
-        Write a message of another bag as it was there.
+        Write a message of another bag with all that was stored of it.
 
-        :raises SinkError: when that fails.
+        :param connection: its topic, as :meth:`copy_topic` returned it.
+        :param log_ns: its log time, ns.
+        :param data: serialised.
+        :param publish_ns: its time of publishing, ns; None for the log time.
+        :param sequence: its number at the publisher, 0 where unknown.
+        :raises SinkError: where it cannot be written.
         """
         with self._failing():
             self._files.copy(connection, log_ns, data, publish_ns=publish_ns, sequence=sequence)
 
     def complete(self) -> None:
-        """Complete the files and wait until they have reached the disk."""
+        """Complete the files and sync them to the disk."""
         if self._is_complete:
             return
         with self._failing():
@@ -131,17 +146,17 @@ class BagSink(Output):
         self._is_complete = True
 
     def commit(self) -> None:
-        """Give the bag its name; one that is whole is kept beside it where that fails."""
+        """Give the bag its name; where that fails, a complete bag is kept beside the name."""
         self.complete()
         self._folder.commit(self._whole)
 
     def discard(self) -> str:
-        """Remove what was written and return what is left, in words."""
+        """Remove what was written; return what remains, in words."""
         return self._folder.discard()
 
     def abort(self) -> None:
-        """Close the bag and leave no trace of it."""
-        # On a full disk, closing fails as writing did.
+        """Close and remove the bag."""
+        # On a full disk, close fails as well.
         with suppress(OSError, sqlite3.Error):
             self._files.abort()
         self._folder.abort()
@@ -162,15 +177,15 @@ class BagSink(Output):
     def _connection(self, topic: Topic) -> Connection:
         connection = self._connections.get(topic.name)
         if connection is None:
+            stored = StoredTopic(full_name(topic.name, self._node_name), topic.type_name,
+                                 definition(topic.type_name), ROS2MSG, type_hash(topic.type_name))
             connection = self._connections[topic.name] = self._files.add_topic(
-                full_name(topic.name, self._node_name), topic.type_name,
-                definition=definition(topic.type_name), type_hash=type_hash(topic.type_name),
-                qos=_profile(topic.qos))
+                stored, [profile_of(topic.qos)])
         return connection
 
     @contextmanager
     def _failing(self) -> Iterator[None]:
-        """Turn what goes wrong into one line."""
+        """Turn errors of the files into SinkError."""
         try:
             yield
         except OSError as error:
@@ -179,13 +194,16 @@ class BagSink(Output):
             raise SinkError(self.name, str(error), 'room to write a bag') from error
         except OverflowError as error:
             # MCAP numbers topics with 16 bits.
-            raise SinkError(self.name, f'{len(self._connections)} topics',
+            raise SinkError(self.name, f'{self._files.n_topics} topics',
                             'at most 65535 in a bag') from error
 
 
 def full_name(topic_name: str, node_name: str) -> str:
     """
-    Resolve the name of a topic as a node would.
+    Resolve the name of a topic as a node does.
+
+    :param topic_name: absolute, or with ``~`` for that of the node.
+    :param node_name: fully qualified.
 
     >>> full_name('~/frame', '/front/state_sensor'), full_name('/tf', '/front/state_sensor')
     ('/front/state_sensor/frame', '/tf')
@@ -193,22 +211,13 @@ def full_name(topic_name: str, node_name: str) -> str:
     return node_name + topic_name[1:] if topic_name.startswith('~') else topic_name
 
 
-def _profile(qos: Qos) -> interfaces.Qos:
-    reliability, durability = interfaces.QosReliability, interfaces.QosDurability
-    return interfaces.Qos(
-        interfaces.QosHistory.KEEP_LAST, qos.depth,
-        reliability.RELIABLE if qos.reliable else reliability.BEST_EFFORT,
-        durability.TRANSIENT_LOCAL if qos.latched else durability.VOLATILE,
-        _FOREVER, _FOREVER, interfaces.QosLiveliness.AUTOMATIC, _FOREVER,
-        avoid_ros_namespace_conventions=False)
-
-
 def _own_files(folder: Path) -> Own:
-    """Tell the files of a bag, which are metadata.yaml and those that it names, from others."""
+    """Return a test for the files of a bag: metadata.yaml and the storage files that it names."""
     try:
         names = read_metadata(folder, _OWN_LIMITS).files
     except (OSError, BagError):
-        # No bag: none of its files is known.
+        # Not a bag: no file in it may be removed.
         return lambda entry: False
-    own = {METADATA, *(name for name in names if name.endswith(_STORAGE_SUFFIXES))}
+    suffixes = STORAGE_SUFFIXES + COMPRESSED_SUFFIXES
+    own = {METADATA, *(name for name in names if name.endswith(suffixes))}
     return own.__contains__

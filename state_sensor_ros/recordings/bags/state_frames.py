@@ -1,10 +1,9 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-A serialised StateFrame, as bags carry it, back to the Frame that it was made from.
+Decoder of serialised StateFrames of a bag, back to the Frame from which they were encoded.
 
-May know: the fields of StateFrame (msg/), rosbags' deserialiser. Must not know: bags, files, the
-simulator's units: a StateFrame is in SI and REP-103 already.
+No unit or axis is converted: a StateFrame is in SI units and REP-103 axes.
 """
 
 from __future__ import annotations
@@ -23,21 +22,22 @@ from state_sensor_ros.payloads import Decoded, SingleFrameDecoder
 from state_sensor_ros.recordings.bags.bag_types import typestore
 
 STATE_FRAME = 'state_sensor_ros/msg/StateFrame'
-# The generation whose twist is a forward speed alone.
+# The generation whose twist has only a forward speed.
 _FORWARD_ONLY = 'carla'
 
-# Encapsulation (4 bytes, the second of which tells the byte order), then header.stamp.
+# The encapsulation, 4 bytes, the second of which is the byte order; then header.stamp.
 _STAMP = {0: struct.Struct('>4xiI'), 1: struct.Struct('<4xiI')}
-# What rosbags' deserialiser raises when bytes are not what the definition says.
+# Exceptions of rosbags' deserialiser for bytes that do not match the definition.
 NOT_SUCH = (SerdeError, struct.error, ValueError, IndexError, AssertionError, OverflowError,
             MemoryError)
 
 
 def stamp_s(data: bytes) -> float:
     """
-    Look at the stamp of a serialised StateFrame, s; NaN where there is none.
+    Return the stamp of a serialised StateFrame without decoding the rest.
 
     :param data: with its encapsulation.
+    :returns: s, NaN where it is too short or of an unknown byte order.
     """
     if len(data) < 12 or data[1] not in _STAMP:
         return math.nan
@@ -46,7 +46,7 @@ def stamp_s(data: bytes) -> float:
 
 
 class StateFrameDecoder(SingleFrameDecoder):
-    """Decode payloads that are serialised StateFrames; what is needed of them does not matter."""
+    """A PayloadDecoder of serialised StateFrames; each is decoded as a whole."""
 
     def __init__(self) -> None:
         self._store = typestore()
@@ -54,19 +54,21 @@ class StateFrameDecoder(SingleFrameDecoder):
     def decode(self, payload: bytes | bytearray | memoryview, *, game_time: float = math.nan,
                time: int = 0, sample_count: int = 0) -> list[Decoded]:
         """
-        Decode one message; ``game_time``, ``time`` and ``sample_count`` stand in it.
+        Decode one message.
 
-        :raises DecodeError: where it is none.
+        :param payload: with its encapsulation.
+        :param game_time: unused, as ``time`` and ``sample_count``: the message has its own.
+        :raises DecodeError: where it is no StateFrame.
         """
         try:
             message = self._store.deserialize_cdr(bytes(payload), STATE_FRAME)
             return [Decoded(_frame(message), ())]
         except NOT_SUCH as error:
             raise DecodeError('~/frame', f'{len(payload)} bytes that are no StateFrame ({error})',
-                              'a message as its definition says') from error
+                              'a message of that definition') from error
 
 
-# rosbags makes message classes at run time; they have no static type.
+# rosbags generates message classes at run time; they have no static type.
 def _frame(message: Any) -> Frame:  # noqa: ANN401
     actors = message.actors
     inputs = [(i.throttle, i.brake, i.steering, i.steering_angle)
@@ -75,7 +77,7 @@ def _frame(message: Any) -> Frame:  # noqa: ANN401
                   for actor in actors]
     rows, forward_speed = _rows(kinematics, 13), None
     if message.generation == _FORWARD_ONLY:
-        # Nothing else is measured, and it is along the actor's own axis (ActorState.msg).
+        # CARLA 0.8 measures no other velocity; it is along the actor's x axis (ActorState.msg).
         forward_speed = rows[:, 7].copy()
         rows[:, 7:] = np.nan
     return Frame(
@@ -91,7 +93,7 @@ def _frame(message: Any) -> Frame:  # noqa: ANN401
 
 
 def _owned(actors: Sequence[Any], part: str) -> tuple[Rows, list[Any]]:
-    """Return the parts of all actors in a row, with the row of each one's owner."""
+    """Return (N,) index of the actor of each part, and the N parts of all actors."""
     parts = [getattr(actor, part) for actor in actors]
     owners = np.repeat(np.arange(len(parts)), np.array([len(own) for own in parts], np.int64))
     return owners, [one for own in parts for one in own]

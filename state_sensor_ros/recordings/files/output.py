@@ -1,9 +1,16 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-What all outputs with a name have in common: they appear whole under it, or not at all.
+Interface of an output with a name: it appears whole under its name, or not at all.
 
-May know: the order of steps. Must not know: files, what is written.
+::
+
+    constructor --> writing --> complete() --> commit()       the output has its name
+                       |             |
+                       +-------------+-------> abort()        nothing is left of it
+
+:meth:`Output.commit` completes an output that is not complete. :meth:`Output.finish` and the end
+of a ``with`` commit it, and abort it where it cannot be completed.
 """
 
 from __future__ import annotations
@@ -26,39 +33,39 @@ class Output(ABC):
 
     @property
     def remains(self) -> str:
-        """Describe what is left of an output that was replaced, in words, ``''`` if nothing."""
+        """Rest of a replaced output that could not be removed, in words, ``''`` for none."""
         return ''
 
     @abstractmethod
     def complete(self) -> None:
         """
-        Wait until everything has reached the disk; nothing can be written after that.
+        Sync everything to the disk; nothing can be written after that.
 
-        :raises SinkError: where it has not.
+        :raises SinkError: where that fails, for example on a full disk.
         """
 
     @abstractmethod
     def commit(self) -> None:
         """
-        Complete the output if it is not, and give it its name; doing so twice is harmless.
+        Complete the output if necessary, and give it its name; a second call has no effect.
 
-        :raises SinkError: when that fails; an output that is complete is kept beside its name.
+        :raises SinkError: where that fails; a complete output is kept beside its name.
         """
 
     @abstractmethod
     def discard(self) -> str:
         """
-        Remove what was written, from any thread; harmless after :meth:`commit`.
+        Remove what was written, from any thread; no effect after :meth:`commit`.
 
-        :returns: what is left, in words.
+        :returns: what remains, in words.
         """
 
     @abstractmethod
     def abort(self) -> None:
-        """Close and remove what was written; doing so twice, or after commit, is harmless."""
+        """Close and remove what was written; no effect after :meth:`commit`."""
 
     def finish(self) -> None:
-        """Commit the output; what cannot be completed is aborted."""
+        """Commit the output; abort it where it cannot be completed."""
         try:
             self.commit()
         finally:

@@ -1,9 +1,16 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-The file or folder beside an output in which it is written until it is whole.
+The file or folder beside an output in which it is written until it is complete.
 
-May know: names, locks. Must not know: what is written.
+The part of ``out.json`` is ``.out.json.part``, locked as long as a program writes it. If there is
+one already, it is one of these::
+
+    locked                     another program writes the output: SinkError
+    not locked, empty          taken over
+    not locked, not empty      left by a killed program: kept; the new part is .out.json.2.part
+
+The lock is one of the operating system, which ends with the program, however that ends.
 """
 
 from __future__ import annotations
@@ -21,7 +28,7 @@ from state_sensor_ros.errors import SinkError
 try:
     import fcntl
 except ImportError:
-    # Not on every operating system; a second writer of an output is not noticed there.
+    # An operating system without locks: a second writer of an output is not detected.
     _HAS_LOCKS = False
 else:
     _HAS_LOCKS = True
@@ -29,18 +36,15 @@ else:
 
 class Part:
     """
-    ``.NAME.part`` beside the output NAME, locked while this program writes it.
+    The part of an output, until :meth:`release`.
 
-    The lock ends with the program, however that ends. A part that is neither locked nor empty was
-    left by a killed program: it stays as it is, and the new part is ``.NAME.2.part``.
-
-    :param output: path of what is to be written.
-    :param name: of the output, for messages.
+    :param output: path of the output.
+    :param name: of the output in errors.
     :param is_folder: whether it is a folder.
     :ivar path: of the part, at first an empty file or folder.
     :ivar left_behind: parts of killed programs.
     :raises SinkError: where another program writes the same output.
-    :raises OSError: where nothing can be made beside it.
+    :raises OSError: where the part cannot be created.
     """
 
     def __init__(self, output: Path, name: str, *, is_folder: bool) -> None:
@@ -58,17 +62,17 @@ class Part:
                 self._make(_part_of(output, number), is_folder)
 
     def keep(self) -> None:
-        """Have :meth:`discard` leave the part where it is."""
+        """Keep the part: :meth:`discard` has no effect after this."""
         self._is_ours = False
 
     def discard(self) -> None:
-        """Remove the part, from any thread; harmless where it was removed, renamed or kept."""
+        """Remove the part, from any thread; no effect if it was removed, renamed or kept."""
         if not self._is_ours or (self._lock is not None and not _is_at(self.path, self._lock)):
             return
         if not self.path.is_dir():
             self.path.unlink(missing_ok=True)
             return
-        # A thread that still writes finds its folder gone and makes no further file in it.
+        # Renamed first: a thread that still writes can create no further file in it.
         gone = self.path.with_name(f'{self.path.name}.gone')
         with suppress(OSError):
             self.path.rename(gone)
@@ -76,14 +80,14 @@ class Part:
             shutil.rmtree(path, ignore_errors=True)
 
     def release(self) -> None:
-        """Unlock the part; doing so twice is harmless."""
+        """Unlock the part; a second call has no effect."""
         self._is_ours = False
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
 
     def _take_one_of(self, parts: Iterable[Path], is_folder: bool) -> None:
-        """Take an empty part; list the others in :attr:`left_behind`."""
+        """Lock an empty part, if there is one; list the others in :attr:`left_behind`."""
         self.left_behind = []
         try:
             for part in parts:
@@ -104,11 +108,11 @@ class Part:
         """
         Lock a part.
 
-        :returns: a descriptor, the lock ends when it is closed; None where the part is gone.
+        :returns: a descriptor, whose close ends the lock; None where the part is gone.
         :raises SinkError: where another program has locked it.
         """
         try:
-            # Neither through a link, nor to wait for a pipe of that name.
+            # A link is not followed, and a pipe is opened without waiting for its other end.
             descriptor = os.open(part, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         except FileNotFoundError:
             return None
@@ -119,16 +123,16 @@ class Part:
             raise SinkError(self._name, f'another program that writes it, in {part}',
                             'one at a time') from error
         except OSError:
-            # A file system without locks: as where there are none at all.
+            # A file system without locks: a second writer is not detected.
             pass
         if _is_at(part, descriptor):
             return descriptor
-        # Renamed or removed meanwhile.
+        # Renamed or removed since it was opened.
         os.close(descriptor)
         return None
 
     def _make(self, part: Path, is_folder: bool) -> None:
-        """Make a part, which the next look finds, unless another program has just made it."""
+        """Create a part, unless another program has just done so; the caller then locks it."""
         with suppress(FileExistsError):
             if is_folder:
                 part.mkdir()
@@ -144,7 +148,7 @@ def _part_of(output: Path, number: int) -> Path:
 
 
 def _parts_of(output: Path) -> dict[int, Path]:
-    """Return the parts of an output that there are, in the order of their numbers."""
+    """Return the existing parts of an output by their numbers, in that order."""
     pattern = re.compile(rf'\.{re.escape(output.name)}(?:\.([2-9]|[1-9][0-9]{{1,9}}))?\.part')
     matches = map(pattern.fullmatch, os.listdir(output.parent))
     numbers = sorted(int(match[1] or 1) for match in matches if match)
@@ -152,7 +156,7 @@ def _parts_of(output: Path) -> dict[int, Path]:
 
 
 def _is_at(path: Path, descriptor: int) -> bool:
-    """Tell whether an open file or folder has that name."""
+    """Return whether an open file or folder has that path."""
     try:
         return os.path.samestat(path.stat(), os.fstat(descriptor))
     except FileNotFoundError:
@@ -160,7 +164,7 @@ def _is_at(path: Path, descriptor: int) -> bool:
 
 
 def _is_empty(part: Path, is_folder: bool) -> bool:
-    """Tell whether a part is of this user, of that kind, and empty."""
+    """Return whether a part belongs to this user, is a folder or file as given, and is empty."""
     if part.stat().st_uid != os.geteuid():
         return False
     if part.is_dir():

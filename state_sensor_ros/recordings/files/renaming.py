@@ -1,10 +1,9 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-Names that change in one step, and data that have reached the disk.
+Atomic renames, and syncs to the disk.
 
-May know: system calls of Linux and what other systems have instead. Must not know: what is
-written.
+Linux has the system call renameat2() for them, other systems replacements in two steps.
 """
 
 from __future__ import annotations
@@ -22,17 +21,19 @@ _AT_FDCWD = -100
 
 def rename_new(old: Path, new: Path) -> None:
     """
-    Rename a file or a folder; nothing is replaced.
+    Rename a file or a folder without replacing another one.
 
-    :raises FileExistsError: where something has the new name.
-    :raises OSError: where it cannot be renamed; both names are as before.
+    :param old: its path.
+    :param new: its path to be, on the same file system.
+    :raises FileExistsError: where the new name is taken.
+    :raises OSError: where it cannot be renamed; both names are unchanged.
     """
     try:
         _renameat2(old, new, _NOREPLACE)
     except FileExistsError:
         raise
     except OSError:
-        # Not every file system has it; without it, another program may come between these two.
+        # A file system without it: here, another program may take the name between the two steps.
         if os.path.lexists(new):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST)) from None
         old.rename(new)
@@ -42,13 +43,18 @@ def exchange(new: Path, path: Path) -> Path:
     """
     Give a folder the name of another one.
 
-    One step where the file system has it (ext4, XFS, Btrfs and tmpfs do), so that ``path`` is one
-    of the two at any moment. Elsewhere two: in between, the old one has the name that is returned.
+    One step on file systems that support it (ext4, XFS, Btrfs and tmpfs), so that ``path`` exists
+    at any time. Elsewhere two steps::
+
+                    before    one step     two steps
+        path        old       new          (none), then new
+        new         new       old          new, then (none)
+        new + .old                         old
 
     :param new: the folder, on the file system of ``path``.
-    :param path: its name to be.
-    :returns: where the old one is now.
-    :raises OSError: where that fails; the old one has its name then.
+    :param path: of the folder to be replaced.
+    :returns: the new path of the old folder.
+    :raises OSError: where that fails; the old folder keeps its name.
     """
     try:
         _renameat2(new, path, _EXCHANGE)
@@ -66,9 +72,9 @@ def exchange(new: Path, path: Path) -> Path:
 
 def sync(path: Path) -> None:
     """
-    Wait until what is in a file has reached the disk.
+    Write the content of a file to the disk.
 
-    :raises OSError: where it has not, for example on a full disk.
+    :raises OSError: where that fails, for example on a full disk.
     """
     descriptor = os.open(path, os.O_RDONLY)
     try:
@@ -79,14 +85,14 @@ def sync(path: Path) -> None:
 
 def sync_folder(path: Path) -> None:
     """
-    Wait until the names in a folder have reached the disk, where the file system can say so.
+    Write the names in a folder to the disk, where the file system supports it.
 
-    :raises OSError: where they have not.
+    :raises OSError: where that fails.
     """
     try:
         sync(path)
     except PermissionError:
-        # A folder that may be written to but not be read cannot be opened.
+        # A folder with permission to write but not to read cannot be opened.
         return
     except OSError as error:
         if error.errno != errno.EINVAL:
@@ -95,9 +101,9 @@ def sync_folder(path: Path) -> None:
 
 def sync_tree(folder: Path) -> None:
     """
-    Wait until everything in a folder has reached the disk.
+    Write all files and names in a folder to the disk.
 
-    :raises OSError: where it has not.
+    :raises OSError: where that fails.
     """
     for place, _, names in os.walk(folder, topdown=False):
         for name in names:
@@ -106,7 +112,7 @@ def sync_tree(folder: Path) -> None:
 
 
 def _renameat2(old: Path, new: Path, flags: int) -> None:
-    """Call renameat2() of the C library; OSError also where there is none."""
+    """Call renameat2() of the C library; OSError also where the library has none."""
     with suppress(AttributeError):
         function = ctypes.CDLL(None, use_errno=True).renameat2
         function.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p,

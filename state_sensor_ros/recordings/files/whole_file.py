@@ -1,9 +1,18 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-A file that gets its name once it is whole; until then it lies beside it under another.
+A file that gets its name once it is complete.
 
-May know: paths, what is overwritten and what is not. Must not know: what is written.
+::
+
+                        out.json    .out.json.part
+    constructor         old         empty, locked
+    handle.write()      old         incomplete
+    complete()          old         complete, synced
+    commit()            new                           then the folder is synced
+    abort() instead     old
+
+The old file exists only with ``force``, and is replaced in one step.
 """
 
 from __future__ import annotations
@@ -27,11 +36,11 @@ STANDARD_OUTPUT = '-'
 
 class WholeFile(Output):
     """
-    Somewhere to write to, ended by either :meth:`commit` or :meth:`abort`, or by a ``with``.
+    An output file, ended by either :meth:`commit` or :meth:`abort`, or by a ``with``.
 
-    :param path: of the file; ``-`` for standard output. A device or a pipe is written to directly.
+    :param path: of the file; ``-`` for standard output. A device or a pipe is written directly.
     :param force: whether a file of that name may be replaced.
-    :raises SinkError: where it cannot be written to.
+    :raises SinkError: where it cannot be written.
     """
 
     def __init__(self, path: str, *, force: bool = False) -> None:
@@ -39,9 +48,9 @@ class WholeFile(Output):
         self._force = force
         self._is_committed = False
         self._handle: BinaryIO | None = None
-        # None where writing goes to the final place directly.
+        # None where the output is written directly.
         self._part: Part | None = None
-        # The file that a link leads to is replaced, not the link.
+        # The target of a link is replaced, not the link.
         self._path = Path(os.path.realpath(path))
         try:
             if self._path.is_dir():
@@ -56,9 +65,9 @@ class WholeFile(Output):
     @property
     def handle(self) -> BinaryIO:
         """
-        Return what to write to.
+        Return the open file to write to.
 
-        A device or a pipe is opened at the first use, which may wait for a reader of the pipe.
+        A device or a pipe is opened at the first use, which waits for a reader of the pipe.
 
         :raises SinkError: where it cannot be opened.
         """
@@ -72,26 +81,26 @@ class WholeFile(Output):
 
     @property
     def is_direct(self) -> bool:
-        """Whether what is written can neither be taken back nor looked at again."""
+        """Whether written data can be neither removed nor read again."""
         return self._part is None
 
     @property
     def part(self) -> Path | None:
-        """Where the file is until it has its name; None where it is direct."""
+        """Path of the file until it has its name; None where it is written directly."""
         return None if self._part is None else self._part.path
 
     @property
     def left_behind(self) -> list[Path]:
-        """Parts of this file that killed programs have left."""
+        """Parts of this file that killed programs left."""
         return [] if self._part is None else self._part.left_behind
 
     @property
     def is_taken(self) -> bool:
-        """Whether there is a file of that name, which :meth:`commit` replaces."""
+        """Whether a file of that name exists, which :meth:`commit` replaces."""
         return self._part is not None and self._path.exists()
 
     def _is_special(self) -> bool:
-        """Tell whether the path is standard output, or something that is no file."""
+        """Return whether the path is standard output, or exists and is no regular file."""
         return self.name == STANDARD_OUTPUT or (
             self._path.exists() and not stat.S_ISREG(self._path.stat().st_mode))
 
@@ -102,18 +111,18 @@ class WholeFile(Output):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  traceback: TracebackType | None) -> None:
         super().__exit__(kind, error, traceback)
-        # The reader of a pipe may leave; that is no error of this file.
+        # BrokenPipeError: the reader of a pipe has closed it, which is no error of this file.
         if isinstance(error, OSError) and not isinstance(error, (BrokenPipeError, SinkError)):
             raise self.error(error) from error
 
     def error(self, error: OSError) -> SinkError:
-        """Make the error that says what went wrong with this file."""
+        """Return the error of this output for one of the operating system."""
         if isinstance(error, SinkError):
             return error
         return SinkError(self.name, told(error), 'a place to write to')
 
     def complete(self) -> None:
-        """Wait until everything has reached the disk; nothing can be written after that."""
+        """Sync everything to the disk; nothing can be written after that."""
         handle = self._handle
         if handle is None or handle.closed:
             return
@@ -130,9 +139,9 @@ class WholeFile(Output):
 
     def commit(self) -> None:
         """
-        Give the file its name; doing so twice is harmless.
+        Give the file its name; a second call has no effect.
 
-        :raises SinkError: where that fails; what was written is kept beside the name then.
+        :raises SinkError: where that fails; the complete file is kept beside the name.
         """
         self.complete()
         if self._part is None or self._is_committed:
@@ -152,7 +161,7 @@ class WholeFile(Output):
             raise self.error(error) from error
 
     def _unnamed(self, error: OSError, part: Path) -> SinkError:
-        """Make the error for a file that is whole but could not get its name."""
+        """Return the error for a complete file that cannot get its name."""
         if isinstance(error, FileExistsError):
             return SinkError(self.name, 'a file of that name, which was not there before',
                              f'none; what was written is in {part}')
@@ -160,7 +169,7 @@ class WholeFile(Output):
                          f'a name that can be given; what was written is in {part}')
 
     def reopen(self) -> BinaryIO:
-        """Close what failed and open it again, to save what is in it; not where it is direct."""
+        """Open the part again after a failure, to rescue its content; not of a direct output."""
         assert self._part is not None
         with suppress(OSError):
             self.handle.close()
@@ -168,12 +177,12 @@ class WholeFile(Output):
         return self._handle
 
     def keep(self) -> None:
-        """Have :meth:`abort` leave what was written where it is."""
+        """Keep the part: :meth:`abort` does not remove it after this."""
         if self._part is not None:
             self._part.keep()
 
     def discard(self) -> str:
-        """Remove what was written and return what is left, in words."""
+        """Remove what was written; return what remains, in words."""
         if self._part is not None:
             self._part.discard()
         elif self._handle is not None:
@@ -181,7 +190,7 @@ class WholeFile(Output):
         return f'nothing was written to {self.name}'
 
     def abort(self) -> None:
-        """Close the file and leave no trace of what was written."""
+        """Close the file and remove what was written."""
         self.discard()
         if self._handle is not None and self.name != STANDARD_OUTPUT:
             with suppress(OSError):

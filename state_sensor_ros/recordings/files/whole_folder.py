@@ -1,9 +1,21 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-A folder that gets its name once it is whole, and replaces nothing but a folder of its own kind.
+A folder that gets its name once it is complete, and replaces only a folder of its own kind.
 
-May know: paths, what is overwritten and what is not. Must not know: what is in a file.
+A bag ``run`` that replaces an older one::
+
+                        run         .run.part
+    constructor         old bag     empty, locked
+    writing             old bag     run: new bag, incomplete
+    complete()          old bag     run: new bag, synced
+    commit()            old bag     checked again: every entry of the old bag is one of a bag
+                        new bag     run: old bag                  exchanged, in one step on Linux
+                        new bag                                   old bag removed, entry by entry
+    abort() instead     old bag
+
+What another program adds to the old bag after the check is not removed: its folder then remains
+in ``.run.part``, and ``remains`` names it.
 """
 
 from __future__ import annotations
@@ -17,23 +29,23 @@ from state_sensor_ros.errors import SinkError, told
 from state_sensor_ros.recordings.files.part import Part
 from state_sensor_ros.recordings.files.renaming import exchange, rename_new, sync_folder, sync_tree
 
-# Tells whether an entry of a folder, 'name' of a file or 'name/' of a folder, is of a kind.
+# Returns whether an entry of a folder, 'name' of a file or 'name/' of a folder, is of its kind.
 Own = Callable[[str], bool]
 
 
 class WholeFolder:
     """
-    A folder to write into, ended by either :meth:`commit` or :meth:`abort`.
+    An output folder, ended by either :meth:`commit` or :meth:`abort`.
 
     :param path: of the folder.
-    :param noun: what it is, such as ``bag``.
-    :param own: returns, for a folder that is there, what tells the entries of such an output from
-        others; a folder with others in it is not replaced.
+    :param noun: its kind in errors, such as ``bag``.
+    :param own: returns, for an existing folder, the test for entries of such an output; a folder
+        with any other entry is not replaced.
     :param force: whether one of that name may be replaced.
-    :ivar path: of the folder that a link leads to.
-    :ivar inside: what to write into, an empty folder on the same file system.
-    :ivar remains: what is left of one that was replaced, in words, ``''`` if nothing.
-    :raises SinkError: when there is something of that name, or no place to write to.
+    :ivar path: of the folder, the target where it is a link.
+    :ivar inside: an empty folder to write into, on the same file system.
+    :ivar remains: rest of a replaced folder that was not removed, in words, ``''`` for none.
+    :raises SinkError: where the name is taken, or the folder cannot be written.
     """
 
     def __init__(self, path: str | Path, *, noun: str, own: Callable[[Path], Own],
@@ -52,16 +64,16 @@ class WholeFolder:
         self.inside = self._part.path
 
     def error(self, error: OSError) -> SinkError:
-        """Make the error that says what went wrong with this folder."""
+        """Return the error of this output for one of the operating system."""
         if isinstance(error, SinkError):
             return error
         return SinkError(self.name, told(error), f'room to write a {self._noun}')
 
     def _check_replaceable(self) -> Own:
         """
-        Make sure that the folder of that name may be replaced.
+        Check that the folder of that name may be replaced.
 
-        :returns: what tells its entries from others.
+        :returns: the test for its entries.
         """
         if not self._force:
             raise SinkError(self.name, 'something that exists', 'another name, or --force')
@@ -83,9 +95,9 @@ class WholeFolder:
 
     def complete(self) -> None:
         """
-        Wait until everything has reached the disk; doing so twice is harmless.
+        Sync everything to the disk; a second call has no effect.
 
-        :raises SinkError: where it has not.
+        :raises SinkError: where that fails, for example on a full disk.
         """
         if self._is_complete:
             return
@@ -97,14 +109,14 @@ class WholeFolder:
 
     def commit(self, whole: Path) -> None:
         """
-        Give a folder the name, and remove the one that had it.
+        Give a complete folder the name, and remove the folder that had it.
 
-        :param whole: the folder, somewhere in :attr:`inside`.
-        :raises SinkError: where that fails; what was written is kept beside the name then.
+        :param whole: the folder, :attr:`inside` or one in it.
+        :raises SinkError: where that fails; the complete folder is kept beside the name.
         """
         if self._is_committed:
             return
-        # From here on the old folder may be in it.
+        # After the exchange the part contains the old folder.
         self._part.keep()
         try:
             if self._force and os.path.lexists(self.path):
@@ -127,7 +139,7 @@ class WholeFolder:
                 os.rmdir(place)
 
     def _unnamed(self, error: OSError, whole: Path) -> SinkError:
-        """Make the error for a folder that is whole but could not get its name."""
+        """Return the error for a complete folder that cannot get its name."""
         kept = f'what was written is in {whole}'
         if isinstance(error, SinkError):
             return SinkError(self.name, error.found, f'{error.expected}; {kept}')
@@ -138,21 +150,21 @@ class WholeFolder:
 
     def discard(self) -> str:
         """
-        Remove what was written, from any thread; harmless after :meth:`commit`.
+        Remove what was written, from any thread; no effect after :meth:`commit`.
 
-        :returns: what is left, in words.
+        :returns: what remains, in words.
         """
         self._part.discard()
         return f'nothing was written to {self.name}'
 
     def abort(self) -> None:
-        """Leave no trace; harmless after :meth:`commit`."""
+        """Remove what was written; no effect after :meth:`commit`."""
         self.discard()
         self._part.release()
 
 
 def _entries(folder: Path, prefix: str = '') -> Iterator[str]:
-    """Name everything in a folder, 'name/' for a folder, each before what is in it."""
+    """Yield all entries of a folder, 'name/' for a folder, each before its own entries."""
     with os.scandir(folder) as found:
         entries = sorted(found, key=lambda entry: entry.name)
     for entry in entries:
@@ -162,15 +174,15 @@ def _entries(folder: Path, prefix: str = '') -> Iterator[str]:
         elif entry.is_file(follow_symlinks=False):
             yield f'{prefix}{entry.name}'
         else:
-            # A link or a device has no name that an output of this program could have.
+            # A link or a device: a name that is no entry of any output.
             yield f'{prefix}{entry.name}//'
 
 
 def _remove(folder: Path, own: Own) -> str:
     """
-    Remove a folder with those entries that are of its kind.
+    Remove a folder with the entries that are of its kind.
 
-    :returns: what is left of it, in words, ``''`` if nothing.
+    :returns: what remains of it, in words, ``''`` for nothing.
     """
     reason = ''
     try:
@@ -182,6 +194,6 @@ def _remove(folder: Path, own: Own) -> str:
         try:
             remove(folder / entry)
         except OSError as error:
-            # The first that stays is why the folders around it stay, too.
+            # The first failure is the reason for those of the folders that contain the entry.
             reason = reason or told(error)
     return reason and f'what is left of the old one is in {folder}: {reason}'

@@ -1,10 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""
-An MCAP file: its records in their order, chunks decompressed within limits, CRCs.
-
-May know: files, compression, which record follows which. Must not know: ROS, order of time.
-"""
+"""Bytes of an MCAP file: heads of its records, decompressed chunks within limits, CRCs."""
 
 from __future__ import annotations
 
@@ -14,37 +10,32 @@ from pathlib import Path
 import struct
 from zlib import crc32
 
-from state_sensor_ros.recordings.storage.bag_limits import (
-    BagError,
-    BagLimits,
-    damaged,
-    decompress,
-    too_large,
-)
+from state_sensor_ros.recordings.storage.bag_limits import BagError, BagLimits, damaged, too_large
+from state_sensor_ros.recordings.storage.decompression import decompress
 from state_sensor_ros.recordings.storage.mcap_records import (
     CHUNK_HEAD_BYTES,
     ChunkHead,
-    FOOTER,
     HEAD,
     Head,
     MAGIC,
+    Opcode,
     parse_chunk_head,
 )
 
-# Heads of records are read in blocks: behind a chunk there is a short record for each topic in it.
+# Heads are read in blocks: a chunk is followed by one short record for each topic in it.
 _BLOCK_BYTES = 64 * 1024
 _CRC_BLOCK_BYTES = 1024 * 1024
-# What stands before the data of a message or of a chunk.
 _MAX_HEAD_BYTES = HEAD.size + CHUNK_HEAD_BYTES
 
 
 class McapFile:
     """
-    Read from one file.
+    An open MCAP file.
 
-    :param path: of the file; open until :meth:`close`.
-    :param name: of the file in messages.
-    :param limits: what may be read at once.
+    :param path: of the file; it is open until :meth:`close`.
+    :param name: of the file in errors.
+    :param limits: on the sizes of records and chunks.
+    :ivar size: of the file, bytes.
     :raises OSError: where it cannot be opened.
     """
 
@@ -55,16 +46,21 @@ class McapFile:
         self.size = os.fstat(self._file.fileno()).st_size
 
     def close(self) -> None:
-        """Close the file; closing twice is quiet."""
+        """Close the file; a second call has no effect."""
         self._file.close()
 
     def error(self, offset: int, found: str) -> BagError:
-        """Make the error for what is wrong at an offset."""
+        """
+        Return the error for damage.
+
+        :param offset: of the damage in the file.
+        :param found: what is there, in words.
+        """
         return damaged(f'{self.name}: byte {offset}', found)
 
     def read(self, offset: int, n_bytes: int) -> bytes:
         """
-        Return the bytes at an offset.
+        Return ``n_bytes`` from an offset.
 
         :raises BagError: where they are more than the limit, or the file ends before.
         """
@@ -76,7 +72,11 @@ class McapFile:
         return data
 
     def content(self, head: Head) -> bytes:
-        """Return what follows the head of a record."""
+        """
+        Return the content of a record.
+
+        :raises BagError: as :meth:`read`.
+        """
         return self.read(head.offset + HEAD.size, head.length)
 
     def heads(self, offset: int = len(MAGIC)) -> Iterator[Head]:
@@ -84,7 +84,7 @@ class McapFile:
         Yield the heads of records up to the footer.
 
         :param offset: of the first.
-        :raises BagError: where what is there is no record, or not there as a whole.
+        :raises BagError: where the bytes are no record, or the file ends in one.
         """
         block, begin = b'', offset
         while True:
@@ -100,15 +100,15 @@ class McapFile:
             if head.end > self.size:
                 raise self.error(offset, 'a record that the file ends in')
             yield head
-            if head.opcode == FOOTER:
+            if head.opcode == Opcode.FOOTER:
                 return
             offset = head.end
 
     def chunk_head(self, head: Head) -> ChunkHead:
         """
-        Return what stands before the records of a chunk.
+        Return the fields of a chunk before its data.
 
-        :raises BagError: where it is no head of a chunk, or the chunk is too large.
+        :raises BagError: where the record is no chunk, or the chunk is too large.
         """
         start = self.read(head.offset + HEAD.size, min(head.length, CHUNK_HEAD_BYTES))
         try:
@@ -124,10 +124,12 @@ class McapFile:
 
     def records_of(self, head: Head, chunk: ChunkHead, content: memoryview) -> memoryview:
         """
-        Return the records of a chunk as one block, decompressed and checked.
+        Return the records of a chunk, decompressed.
 
-        :param content: of the chunk, read before.
-        :raises BagError: where that cannot be, or its CRC is another.
+        :param head: of the chunk.
+        :param chunk: its fields as :meth:`chunk_head` returned them.
+        :param content: of the chunk.
+        :raises BagError: where decompression fails, or size or CRC-32 disagree with ``chunk``.
         """
         where = f'{self.name}: chunk at byte {head.offset}'
         records = content[chunk.begin:]
@@ -146,7 +148,11 @@ class McapFile:
 
 
 class RunningCrc:
-    """CRC-32 of a file from its beginning on, read where it was not read anyway."""
+    """
+    CRC-32 of a file from an offset on; reuses data that the caller has read anyway.
+
+    :param begin: offset of the first byte that it covers.
+    """
 
     def __init__(self, file: McapFile, begin: int = 0) -> None:
         self._file = file
@@ -154,14 +160,18 @@ class RunningCrc:
         self._value = 0
 
     def add(self, offset: int, data: bytes) -> None:
-        """Take data that was read from an offset; what lies before it is read."""
+        """
+        Extend the CRC over ``data``; bytes between its end and ``offset`` are read.
+
+        :param offset: of the data in the file; data before the end of the CRC is ignored.
+        """
         if offset >= self._end:
             self.up_to(offset)
             self._value = crc32(data, self._value)
             self._end = offset + len(data)
 
     def up_to(self, end: int) -> int:
-        """Return the CRC of all bytes before an offset."""
+        """Extend the CRC up to an offset and return it."""
         while self._end < end:
             data = self._file.read(self._end, min(end - self._end, _CRC_BLOCK_BYTES))
             self._value = crc32(data, self._value)

@@ -1,10 +1,18 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-The messages of an MCAP file in the order of their log times, each of them checked.
+Messages of an MCAP file in the order of their log times; every record is checked.
 
-May know: MCAP, what rosbag2 puts there. Must not know: types of messages. The indexes of the file
-are not used: its records are read in their order, and must agree with what the summary says.
+The constructor reads all heads, and the counts of the summary. Message indexes are ignored: each
+chunk is read as a whole once the messages before its first log time have been returned, and a heap
+merges the chunks that overlap::
+
+    log time, s     0    1    2    3    4    5    6
+    chunk A         [--------]                          read first
+    chunk B                [--------]                   read before the first message after 1.4 s
+    chunk C                              [-----]        read after the last message of B
+
+The counts of the messages read must be those of the summary at the end.
 """
 
 from __future__ import annotations
@@ -20,50 +28,45 @@ from typing import TypeVar
 from state_sensor_ros.recordings.storage.bag_limits import BagError, BagLimits, damaged, too_large
 from state_sensor_ros.recordings.storage.mcap_file import McapFile, RunningCrc
 from state_sensor_ros.recordings.storage.mcap_records import (
-    CHANNEL,
     Channel,
-    CHUNK,
     ChunkHead,
-    DATA_END,
     FOOTER_CRC_AT,
     HEAD,
     Head,
-    HEADER,
     LEAST_MESSAGE_BYTES,
     MAGIC,
-    MESSAGE,
     MESSAGE_HEAD,
+    Opcode,
     parse_channel,
     parse_crc,
     parse_footer,
+    parse_header,
     parse_schema,
     parse_statistics,
-    profile_of,
-    SCHEMA,
     Schema,
-    STATISTICS,
     Statistics,
 )
-from state_sensor_ros.recordings.storage.storage_file import Message, StoredTopic
+from state_sensor_ros.recordings.storage.storage_file import StoredMessage, StoredTopic
 
 PROFILE = 'ros2'
-# Chunks that overlap in time are in memory together, up to this many times the size of one.
+# Limit on the chunks that overlap in time and are in memory together, in chunks of the limit.
 _MAX_OVERLAP = 4
 # Enough for bags of hundreds of gigabytes.
 _MAX_CHUNKS = 2**20
 
 Parsed = TypeVar('Parsed')
+Record = TypeVar('Record', Schema, Channel)
 
 
 class McapReader:
     """
-    Read one file.
+    An MCAP file of rosbag2, a :class:`Storage`.
 
-    :param path: of the file; open until :meth:`close`.
-    :param name: of the file in messages.
-    :param limits: what may be read at once.
-    :ivar topics: by the number that they have in this file.
-    :ivar counts: of messages, by the same.
+    :param path: of the file; it is open until :meth:`close`.
+    :param name: of the file in errors.
+    :param limits: on sizes, as they are read.
+    :ivar topics: by their number in this file.
+    :ivar counts: of messages by the same number.
     :raises BagError: where the file is damaged or too large.
     :raises OSError: where it cannot be read.
     """
@@ -73,9 +76,9 @@ class McapReader:
         self._schemas: dict[int, Schema] = {}
         self._channels: dict[int, Channel] = {}
         self._n_definition_bytes = 0
-        # Whether all channels are known: another one is a fault then.
+        # Set once all channels have been read: a further one is damage then.
         self._is_complete = False
-        # Of each chunk: offset, length of its content, first log time, ns.
+        # Of each chunk: offset, length of its content, first log time in ns.
         self._chunks = array('Q'), array('Q'), array('Q')
         self._has_loose_messages = False
         self._data_end: Head | None = None
@@ -90,20 +93,21 @@ class McapReader:
             raise
 
     def close(self) -> None:
-        """Close the file; closing twice is quiet."""
+        """Close the file; a second call has no effect."""
         self._file.close()
 
-    def messages(self, wanted: Collection[int]) -> Iterator[Message]:
+    def messages(self, selected: Collection[int]) -> Iterator[StoredMessage]:
         """
         Yield messages in the order of their log times.
 
-        :param wanted: numbers of topics.
-        :raises BagError: where the file is damaged; at its end, where messages are missing.
+        :param selected: numbers of topics.
+        :raises BagError: where the file is damaged; after the last message, where some are
+            missing.
         """
         counts: Counter[int] = Counter()
         crc = RunningCrc(self._file)
         self._n_held = 0
-        yield from self._merged(wanted, counts, crc)
+        yield from self._merged(selected, counts, crc)
         if counts != self.counts:
             raise damaged(self._file.name, f'{counts.total()} messages where the summary says '
                           f'{self.counts.total()}, or others')
@@ -111,27 +115,27 @@ class McapReader:
             self._check_crc(crc, self._data_end.offset, expected)
 
     def _survey(self) -> Statistics | None:
-        """Walk over all records; note where chunks are, read the rest but messages."""
+        """Read all heads; note the chunks, parse schemas, channels and statistics."""
         file = self._file
         if file.read(0, min(len(MAGIC), file.size)) != MAGIC:
-            raise damaged(file.name, 'no MCAP')
+            raise damaged(file.name, 'no MCAP file')
         heads = file.heads()
         head = next(heads)
-        if head.opcode != HEADER or self._parsed(head, profile_of) != PROFILE:
+        if head.opcode != Opcode.HEADER or self._parsed(head, parse_header) != PROFILE:
             raise file.error(head.offset, f'no header of the profile {PROFILE}')
         statistics = None
         for head in heads:
-            if head.opcode in (SCHEMA, CHANNEL):
+            if head.opcode in (Opcode.SCHEMA, Opcode.CHANNEL):
                 self._enter(head.opcode, file.content(head), head.offset)
-            elif head.opcode == STATISTICS:
+            elif head.opcode == Opcode.STATISTICS:
                 statistics = self._parsed(head, parse_statistics)
             elif self._data_end is not None:
-                continue  # in the summary
-            elif head.opcode == CHUNK:
+                continue  # part of the summary
+            elif head.opcode == Opcode.CHUNK:
                 self._note_chunk(head)
-            elif head.opcode == MESSAGE:
+            elif head.opcode == Opcode.MESSAGE:
                 self._has_loose_messages = True
-            elif head.opcode == DATA_END:
+            elif head.opcode == Opcode.DATA_END:
                 self._data_end = head
         self._check_footer(head)
         return statistics
@@ -147,19 +151,19 @@ class McapReader:
     def _check_footer(self, footer: Head) -> None:
         file = self._file
         if file.size != footer.end + len(MAGIC) or file.read(footer.end, len(MAGIC)) != MAGIC:
-            raise file.error(footer.end, 'something else than the end of an MCAP file')
+            raise file.error(footer.end, 'other bytes than the end of an MCAP file')
         summary, crc = self._parsed(footer, parse_footer)
         begin = summary or footer.offset if self._data_end is None else self._data_end.end
         if summary and summary != begin:
-            raise file.error(footer.offset, f'a summary said to be at byte {summary}')
+            raise file.error(footer.offset, f'a wrong offset of the summary, {summary}')
         if crc:
             self._check_crc(RunningCrc(file, begin), footer.offset + FOOTER_CRC_AT, crc)
 
     def _check_crc(self, crc: RunningCrc, end: int, expected: int) -> None:
         found = crc.up_to(end)
         if found != expected:
-            raise self._file.error(end, f'the CRC-32 {found:08x} of what is before it in place of '
-                                        f'{expected:08x}')
+            raise self._file.error(end, f'the CRC-32 {found:08x} of the bytes before it in place '
+                                        f'of {expected:08x}')
 
     def _parsed(self, head: Head, parse: Callable[[bytes], Parsed]) -> Parsed:
         """Parse the content of a record."""
@@ -169,72 +173,61 @@ class McapReader:
             raise self._file.error(head.offset, f'a damaged record ({error})') from error
 
     def _enter(self, opcode: int, content: bytes | memoryview, offset: int) -> None:
-        """Note a schema or a channel; one that is known must be the same."""
+        """Store a schema or a channel; a repeated one must be the same."""
         try:
-            is_known = self._is_known_schema(parse_schema(content)) if opcode == SCHEMA \
-                else self._is_known_channel(parse_channel(content))
+            is_new = _is_new(self._schemas, parse_schema(content)) if opcode == Opcode.SCHEMA \
+                else _is_new(self._channels, parse_channel(content))
         except ValueError as error:
             raise self._file.error(offset, f'a damaged record ({error})') from error
-        if not is_known:
+        if is_new:
             self._n_definition_bytes += len(content)
             limit = self._file.limits.n_bytes
             if self._is_complete:
-                raise self._file.error(offset, 'a topic that the summary does not name')
+                raise self._file.error(offset, 'a topic that is not in the summary')
             if self._n_definition_bytes > limit:
                 raise too_large(self._file.name, 'definitions', limit)
 
-    def _is_known_schema(self, schema: Schema) -> bool:
-        known = self._schemas.setdefault(schema.id, schema)
-        if known != schema:
-            raise ValueError(f'two schemas of the number {schema.id}')
-        return known is not schema
-
-    def _is_known_channel(self, channel: Channel) -> bool:
-        known = self._channels.setdefault(channel.id, channel)
-        if known != channel:
-            raise ValueError(f'two channels of the number {channel.id}')
-        return known is not channel
-
     def _counts(self, statistics: Statistics | None) -> Counter[int]:
-        """Return how many messages each topic has; where the summary is silent, count them."""
+        """Return the number of messages of each topic; without usable statistics, count them."""
         if statistics is not None and statistics.n_channels == len(self._channels) \
                 and statistics.n_schemas == len(self._schemas) \
                 and statistics.n_messages == sum(statistics.counts.values()):
             return Counter(statistics.counts)
         counts: Counter[int] = Counter()
         for offset, length, _ in zip(*self._chunks, strict=True):
-            self._load(Head(CHUNK, offset, length), (), counts, None)
+            self._load(Head(Opcode.CHUNK, offset, length), (), counts, None)
         for _ in self._loose((), counts):
             pass
         return counts
 
-    def _merged(self, wanted: Collection[int], counts: Counter[int], crc: RunningCrc,
-                ) -> Iterator[Message]:
-        """Yield messages in the order of their times; read each chunk when its time comes."""
+    def _merged(self, selected: Collection[int], counts: Counter[int], crc: RunningCrc,
+                ) -> Iterator[StoredMessage]:
+        """Yield messages in the order of their times; read each chunk when it is due."""
         offsets, lengths, times = self._chunks
         waiting = iter(sorted(range(len(times)), key=times.__getitem__))
         i_next = next(waiting, None)
-        # Of each chunk that is in memory: its next message, its place in the file, the others.
-        heap: list[tuple[int, int, Message, Iterator[Message]]] = []
+        # Of each chunk in memory: log time of its next message, ns; its index; that message; the
+        # messages after it. The index is unique, so that messages are never compared.
+        heap: list[tuple[int, int, StoredMessage, Iterator[StoredMessage]]] = []
 
-        def add(place: int, messages: Iterator[Message]) -> None:
+        def add(i_chunk: int, messages: Iterator[StoredMessage]) -> None:
             if (first := next(messages, None)) is not None:
-                heapq.heappush(heap, (first[1], place, first, messages))
+                heapq.heappush(heap, (first[1], i_chunk, first, messages))
 
         if self._has_loose_messages:
-            add(-1, self._loose(wanted, counts))
+            add(-1, self._loose(selected, counts))
         while heap or i_next is not None:
             if i_next is not None and (not heap or times[i_next] <= heap[0][0]):
-                head = Head(CHUNK, offsets[i_next], lengths[i_next])
-                add(i_next, self._held(self._load(head, wanted, counts, crc), head))
+                head = Head(Opcode.CHUNK, offsets[i_next], lengths[i_next])
+                add(i_next, self._held(self._load(head, selected, counts, crc), head))
                 i_next = next(waiting, None)
                 continue
-            _, place, message, others = heapq.heappop(heap)
+            _, i_chunk, message, others = heapq.heappop(heap)
             yield message
-            add(place, others)
+            add(i_chunk, others)
 
-    def _held(self, loaded: _Loaded, head: Head) -> Iterator[Message]:
-        """Yield the messages of a chunk, of which not too many may be in memory at a time."""
+    def _held(self, loaded: _LoadedChunk, head: Head) -> Iterator[StoredMessage]:
+        """Yield the messages of a chunk; count its size as long as it is in memory."""
         self._n_held += loaded.n_bytes
         limit = _MAX_OVERLAP * self._file.limits.n_bytes
         if self._n_held > limit:
@@ -243,33 +236,37 @@ class McapReader:
         yield from loaded.in_order()
         self._n_held -= loaded.n_bytes
 
-    def _load(self, head: Head, wanted: Collection[int], counts: Counter[int],
-              crc: RunningCrc | None) -> _Loaded:
-        """Read a chunk, check all of its records, and find the wanted messages."""
+    def _load(self, head: Head, selected: Collection[int], counts: Counter[int],
+              crc: RunningCrc | None) -> _LoadedChunk:
+        """Read a chunk, check all of its records, and note the selected messages."""
         chunk = self._file.chunk_head(head)
         data = self._file.read(head.offset, HEAD.size + head.length)
         if crc is not None:
             crc.add(head.offset, data)
-        loaded = _Loaded(self._file.records_of(head, chunk, memoryview(data)[HEAD.size:]))
+        loaded = _LoadedChunk(self._file.records_of(head, chunk, memoryview(data)[HEAD.size:]))
         try:
-            for opcode, content in loaded.scan(chunk, wanted, counts):
+            for opcode, content in loaded.scan(chunk, selected, counts):
                 self._enter(opcode, content, head.offset)
             if not counts.keys() <= self._channels.keys():
                 raise ValueError('a message of an unknown topic')
-        except (BagError, struct.error, ValueError) as error:
-            if isinstance(error, BagError):
-                raise
+        except BagError:
+            raise
+        except (struct.error, ValueError) as error:
             raise damaged(f'{self._file.name}: chunk at byte {head.offset}',
                           str(error)) from error
         return loaded
 
-    def _loose(self, wanted: Collection[int], counts: Counter[int]) -> Iterator[Message]:
-        """Yield the messages outside of chunks, which must be in the order of their times."""
+    def _loose(self, selected: Collection[int], counts: Counter[int]) -> Iterator[StoredMessage]:
+        """
+        Yield the messages outside of chunks.
+
+        :raises BagError: where they are not in the order of their log times.
+        """
         before_ns = 0
         for head in self._file.heads():
-            if head.opcode == DATA_END:
+            if head.opcode == Opcode.DATA_END:
                 return
-            if head.opcode != MESSAGE:
+            if head.opcode != Opcode.MESSAGE:
                 continue
             if head.length < LEAST_MESSAGE_BYTES:
                 raise self._file.error(head.offset, 'no message')
@@ -283,49 +280,51 @@ class McapReader:
                                'messages outside of chunks that are not in the order of their '
                                'times', 'that order, as `state_sensor repair` restores it')
             before_ns = log_ns
-            if number in wanted:
+            if number in selected:
                 yield number, log_ns, self._file.read(
                     head.offset + MESSAGE_HEAD.size, head.length - LEAST_MESSAGE_BYTES)
 
 
-class _Loaded:
+class _LoadedChunk:
     """
     A chunk in memory.
 
-    :param records: all of it.
+    :param records: of the chunk, decompressed.
+    :ivar n_bytes: their size.
     """
 
     def __init__(self, records: memoryview) -> None:
         self._records = records
         self.n_bytes = len(records)
-        # Of the wanted messages: log times, ns, and offsets.
+        # Log times, ns, and offsets of the selected messages.
         self._times, self._places = array('Q'), array('Q')
 
-    def scan(self, chunk: ChunkHead, wanted: Collection[int], counts: Counter[int],
+    def scan(self, chunk: ChunkHead, selected: Collection[int], counts: Counter[int],
              ) -> Iterator[tuple[int, memoryview]]:
         """
-        Walk over all records and note the wanted messages.
+        Check all records and note the selected messages.
 
-        :returns: opcode and content of schemas and channels.
-        :raises ValueError: where there is something else; struct.error likewise.
+        :param counts: incremented for each message, by channel.
+        :returns: opcode and content of each schema and channel.
+        :raises ValueError: where a record is damaged; struct.error likewise.
         """
-        records, unpack = self._records, MESSAGE_HEAD.unpack_from
+        records, unpack, message = self._records, MESSAGE_HEAD.unpack_from, Opcode.MESSAGE
         first_ns, last_ns = chunk.first_ns, chunk.last_ns
         at, end = 0, len(records)
         while at < end:
-            if records[at] == MESSAGE:
+            if records[at] == message:
                 _, length, number, _, log_ns, _ = unpack(records, at)
                 if length < LEAST_MESSAGE_BYTES:
                     raise ValueError('a message that is cut')
                 if not first_ns <= log_ns <= last_ns:
                     raise ValueError(f'a log time of {log_ns} ns, which its head excludes')
                 counts[number] += 1
-                if number in wanted:
+                if number in selected:
                     self._times.append(log_ns)
                     self._places.append(at)
             else:
                 opcode, length = HEAD.unpack_from(records, at)
-                if opcode in (SCHEMA, CHANNEL):
+                if opcode in (Opcode.SCHEMA, Opcode.CHANNEL):
                     yield opcode, records[at + HEAD.size:at + HEAD.size + length]
                 elif not opcode:
                     raise ValueError('no record in it')
@@ -333,8 +332,8 @@ class _Loaded:
         if at != end:
             raise ValueError('a record that is longer than the chunk')
 
-    def in_order(self) -> Iterator[Message]:
-        """Yield the wanted messages in the order of their log times."""
+    def in_order(self) -> Iterator[StoredMessage]:
+        """Yield the selected messages in the order of their log times."""
         times, records = self._times, self._records
         order: Collection[int] = range(len(times))
         if any(map(int.__gt__, times, times[1:])):
@@ -346,8 +345,25 @@ class _Loaded:
             yield number, times[i], bytes(data)
 
 
+def _is_new(records: dict[int, Record], record: Record) -> bool:
+    """
+    Store a record by its number, unless it is there.
+
+    :raises ValueError: where a different one has its number.
+    """
+    stored = records.setdefault(record.id, record)
+    if stored != record:
+        raise ValueError(f'two {type(record).__name__.lower()}s of the number {record.id}')
+    return stored is record
+
+
 def topic_of(channel: Channel, schema: Schema | None) -> StoredTopic:
-    """Return what a channel and the schema of its messages say of a topic."""
+    """
+    Return the topic of a channel.
+
+    :param channel: as rosbag2 stores it.
+    :param schema: of its messages, None where the file has none.
+    """
     schema = schema or Schema(0, '', '', '')
     return StoredTopic(
         channel.topic, schema.name, schema.definition, schema.encoding,

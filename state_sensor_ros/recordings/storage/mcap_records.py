@@ -1,10 +1,30 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-Records of MCAP, as far as a reader of messages needs them.
+Records of MCAP, version 0, that readers and the writer of messages need (https://mcap.dev/spec).
 
-May know: the layout of MCAP, version 0. Must not know: files, compression, what is in a message.
-Source of truth: https://mcap.dev/spec.
+A file of rosbag2; all numbers are little-endian::
+
+    magic           89 4D 43 41 50 30 0D 0A
+    HEADER          profile 'ros2'
+    CHUNK           first and last log time, size, CRC-32, compression; in it records:
+                        SCHEMA   name and definition of a type       } before the first message
+                        CHANNEL  topic, its schema, QoS profiles     } that uses them
+                        MESSAGE, MESSAGE, ...
+    MESSAGE_INDEX   log time and offset of each message of one channel in the chunk before it
+    MESSAGE_INDEX, ..., CHUNK, MESSAGE_INDEX, ...
+    METADATA        the text of metadata.yaml
+    DATA_END        CRC-32 of all bytes before it
+    SCHEMA, CHANNEL, STATISTICS, ...                  the summary: all schemas and channels again
+    FOOTER          offset of the summary, CRC-32 of the summary and of the footer before the CRC
+    magic
+
+Schemas, channels and messages may also be outside of chunks. Each record is a head, opcode and
+length, and the content, whose length that is. A message of two bytes, AB CD, on channel 3 with
+the sequence number 1, logged and published at 1 s::
+
+    05 | 18 00 00 00 00 00 00 00 | 03 00 | 01 00 00 00 | 00 CA 9A 3B 00 00 00 00 | ... | AB CD
+    op   length 24 = 22 + 2        channel sequence      log time, ns              publish data
 """
 
 from __future__ import annotations
@@ -13,30 +33,39 @@ from dataclasses import dataclass
 import struct
 
 MAGIC = b'\x89MCAP0\r\n'
-HEADER, FOOTER, SCHEMA, CHANNEL, MESSAGE, CHUNK = 0x01, 0x02, 0x03, 0x04, 0x05, 0x06
-MESSAGE_INDEX, STATISTICS, DATA_END = 0x07, 0x0B, 0x0F
-# Of each record: opcode, and the length of what follows.
+# The head of a record: opcode, length of the content.
 HEAD = struct.Struct('<BQ')
-# Of a message with its head: channel, sequence, log time and publish time, ns.
+# A message up to its data: head; channel, sequence, log and publish time, ns.
 MESSAGE_HEAD = struct.Struct('<BQHIQQ')
 LEAST_MESSAGE_BYTES = MESSAGE_HEAD.size - HEAD.size
-# Of an index of messages, each a time and an offset; less stands before the first of them.
+# A message index up to its entries: head; channel, size of the entries, each a time and an offset.
+INDEX_HEAD = struct.Struct('<BQHI')
 INDEX_ENTRY_BYTES = 16
+# The whole footer: head; offset of the summary, offset of its offsets, CRC-32.
+FOOTER_RECORD = struct.Struct('<BQQQI')
+CRC = struct.Struct('<I')
+# The CRC of summary and footer covers this much of the footer.
+FOOTER_CRC_AT = FOOTER_RECORD.size - CRC.size
+# The name of a compression is short: the content of a chunk up to its data is no longer.
+CHUNK_HEAD_BYTES = 64
 
 _U16, _U32, _U64 = struct.Struct('<H'), struct.Struct('<I'), struct.Struct('<Q')
 _CHUNK_HEAD = struct.Struct('<QQQI')
 _COUNTS = struct.Struct('<QHIIIIQQ')
 _COUNT = struct.Struct('<HQ')
 _FOOTER = struct.Struct('<QQI')
-# A name of a compression is short; what stands before the data of a chunk is no longer than this.
-CHUNK_HEAD_BYTES = 64
-# Of a footer with its head: how long it is, and how much of that its CRC covers.
-FOOTER_BYTES, FOOTER_CRC_AT = HEAD.size + 20, HEAD.size + 16
+
+
+class Opcode:
+    """Kinds of records."""
+
+    HEADER, FOOTER, SCHEMA, CHANNEL, MESSAGE, CHUNK = 0x01, 0x02, 0x03, 0x04, 0x05, 0x06
+    MESSAGE_INDEX, STATISTICS, DATA_END = 0x07, 0x0B, 0x0F
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Where a record begins, what it is, how many bytes its content has."""
+    """The head of a record: its opcode, its offset in the file, the length of its content."""
 
     opcode: int
     offset: int
@@ -44,13 +73,13 @@ class Head:
 
     @property
     def end(self) -> int:
-        """Offset behind it."""
+        """Offset of the first byte after the record."""
         return self.offset + HEAD.size + self.length
 
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """Definition of a type."""
+    """Definition of a message type."""
 
     id: int
     name: str
@@ -60,7 +89,7 @@ class Schema:
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """A topic; ``metadata`` has what rosbag2 knows besides: QoS and the hash of the type."""
+    """A topic; rosbag2 stores its QoS and the hash of its type in ``metadata``."""
 
     id: int
     schema: int
@@ -72,10 +101,11 @@ class Channel:
 @dataclass(frozen=True, slots=True)
 class ChunkHead:
     """
-    What stands before the records of a chunk.
+    The fields of a chunk before its data.
 
     ``first_ns`` and ``last_ns`` log times in it; ``size`` and ``crc`` of its records when
-    decompressed, 0 for no CRC; ``begin`` and ``length`` of its data, counted in its content.
+    decompressed, 0 for no CRC; ``begin`` and ``length`` of its data, offset and size in its
+    content.
     """
 
     first_ns: int
@@ -89,7 +119,7 @@ class ChunkHead:
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """How many messages, schemas and channels there are, and messages by channel."""
+    """Numbers of messages, schemas and channels, and of messages by channel."""
 
     n_messages: int
     n_schemas: int
@@ -98,7 +128,11 @@ class Statistics:
 
 
 class _Fields:
-    """Take the fields of a record one after the other; ValueError where one is not there."""
+    """
+    The fields of a record, parsed one after another.
+
+    :raises ValueError: by each method, where the content ends before the field does.
+    """
 
     def __init__(self, data: bytes | memoryview) -> None:
         self._data = data
@@ -113,7 +147,7 @@ class _Fields:
         return numbers
 
     def block(self) -> bytes:
-        """Return bytes that stand behind their number."""
+        """Return bytes that follow their 32-bit length."""
         [length] = self.take(_U32)
         if self.at + length > len(self._data):
             raise ValueError('a field is cut')
@@ -121,11 +155,11 @@ class _Fields:
         return bytes(self._data[self.at - length:self.at])
 
     def text(self) -> str:
-        """Return text that stands behind the number of its bytes."""
+        """Return UTF-8 text that follows its 32-bit length in bytes."""
         return self.block().decode()
 
     def texts(self) -> dict[str, str]:
-        """Return pairs of texts."""
+        """Return pairs of texts that follow their 32-bit length in bytes."""
         [length] = self.take(_U32)
         end, found = self.at + length, {}
         while self.at < end:
@@ -134,17 +168,18 @@ class _Fields:
         return found
 
 
-def profile_of(content: bytes) -> str:
-    """Return the profile that a header names."""
+def parse_header(content: bytes) -> str:
+    """
+    Return the profile that a header names.
+
+    :param content: of the record, for all functions here.
+    :raises ValueError: where the content is not that of such a record, as by all functions here.
+    """
     return _Fields(content).text()
 
 
 def parse_schema(content: bytes | memoryview) -> Schema:
-    """
-    Parse a schema.
-
-    :raises ValueError: where it is none, as all functions here do.
-    """
+    """Parse a schema."""
     fields = _Fields(content)
     [number] = fields.take(_U16)
     return Schema(number, fields.text(), fields.text(), fields.text())
@@ -159,9 +194,9 @@ def parse_channel(content: bytes | memoryview) -> Channel:
 
 def parse_chunk_head(content: bytes | memoryview) -> ChunkHead:
     """
-    Parse what stands before the records of a chunk.
+    Parse the fields of a chunk before its data.
 
-    :param content: its first CHUNK_HEAD_BYTES, or less where it is shorter.
+    :param content: its first CHUNK_HEAD_BYTES, or all of it where it is shorter.
     """
     fields = _Fields(content)
     first_ns, last_ns, size, crc = fields.take(_CHUNK_HEAD)
@@ -181,12 +216,12 @@ def parse_statistics(content: bytes | memoryview) -> Statistics:
 
 
 def parse_footer(content: bytes | memoryview) -> tuple[int, int]:
-    """Return where the summary begins, 0 for nowhere, and the CRC of summary and footer."""
+    """Return the offset of the summary, 0 for none, and the CRC-32 of summary and footer."""
     summary, _, crc = _Fields(content).take(_FOOTER)
     return summary, crc
 
 
 def parse_crc(content: bytes | memoryview) -> int:
-    """Return the CRC that a record begins with."""
-    [crc] = _Fields(content).take(_U32)
+    """Return the CRC-32 at the beginning of a record."""
+    [crc] = _Fields(content).take(CRC)
     return crc

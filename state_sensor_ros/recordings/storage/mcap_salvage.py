@@ -1,10 +1,23 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-The messages that can still be read of an MCAP file that was cut or damaged.
+Messages that are still readable in an MCAP file that was cut or damaged.
 
-May know: MCAP. Must not know: types of messages, how a bag is written. A chunk whose CRC is wrong
-is lost as a whole; behind what is no record, the next record is searched for.
+Records are read in the order of the file. An example with four kinds of damage::
+
+    HEADER CHUNK INDEX CHUNK INDEX ######## CHUNK INDEX ######## MESSAGE ... CHUNK| end of file
+                       1           2                    3                    4
+
+1. A chunk that cannot be decompressed, or whose CRC-32 is wrong, is lost as a whole. The indexes
+   after it contain the number of its messages.
+2. Where no record begins, the next one is searched for at each byte. A candidate has the opcode of
+   a chunk or message, and a length below 2**40, whose upper three bytes are zero. A chunk is
+   accepted if its sizes agree:    06 | .. .. .. .. .. 00 00 00
+3. A message is accepted if its channel is known and a known opcode follows it.
+4. A chunk that the file ends in is decompressed as far as possible; its whole messages are
+   returned.
+
+A summary, where it can be read, provides channels in advance and the number of all messages.
 """
 
 from __future__ import annotations
@@ -15,50 +28,44 @@ from pathlib import Path
 import re
 import struct
 
-from state_sensor_ros.recordings.storage.bag_limits import BagError, BagLimits, decompress
+from state_sensor_ros.recordings.storage.bag_limits import BagError, BagLimits
+from state_sensor_ros.recordings.storage.decompression import decompress
 from state_sensor_ros.recordings.storage.mcap_file import McapFile, RunningCrc
 from state_sensor_ros.recordings.storage.mcap_reader import topic_of
 from state_sensor_ros.recordings.storage.mcap_records import (
-    CHANNEL,
-    CHUNK,
     CHUNK_HEAD_BYTES,
-    DATA_END,
-    FOOTER,
-    FOOTER_BYTES,
     FOOTER_CRC_AT,
+    FOOTER_RECORD,
     HEAD,
     Head,
     INDEX_ENTRY_BYTES,
     LEAST_MESSAGE_BYTES,
     MAGIC,
-    MESSAGE,
     MESSAGE_HEAD,
-    MESSAGE_INDEX,
+    Opcode,
     parse_channel,
     parse_chunk_head,
     parse_crc,
     parse_footer,
     parse_schema,
     parse_statistics,
-    SCHEMA,
     Schema,
-    STATISTICS,
 )
 from state_sensor_ros.recordings.storage.storage_file import Recovered, StoredTopic
 
 _BLOCK_BYTES = 1024 * 1024
-# Where a message or a chunk of less than a terabyte may begin.
+# The head of a message or a chunk of less than a terabyte.
 _CANDIDATE = re.compile(rb'(?=[\x05\x06].{5}\x00\x00\x00)', re.DOTALL)
 _KNOWN_OPCODES = range(0x01, 0x10)
 
 
 class McapSalvage:
     """
-    Read what is left of one file.
+    A damaged MCAP file, a :class:`Salvage`.
 
-    :param path: of the file; open until :meth:`close`.
-    :param name: of the file in messages.
-    :param limits: what may be read at once.
+    :param path: of the file; it is open until :meth:`close`.
+    :param name: of the file in errors.
+    :param limits: on sizes, as they are read.
     :raises OSError: where it cannot be opened.
     """
 
@@ -69,10 +76,10 @@ class McapSalvage:
         self._file = McapFile(path, name, limits)
         self._schemas: dict[int, Schema] = {}
         self._n_definition_bytes = 0
-        # As the summary says it.
+        # According to the summary.
         self._n_messages: int | None = None
         self._n_found = self._n_unknown = self._n_unchecked = 0
-        # Offset of what is to be read next.
+        # Offset of the next record.
         self._at = len(MAGIC)
         self._data_end: Head | None = None
         with suppress(BagError, ValueError):
@@ -80,26 +87,26 @@ class McapSalvage:
 
     @property
     def n_lost(self) -> int | None:
-        """How many messages were not found, None where no summary says it."""
+        """Number of messages that were not found, None without a summary."""
         return None if self._n_messages is None else max(self._n_messages - self._n_found, 0)
 
     def close(self) -> None:
-        """Close the file; closing twice is quiet."""
+        """Close the file; a second call has no effect."""
         self._file.close()
 
     def messages(self) -> Iterator[Recovered]:
-        """Yield all messages that can be read, in the order of the file."""
+        """Yield all readable messages in the order of the file."""
         while self._at < self._file.size and self._data_end is None:
             try:
                 yield from self._records()
             except BagError as error:
-                yield from self._behind(self._at, error.fault)
+                yield from self._skip_damage(self._at, error.fault)
         if self._n_messages is None:
             self.defects.append('no summary')
         if self._n_unknown:
-            self.losses.append(f'{self._n_unknown} messages of topics that are not known')
+            self.losses.append(f'{self._n_unknown} messages of unknown topics')
         if self.n_lost == 0:
-            # What could not be read had no messages.
+            # The unreadable bytes held no messages.
             self.defects += self.losses
             self.losses.clear()
         elif self._data_end is None and not self.losses:
@@ -107,42 +114,42 @@ class McapSalvage:
         self._check_data_crc()
 
     def _read_summary(self) -> None:
-        """Take topics and the number of messages from the end of the file, if it is there."""
+        """Read topics and the number of messages from the summary, if there is one."""
         file = self._file
-        footer = next(file.heads(file.size - len(MAGIC) - FOOTER_BYTES))
-        if footer.opcode != FOOTER:
+        footer = next(file.heads(file.size - len(MAGIC) - FOOTER_RECORD.size))
+        if footer.opcode != Opcode.FOOTER:
             return
         begin, crc = parse_footer(file.content(footer))
         if not begin or (crc and crc != RunningCrc(file, begin).up_to(
                 footer.offset + FOOTER_CRC_AT)):
             return
         for head in file.heads(begin):
-            if head.opcode == STATISTICS:
+            if head.opcode == Opcode.STATISTICS:
                 self._n_messages = parse_statistics(file.content(head)).n_messages
-            elif head.opcode in (SCHEMA, CHANNEL):
+            elif head.opcode in (Opcode.SCHEMA, Opcode.CHANNEL):
                 self._enter(head.opcode, file.content(head))
 
     def _records(self) -> Iterator[Recovered]:
-        """Yield the messages of records up to one that cannot be read, or to the end."""
+        """Yield the messages up to the first unreadable record or the end."""
         for head in self._file.heads(self._at):
-            if head.opcode == CHUNK:
+            if head.opcode == Opcode.CHUNK:
                 yield from self._chunk(head)
-            elif head.opcode == MESSAGE:
+            elif head.opcode == Opcode.MESSAGE:
                 yield from self._loose(head)
-            elif head.opcode in (SCHEMA, CHANNEL):
+            elif head.opcode in (Opcode.SCHEMA, Opcode.CHANNEL):
                 self._enter(head.opcode, self._file.content(head))
-            elif head.opcode in (DATA_END, FOOTER):
+            elif head.opcode in (Opcode.DATA_END, Opcode.FOOTER):
                 self._data_end = head
                 return
             self._at = head.end
 
     def _enter(self, opcode: int, content: bytes | memoryview) -> None:
-        """Note a schema or a topic, unless it is none."""
+        """Store a schema or a topic; ignore a damaged one."""
         self._n_definition_bytes += len(content)
         if self._n_definition_bytes > self._file.limits.n_bytes:
             return
         with suppress(ValueError):
-            if opcode == SCHEMA:
+            if opcode == Opcode.SCHEMA:
                 schema = parse_schema(content)
                 self._schemas[schema.id] = schema
             else:
@@ -150,6 +157,7 @@ class McapSalvage:
                 self.topics[channel.id] = topic_of(channel, self._schemas.get(channel.schema))
 
     def _chunk(self, head: Head) -> Iterator[Recovered]:
+        """Yield the messages of a chunk, or note their loss."""
         try:
             chunk = self._file.chunk_head(head)
             records = self._file.records_of(head, chunk, memoryview(self._file.content(head)))
@@ -166,34 +174,38 @@ class McapSalvage:
             self._n_unchecked += self._n_found - begin
 
     def _n_indexed(self, offset: int) -> int:
-        """Return how many messages the indexes say that the chunk before them has."""
+        """
+        Return the number of messages in a chunk according to its indexes.
+
+        :param offset: of the first index, the end of the chunk.
+        """
         n_messages = 0
         with suppress(BagError):
             for head in self._file.heads(offset):
-                if head.opcode != MESSAGE_INDEX:
+                if head.opcode != Opcode.MESSAGE_INDEX:
                     break
                 n_messages += head.length // INDEX_ENTRY_BYTES
         return n_messages
 
     def _in_chunk(self, records: bytes | memoryview) -> Generator[Recovered, None, int]:
-        """Yield the messages of a chunk; return the offset of what is no record in it."""
-        at, end = 0, len(records)
-        while at + HEAD.size <= end:
+        """Yield the messages of a chunk; return the size of the readable part."""
+        at, size = 0, len(records)
+        while at + HEAD.size <= size:
             opcode, length = HEAD.unpack_from(records, at)
-            begin, behind = at + HEAD.size, at + HEAD.size + length
-            if not opcode or behind > end:
+            begin, end = at + HEAD.size, at + HEAD.size + length
+            if not opcode or end > size:
                 break
-            if opcode == MESSAGE:
+            if opcode == Opcode.MESSAGE:
                 if length < LEAST_MESSAGE_BYTES:
                     break
-                yield from self._message(bytes(records[at:behind]))
-            elif opcode in (SCHEMA, CHANNEL):
-                self._enter(opcode, records[begin:behind])
-            at = behind
+                yield from self._message(bytes(records[at:end]))
+            elif opcode in (Opcode.SCHEMA, Opcode.CHANNEL):
+                self._enter(opcode, records[begin:end])
+            at = end
         return at
 
     def _loose(self, head: Head) -> Iterator[Recovered]:
-        """Yield a message outside of chunks."""
+        """Yield a message that is outside of chunks."""
         if head.length < LEAST_MESSAGE_BYTES:
             return
         try:
@@ -205,6 +217,7 @@ class McapSalvage:
         yield from self._message(record)
 
     def _message(self, record: bytes) -> Iterator[Recovered]:
+        """Yield a message, unless its topic is unknown."""
         _, _, number, sequence, log_ns, publish_ns = MESSAGE_HEAD.unpack_from(record)
         topic = self.topics.get(number)
         if topic is None:
@@ -213,8 +226,13 @@ class McapSalvage:
             self._n_found += 1
             yield Recovered(topic, log_ns, record[MESSAGE_HEAD.size:], publish_ns, sequence)
 
-    def _behind(self, offset: int, fault: str) -> Iterator[Recovered]:
-        """Go on behind a record that cannot be read; yield what is in the beginning of it."""
+    def _skip_damage(self, offset: int, fault: str) -> Iterator[Recovered]:
+        """
+        Move to the next record after damage; yield the messages of a chunk that is cut there.
+
+        :param offset: of the damage.
+        :param fault: what is wrong there, in words.
+        """
         size = self._file.size
         found = self._next_record(offset + 1)
         self._at = size if found is None else found
@@ -225,7 +243,7 @@ class McapSalvage:
             self.losses.append(f'{self._at - offset} bytes from byte {offset} on ({fault})')
 
     def _cut_chunk(self, offset: int) -> Iterator[Recovered]:
-        """Yield the messages of a chunk that the file ends in, if it is one."""
+        """Yield the messages of a chunk that the file ends in, if a chunk begins there."""
         file = self._file
         start = file.read(offset, min(file.size - offset, HEAD.size + CHUNK_HEAD_BYTES))
         try:
@@ -233,7 +251,7 @@ class McapSalvage:
             chunk = parse_chunk_head(start[HEAD.size:])
         except (ValueError, struct.error):
             return
-        if opcode != CHUNK or chunk.begin + chunk.length != length \
+        if opcode != Opcode.CHUNK or chunk.begin + chunk.length != length \
                 or max(chunk.size, chunk.length) > file.limits.n_bytes:
             return
         begin = offset + HEAD.size + chunk.begin
@@ -247,7 +265,7 @@ class McapSalvage:
         self.losses.append(f'the last {n_bytes} of {size} bytes in the chunk at byte {offset}')
 
     def _next_record(self, offset: int) -> int | None:
-        """Search for a record; return its offset."""
+        """Return the offset of the first record from an offset on, None where there is none."""
         size = self._file.size
         while offset + HEAD.size < size:
             block = self._file.read(offset, min(_BLOCK_BYTES, size - offset))
@@ -258,12 +276,12 @@ class McapSalvage:
         return None
 
     def _is_record(self, offset: int) -> bool:
-        """Tell whether a chunk, or a message of a known topic, begins at an offset."""
+        """Return whether a chunk, or a message of a known topic, begins at an offset."""
         file = self._file
         try:
             opcode, length = HEAD.unpack(file.read(offset, HEAD.size))
             head = Head(opcode, offset, length)
-            if opcode == CHUNK:
+            if opcode == Opcode.CHUNK:
                 return bool(file.chunk_head(head).length)
             _, _, number, *_ = MESSAGE_HEAD.unpack(file.read(offset, MESSAGE_HEAD.size))
             return number in self.topics and length >= LEAST_MESSAGE_BYTES and (
@@ -272,12 +290,12 @@ class McapSalvage:
             return False
 
     def _check_data_crc(self) -> None:
-        """Say where content may be other than it was, because only this CRC would show it."""
-        if self._data_end is None or self._data_end.opcode != DATA_END or self.losses \
+        """Note a wrong CRC of the data section, where no other CRC has covered a message."""
+        if self._data_end is None or self._data_end.opcode != Opcode.DATA_END or self.losses \
                 or not self._n_unchecked:
             return
         with suppress(BagError, ValueError):
             expected = parse_crc(self._file.content(self._data_end))
             if expected and expected != RunningCrc(self._file).up_to(self._data_end.offset):
-                self.losses.append('nothing that is known of, but the CRC of the data section is '
-                                   'wrong, so that any message may be damaged')
+                self.losses.append('no message that is known of, but the CRC of the data '
+                                   'section is wrong: any message may be damaged')

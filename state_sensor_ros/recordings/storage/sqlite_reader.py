@@ -1,10 +1,9 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-The messages of an SQLite file of rosbag2 in the order of their log times.
+Messages of an SQLite file of rosbag2, of any version, in the order of their log times.
 
-May know: SQLite, the tables of rosbag2, of whatever version. Must not know: types of messages.
-SQLite has no checksums: it notices pages that are malformed, not other bytes in a message.
+SQLite has no checksums: it detects malformed pages, but no changed bytes in a message.
 """
 
 from __future__ import annotations
@@ -17,23 +16,23 @@ from pathlib import Path
 import apsw
 
 from state_sensor_ros.recordings.storage.bag_limits import BagLimits, damaged, too_large
-from state_sensor_ros.recordings.storage.storage_file import Message, StoredTopic
+from state_sensor_ros.recordings.storage.storage_file import StoredMessage, StoredTopic
 
 MAX_TOPICS = 65535
 LOG_SUFFIXES = ('-wal', '-journal')
-# What a journal begins with that has pages to be written back.
+# The first bytes of a journal with pages to be written back; a finished one begins with zeros.
 _JOURNAL = bytes.fromhex('d9d505f920a163d7')
 
 
 class SqliteReader:
     """
-    Read one file.
+    An SQLite file of rosbag2, a :class:`Storage`.
 
-    :param path: of the file; open until :meth:`close`.
-    :param name: of the file in messages.
-    :param limits: what may be read at once.
-    :ivar topics: by the number that they have in this file.
-    :ivar counts: of messages, by the same.
+    :param path: of the file; it is open until :meth:`close`.
+    :param name: of the file in errors.
+    :param limits: on sizes, as they are read.
+    :ivar topics: by their number in this file.
+    :ivar counts: of messages by the same number.
     :raises BagError: where the file is damaged or too large.
     """
 
@@ -55,34 +54,36 @@ class SqliteReader:
             raise
 
     def close(self) -> None:
-        """Close the file; closing twice is quiet."""
+        """Close the file; a second call has no effect."""
         self._connection.close()
 
-    def messages(self, wanted: Collection[int]) -> Iterator[Message]:
+    def messages(self, selected: Collection[int]) -> Iterator[StoredMessage]:
         """
         Yield messages in the order of their log times.
 
-        :param wanted: numbers of topics.
-        :raises BagError: where the file is damaged; at its end, where messages are missing.
+        :param selected: numbers of topics.
+        :raises BagError: where the file is damaged; after the last message, where some are
+            missing.
         """
-        places = ','.join('?' * len(wanted))
+        places = ','.join('?' * len(selected))
         n_messages = 0
         with self._reading():
             for topic, log_ns, data in self._connection.execute(
                     'SELECT topic_id, timestamp, data FROM messages '
-                    f'WHERE topic_id IN ({places}) ORDER BY timestamp', tuple(wanted)):
+                    f'WHERE topic_id IN ({places}) ORDER BY timestamp', tuple(selected)):
                 if not isinstance(data, bytes) or not isinstance(log_ns, int):
                     raise damaged(self._name, 'a message that is no data')
                 n_messages += 1
                 yield topic, log_ns, data
-        expected = sum(self.counts[number] for number in wanted)
-        # The order is that of an index, which may not have all rows of the table.
+        expected = sum(self.counts[number] for number in selected)
+        # The rows come from the index of timestamps, and a damaged one lacks some of the table.
         if n_messages != expected:
             raise damaged(self._name, f'{n_messages} of {expected} messages in the index of '
                           'their times')
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
+        """Turn the errors of SQLite into BagError."""
         try:
             yield
         except apsw.TooBigError as error:
@@ -93,28 +94,35 @@ class SqliteReader:
 
 
 def unfinished_log(path: Path) -> Path | None:
-    """Return the log beside a database that has what is missing in it, None where none has."""
+    """
+    Return the log that a program that did not close the database left beside it.
+
+    :param path: of the database.
+    :returns: a write-ahead log or a journal with content; None where there is none.
+    :raises OSError: where a log cannot be read.
+    """
     wal, journal = (Path(f'{path}{suffix}') for suffix in LOG_SUFFIXES)
     if wal.is_file() and wal.stat().st_size:
         return wal
     if journal.is_file():
         with journal.open('rb') as file:
-            # Zeros where it was finished.
             return journal if file.read(len(_JOURNAL)) == _JOURNAL else None
     return None
 
 
 def connected(path: Path, limits: BagLimits, *, is_copy: bool = False) -> apsw.Connection:
     """
-    Open a database that may have been made to do harm.
+    Open a database from an untrusted source.
 
-    :param is_copy: whether it may be changed, by what is in its logs.
-    :raises apsw.Error: where that fails.
+    :param path: of the file.
+    :param limits: on the size of a value.
+    :param is_copy: whether SQLite may change it, to apply its logs.
+    :raises apsw.Error: where it cannot be opened.
     """
     access = apsw.SQLITE_OPEN_READWRITE if is_copy else apsw.SQLITE_OPEN_READONLY
     connection = apsw.Connection(path.absolute().as_uri() + ('' if is_copy else '?immutable=1'),
                                  flags=access | apsw.SQLITE_OPEN_URI)
-    # Columns can be computed: a few bytes of schema would be a blob of any size.
+    # The schema may define computed columns: a few bytes of it produce a blob of any size.
     connection.limit(apsw.SQLITE_LIMIT_LENGTH, limits.n_bytes)
     connection.execute('PRAGMA trusted_schema = OFF')
     connection.execute('PRAGMA cell_size_check = ON')
@@ -126,8 +134,10 @@ def topics_of(connection: apsw.Connection, name: str, limits: BagLimits,
     """
     Return the topics of a database by their numbers.
 
-    :param name: of the file in messages.
-    :raises BagError: where it has not got the tables of rosbag2, or too much in them.
+    :param connection: as :func:`connected` returned it.
+    :param name: of the file in errors.
+    :param limits: on the size of all definitions.
+    :raises BagError: where it lacks the tables of rosbag2, or they hold too much.
     :raises apsw.Error: where it cannot be read.
     """
     n_bytes = 0

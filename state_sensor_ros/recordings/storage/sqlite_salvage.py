@@ -1,10 +1,16 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-The messages that can still be read of an SQLite file that was not closed, or is malformed.
+Messages that are still readable in an SQLite file that was not closed, or is malformed.
 
-May know: SQLite, the tables of rosbag2. Must not know: types of messages, how a bag is written.
-A log beside the file is applied to a copy of both. Rows on pages that are malformed are lost.
+A log beside the file is applied to a copy of both. Rows on malformed pages are lost. After an
+error at row 41, the next readable row is searched for by queries of ``rowid >= 42``, 43 and so on,
+each of which fails if its first row is on a malformed page::
+
+    row        1 ... 40 | 41 ... 97 | 98 ...
+    page       readable | malformed | readable     42 to 97 fail, 98 does not: 57 rows are lost
+
+After 2000 failures, more than a page has rows, the step doubles with each query.
 """
 
 from __future__ import annotations
@@ -26,21 +32,21 @@ from state_sensor_ros.recordings.storage.sqlite_reader import (
 )
 from state_sensor_ros.recordings.storage.storage_file import Recovered, StoredTopic
 
-# A malformed page is skipped row by row at first: it has no more rows than this.
+# The search advances row by row this far: a page has fewer rows.
 _N_SINGLE_STEPS = 2000
 _LAST_ROW = 2**62
-# In place of the number of a row.
-_NONE = 2**63 - 1
+# Stands for the number of a row where there is none.
+_NO_ROW = 2**63 - 1
 
 
 class SqliteSalvage:
     """
-    Read what is left of one file.
+    A damaged SQLite file, a :class:`Salvage`.
 
-    :param path: of the file; open until :meth:`close`.
-    :param name: of the file in messages.
-    :param limits: what may be read at once.
-    :raises BagError: where not even its tables can be read.
+    :param path: of the file; it is open until :meth:`close`.
+    :param name: of the file in errors.
+    :param limits: on sizes, as they are read.
+    :raises BagError: where the tables cannot be read.
     :raises OSError: where it cannot be copied.
     """
 
@@ -54,9 +60,9 @@ class SqliteSalvage:
             log = unfinished_log(path)
             if log is not None:
                 path = self._copied(path)
-                self.defects.append(f'not all of it was in its file, but in {log.name}')
+                self.defects.append(f'a part of it was not in its file, but in {log.name}')
                 if log.name.endswith('-journal'):
-                    self.losses.append('what had been written but not committed')
+                    self.losses.append('messages that were written but not committed')
                     self.n_lost = None
             self._connection = connected(path, limits, is_copy=log is not None)
             self._stack.callback(self._connection.close)
@@ -70,11 +76,11 @@ class SqliteSalvage:
             raise
 
     def close(self) -> None:
-        """Close the file; closing twice is quiet."""
+        """Close the file; a second call has no effect."""
         self._stack.close()
 
     def messages(self) -> Iterator[Recovered]:
-        """Yield all messages that can be read, in the order of the file."""
+        """Yield all readable messages in the order of the file."""
         n_unknown = 0
         for topic_id, log_ns, data in self._rows():
             topic = self.topics.get(topic_id) if isinstance(topic_id, int) else None
@@ -86,7 +92,7 @@ class SqliteSalvage:
             self._lose(n_unknown, f'{n_unknown} rows without a topic or without data')
 
     def _copied(self, path: Path) -> Path:
-        """Copy the file and its logs to a folder where they can be changed."""
+        """Copy the file and its logs to a temporary folder; return the copy of the file."""
         folder = Path(self._stack.enter_context(TemporaryDirectory()))
         for suffix in ('', *LOG_SUFFIXES):
             source = Path(f'{path}{suffix}')
@@ -95,7 +101,7 @@ class SqliteSalvage:
         return folder / 'bag'
 
     def _rows(self) -> Iterator[tuple[apsw.SQLiteValue, ...]]:
-        """Yield the rows that can be read; note the others."""
+        """Yield topic number, log time and data of each readable row; note the others."""
         row: int | None = 1
         while row is not None:
             try:
@@ -107,26 +113,31 @@ class SqliteSalvage:
                     row = number + 1
                 return
             except apsw.Error as error:
-                row = self._behind(row, str(error))
+                row = self._next_row(row, str(error))
 
-    def _behind(self, row: int, fault: str) -> int | None:
-        """Return the number of the next row that can be read, None where there is none."""
+    def _next_row(self, row: int, fault: str) -> int | None:
+        """
+        Return the number of the next readable row, None where there is none; note the loss.
+
+        :param row: which could not be read.
+        :param fault: why not, in words.
+        """
         last, step = row, 1
         while last <= _LAST_ROW - step:
             found = self._first_from(last + step)
             if found is not None:
-                n_lost = (last + step if found == _NONE else found) - row
+                n_lost = (last + step if found == _NO_ROW else found) - row
                 self._lose(n_lost, f'{n_lost} messages from number {row} on ({fault})')
-                return None if found == _NONE else found
+                return None if found == _NO_ROW else found
             last += step
             if last - row > _N_SINGLE_STEPS:
                 step *= 2
         self.n_lost = None
-        self.losses.append(f'what follows message number {row - 1} ({fault})')
+        self.losses.append(f'all messages after number {row - 1} ({fault})')
         return None
 
     def _first_from(self, row: int) -> int | None:
-        """Return the number of the first row from one on, or _NONE; None where that fails."""
+        """Return the first row number from ``row`` on, _NO_ROW for none; None on failure."""
         try:
             for [number, *_] in self._connection.execute(
                     'SELECT rowid, topic_id, timestamp, data FROM messages WHERE rowid >= ? '
@@ -135,7 +146,7 @@ class SqliteSalvage:
                 return number
         except apsw.Error:
             return None
-        return _NONE
+        return _NO_ROW
 
     def _lose(self, n_messages: int, what: str) -> None:
         self.losses.append(what)

@@ -1,10 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""
-What a storage file of a bag offers, whatever its form.
-
-May know: topics as rosbag2 describes them. Must not know: MCAP, SQLite.
-"""
+"""Interfaces of a storage file of a bag, the same for MCAP and SQLite: to read and to salvage."""
 
 from __future__ import annotations
 
@@ -13,8 +9,10 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-# Number of the topic, log time, ns, serialised message.
-Message = tuple[int, int, bytes]
+# Topic number, log time in ns, serialised message.
+StoredMessage = tuple[int, int, bytes]
+# The language of definitions and the serialization that this package writes.
+ROS2MSG, CDR = 'ros2msg', 'cdr'
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +30,7 @@ class StoredTopic:
     definition: str = ''
     encoding: str = ''
     type_hash: str = ''
-    serialization: str = 'cdr'
+    serialization: str = CDR
     qos: str = ''
 
 
@@ -40,7 +38,8 @@ class Recovered(NamedTuple):
     """
     A message of a damaged bag.
 
-    ``publish_ns`` None and ``sequence`` 0 where the file has no place for them.
+    ``log_ns`` and ``publish_ns`` its times, ns; ``publish_ns`` None and ``sequence`` 0 where the
+    file does not store them.
     """
 
     topic: StoredTopic
@@ -52,10 +51,10 @@ class Recovered(NamedTuple):
 
 class Salvage(Protocol):
     """
-    What can still be read of a storage file.
+    Recovery of a storage file.
 
-    ``topics`` that were found so far; behind the last message: ``losses`` what could not be read,
-    and ``defects`` what else was wrong, each in words.
+    ``topics`` found so far, by number; complete after the last message: ``losses`` data that
+    could not be read, and ``defects`` other faults, each in words.
     """
 
     topics: dict[int, StoredTopic]
@@ -64,32 +63,32 @@ class Salvage(Protocol):
 
     @property
     def n_lost(self) -> int | None:
-        """How many messages were lost, None where that is not known."""
+        """Number of lost messages, None where it is unknown."""
 
     def messages(self) -> Iterator[Recovered]:
-        """Yield all messages that can be read, in the order of the file."""
+        """Yield all readable messages in the order of the file."""
 
     def close(self) -> None:
-        """Close the file; closing twice is quiet."""
+        """Close the file; a second call has no effect."""
 
 
 class Storage(Protocol):
     """
-    A storage file that is open.
+    An open storage file.
 
-    ``topics`` by the number that they have in this file; ``counts`` of messages, by the same.
+    ``topics`` by their number in this file; ``counts`` of messages by the same number.
     """
 
     topics: dict[int, StoredTopic]
     counts: Counter[int]
 
-    def messages(self, wanted: Collection[int]) -> Iterator[Message]:
+    def messages(self, selected: Collection[int]) -> Iterator[StoredMessage]:
         """
         Yield messages in the order of their log times.
 
-        :param wanted: numbers of topics.
+        :param selected: numbers of topics.
         :raises BagError: where the file is damaged.
         """
 
     def close(self) -> None:
-        """Close the file; closing twice is quiet."""
+        """Close the file; a second call has no effect."""

@@ -1,0 +1,137 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+The directive ``generated``: parts of the reference that are made from the code.
+
+``messages`` from msg/*.msg, ``parameters`` from settings.py, ``commands`` from the parsers of the
+command line. Each is a function that returns MyST text.
+"""
+from argparse import ArgumentParser
+from importlib import import_module
+from importlib.util import find_spec
+from inspect import cleandoc
+import os
+from pathlib import Path
+import re
+from typing import ClassVar, get_args, get_type_hints
+
+from docutils.nodes import Node
+from sphinx.application import Sphinx
+from sphinx.ext.autodoc.mock import mock
+from sphinx.util.docutils import SphinxDirective
+
+import state_sensor_ros
+from state_sensor_ros import settings
+from state_sensor_ros.commands.command_line import COMMANDS
+
+ROOT = Path(state_sensor_ros.__file__).resolve().parents[1]
+# Libraries that the modules import and that this environment does not have: they are mocked.
+MISSING = tuple(name for name in (
+    'apsw', 'backports', 'compression', 'google', 'kornia_rs', 'lz4', 'matplotlib', 'msgspec',
+    'numpy', 'PIL', 'plotly', 're2', 'rosbags', 'ruamel', 'tqdm') if find_spec(name) is None)
+_FIELD = re.compile(r'(?P<type>\S+)\s+(?P<name>\w+)\s*(=\s*(?P<value>\S+))?\s*#\s*(?P<text>.*)')
+
+
+def table(*rows: tuple[str, ...]) -> str:
+    """
+    Return a Markdown table.
+
+    :param rows: cells, of the head first.
+    """
+    head, *body = [[cell.replace('|', '\\|') for cell in row] for row in rows]
+    lines = [head, ['---'] * len(head), *body]
+    return '\n'.join('| ' + ' | '.join(line) + ' |' for line in lines)
+
+
+def messages() -> str:
+    """Return a section for each message: its summary, constants and fields."""
+    return '\n\n'.join(map(_message, sorted((ROOT / 'msg').glob('*.msg'))))
+
+
+def _message(path: Path) -> str:
+    lines = path.read_text(encoding='utf-8').splitlines()
+    found = [match.groupdict() for line in lines if (match := _FIELD.fullmatch(line))]
+    constants = [(f'`{each["name"]}`', each['value'], each['text']) for each in found
+                 if each['value'] is not None]
+    fields = [(f'`{each["name"]}`', f'`{each["type"]}`', each['text']) for each in found
+              if each['value'] is None]
+    parts = [f'## {path.stem}', lines[0].lstrip('# ')]
+    if constants:
+        parts.append(table(('constant', 'value', ''), *constants))
+    return '\n\n'.join([*parts, table(('field', 'type', 'meaning'), *fields)])
+
+
+def parameters() -> str:
+    """Return the table of all parameters."""
+    return table(('parameter', 'type', 'default', 'allowed', 'meaning'),
+                 *map(_parameter, settings.NAMES))
+
+
+def _parameter(name: str) -> tuple[str, ...]:
+    rule, hint = settings.rule_of(name), get_type_hints(settings.Settings)[name]
+    items = get_args(hint)
+    type_name = f'{items[0].__name__} list' if items else hint.__name__
+    mark = ' **D**' if rule.dynamic else ''
+    return (f'`{name}`{mark}', type_name, _default(getattr(settings.DEFAULTS, name)),
+            _allowed(rule), rule.help)
+
+
+def _default(value: object) -> str:
+    if isinstance(value, tuple):
+        return f'{len(value)} × `{value[0]:g}`' if value else '`[]`'
+    if isinstance(value, bool):
+        return f'`{str(value).lower()}`'
+    return f'`{value}`' if value != '' else '`""`'
+
+
+def _allowed(rule: settings.Rule) -> str:
+    if rule.choices:
+        choices = ', '.join(f'`{choice}`' for choice in rule.choices)
+        return f'{choices}, or an [added](../design/extending.md#a-simulator) one' \
+            if rule.is_open else choices
+    count = f'{rule.length} numbers' if rule.length else ''
+    if rule.low is None:
+        return count
+    bounds = f'≥ {rule.low:g}' if rule.high is None else f'{rule.low:.10g} … {rule.high:.10g}'
+    return f'{count}, each {bounds}' if count else bounds
+
+
+def commands() -> str:
+    """Return a section for each sub-command with the help text that it prints."""
+    if 'msgspec' in MISSING or 'numpy' in MISSING:
+        # rosdoc2 installs neither; a mock is no base class and no array.
+        return 'The commands: ' + ', '.join(f'`{name}`' for name in COMMANDS) + '.'
+    # Help texts are as wide as the terminal.
+    os.environ['COLUMNS'] = '100'
+    with mock(MISSING):
+        return '\n\n'.join(_command(name, help_) for name, help_ in COMMANDS.items())
+
+
+def _command(name: str, help_: str) -> str:
+    parser = ArgumentParser(prog=f'state_sensor {name}')
+    import_module(f'state_sensor_ros.commands.{name}').add_arguments(parser)
+    return cleandoc(f"""
+        ## {name}
+
+        {help_.capitalize()}.
+
+        ```text
+        """) + f'\n{parser.format_help().rstrip()}\n```'
+
+
+class Generated(SphinxDirective):
+    """Insert what the named function of this module returns."""
+
+    required_arguments = 1
+    sources: ClassVar = {each.__name__: each for each in (messages, parameters, commands)}
+
+    def run(self) -> list[Node]:
+        """Return the nodes of the text."""
+        return self.parse_text_to_nodes(self.sources[self.arguments[0]](),
+                                        allow_section_headings=True)
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Add the directive to Sphinx."""
+    app.add_directive('generated', Generated)
+    return {'parallel_read_safe': True}

@@ -1,0 +1,59 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""Parameters of the node as options of a command, with the same names, checks and help."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import get_args, get_type_hints
+
+from state_sensor_ros.settings import DEFAULTS, parse_settings, rule_of, Settings
+
+_TYPES = get_type_hints(Settings)
+
+
+def add_parameters(parser: argparse.ArgumentParser, names: Sequence[str]) -> None:
+    """
+    Add an option for each parameter, such as ``--ego-tag`` for ``ego_tag``.
+
+    :param parser: of a sub-command.
+    :param names: of fields of :class:`Settings`.
+    """
+    group = parser.add_argument_group('parameters of the node')
+    for name in names:
+        option, default = f'--{name.replace("_", "-")}', getattr(DEFAULTS, name)
+        items = get_args(_TYPES[name])
+        help_ = f'{rule_of(name).help} (default: {_shown(default)})'.replace('%', '%%')
+        if items and rule_of(name).length:
+            group.add_argument(option, dest=name, nargs=rule_of(name).length, type=items[0],
+                               metavar='X', help=help_)
+        elif items:
+            group.add_argument(option, dest=name, nargs='+', action='extend', type=items[0],
+                               metavar='TEXT', help=help_)
+        elif _TYPES[name] is bool:
+            group.add_argument(option, dest=name, action=argparse.BooleanOptionalAction,
+                               default=None, help=help_)
+        else:
+            group.add_argument(option, dest=name, type=_TYPES[name], help=help_,
+                               choices=rule_of(name).choices or None)
+
+
+def settings_of(args: argparse.Namespace, names: Sequence[str]) -> Settings:
+    """
+    Return the settings with the values of the command line.
+
+    :param args: the parsed options.
+    :param names: as given to :func:`add_parameters`.
+    :raises ConfigError: naming the parameter, the value and what is allowed.
+    """
+    return parse_settings({name: getattr(args, name) for name in names
+                           if getattr(args, name) is not None})
+
+
+def _shown(default: object) -> str:
+    if isinstance(default, bool):
+        return 'yes' if default else 'no'
+    if isinstance(default, tuple):
+        return ' '.join(str(item) for item in default) or 'none'
+    return str(default) if default != '' else 'none'

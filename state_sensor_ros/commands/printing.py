@@ -1,0 +1,30 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""What several sub-commands print: lines on standard error, and lists of found things."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+import sys
+
+from state_sensor_ros.errors import one_line
+
+_MAX_LISTED = 8
+
+
+def print_line(text: str) -> None:
+    """Print ``text`` as one line on standard error; unprintable characters are escaped."""
+    sys.stderr.write(f'{one_line(text)}\n')
+
+
+def listed(items: Sequence[str], separator: str = ', ', rest: str = ' and {} more') -> str:
+    """
+    Join the first items of a list.
+
+    :param items: of which at most eight are joined.
+    :param separator: between two items.
+    :param rest: appended with the number of the items that are left out, where there are any.
+    """
+    n_left_out = len(items) - _MAX_LISTED
+    end = rest.format(n_left_out) if n_left_out > 0 else ''
+    return separator.join(items[:_MAX_LISTED]) + end

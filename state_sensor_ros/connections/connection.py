@@ -1,0 +1,120 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+One TCP connection of a client, which another thread may end at any time, also while connecting.
+
+Closing a socket that another thread reads would free its number for a new file. Other threads
+therefore only shut it down, which wakes the reading thread; that one closes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+import socket
+import threading
+
+from state_sensor_ros.connections.lookup import look_up
+
+# Longer than a connect to a reachable host takes, short enough not to delay the next attempt.
+CONNECT_TIMEOUT_S = 5.0
+
+
+class Connection:
+    """
+    A TCP connection to one port; may connect again after :meth:`close`.
+
+    :param host: name or address.
+    :param port: TCP port.
+    """
+
+    def __init__(self, host: str, port: int) -> None:
+        self.where = f'{host}:{port}'
+        self._address = (host, port)
+        self._lock = threading.Lock()
+        self._socket: socket.socket | None = None
+        self._is_shut_down = False
+
+    @property
+    def is_shut_down(self) -> bool:
+        """Whether :meth:`shut_down` was called."""
+        return self._is_shut_down
+
+    @property
+    def open_socket(self) -> socket.socket:
+        """
+        Return the connected socket, for the thread that uses the connection.
+
+        :raises OSError: when it is not connected or was shut down.
+        """
+        connected = self._socket
+        self._check_open()
+        if connected is None:
+            raise ConnectionError('no connection')
+        return connected
+
+    def connect(self, before_connect: Callable[[socket.socket], None] | None = None) -> None:
+        """
+        Try the addresses of the host one by one: ``localhost`` may be ::1 and 127.0.0.1.
+
+        The connected socket keeps :data:`CONNECT_TIMEOUT_S` as its time-out.
+
+        :param before_connect: called with each new socket, to set its options.
+        :raises OSError: when no address accepts, with the error of the last one;
+            ``ConnectionAbortedError`` when the connection was shut down.
+        """
+        failure = OSError('no address')
+        for family, kind, protocol, _, address in look_up(*self._address,
+                                                          lambda: self._is_shut_down):
+            candidate = socket.socket(family, kind, protocol)
+            with self._lock:
+                self._socket = candidate
+            try:
+                # After the assignment: either this check or shut_down() finds the other.
+                self._check_open()
+                if before_connect is not None:
+                    before_connect(candidate)
+                candidate.settimeout(CONNECT_TIMEOUT_S)
+                candidate.connect(address)
+                # On Linux a socket that was shut down before connects without an error.
+                self._check_open()
+                if candidate.getsockname() != address:
+                    return
+                # With no listener on an ephemeral port, Linux may connect a socket to itself.
+                failure = ConnectionRefusedError('connected to itself')
+            except OSError as error:
+                failure = error
+            self.close()
+        raise failure
+
+    def is_alive(self) -> bool:
+        """Return whether the peer keeps the connection open and has sent nothing unread."""
+        try:
+            connected = self.open_socket
+            connected.settimeout(0.0)
+            connected.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return False
+
+    def shut_down(self) -> None:
+        """End all waits on the connection, from any thread, and refuse to connect from now on."""
+        self._is_shut_down = True
+        with self._lock:
+            if self._socket is not None:
+                # It may not be connected yet, or the peer has closed it: then no call waits.
+                with suppress(OSError):
+                    self._socket.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Close the socket, in the thread that uses it; a second call has no effect."""
+        with self._lock:
+            connected, self._socket = self._socket, None
+        if connected is not None:
+            connected.close()
+
+    def _check_open(self) -> None:
+        if self._is_shut_down:
+            raise ConnectionAbortedError('a request to end')

@@ -1,0 +1,147 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+Bytes of a sensor connection to whole packets, without sockets and with bounded memory.
+
+Two headers, big-endian (doc/protocol/sensor.md#header). The length includes the header::
+
+     0              4              8              12             16
+     +--------------+--------------+--------------+--------------+----------
+     | length       | time         | game_time    | sample_count | payload   new, 16 bytes
+     +--------------+--------------+--------------+--------------+----------
+     | uint32       | uint32 s     | float32 s    | uint32       | JSON
+     +--------------+--------------+--------------+--------------+----------
+     | length       | time         | game_time    | payload …                old, 12 bytes
+     +--------------+--------------+--------------+-------------------------
+
+The first packet with a payload decides: byte 12 is ``{`` or ``[`` with the old header. As the
+first byte of a sample count they would mean more than 1.5e9 samples. Example::
+
+     00 00 00 12  5f 5e 10 00  41 48 00 00  00 00 00 28  7b 7d
+     18 bytes     1600000000   12.5 s       sample 40    {}       new header: byte 12 is 00
+     00 00 00 0e  5f 5e 10 00  41 48 00 00  7b 7d
+     14 bytes     1600000000   12.5 s       {}                    old header: byte 12 is 7b
+
+The caller writes the next bytes to :meth:`PacketFramer.buffer`, so that a payload is received
+without a copy, and passes their number to :meth:`PacketFramer.advance`.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from state_sensor_ros.errors import FramingError, TransportError
+from state_sensor_ros.payloads import Packet
+
+_OLD_HEADER = struct.Struct('>IIf')
+_SAMPLE_COUNT = struct.Struct('>I')
+OLD_HEADER_BYTES = _OLD_HEADER.size
+NEW_HEADER_BYTES = OLD_HEADER_BYTES + _SAMPLE_COUNT.size
+_JSON_OPENERS = b'{['
+
+
+class PacketFramer:
+    """
+    Divide the bytes of one connection into packets.
+
+    :param max_frame_bytes: longest packet accepted, header included.
+    :param where: named in errors, such as ``host:port``.
+    """
+
+    def __init__(self, max_frame_bytes: int, where: str = 'stream') -> None:
+        self._max = max_frame_bytes
+        self._where = where
+        self._header_bytes = 0  # 0: not detected yet
+        self._offset = 0  # of the current packet in the stream
+        self._header = bytearray(NEW_HEADER_BYTES)
+        self._begin()
+
+    def _begin(self) -> None:
+        self._payload: bytearray | None = None
+        self._length = 0
+        self._filled = 0
+        # Before the detection 12 bytes are read first: a packet with the old header may end there.
+        self._view = memoryview(self._header)[:self._header_bytes or OLD_HEADER_BYTES]
+
+    def buffer(self) -> memoryview:
+        """Return the memory for the next bytes, never empty."""
+        return self._view
+
+    def advance(self, n_bytes: int) -> Packet | None:
+        """
+        Process bytes that were written to :meth:`buffer`.
+
+        :param n_bytes: their number, from the start of the buffer.
+        :returns: the packet that they complete, if any.
+        :raises FramingError: when a length is impossible; the stream cannot be used further.
+        """
+        self._filled += n_bytes
+        self._view = self._view[n_bytes:]
+        if len(self._view):
+            return None
+        if self._payload is None:
+            self._header_complete()
+            if len(self._view):
+                return None
+        return self._packet()
+
+    def end(self) -> None:
+        """
+        Process the end of the stream.
+
+        :raises TransportError: when it is inside a packet.
+        """
+        if self._filled:
+            raise TransportError(
+                self._where, f'the end of the stream {self._filled} bytes into a packet',
+                f'{self._length} bytes' if self._length else f'{OLD_HEADER_BYTES} bytes or more')
+
+    def _header_complete(self) -> None:
+        """Check the length, detect the header and allocate memory for the rest."""
+        (self._length,) = _SAMPLE_COUNT.unpack_from(self._header)
+        self._check_length(self._header_bytes or OLD_HEADER_BYTES)
+        header_bytes = self._header_bytes
+        if not header_bytes:
+            if self._length < NEW_HEADER_BYTES:
+                header_bytes = OLD_HEADER_BYTES
+            elif self._filled < NEW_HEADER_BYTES:
+                self._view = memoryview(self._header)[OLD_HEADER_BYTES:]
+                return
+            else:
+                header_bytes = self._detect()
+        self._allocate(header_bytes)
+
+    def _detect(self) -> int:
+        """Return the size of the header, kept for the connection if this packet decides it."""
+        if self._header[OLD_HEADER_BYTES] in _JSON_OPENERS:
+            self._header_bytes = OLD_HEADER_BYTES
+        elif self._length > NEW_HEADER_BYTES:
+            self._header_bytes = NEW_HEADER_BYTES
+        # A packet without payload does not show which header the connection has.
+        return self._header_bytes or NEW_HEADER_BYTES
+
+    def _check_length(self, at_least: int) -> None:
+        if self._length < at_least:
+            raise FramingError(self._where, f'packet length {self._length} at byte {self._offset}',
+                               f'at least {at_least}, its own header')
+        if self._length > self._max:
+            raise FramingError(self._where, f'packet length {self._length} at byte {self._offset}',
+                               f'at most max_frame_bytes, {self._max}')
+
+    def _allocate(self, header_bytes: int) -> None:
+        """Allocate the payload; its first bytes may have been read as those of a new header."""
+        received = self._header[header_bytes:max(self._filled, header_bytes)]
+        self._payload = bytearray(self._length - header_bytes)
+        self._payload[:len(received)] = received
+        self._view = memoryview(self._payload)[len(received):]
+
+    def _packet(self) -> Packet:
+        assert self._payload is not None
+        _, time, game_time = _OLD_HEADER.unpack_from(self._header)
+        sample_count = 0
+        if self._length - len(self._payload) == NEW_HEADER_BYTES:
+            (sample_count,) = _SAMPLE_COUNT.unpack_from(self._header, OLD_HEADER_BYTES)
+        packet = Packet(self._payload, game_time, time, sample_count)
+        self._offset += self._length
+        self._begin()
+        return packet

@@ -1,0 +1,51 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""SQLite files as rosbags writes them, with commits while they are written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rosbags.interfaces import Connection, MessageDefinitionFormat
+from rosbags.rosbag2.enums import CompressionMode
+from rosbags.rosbag2.storage_sqlite3 import Sqlite3Writer
+
+# A killed program loses the messages after the last commit.
+_COMMIT_BYTES = 4 * 1024 * 1024
+
+
+class SqliteStorageWriter(Sqlite3Writer):
+    """
+    Writer of an SQLite file.
+
+    No commit waits for the disk: as with MCAP, the file is synced once it is complete.
+
+    :param path: folder of the bag; the file gets its name and ``.db3``.
+    :raises sqlite3.Error: where the file cannot be written, by all methods.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, CompressionMode.NONE)
+        self.conn.execute('PRAGMA synchronous = OFF')
+        self._n_bytes = 0
+
+    def add_msgtype(self, connection: Connection) -> None:
+        """Write the definition of a type, if there is one."""
+        if connection.msgdef.format is not MessageDefinitionFormat.NONE:
+            super().add_msgtype(connection)
+
+    def write(self, connection: Connection, timestamp: int, data: bytes | memoryview,
+              publish_ns: int | None = None, sequence: int = 0) -> None:
+        """
+        Write a message.
+
+        :param connection: its topic.
+        :param timestamp: its log time, ns.
+        :param data: serialised.
+        :param publish_ns: not stored, as ``sequence``: the table has no columns for them.
+        """
+        super().write(connection, timestamp, data)
+        self._n_bytes += len(data)
+        if self._n_bytes > _COMMIT_BYTES:
+            self._n_bytes = 0
+            self.conn.commit()

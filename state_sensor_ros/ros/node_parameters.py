@@ -1,0 +1,178 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""The settings as parameters of a ROS node: declared, checked, and changed while running."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import cast, get_args, get_type_hints
+
+from rcl_interfaces.msg import (
+    FloatingPointRange,
+    IntegerRange,
+    ParameterDescriptor,
+    SetParametersResult,
+)
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+
+from state_sensor_ros.encode import Qos
+from state_sensor_ros.errors import ConfigError
+from state_sensor_ros.settings import DEFAULTS, NAMES, parse_settings, rule_of, Settings
+from state_sensor_ros.simulators.opening import find_simulator
+
+_TYPES = {name: get_args(hint)[0] if get_args(hint) else hint
+          for name, hint in get_type_hints(Settings).items()}
+_ARRAYS = frozenset(name for name, hint in get_type_hints(Settings).items() if get_args(hint))
+_ACTOR_RELIABILITY, _ACTOR_DEPTH = 'actor_qos.reliability', 'actor_qos.depth'
+_MAX_DEPTH = 10000
+
+
+class NodeParameters:
+    """
+    The fields of :class:`Settings` and ``actor_qos.*`` as parameters of ``node``.
+
+    A change is checked before it is set, and takes effect after it is set: in between, another
+    callback of the node may refuse it.
+
+    :param on_change: called with the new settings after a change.
+    :ivar settings: the parameters as they are now.
+    :ivar actor_qos: of the topics of single actors.
+    :raises ConfigError: when a value given at start is wrong.
+    """
+
+    def __init__(self, node: Node, on_change: Callable[[Settings], None]) -> None:
+        self._node = node
+        self._on_change = on_change
+        self._is_frozen = False
+        given = {name: self._given(name) for name in NAMES}
+        explicit = {name: value for name, value in given.items() if value is not None}
+        # Explicit parameters take precedence over the simulator's own configuration.
+        self.settings = _checked({**_from_config_file(explicit), **explicit})
+        for name in NAMES:
+            self._declare(name)
+        self.actor_qos = self._declare_actor_qos()
+        node.add_on_set_parameters_callback(self._check)
+        node.add_post_set_parameters_callback(self._apply)
+
+    def freeze(self) -> None:
+        """Allow changes of dynamic parameters only, from now on."""
+        self._is_frozen = True
+
+    def thaw(self) -> None:
+        """Allow changes of every parameter, as before the node was configured."""
+        self._is_frozen = False
+
+    def _given(self, name: str) -> object:
+        """Return the value given at start for ``name``, None for none."""
+        # Declared without a type first: a declaration with a default does not show whether a
+        # value was given, and refuses a wrong one in words of rclpy.
+        parameter = self._node.declare_parameter(
+            name, None, ParameterDescriptor(dynamic_typing=True))
+        self._node.undeclare_parameter(name)
+        return _plain(parameter.value)
+
+    def _declare(self, name: str) -> None:
+        value, descriptor = getattr(self.settings, name), _descriptor(name)
+        if _TYPES[name] is str and name in _ARRAYS:
+            # The type of an empty list is ambiguous: bytes in rclpy, bools in `ros2 param set`.
+            descriptor.dynamic_typing = True
+            self._node.declare_parameter(name, [''], descriptor, ignore_override=True)
+            self._node.set_parameters(
+                [Parameter(name, Parameter.Type.STRING_ARRAY, list(value))])
+        else:
+            self._node.declare_parameter(name, list(value) if name in _ARRAYS else value,
+                                         descriptor, ignore_override=True)
+
+    def _declare_actor_qos(self) -> Qos:
+        reliability = self._node.declare_parameter(
+            _ACTOR_RELIABILITY, 'reliable', ParameterDescriptor(
+                description='Reliability of the topics of single actors.', read_only=True,
+                additional_constraints='reliable | best_effort')).value
+        depth = self._node.declare_parameter(
+            _ACTOR_DEPTH, 10, ParameterDescriptor(
+                description='History depth of the topics of single actors.', read_only=True,
+                integer_range=[IntegerRange(from_value=1, to_value=_MAX_DEPTH)])).value
+        if reliability not in ('reliable', 'best_effort'):
+            raise ConfigError(_ACTOR_RELIABILITY, repr(reliability), 'reliable or best_effort')
+        return Qos(reliable=reliability == 'reliable', latched=False, depth=depth)
+
+    def _check(self, parameters: list[Parameter]) -> SetParametersResult:
+        """Accept or refuse a change, all of it or nothing; another callback may still refuse."""
+        try:
+            settings = self._settings_with(parameters)
+            if self._is_frozen:
+                _check_dynamic(self.settings, settings)
+        except ConfigError as error:
+            return SetParametersResult(successful=False, reason=str(error))
+        return SetParametersResult(successful=True)
+
+    def _apply(self, parameters: list[Parameter]) -> None:
+        """Use a change that every callback has accepted."""
+        settings = self._settings_with(parameters)
+        if settings != self.settings:
+            self.settings = settings
+            self._on_change(settings)
+
+    def _settings_with(self, parameters: Iterable[Parameter]) -> Settings:
+        """
+        Return the settings with changed parameters; other parameters of the node are ignored.
+
+        :raises ConfigError: naming the parameter, the value and what is allowed.
+        """
+        values = {each.name: _plain(each.value) for each in parameters if each.name in NAMES}
+        return _checked(values, self.settings) if values else self.settings
+
+
+def _plain(value: object) -> object:
+    """Return an array of any type that rclpy uses as a list."""
+    # Before Python 3.11 an array is not registered as a sequence.
+    is_array = isinstance(value, (Sequence, array)) and not isinstance(value, str)
+    return list(cast(Sequence[object], value)) if is_array else value
+
+
+def _from_config_file(explicit: Mapping[str, object]) -> Mapping[str, object]:
+    """Return the parameters that the simulator's own configuration file sets."""
+    path, source = (explicit.get(name, getattr(DEFAULTS, name))
+                    for name in ('config_file', 'source'))
+    if not isinstance(path, str) or not path or not isinstance(source, str):
+        return {}
+    return find_simulator(source).parameters_of_config(path)
+
+
+def _checked(values: Mapping[str, object], base: Settings = DEFAULTS) -> Settings:
+    """
+    Check parameters one by one, against each other and against the simulator.
+
+    :raises ConfigError: naming the parameter, the value and what is allowed.
+    """
+    settings = parse_settings(values, base=base)
+    find_simulator(settings.source).check(settings)
+    return settings
+
+
+def _check_dynamic(now: Settings, new: Settings) -> None:
+    for name in NAMES:
+        if getattr(now, name) != getattr(new, name) and not rule_of(name).dynamic:
+            raise ConfigError(name, 'a change while the node is configured',
+                              'none: clean the node up first, or restart it with the new value')
+
+
+def _descriptor(name: str) -> ParameterDescriptor:
+    rule = rule_of(name)
+    descriptor = ParameterDescriptor(name=name, description=rule.help)
+    if rule.choices:
+        descriptor.additional_constraints = 'one of ' + ', '.join(rule.choices)
+    if rule.length is not None:
+        descriptor.additional_constraints = f'{rule.length} numbers'
+    if not rule.dynamic:
+        descriptor.description += ' Changes only while the node is unconfigured.'
+    if rule.low is not None and rule.high is not None and name not in _ARRAYS:
+        if _TYPES[name] is int:
+            descriptor.integer_range = [IntegerRange(from_value=int(rule.low),
+                                                     to_value=int(rule.high))]
+        else:
+            descriptor.floating_point_range = [FloatingPointRange(
+                from_value=float(rule.low), to_value=float(rule.high))]
+    return descriptor

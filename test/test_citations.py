@@ -1,0 +1,57 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+Code cites pages of the documentation, with a heading as anchor; every citation resolves.
+
+Citations begin with the folder: ``doc/``, then the page, then ``#`` and the heading as in links.
+"""
+
+import re
+
+from paths import ROOT
+from test_documents import anchors
+
+FOLDERS = ('state_sensor_ros', 'launch', 'scripts', 'bench', 'fuzz', 'test', 'msg', 'config',
+           'requirements')
+FILES = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob('*')
+               if path.suffix in ('.py', '.sh', '.msg', '.yaml', '.txt')) + [
+    ROOT / name for name in ('CMakeLists.txt', 'Makefile', 'package.xml', 'pyproject.toml',
+                             'setup.cfg', 'setup.py')]
+CITATION = re.compile(r'\bdoc/([\w/-]+\.md)(?:#([\w-]+))?')
+# Pages that are not in the repository.
+ELSEWHERE = re.compile(r'\b(PROTOCOL|INTERFACE)[\s#]+\d|\bPITFALLS\b|\bseed 00\d')
+# Still to be rewritten.
+NOT_YET = ('state_sensor_ros/carla', 'state_sensor_ros/commands', 'state_sensor_ros/connections',
+           'state_sensor_ros/emulator', 'state_sensor_ros/encode', 'state_sensor_ros/frame.py',
+           'state_sensor_ros/monodrive', 'state_sensor_ros/pipeline',
+           'state_sensor_ros/recordings', 'state_sensor_ros/rep103.py', 'state_sensor_ros/ros',
+           'state_sensor_ros/settings.py', 'launch', 'test')
+
+
+def place(path):
+    return path.relative_to(ROOT).as_posix()
+
+
+def unresolved(text):
+    """Return the citations in ``text`` that name no page, or no heading of it."""
+    return [match[0] for match in CITATION.finditer(text)
+            if not (page := ROOT / 'doc' / match[1]).is_file()
+            or (match[2] and match[2] not in anchors(page))]
+
+
+def test_citations_resolve():
+    wrong = {place(path): found for path in FILES
+             if (found := unresolved(path.read_text(encoding='utf-8')))}
+    assert not wrong
+
+
+def test_citations_of_missing_pages_and_headings_are_found():
+    assert unresolved(f'{"doc"}/protocol/units.md#axes, {"doc"}/interface.md') == []
+    wrong = [f'{"doc"}/protocol/units.md#no-such', f'{"doc"}/no_page.md']
+    assert unresolved(' '.join(wrong)) == wrong
+
+
+def test_citations_of_pages_that_are_not_here():
+    found = {place(path): ELSEWHERE.findall(path.read_text(encoding='utf-8')) for path in FILES
+             if not place(path).startswith(NOT_YET)}
+    assert not {name: cited for name, cited in found.items() if cited}

@@ -1,0 +1,195 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""What the documents say, compared with the code."""
+
+import argparse
+from importlib import import_module
+import re
+import shlex
+import subprocess
+import sys
+
+from paths import ROOT
+import pytest
+
+from state_sensor_ros.carla import dataset, images, live
+from state_sensor_ros.carla.topics import DATASET_TOPICS
+from state_sensor_ros.commands.command_line import COMMANDS
+from state_sensor_ros.encode import fixed_topics
+from state_sensor_ros.monodrive import sensor_config
+from state_sensor_ros.monodrive.control_messages import MAX_REPLY_BYTES
+from state_sensor_ros.monodrive.trajectory import MAX_ELEMENT_BYTES
+from state_sensor_ros.pipeline import actor_topics
+from state_sensor_ros.pipeline.consistency import ConsistencyCheck
+from state_sensor_ros.pipeline.counters import Counters
+from state_sensor_ros.pipeline.source import Health
+from state_sensor_ros.recordings.bags.bag_types import MAX_DEFINITION_BYTES
+from state_sensor_ros.recordings.storage import mcap_reader
+from state_sensor_ros.recordings.storage.bag_limits import DEFAULT_LIMITS
+from state_sensor_ros.recordings.storage.sqlite_reader import MAX_TOPICS
+from state_sensor_ros.ros.diagnostics import consistency_status, StreamDiagnosis, StreamReading
+from state_sensor_ros.ros.entity_filter import MAX_CHARACTERS
+from state_sensor_ros.settings import DEFAULTS, parse_settings
+
+DOCUMENTS = sorted(path.relative_to(ROOT).as_posix() for path in (
+    ROOT / 'README.md', ROOT / 'CONTRIBUTING.md', *(ROOT / 'doc').rglob('*.md')))
+# Below which folders a file that a page names may lie, and what programs make.
+FOLDERS = ('state_sensor_ros', 'config', 'test')
+MADE = ('demo/', 'bench/results.json')
+
+
+def text_of(name):
+    return (ROOT / name).read_text(encoding='utf-8')
+
+
+def anchors(path):
+    """Return the anchors of a page, as GitHub and the site make them of its headings."""
+    headings = re.findall(r'^#+ (.*)$', path.read_text(encoding='utf-8'), re.MULTILINE)
+    return {re.sub(r'[^\w -]', '', heading.lower()).replace(' ', '-') for heading in headings}
+
+
+def table_rows(name):
+    """Return the cells of all tables of a page."""
+    return [[cell.strip().replace('\\|', '|') for cell in re.split(r'(?<!\\)\|', line)[1:-1]]
+            for line in text_of(name).splitlines() if line.startswith('| ')]
+
+
+def test_readme_takes_five_minutes():
+    assert len(text_of('README.md').splitlines()) <= 150
+
+
+def test_topics_page_names_every_topic():
+    named = {name for row in table_rows('doc/reference/topics.md')
+             for name in re.findall(r'`([~/][^`]*)`', row[0])}
+    assert {topic.name for topic in fixed_topics(DEFAULTS)} <= named
+    assert {'/tf_static', '/diagnostics'} <= named
+    assert {f'~/actors/<actor>/{kind}' for kind in (
+        'odometry', 'control_state', 'joint_states')} <= named
+
+
+def test_topics_page_has_their_types():
+    types = {topic.name: topic.type_name.replace('/msg/', '/')
+             for topic in fixed_topics(DEFAULTS)}
+    for names, type_, *_ in table_rows('doc/reference/topics.md'):
+        for name in re.findall(r'`([^`]*)`', names):
+            if name in types and 'as above' not in type_:
+                assert f'`{types[name]}`' == type_
+
+
+def test_diagnostics_page_names_every_value():
+    reading = StreamReading(0.0, 0.0, Health(), Counters(), 0, 0)
+    # Several keys that begin alike share a row: "a (ms), b (ms)".
+    page = ' '.join(row[0] for row in table_rows('doc/reference/diagnostics.md'))
+    for status in (StreamDiagnosis(1.0, 1).status(reading, ()),
+                   consistency_status(ConsistencyCheck().verdict())):
+        for key, _ in status.values:
+            assert key.removeprefix('stream-to-publish latency ') in page
+
+
+def test_readme_names_topics_that_exist():
+    page = text_of('doc/reference/topics.md')
+    named = re.findall(r'`([~/][a-z<][^` ]*)`', text_of('README.md'))
+    assert named
+    for name in named:
+        assert f'`{name}`' in page
+
+
+def test_carla_page_names_every_topic_of_carla():
+    text = text_of('doc/guide/carla.md').replace('{central,left,right}', 'central')
+    for topic in DATASET_TOPICS:
+        assert f'`{topic.name.replace("left", "central").replace("right", "central")}`' in text
+
+
+@pytest.mark.parametrize('name', DOCUMENTS)
+def test_documents_link_to_what_is_there(name):
+    for link in re.findall(r'\]\(([^)\s]+)\)', text_of(name)):
+        path, _, anchor = link.partition('#')
+        if link.startswith('http'):
+            continue
+        target = (ROOT / name).parent / path if path else ROOT / name
+        assert target.exists(), link
+        # Headings that are generated are checked by `make docs`.
+        assert not anchor or anchor in anchors(target) or '{generated}' in target.read_text(), link
+
+
+@pytest.mark.parametrize('name', DOCUMENTS)
+def test_documents_name_files_that_exist(name):
+    for path in re.findall(r'`((?:[a-z_0-9]+/)+|[a-z_0-9/]+\.(?:py|md|yaml|rviz|sh|json))`',
+                           text_of(name)):
+        assert path in MADE or (ROOT / path).exists() or any(
+            any((ROOT / folder).rglob(path)) for folder in FOLDERS), path
+
+
+def test_documents_name_targets_that_exist():
+    targets = set(re.search(r'^\.PHONY: (.*)$', text_of('Makefile'), re.MULTILINE)[1].split())
+    named = {name: set(re.findall(r'\bmake ([a-z]+(?:-[a-z]+)*)\b(?= *[`#;,]| [A-Z]+=|$)',
+                                  text_of(name), re.MULTILINE)) for name in DOCUMENTS}
+    assert {'demo', 'test', 'setup'} <= named['README.md']
+    assert not set().union(*named.values()) - targets
+
+
+def test_dead_links_of_the_site_are_found(tmp_path):
+    (tmp_path / 'index.html').write_text(
+        '<h1 id="top"></h1><a href="#top">1</a><a href="sub/">2</a><a href="https://x.org">3</a>'
+        '<a href="#none">4</a><a href="sub/index.html#top">5</a><img src="none.png">')
+    (tmp_path / 'sub').mkdir()
+    (tmp_path / 'sub' / 'index.html').write_text('<a href="../index.html#top">6</a>')
+    done = subprocess.run([sys.executable, str(ROOT / 'doc' / 'check_links.py'), str(tmp_path)],
+                          capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert re.findall('found no (.*);', done.stderr) == [
+        '#none', 'sub/index.html#top', 'none.png']
+
+
+def commands(program):
+    """Return the lines of all documents' shell blocks that start ``program``."""
+    blocks = [block for name in DOCUMENTS
+              for block in re.findall(r'```sh\n(.*?)```', text_of(name), re.DOTALL)]
+    lines = [line.strip().removesuffix('&') for block in blocks for line in block.splitlines()]
+    words = [shlex.split(re.sub(' &(?= |$)', '', line), comments=True) for line in lines if line]
+    return [line for line in words if program in line]
+
+
+@pytest.mark.parametrize('line', commands('state_sensor'), ids=' '.join)
+def test_documents_show_commands_that_exist(line):
+    name, *arguments = line[line.index('state_sensor') + 1:]
+    if name == '--version':
+        return
+    assert name in COMMANDS
+    parser = argparse.ArgumentParser(exit_on_error=False)
+    import_module(f'state_sensor_ros.commands.{name}').add_arguments(parser)
+    parser.parse_args(arguments)
+
+
+def test_reliability_page_has_the_limits_of_the_code():
+    section = text_of('doc/reliability.md').partition('## Limits')[2].partition('\n## ')[0]
+    numbers = set(re.findall(r'\d+', section))
+    limits = DEFAULT_LIMITS
+    for limit in (DEFAULTS.max_frame_bytes, DEFAULTS.max_actor_topics, DEFAULTS.queue_size,
+                  MAX_ELEMENT_BYTES, MAX_REPLY_BYTES, MAX_TOPICS, MAX_CHARACTERS, limits.n_bytes,
+                  limits.n_metadata_bytes, limits.n_file_bytes, actor_topics._MAX_ABSENT,
+                  MAX_DEFINITION_BYTES, dataset._MAX_FILE_BYTES, images._MAX_PIXELS,
+                  live._MAX_REPLY_BYTES, mcap_reader._MAX_CHUNKS, sensor_config._MAX_BYTES):
+        assert str(limit) in numbers, limit
+
+
+def value_of(text):
+    if text.startswith('['):
+        return [item.strip() for item in text[1:-1].split(',')]
+    for type_ in (int, float):
+        try:
+            return type_(text)
+        except ValueError:
+            continue
+    return {'true': True, 'false': False}.get(text, text)
+
+
+@pytest.mark.parametrize('line', commands('state_sensor_node'), ids=' '.join)
+def test_documents_show_parameters_that_are_accepted(line):
+    given = dict(word.split(':=', 1) for word in line if ':=' in word and word[0] != '_')
+    parse_settings({name: value_of(text) for name, text in given.items()})
+
+
+def test_documents_were_searched_for_commands():
+    assert len(commands('state_sensor')) > 8
+    assert len(commands('state_sensor_node')) > 4

@@ -1,0 +1,31 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""The workflow on GitHub runs what contributors run."""
+
+import re
+import shutil
+import subprocess
+
+from paths import ROOT
+import pytest
+
+WORKFLOW = ROOT / '.github' / 'workflows' / 'ci.yml'
+
+
+def test_workflow_runs_the_checks_of_contributors_on_every_distribution():
+    yaml = pytest.importorskip('yaml')
+    jobs = yaml.safe_load(WORKFLOW.read_text(encoding='utf-8'))['jobs']
+    assert {'run': '.ci/run'} in jobs['wheels']['steps']
+    workspace = (ROOT / 'doc' / 'guide' / 'ros_workspace.md').read_text(encoding='utf-8')
+    named = re.findall(r'Jazzy|Kilted|Lyrical|Rolling', workspace.splitlines()[2])
+    assert jobs['workspace']['strategy']['matrix']['distribution'] == [
+        name.lower() for name in named]
+
+
+def test_workflow_is_accepted_by_actionlint():
+    program = shutil.which('actionlint')
+    if program is None:
+        pytest.skip('no actionlint')
+    done = subprocess.run([program, str(WORKFLOW)], capture_output=True, text=True, timeout=60,
+                          check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
