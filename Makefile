@@ -7,11 +7,11 @@ SHELL := /bin/sh
 PYTHON ?= python3
 DURATION ?= 10
 ENTER := . ./scripts/env.sh
-# Runs beside each other must not meet: each has a domain of its own, and stays on this machine. Ids above 101 reach into
-# the ports that Linux hands out.
+# Separates simultaneous runs: each has a ROS domain of its own, on this machine only. The ports of ids above 101 overlap
+# with the ephemeral ports of Linux.
 APART = ROS_DOMAIN_ID=$$(( $$$$ % 101 + 1 )) ROS_AUTOMATIC_DISCOVERY_RANGE=LOCALHOST
 
-# Two processes per core; one that has finished takes over tests of the others.
+# A process that has finished takes tests of the others.
 SIDE_BY_SIDE = -n auto --dist worksteal
 # Also where the shell disables it: written bytecode halves the time that each of the programs under test takes to start
 # (0.7 of 1.4 s, some 600 starts).

@@ -1,10 +1,10 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-Packages the part that needs no ROS, for `pip install .`; metadata is in setup.cfg.
+Package the part that needs no ROS, for `pip install .`; metadata is in setup.cfg.
 
-ROS builds with CMakeLists.txt instead. The files that ament installs into its share folder become
-package data here.
+ROS builds use CMakeLists.txt. The files that ament installs into its share folder are package
+data here.
 """
 from pathlib import Path
 

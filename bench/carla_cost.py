@@ -1,11 +1,11 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-Print what a frame of 100 agents of CARLA costs, and one of 100 State actors: CPU, microseconds.
+Print the CPU time of a frame of 100 agents of CARLA, and of one of 100 State actors, us.
 
-From the bytes of a packet to the bytes of messages; argument: who listens (nobody, everything,
-like RViz). Runs are interleaved, the quickest frame counts. With the argument "images": what the
-five images of a step of the dataset cost, from their files to the bytes of messages.
+From the bytes of a packet to the bytes of messages; argument: the subscribed topics (nothing,
+everything, like RViz). Runs are interleaved; the figure is the minimum over the frames. With the
+argument "images": the cost of the five images of a step of the dataset, from files to messages.
 """
 
 import json
@@ -40,13 +40,13 @@ N_ACTORS, N_FRAMES, N_WARM, N_ROUNDS = 100, 40, 5, 5
 IMAGES, IMAGE_SIZE = 'images', 200
 SETTINGS = Settings(debug_drawing=True)
 DEMANDS = {
-    'nobody': Demand.nothing(), 'everything': Demand(),
+    'nothing': Demand.nothing(), 'everything': Demand(),
     'like RViz': Demand.of([topic for topic in fixed_topics(SETTINGS)
                             if topic.name in ('/tf', '~/markers', '~/ego/odometry')])}
 
 
 class NoSink:
-    """Wants what it is told to want, and keeps nothing."""
+    """A sink with a fixed demand that drops all messages."""
 
     def __init__(self, demand):
         self._demand = demand
@@ -82,8 +82,8 @@ def drawn_images(rng):
     """
     Draw the scene of resource/carla, a road to the horizon, with the grain of a rendered image.
 
-    A PNG file of the dataset is that hard to pack, too: 1.6 bytes a pixel of colour, and a depth
-    whose lowest byte looks random.
+    These PNG files compress like those of the dataset: 1.6 bytes per colour pixel, and a depth
+    whose lowest byte is nearly random.
     """
     y, x = np.mgrid[:IMAGE_SIZE, :IMAGE_SIZE]
     below = (y - IMAGE_SIZE / 2 + 1).clip(0.5)
@@ -113,7 +113,7 @@ def write_dataset(folder):
 
 
 def images_ms():
-    """Return the cost of a frame with five images of which somebody sees all."""
+    """Return the cost of a frame with five images that are all subscribed, ms."""
     demand = Demand.of([*IMAGE_TOPICS.values(), COLORED_TOPIC])
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -124,12 +124,12 @@ def images_ms():
 
 
 def refuse(kind, text):
-    """Let nothing be measured that did not work."""
+    """Fail on any report, so that only error-free runs are measured."""
     raise RuntimeError(f'{kind}: {text}')
 
 
 def quickest_us(decoder, packets, demand):
-    """Return the cost of a frame, with that of getting its packet where that is not a list."""
+    """Return the cost of a frame, us; a generator of ``packets`` is a part of it."""
     definitions = load_definitions()
     extra = () if isinstance(decoder, Decoder) else (CarlaEncoder(SETTINGS, definitions),)
     codec = Codec(decoder, Encoder(SETTINGS, definitions), extra)
@@ -156,7 +156,7 @@ def main():
 
 
 def figures(argument):
-    """Return what this file prints in a process of its own."""
+    """Return the figures that this file prints in a process of its own."""
     done = subprocess.run([sys.executable, __file__, argument], check=True, capture_output=True,
                           text=True)
     return json.loads(done.stdout)
@@ -165,9 +165,9 @@ def figures(argument):
 def carla_rows():
     """Compare agents of CARLA with State actors; measure images."""
     rows = []
-    for heard in DEMANDS:
-        carla_us, state_us = figures(heard)
-        rows += show([Row(f'an agent of CARLA / a State actor, heard by: {heard}', N_ACTORS,
+    for subscribed in DEMANDS:
+        carla_us, state_us = figures(subscribed)
+        rows += show([Row(f'an agent of CARLA / a State actor, subscribed: {subscribed}', N_ACTORS,
                           carla_us / state_us, '<= 1.3')])
     return rows + show([Row('five images of 200 x 200, PNG to messages, CPU', 1, figures(IMAGES),
                             '<= 3', 'ms')])

@@ -1,9 +1,9 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-How fast recordings become bags, the start of the command included, and how much memory they need.
+Measure the conversion of recordings to bags, with the start of the command: time and memory.
 
-The quickest round counts: whatever else runs can only make one slower.
+The minimum over the rounds is taken: other programs can only make one slower.
 """
 
 from itertools import count, takewhile
@@ -22,22 +22,22 @@ DURATIONS_S = (60, 20)
 STORAGES = ('mcap', 'sqlite3')
 PACE = 20
 SIZES_MB = (10, 100, 1000)
-# What a file ten or a hundred times as large may need beyond what the smallest does.
+# A file ten or a hundred times as large may need this much more than the smallest.
 GROWTH_MB = 25.0
 
 
-def write_recording(path, wants_more):
-    """Write a trajectory; ``wants_more`` is asked before frame i with i and the size so far."""
+def write_recording(path, continues):
+    """Write a trajectory while ``continues``, called with i and the size before frame i, holds."""
     cycle = Cycle(N_ACTORS, RATE_HZ)
     with path.open('wb') as file:
         file.write(b'[\n')
-        for i in takewhile(lambda i: wants_more(i, file.tell()), count()):
+        for i in takewhile(lambda i: continues(i, file.tell()), count()):
             file.write((b',\n' if i else b'') + cycle.payload(i))
         file.write(b'\n]\n')
 
 
 def conversion_s(recording, storage):
-    """Convert once, as a user would; return the wall time, s."""
+    """Convert once on the command line; return the wall time, s."""
     with tempfile.TemporaryDirectory() as folder:
         began_s = time.perf_counter()
         done = subprocess.run(

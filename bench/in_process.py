@@ -1,6 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""Rows that paths from payload to publish give, each path in a process of its own, in turn."""
+"""Measure paths from payload to publish, each in a process of its own, in turn."""
 
 from contextlib import ExitStack
 import json
@@ -10,9 +10,9 @@ import sys
 from processes import HERE, line_of, reading, running
 from row import Row, show
 
-# A round is of so many batches, the cheapest of which counts.
+# Batches of a round, of which the cheapest is taken.
 N_BATCHES = 5
-# Frames of a batch: of ours enough for nearly all that is done only now and then.
+# Frames of a batch; with 250 or more, work that is not done in each frame is included.
 N_FRAMES = {10: {'rival': 100, 'others': 1000}, 100: {'rival': 10, 'others': 250},
             1000: {'rival': 4, 'others': 40}}
 
@@ -26,7 +26,7 @@ def n_readers(kind, path, actors):
 
 
 def measure(path, actors, frames, readers, *options):
-    """Measure one path once; return what its worker found."""
+    """Measure one path once; return the figures of its worker."""
     command = [sys.executable, HERE / 'worker.py', path, '--actors', actors, '--frames', frames,
                '--n-readers', n_readers(readers, path, actors), *options]
     with ExitStack() as stack:
@@ -38,7 +38,7 @@ def measure(path, actors, frames, readers, *options):
 
 
 def interleaved(rounds, actors, readers, paths):
-    """Measure ``paths`` in turn; return the least of each."""
+    """Measure ``paths`` in turn; return the minimum of each."""
     lengths = N_FRAMES[actors]
     costs = {path: [] for path in paths}
     for _ in range(rounds):
@@ -59,11 +59,11 @@ def paced_ms(path, actors, frames, rate):
 
 
 def frame_rows(rounds, sizes):
-    """Measure what a frame costs from payload to publish, back to back."""
+    """Measure the cost of a frame from payload to publish, back to back."""
     rows, scaling = [], []
     goals = {10: (12, 0.9, 1.3, 3), 100: (16, 0.55, 0.7, 4.5), 1000: (12, 0.42, 0.5, 4.5)}
     for actors, _ in sizes:
-        from_rival, of_bound, of_tight, when_heard = goals[actors]
+        from_rival, of_bound, of_tight, subscribed = goals[actors]
         cpu = interleaved(rounds, actors, 'none', ('rival', 'ours', 'bound'))
         scaling.append({'actors': actors, **cpu})
         rows += show([
@@ -76,12 +76,12 @@ def frame_rows(rounds, sizes):
                           cpu['ours'] / cpu['tight'], f'<= {of_tight}')])
         cpu = interleaved(rounds, actors, 'all', ('rival', 'ours'))
         rows += show([Row('rival / ours, every topic subscribed', actors,
-                          cpu['rival'] / cpu['ours'], f'>= {when_heard}')])
+                          cpu['rival'] / cpu['ours'], f'>= {subscribed}')])
     return rows, scaling
 
 
 def spawn_rows(sizes):
-    """Measure what an actor that comes, goes, or is forgotten costs beyond a steady frame."""
+    """Measure the extra cost of a frame in which an actor appears, leaves, or is forgotten."""
     rows = []
     goals = {10: 1, 100: 1, 1000: 2}
     for actors, _ in sizes:
@@ -91,6 +91,6 @@ def spawn_rows(sizes):
         print('    extra ms: ' + ', '.join(
             f'{change} {cost:.3f}' for change, cost in costs_ms.items()), flush=True)
         del costs_ms['in the pause behind']
-        rows += show([Row('one actor comes, is heard, goes, is forgotten: extra, worst', actors,
+        rows += show([Row('one actor appears, is subscribed, leaves, is forgotten: worst', actors,
                           max(costs_ms.values()), f'<= {goals[actors]}', 'ms')])
     return rows

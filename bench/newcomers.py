@@ -2,11 +2,12 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-Print what a frame in which somebody comes or goes costs beyond a steady one, ms, as JSON.
+Print the extra cost of a frame in which an actor appears or leaves, ms, as JSON.
 
-Every topic is heard, so that all messages are laid out anew. Each newcomer has a name that was
-never seen, so that it gets publishers, and these go seconds after it. A frame counts as the node
-does it, to its last publish; publishers are made and destroyed in the pause behind, told apart.
+Every topic is subscribed, so that all messages are laid out again. Each new actor has a new name,
+so that it gets publishers, which are destroyed seconds after it has left. The cost of a frame is
+that of the node until the last publish. The pause after it, in which publishers are made and
+destroyed, is measured separately.
 """
 
 import gc
@@ -27,35 +28,35 @@ from state_sensor_ros.payloads import Packet
 from state_sensor_ros.ros.topic_sink import TopicSink
 
 RATE_HZ = 50.0
-CHANGES = ('comes', 'is heard', 'goes', 'is forgotten')
+CHANGES = ('appears', 'is subscribed', 'leaves', 'is forgotten')
 N_REPEATS = 40
-N_STEADY = 3  # behind each newcomer; one more behind it has gone
+N_STEADY = 3  # frames after a new actor; one more after it has left
 
 
-class Heard(TopicSink):
-    """A sink all of whose topics are heard, as if there were subscribers."""
+class AllSubscribed(TopicSink):
+    """A sink that reports a subscriber for every topic."""
 
-    heard = Demand.nothing()
+    subscribed = Demand.nothing()
 
     def demand(self):
-        return self.heard
+        return self.subscribed
 
     def find_subscribers(self):
-        """Notice that new topics are heard."""
-        self.heard = Demand.of([each.topic for each in self._open.values()])
+        """Count each open topic as subscribed."""
+        self.subscribed = Demand.of([each.topic for each in self._open.values()])
 
 
 class Stopwatch:
-    """Take frames and note what they cost."""
+    """Process frames and record their cost."""
 
     def __init__(self, cycle):
         self._cycle, self._numbers = cycle, itertools.count()
-        self._sink = Heard(LifecycleNode(NODE_NAME), fixed_topics(SETTINGS), Qos())
+        self._sink = AllSubscribed(LifecycleNode(NODE_NAME), fixed_topics(SETTINGS), Qos())
         self._pipeline = pipeline_into(self._sink)
         self.costs_ms = {}
 
     def take(self, what, make, *args, skipped=0):
-        """Take a frame, then the pause behind it."""
+        """Measure a frame, and the pause after it."""
         number = next(itertools.islice(self._numbers, skipped, None))
         payload = make(self._cycle, number, *args)
         began_s = time.thread_time()
@@ -66,19 +67,19 @@ class Stopwatch:
             pass
         self.costs_ms.setdefault(f'pause after {what}', []).append(
             1e3 * (time.thread_time() - began_s - took_s))
-        if what in ('start', 'comes', 'is forgotten'):
+        if what in ('start', 'appears', 'is forgotten'):
             self._sink.find_subscribers()
 
 
 def extra_ms(costs_ms, what):
-    """Compare each frame to the steady ones of its round: machines slow down and recover."""
+    """Compare each frame with the steady ones of its round, as the machine's speed varies."""
     steady = zip(*[iter(costs_ms['steady'])] * (N_STEADY + 1), strict=True)
     return median(cost - median(beside) for cost, beside
                   in zip(costs_ms[what], steady, strict=True))
 
 
 def main():
-    """Let actors come and go among as many as the first argument says."""
+    """Measure; the first argument is the number of actors."""
     rclpy.init()
     watch = Stopwatch(Cycle(int(sys.argv[1]), RATE_HZ))
     alone, with_newcomer = Cycle.payload_without_last, Cycle.payload_with_newcomer
@@ -89,17 +90,17 @@ def main():
     timeout = round(SETTINGS.actor_timeout * RATE_HZ) + 1
     for i in range(N_REPEATS):
         newcomer = f'newcomer_{i}'
-        watch.take('comes', with_newcomer, newcomer)
-        watch.take('is heard', with_newcomer, newcomer)
+        watch.take('appears', with_newcomer, newcomer)
+        watch.take('is subscribed', with_newcomer, newcomer)
         for _ in range(N_STEADY):
             watch.take('steady', with_newcomer, newcomer)
-        watch.take('goes', alone)
+        watch.take('leaves', alone)
         watch.take('steady', alone)
         watch.take('is forgotten', alone, skipped=timeout)
         for _ in range(N_STEADY):
             watch.take('after', alone)
     print(json.dumps({**{what: extra_ms(watch.costs_ms, what) for what in CHANGES},
-                      'in the pause behind': median(watch.costs_ms['pause after comes'])}),
+                      'in the pause behind': median(watch.costs_ms['pause after appears'])}),
           flush=True)
     rclpy.try_shutdown()
 

@@ -1,6 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""Start servers, nodes and readers, look at them from outside, and end them whatever happens."""
+"""Start servers, nodes and readers, measure them from outside, and always end them."""
 
 from contextlib import contextmanager, suppress
 import os
@@ -18,7 +18,7 @@ import rclpy
 from rclpy.signals import SignalHandlerOptions
 
 HERE = Path(__file__).parent
-# Nothing here takes as long on a machine that is fit for it.
+# s; longer than any run on a machine that can sustain the load.
 LIMIT_S = 300.0
 END_S = 20.0
 # Still running, at its end, or ended by us.
@@ -27,7 +27,7 @@ PAGE_MB = os.sysconf('SC_PAGE_SIZE') / 2 ** 20
 
 
 class BenchError(Exception):
-    """A program of the benchmark did not do its part."""
+    """A program of the benchmark failed."""
 
 
 @contextmanager
@@ -51,7 +51,7 @@ def running(command, **options):
 
 
 def end(process):
-    """End a program: politely, so that DDS removes what it has in shared memory."""
+    """End a program with SIGTERM first, so that DDS removes its files in shared memory."""
     if process.poll() is None:
         process.terminate()
         try:
@@ -68,11 +68,12 @@ def line_of(process, expected=''):
     """Read a line that begins as ``expected``; return it."""
     line = process.stdout.readline().strip()
     if not line or not line.startswith(expected):
-        raise BenchError(f'{name_of(process)} said {line!r} instead of {expected or "anything"!r}')
+        raise BenchError(
+            f'{name_of(process)} printed {line!r}; expected {expected or "anything"!r}')
     return line
 
 
-def tell(process, line):
+def write_line(process, line):
     """Write a line to a program."""
     process.stdin.write(f'{line}\n')
     process.stdin.flush()
@@ -94,7 +95,7 @@ def serving(actors, rate, frames, *arguments):
 
 @contextmanager
 def reading(kind, owner):
-    """Run a reader, which is ready as soon as a publisher sees it."""
+    """Run a reader, which is ready as soon as it is matched with a publisher."""
     with running([sys.executable, HERE / 'reader.py', kind, owner]) as reader:
         yield reader
 
@@ -116,7 +117,7 @@ def node_command(path, port, **given):
 
 def cpu_s(pid):
     """Return the CPU time of a process so far, all threads, s."""
-    # What clock_getcpuclockid(3) makes of a process id.
+    # The clock id of clock_getcpuclockid(3).
     return time.clock_gettime((~pid << 3) | 2)
 
 
@@ -139,22 +140,22 @@ def segments(pid):
 
 
 def orphans(paths):
-    """Return those files of ``paths`` that are still there though nobody has them mapped."""
+    """Return those files of ``paths`` that exist though no process has them mapped."""
     mapped = set()
     for pid in os.listdir('/proc'):
-        # A process may end, or belong to somebody else.
+        # A process may end, or belong to another user.
         with suppress(OSError):
             if pid.isdigit():
                 mapped |= segments(pid)
     return {path for path in paths if os.path.exists(path)} - mapped
 
 
-class Ears:
+class Listener:
     """A ROS node of the benchmark's own process."""
 
     def __enter__(self):
         rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
-        self.node = rclpy.create_node('bench_ears')
+        self.node = rclpy.create_node('bench_listener')
         return self
 
     def __exit__(self, *_):
@@ -164,8 +165,8 @@ class Ears:
     def spin(self, seconds):
         rclpy.spin_once(self.node, timeout_sec=seconds)
 
-    def hear_diagnostics(self):
-        """Return a dictionary that always has the latest values of the stream's status."""
+    def diagnostics(self):
+        """Subscribe; return a dictionary with the latest values of the stream's status."""
         values = {}
 
         def take(array):

@@ -4,7 +4,7 @@
 """
 Subscribe to a publisher's topics without deserialising: the cheapest reader.
 
-It ends with a signal, or with its standard input, as when the benchmark dies.
+It ends at a signal, or at the end of its standard input, when the benchmark has ended.
 """
 
 import select
@@ -25,45 +25,45 @@ SCAN_S = 0.5
 
 
 class Reader(Node):
-    """Hear the topics of the node ``owner``."""
+    """Subscriber of the topics of the node ``owner``."""
 
     def __init__(self, owner):
         super().__init__('reader')
         self._owner = owner
         self._subscribed = set()
 
-    def hear(self, topic, type_):
+    def subscribe(self, topic, type_):
         """Subscribe once."""
         if topic not in self._subscribed:
             self._subscribed.add(topic)
             self.create_subscription(type_, topic, lambda data: None, 10, raw=True)
 
-    def hear_rviz(self):
-        """Hear what a display of the scene needs."""
-        self.hear('/tf', TFMessage)
-        self.hear(f'/{self._owner}/markers', MarkerArray)
-        self.hear(f'/{self._owner}/ego/odometry', Odometry)
+    def subscribe_like_rviz(self):
+        """Subscribe to the topics of a display of the scene."""
+        self.subscribe('/tf', TFMessage)
+        self.subscribe(f'/{self._owner}/markers', MarkerArray)
+        self.subscribe(f'/{self._owner}/ego/odometry', Odometry)
 
-    def hear_all(self):
-        """Hear all topics that there are by now."""
+    def subscribe_to_all(self):
+        """Subscribe to all topics that exist."""
         for topic, types in self.get_topic_names_and_types():
             if topic == '/tf' or topic.startswith(f'/{self._owner}/'):
-                self.hear(topic, message_class(types[0]))
+                self.subscribe(topic, message_class(types[0]))
 
 
 def main():
-    """Read ``rviz``: /tf, markers and one odometry; or ``all`` topics that there are."""
+    """Read ``rviz``: /tf, markers and one odometry; or ``all`` topics."""
     ended = []
     signal.signal(signal.SIGTERM, lambda *_: ended.append(True))
     rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
     kind, owner = sys.argv[1:]
     reader = Reader(owner)
     if kind == 'rviz':
-        reader.hear_rviz()
+        reader.subscribe_like_rviz()
     next_scan_s = 0.0
     while not ended and not select.select([sys.stdin], [], [], 0.0)[0]:
         if kind == 'all' and time.monotonic() > next_scan_s:
-            reader.hear_all()
+            reader.subscribe_to_all()
             next_scan_s = time.monotonic() + SCAN_S
         rclpy.spin_once(reader, timeout_sec=0.1)
     reader.destroy_node()

@@ -2,11 +2,11 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-The same driver as a good ROS 2 developer writes it: json, message objects, publish(message).
+The same driver in idiomatic ROS 2: json, message objects, publish(message).
 
-It makes the same outputs as ours with ``frame`` and ``labels`` off and ``debug_drawing`` on:
-test/ros/test_rival.py deserialises both and compares. It reads v2 frames with the 16-byte header
-only, trusts its input, and has no life cycle and no diagnostics: all of that is in its favour.
+Its outputs equal those of this package with ``frame`` and ``labels`` off and ``debug_drawing``
+on: test/ros/test_rival.py compares them. It reads only v2 frames with the 16-byte header, checks
+no input, and has no life cycle and no diagnostics, which makes it faster.
 """
 
 import json
@@ -40,7 +40,7 @@ COLORS = {'ego': ColorRGBA(r=1.0, g=0.45, b=0.0, a=0.9),
           'vehicles': ColorRGBA(r=0.15, g=0.5, b=0.95, a=0.7),
           'objects': ColorRGBA(r=0.6, g=0.6, b=0.6, a=0.7)}
 COVARIANCE = np.diag(np.full(6, 1e-9)).ravel()
-# Little is under way between the simulator and us, so that what it has sent we have worked on.
+# Small, so that nearly all sent frames have been processed.
 RECEIVE_BUFFER_BYTES = 256 * 1024
 
 
@@ -56,7 +56,7 @@ def rotated_back(q, v):
 
 
 def to_rep103(q):
-    """Mirror a quaternion at the xz plane and make it exactly one long."""
+    """Mirror a quaternion at the xz plane and scale it to unit length."""
     x, y, z, w = -q['x'], q['y'], -q['z'], q['w']
     norm = math.sqrt(x * x + y * y + z * z + w * w)
     return x / norm, y / norm, z / norm, w / norm
@@ -76,7 +76,7 @@ class Rival(Node):
         self.actors = self.create_publisher(ActorArray, '~/actors', QoSProfile(
             depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL))
         self.odometry, self.control_state, self.ids = {}, {}, {}
-        self.known, self.drawn = [], None
+        self.published_actors, self.drawn = [], None
 
     def process(self, payload):
         """Publish one frame."""
@@ -127,8 +127,8 @@ class Rival(Node):
         if lanes.control_states:
             self.control_states.publish(lanes)
         self.markers.publish(markers)
-        if registry != self.known:
-            self.known = registry
+        if registry != self.published_actors:
+            self.published_actors = registry
             self.publish_actors(stamp)
 
     def make_odometry(self, state, stamp):
@@ -154,7 +154,7 @@ class Rival(Node):
         return message
 
     def make_transform(self, odometry, stamp):
-        """Turn the pose of an odometry into a transform."""
+        """Return the pose of an odometry as a transform."""
         transform = TransformStamped()
         transform.header.stamp, transform.header.frame_id = stamp, 'map'
         transform.child_frame_id = odometry.child_frame_id
@@ -175,7 +175,7 @@ class Rival(Node):
         return message
 
     def make_marker(self, box, namespace, marker_id, stamp):
-        """Draw one oriented box."""
+        """Return the marker of an oriented box."""
         marker = Marker(ns=namespace, id=marker_id, type=Marker.CUBE, action=Marker.ADD)
         marker.header.stamp, marker.header.frame_id = stamp, 'map'
         c, e, s = box['center'], box['extents'], box['scale']
@@ -189,23 +189,23 @@ class Rival(Node):
         return marker
 
     def make_removal(self, action, stamp, **which):
-        """Have displays forget one marker, or all."""
+        """Return the marker that deletes one marker, or all."""
         marker = Marker(action=action, **which)
         marker.header.stamp, marker.header.frame_id = stamp, 'map'
         return marker
 
     def publish_actors(self, stamp):
-        """Tell who is there."""
+        """Publish the list of actors."""
         message = ActorArray()
         message.header.stamp, message.header.frame_id = stamp, 'map'
-        for name, kind, tags in self.known:
+        for name, kind, tags in self.published_actors:
             message.actors.append(Actor(name=name, topic_name=name, frame_id=name, kind=kind,
                                         id=self.ids[name], tags=list(tags)))
         self.actors.publish(message)
 
 
 def receive(node, host, port):
-    """Read packets and publish them until the simulator goes."""
+    """Read packets and publish them until the connection ends."""
     with socket.socket() as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)
         connection.connect((host, port))
@@ -217,7 +217,7 @@ def receive(node, host, port):
 
 
 def main():
-    """Run until the simulator goes."""
+    """Run until the connection ends."""
     rclpy.init()
     node = Rival()
     host, port = sys.argv[1], int(sys.argv[2])

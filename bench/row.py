@@ -18,13 +18,13 @@ class Row:
 
     @property
     def holds(self):
-        """Tell whether the goal is met."""
+        """Whether the goal is met."""
         sign, bound = self.goal.split()
         return self.figure >= float(bound) if sign == '>=' else self.figure <= float(bound)
 
 
 def show(rows):
-    """Print rows as they come; return them."""
+    """Print rows; return them."""
     for row in rows:
         print(f'{row.name:<66} N={row.actors:<5}{row.figure:9.3f} {row.unit:<8} goal '
               f'{row.goal:<8}{"holds" if row.holds else "MISSED"}', flush=True)

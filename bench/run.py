@@ -5,8 +5,8 @@
 Measure the driver against its rival and against bounds; print each goal and whether it holds.
 
 Every figure that has a goal is a ratio within this run, a count, a size, or a latency. Each path
-runs in a process of its own, the paths in turn. Of CPU time the least of the rounds, and of the
-batches of each, counts, as whatever else runs on the machine can only add to it.
+runs in a process of its own, the paths in turn. CPU time is the minimum over the rounds and over
+their batches: other programs on the machine can only add to it.
 """
 
 import argparse
@@ -44,7 +44,7 @@ def plot(scaling, machine, path):
         axes.loglog(actors, [entry[key] for entry in scaling], style, label=label)
     axes.set_xticks(actors, [str(n_actors) for n_actors in actors])
     axes.set_xlabel('actors in the frame')
-    axes.set_ylabel('CPU per frame (ms), nobody subscribed')
+    axes.set_ylabel('CPU per frame (ms), no subscriber')
     axes.set_title(machine, fontsize='small')
     axes.grid(visible=True, which='both', alpha=0.3)
     axes.legend(frameon=False)

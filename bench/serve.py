@@ -21,7 +21,7 @@ import time
 from traffic import Cycle
 
 HEADER = struct.Struct('>IIfI')
-# A pace is not made up for in a burst that no simulator would send.
+# A longer delay is not made up for: no simulator would send such a burst.
 MAX_LAG_S = 0.25
 AWAIT_PERIOD_S = 0.05
 
@@ -33,7 +33,7 @@ def packet(cycle, i):
                        i + 1) + payload
 
 
-def send_until_told(connection, cycle):
+def send_until_line(connection, cycle):
     """Send slowly until there is a line on standard input; return how many frames that took."""
     i = 0
     while not select.select([sys.stdin], [], [], AWAIT_PERIOD_S)[0]:
@@ -73,7 +73,7 @@ def main():
         print(server.getsockname()[1], flush=True)
         connection, _ = server.accept()
     with connection:
-        first = send_until_told(connection, cycle) if args.is_awaiting else 0
+        first = send_until_line(connection, cycle) if args.is_awaiting else 0
         sent_ns = send(connection, cycle, args, first)
         print('done', flush=True)
         if args.is_awaiting:

@@ -4,10 +4,10 @@
 """
 Run the node as its program does, with a stopwatch around each frame.
 
-Prints ``ready`` once as many readers as expected have come. A line on standard input says how many
-frames there are to be; once all were published or dropped it prints, as JSON: the number of each
-frame that was published, when its last byte was there and its last message was sent (ns of the
-steady clock), how many were dropped.
+Prints ``ready`` once the expected number of readers has subscribed. A line on standard input is
+the number of frames to wait for; once all were published or dropped, prints as JSON: the number of
+each published frame, the time of the receipt of its last byte and of its last publish (ns of the
+steady clock), and the number of dropped frames.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from state_sensor_ros.ros.node import StateSensorNode
 
 
 class Stopwatch:
-    """Note when each packet was received and has been published."""
+    """Record when each packet was received and published."""
 
     def __init__(self, node):
         self.frames, self.received_ns, self.done_ns = [], [], []
@@ -45,7 +45,7 @@ class Stopwatch:
 
 
 class Limit(threading.Thread):
-    """Wait for the number of frames."""
+    """Read the number of frames from standard input."""
 
     def __init__(self):
         super().__init__(daemon=True)
@@ -56,7 +56,7 @@ class Limit(threading.Thread):
 
 
 def main():
-    """Run until as many frames as told were published or dropped."""
+    """Run until the number of frames from standard input was published or dropped."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument('--n-readers', type=int, required=True)
     parser.add_argument('--parameters', nargs='*', default=[], help='NAME:=VALUE')

@@ -1,6 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""Synthetic v2 payloads for the benchmark: a few frames, repeated with time going on."""
+"""Synthetic v2 payloads for the benchmark: a few frames, repeated with increasing time."""
 
 import itertools
 import json
@@ -16,7 +16,7 @@ class Cycle:
     """
     An endless stream of payloads with ``n_vehicles`` vehicles.
 
-    The traffic itself repeats after N_FRAMES frames; ``game_time`` and ``sample_count`` go on.
+    The traffic repeats after N_FRAMES frames; ``game_time`` and ``sample_count`` increase.
     """
 
     def __init__(self, n_vehicles, rate_hz, seed=1):
@@ -43,7 +43,7 @@ class Cycle:
         return self._with_clock(_body([*others, _text(vehicle)]), i)
 
     def _with_clock(self, body, i):
-        # As the simulator sends it: a float32, widened.
+        # The simulator sends a float32 as a float64.
         game_time = float(np.float32(1.0 + i / self.rate_hz))
         return b'%s,"game_time":%r,"sample_count":%d,"time":1600000000}' % (
             body, game_time, i + 1)

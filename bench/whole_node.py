@@ -1,6 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""Rows that whole node processes give: CPU, start, latency, overload, soak."""
+"""Measurements of whole node processes: CPU, start, latency, overload, soak."""
 
 from contextlib import contextmanager, ExitStack
 from dataclasses import dataclass
@@ -15,9 +15,9 @@ from in_process import paced_ms
 from processes import (
     BenchError,
     cpu_s,
-    Ears,
     HERE,
     line_of,
+    Listener,
     memory_mb,
     n_handles,
     node_command,
@@ -27,7 +27,7 @@ from processes import (
     running,
     segments,
     serving,
-    tell,
+    write_line,
 )
 from row import percentile, Row, show
 from tf2_msgs.msg import TFMessage
@@ -52,7 +52,7 @@ def process_rows(rounds, sizes):
     """Measure the rival's process and ours on the same TCP stream at the same pace."""
     rows = []
     goals = {10: 2.5, 100: 8, 1000: 14}
-    # (frames that warm up, frames that count): a rival that cannot keep up takes its time.
+    # (warm-up frames, measured frames): few where the rival is too slow for the rate.
     lengths = {10: {'rival': (75, 300), 'ours': (75, 300)},
                100: {'rival': (75, 200), 'ours': (75, 300)},
                1000: {'rival': (8, 16), 'ours': (120, 300)}}
@@ -62,7 +62,7 @@ def process_rows(rounds, sizes):
             for path, length in lengths[actors].items():
                 costs[path].append(cpu_of_node(path, actors, rate, *length))
         rival, ours = (min(costs[path]) for path in ('rival', 'ours'))
-        rows += show([Row('rival process / our process, one TCP stream, nobody subscribed',
+        rows += show([Row('rival process / our process, one TCP stream, no subscriber',
                           actors, rival / ours, f'>= {goals[actors]}')])
         print(f'    rival {rival:.3f}, ours {ours:.3f} CPU ms per frame')
     return rows
@@ -70,35 +70,35 @@ def process_rows(rounds, sizes):
 
 def start_rows(rounds):
     """Measure how long after its exec a node's first frame reaches a subscriber."""
-    with Ears() as ears:
-        times = [start_s(ears) for _ in range(rounds)]
+    with Listener() as listener:
+        times = [start_s(listener) for _ in range(rounds)]
     return show([Row('exec to the first frame at a subscriber', 10, median(times), '<= 1.5', 's')])
 
 
-def start_s(ears):
-    """Start a node beside a simulator that is already there."""
-    heard = []
-    subscription = ears.node.create_subscription(TFMessage, '/tf', heard.append, 10)
+def start_s(listener):
+    """Start a node for a simulator that is already running."""
+    received = []
+    subscription = listener.node.create_subscription(TFMessage, '/tf', received.append, 10)
     with serving(10, 50.0, 1500) as (server, port):
         began_s = time.perf_counter()
         with running(node_command('ours', port)) as node:
-            while not heard:
-                ears.spin(0.1)
+            while not received:
+                listener.spin(0.1)
                 if node.poll() is not None:
                     raise BenchError(f'the node ended with {node.returncode}')
             taken_s = time.perf_counter() - began_s
             server.kill()
-    ears.node.destroy_subscription(subscription)
+    listener.node.destroy_subscription(subscription)
     return taken_s
 
 
 @dataclass(frozen=True)
 class Run:
     """
-    What a stopwatch saw of a node.
+    Result of a run of a node under a stopwatch.
 
     ``latencies_ms`` of each published frame from the receipt of its last byte to its last publish,
-    ``delays_ms`` from when the peer had sent it.
+    ``delays_ms`` from the time when the peer had sent it.
     """
 
     n_sent: int
@@ -110,7 +110,7 @@ class Run:
 
 
 def run_node(actors, rate, frames, readers, n_readers, skipped=0, **given):
-    """Run the node under a stopwatch; figures leave out the first ``skipped`` frames."""
+    """Run the node under a stopwatch; figures exclude the first ``skipped`` frames."""
     with ExitStack() as stack:
         server, port = stack.enter_context(serving(actors, rate, frames, '--await'))
         stack.enter_context(reading(readers, 'state_sensor'))
@@ -119,11 +119,11 @@ def run_node(actors, rate, frames, readers, n_readers, skipped=0, **given):
                    *[f'{name}:={value}' for name, value in parameters(port, **given).items()]]
         node = stack.enter_context(running(command, stdout=subprocess.PIPE))
         line_of(node, 'ready')
-        tell(server, 'go')
+        write_line(server, 'go')
         line_of(server, 'done')
         sent = json.loads(line_of(server, '{'))
         first, sent_ns = sent['first'], sent['sent_ns']
-        tell(node, first - 1 + frames)
+        write_line(node, first - 1 + frames)
         seen = json.loads(line_of(node, '{'))
     published = [(i - first, received_ns, done_ns) for i, received_ns, done_ns
                  in zip(seen['frames'], seen['received_ns'], seen['done_ns'], strict=True)
@@ -137,14 +137,14 @@ def run_node(actors, rate, frames, readers, n_readers, skipped=0, **given):
 
 
 def latency_rows(sizes):
-    """Measure from the receipt of the last byte to the last publish, as RViz would hear it."""
+    """Measure from the receipt of the last byte to the last publish, with an RViz-like reader."""
     rows = []
     goals = {10: 1, 100: 3, 1000: 16}
     for actors, rate in sizes:
         found = run_node(actors, rate, 600, 'rviz', 3, skipped=100)
         print(f'    median {percentile(found.latencies_ms, 0.5):.2f} ms, from the last byte sent '
               f'p99 {percentile(found.delays_ms, 0.99):.2f} ms', flush=True)
-        # What decoding and publishing alone take on this machine, where caches have gone cold.
+        # Decoding and publishing alone at the same pace, so with equally cold caches.
         tight_ms = paced_ms('tight', actors, 600, rate)[100:]
         print(f'    tight bound, at the same pace: median {percentile(tight_ms, 0.5):.2f}, '
               f'p99 {percentile(tight_ms, 0.99):.2f} ms', flush=True)
@@ -155,7 +155,7 @@ def latency_rows(sizes):
 
 
 def overload_rows(actors=100, frames=600):
-    """Feed twice what can be sustained, with everything subscribed."""
+    """Send twice the sustainable rate, with every topic subscribed."""
     readers = 'all', 7 + 2 * actors  # the fixed topics, odometry and lane state of each
     everything = {'frame': 'true', 'queue_size': QUEUE_SIZE}
     sustained = run_node(actors, 0.0, frames, *readers, skipped=frames // 4, **everything)
@@ -178,7 +178,7 @@ def overload_rows(actors=100, frames=600):
 
 @dataclass(frozen=True)
 class Soak:
-    """What a long run did; growth in MB of resident memory once it had settled."""
+    """Result of a long run; growth in MB of resident memory after the settling time."""
 
     n_lost: int
     growth_mb: float
@@ -191,17 +191,18 @@ class Soak:
 def soaking(actors, rate, frames):
     """Run a node, by default dropping when paced and blocking when not."""
     overflow = 'drop_oldest' if rate else 'block'
-    with serving(actors, rate, frames, '--marks', frames) as (server, port), Ears() as ears, \
+    with serving(actors, rate, frames, '--marks', frames) as (server, port), \
+            Listener() as listener, \
             running(node_command('ours', port, overflow=overflow)) as node:
-        values = ears.hear_diagnostics()
-        yield server, node, ears, values
+        values = listener.diagnostics()
+        yield server, node, listener, values
         server.kill()
 
 
 def soak(actors, rate, frames):
-    """Look at a node once a second for as long as a stream lasts."""
-    looks = []
-    with soaking(actors, rate, frames) as (server, node, ears, values):
+    """Sample a node once a second for the duration of a stream."""
+    samples = []
+    with soaking(actors, rate, frames) as (server, node, listener, values):
         os.set_blocking(server.stdout.fileno(), False)
         began_s = time.monotonic()
         deadline_s = None
@@ -209,15 +210,15 @@ def soak(actors, rate, frames):
                                      and time.monotonic() < deadline_s):
             next_s = time.monotonic() + 1.0
             while time.monotonic() < next_s:
-                ears.spin(0.2)
-            looks.append((time.monotonic() - began_s, memory_mb(node.pid), n_handles(node.pid),
+                listener.spin(0.2)
+            samples.append((time.monotonic() - began_s, memory_mb(node.pid), n_handles(node.pid),
                           len(segments(node.pid))))
             if deadline_s is None and server.stdout.readline().startswith('mark'):
                 deadline_s = time.monotonic() + 30.0
         mapped = segments(node.pid)
-    settled_s = min(SETTLE_S, looks[-1][0] / 6)
-    settled = next(look for look in looks if look[0] >= settled_s)
-    most = [max(look[i] for look in looks if look[0] >= settled_s) for i in range(4)]
+    settled_s = min(SETTLE_S, samples[-1][0] / 6)
+    settled = next(sample for sample in samples if sample[0] >= settled_s)
+    most = [max(sample[i] for sample in samples if sample[0] >= settled_s) for i in range(4)]
     n_lost = frames - int(values['frames published']) + int(values['frames dropped'])
     return Soak(n_lost, *[most[i] - settled[i] for i in (1, 2, 3)],
                 len(orphans(mapped)))

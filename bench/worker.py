@@ -2,9 +2,9 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-Process frames by one path in a process of its own and print what they cost, as JSON.
+Process frames by one path in a process of its own and print their cost, as JSON.
 
-Back to back it is CPU; with ``--rate`` it is how long each takes behind a pause.
+Back to back it is CPU time; with ``--rate`` it is the duration of each frame after a pause.
 
 Paths: ``rival`` (bench/rival.py), ``ours``, ``bound`` (orjson and as many publishes of ready
 buffers, by ``publish(bytes)``), ``tight`` (typed decoding of the needed members and the same).
@@ -61,20 +61,20 @@ class Recorder:
 
 
 def pipeline_into(sink):
-    """Return the road of a payload to ``sink``."""
+    """Return a pipeline to ``sink``."""
     codec = Codec(Decoder(), Encoder(SETTINGS, load_definitions()))
     return Pipeline(SETTINGS, lambda _: codec, sink, report=lambda kind, text: None)
 
 
 def ours(cycle: Cycle) -> tuple[Callable[[bytes], None], Callable[[], int]]:
-    """Take our own road."""
+    """Process with this package."""
     node = LifecycleNode(NODE_NAME)
     sink = TopicSink(node, fixed_topics(SETTINGS), Qos())
     pipeline = pipeline_into(sink)
 
     def process(payload):
         pipeline.process(Packet(payload, 0.0, 0, 0), time.perf_counter_ns())
-        # As the node's stream does behind each frame.
+        # As the stream of the node does after each frame.
         sink.catch_up()
 
     process(cycle.payload(0))
@@ -84,7 +84,7 @@ def ours(cycle: Cycle) -> tuple[Callable[[bytes], None], Callable[[], int]]:
 
 
 def ready_buffers(cycle, decode):
-    """Publish the messages that we would, made beforehand, after ``decode`` of the payload."""
+    """Publish messages encoded beforehand, after ``decode`` of the payload."""
     recorder = Recorder()
     pipeline = pipeline_into(recorder)
     for payload in (cycle.payload(0), cycle.payload(1)):
@@ -116,7 +116,7 @@ def bound(cycle):
 
 
 class Box(Struct, gc=False):
-    """What markers need of a box."""
+    """Members of a box that markers need."""
 
     center: Vector
     extents: Vector
@@ -125,7 +125,7 @@ class Box(Struct, gc=False):
 
 
 class State(Struct, gc=False):
-    """What the messages need of an actor."""
+    """Members of an actor that the messages need."""
 
     name: str
     odometry: Odometry
@@ -134,7 +134,7 @@ class State(Struct, gc=False):
 
 
 class Vehicle(Struct, gc=False):
-    """What they need of a vehicle."""
+    """Members of a vehicle that the messages need."""
 
     state: State
     control_state: ControlState
@@ -148,7 +148,7 @@ class Actors(Struct, gc=False):
 
 
 class Frame(Struct, gc=False):
-    """What the messages need of a payload. Our own decoder leaves some of it undecoded."""
+    """Members of a payload that the messages need. The decoder of this package skips some."""
 
     frame: Actors
     game_time: float
@@ -162,7 +162,7 @@ def tight(cycle):
 
 
 def idiomatic(cycle):
-    """Take the road of the rival."""
+    """Process with the rival."""
     node = rival.Rival()
 
     def count_subscriptions():
@@ -178,11 +178,12 @@ AWAIT_S = 120.0
 
 
 def await_readers(count_subscriptions, n_readers, process, payloads):
-    """Go on publishing until as many subscriptions as expected are there."""
+    """Publish until the expected number of subscriptions exists."""
     deadline = time.monotonic() + AWAIT_S
     while count_subscriptions() < n_readers:
         if time.monotonic() > deadline:
-            raise SystemExit(f'error: only {count_subscriptions()} of {n_readers} readers came')
+            raise SystemExit(
+                f'error: only {count_subscriptions()} of {n_readers} readers subscribed')
         process(next(payloads))
         time.sleep(0.05)
 
@@ -214,7 +215,7 @@ def cheapest_ms(process, payloads, args):
 
 
 def measure(args):
-    """Return what was asked for, once the readers are there."""
+    """Measure as ``args`` choose, once the readers have subscribed."""
     cycle = Cycle(args.actors, RATE_HZ)
     rclpy.init()
     process, count_subscriptions = PATHS[args.path](cycle)

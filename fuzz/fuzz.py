@@ -2,16 +2,16 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-Coverage-guided fuzzing of what comes from the network and from files, with atheris.
+Coverage-guided fuzzing of input from the network and from files, with atheris.
 
     pip install atheris && python3 fuzz/fuzz.py decode -runs=400000 CORPUS_FOLDER
     python3 fuzz/fuzz.py framing -runs=300000 CORPUS_FOLDER
     python3 fuzz/fuzz.py trajectory -runs=300000 CORPUS_FOLDER
     python3 fuzz/fuzz.py bag -runs=100000 CORPUS_FOLDER
 
-Any exception but our own is a finding: its input is written to a file ``crash-…``, which belongs
-into ``test/data/bad`` together with its mend. ``make test`` runs a short budget of the same kind
-without atheris (test/monodrive/test_fuzz.py).
+Any exception except StateSensorError is a defect: its input is written to a file ``crash-…``,
+which belongs into ``test/data/bad`` together with the correction. ``make test`` runs a short
+budget of the same kind without atheris (test/monodrive/test_fuzz.py).
 """
 
 import io
@@ -58,7 +58,7 @@ DECODER = Decoder()
 
 
 def fuzz_decode(data: bytes) -> None:
-    """Decode any bytes, and write back what could be decoded."""
+    """Decode any bytes, and format the decoded frames again."""
     try:
         for decoded in DECODER.decode(data):
             format_payload(decoded.frame)
@@ -79,7 +79,7 @@ BAG = Path(tempfile.mkdtemp()) / 'bag.mcap'
 
 
 def fuzz_bag(data: bytes) -> None:
-    """Read any bytes as a storage file, and what is left of them as a damaged one."""
+    """Read any bytes as a storage file, and salvage messages from them as from a damaged one."""
     BAG.write_bytes(data)
     try:
         with opened(str(BAG)) as recording:
@@ -94,7 +94,7 @@ def fuzz_bag(data: bytes) -> None:
 
 
 def main() -> None:
-    """Fuzz the target that the first argument names; the rest is libFuzzer's."""
+    """Fuzz the target that the first argument names; the other arguments are libFuzzer's."""
     targets = {'framing': fuzz_framing, 'decode': fuzz_decode, 'trajectory': fuzz_trajectory,
                'bag': fuzz_bag}
     if len(sys.argv) < 2 or sys.argv[1] not in targets:

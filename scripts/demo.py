@@ -1,11 +1,7 @@
 #!/usr/bin/env python3
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""
-The demonstration: simulator, driver and recorder on this machine, then a table and pictures.
-
-May know: which programs to run, what they print. Must not know: how any of them works.
-"""
+"""The demonstration: simulator, driver and recorder on this machine, then a table and pictures."""
 
 from __future__ import annotations
 
@@ -32,7 +28,7 @@ from state_sensor_ros.errors import StateSensorError
 ROOT = Path(__file__).resolve().parents[1]
 NODE = '/state_sensor'
 SCOUT_S = 1.0
-# Topics that must flow; those of all actors are counted together, under *.
+# Topics that must have messages; those of all actors are counted together, under *.
 EXPECTED = ('/tf', '/diagnostics', f'{NODE}/frame', f'{NODE}/actors', f'{NODE}/markers',
             f'{NODE}/control_states', f'{NODE}/ego/odometry', f'{NODE}/ego/control_state',
             f'{NODE}/actors/*/odometry', f'{NODE}/actors/*/control_state')
@@ -41,35 +37,35 @@ STOP_TIMEOUT_S = 5.0
 
 
 class DemoError(Exception):
-    """Something did not come up, or a topic stayed silent."""
+    """A program did not start, or a topic had no messages."""
 
 
 class Interruption:
-    """SIGINT or SIGTERM: noted when it comes, followed where nothing is half made."""
+    """SIGINT or SIGTERM, recorded by the handler and raised at safe points by :meth:`follow`."""
 
     def __init__(self) -> None:
-        self._is_wanted = False
+        self._is_signalled = False
         for signum in (signal.SIGINT, signal.SIGTERM):
             signal.signal(signum, self._note)
 
     def follow(self) -> None:
-        """Raise KeyboardInterrupt if one has come."""
-        if self._is_wanted:
+        """Raise KeyboardInterrupt after a signal."""
+        if self._is_signalled:
             raise KeyboardInterrupt
 
     def _note(self, signum: int, frame: FrameType | None) -> None:
-        self._is_wanted = True
+        self._is_signalled = True
 
 
 def main() -> int:
-    """Run it; 0 when all topics flowed or it was interrupted, 1 otherwise."""
+    """Run it; return 0 if all topics had messages or it was interrupted, 1 otherwise."""
     parser = argparse.ArgumentParser(description='Simulator, driver, bag and pictures.')
     parser.add_argument('--duration', type=seconds, default=10.0, metavar='S',
                         help='how long to record, s (default: 10)')
     parser.add_argument('--output', type=Path, default=ROOT / 'demo', metavar='FOLDER',
-                        help='where everything goes, emptied first (default: demo)')
+                        help='folder of all output, emptied first (default: demo)')
     args = parser.parse_args()
-    # Whoever else runs ROS on this network must not meet the demonstration.
+    # Keeps the demonstration apart from other ROS nodes on the network.
     os.environ.setdefault('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')
     try:
         run(args.output, args.duration, Interruption())
@@ -90,7 +86,7 @@ def seconds(text: str) -> float:
 
 
 def run(folder: Path, duration_s: float, interruption: Interruption) -> None:
-    """Make the demonstration and say where it is."""
+    """Make the demonstration and print the paths of its files."""
     prepare(folder)
     with ExitStack() as stack:
         os.environ['ROS_DOMAIN_ID'] = str(empty_domain(stack, interruption))
@@ -114,7 +110,7 @@ def run(folder: Path, duration_s: float, interruption: Interruption) -> None:
           f'logs       {folder / "simulator.log"}, {folder / "driver.log"}')
     silent = [name for name in EXPECTED if not recording.rows.get(name, Row()).n_messages]
     if silent:
-        raise DemoError(f'nothing came on {", ".join(silent)}; see {folder / "driver.log"}')
+        raise DemoError(f'found no message on {", ".join(silent)}; see {folder / "driver.log"}')
 
 
 def empty_domain(stack: ExitStack, interruption: Interruption) -> int:
@@ -127,7 +123,7 @@ def empty_domain(stack: ExitStack, interruption: Interruption) -> int:
         stack.enter_context(holder)
         if not is_empty(domain):
             continue
-        # Other machines, and others than DDS, are found by asking alone.
+        # Nodes on other machines, and of middlewares other than DDS, are found by discovery only.
         context = rclpy.Context()
         rclpy.init(context=context, domain_id=domain,
                    signal_handler_options=SignalHandlerOptions.NO)
@@ -144,7 +140,7 @@ def empty_domain(stack: ExitStack, interruption: Interruption) -> int:
 
 
 def prepare(folder: Path) -> None:
-    """Empty what an earlier run left, and nothing else."""
+    """Remove the files of an earlier run, and no others."""
     folder.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(folder / 'bag', ignore_errors=True)
     for name in ('picture.png', 'animation.html', 'simulator.log', 'driver.log', 'render.log'):
@@ -153,7 +149,7 @@ def prepare(folder: Path) -> None:
 
 class Program:
     """
-    A program that runs until the stack is left; its output goes to ``log``.
+    A program that runs until the stack is closed, with its output in ``log``.
 
     :raises DemoError: where it cannot be started.
     """
@@ -170,7 +166,12 @@ class Program:
         stack.callback(self._end)
 
     def check(self) -> None:
-        """Complain if it has ended by itself, or if all shall end."""
+        """
+        Check that the program is running.
+
+        :raises DemoError: where it has ended.
+        :raises KeyboardInterrupt: after a signal.
+        """
         self._interruption.follow()
         if self._process.poll() is not None:
             raise DemoError(f'{self._process.args[0]} ended with {self._process.returncode}: '
@@ -185,10 +186,14 @@ class Program:
                 return found[1]
             self.check()
             time.sleep(0.05)
-        raise DemoError(f'{self._process.args[0]} said nothing for {START_TIMEOUT_S:g} s')
+        raise DemoError(f'{self._process.args[0]} printed no such line in {START_TIMEOUT_S:g} s')
 
     def wait(self) -> None:
-        """Wait until the program has ended well."""
+        """
+        Wait until the program has ended.
+
+        :raises DemoError: where it failed.
+        """
         while self._process.poll() is None:
             self._interruption.follow()
             time.sleep(0.05)
@@ -206,13 +211,13 @@ class Program:
 
 
 def check_all(*programs: Program) -> None:
-    """Complain if one has ended by itself, or if all shall end."""
+    """Check that all programs are running, as :meth:`Program.check`."""
     for program in programs:
         program.check()
 
 
 def show(recording: Recording) -> None:
-    """Print what came as a table, and how long it took."""
+    """Print a table of the recorded topics, and the latency."""
     table = [('topic', 'type', 'topics', 'messages', 'rate of each')]
     for name, row in recording.rows.items():
         rate = f'{statistics.median(row.rates_hz):.1f} Hz' if row.rates_hz else '-'
@@ -224,7 +229,7 @@ def show(recording: Recording) -> None:
                         for i, (cell, width) in enumerate(zip(cells, widths, strict=True))))
     if recording.latencies_ms:
         median_ms = statistics.median(median for median, _ in recording.latencies_ms)
-        # The driver's 99th percentile is already one over all frames so far.
+        # The driver's 99th percentile is over all frames so far.
         p99_ms = recording.latencies_ms[-1][1]
         print(f'\nlatency, last byte received to last topic published: median {median_ms:.2f} ms, '
               f'p99 {p99_ms:.2f} ms')

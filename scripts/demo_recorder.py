@@ -1,11 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""
-Records for the demonstration: every topic of a node, serialised, into a bag.
-
-May know: rclpy's subscriptions, bags. Must not know: what runs in the demonstration, messages but
-those of the diagnostics.
-"""
+"""Recorder of the demonstration: every topic of a node, serialised, into a bag."""
 
 from __future__ import annotations
 
@@ -28,16 +23,16 @@ from state_sensor_ros.ros.topic_sink import message_class
 ALWAYS = ('/tf', '/diagnostics', '/clock')
 START_TIMEOUT_S = 30.0
 LOOK_PERIOD_S = 0.2
-# All topics are found when none has been for this long.
+# All topics are found when no new one was found for this time.
 SETTLE_S = 1.0
-# The kind of topic that a bag offers to late listeners.
+# Kind of topics with transient-local durability.
 LATCHED = 'latched'
 LATENCY_KEYS = ('stream-to-publish latency median (ms)', 'stream-to-publish latency p99 (ms)')
 
 
 @dataclass
 class Row:
-    """What came on one topic, or on that of all actors."""
+    """Messages of one topic, or of one kind of topic of all actors."""
 
     type_name: str = ''
     n_topics: int = 0
@@ -47,7 +42,7 @@ class Row:
 
 @dataclass
 class Recording:
-    """What was recorded: a row a topic, and each second's median and 99th percentile, ms."""
+    """Result: a row per topic, and the median and 99th percentile of each second, ms."""
 
     rows: dict[str, Row]
     latencies_ms: list[tuple[float, float]]
@@ -55,12 +50,13 @@ class Recording:
 
 def record(bag: Path, node: str, duration_s: float, check: Callable[[], None]) -> Recording:
     """
-    Write into a bag, as it comes, whatever a node publishes, the transforms and the diagnostics.
+    Record all topics of a node, the transforms and the diagnostics into a bag.
 
     :param bag: folder of the bag.
     :param node: full name of the node, which publishes ~/frame.
-    :param check: called every now and then; what it raises ends the recording without a bag.
-    :raises TimeoutError: when no frame comes.
+    :param duration_s: duration of the recording, s.
+    :param check: called every LOOK_PERIOD_S; an exception ends the recording without a bag.
+    :raises TimeoutError: when no frame arrives.
     """
     rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
     try:
@@ -74,7 +70,7 @@ def record(bag: Path, node: str, duration_s: float, check: Callable[[], None]) -
 
 
 class Recorder:
-    """A ROS node that takes the topics of another, serialised, into a bag."""
+    """A ROS node that records the topics of another, serialised, into a bag."""
 
     def __init__(self, bag: Path, node: str) -> None:
         self._name = node
@@ -88,10 +84,10 @@ class Recorder:
         self._latched: list[tuple[Topic, bytes]] = []
         self._last_found_s = time.monotonic()
         self._is_recording = False
-        self._node.create_subscription(DiagnosticArray, '/diagnostics', self._look_at, 10)
+        self._node.create_subscription(DiagnosticArray, '/diagnostics', self._add_latency, 10)
 
     def run(self, duration_s: float, check: Callable[[], None]) -> Recording:
-        """Record for ``duration_s`` once frames come and all topics are found."""
+        """Record for ``duration_s`` once frames arrive and all topics are found."""
         deadline, next_look = time.monotonic() + START_TIMEOUT_S, 0.0
         while (now := time.monotonic()) < deadline:
             if now >= next_look:
@@ -104,22 +100,22 @@ class Recorder:
                 self._begin()
                 deadline = now + duration_s
         if not self._is_recording:
-            raise TimeoutError(f'no frame came within {START_TIMEOUT_S:g} s')
+            raise TimeoutError(f'no frame arrived within {START_TIMEOUT_S:g} s')
         self._sink.finish()
         return Recording(self._rows(), self._latencies_ms)
 
     def _begin(self) -> None:
         """
-        Write from now on.
+        Begin to write.
 
-        Subscribing takes a second; what came meanwhile has waited, and would look like a burst.
+        Subscribing takes a second: messages queued meanwhile would be recorded as a burst.
         """
         self._is_recording = True
         for topic, data in self._latched:
             self._take(topic, data)
 
     def close(self) -> None:
-        """Leave no half bag."""
+        """Remove an unfinished bag and close the node."""
         self._sink.abort()
         self._executor.shutdown(0.0)
         self._node.destroy_node()
@@ -135,7 +131,7 @@ class Recorder:
             self._topics[name] = topic
             self._last_found_s = time.monotonic()
             self._sink.open([topic])
-            # Deep enough for a machine that is busy with something else for seconds.
+            # Deep enough for a delay of this process by seconds.
             self._node.create_subscription(
                 message_class(type_name), name, lambda data, topic=topic: self._take(topic, data),
                 QoSProfile(depth=1000, reliability=ReliabilityPolicy.RELIABLE,
@@ -150,7 +146,7 @@ class Recorder:
         self._sink.publish([(topic, data)], now_ns)
         self._times_ns.setdefault(topic.name, []).append(now_ns)
 
-    def _look_at(self, array: DiagnosticArray) -> None:
+    def _add_latency(self, array: DiagnosticArray) -> None:
         for status in array.status:
             values = {item.key: item.value for item in status.values}
             if all(values.get(key) for key in LATENCY_KEYS):
@@ -158,7 +154,7 @@ class Recorder:
                 self._latencies_ms.append((median_ms, p99_ms))
 
     def _rows(self) -> dict[str, Row]:
-        """Count what came; the topics of all actors are one row for each of their kinds."""
+        """Return a row for each topic; those of all actors are one row per kind."""
         rows: dict[str, Row] = {}
         for name, topic in sorted(self._topics.items()):
             row = rows.setdefault(re.sub(f'^({self._name}/actors)/[^/]+/', r'\1/*/', name), Row())

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import socket
 
-# Ids above this reach into the ports that Linux hands out.
+# The ports of higher ids overlap with the ephemeral ports of Linux.
 MAX_DOMAIN = 101
 _N_PARTICIPANTS = 5
 

@@ -4,15 +4,15 @@
 # Puts state_sensor_node, state_sensor and the messages into this shell, after `make setup`:
 #     . scripts/env.sh                             from bash, zsh or another sh, from any folder
 #     ROS_DISTRO_WHEELS=kilted; . scripts/env.sh   the environment that `ROS_DISTRO_WHEELS=kilted make setup` made
-# Sourcing it again replaces what it did before.
+# Sourced again, it replaces its earlier changes.
 
-# Each shell has its own way, or none, to tell a sourced file its name.
+# The name of a sourced file is in a variable of the shell, if at all.
 if [ -n "${BASH_SOURCE:-}" ]; then
   _ssr_root=${BASH_SOURCE}
 elif [ -n "${ZSH_VERSION:-}" ]; then
   eval '_ssr_root=${(%):-%x}'
 else
-  # dash, ash: the shell still holds this file open.
+  # dash, ash: this file is still open in the shell.
   _ssr_root=$(for _ssr_fd in "/proc/$$/fd"/*; do readlink "$_ssr_fd"; done 2>/dev/null | grep '/scripts/env\.sh$' | tail -n 1)
   [ -n "$_ssr_root" ] || _ssr_root=scripts/env.sh
 fi
@@ -44,7 +44,7 @@ else
     _ssr_base=$_ssr_prefix
   else
     _ssr_base=$_ssr_prefix:$_ssr_venv
-    # Set by the Python of another environment, it would keep this one's from finding its libraries.
+    # Set by the Python of another environment, it prevents this one's Python from finding its libraries.
     unset _ROS_WHEELS_BOOTSTRAP_COMPLETE
   fi
   AMENT_PREFIX_PATH=$(_ssr_list "${AMENT_PREFIX_PATH:-}" "$_ssr_base")

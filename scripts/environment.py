@@ -1,10 +1,10 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-Which environment is meant, where it lies, and whether this machine can have it.
+Choose the environment from the variables, name its folders, and check the machine.
 
-Needs nothing but the standard library, and stays readable to Python 3.6, so that an old one
-gets an error and no traceback.
+Only the standard library is used, in the syntax of Python 3.6, so that an old Python reports an
+error instead of a traceback.
 """
 import os
 from pathlib import Path
@@ -16,29 +16,29 @@ import sysconfig
 
 ROOT = Path(__file__).resolve().parent.parent
 OLDEST_PYTHON = (3, 10)
-# What the project ros-python-wheels builds: CPython 3.10 to 3.14 on manylinux_2_28 x86_64.
+# The project ros-python-wheels builds for CPython 3.10 to 3.14 on manylinux_2_28 x86_64.
 NEWEST_WHEEL_PYTHON = (3, 14)
 WHEEL_MACHINE = 'x86_64'
 WHEEL_GLIBC = (2, 28)
 PATH_LISTS = ('AMENT_PREFIX_PATH', 'CMAKE_PREFIX_PATH', 'LD_LIBRARY_PATH', 'PATH', 'PYTHONPATH')
-# Left behind by a shell that entered this or another environment, and by the make above us.
+# Set by a shell in this or another environment, and by the calling make.
 FOREIGN_VARIABLES = ('COLCON_PREFIX_PATH', 'MAKEFLAGS', 'MAKELEVEL', 'MFLAGS', 'PYTHONHOME',
                      'VIRTUAL_ENV', '_ROS_WHEELS_BOOTSTRAP_COMPLETE')
 
 
 class SetupError(Exception):
-    """What keeps the environment from being made; one line."""
+    """The environment cannot be made; the message is one line."""
 
 
 class Environment:
-    """Where one environment lies, and which ROS 2 it stands on."""
+    """The folders of one environment, and the ROS 2 that it uses."""
 
     def __init__(self, distribution: str, is_sourced: bool) -> None:
         """
         Name the folders.
 
         :param distribution: ROS 2 distribution in lower case.
-        :param is_sourced: the shell has sourced that ROS 2; otherwise it comes from PyPI.
+        :param is_sourced: the shell has sourced that ROS 2; otherwise it is installed from PyPI.
         """
         self.distribution = distribution
         self.is_sourced = is_sourced
@@ -53,7 +53,7 @@ class Environment:
         """
         Return the variables for a program that runs in this environment.
 
-        :returns: those of this process, without what lies in this folder or belongs to another
+        :returns: those of this process, without entries in this folder or of another
             environment.
         """
         variables = {name: value for name, value in os.environ.items()
@@ -76,10 +76,10 @@ class Environment:
 
 def choose_environment() -> Environment:
     """
-    Read from the variables which environment is meant.
+    Return the environment that the variables select.
 
     :returns: the sourced ROS 2, else the wheels of ROS_DISTRO_WHEELS (default jazzy).
-    :raises SetupError: if that is no ROS 2 which can be had.
+    :raises SetupError: if that ROS 2 is not available.
     """
     sourced = os.environ.get('ROS_DISTRO', '')
     if sourced:
@@ -98,15 +98,15 @@ def choose_environment() -> Environment:
 
 
 def base_python() -> str:
-    """Return the interpreter below: a virtual environment must not lean on another one."""
+    """Return the base interpreter: a virtual environment must not be based on another one."""
     return os.path.realpath(getattr(sys, '_base_executable', sys.executable))
 
 
 def check_machine(environment: Environment) -> None:
     """
-    Find out before anything is downloaded what would stop the set-up later.
+    Check the requirements of the set-up before anything is downloaded.
 
-    :param environment: what is to be set up.
+    :param environment: to be set up.
     :raises SetupError: if Python, the processor, the C library or the compiler does not fit.
     """
     version = '{}.{}.{}'.format(*sys.version_info)
@@ -121,11 +121,11 @@ def check_machine(environment: Environment) -> None:
                 'python3: found no module {} in {}; expected one that makes virtual environments '
                 '(Debian, Ubuntu: apt install python3-venv)'.format(module, sys.executable))
     for variable, usual in (('CC', ['cc', 'gcc', 'clang']), ('CXX', ['c++', 'g++', 'clang++'])):
-        wanted = shlex.split(os.environ.get(variable, ''))[:1] or usual
-        if not any(shutil.which(name) for name in wanted):
+        names = shlex.split(os.environ.get(variable, ''))[:1] or usual
+        if not any(map(shutil.which, names)):
             raise SetupError(
                 'compiler: found none of {}; expected a C and a C++ compiler '
-                '(Debian, Ubuntu: apt install build-essential)'.format(', '.join(wanted)))
+                '(Debian, Ubuntu: apt install build-essential)'.format(', '.join(names)))
     headers = Path(sysconfig.get_path('include'))
     if not (headers / 'Python.h').is_file():
         raise SetupError(
@@ -154,7 +154,7 @@ def _check_wheels_fit(version: str) -> None:
 
 
 def _module_exists(name: str) -> bool:
-    # Not find_spec: some distributions leave a package in place that cannot be imported.
+    # Not find_spec: some distributions install a package that cannot be imported.
     try:
         __import__(name)
     except ImportError:

@@ -2,17 +2,17 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 #
-# Runs every linter that this environment has, tells of those that it has not, and fails if one of them finds something.
+# Runs every linter of this environment, names the missing ones, and fails if one of them finds a fault.
 cd "$(dirname "$0")/.." || exit 1
 status=0
 
 lint() {
   if ! command -v "$1" >/dev/null; then
-    echo "lint: $1 skipped: not on PyPI, comes with a full ROS 2"
+    echo "lint: $1 skipped: not on PyPI, part of a full ROS 2"
   elif found=$("$@" 2>&1); then
     echo "lint: $1 clean"
   else
-    # Two of them list each file that they look at.
+    # Two of them list each file that they check.
     printf '%s\n' "$found" | grep -vE '^(checking |\* )'
     echo "lint: $1 failed"
     status=1
@@ -25,7 +25,7 @@ lint ruff check --output-format concise .
 lint mypy --strict state_sensor_ros
 lint ament_flake8 --config .flake8 $python_folders setup.py
 lint ament_pep257 state_sensor_ros launch
-# No ament_copyright: it knows licences by their full text and no SPDX lines; a test reads those.
+# No ament_copyright: it finds licences by their full text, not by SPDX lines; a test checks those.
 lint ament_xmllint package.xml
 lint ament_lint_cmake CMakeLists.txt
 

@@ -2,11 +2,11 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-Make the environment that everything else runs in, or bring it up to date.
+Make or update the environment of all other programs.
 
-Where a ROS 2 is sourced it is used; elsewhere ROS 2 comes from PyPI
-(requirements/<distribution>.txt). A step runs only if what it depends on has changed. Readable
-to Python 3.6, for the reason that environment.py gives.
+A sourced ROS 2 is used; otherwise ROS 2 is installed from PyPI
+(requirements/<distribution>.txt). A step runs only if its inputs have changed. In the syntax of
+Python 3.6, as environment.py.
 """
 import argparse
 import configparser
@@ -29,23 +29,23 @@ from environment import (
     SetupError,
 )
 
-# What pip says when it is the network that fails.
+# Parts of pip's messages for errors of the network.
 NETWORK_SIGNS = (
     'Failed to establish a new connection', 'Temporary failure in name resolution',
     'Network is unreachable', 'NewConnectionError', 'ConnectTimeoutError',
     'Name or service not known', 'ProxyError', 'ReadTimeoutError')
 
-# What the commands import. Where Python is told to write no bytecode it would compile these at
-# each start, in 0.4 s; pip would compile ten times as much.
+# Imports of the commands. Where Python may not write bytecode it would compile these at each
+# start, in 0.4 s; pip would compile ten times as much.
 PRECOMPILED = ('apsw', 'backports', 'lz4', 'msgspec', 'numpy', 'rosbags', 'ruamel', 'tqdm',
                'typing_extensions.py')
 
 
 def digest(parts: list) -> str:
     """
-    Return a key that changes with what a step depends on.
+    Return a key of the inputs of a step.
 
-    :param parts: strings, and paths of files whose contents count.
+    :param parts: strings, and paths of files, of which the contents are used.
     :returns: hexadecimal digest.
     """
     collected = hashlib.sha256()
@@ -58,13 +58,13 @@ def digest(parts: list) -> str:
 
 def run(environment: Environment, step: str, command: list) -> str:
     """
-    Run a program and keep what it says in a log.
+    Run a program with its output in a log.
 
     :param environment: in which it runs.
-    :param step: names the step, in the log's name and in errors.
+    :param step: name of the step in errors, and of the log.
     :param command: program and arguments.
-    :returns: what the program wrote.
-    :raises SetupError: if it fails, with the line that tells most.
+    :returns: the output of the program.
+    :raises SetupError: if it fails, with the first line of an error.
     """
     words = [str(word) for word in command]
     log = environment.records / (step + '.log')
@@ -76,17 +76,17 @@ def run(environment: Environment, step: str, command: list) -> str:
             words, cwd=str(ROOT), env=environment.variables(), stdin=subprocess.DEVNULL,
             stdout=stream, stderr=subprocess.STDOUT)
         stream.seek(start)
-        said = stream.read()
+        output = stream.read()
     if status == 0:
-        return said
+        return output
     place = log.relative_to(ROOT)
-    if any(sign in said for sign in NETWORK_SIGNS):
+    if any(sign in output for sign in NETWORK_SIGNS):
         raise SetupError('network: found no connection to the package index; expected PyPI within '
                          'reach (log: {})'.format(place))
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
-    telling = [line for line in lines if re.search(r'\berror\b', line, re.IGNORECASE)]
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    errors = [line for line in lines if re.search(r'\berror\b', line, re.IGNORECASE)]
     raise SetupError('{}: found "{}"; expected it to succeed (log: {})'.format(
-        step, (telling or lines or ['no word'])[0], place))
+        step, (errors or lines or ['no output'])[0], place))
 
 
 def install_packages(environment: Environment) -> str:
@@ -94,7 +94,7 @@ def install_packages(environment: Environment) -> str:
     Make the virtual environment and fill it.
 
     :param environment: to fill.
-    :returns: key of what compiled packages stand on; other tools need no other build.
+    :returns: key of the inputs of compiled packages; they need no build after a change of tools.
     """
     folder = ROOT / 'requirements'
     constraints = folder / 'constraints.txt'
@@ -120,12 +120,12 @@ def install_packages(environment: Environment) -> str:
     elif stamp.is_file():
         stamp.unlink()
     if environment.is_sourced:
-        wanted = sourced_requirements(environment, files)
+        requirements = sourced_requirements(environment, files)
     else:
-        wanted = [word for path in files for word in ('-r', path)] + ['-c', constraints]
+        requirements = [word for path in files for word in ('-r', path)] + ['-c', constraints]
     pip = [environment.python, '-m', 'pip', 'install', '--no-compile', '--no-input',
            '--retries', '2']
-    run(environment, 'pip', pip + wanted)
+    run(environment, 'pip', pip + requirements)
     compile_modules(environment)
     if not environment.is_sourced:
         rewrite_header_paths(environment)
@@ -135,22 +135,22 @@ def install_packages(environment: Environment) -> str:
 
 def compile_modules(environment: Environment) -> None:
     """
-    Compile what takes long at each start otherwise.
+    Compile the modules that are imported at each start.
 
-    :param environment: filled; what a sourced ROS 2 brings is left alone.
+    :param environment: filled; modules of a sourced ROS 2 are not compiled.
     """
     site = environment.venv / 'lib' / 'python{}.{}'.format(*sys.version_info) / 'site-packages'
-    there = [site / name for name in PRECOMPILED if (site / name).exists()]
-    if there:
+    present = [site / name for name in PRECOMPILED if (site / name).exists()]
+    if present:
         run(environment, 'compile', [environment.python, '-m', 'compileall', '-q', '-j', '0']
-            + there)
+            + present)
 
 
 def sourced_requirements(environment: Environment, files: list) -> list:
     """
-    Pin only what the ROS 2 installation does not bring.
+    Pin only packages that the ROS 2 installation does not have.
 
-    Its Python packages fit each other, and its compiled ones fit its NumPy and no other.
+    Its Python packages fit each other, and its compiled ones fit only its NumPy.
 
     :param environment: its virtual environment is made.
     :param files: requirement files.
@@ -160,27 +160,27 @@ def sourced_requirements(environment: Environment, files: list) -> list:
     listing = ('import importlib.metadata as m, rclpy\n'
                'for d in m.distributions(): print(d.metadata["Name"], d.version)')
     try:
-        said = run(environment, 'sourced', [environment.python, '-c', listing])
+        output = run(environment, 'sourced', [environment.python, '-c', listing])
     except SetupError as error:
         raise SetupError(
             'python3: found no usable rclpy in {}; expected the Python of the sourced ROS 2 '
             '(`PYTHON=/usr/bin/python3 make setup`)'.format(base_python())) from error
-    # Of two with one name Python imports the first.
-    lines = [line for line in reversed(said.splitlines()) if ' ' in line]
+    # Python imports the first of two packages of one name.
+    lines = [line for line in reversed(output.splitlines()) if ' ' in line]
     present = dict(line.lower().replace('_', '-').split(' ', 1) for line in lines)
     metadata = configparser.ConfigParser()
     metadata.read(str(ROOT / 'setup.cfg'), encoding='utf-8')
     ranges = {re.split('[<>=]', line)[0]: line
               for line in metadata['options']['install_requires'].split()}
-    wanted = ['numpy==' + present['numpy']] if 'numpy' in present else []
+    requirements = ['numpy==' + present['numpy']] if 'numpy' in present else []
     for path in files:
         for line in path.read_text().splitlines():
             name = line.split('==')[0].lower()
-            if not line.startswith('#') and not (name == 'numpy' and wanted):
-                wanted.append(ranges.get(name, name) if name in present else line)
+            if not line.startswith('#') and not (name == 'numpy' and requirements):
+                requirements.append(ranges.get(name, name) if name in present else line)
     if not shutil.which('colcon'):
-        wanted += ['-r', str(ROOT / 'requirements' / 'build.txt')]
-    return wanted
+        requirements += ['-r', str(ROOT / 'requirements' / 'build.txt')]
+    return requirements
 
 
 def rewrite_header_paths(environment: Environment) -> None:
@@ -204,11 +204,11 @@ def rewrite_header_paths(environment: Environment) -> None:
 
 def build_interfaces(environment: Environment, packages_key: str) -> str:
     """
-    Build the interface packages that PyPI does not carry into the environment.
+    Build the interface packages that PyPI does not have into the environment.
 
-    :param environment: filled; one with a sourced ROS 2 lacks nothing.
-    :param packages_key: of what they are built with.
-    :returns: key of what is built.
+    :param environment: filled; a sourced ROS 2 has all of them.
+    :param packages_key: of the packages that they are built with.
+    :returns: key of the built packages.
     """
     folder = ROOT / 'scripts' / 'interfaces'
     key = digest([packages_key] + sorted(path for path in folder.rglob('*') if path.is_file()))
@@ -236,7 +236,7 @@ def build_package(environment: Environment, interfaces_key: str) -> None:
     Build this package with links to its modules, so that an edited module needs no build.
 
     :param environment: filled.
-    :param interfaces_key: of what it is built with.
+    :param interfaces_key: of the packages that it is built with.
     """
     compiled = [ROOT / name for name in ('CMakeLists.txt', 'package.xml', 'setup.cfg')]
     compiled += sorted((ROOT / 'msg').glob('*.msg'))
@@ -267,7 +267,7 @@ def build_package(environment: Environment, interfaces_key: str) -> None:
 
 def main() -> int:
     """
-    Set up the environment that the variables ask for.
+    Set up the environment that the variables select.
 
     :returns: exit code.
     """

@@ -253,6 +253,10 @@ def quaternion_from_rpy(roll_pitch_yaw: Floats) -> Floats:
     return quaternions.reshape(*np.shape(roll_pitch_yaw)[:-1], 4)
 
 
+# Factors of a unit quaternion's components in its inverse.
+CONJUGATE_XYZW = (-1.0, -1.0, -1.0, 1.0)
+
+
 def quaternion_product(left_xyzw: Floats, right_xyzw: Floats) -> Floats:
     """
     Turn first by ``right_xyzw``, then by ``left_xyzw``.

@@ -1,19 +1,19 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""Recordings of the real simulator, where they lie beside the project; they are no part of it."""
+"""Recordings of the real simulator, which are not part of the project; tests may be skipped."""
 
 from paths import ROOT
 import pytest
 
 FOLDER = ROOT.parent / 'shared' / 'recordings'
 RECORDINGS = sorted(FOLDER.glob('*.json'))
-# By name, so that tests say what they have left out where there are none.
+# By name, so that a missing file is a skipped test.
 FILES = ('left_turn_cross_walk.v0.json', 'scenario.v1.json', 'ncap_noncollision.v1.json',
          'car_to_car_rear_stationary.v2.json')
 
 
 def path_of(file):
-    """Return where ``file`` lies; the test is skipped if it does not."""
+    """Return the path of ``file``; the test is skipped if there is none."""
     path = FOLDER / file
     if not path.exists():
         pytest.skip(f'{path} is not here')

@@ -1,6 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""A peer on loopback that answers exactly as a test says, well or badly."""
+"""A peer on loopback with scripted replies, valid or not."""
 
 from contextlib import contextmanager, suppress
 import json
@@ -33,7 +33,7 @@ def reply(request, message='complete', magic=NEW_MAGIC, extra=8, **members):
 
 
 def complete(request):
-    """Answer as a simulator that does everything it is asked for."""
+    """Return the reply of a simulator to a request that succeeds."""
     return reply(request, success=True)
 
 
@@ -80,7 +80,7 @@ class ScriptedSimulator:
                 self._take(listener, welcome)
 
     def _take(self, listener, welcome):
-        """Take in who has connected; whoever did so before an emit() gets its packet."""
+        """Accept waiting connections; a reader accepted before an emit() gets its packet."""
         with self._changed, suppress(BlockingIOError):
             while True:
                 connection, _ = listener.accept()
@@ -159,7 +159,7 @@ class ScriptedSimulator:
                 (self.types(), self.events)
 
     def wait_for_requests(self, n):
-        """Wait until ``n`` requests have come."""
+        """Wait until ``n`` requests have arrived."""
         self.wait_for(lambda peer: len(peer.requests) >= n)
 
     def types(self):

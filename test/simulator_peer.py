@@ -86,7 +86,7 @@ class Controller:
         self.magic, length = struct.unpack('!II', receive_exactly(self.connection, 8))
         return json.loads(receive_exactly(self.connection, length - 8))
 
-    def ask(self, command, message=None, reference=1):
+    def request(self, command, message=None, reference=1):
         self.send(json.dumps(
             {'type': command, 'reference': reference, 'message': message}).encode())
         reply = self.receive()

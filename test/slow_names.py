@@ -52,7 +52,7 @@ class SlowNames:
             str(library), os.environ.get('LD_PRELOAD')))), 'LOOKED_UP': str(self._looked_up)}
 
     def wait(self, seconds: float = 20.0) -> None:
-        """Wait until a program looks the name up."""
+        """Wait until a program resolves the name."""
         deadline = time.monotonic() + seconds
         while not self._looked_up.exists():
             assert time.monotonic() < deadline, 'no look-up'

@@ -22,7 +22,7 @@ CITATION = re.compile(r'\bdoc/([\w/-]+\.md)(?:#([\w-]+))?')
 ELSEWHERE = re.compile(r'\b(PROTOCOL|INTERFACE)[\s#]+\d|\bPITFALLS\b|\bseed 00\d')
 # Still to be rewritten.
 NOT_YET = ('state_sensor_ros/commands', 'state_sensor_ros/connections',
-           'state_sensor_ros/emulator', 'state_sensor_ros/encode', 'state_sensor_ros/frame.py',
+           'state_sensor_ros/frame.py',
            'state_sensor_ros/monodrive', 'state_sensor_ros/pipeline',
            'state_sensor_ros/recordings', 'state_sensor_ros/rep103.py', 'state_sensor_ros/ros',
            'state_sensor_ros/settings.py', 'launch', 'test')

@@ -1,6 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""What the documents say, compared with the code."""
+"""The documents agree with the code."""
 
 import argparse
 from importlib import import_module
@@ -33,7 +33,7 @@ from state_sensor_ros.settings import DEFAULTS, parse_settings
 
 DOCUMENTS = sorted(path.relative_to(ROOT).as_posix() for path in (
     ROOT / 'README.md', ROOT / 'CONTRIBUTING.md', *(ROOT / 'doc').rglob('*.md')))
-# Below which folders a file that a page names may lie, and what programs make.
+# Folders of the files that a page may name, and files that programs make.
 FOLDERS = ('state_sensor_ros', 'config', 'test')
 MADE = ('demo/', 'bench/results.json')
 

@@ -29,7 +29,7 @@ from state_sensor_ros.pipeline.tag_rule import TagRule
 
 @dataclass(frozen=True)
 class Numbered:
-    """An extension that knows its rows."""
+    """An extension that holds the numbers of its rows."""
 
     rows: tuple[int, ...]
 

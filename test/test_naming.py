@@ -53,7 +53,7 @@ def test_collisions_are_numbered_in_order_of_first_appearance():
     registry = Registry()
     assert topic_names(registry, 'a.b', 'a-b', 'a_b') == ['a_b', 'a_b_2', 'a_b_3']
     assert topic_names(registry, 'a_b', 'a b', 'a.b') == ['a_b_3', 'a_b_4', 'a_b']
-    # A name that somebody else got by numbering is taken as well.
+    # A name that another actor got by numbering is also in use.
     assert topic_names(registry, 'a_b_2') == ['a_b_2_2']
 
 
@@ -86,7 +86,7 @@ def test_forgotten_names_are_free_and_ids_are_not_used_again():
     [kept, new] = registry.update(frame_of('a-b', 'a_b')).actors
     assert (kept.topic_name, kept.id) == ('a_b_2', 2)
     assert (new.topic_name, new.id) == ('a_b', 3)
-    registry.forget('nobody')
+    registry.forget('unknown')
     assert registry.update(frame_of('a-b', 'a_b')).actors == (kept, new)
 
 
@@ -147,7 +147,7 @@ def test_only_so_many_actors_have_topics():
     actors = registry.update(frame_of('a', 'b', 'c')).actors
     assert [actor.has_topics for actor in actors] == [True, True, False]
     registry.update(frame_of('b', 'c'))
-    # Until it is forgotten, the one that left may come back.
+    # An actor that has left keeps its identity until it is forgotten.
     [*_, d] = registry.update(frame_of('b', 'c', 'd')).actors
     assert not d.has_topics
     registry.forget('a')

@@ -72,17 +72,17 @@ def test_setuptools_reads_the_version_without_importing_the_package():
     program = ('import sys, state_sensor_ros as package\n'
                'heavy = {"argparse", "matplotlib", "msgspec", "numpy", "rclpy"}\n'
                'print(package.__version__, heavy & set(sys.modules))')
-    said = subprocess.run([sys.executable, '-S', '-c', program], cwd=ROOT, capture_output=True,
+    found = subprocess.run([sys.executable, '-S', '-c', program], cwd=ROOT, capture_output=True,
                           text=True, timeout=60, check=True)
-    assert said.stdout == f'{text_of("version")} set()\n'
+    assert found.stdout == f'{text_of("version")} set()\n'
 
 
 def test_old_python_is_refused_with_one_line():
     program = ('import sys\nsys.version_info = (3, 9, 2)\n'
                'try:\n    import state_sensor_ros\nexcept ImportError as error:\n    print(error)')
-    said = subprocess.run([sys.executable, '-S', '-c', program], cwd=ROOT, capture_output=True,
+    found = subprocess.run([sys.executable, '-S', '-c', program], cwd=ROOT, capture_output=True,
                           text=True, timeout=60, check=True)
-    assert said.stdout == 'state_sensor_ros: found Python 3.9; expected 3.10 or newer\n'
+    assert found.stdout == 'state_sensor_ros: found Python 3.9; expected 3.10 or newer\n'
 
 
 @pytest.mark.parametrize('program', [
@@ -91,11 +91,12 @@ def test_old_python_is_refused_with_one_line():
 def test_programs_print_the_version(program):
     if 'state_sensor_node' in program[0]:
         pytest.importorskip('rclpy')
-    said = subprocess.run(
+    found = subprocess.run(
         [sys.executable, *program, '--version'], cwd=ROOT, capture_output=True, text=True,
         timeout=60, env=os.environ | {'PYTHONPATH': f'{ROOT}:{os.environ.get("PYTHONPATH", "")}'})
     name = 'state_sensor_node' if 'node' in program[0] else 'state_sensor'
-    assert (said.returncode, said.stderr, said.stdout) == (0, '', f'{name} {text_of("version")}\n')
+    assert (found.returncode, found.stderr, found.stdout) == (
+        0, '', f'{name} {text_of("version")}\n')
 
 
 def test_package_xml_is_a_valid_format_3_ament_cmake_manifest():
@@ -143,9 +144,9 @@ def test_every_source_file_names_owner_and_licence():
     for path in sources:
         lines = path.read_text(encoding='utf-8').splitlines()
         head = lines[1:3] if lines[0].startswith('#!') else lines[:2]
-        said = [line.lstrip('#/ ') for line in head]
-        assert said == ['Copyright 2026 The state_sensor_ros maintainers',
-                        'SPDX-License-Identifier: Apache-2.0'], path
+        found = [line.lstrip('#/ ') for line in head]
+        assert found == ['Copyright 2026 The state_sensor_ros maintainers',
+                         'SPDX-License-Identifier: Apache-2.0'], path
 
 
 def test_every_interface_message_is_there():
@@ -153,18 +154,18 @@ def test_every_interface_message_is_there():
 
 
 @pytest.mark.parametrize('path', MESSAGES, ids=lambda path: path.stem)
-def test_every_message_field_says_what_it_means(path):
+def test_every_message_field_is_documented(path):
     assert path.read_text(encoding='utf-8').startswith('# '), 'no summary'
     for line in fields_of(path):
         declaration, mark, comment = line.partition('#')
         assert mark, f'{path.name}: "{line}" has no comment'
-        assert len(comment.split()) >= 3, f'{path.name}: "{comment.strip()}" says too little'
+        assert len(comment.split()) >= 3, f'{path.name}: "{comment.strip()}" is too short'
         is_float = re.match(r'float\d+\b|geometry_msgs/(Pose|Twist|Vector3)\b', declaration)
-        # What the source may leave out or send as null must say how that looks.
+        # What the source may leave out or send as null is documented with the value for it.
         always_sent = declaration.split()[1] in ALWAYS_SENT or path.stem not in CONTRACT_MESSAGES
         if is_float and not always_sent:
-            said = re.search('NaN|identity|where the source has none', comment)
-            assert said, f'{path.name}: {declaration}'
+            found = re.search('NaN|identity|where the source has none', comment)
+            assert found, f'{path.name}: {declaration}'
 
 
 @pytest.mark.parametrize('distribution', ['jazzy', 'kilted'])

@@ -68,7 +68,7 @@ def unreal_rotator(roll, pitch, yaw):
             cr * cp * sy - sr * sp * cy, cr * cp * cy + sr * sp * sy)
 
 
-# By hand: what one metre, one metre a second and a quarter turn look like on either side.
+# By hand: one metre, one metre per second and a quarter turn on either side.
 
 @pytest.mark.parametrize(('there', 'here'), [
     ((100, 0, 0), (1, 0, 0)),  # forward stays forward
@@ -98,7 +98,7 @@ def test_orientation_by_axis(there, here):
 
 
 def test_a_left_turn_has_positive_yaw_rate():
-    # PROTOCOL 4.7: the printed v2 sample turns left at -0.517 rad/s.
+    # The v2 sample in the sensor's documentation turns left at -0.517 rad/s.
     rows = to_rep103_kinematics(source_rows(rate=(0, 0, -0.517)))
     assert rows[0, 12] == 0.517
 
@@ -237,7 +237,7 @@ def test_a_car_driving_along_its_own_x_has_body_twist_v_0_0(yaw, pitch, roll, sp
 @given(st.floats(-180, 180), st.floats(-60, 60), st.floats(-60, 60),
        st.tuples(components, components, components), st.tuples(lengths, lengths, lengths))
 def test_pose_differences_equal_rotation_times_twist(yaw, pitch, roll, rate, velocity):
-    # Moved on in the source's own algebra (PROTOCOL 5.d: dq/dt = omega q / 2, world frame).
+    # Integrated in the source's algebra: dq/dt = omega q / 2 in the world frame.
     dt = 1e-4
     q0 = np.array(unreal_rotator(roll, pitch, yaw))
     spin = np.array([[0, -rate[2], rate[1], rate[0]], [rate[2], 0, -rate[0], rate[1]],

@@ -1,9 +1,9 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-What scripts/set_up.py says where it cannot work; it must say so before it makes anything.
+Errors of scripts/set_up.py on unfit machines, which it reports before it makes any file.
 
-Each case lies to the script about one thing, by its variables or by a sitecustomize of its own.
+Each case changes one property of the machine, by variables or by a sitecustomize.
 """
 import os
 from pathlib import Path
@@ -14,16 +14,16 @@ from paths import ROOT
 import pytest
 
 SCRIPT = ROOT / 'scripts' / 'set_up.py'
-# A machine that the wheels fit, whatever this one is.
+# A machine that the wheels fit.
 FITTING = 'import platform; platform.machine = lambda: "x86_64"\n'
 
 
-def set_up(folder: Path, lie: str = '', **variables: str) -> subprocess.CompletedProcess[str]:
+def set_up(folder: Path, patch: str = '', **variables: str) -> subprocess.CompletedProcess[str]:
     """
     Run a copy of the script, so that nothing here is set up even if it does not stop.
 
     :param folder: empty.
-    :param lie: runs before the script.
+    :param patch: Python that runs before the script.
     """
     copy = folder / 'copy'
     (copy / 'scripts').mkdir(parents=True)
@@ -33,15 +33,15 @@ def set_up(folder: Path, lie: str = '', **variables: str) -> subprocess.Complete
     for name in ('jazzy', 'kilted', 'build', 'run', 'tools', 'constraints'):
         text = 'ros-rclpy==0\n' if name in ('jazzy', 'kilted') else ''
         (copy / 'requirements' / f'{name}.txt').write_text(text, encoding='utf-8')
-    (folder / 'sitecustomize.py').write_text(FITTING + lie, encoding='utf-8')
+    (folder / 'sitecustomize.py').write_text(FITTING + patch, encoding='utf-8')
     environment = {'PATH': os.environ['PATH'], 'PYTHONPATH': str(folder),
-                   # Where ROS comes from wheels their Python would start itself again.
+                   # Otherwise the Python of the ROS wheels would start itself again.
                    '_ROS_WHEELS_BOOTSTRAP_COMPLETE': '1', **variables}
     return subprocess.run([sys.executable, copy / 'scripts' / 'set_up.py'], env=environment,
                           capture_output=True, text=True, timeout=120)
 
 
-@pytest.mark.parametrize(('lie', 'variables', 'message'), [
+@pytest.mark.parametrize(('patch', 'variables', 'message'), [
     pytest.param('', {'ROS_DISTRO_WHEELS': 'humble'},
                  'ROS_DISTRO_WHEELS: found humble; expected one of jazzy, kilted', id='wheels'),
     pytest.param('', {'ROS_DISTRO': 'jazzy'},
@@ -63,8 +63,8 @@ def set_up(folder: Path, lie: str = '', **variables: str) -> subprocess.Complete
     pytest.param('import sysconfig; sysconfig.get_path = lambda name: "/nowhere"', {},
                  'Python.h: found none in /nowhere; expected the headers of Python', id='headers'),
 ])
-def test_set_up_stops_with_one_line(tmp_path, lie, variables, message):
-    done = set_up(tmp_path, lie, **variables)
+def test_set_up_stops_with_one_line(tmp_path, patch, variables, message):
+    done = set_up(tmp_path, patch, **variables)
     assert done.returncode == 1
     assert done.stdout == ''
     assert done.stderr.startswith(f'error: {message}')

@@ -34,6 +34,7 @@ from state_sensor_ros.errors import StateError
 from state_sensor_ros.frame import Boxes, Floats, Frame
 from state_sensor_ros.rep103 import (
     body_from_global,
+    CONJUGATE_XYZW,
     from_rep103_rotator,
     mirrored_vectors,
     quaternion_product,
@@ -41,7 +42,6 @@ from state_sensor_ros.rep103 import (
 
 # m and degrees: bounds the rounding error of a zero converted to the global frame and back.
 _ZERO: Final = 1e-9
-_CONJUGATE: Final = (-1.0, -1.0, -1.0, 1.0)
 _MOVERS: Final = (CLASS_PLAYER, CLASS_VEHICLE, CLASS_PEDESTRIAN)
 
 
@@ -137,7 +137,7 @@ def _boxes_of(frame: Frame, boxes: Boxes | None) -> dict[int, _BoxNumbers]:
     offset = boxes.position_xyz - frame.position_xyz[boxes.actor]
     centres = _cleaned(mirrored_vectors(body_from_global(own, offset[:, None, :])[:, 0]))
     rotators = _cleaned(from_rep103_rotator(
-        quaternion_product(own * _CONJUGATE, boxes.orientation_xyzw)))
+        quaternion_product(own * CONJUGATE_XYZW, boxes.orientation_xyzw)))
     return {row: (boxes.names[i], centres[i], rotators[i], boxes.size_xyz[i] / 2.0)
             for i, row in enumerate(boxes.actor.tolist())}
 

@@ -17,6 +17,7 @@ from state_sensor_ros.carla.carla_topics import LIGHTS_TOPIC, LIMITS_TOPIC
 from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.cdr.patch_buffer import PatchBuffer
 from state_sensor_ros.cdr.templates import Given, MessageInstance, Slot, Table, Template
+from state_sensor_ros.encode.markers import ADD, DELETE, NO_POSE, TEXT
 from state_sensor_ros.encode.message_block import MessageBlock
 from state_sensor_ros.encode.numbers import Numbers
 from state_sensor_ros.encode.tables import Fields, header, pose, xyz
@@ -34,8 +35,7 @@ SPEED_LIMITS = Table('speed limits', 8, 1)
 LIGHT_COLORS = Table('light colours', 4, 4)
 NUMBER_PLACES = Table('number places', 8, 3)
 
-_SPHERE, _TEXT = 2, 9
-_ADD, _DELETE = 0, 2
+_SPHERE = 2
 # m: visible in a view of a whole crossing; the number is above the sphere of its sign.
 _DIAMETER = 1.0
 _NUMBER_ABOVE = 1.2
@@ -88,7 +88,7 @@ class SignMarkers:
         marker = 'visualization_msgs/msg/Marker'
         common: Fields = {'header': header(settings.global_frame), 'id': Given('id')}
         sphere: Fields = {
-            **common, 'type': _SPHERE, 'action': _ADD, 'pose': pose(SIGN_POSES),
+            **common, 'type': _SPHERE, 'action': ADD, 'pose': pose(SIGN_POSES),
             'scale': dict.fromkeys('xyz', _DIAMETER)}
         self.head = Template(definitions, MARKERS_TOPIC.type_name, {}, is_message=True)
         self.elements = {
@@ -98,12 +98,11 @@ class SignMarkers:
             SIGNS_NS: Template(definitions, marker, {
                 **sphere, 'ns': SIGNS_NS, 'color': _SIGN_COLOR}),
             NUMBERS_NS: Template(definitions, marker, {
-                **common, 'ns': NUMBERS_NS, 'type': _TEXT, 'action': _ADD,
+                **common, 'ns': NUMBERS_NS, 'type': TEXT, 'action': ADD,
                 'pose': {'position': xyz(NUMBER_PLACES, 0), 'orientation': {'w': 1.0}},
                 'scale': {'z': _DIAMETER}, 'color': _SIGN_COLOR, 'text': Given('text')})}
         self.deletion = Template(definitions, marker, {
-            **common, 'ns': Given('ns'), 'action': _DELETE,
-            'pose': {'orientation': {'w': 1.0}}})
+            **common, 'ns': Given('ns'), 'action': DELETE, 'pose': NO_POSE})
         self.restart()
 
     def restart(self) -> None:

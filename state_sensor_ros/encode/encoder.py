@@ -125,7 +125,7 @@ class Encoder:
         return messages
 
     def encode_actors(self, actor_list: ActorList, stamp_ns: int) -> tuple[Topic, bytes]:
-        """Encode ~/actors."""
+        """Encode ~/actors with the stamp ``stamp_ns``, ns since the epoch of the clock."""
         return ACTORS_TOPIC, self._actor_arrays.encode(actor_list, stamp_ns)
 
     def encode_delete_all(self, stamp_ns: int) -> tuple[Topic, bytes]:

@@ -1,10 +1,10 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-Boxes and names as markers for RViz: what is drawn, what has to be taken back.
+Boxes and names as markers for RViz, and the deletion of markers that displays still show.
 
-May know: visualization_msgs, what a display shows by now. Must not know: where numbers come from.
-A marker is (namespace, id); a display keeps it until it is deleted (INTERFACE 3.3).
+A display identifies a marker by (namespace, id) and shows it until it is deleted:
+doc/interface.md#markers.
 """
 
 from __future__ import annotations
@@ -45,24 +45,24 @@ from state_sensor_ros.frame import Bools, Boxes, KIND_VEHICLE
 from state_sensor_ros.naming import Actor, ActorList
 from state_sensor_ros.settings import Settings
 
-_CUBE, _TEXT = 1, 9
-_ADD, _DELETE, _DELETE_ALL = 0, 2, 3
+_CUBE, TEXT = 1, 9
+ADD, DELETE, _DELETE_ALL = 0, 2, 3
 
-# Red, green, blue, opacity in 0..1; the ego stands out, others stay behind it.
+# Red, green, blue, opacity in 0..1, with the most contrast for the ego.
 COLORS = {'ego': (1.0, 0.45, 0.0, 0.9), 'vehicles': (0.15, 0.5, 0.95, 0.7),
           'objects': (0.6, 0.6, 0.6, 0.7), 'labels': (1.0, 1.0, 1.0, 1.0)}
-# Metres: readable above a car from where all of a crossing is seen.
+# m: readable in a view of a whole crossing.
 LABEL_HEIGHT = 0.8
 
-# Displays warn of a quaternion of zeros, even where it means nothing.
-_NO_POSE: Fields = {'orientation': {'w': 1.0}}
+# Displays warn of a quaternion of zeros, even in a marker without a pose.
+NO_POSE: Fields = {'orientation': {'w': 1.0}}
 
 _NAMESPACES = ('ego', 'vehicles', 'objects')
 _LABELS = 'labels'
 
 
 class _Marker(MessageInstance):
-    """One marker, with the id that it keeps while it is needed or shown."""
+    """One marker; its id is reserved while it is needed or shown."""
 
     __slots__ = ('id', 'is_needed', 'is_shown', 'namespace')
 
@@ -73,21 +73,21 @@ class _Marker(MessageInstance):
 
 
 class _Ids:
-    """The lowest int32 that is free."""
+    """Allocator of marker ids."""
 
     def __init__(self) -> None:
         self._n_taken = 0
         self._free: list[int] = []
 
     def take(self) -> int:
-        """Return an id that nobody has."""
+        """Return an unused id."""
         if self._free:
             return self._free.pop()
         self._n_taken += 1
         return self._n_taken - 1
 
     def release(self, id_: int) -> None:
-        """Let somebody else have ``id_``."""
+        """Make ``id_`` available again."""
         self._free.append(id_)
 
 
@@ -99,27 +99,27 @@ class MarkerEncoder:
         self.head = Template(definitions, MARKERS_TOPIC.type_name, {}, is_message=True)
         self.cubes = [Template(definitions, type_name, {
             'header': header(frame_id), 'ns': namespace, 'id': Given('id'), 'type': _CUBE,
-            'action': _ADD, 'pose': pose(CUBE), 'scale': xyz(CUBE, 7),
+            'action': ADD, 'pose': pose(CUBE), 'scale': xyz(CUBE, 7),
             'color': _color(namespace)}) for namespace in _NAMESPACES]
         self.label = Template(definitions, type_name, {
-            'header': header(frame_id), 'ns': _LABELS, 'id': Given('id'), 'type': _TEXT,
-            'action': _ADD, 'pose': {'position': xyz(LABEL, 0), 'orientation': {'w': 1.0}},
+            'header': header(frame_id), 'ns': _LABELS, 'id': Given('id'), 'type': TEXT,
+            'action': ADD, 'pose': {'position': xyz(LABEL, 0), 'orientation': {'w': 1.0}},
             'scale': {'z': LABEL_HEIGHT}, 'color': _color(_LABELS), 'text': Given('text')})
         self.deletion = Template(definitions, type_name, {
             'header': given_header(frame_id), 'ns': Given('ns'), 'id': Given('id'),
-            'action': _DELETE, 'pose': _NO_POSE})
+            'action': DELETE, 'pose': NO_POSE})
         self.delete_all = Template(definitions, type_name, {
-            'header': header(frame_id), 'action': _DELETE_ALL, 'pose': _NO_POSE})
+            'header': header(frame_id), 'action': _DELETE_ALL, 'pose': NO_POSE})
         self.only_delete_all = Template(definitions, MARKERS_TOPIC.type_name, {
             'markers': [{'header': given_header(frame_id), 'action': _DELETE_ALL,
-                         'pose': _NO_POSE}]}, is_message=True)
+                         'pose': NO_POSE}]}, is_message=True)
         self._head = MessageInstance(self.head, {})
         self._delete_all = MessageInstance(self.delete_all, {})
         self._buffer = PatchBuffer(is_array=True)
         self.restart()
 
     def restart(self) -> None:
-        """Begin anew: the next array first deletes all that displays may have."""
+        """Forget all markers; the next array first deletes all markers of displays."""
         self._is_first = True
         self.is_transient = False
         self._ids = _Ids()
@@ -129,9 +129,9 @@ class MarkerEncoder:
 
     def blocks(self, request: LayoutRequest) -> list[MessageBlock]:
         """
-        Lay out the array; whatever the last one had and this one has not is deleted.
+        Lay out the array; markers that only the previous array has are deleted.
 
-        ``is_transient`` says afterwards that the array is for one frame only.
+        Afterwards ``is_transient`` is True for an array that is valid in one frame only.
         """
         boxes = request.frame.boxes
         self.is_transient = False
@@ -151,11 +151,11 @@ class MarkerEncoder:
 
     @property
     def has_gone(self) -> bool:
-        """Whether something has to be deleted with the next array."""
+        """Whether markers are to be deleted with the next array."""
         return bool(self._gone)
 
     def with_deletions(self, array: bytes, stamp_ns: int) -> bytes:
-        """Append the deletion of what has gone to the serialised ``array``."""
+        """Append the deletion of removed markers to the serialised ``array``."""
         stamp = given_stamp(stamp_ns)
         message = bytearray(array)
         for marker in self._gone:
@@ -169,7 +169,7 @@ class MarkerEncoder:
         return bytes(message)
 
     def encode_delete_all(self, stamp_ns: int) -> bytes:
-        """Return the array that empties displays, to be followed by :meth:`restart`."""
+        """Return the array that deletes all markers; :meth:`restart` is to be called next."""
         return self.only_delete_all.lay_out(given_stamp(stamp_ns), MESSAGE_PHASE).data
 
     def _chosen(self, request: LayoutRequest, boxes: Boxes, are_drawn: Bools) -> list[_Marker]:
@@ -182,7 +182,7 @@ class MarkerEncoder:
         are_cubes = usable[boxes.actor]
         if np.array_equal(are_cubes, are_drawn):
             return markers
-        # Some actor has a box without a pose or a size: leave that out, and keep all labels.
+        # A box has no pose or no size: leave its cube out and keep all labels.
         is_label = np.zeros(len(markers), np.bool_)
         if with_label:
             is_label[np.cumsum(n_boxes[usable] + 1) - 1] = True
@@ -192,7 +192,7 @@ class MarkerEncoder:
 
     def _draw(self, actor: Actor, appearance: tuple[Any, ...],
               before: tuple[_Marker, ...] | None) -> tuple[_Marker, ...]:
-        """Make the markers of an actor, of those ``before`` as many as can stay."""
+        """Return the markers of an actor; those of ``before`` are used again where possible."""
         i_namespace, boxes, with_label = appearance
         namespaces = [_NAMESPACES[i_namespace]] * len(boxes) + [_LABELS] * with_label
         left = list(before or ())
@@ -216,7 +216,7 @@ class MarkerEncoder:
                 self._ids.release(marker.id)
 
     def _show(self, markers: list[_Marker]) -> None:
-        """Note what displays show from now on, and what they have to drop."""
+        """Set the markers that displays show from now on, and those to delete."""
         head, tail = common_ends(self._shown, markers)
         new = markers[head:len(markers) - tail]
         kept = set(new)
@@ -227,7 +227,7 @@ class MarkerEncoder:
         self._shown = markers
 
     def _hide(self) -> None:
-        """Let the ids of what displays have dropped be used again, where nobody needs them."""
+        """Release the ids of deleted markers that are no longer needed."""
         for marker in self._gone:
             marker.is_shown = False
             if not marker.is_needed:

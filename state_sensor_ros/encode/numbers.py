@@ -1,10 +1,9 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-From the arrays of a frame to the tables that messages are patched from.
+Compute the tables, whose numbers are patched into messages, from the arrays of a frame.
 
-May know: what Odometry, TF, markers and ~/frame mean by their numbers (INTERFACE 3.3). Must not
-know: where a number lies in a message, which actors are published.
+SI units and REP-103 axes in both; meaning of the numbers: doc/reference/topics.md#topics.
 """
 
 from __future__ import annotations
@@ -56,17 +55,18 @@ _IDENTITY_XYZW = (0.0, 0.0, 0.0, 1.0)
 
 
 def stamp_numbers(stamp_ns: int) -> npt.NDArray[np.int32]:
-    """Return (2,) int32, seconds and nanoseconds, a row for all."""
+    """Return (2,) int32, seconds and nanoseconds of ``stamp_ns``, ns since the epoch."""
     return np.frombuffer(_STAMP.pack(*divmod(stamp_ns, NS_PER_S)), np.int32)
 
 
 def body_numbers(frame: Frame, settings: Settings, tables: frozenset[Table],
                  moving: Rows | None, first: Rows) -> Numbers:
     """
-    Return poses and twists of actors, and their boxes.
+    Return poses and twists of actors, their boxes and labels.
 
+    :param tables: in use; others are left out.
     :param moving: (K,) int64, the actors whose twist is needed, None for all.
-    :param first: of :func:`first_boxes`; both hold as long as the layout does.
+    :param first: of :func:`first_boxes`; like ``moving`` constant for a layout.
     """
     if tables.isdisjoint((POSE, CUBE, LABEL)):
         return {}
@@ -92,9 +92,9 @@ def body_numbers(frame: Frame, settings: Settings, tables: frozenset[Table],
 
 
 def _twists(actors: Floats, is_finite: bool, in_body: bool) -> Floats:
-    """Return (K, 6) twists; what is unknown counts as no motion (INTERFACE 3.3)."""
+    """Return (K, 6) twists; 0 for unknown components (doc/interface.md#missing-numbers)."""
     if in_body and is_finite and len(actors) == 1:
-        # The ego alone, as displays listen: numpy's calls would take three times as long.
+        # The ego alone, as for displays: numpy's calls would take three times as long.
         numbers = actors[0].tolist()
         return np.array((body_from_unit(numbers[3:7], numbers[7:10])
                          + body_from_unit(numbers[3:7], numbers[10:]),))
@@ -117,7 +117,7 @@ def _forward_numbers(forward_speed: Floats, orientation_xyzw: Floats, settings: 
         twists[:, 0] = forward
     else:
         twists[:, :3] = forward[:, None] * global_from_unit(orientation_xyzw)[:, :, 0]
-    # In global axes the unknown is mixed into every component.
+    # In global axes the unknown lateral speed is a part of every component.
     variances = np.where(np.isnan(forward_speed) | (not in_body), UNKNOWN_VARIANCE,
                          settings.twist_covariance_diagonal[0])
     return {TWIST: twists, FORWARD_VARIANCE: variances[:, None]}
@@ -138,14 +138,14 @@ def first_boxes(boxes: Boxes) -> Rows:
 
 
 def _label_numbers(frame: Frame, cubes: Floats, owners: Rows, first: Rows) -> Floats:
-    """Return (N, 3) where labels are: above the highest box of their actor."""
+    """Return (N, 3) positions of labels: above the highest box of their actor."""
     labels = frame.position_xyz.copy()
     if len(first):
         up = np.abs(global_from_unit(cubes[:, 3:7])[:, 2])
         tops = cubes[:, 2] + 0.5 * np.einsum('ij,ij->i', up, cubes[:, 7:10])
         drawable = frame.bodies().drawable_boxes()
         if not drawable.all():
-            # A box that is not drawn has no top: fmax passes NaN over.
+            # A box that is not drawn has no top: fmax ignores NaN.
             tops[~drawable] = np.nan
         labels[owners, 2] = np.fmax(np.fmax.reduceat(tops, first), labels[owners, 2])
     labels[:, 2] += LABEL_HEIGHT
@@ -158,12 +158,12 @@ def known_orientations(wheels: Wheels) -> Floats:
 
 
 def wheel_numbers(wheels: Wheels) -> Numbers:
-    """Return wheel frames; spin angles (rad, -pi..pi, NaN unknown) and speeds of joints."""
+    """Return poses of wheel frames; spin angles (rad, -pi..pi, NaN unknown), speeds of joints."""
     orientation_xyzw = known_orientations(wheels)
     poses, joints = np.empty((len(wheels.actor), 7)), np.empty((len(wheels.actor), 2))
     poses[:, :3] = wheels.position_xyz
     poses[:, 3:] = normalised(orientation_xyzw)
-    # Steering about z, then spinning about y (PROTOCOL 5.f); q and -q are the same wheel.
+    # Steering about z, then spin about y (doc/protocol/units.md#wheel-rotation); q equals -q.
     w = orientation_xyzw[:, 3]
     spin = 2.0 * np.arctan2(orientation_xyzw[:, 1] * np.copysign(1.0, w), np.abs(w))
     joints[:, 0] = np.where(wheels.orientation_known, spin, np.nan)
@@ -172,7 +172,7 @@ def wheel_numbers(wheels: Wheels) -> Numbers:
 
 
 def raw_numbers(frame: Frame, boxes: Boxes, wheels: Wheels) -> Numbers:
-    """Return all numbers of ~/frame but lane states, as they came."""
+    """Return all numbers of ~/frame except lane states, without normalisation."""
     time = np.array(((frame.game_time, 0.0),))
     time.view(np.int64)[0, 1] = frame.time
     actors = frame.kinematics

@@ -25,7 +25,7 @@ from state_sensor_ros.frame import (
     REAR_LEFT,
     REAR_RIGHT,
 )
-from state_sensor_ros.rep103 import global_from_body
+from state_sensor_ros.rep103 import CONJUGATE_XYZW, global_from_body, quaternion_product
 
 # Slower actors are left out: noise would dominate. Over a longer gap a mean rate means nothing.
 _MIN_SPEED = 1.0  # m/s
@@ -288,13 +288,8 @@ def _rms(sums: Floats) -> float:
 
 def _rotation_vectors(before_xyzw: Floats, after_xyzw: Floats) -> Floats:
     """Return the rotation from before to after in the global frame, rad about each axis."""
-    x0, y0, z0, w0 = before_xyzw.T
-    x1, y1, z1, w1 = after_xyzw.T
-    # after * conjugate(before), Hamilton product.
-    vector = np.stack((-w1 * x0 + x1 * w0 - y1 * z0 + z1 * y0,
-                       -w1 * y0 + x1 * z0 + y1 * w0 - z1 * x0,
-                       -w1 * z0 - x1 * y0 + y1 * x0 + z1 * w0), axis=1)
-    scalar = w1 * w0 + x1 * x0 + y1 * y0 + z1 * z0
+    turned = quaternion_product(after_xyzw, before_xyzw * CONJUGATE_XYZW)
+    vector, scalar = turned[:, :3], turned[:, 3]
     # q and -q are one rotation; scalar >= 0 selects the angle of at most pi.
     vector = np.where(scalar[:, None] < 0.0, -vector, vector)
     sine = _norm(vector)

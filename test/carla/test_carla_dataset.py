@@ -1,6 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""Dataset folders: read, taken through messages, and written again with nothing lost."""
+"""Dataset folders: read, converted to messages and back, and written without loss."""
 
 import dataclasses
 import json
@@ -40,7 +40,7 @@ STATUS = 'state_sensor_ros/msg/CarlaPlayerStatus'
 
 
 def same(ours, theirs, path='$'):
-    """Compare JSON: numbers as float32; what is not there as its default; no directions."""
+    """Compare JSON: numbers as float32, absent members as their default, no directions."""
     if isinstance(theirs, dict) or isinstance(ours, dict):
         for name in {**(ours or {}), **(theirs or {})}:
             if name != 'orientation':
@@ -56,7 +56,7 @@ def same(ours, theirs, path='$'):
 
 
 def through_messages(documents):
-    """Take files to messages of the node and back, as a bag carries them."""
+    """Convert files to the messages of a bag and back."""
     decoder, registry, definitions = DatasetDecoder(), Registry(), load_definitions()
     encoders = (Encoder(Settings(), definitions), CarlaEncoder(Settings(), definitions))
     messages = []
@@ -66,16 +66,16 @@ def through_messages(documents):
         for encoder in encoders:
             messages += [(topic.name.removeprefix('~/'), data) for topic, data
                          in encoder.encode(frame, actor_list, i * 10 ** 8, Demand())]
-    wanted = [(name, data) for name, data in messages if name in TOPICS]
-    return [json.loads(format_measurement_file(frame)) for frame in frames_of_messages(wanted)]
+    chosen = [(name, data) for name, data in messages if name in TOPICS]
+    return [json.loads(format_measurement_file(frame)) for frame in frames_of_messages(chosen)]
 
 
-def test_carla_file_comes_back_from_its_frame():
+def test_carla_file_is_recovered_from_its_frame():
     frame = DatasetDecoder().decode_dataset(json.dumps(EXAMPLE).encode()).frame
     text = format_measurement_file(frame)
     same(json.loads(text), EXAMPLE)
     again = json.loads(text)
-    # Nothing that equals its default is there, and everything else is.
+    # The members that do not equal their default.
     assert 'brake' not in again['playerMeasurements']['autopilotControl']
     assert 'state' not in again['nonPlayerAgents'][2]['trafficLight']
     assert again['nonPlayerAgents'][3]['trafficLight']['state'] == 'RED'
@@ -85,7 +85,7 @@ def test_carla_file_comes_back_from_its_frame():
     assert again['playerMeasurements']['transform']['orientation'] == {'x': -1.0}
 
 
-def test_carla_file_comes_back_from_the_messages():
+def test_carla_file_is_recovered_from_the_messages():
     document = json.loads(json.dumps(EXAMPLE))
     document['frameNumber'] = '4294967302'
     document['gameTimestamp'] = 12400
@@ -94,7 +94,7 @@ def test_carla_file_comes_back_from_the_messages():
     same(back[1], document)
 
 
-def test_carla_members_that_are_not_there_do_not_come_back():
+def test_carla_absent_members_stay_absent():
     document = {name: EXAMPLE[name] for name in (
         'frameNumber', 'gameTimestamp', 'platformTimestamp', 'playerMeasurements', 'steer_noise',
         'throttle_noise')}
@@ -103,7 +103,7 @@ def test_carla_members_that_are_not_there_do_not_come_back():
     same(back, document)
 
 
-def test_carla_old_box_comes_back():
+def test_carla_old_box_is_recovered():
     document = json.loads(json.dumps(EXAMPLE))
     del document['playerMeasurements']['boundingBox']
     document['playerMeasurements']['boxExtent'] = {'x': 2.25, 'z': 0.75}
@@ -113,7 +113,7 @@ def test_carla_old_box_comes_back():
 
 
 SIZES = st.floats(-1000.0, 1000.0, width=32).filter(lambda x: x == 0 or abs(x) > 1e-4)
-# Of a box, half a turn to the left may come back as half a turn to the right.
+# The sign of a box's half turn is not recovered.
 ANGLES = st.floats(-179.875, 179.875, width=32).filter(lambda x: x == 0 or abs(x) > 1e-4)
 PITCHES = st.floats(-89.75, 89.75, width=32).filter(lambda x: x == 0 or abs(x) > 1e-4)
 ROTATIONS = st.fixed_dictionaries({'roll': ANGLES, 'pitch': PITCHES, 'yaw': ANGLES})
@@ -125,7 +125,7 @@ BODIES = st.fixed_dictionaries({
 
 
 @given(BODIES, BODIES, VECTORS, st.floats(-1.0, 1.0))
-def test_carla_any_numbers_come_back(player, vehicle, acceleration, steer):
+def test_carla_any_numbers_are_recovered(player, vehicle, acceleration, steer):
     document = {
         'frameNumber': '1', 'gameTimestamp': 50, 'steer': steer, 'steer_noise': -steer,
         'playerMeasurements': {**player, 'acceleration': acceleration, 'autopilotControl': {}},
@@ -160,7 +160,7 @@ def test_carla_damaged_message_is_refused():
 
 @pytest.fixture
 def folder(tmp_path):
-    """Two episodes of three measurements, every second with images; other files between them."""
+    """Two episodes of three measurements, every second with images, among other files."""
     for i_episode in (10, 9):
         episode = tmp_path / 'set' / f'episode_{i_episode:05d}'
         episode.mkdir(parents=True)
@@ -227,7 +227,7 @@ def test_carla_folder_is_a_recording(folder):
     assert [entry.position for entry in entries] == [1, 2, 3]
     assert [entry.clock_s for entry in entries] == [0.0, 0.1, 0.2]
     assert entries[0].place == 'measurements_00000.json'
-    # It can be read again from the start.
+    # A second iteration begins at the start.
     assert len(list(recording.frames())) == 3
     recording.close()
 
@@ -288,7 +288,7 @@ def convert(*words):
     assert main(['convert', *map(str, words)]) == 0
 
 
-def test_carla_sample_comes_back_from_a_bag_to_the_letter(tmp_path):
+def test_carla_sample_is_recovered_from_a_bag_exactly(tmp_path):
     convert(SAMPLE, tmp_path / 'bag')
     convert(tmp_path / 'bag', tmp_path / 'again')
     files = sorted((SAMPLE / 'episode_00000').glob('*.json'))
@@ -320,7 +320,7 @@ def test_carla_bag_has_every_topic(tmp_path):
     assert len(transforms) == 6
     camera, optical = transforms[0].transform, transforms[1].transform
     assert (camera.translation.x, camera.translation.z, camera.rotation.w) == (1.5, 1.25, 1.0)
-    # What lies ahead of an image, its z, lies ahead of the camera, its x.
+    # The z axis of an image is the x axis of its camera.
     q = optical.rotation
     assert (2 * (q.x * q.z + q.w * q.y), 2 * (q.y * q.z - q.w * q.x)) == pytest.approx((1, 0))
 
@@ -332,7 +332,7 @@ def test_carla_bag_of_another_simulator_is_no_dataset(tmp_path, capsys):
     assert not (tmp_path / 'out').exists()
 
 
-def test_carla_dataset_as_a_trajectory_says_what_is_lost(tmp_path, capsys):
+def test_carla_dataset_as_a_trajectory_reports_losses(tmp_path, capsys):
     assert main(['convert', str(SAMPLE), str(tmp_path / 'a.json')]) == 1
     assert 'found none, and frames of generation carla' in capsys.readouterr().err
     convert(SAMPLE, tmp_path / 'a.json', '--generation', 'v2')
@@ -350,9 +350,9 @@ def test_carla_dataset_is_inspected(capsys):
     assert found['rate_hz'] == pytest.approx(10.0)
     assert (found['replayable'], found['refusal']) == (None, None)
     assert main(['inspect', str(SAMPLE / 'episode_00000')]) == 0
-    told = capsys.readouterr().out
-    assert 'dataset of CARLA' in told
-    assert 'replayable  does not apply' in told
+    output = capsys.readouterr().out
+    assert 'dataset of CARLA' in output
+    assert 'replayable  does not apply' in output
 
 
 def test_carla_inspect_asks_neither_bags_nor_frames_without_a_player_to_be_replayable(
@@ -372,9 +372,9 @@ def test_carla_inspect_still_refuses_a_damaged_dataset(tmp_path, capsys):
     shutil.copytree(SAMPLE / 'episode_00000', tmp_path / 'episode')
     (tmp_path / 'episode' / 'measurements_00005.json').write_text('{"playerMeasurements": 3}')
     assert main(['inspect', '--json', str(tmp_path / 'episode')]) == 1
-    told = capsys.readouterr()
-    assert json.loads(told.out)['replayable'] is False
-    assert 'measurements_00005.json' in told.err
+    output = capsys.readouterr()
+    assert json.loads(output.out)['replayable'] is False
+    assert 'measurements_00005.json' in output.err
 
 
 def test_carla_live_capture_of_the_sample_is_two_episodes():
@@ -396,7 +396,7 @@ def test_carla_live_capture_of_the_sample_is_two_episodes():
 
 
 def messages_of(document, **changes):
-    """Return the messages of one frame as a bag has them."""
+    """Return the messages of one frame in a bag."""
     decoder, definitions = DatasetDecoder(), load_definitions()
     frame = decoder.decode_dataset(json.dumps(document).encode()).frame
     frame = dataclasses.replace(frame, **changes)
@@ -444,7 +444,7 @@ def test_carla_messages_find_their_frame_if_they_are_not_too_late():
         parts += [(i + late[name], name, stamped(own[name], i)) for name in TOPICS]
     parts.sort(key=lambda part: part[0])
     messages = [(name, data) for _, name, data in parts]
-    # What never had a frame, a frame that had nothing else, and one that was sent again.
+    # Messages without a frame, a frame without other messages, and a repeated frame.
     messages.insert(0, ('player/status', stamped(messages[0][1], 99)))
     messages.insert(20, ('frame', stamped(messages_of(EXAMPLE)['frame'], 77)))
     frames = list(frames_of_messages(messages))

@@ -1,6 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""Measurements and files of the dataset to frames: values computed apart from the package."""
+"""Measurements and files of the dataset to frames, against independently computed values."""
 
 import contextlib
 import json
@@ -94,7 +94,7 @@ def test_carla_dataset_file():
     decoded = dataset(EXAMPLE)
     assert decoded.faults == ()
     check_example(decoded.frame)
-    # What was applied, as every other source tells its inputs: + = left.
+    # The applied command, with the sign of the inputs of all sources: + = left.
     np.testing.assert_allclose(decoded.frame.inputs[0],
                                (0.75, 0.25, 0.25, math.radians(70.0 * 0.25)))
     assert np.isnan(decoded.frame.inputs[1:]).all()
@@ -134,7 +134,7 @@ def test_carla_measurements_message_written_by_hand():
 
 
 def test_carla_schema_converts_as_the_dataset_was_written():
-    """The dataset is the standard conversion of the message, so the way back must fit, too."""
+    """The dataset is the standard conversion of the message, so its inverse must also hold."""
     members = {name: EXAMPLE[name] for name in MEASUREMENT_MEMBERS}
     message = json_format.ParseDict(members, Measurements())
     check_example(CarlaDecoder().decode_measurements(message.SerializeToString()).frame)
@@ -191,7 +191,7 @@ def test_carla_dataset_numbers_that_json_has_not():
     assert decoded.frame.has_pose().tolist() == [True, False, True, True, True, True]
 
 
-def test_carla_dataset_ignores_members_it_does_not_know():
+def test_carla_dataset_ignores_unknown_members():
     document = changed(('playerMeasurements', 'wheelFLOmega'), 12.0)
     document['weather'] = {'id': 3}
     decoder = DatasetDecoder()
@@ -318,7 +318,7 @@ PITCHES = st.floats(-89.75, 89.75, width=32)
 
 
 def carla_axes(roll, pitch, yaw):
-    """Return the actor's axes (rows: forward, right, up) in CARLA's world, as 7.3 defines them."""
+    """Return the actor's axes (rows: forward, right, up) in CARLA's world."""
     r, p, y = map(math.radians, (roll, pitch, yaw))
     forward = (math.cos(p) * math.cos(y), math.cos(p) * math.sin(y), math.sin(p))
     level_right = (-math.sin(y), math.cos(y), 0.0)
@@ -352,7 +352,7 @@ def test_carla_axes_and_box_corners_are_the_mirrored_ones(roll, pitch, yaw, b_ro
     corners = (np.array(place) + (offset + (signs * extent) @ carla_axes(b_roll, b_pitch, b_yaw))
                @ axes) @ mirror
     boxes = frame.boxes
-    # The mirror swaps left and right corners, so the sign of y is turned round.
+    # The mirror swaps left and right corners, so the sign of y changes.
     ours = boxes.position_xyz[0] + (signs * (1, -1, 1) * boxes.size_xyz[0] / 2) \
         @ rotation_matrix(boxes.orientation_xyzw[0]).T
     np.testing.assert_allclose(ours, corners, atol=1e-9)

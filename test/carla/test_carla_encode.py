@@ -28,7 +28,7 @@ def changed(**members):
 
 
 class Rig:
-    """Decoder, registry and encoders as the pipeline puts them together."""
+    """Decoder, registry and encoders, as in the pipeline."""
 
     def __init__(self, **settings):
         self.settings = Settings(**settings)
@@ -69,7 +69,7 @@ def check_header(header, frame_id):
     assert header.frame_id == frame_id
 
 
-def test_carla_status_says_what_was_measured(messages):
+def test_carla_status_has_the_measurements(messages):
     status = messages['~/player/status']
     check_header(status.header, 'map')
     assert (status.frame_number, status.game_timestamp, status.platform_timestamp) == (
@@ -237,7 +237,7 @@ def test_carla_repeated_frame_is_not_encoded_again():
     assert rig.carla.encode(frame, actor_list, STAMP_NS, EVERYTHING, advanced=False) == []
 
 
-def test_carla_status_goes_with_the_player():
+def test_carla_status_requires_the_player():
     messages = Rig(debug_drawing=True).messages(rows=(1, 3))
     assert '~/player/status' not in messages
     assert len(messages['~/traffic_lights'].traffic_lights) == 1

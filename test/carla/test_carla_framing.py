@@ -19,7 +19,7 @@ from state_sensor_ros.errors import DecodeError, FramingError, TransportError
 
 
 def stream(*frames):
-    """Write frames of messages as the server does, apart from the package."""
+    """Return frames of messages as sent by the server, without code of the package."""
     data = b''
     for messages in frames:
         for message in (*messages, b''):
@@ -31,7 +31,7 @@ FRAMES = [[b'one measurement'], [b'm', b'image 1', b'image 22'], [b'x' * 300], [
 
 
 def fed(framer, data, cut=lambda n: n):
-    """Feed ``data`` in pieces of at most ``cut(what the framer wants)`` bytes."""
+    """Feed ``data`` in pieces of at most ``cut(length of the framer's buffer)`` bytes."""
     packets, at = [], 0
     while at < len(data):
         view = framer.buffer()

@@ -96,7 +96,7 @@ def chunk(name, data):
 
 
 def png_16_bits(values, color_type):
-    """Write by hand what Pillow writes in 8 bits only; ``values`` (H, W, channels)."""
+    """Return a PNG file of 16 bits, which Pillow cannot write; ``values`` (H, W, channels)."""
     height, width, _ = values.shape
     rows = b''.join(b'\0' + row.astype('>u2').tobytes() for row in values)
     header = struct.pack('>IIBBBBB', width, height, 16, color_type, 0, 0, 0)
@@ -124,7 +124,7 @@ def test_carla_rgb_of_a_palette():
 
 
 @pytest.mark.parametrize('mode', ['RGB', 'RGBA'])
-def test_carla_images_come_out_the_same_without_the_fast_library(mode, monkeypatch):
+def test_carla_images_are_equal_without_the_fast_library(mode, monkeypatch):
     pixels = np.random.default_rng(2).integers(0, 256, (7, 5, len(mode)))
     encoded_image = image(pixels)
     fast = [decode_rgb(encoded_image), decode_depth(encoded_image),
@@ -140,7 +140,7 @@ GOOD = png(np.random.default_rng(1).integers(0, 255, (20, 30, 3)))
 
 @pytest.mark.parametrize('data', [
     b'', b'no image', GOOD[:100], GOOD[:-60], GOOD[:60] + b'\0\0\0\0' + GOOD[64:],
-    # A header that claims 100000 x 100000 pixels.
+    # A header of 100000 x 100000 pixels.
     GOOD[:16] + struct.pack('>II', 100000, 100000) + GOOD[24:],
     GOOD[:16] + struct.pack('>II', 8000, 8000) + GOOD[24:]])
 def test_carla_bad_image_is_refused(data):
@@ -160,7 +160,7 @@ def test_carla_damaged_image_raises_nothing_else(place, value):
 
 
 def five_images(size=200):
-    """Return what a frame of the dataset has, with noise about as hard to pack as a real one."""
+    """Return the images of a frame, with noise that compresses like that of the dataset."""
     rng = np.random.default_rng(0)
     y, x = np.mgrid[:size, :size]
     views = [np.stack([127 + 60 * np.sin(x / 20 + i) + 50 * np.cos(y / 15)
@@ -175,7 +175,7 @@ def five_images(size=200):
 
 
 def encoded(sent, demand=Demand(), report=None, encoder=None):  # noqa: B008
-    """Take a frame of the dataset with the images ``sent`` all the way."""
+    """Return the messages of a frame of the dataset with the images ``sent``."""
     payload = join_messages([json.dumps(EXAMPLE).encode(),
                              *map(pack_dataset_image, sent)])
     (decoded,) = DatasetDecoder().decode(payload)
@@ -217,7 +217,7 @@ def test_carla_legend_names_the_thirteen_classes_once():
     assert '~/camera/segmentation_classes' not in encoded(sent, encoder=encoder)
 
 
-def test_carla_images_nobody_wants_are_not_decoded():
+def test_carla_images_without_a_subscriber_are_not_decoded():
     only_left = Demand.of([IMAGE_TOPICS['left', 'rgb']])
     broken = EncodedImage('central', 'depth', b'broken')
     assert list(encoded([*five_images(4)[:3], broken], only_left)) == ['~/camera/left/image']
@@ -233,7 +233,7 @@ def test_carla_broken_image_leaves_the_others():
 
 
 def test_carla_usual_images_are_decoded_without_pillow(monkeypatch):
-    """Which takes more than twice as long; the budget of five images is held by the benchmark."""
+    """Pillow takes more than twice as long; the benchmark has the budget of five images."""
     pytest.importorskip('kornia_rs')
 
     def load(self):

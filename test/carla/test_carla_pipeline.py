@@ -1,6 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""CARLA through the pipeline of the node: faults, restarts, the truth, and what it costs."""
+"""CARLA in the pipeline: faults, restarts, the consistency check, and the cost."""
 
 from contextlib import contextmanager
 import math
@@ -33,7 +33,7 @@ SETTINGS = Settings(debug_drawing=True)
 
 
 class ListSink(SilentSink):
-    """Keeps messages by topic."""
+    """A sink that keeps messages by topic."""
 
     def __init__(self, demand=None):
         super().__init__(demand or Demand())
@@ -51,7 +51,7 @@ class ListSink(SilentSink):
 
 
 def pipeline_of(decoder, sink, settings=SETTINGS):
-    """Return a pipeline and what it reports."""
+    """Return a pipeline and its reports."""
     reports, definitions = [], load_definitions()
     extra = (CarlaEncoder(settings, definitions),) if isinstance(decoder, CarlaDecoder) else ()
     codec = Codec(decoder, Encoder(settings, definitions), extra)
@@ -107,7 +107,7 @@ def test_carla_episode_is_a_restart_on_the_topics():
     assert first_after.action == 3  # DELETEALL
 
 
-def test_carla_clock_of_whole_milliseconds_never_grows_coarse():
+def test_carla_clock_keeps_milliseconds_at_large_times():
     pipeline, _ = pipeline_of(CarlaDecoder(), ListSink())
     # Ten hours at 100 Hz, where a float32 of seconds steps by 3.9 ms.
     for i in range(4):
@@ -116,7 +116,7 @@ def test_carla_clock_of_whole_milliseconds_never_grows_coarse():
     assert pipeline.stamper.n_coarse == 0
 
 
-def test_carla_repeated_measurement_goes_to_frame_alone():
+def test_carla_repeated_measurement_is_sent_on_frame_only():
     sink = ListSink()
     pipeline, _ = pipeline_of(CarlaDecoder(), sink)
     for frame_number in (1, 2):
@@ -136,7 +136,7 @@ def test_carla_tags_choose_agents_on_every_topic():
     assert '~/player/status' not in sink.messages
 
 
-def test_carla_markers_go_when_drawing_is_switched_off_and_come_back():
+def test_carla_markers_are_deleted_and_drawn_again_with_the_parameter():
     sink = ListSink()
     pipeline, _ = pipeline_of(CarlaDecoder(), sink)
     for i, settings in enumerate((SETTINGS, Settings(), SETTINGS)):
@@ -149,7 +149,7 @@ def test_carla_markers_go_when_drawing_is_switched_off_and_come_back():
 
 
 @pytest.mark.parametrize(('factor', 'complaint'), [(1.0, None), (3.6, 'displacement is 0.278')])
-def test_carla_truth_looks_at_the_forward_speed(factor, complaint):
+def test_carla_consistency_check_uses_the_forward_speed(factor, complaint):
     pipeline, _ = pipeline_of(CarlaDecoder(), ListSink(Demand.nothing()))
     for i in range(60):
         pipeline.process(packet(drive(i, 100 * i, i + 1, speed=10.0 * factor)), 0)
@@ -158,7 +158,7 @@ def test_carla_truth_looks_at_the_forward_speed(factor, complaint):
     assert [words for words in verdict.complaints if complaint is None or complaint in words] \
         == list(verdict.complaints)
     assert bool(verdict.complaints) == (complaint is not None)
-    # What CARLA never measures is nothing to count.
+    # Numbers that CARLA never measures are not counted as missing.
     assert pipeline.counters.n_unknown_velocities == 0
 
 
@@ -227,7 +227,7 @@ def test_carla_source_takes_single_bytes():
 
 @pytest.fixture
 def dataset(tmp_path):
-    """Make two episodes of the sample; in the second, one measurement is there twice."""
+    """Make two episodes of the sample; in the second, one measurement occurs twice."""
     for i in range(2):
         shutil.copytree(CARLA / 'episode_00000',
                         tmp_path / 'set' / f'episode_{i:05d}')
@@ -237,7 +237,7 @@ def dataset(tmp_path):
 
 
 def played(path, settings=SETTINGS):
-    """Return what a node would send of a recording: a sink, and what is reported."""
+    """Return the sink of a node that plays a recording, and its reports."""
     reports, sink, definitions = [], ListSink(), load_definitions()
 
     def report(kind, text):
@@ -268,7 +268,7 @@ def test_carla_bag_sends_what_its_dataset_does(dataset, tmp_path):
     assert len(again.messages['~/camera/left/image']) == 11
 
 
-def test_carla_bag_goes_out_under_the_names_of_the_node_that_plays_it(dataset, tmp_path):
+def test_carla_bag_is_played_under_the_names_of_the_playing_node(dataset, tmp_path):
     assert main(['convert', str(dataset), str(tmp_path / 'bag'), '--frame-prefix', 'old/',
                  '--desired-tags', 'ego', 'traffic_light', 'vehicle']) == 0
     settings = Settings(frame_prefix='new/')
@@ -285,13 +285,13 @@ def test_carla_bag_with_another_encoding_is_told_of():
     parts = {}
     for topic, data in played(CARLA)[0].first_messages():
         parts.setdefault(topic.removeprefix('~/'), data)
-    wanted = {name: parts[name] for name in TOPICS_WITH_IMAGES}
-    image = wanted['camera/left/image']
-    (decoded,) = MessagesDecoder().decode(pack_parts(wanted))
+    chosen = {name: parts[name] for name in TOPICS_WITH_IMAGES}
+    image = chosen['camera/left/image']
+    (decoded,) = MessagesDecoder().decode(pack_parts(chosen))
     assert len(decoded.frame.extension.images) == 5
     for wrong in (image.replace(b'rgb8', b'bgr8'), image[:-12]):
         with pytest.raises(DecodeError, match=r'^~/camera/left/image: found '):
-            MessagesDecoder().decode(pack_parts({**wanted, 'camera/left/image': wrong}))
-    del wanted['player/status']
-    (decoded,) = MessagesDecoder().decode(pack_parts(wanted))
+            MessagesDecoder().decode(pack_parts({**chosen, 'camera/left/image': wrong}))
+    del chosen['player/status']
+    (decoded,) = MessagesDecoder().decode(pack_parts(chosen))
     assert decoded.frame.extension is None

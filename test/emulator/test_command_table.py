@@ -47,7 +47,7 @@ def traffic(n_frames=6, generation='v2'):
 
 
 @contextlib.contextmanager
-def asked(source, options):
+def connected(source, options):
     """Run a server; yield it and a control connection."""
     with MonodriveServer(source, options) as simulator, \
             Controller(simulator.control_port) as control:
@@ -57,7 +57,7 @@ def asked(source, options):
 @contextlib.contextmanager
 def commanded(source, options):
     """Run a server; yield it, a control connection and a reader."""
-    with asked(source, options) as (simulator, control), Reader(simulator.port) as reader:
+    with connected(source, options) as (simulator, control), Reader(simulator.port) as reader:
         yield simulator, control, reader
 
 
@@ -83,8 +83,8 @@ def names_v2(frame):
 
 @pytest.mark.parametrize(('kind', 'magic'), [('new', 0x6D6F6E6F), ('old', 0x6F6E6F6D)])
 def test_reply_magic_is_that_of_the_generation(kind, magic):
-    with asked(None, MonodriveOptions(control_port=0, reply_magic=kind)) as (_, control):
-        reply = control.ask('GetVersion', {})
+    with connected(None, MonodriveOptions(control_port=0, reply_magic=kind)) as (_, control):
+        reply = control.request('GetVersion', {})
         assert control.magic == magic
     assert reply['message'].startswith('simulator_version: ')
     assert ', api_version: ' in reply['message']
@@ -92,14 +92,14 @@ def test_reply_magic_is_that_of_the_generation(kind, magic):
 
 @pytest.mark.parametrize('reference', [0, 1, 2**31, 2**53 + 1, 2**63 - 1, -5])
 def test_reference_is_echoed_exactly(served, reference):
-    assert served[1].ask('GetVersion', {}, reference)['reference'] == reference
+    assert served[1].request('GetVersion', {}, reference)['reference'] == reference
 
 
 def test_success_is_sent_unless_switched_off():
     for with_success in (True, False):
         options = MonodriveOptions(control_port=0, with_success=with_success)
-        with asked(None, options) as (_, control):
-            good, bad = control.ask('GetVersion'), control.ask('NoSuchCommand')
+        with connected(None, options) as (_, control):
+            good, bad = control.request('GetVersion'), control.request('NoSuchCommand')
         assert [reply.get('success') for reply in (good, bad)] == (
             [True, False] if with_success else [None, None])
 
@@ -126,7 +126,7 @@ def test_an_invalid_request_gets_an_error_reply(served, body):
     assert reply['success'] is False
     assert 'found' in reply['message']
     assert len(reply['message']) < 300
-    assert control.ask('GetVersion')['success']
+    assert control.request('GetVersion')['success']
 
 
 @pytest.mark.parametrize('head', [
@@ -137,7 +137,7 @@ def test_bytes_that_are_not_a_message_end_the_connection_only(served, head):
     control.connection.sendall(bytes.fromhex(head) + b'{"type": 1}')
     assert control.is_hung_up()
     with Controller(simulator.control_port) as other:
-        assert other.ask('GetVersion')['success']
+        assert other.request('GetVersion')['success']
 
 
 def test_a_connection_closed_inside_a_message_has_no_effect(served):
@@ -145,14 +145,14 @@ def test_a_connection_closed_inside_a_message_has_no_effect(served):
     for part in (b'mo', bytes.fromhex('6d6f6e6f00000100') + b'{'):
         with socket.create_connection(('127.0.0.1', simulator.control_port)) as rude:
             rude.sendall(part)
-    assert control.ask('GetVersion')['success']
+    assert control.request('GetVersion')['success']
 
 
 def test_two_control_connections_work_side_by_side(served):
     simulator, control, _ = served
     with Controller(simulator.control_port) as other:
-        assert other.ask('GetVersion', {}, 1)['reference'] == 1
-        assert control.ask('GetVersion', {}, 2)['reference'] == 2
+        assert other.request('GetVersion', {}, 1)['reference'] == 1
+        assert control.request('GetVersion', {}, 2)['reference'] == 2
 
 
 # Sampling
@@ -161,7 +161,7 @@ def test_two_control_connections_work_side_by_side(served):
 def test_a_sample_sends_one_packet_and_a_reply_without_data(served, message):
     _, control, reader = served
     for count, frame in enumerate(traffic(3), start=1):
-        reply = control.ask(SAMPLE, message)
+        reply = control.request(SAMPLE, message)
         assert (reply['message'], reply['success']) == ('complete', True)
         assert reader.frame() == {**frame, 'sample_count': count}
     assert reader.has_nothing()
@@ -172,7 +172,7 @@ def test_samples_of_a_trajectory_stay_at_its_end(served):
     frames = traffic()
     received = []
     for _ in range(8):
-        control.ask(SAMPLE)
+        control.request(SAMPLE)
         received.append(reader.frame())
     assert [frame['frame'] for frame in received] == [
         frame['frame'] for frame in [*frames, frames[-1], frames[-1]]]
@@ -183,27 +183,27 @@ def test_a_reader_receives_samples_from_its_connection_on(served):
     simulator, control, _ = served
     for count in range(1, 30):
         with Reader(simulator.port) as late:
-            control.ask(SAMPLE)
+            control.request(SAMPLE)
             assert late.frame()['sample_count'] == count
 
 
 def test_samples_larger_than_all_buffers_do_not_block_the_reply():
     frame = {**traffic(1)[0], 'fill': 'x' * 30_000_000}
     with commanded([frame], ON_SAMPLE) as (_, control, reader):
-        assert control.ask(SAMPLE)['success']
+        assert control.request(SAMPLE)['success']
         assert len(reader.packet()[4]) > 30_000_000
 
 
 def test_a_sample_list_sends_on_the_listed_ports_only(served):
     simulator, control, reader = served
     port = free_port()
-    assert control.ask(SENSORS, [state_sensor(port)])['success']
+    assert control.request(SENSORS, [state_sensor(port)])['success']
     with Reader(port) as second:
-        assert control.ask('SampleSensorListCommand_ID', {'ports': [port]})['success']
+        assert control.request('SampleSensorListCommand_ID', {'ports': [port]})['success']
         assert second.frame()['sample_count'] == 1
         assert reader.has_nothing()
         both = {'ports': [port, simulator.port, port]}
-        assert control.ask('SampleSensorListCommand_ID', both)['success']
+        assert control.request('SampleSensorListCommand_ID', both)['success']
         assert second.frame()['sample_count'] == 2
         assert reader.frame()['sample_count'] == 1
         assert second.has_nothing()
@@ -213,13 +213,13 @@ def test_a_sample_list_sends_on_the_listed_ports_only(served):
                                      {'ports': [True]}, {'ports': [{}]}])
 def test_a_sample_list_of_unknown_ports_is_refused(served, message):
     _, control, reader = served
-    assert not control.ask('SampleSensorListCommand_ID', message)['success']
+    assert not control.request('SampleSensorListCommand_ID', message)['success']
     assert reader.has_nothing(0.05)
 
 
 def test_a_sample_without_an_ego_fails_with_its_reason():
-    with asked(None, WITH_CONTROL) as (_, control):
-        reply = control.ask(SAMPLE, {})
+    with connected(None, WITH_CONTROL) as (_, control):
+        reply = control.request(SAMPLE, {})
     assert not reply['success']
     assert NO_EGO in reply['message']
     assert 'registered' in reply['message']
@@ -229,7 +229,7 @@ def test_a_sample_in_a_free_running_stream_adds_a_packet():
     options = MonodriveOptions(control_port=0, rate=10.0)
     with commanded(IteratorSource(generate(2, 0, 10.0, 1, 'v2')), options) as (_, control, reader):
         first = reader.frame()
-        assert control.ask(SAMPLE)['success']
+        assert control.request(SAMPLE)['success']
         frames = [first, *(reader.frame() for _ in range(4))]
     assert [frame['sample_count'] for frame in frames] == [1, 2, 3, 4, 5]
     times = [frame['game_time'] for frame in frames]
@@ -244,10 +244,10 @@ def test_a_sensor_on_another_port_opens_it(served, shape):
     _, control, reader = served
     port = free_port()
     config = state_sensor(port)
-    reply = control.ask(SENSORS, config if shape == 'object' else [config])
+    reply = control.request(SENSORS, config if shape == 'object' else [config])
     assert (reply['message'], reply['success']) == ('complete', True)
     with Reader(port) as second:
-        control.ask(SAMPLE)
+        control.request(SAMPLE)
         assert names_v2(second.frame())[1] == names_v2(reader.frame())[1]
 
 
@@ -266,8 +266,8 @@ def test_a_sensor_on_another_port_opens_it(served, shape):
 def test_tags_select_actors(generation, desired, undesired, n_objects, n_vehicles):
     with commanded(traffic(1, generation), ON_SAMPLE) as (simulator, control, reader):
         config = state_sensor(simulator.port, desired_tags=desired, undesired_tags=undesired)
-        assert control.ask(SENSORS, config)['success']
-        control.ask(SAMPLE)
+        assert control.request(SENSORS, config)['success']
+        control.request(SAMPLE)
         frame = reader.frame()
     if generation == 'v2':
         actors = [*frame['frame']['objects'], *(v['state'] for v in frame['frame']['vehicles'])]
@@ -284,26 +284,26 @@ def test_tags_select_actors(generation, desired, undesired, n_objects, n_vehicle
 def test_boxes_are_left_out_as_the_real_simulator_does(served):
     _, control, reader = served
     simulator = served[0]
-    assert control.ask(SENSORS, state_sensor(simulator.port, include_obb=False))['success']
-    control.ask(SAMPLE)
+    assert control.request(SENSORS, state_sensor(simulator.port, include_obb=False))['success']
+    control.request(SAMPLE)
     frame = reader.frame()['frame']
     states = [*frame['objects'], *(vehicle['state'] for vehicle in frame['vehicles'])]
     assert all(state['oriented_bounding_box'] == [] for state in states)
     # The default is without boxes, too.
     config = state_sensor(simulator.port)
     del config['include_obb']
-    assert control.ask('REPLAY_ReConfigureSensorCommand_ID', config)['success']
-    control.ask(SAMPLE)
+    assert control.request('REPLAY_ReConfigureSensorCommand_ID', config)['success']
+    control.request(SAMPLE)
     assert reader.frame()['frame']['vehicles'][0]['state']['oriented_bounding_box'] == []
 
 
 def test_actors_of_v1_without_boxes_have_no_key_for_them():
     with commanded(traffic(2, 'v1'), ON_SAMPLE) as (simulator, control, reader):
-        control.ask(SENSORS, state_sensor(simulator.port, include_obb=False))
-        control.ask(SAMPLE)
+        control.request(SENSORS, state_sensor(simulator.port, include_obb=False))
+        control.request(SAMPLE)
         assert all('oriented_bounding_box' not in actor for actor in reader.frame()['frame'])
-        control.ask(SENSORS, state_sensor(simulator.port, include_obb=True))
-        control.ask(SAMPLE)
+        control.request(SENSORS, state_sensor(simulator.port, include_obb=True))
+        control.request(SAMPLE)
         assert all('oriented_bounding_box' in actor for actor in reader.frame()['frame'])
 
 
@@ -312,10 +312,10 @@ def test_a_filter_keeps_unknown_parts_of_a_frame():
             b'{"frame": [{"state": {"tags": ["vehicle"]}}, 8]}]')
     source = TrajectorySource(parse_trajectory(text))
     with commanded(source, ON_SAMPLE) as (simulator, control, reader):
-        control.ask(SENSORS, state_sensor(simulator.port, include_obb=False))
+        control.request(SENSORS, state_sensor(simulator.port, include_obb=False))
         frames = []
         for _ in range(4):
-            control.ask(SAMPLE)
+            control.request(SAMPLE)
             frames.append(reader.frame())
     assert frames == [{'frame': 5}, {'frame': {'vehicles': [], 'other': 3}}, 7,
                       {'frame': [{'state': {'tags': ['vehicle']}}]}]
@@ -323,22 +323,22 @@ def test_a_filter_keeps_unknown_parts_of_a_frame():
 
 def test_a_new_filter_applies_to_a_frame_already_sent(served):
     simulator, control, reader = served
-    control.ask(TRAJECTORY, traffic(1))
+    control.request(TRAJECTORY, traffic(1))
     for i in range(6):
         config = state_sensor(simulator.port, desired_tags=['vehicle', f'tag{i}'])
-        control.ask('REPLAY_ReConfigureSensorCommand_ID', config)
-        control.ask(STEP, {'amount': 1})
+        control.request('REPLAY_ReConfigureSensorCommand_ID', config)
+        control.request(STEP, {'amount': 1})
         assert len(names_v2(reader.frame())[1]) == 4
-    control.ask('REPLAY_ReConfigureSensorCommand_ID', state_sensor(simulator.port))
-    control.ask(STEP, {'amount': 0})
+    control.request('REPLAY_ReConfigureSensorCommand_ID', state_sensor(simulator.port))
+    control.request(STEP, {'amount': 0})
     assert len(names_v2(reader.frame())[0]) == 4
 
 
 def test_filters_apply_to_a_free_running_trajectory():
     text = json.dumps(traffic(6)).encode()
     source = TrajectorySource(parse_trajectory(text))
-    with asked(source, MonodriveOptions(control_port=0, rate='max')) as (simulator, control):
-        control.ask(SENSORS, state_sensor(simulator.port, desired_tags=['ego']))
+    with connected(source, MonodriveOptions(control_port=0, rate='max')) as (simulator, control):
+        control.request(SENSORS, state_sensor(simulator.port, desired_tags=['ego']))
         with Reader(simulator.port) as reader:
             frames = reader.frames_until_end()
     assert [frame['game_time'] for frame in frames] == [
@@ -351,25 +351,26 @@ def test_a_cycle_can_be_stepped_and_sampled():
     with commanded(source, ON_SAMPLE) as (_, control, reader):
         times = []
         for amount in (0, 1, 2, -4, 10):
-            control.ask(STEP, {'amount': amount})
+            control.request(STEP, {'amount': amount})
             times.append(reader.frame()['game_time'])
     assert times == pytest.approx([8.0, 8.05, 8.15, 8.15, 8.65], abs=1e-5)
 
 
 def test_reconfiguring_keeps_the_connection(served):
     simulator, control, reader = served
-    control.ask(SAMPLE)
+    control.request(SAMPLE)
     assert len(names_v2(reader.frame())[0]) == 6
     config = state_sensor(simulator.port, desired_tags=['vehicle'], _type='State')
-    assert control.ask('REPLAY_ReConfigureSensorCommand_ID', config)['message'] == 'complete'
-    control.ask(SAMPLE)
+    assert control.request('REPLAY_ReConfigureSensorCommand_ID', config)['message'] == 'complete'
+    control.request(SAMPLE)
     assert names_v2(reader.frame())[0] == []
 
 
 def test_a_sensor_that_does_not_stream_sends_nothing(served):
     simulator, control, reader = served
-    assert control.ask(SENSORS, state_sensor(simulator.port, enable_streaming=False))['success']
-    assert control.ask(SAMPLE)['success']
+    config = state_sensor(simulator.port, enable_streaming=False)
+    assert control.request(SENSORS, config)['success']
+    assert control.request(SAMPLE)['success']
     assert reader.has_nothing(0.1)
 
 
@@ -377,8 +378,8 @@ def test_other_sensors_of_a_suite_are_ignored(served):
     simulator, control, reader = served
     suite = [{'type': 'Camera', 'listen_port': 8000}, state_sensor(simulator.port),
              {'type': 'ViewportCamera', 'listen_port': 0}]
-    assert control.ask(SENSORS, suite)['success']
-    control.ask(SAMPLE)
+    assert control.request(SENSORS, suite)['success']
+    control.request(SAMPLE)
     assert names_v2(reader.frame())[1]
 
 
@@ -391,25 +392,25 @@ def test_a_wrong_sensor_configuration_is_refused(served, changes):
     simulator, control, _ = served
     config = state_sensor(simulator.port, **changes)
     for command in (SENSORS, 'REPLAY_ReConfigureSensorCommand_ID'):
-        reply = control.ask(command, config)
+        reply = control.request(command, config)
         assert not reply['success']
         assert next(iter(changes)) in reply['message']
 
 
 @pytest.mark.parametrize('message', [None, 'State', [None], [['State']]])
 def test_a_sensor_configuration_of_another_type_is_refused(served, message):
-    assert not served[1].ask(SENSORS, message)['success']
+    assert not served[1].request(SENSORS, message)['success']
 
 
 def test_a_sensor_on_a_port_in_use_is_refused(served):
     simulator, control, _ = served
-    reply = control.ask(SENSORS, state_sensor(simulator.control_port))
+    reply = control.request(SENSORS, state_sensor(simulator.control_port))
     assert not reply['success']
     assert 'port in use' in reply['message']
 
 
 def test_reconfiguring_a_sensor_that_does_not_exist_is_refused(served):
-    reply = served[1].ask('REPLAY_ReConfigureSensorCommand_ID', state_sensor(free_port()))
+    reply = served[1].request('REPLAY_ReConfigureSensorCommand_ID', state_sensor(free_port()))
     assert not reply['success']
     assert 'listen_port' in reply['message']
 
@@ -419,17 +420,17 @@ def test_reconfiguring_a_sensor_that_does_not_exist_is_refused(served):
 def test_steps_move_through_a_trajectory_both_ways(served):
     _, control, reader = served
     frames = traffic(12)[6:]
-    reply = control.ask(TRAJECTORY, frames)
+    reply = control.request(TRAJECTORY, frames)
     assert (reply['message'], reply['success']) == ('complete', True)
     assert reader.has_nothing(0.05)
     place = -1
     for count, amount in enumerate((1, 1, 3, -2, 0, 100, -1, -100, 2.0), start=1):
-        reply = control.ask(STEP, {'amount': amount})
+        reply = control.request(STEP, {'amount': amount})
         assert (reply['message'], reply['success']) == ('complete', True)
         place = min(max(place + int(amount), 0), 5)
         assert reader.frame() == {**frames[place], 'sample_count': count}
     # A sample repeats the frame with the next sample count.
-    control.ask(SAMPLE)
+    control.request(SAMPLE)
     assert reader.frame() == {**frames[place], 'sample_count': 10}
 
 
@@ -437,19 +438,19 @@ def test_steps_move_through_a_trajectory_both_ways(served):
 def test_trajectories_of_all_generations_can_be_stepped(generation):
     frames = traffic(3, generation)
     with commanded(None, WITH_CONTROL) as (_, control, reader):
-        assert control.ask('SimulatorConfig_ID', {'map': 'Straight5k', 'simulation_mode': 1})[
+        assert control.request('SimulatorConfig_ID', {'map': 'Straight5k', 'simulation_mode': 1})[
             'message'] == 'simulator configuration mode = 1'
-        assert control.ask(TRAJECTORY, frames)['success']
+        assert control.request(TRAJECTORY, frames)['success']
         for frame in frames:
-            control.ask(STEP, {'amount': 1})
+            control.request(STEP, {'amount': 1})
             assert reader.frame() == frame
 
 
 def test_frames_without_a_sample_count_are_sent_without_one(served):
     _, control, reader = served
     frame = {key: value for key, value in traffic(1, 'v0')[0].items() if key != 'sample_count'}
-    control.ask(TRAJECTORY, [frame])
-    control.ask(STEP, {'amount': 1})
+    control.request(TRAJECTORY, [frame])
+    control.request(STEP, {'amount': 1})
     *_, sample_count, payload = reader.packet()
     assert sample_count == 1
     assert json.loads(payload) == frame
@@ -459,10 +460,10 @@ def test_stepping_ends_free_running():
     frames = traffic(6)
     with commanded(frames, MonodriveOptions(control_port=0, rate=20.0)) as (_, control, reader):
         reader.frame()
-        assert control.ask(TRAJECTORY, frames[:3])['success']
+        assert control.request(TRAJECTORY, frames[:3])['success']
         while not reader.has_nothing(0.3):
             reader.frame()
-        control.ask(STEP, {'amount': 2})
+        control.request(STEP, {'amount': 2})
         assert reader.frame()['frame'] == frames[1]['frame']
         assert reader.has_nothing(0.3)
 
@@ -471,7 +472,7 @@ def test_stepping_ends_free_running():
     None, {}, [], 'x', [5], [[]], [{}], [{'frame': []}],
     [{'frame': [{'name': 'a', 'tags': ['vehicle']}]}]])
 def test_an_invalid_trajectory_is_refused(served, message):
-    reply = served[1].ask(TRAJECTORY, message)
+    reply = served[1].request(TRAJECTORY, message)
     assert not reply['success']
     assert 'found' in reply['message']
 
@@ -481,13 +482,13 @@ def test_an_invalid_trajectory_is_refused(served, message):
     {'amount': float('nan')}, {'amount': float('inf')}])
 def test_a_step_without_an_amount_is_refused(served, message):
     _, control, reader = served
-    assert not control.ask(STEP, message)['success']
+    assert not control.request(STEP, message)['success']
     assert reader.has_nothing(0.05)
 
 
 def test_a_step_without_a_trajectory_is_refused():
-    with asked(None, WITH_CONTROL) as (_, control):
-        reply = control.ask(STEP, {'amount': 1})
+    with connected(None, WITH_CONTROL) as (_, control):
+        reply = control.request(STEP, {'amount': 1})
     assert not reply['success']
     assert 'trajectory' in reply['message']
 
@@ -497,7 +498,7 @@ def test_synthetic_traffic_steps_forward_only():
     with commanded(source, ON_SAMPLE) as (_, control, reader):
         times = []
         for amount in (1, 3, -5, 1, 10**30):
-            assert control.ask(STEP, {'amount': amount})['success']
+            assert control.request(STEP, {'amount': amount})['success']
             times.append(reader.frame()['game_time'])
     assert times[:4] == pytest.approx([8.0, 8.15, 8.15, 8.2], abs=1e-5)
     assert times[4] > 50.0
@@ -515,7 +516,7 @@ def test_a_state_step_places_the_actors_and_samples(shape):
                 'x'] += 50 * count
             message = {'object': frame, 'array': [frame],
                        'string': {'state_data_as_string': json.dumps(frame)}}[shape]
-            reply = control.ask(STATE_STEP, message)
+            reply = control.request(STATE_STEP, message)
             assert (reply['message'], reply['success']) == ('complete', True)
             received = reader.frame()
             vehicle, = received['frame']['vehicles']
@@ -536,15 +537,15 @@ def test_a_state_step_accepts_flat_actors_and_rotators():
     actor = {'name': 'ego_1', 'tags': ['ego'], 'position': [1.0, 2.0, 3.0],
              'orientation': {'yaw': 90.0, 'pitch': 0.0, 'roll': 0.0}}
     with commanded(None, WITH_CONTROL) as (_, control, reader):
-        control.ask(STATE_STEP, [{'frame': [actor]}])
+        control.request(STATE_STEP, [{'frame': [actor]}])
         flat = reader.frame()['frame'][0]
-        control.ask(STATE_STEP, {'ego_1': {**actor, 'orientation': {
+        control.request(STATE_STEP, {'ego_1': {**actor, 'orientation': {
             'yaw': 0.0, 'pitch': 90.0, 'roll': 0.0}}})
         keyed = reader.frame()['ego_1']
         state = {'name': 'e', 'tags': ['ego'], 'odometry': {'pose': {
             'position': {'x': 0, 'y': 0, 'z': 0},
             'orientation': {'yaw': 0.0, 'pitch': 0.0, 'roll': 90.0}}}}
-        control.ask(STATE_STEP, {'frame': {'vehicles': [{'state': state}]}})
+        control.request(STATE_STEP, {'frame': {'vehicles': [{'state': state}]}})
         turned = reader.frame()['frame']['vehicles'][0]['state']['odometry']['pose']
     half = 0.5**0.5
     assert flat['orientation'] == pytest.approx([0.0, 0.0, half, half])
@@ -562,7 +563,7 @@ def test_a_state_step_keeps_unknown_members():
                       {'frame': {'vehicles': [{'state': ego}, 5, {'state': 6}],
                                  'objects': [{'name': 'o'}], 'more': 1}},
                       {'e': {'position': [0, 0, 0], 'tags': ['ego']}, 'other': {'a': 1}}):
-            assert control.ask(STATE_STEP, frame)['success']
+            assert control.request(STATE_STEP, frame)['success']
             received = reader.frame()
             assert received['sample_count'] > 0
             if isinstance(frame.get('frame'), list):
@@ -584,16 +585,16 @@ def test_deep_nesting_ends_its_own_connection_only(served, depth):
         with Controller(simulator.control_port) as control, Reader(simulator.port):
             control.send(body.encode())
             if control.receive()['success'] and command == TRAJECTORY:
-                control.ask(STEP, {'amount': 1})
+                control.request(STEP, {'amount': 1})
         with Controller(simulator.control_port) as control:
-            assert control.ask('GetVersion')['success']
+            assert control.request('GetVersion')['success']
 
 
 def test_an_updated_state_is_in_the_next_sample():
     with commanded(traffic(), ON_SAMPLE) as (_, control, reader):
-        assert control.ask('UpdateStateCommand_ID', POSE_ONLY)['message'] == 'complete'
+        assert control.request('UpdateStateCommand_ID', POSE_ONLY)['message'] == 'complete'
         assert reader.has_nothing(0.05)
-        control.ask(SAMPLE)
+        control.request(SAMPLE)
         assert names_v2(reader.frame()) == ([], ['EgoVehicle'])
 
 
@@ -605,7 +606,7 @@ def test_an_updated_state_is_in_the_next_sample():
 def test_an_invalid_state_is_refused(served, message):
     _, control, reader = served
     for command in (STATE_STEP, 'UpdateStateCommand_ID'):
-        assert not control.ask(command, message)['success']
+        assert not control.request(command, message)['success']
     assert reader.has_nothing(0.05)
 
 
@@ -613,15 +614,15 @@ def test_an_invalid_state_is_refused(served, message):
 
 def test_simulator_configuration_replies_its_mode_and_starts_over(served):
     _, control, reader = served
-    control.ask(SAMPLE)
-    control.ask(SAMPLE)
+    control.request(SAMPLE)
+    control.request(SAMPLE)
     for mode in (1, 2):
-        reply = control.ask('SimulatorConfig_ID', {'map': 'Almono', 'simulation_mode': mode})
+        reply = control.request('SimulatorConfig_ID', {'map': 'Almono', 'simulation_mode': mode})
         assert (reply['message'], reply['success']) == (
             f'simulator configuration mode = {mode}', True)
     for _ in range(2):
         reader.frame()
-    control.ask(SAMPLE)
+    control.request(SAMPLE)
     assert reader.frame() == traffic(1)[0]
 
 
@@ -633,30 +634,30 @@ def test_simulator_configuration_replies_its_mode_and_starts_over(served):
     (None, 'message: found null; expected an object'),
 ])
 def test_a_wrong_simulator_configuration_is_refused(served, message, text):
-    reply = served[1].ask('SimulatorConfig_ID', message)
+    reply = served[1].request('SimulatorConfig_ID', message)
     assert (reply['message'], reply['success']) == (text, False)
 
 
 def test_a_closed_loop_session_has_an_ego_after_the_first_control(served):
     _, control, reader = served
     drive = {'forward_amount': 0.4, 'right_amount': 0, 'brake_amount': 0.0, 'drive_mode': 1}
-    assert control.ask('SimulatorConfig_ID', {'simulation_mode': 0})['success']
-    assert NO_EGO in control.ask(SAMPLE)['message']
-    assert NO_EGO in control.ask('SampleSensorListCommand_ID', {'ports': []})['message']
-    reply = control.ask('EgoControl_ID', drive)
+    assert control.request('SimulatorConfig_ID', {'simulation_mode': 0})['success']
+    assert NO_EGO in control.request(SAMPLE)['message']
+    assert NO_EGO in control.request('SampleSensorListCommand_ID', {'ports': []})['message']
+    reply = control.request('EgoControl_ID', drive)
     assert (reply['message'], reply['success']) == ('no ego vehicle found', False)
-    reply = control.ask('ClosedLoopConfigCommand_ID', {'vehicles': []})
+    reply = control.request('ClosedLoopConfigCommand_ID', {'vehicles': []})
     assert (reply['message'], reply['success']) == (
         'Failed to configure scenario. No actors spawned.', False)
-    reply = control.ask('ClosedLoopConfigCommand_ID',
+    reply = control.request('ClosedLoopConfigCommand_ID',
                         {'trigger_boxes': [], 'vehicles': [{'name': 'a', 'tags': ['vehicle']}]})
     assert (reply['message'], reply['success']) == ('Successfully configured scenario.', True)
-    assert NO_EGO in control.ask(SAMPLE)['message']
-    reply = control.ask('EgoControl_ID', drive)
+    assert NO_EGO in control.request(SAMPLE)['message']
+    reply = control.request('EgoControl_ID', drive)
     assert (reply['message'], reply['success']) == ('complete', True)
-    assert control.ask(SAMPLE)['success']
+    assert control.request(SAMPLE)['success']
     assert reader.frame()['sample_count'] == 1
-    assert not control.ask('EgoControl_ID', {'forward_amount': 'x'})['success']
+    assert not control.request('EgoControl_ID', {'forward_amount': 'x'})['success']
 
 
 def test_a_scenario_or_a_spawned_vehicle_can_be_the_ego(served):
@@ -666,37 +667,37 @@ def test_a_scenario_or_a_spawned_vehicle_can_be_the_ego(served):
             ('ClosedLoopConfigCommand_ID', {'vehicles': [ego]},
              'Successfully configured scenario.'),
             ('SpawnVehicleCommand_ID', ego, 'Successfully spawned vehicle.')):
-        control.ask('SimulatorConfig_ID', {'simulation_mode': 3})
-        assert not control.ask(SAMPLE)['success']
-        assert control.ask(command, message)['message'] == text
-        assert control.ask(SAMPLE)['success']
+        control.request('SimulatorConfig_ID', {'simulation_mode': 3})
+        assert not control.request(SAMPLE)['success']
+        assert control.request(command, message)['message'] == text
+        assert control.request(SAMPLE)['success']
         assert reader.frame()['sample_count'] == 1
-    assert not control.ask('SpawnVehicleCommand_ID', {})['success']
+    assert not control.request('SpawnVehicleCommand_ID', {})['success']
 
 
 def test_fixed_steps_advance_without_a_sample(served):
     _, control, reader = served
     frames = traffic(3)
-    control.ask('SimulatorConfig_ID', {'simulation_mode': 3})
-    control.ask('SpawnVehicleCommand_ID', {'tags': ['ego']})
+    control.request('SimulatorConfig_ID', {'simulation_mode': 3})
+    control.request('SpawnVehicleCommand_ID', {'tags': ['ego']})
     for i in range(3):
-        reply = control.ask('ClosedLoopStepCommand_ID', {'time_step': 0.05, 'type': 'x'})
+        reply = control.request('ClosedLoopStepCommand_ID', {'time_step': 0.05, 'type': 'x'})
         assert (reply['message'], reply['success']) == (True, True)
         assert reader.has_nothing(0.05)
-        control.ask(SAMPLE)
+        control.request(SAMPLE)
         assert reader.frame() == frames[i]
     for message in (None, {}, {'time_step': 0}, {'time_step': 'x'}, {'time_step': float('nan')}):
-        assert not control.ask('ClosedLoopStepCommand_ID', message)['success']
+        assert not control.request('ClosedLoopStepCommand_ID', message)['success']
 
 
 def test_sensors_can_be_stopped_and_started():
     source = IteratorSource(generate(2, 0, 50.0, 1, 'v2'))
     with commanded(source, MonodriveOptions(control_port=0, rate=50.0)) as (_, control, reader):
         reader.frame()
-        assert control.ask('StopAllSensorsCommand_ID')['message'] == 'complete'
+        assert control.request('StopAllSensorsCommand_ID')['message'] == 'complete'
         while not reader.has_nothing(0.3):
             reader.frame()
-        assert control.ask('StartAllSensorsCommand_ID')['message'] == 'complete'
+        assert control.request('StartAllSensorsCommand_ID')['message'] == 'complete'
         reader.frame()
 
 
@@ -704,14 +705,14 @@ def test_sensors_can_be_stopped_and_started():
     'StreamData_ID', 'AttachSensorCommand_ID', 'DetachSensorCommand_ID', 'Status_ID',
     'WeatherConfig'])
 def test_commands_without_effect_are_answered(served, command):
-    reply = served[1].ask(command, {'a': 1})
+    reply = served[1].request(command, {'a': 1})
     assert (reply['message'], reply['success']) == ('complete', True)
 
 
 def test_number_of_frames_limits_samples_too():
     options = MonodriveOptions(control_port=0, on_sample=True, n_frames=2)
     with commanded(traffic(), options) as (simulator, control, reader):
-        control.ask(SAMPLE)
-        control.ask(SAMPLE)
+        control.request(SAMPLE)
+        control.request(SAMPLE)
         assert len(reader.frames_until_end()) == 2
         assert simulator.wait(5.0)

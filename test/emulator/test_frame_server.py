@@ -227,7 +227,7 @@ def test_samples_of_several_control_connections_never_mix_packets():
         def sample():
             with Controller(simulator.control_port) as control:
                 for _ in range(50):
-                    assert control.ask('SampleSensorsCommand_ID')['success']
+                    assert control.request('SampleSensorsCommand_ID')['success']
         threads = [threading.Thread(target=sample) for _ in range(4)]
         for thread in threads:
             thread.start()

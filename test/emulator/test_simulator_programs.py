@@ -119,11 +119,11 @@ def test_simulate_loops_and_executes_commands():
                     '--reply-magic', 'old', '--no-success') as (process, sensor_port, control):
         assert control == port
         with Controller(port) as controller, Reader(sensor_port) as reader:
-            reply = controller.ask('REPLAY_StepSimulationCommand_ID', {'amount': -1})
+            reply = controller.request('REPLAY_StepSimulationCommand_ID', {'amount': -1})
             assert controller.magic == 0x6F6E6F6D
             assert 'success' not in reply
             last = reader.frame()
-            controller.ask('REPLAY_StepSimulationCommand_ID', {'amount': 1})
+            controller.request('REPLAY_StepSimulationCommand_ID', {'amount': 1})
             first = reader.frame()
         process.send_signal(signal.SIGTERM)
         assert process.wait(5) == 0

@@ -58,14 +58,14 @@ def test_worked_example():
 @pytest.mark.parametrize('seed', range(6))
 def test_items_are_those_made_anew(seed):
     rng, made = random.Random(seed), Made()
-    names, appearance, n_wheels = [], {}, {}
+    names, appearances, n_wheels = [], {}, {}
     for _ in range(200):
         if rng.random() < 0.5:
             names = rng.sample('abcdefghijkl', rng.randrange(12))
         for name in ACTORS:
-            if name not in appearance or rng.random() < 0.1:
-                appearance[name], n_wheels[name] = rng.choice('xyz'), rng.randrange(4)
-        expected = [(name, (appearance[name], bytes(n_wheels[name]))) for name in names]
+            if name not in appearances or rng.random() < 0.1:
+                appearances[name], n_wheels[name] = rng.choice('xyz'), rng.randrange(4)
+        expected = [(name, (appearances[name], bytes(n_wheels[name]))) for name in names]
         assert made.of(names, *columns_of(expected)) == expected
         assert made.of(names, *columns_of(expected)) == expected
         assert (made.made, made.dropped) == ([], [])
@@ -73,5 +73,5 @@ def test_items_are_those_made_anew(seed):
 
 def columns_of(items):
     first = np.cumsum([0, *(len(wheels) for _, (_, wheels) in items)])
-    return (Column(tuple(look for _, (look, _) in items)),
+    return (Column(tuple(appearance for _, (appearance, _) in items)),
             Column(b''.join(wheels for _, (_, wheels) in items), first))
