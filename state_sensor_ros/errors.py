@@ -28,7 +28,7 @@ def one_line(text: str) -> str:
     return ''.join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
-def told(error: OSError) -> str:
+def reason_of(error: OSError) -> str:
     """Return the reason that the operating system gives, without its number."""
     return (error.strerror or str(error)).lower() or type(error).__name__
 

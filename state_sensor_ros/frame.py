@@ -50,19 +50,19 @@ class Needs:
     """
     The optional parts of a frame that are used; decoding the others is skipped.
 
-    Names, kinds, tags, kinematics and the rows of lane states are always decoded. ``looks``
+    Names, kinds, tags, kinematics and the rows of lane states are always decoded. ``appearance``
     includes the names of boxes.
     """
 
     boxes: bool = True
     wheels: bool = True
     inputs: bool = True
-    looks: bool = True
+    appearance: bool = True
     lanes: bool = True
 
 
 EVERYTHING = Needs()
-ESSENTIALS = Needs(boxes=False, wheels=False, inputs=False, looks=False, lanes=False)
+ESSENTIALS = Needs(boxes=False, wheels=False, inputs=False, appearance=False, lanes=False)
 
 
 def _freeze(*arrays: npt.NDArray[Any]) -> None:
@@ -175,7 +175,7 @@ NO_LANES = Lanes(np.zeros(0, np.int64), np.zeros(0, np.bool_), np.zeros(0, np.bo
 
 
 @dataclass(frozen=True, slots=True)
-class Looks:
+class Appearance:
     """Paint and blueprint of each actor, ``''`` where the source has none: N strings each."""
 
     colors: tuple[str, ...]
@@ -216,7 +216,7 @@ class Frame:
     boxes: Boxes | None = None
     wheels: Wheels | None = None
     inputs: Floats | None = None
-    looks: Looks | None = None
+    appearance: Appearance | None = None
     forward_speed: Floats | None = None
     extension: Extension | None = None
     _bodies: Bodies | None = field(default=None, init=False, repr=False, compare=False)
@@ -305,9 +305,9 @@ class Frame:
             boxes=None if self.boxes is None else _select_part(self.boxes, new_row),
             wheels=None if self.wheels is None else _select_part(self.wheels, new_row),
             inputs=None if self.inputs is None else self.inputs[rows],
-            looks=None if self.looks is None else Looks(
-                tuple(self.looks.colors[i] for i in rows),
-                tuple(self.looks.replay_classes[i] for i in rows)),
+            appearance=None if self.appearance is None else Appearance(
+                tuple(self.appearance.colors[i] for i in rows),
+                tuple(self.appearance.replay_classes[i] for i in rows)),
             forward_speed=None if self.forward_speed is None else self.forward_speed[rows],
             extension=None if self.extension is None else self.extension.select(rows))
 
@@ -329,7 +329,7 @@ def frame_of_poses(generation: str, game_time: float, names: tuple[str, ...],
     blank = ('',) * n_actors
     return Frame(generation, game_time, 0, 0, names, np.full(n_actors, KIND_OBJECT, np.uint8),
                  tags, kinematics, NO_LANES, NO_BOXES, NO_WHEELS, np.full((n_actors, 4), np.nan),
-                 Looks(blank, blank))
+                 Appearance(blank, blank))
 
 
 class Bodies:

@@ -40,7 +40,7 @@ class Actor:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Cast:
+class ActorList:
     """
     The actors of a frame, row by row.
 
@@ -58,11 +58,11 @@ class Cast:
     version: int = 0
 
 
-NOBODY = Cast((), (), b'', (), -1, 0)
+EMPTY_ACTOR_LIST = ActorList((), (), b'', (), -1, 0)
 
 
 @lru_cache(maxsize=4)
-def same_actors(old: Cast, new: Cast) -> tuple[int, int]:
+def common_actors(old: ActorList, new: ActorList) -> tuple[int, int]:
     """Return the length of the common prefix and suffix of two lists of actors."""
     return common_ends(old.actors, new.actors)
 
@@ -170,21 +170,21 @@ class Registry:
         self._repeated: dict[str, Actor] = {}
         self._are_egos = b''
         # A version of its own: a frame without actors differs from the frames before the restart.
-        self.cast = replace(NOBODY, version=self._new_version())
+        self.actor_list = replace(EMPTY_ACTOR_LIST, version=self._new_version())
 
     @property
     def n_free_places(self) -> int:
         """Number of further actors that may have topics of their own."""
         return self._max_actor_topics - len(self._with_topics)
 
-    def update(self, frame: Frame) -> Cast:
+    def update(self, frame: Frame) -> ActorList:
         """
         Name all actors of a frame.
 
         :returns: the previous object itself where actors, their order, kinds and tags are equal.
         """
         kinds = frame.kinds.tobytes()
-        last = self.cast
+        last = self.actor_list
         if frame.names == last.names and frame.tags == last.tags and kinds == last.kinds:
             return last
         egos = self._egos(frame.tags)
@@ -198,11 +198,11 @@ class Registry:
                 self._known.get(name) or self._actor(name, False)
                 for name in frame.names[head:frame.n_actors - tail]]), tail)
         self._repeated.clear()
-        self.cast = Cast(actors, frame.names, kinds, frame.tags, i_ego, egos.count(1),
+        self.actor_list = ActorList(actors, frame.names, kinds, frame.tags, i_ego, egos.count(1),
                          self._new_version())
-        return self.cast
+        return self.actor_list
 
-    def name_repeated(self, frame: Frame) -> Cast:
+    def name_repeated(self, frame: Frame) -> ActorList:
         """
         Name all actors of a frame whose clock did not advance.
 
@@ -222,10 +222,10 @@ class Registry:
                     name, topic_name, self._frame_prefix + topic_name, self._new_id(), False)
         actors = tuple([known.get(name) or self._repeated[name] for name in frame.names])
         egos = bytes(self._is_ego(tags) for tags in frame.tags)
-        return Cast(actors, frame.names, frame.kinds.tobytes(), frame.tags, egos.find(1),
+        return ActorList(actors, frame.names, frame.kinds.tobytes(), frame.tags, egos.find(1),
                     egos.count(1), self._new_version())
 
-    def grant_topics(self) -> Cast:
+    def grant_topics(self) -> ActorList:
         """
         Give free places to actors of the last frame that have no topics of their own.
 
@@ -233,18 +233,18 @@ class Registry:
         """
         n_free = self.n_free_places
         if n_free <= 0 or not self._without_topics:
-            return self.cast
-        present = set(self.cast.names)
+            return self.actor_list
+        present = set(self.actor_list.names)
         granted = [name for name in self._without_topics if name in present][:n_free]
         if not granted:
-            return self.cast
+            return self.actor_list
         for name in granted:
             del self._without_topics[name]
             actor = self._known[name] = replace(self._known[name], has_topics=True)
             self._with_topics.add(actor.topic_name)
-        self.cast = replace(self.cast, version=self._new_version(), actors=tuple(
-            [self._known[name] for name in self.cast.names]))
-        return self.cast
+        self.actor_list = replace(self.actor_list, version=self._new_version(), actors=tuple(
+            [self._known[name] for name in self.actor_list.names]))
+        return self.actor_list
 
     def forget(self, topic_name: str) -> None:
         """Free the names and the place of an actor that has left; without effect for others."""
@@ -262,7 +262,7 @@ class Registry:
 
     def _egos(self, tags: tuple[tuple[str, ...], ...]) -> bytes:
         """Return a byte for each actor, 1 for an ego; only changed tags are compared."""
-        last = self.cast.tags
+        last = self.actor_list.tags
         head, tail = common_ends(last, tags)
         middle = bytes(map(self._is_ego, tags[head:len(tags) - tail]))
         self._are_egos = spliced(self._are_egos, head, middle, tail)

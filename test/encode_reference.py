@@ -70,8 +70,8 @@ class Reference:
     :param shown: names and ids of markers are the encoder's to choose; markers are not built.
     """
 
-    def __init__(self, frame, cast, stamp_ns, settings):
-        self.frame, self.cast, self.settings = frame, cast, settings
+    def __init__(self, frame, actor_list, stamp_ns, settings):
+        self.frame, self.actor_list, self.settings = frame, actor_list, settings
         self.stamp = new('builtin_interfaces/msg/Time', sec=stamp_ns // 10 ** 9,
                          nanosec=stamp_ns % 10 ** 9)
         self.rows = [i for i in range(len(frame.names)) if is_pose(
@@ -86,7 +86,7 @@ class Reference:
 
     def tf(self):
         transforms = [self._transform(
-            self.settings.global_frame, self.cast.actors[i].frame_id,
+            self.settings.global_frame, self.actor_list.actors[i].frame_id,
             self.frame.kinematics[i, :3], self.frame.kinematics[i, 3:7]) for i in self.rows]
         wheels = self.frame.wheels
         for k, i in enumerate(wheels.actor):
@@ -94,7 +94,7 @@ class Reference:
                 else (0.0, 0.0, 0.0, 1.0)
             if i in self.rows and wheels.position_known[k] and is_pose(
                     wheels.position_xyz[k], quaternion):
-                actor = self.cast.actors[i]
+                actor = self.actor_list.actors[i]
                 transforms.append(self._transform(
                     actor.frame_id,
                     f'{self.settings.frame_prefix}{actor.topic_name}/wheel_{wheels.wheel[k]}',
@@ -115,7 +115,7 @@ class Reference:
             linear, angular = into_body(quaternion, linear), into_body(quaternion, angular)
         return new(
             'nav_msgs/msg/Odometry', header=self.header(self.settings.global_frame),
-            child_frame_id=self.cast.actors[i].frame_id,
+            child_frame_id=self.actor_list.actors[i].frame_id,
             pose=new('geometry_msgs/msg/PoseWithCovariance', pose=pose(numbers[:3], quaternion),
                      covariance=diagonal(self.settings.pose_covariance_diagonal)),
             twist=new('geometry_msgs/msg/TwistWithCovariance', twist=twist(linear, angular),
@@ -133,7 +133,7 @@ class Reference:
                    lane_id=int(lanes.lane_id[k]), s=float(lanes.s[k]))
 
     def control_state(self, i):
-        actor = self.cast.actors[i]
+        actor = self.actor_list.actors[i]
         return new('state_sensor_ros/msg/ControlStateStamped', name=actor.name,
                    header=self.header(actor.frame_id), control_state=self.lane(i))
 
@@ -151,7 +151,7 @@ class Reference:
             # The same rotation with w >= 0 turns by half a turn at most.
             y, w = (-y, -w) if math.copysign(1.0, w) < 0.0 else (y, w)
             spins.append(2.0 * math.atan2(y, w) if wheels.orientation_known[k] else math.nan)
-        topic_name = self.cast.actors[i].topic_name
+        topic_name = self.actor_list.actors[i].topic_name
         return new('sensor_msgs/msg/JointState', header=self.header(''),
                    name=[f'{topic_name}/wheel_{wheels.wheel[k]}' for k in own],
                    position=np.array(spins), velocity=wheels.speed[own], effort=np.zeros(0))
@@ -164,7 +164,7 @@ class Reference:
                    actors=[self._actor_state(i) for i in range(len(frame.names))])
 
     def _actor_state(self, i):
-        frame, actor = self.frame, self.cast.actors[i]
+        frame, actor = self.frame, self.actor_list.actors[i]
         numbers, boxes, wheels = frame.kinematics[i], frame.boxes, frame.wheels
         return new(
             'state_sensor_ros/msg/ActorState', name=actor.name, frame_id=actor.frame_id,
@@ -187,7 +187,7 @@ class Reference:
                 ('throttle', 'brake', 'steering', 'steering_angle'),
                 map(float, frame.inputs[i]), strict=True))),
             has_control_state=i in self.lane_of, control_state=self.lane(i),
-            color=frame.looks.colors[i], replay_class=frame.looks.replay_classes[i])
+            color=frame.appearance.colors[i], replay_class=frame.appearance.replay_classes[i])
 
     def actors(self):
         return new('state_sensor_ros/msg/ActorArray',
@@ -195,7 +195,8 @@ class Reference:
                        new('state_sensor_ros/msg/Actor', name=actor.name,
                            topic_name=actor.topic_name, frame_id=actor.frame_id, id=actor.id,
                            kind=kind, tags=list(tags)) for actor, kind, tags in zip(
-                               self.cast.actors, self.cast.kinds, self.cast.tags, strict=True)])
+                               self.actor_list.actors, self.actor_list.kinds,
+                               self.actor_list.tags, strict=True)])
 
     def messages(self, own=None):
         """
@@ -214,14 +215,14 @@ class Reference:
                 ('joint_states', with_wheels, self.joint_states)):
             subscribed = None if own is None else own[kind]
             for i in rows:
-                actor = self.cast.actors[i]
+                actor = self.actor_list.actors[i]
                 if actor.has_topics and (
                         subscribed is None or actor.topic_name in subscribed):
                     found[f'~/actors/{actor.topic_name}/{kind}'] = make(i)
-        if self.cast.i_ego in self.rows:
-            found['~/ego/odometry'] = self.odometry(self.cast.i_ego)
-        if self.cast.i_ego in with_lanes:
-            found['~/ego/control_state'] = self.control_state(self.cast.i_ego)
+        if self.actor_list.i_ego in self.rows:
+            found['~/ego/odometry'] = self.odometry(self.actor_list.i_ego)
+        if self.actor_list.i_ego in with_lanes:
+            found['~/ego/control_state'] = self.control_state(self.actor_list.i_ego)
         if with_lanes:
             found['~/control_states'] = self.control_states()
         found['~/frame'] = self.state_frame()

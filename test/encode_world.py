@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 
 from state_sensor_ros.cdr.definitions import load_definitions
-from state_sensor_ros.frame import Boxes, Frame, Lanes, Looks, Wheels
+from state_sensor_ros.frame import Appearance, Boxes, Frame, Lanes, Wheels
 from state_sensor_ros.settings import Settings
 
 # All that can be published at once.
@@ -55,7 +55,7 @@ def make_frame(names=('car',), kinematics=None, kinds=None, tags=None, **parts):
     content = {
         'lanes': no_lanes(), 'boxes': no_boxes(), 'wheels': no_wheels(),
         'inputs': np.full((n_actors, 4), np.nan),
-        'looks': Looks(('',) * n_actors, ('',) * n_actors), **parts}
+        'appearance': Appearance(('',) * n_actors, ('',) * n_actors), **parts}
     return Frame(
         generation='v2', game_time=12.5, time=1_600_000_000, sample_count=40, names=tuple(names),
         kinds=np.array([1] * n_actors if kinds is None else kinds, np.uint8),
@@ -97,7 +97,7 @@ def two_actors():
                       (0.0, 0.0, 0.0, 1.0)]),
             wheel < 3, wheel < 3, np.array([10.0, 11.0, 12.0, np.nan])),
         inputs=np.array([(0.5, 0.0, -0.125, np.nan), (np.nan,) * 4]),
-        looks=Looks(('red', ''), ('vehicle.sedan', '')))
+        appearance=Appearance(('red', ''), ('vehicle.sedan', '')))
 
 
 def exact_actors():
@@ -139,7 +139,7 @@ class Chance:
             self.names, kinematics, rng.integers(0, 2, n_actors), tuple(tags),
             lanes=self._lanes(), boxes=self._boxes(), wheels=self._wheels(),
             inputs=rng.random((n_actors, 4)),
-            looks=Looks(tuple(str(rng.choice(['red', ''])) for _ in self.names),
+            appearance=Appearance(tuple(str(rng.choice(['red', ''])) for _ in self.names),
                         ('bp',) * n_actors))
 
     def some(self):

@@ -11,6 +11,7 @@ import struct
 import threading
 
 from budgets import AWAIT_S
+from ports import free_port
 
 NEW_MAGIC, OLD_MAGIC = 0x6D6F6E6F, 0x6F6E6F6D
 NEVER = None
@@ -53,7 +54,7 @@ class ScriptedSimulator:
         self.n_outstanding = self.most_outstanding = 0
         self._changed = threading.Condition()
         self._controls, self._readers = [], []
-        self._listeners = [socket.create_server(('127.0.0.1', 0)) for _ in range(2)]
+        self._listeners = [socket.create_server(('127.0.0.1', free_port())) for _ in range(2)]
         self.control_port, self.port = (s.getsockname()[1] for s in self._listeners)
         self._threads = []
         for listener, welcome in zip(self._listeners, (self._welcome_client, self._welcome_reader),

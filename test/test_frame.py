@@ -16,12 +16,12 @@ import pytest
 
 from state_sensor_ros.errors import StateError, StateSensorError
 from state_sensor_ros.frame import (
+    Appearance,
     Boxes,
     Frame,
     KIND_OBJECT,
     KIND_VEHICLE,
     Lanes,
-    Looks,
     Wheels,
 )
 from state_sensor_ros.pipeline.tag_rule import TagRule
@@ -60,7 +60,7 @@ def make_frame(n_actors=5) -> Frame:
         wheels=Wheels(actor, ids.astype(np.uint8), ids, triples, quadruples, flags, ~flags,
                       actor.astype(np.float64)),
         inputs=row[:, None] * np.ones(4),
-        looks=Looks(tuple(f'color_{i}' for i in range(n_actors)),
+        appearance=Appearance(tuple(f'color_{i}' for i in range(n_actors)),
                     tuple(f'class_{i}' for i in range(n_actors))),
         forward_speed=row, extension=Numbered(tuple(range(n_actors))))
 
@@ -103,8 +103,8 @@ def test_selection_takes_everything_of_an_actor_along(n_actors, data):
     assert picked.names == tuple(f'car_{i}' for i in rows)
     assert picked.tags == tuple((f'tag_{i}',) for i in rows)
     assert picked.kinds.tolist() == [i % 2 for i in rows]
-    assert picked.looks.colors == tuple(f'color_{i}' for i in rows)
-    assert picked.looks.replay_classes == tuple(f'class_{i}' for i in rows)
+    assert picked.appearance.colors == tuple(f'color_{i}' for i in rows)
+    assert picked.appearance.replay_classes == tuple(f'class_{i}' for i in rows)
     assert picked.extension == Numbered(tuple(rows))
     assert picked.forward_speed.tolist() == rows
     for array in (picked.kinematics, picked.inputs):
@@ -121,11 +121,11 @@ def test_selection_takes_everything_of_an_actor_along(n_actors, data):
 
 
 def test_selection_of_a_lean_frame():
-    lean = replace(make_frame(), boxes=None, wheels=None, inputs=None, looks=None,
+    lean = replace(make_frame(), boxes=None, wheels=None, inputs=None, appearance=None,
                    forward_speed=None, extension=None)
     picked = lean.select(np.array([1, 4]))
     assert picked.names == ('car_1', 'car_4')
-    assert picked.boxes is picked.wheels is picked.inputs is picked.looks is None
+    assert picked.boxes is picked.wheels is picked.inputs is picked.appearance is None
     assert picked.lanes.actor.tolist() == [1, 1]
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from state_sensor_ros.frame import Frame, Lanes
-from state_sensor_ros.naming import legal_topic_name, NOBODY, Registry
+from state_sensor_ros.naming import EMPTY_ACTOR_LIST, legal_topic_name, Registry
 
 LEGAL = re.compile(r'[A-Za-z_][A-Za-z0-9_]*')
 NO_ROWS = np.zeros(0, np.int64)
@@ -69,13 +69,13 @@ def test_names_and_ids_stay_with_an_actor_that_comes_back():
 def test_the_same_cast_is_returned_while_nothing_changes():
     registry = Registry()
     tags = (('ego',), ('vehicle',))
-    cast = registry.update(frame_of('a', 'b', tags=tags))
-    assert registry.update(frame_of('a', 'b', tags=tags)) is cast
+    actor_list = registry.update(frame_of('a', 'b', tags=tags))
+    assert registry.update(frame_of('a', 'b', tags=tags)) is actor_list
     for other in (frame_of('b', 'a', tags=tags), frame_of('a', tags=tags[:1]),
                   frame_of('a', 'b', tags=tags[::-1]),
                   frame_of('a', 'b', tags=tags, kinds=[1, 0])):
-        assert registry.update(other) is not cast
-        cast = registry.update(frame_of('a', 'b', tags=tags))
+        assert registry.update(other) is not actor_list
+        actor_list = registry.update(frame_of('a', 'b', tags=tags))
 
 
 def test_forgotten_names_are_free_and_ids_are_not_used_again():
@@ -94,9 +94,9 @@ def test_restart_forgets_everybody_but_not_the_ids():
     registry = Registry()
     registry.update(frame_of('a-b', 'a.b'))
     registry.restart()
-    assert registry.cast.actors == ()
+    assert registry.actor_list.actors == ()
     # A frame without actors differs from the last one before the restart, even if that had none.
-    assert registry.update(frame_of()) is registry.cast is not NOBODY
+    assert registry.update(frame_of()) is registry.actor_list is not EMPTY_ACTOR_LIST
     [actor] = registry.update(frame_of('a.b')).actors
     assert (actor.topic_name, actor.id) == ('a_b', 3)
 
@@ -108,10 +108,10 @@ def test_frames_have_the_prefix_and_topics_have_not():
 
 def test_the_ego_is_the_first_with_its_tag_in_any_case():
     registry = Registry(ego_tag='Ego')
-    cast = registry.update(frame_of('a', 'b', 'c', tags=((), ('x', 'EGO'), ('ego',))))
-    assert (cast.i_ego, cast.n_egos) == (1, 2)
-    cast = registry.update(frame_of('a', tags=(('egos',),)))
-    assert (cast.i_ego, cast.n_egos) == (-1, 0)
+    actor_list = registry.update(frame_of('a', 'b', 'c', tags=((), ('x', 'EGO'), ('ego',))))
+    assert (actor_list.i_ego, actor_list.n_egos) == (1, 2)
+    actor_list = registry.update(frame_of('a', tags=(('egos',),)))
+    assert (actor_list.i_ego, actor_list.n_egos) == (-1, 0)
 
 
 @given(st.lists(st.lists(st.tuples(st.sampled_from('abcdef'), st.booleans()),
@@ -121,11 +121,11 @@ def test_casts_that_follow_each_other_are_those_of_a_fresh_look(frames, ego_fram
     registry = Registry(ego_frame=ego_frame)
     for actors in frames:
         names, tags = [name for name, _ in actors], [('EGO',) * is_ego for _, is_ego in actors]
-        cast = registry.update(frame_of(*names, tags=tuple(tags)))
+        actor_list = registry.update(frame_of(*names, tags=tuple(tags)))
         i_ego = tags.index(('EGO',)) if ('EGO',) in tags else -1
-        assert (cast.i_ego, cast.n_egos) == (i_ego, tags.count(('EGO',)))
-        assert [actor.name for actor in cast.actors] == names
-        assert [actor.frame_id for actor in cast.actors] == [
+        assert (actor_list.i_ego, actor_list.n_egos) == (i_ego, tags.count(('EGO',)))
+        assert [actor.name for actor in actor_list.actors] == names
+        assert [actor.frame_id for actor in actor_list.actors] == [
             ego_frame if ego_frame and i == i_ego else name for i, name in enumerate(names)]
 
 
@@ -134,8 +134,8 @@ def test_ego_frame_follows_the_ego():
 
     def frames(ego):
         tags = tuple(('ego',) if name == ego else () for name in 'ab')
-        cast = registry.update(frame_of('a', 'b', tags=tags))
-        return [(actor.topic_name, actor.frame_id, actor.id) for actor in cast.actors]
+        actor_list = registry.update(frame_of('a', 'b', tags=tags))
+        return [(actor.topic_name, actor.frame_id, actor.id) for actor in actor_list.actors]
 
     assert frames('a') == [('a', 'base_link', 1), ('b', 'sim/b', 2)]
     assert frames('b') == [('a', 'sim/a', 1), ('b', 'base_link', 2)]

@@ -17,7 +17,7 @@ from state_sensor_ros.encode.tables import STAMP
 from state_sensor_ros.encode.topics import Demand, enabled
 from state_sensor_ros.encode.verification import Sample, sample_of
 from state_sensor_ros.frame import Bools, Frame
-from state_sensor_ros.naming import Cast
+from state_sensor_ros.naming import ActorList
 from state_sensor_ros.settings import Settings
 
 
@@ -60,12 +60,12 @@ class CarlaEncoder:
             sample_of((markers.head, *markers.elements.values(), markers.deletion)),
             sample_of((self._images.image,)), sample_of((self._images.classes,))]
 
-    def encode(self, frame: Frame, cast: Cast, stamp_ns: int, demand: Demand, *,
+    def encode(self, frame: Frame, actor_list: ActorList, stamp_ns: int, demand: Demand, *,
                advanced: bool = True) -> Messages:
         """
         Encode the topics that ``demand`` names.
 
-        :param cast: of the registry, rows as in ``frame``.
+        :param actor_list: of the registry, rows as in ``frame``.
         :param stamp_ns: ns since the epoch of the messages' clock.
         :param advanced: False for a frame whose clock did not advance: nothing is encoded.
         :returns: the messages in the order in which they are to be sent.
@@ -74,11 +74,11 @@ class CarlaEncoder:
         if not advanced or not isinstance(data, CarlaData):
             return []
         usable = frame.has_pose()
-        key = (cast, demand, usable.tobytes(), data.classes.tobytes(),
+        key = (actor_list, demand, usable.tobytes(), data.classes.tobytes(),
                data.ids.tobytes(), data.speed_limits.tobytes(),
                self._player.key(data))
         if key != self._key:
-            self._lay_out(frame, data, cast, demand, usable)
+            self._lay_out(frame, data, actor_list, demand, usable)
             # An array that deletes markers is for one frame only.
             self._key = None if self._markers.is_transient else key
         messages: Messages = []
@@ -87,15 +87,16 @@ class CarlaEncoder:
             for block in self._blocks:
                 messages += block.messages(numbers)
         if data.images and data.has_player:
-            messages += self._images.encode(data.images, cast.actors[0].frame_id, stamp_ns, demand)
+            messages += self._images.encode(data.images, actor_list.actors[0].frame_id, stamp_ns,
+                                            demand)
         return messages
 
-    def _lay_out(self, frame: Frame, data: CarlaData, cast: Cast, demand: Demand,
+    def _lay_out(self, frame: Frame, data: CarlaData, actor_list: ActorList, demand: Demand,
                  usable: Bools) -> None:
         blocks: list[MessageBlock] = []
         if data.player is not None and data.has_player:
-            blocks += self._player.blocks(data.player, cast.actors[0].frame_id, demand)
-        blocks += self._arrays.blocks(data, cast, demand)
+            blocks += self._player.blocks(data.player, actor_list.actors[0].frame_id, demand)
+        blocks += self._arrays.blocks(data, actor_list, demand)
         if enabled(self._settings, demand).markers:
             blocks += self._markers.blocks(data, usable)
         self._blocks = blocks

@@ -27,7 +27,7 @@ from state_sensor_ros.carla.schema import (
 from state_sensor_ros.connections.connection import Connection
 from state_sensor_ros.connections.tcp import TcpSource
 from state_sensor_ros.connections.wait import OnSilence, Wait
-from state_sensor_ros.errors import ConfigError, DecodeError, told, TransportError
+from state_sensor_ros.errors import ConfigError, DecodeError, reason_of, TransportError
 from state_sensor_ros.payloads import Packet, Report
 from state_sensor_ros.settings import Settings
 
@@ -200,7 +200,7 @@ def _connect(connection: Connection) -> None:
 def _failed(connection: Connection, error: OSError) -> TransportError:
     if isinstance(error, TransportError):
         return error
-    found = 'a request to end' if connection.is_shut_down else told(error)
+    found = 'a request to end' if connection.is_shut_down else reason_of(error)
     return TransportError(connection.where, found, EXPECTED_SERVER)
 
 

@@ -21,7 +21,7 @@ from state_sensor_ros.carla.carla_data import EncodedImage
 from state_sensor_ros.carla.carla_decoder import GameClock
 from state_sensor_ros.carla.images import image_file_parts, pack_dataset_image
 from state_sensor_ros.carla.measurement_framing import join_messages
-from state_sensor_ros.errors import told, TrajectoryFormatError
+from state_sensor_ros.errors import reason_of, TrajectoryFormatError
 from state_sensor_ros.recordings.files.regular_files import check_regular
 
 _MEASUREMENTS = re.compile(r'measurements_(\d{1,18})\.json')
@@ -69,7 +69,8 @@ def find_episodes(path: Path) -> list[Episode]:
     try:
         episodes = [_list_episode(folder) for folder in (path, *_episode_folders(path))]
     except OSError as error:
-        raise TrajectoryFormatError(str(path), told(error), 'folders that can be read') from error
+        raise TrajectoryFormatError(str(path), reason_of(error),
+                                    'folders that can be read') from error
     episodes = [episode for episode in episodes if episode.measurements]
     if not episodes:
         raise TrajectoryFormatError(
@@ -147,7 +148,8 @@ def _read(file: Path) -> bytes:
         with file.open('rb') as opened:
             data = opened.read(_MAX_FILE_BYTES + 1)
     except OSError as error:
-        raise TrajectoryFormatError(str(file), told(error), 'a file that can be read') from error
+        raise TrajectoryFormatError(str(file), reason_of(error),
+                                    'a file that can be read') from error
     if len(data) > _MAX_FILE_BYTES:
         raise TrajectoryFormatError(str(file), f'more than {_MAX_FILE_BYTES} bytes',
                                     'a measurement or an image')

@@ -29,12 +29,12 @@ from state_sensor_ros.carla.carla_data import (
 )
 from state_sensor_ros.carla.number_extraction import ActorNumbers, Agents, collect, Tree
 from state_sensor_ros.frame import (
+    Appearance,
     Boxes,
     Floats,
     Frame,
     KIND_OBJECT,
     KIND_VEHICLE,
-    Looks,
     Needs,
     NO_LANES,
     NO_WHEELS,
@@ -102,6 +102,7 @@ class FrameMaker:
             owners = np.array(numbers.owners, np.int64)
             if n_boxes:
                 _place_boxes(box_rows, numbers, kinematics[owners, :7])
+        blank = ('',) * n_actors
         data = _carla_data(numbers, counters, ids, classes, status, images)
         frame = Frame(
             GENERATION, game_time, 0, data.frame_number % 2 ** 32, self._names,
@@ -109,7 +110,7 @@ class FrameMaker:
             boxes=Boxes(owners, tuple(numbers.box_names), box_rows) if needs.boxes else None,
             wheels=NO_WHEELS if needs.wheels else None,
             inputs=_inputs(classes, inputs) if needs.inputs else None,
-            looks=Looks(('',) * n_actors, ('',) * n_actors) if needs.looks else None,
+            appearance=Appearance(blank, blank) if needs.appearance else None,
             forward_speed=poses[:, 6].copy(), extension=data)
         return frame, numbers.faults
 

@@ -23,7 +23,7 @@ from state_sensor_ros.encode.numbers import Numbers
 from state_sensor_ros.encode.tables import Fields, header, pose, xyz
 from state_sensor_ros.encode.topics import Demand, MARKERS_TOPIC, Topic
 from state_sensor_ros.frame import Bools, Frame
-from state_sensor_ros.naming import Cast
+from state_sensor_ros.naming import ActorList
 from state_sensor_ros.rep103 import normalised
 from state_sensor_ros.settings import Settings
 
@@ -62,19 +62,20 @@ class SignArrays:
             LIMITS_TOPIC: Template(definitions, 'state_sensor_ros/msg/SpeedLimit', {
                 **names, 'speed_limit': Slot(SPEED_LIMITS, 0), 'pose': pose(SIGN_POSES)})}
 
-    def blocks(self, data: CarlaData, cast: Cast,
+    def blocks(self, data: CarlaData, actor_list: ActorList,
                demand: Demand) -> list[MessageBlock]:
         """Lay out the arrays that ``demand`` names."""
-        return [self._block(topic, data, cast) for topic in self.heads if demand.has_other(topic)]
+        return [self._block(topic, data, actor_list) for topic in self.heads
+                if demand.has_other(topic)]
 
-    def _block(self, topic: Topic, data: CarlaData, cast: Cast) -> MessageBlock:
+    def _block(self, topic: Topic, data: CarlaData, actor_list: ActorList) -> MessageBlock:
         class_ = CLASS_TRAFFIC_LIGHT if topic is LIGHTS_TOPIC else CLASS_SPEED_LIMIT_SIGN
         rows = np.flatnonzero(data.classes == class_)
         element = self.elements[topic]
         buffer = PatchBuffer(is_array=True)
         buffer.update([MessageInstance(self.heads[topic], {}), *[
             MessageInstance(element, {
-                'name': cast.actors[i].name, 'frame_id': cast.actors[i].frame_id,
+                'name': actor_list.actors[i].name, 'frame_id': actor_list.actors[i].frame_id,
                 'id': int(data.ids[i])}) for i in rows.tolist()]])
         return MessageBlock(
             buffer, dict.fromkeys((SIGN_POSES, LIGHT_STATES, SPEED_LIMITS), rows), [topic])

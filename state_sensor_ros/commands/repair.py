@@ -19,7 +19,7 @@ from tqdm import tqdm
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.options import add_bag_limit
 from state_sensor_ros.commands.printing import listed
-from state_sensor_ros.errors import ConfigError, one_line, told, TrajectoryFormatError
+from state_sensor_ros.errors import ConfigError, one_line, reason_of, TrajectoryFormatError
 from state_sensor_ros.monodrive.trajectory_repair import copy_whole_frames
 from state_sensor_ros.recordings.bags.bag_qos import parse_profiles
 from state_sensor_ros.recordings.bags.bag_repair import BagRepair
@@ -72,7 +72,8 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     except OSError as error:
         if isinstance(error, BrokenPipeError) or error.filename is None:
             raise
-        raise TrajectoryFormatError(args.part, told(error), 'a trajectory or a bag') from error
+        raise TrajectoryFormatError(args.part, reason_of(error),
+                                    'a trajectory or a bag') from error
     file = sys.stderr if args.output == STANDARD_OUTPUT else sys.stdout
     print(one_line(f'{args.output}: {line}'), file=file)
 

@@ -23,7 +23,7 @@ import threading
 from typing import Protocol
 
 from state_sensor_ros.connections.connection import Connection
-from state_sensor_ros.errors import FramingError, StateSensorError, told, TransportError
+from state_sensor_ros.errors import FramingError, reason_of, StateSensorError, TransportError
 from state_sensor_ros.payloads import Packet
 from state_sensor_ros.pipeline.source import Health, SourceState
 from state_sensor_ros.settings import Settings
@@ -129,7 +129,7 @@ class TcpSource:
             self._connection.connect(self._set_options)
             self._connection.open_socket.settimeout(None)
         except OSError as error:
-            raise TransportError(self._where, told(error),
+            raise TransportError(self._where, reason_of(error),
                                  'a simulator that listens there') from error
         self.health.n_connects += 1
         self.health.state = SourceState.CONNECTED
@@ -159,7 +159,7 @@ class TcpSource:
             try:
                 n_bytes = receive_into(framer.buffer(), 0, socket.MSG_WAITALL)
             except OSError as error:
-                raise TransportError(self._where, told(error), 'more packets') from error
+                raise TransportError(self._where, reason_of(error), 'more packets') from error
             if not n_bytes:
                 self._end(framer)
                 return

@@ -13,7 +13,7 @@ from state_sensor_ros.encode.numbers import stamp_numbers
 from state_sensor_ros.encode.per_actor import Column, PerActor
 from state_sensor_ros.encode.tables import header, STAMP
 from state_sensor_ros.encode.topics import ACTORS_TOPIC
-from state_sensor_ros.naming import Actor, Cast
+from state_sensor_ros.naming import Actor, ActorList
 from state_sensor_ros.settings import Settings
 
 
@@ -35,9 +35,9 @@ class ActorArrayEncoder:
         self._buffer = PatchBuffer(is_array=True)
         self._elements = PerActor(self._element)
 
-    def encode(self, cast: Cast, stamp_ns: int) -> bytes:
-        """Return the message for the actors of ``cast``."""
-        elements = self._elements.of(cast, Column(cast.kinds), Column(cast.tags))
+    def encode(self, actor_list: ActorList, stamp_ns: int) -> bytes:
+        """Return the message for the actors of ``actor_list``."""
+        elements = self._elements.of(actor_list, Column(actor_list.kinds), Column(actor_list.tags))
         self._buffer.update([self._head, *elements])
         self._buffer.patch(STAMP, stamp_numbers(stamp_ns))
         (begin,), (end,) = self._buffer.message_bounds()

@@ -46,16 +46,17 @@ class ControlStateEncoder:
 
     def blocks(self, request: LayoutRequest) -> list[MessageBlock]:
         """Lay out the messages of the vehicles in one block, the array in another."""
-        demand, cast, owners = request.demand, request.cast, request.frame.lanes.actor
+        demand, actor_list, owners = request.demand, request.actor_list, request.frame.lanes.actor
         present = np.zeros(len(request.usable), np.bool_)
         present[owners] = True
         present &= request.usable
-        with_ego = demand.ego_control_state and cast.i_ego >= 0 and bool(present[cast.i_ego])
+        with_ego = demand.ego_control_state and actor_list.i_ego >= 0 \
+            and bool(present[actor_list.i_ego])
         blocks = self._topic.blocks(
-            cast, self._topic.are_subscribed(cast, demand.control_state) & present, _TABLES,
-            owners, with_ego=with_ego)
+            actor_list, self._topic.are_subscribed(actor_list, demand.control_state) & present,
+            _TABLES, owners, with_ego=with_ego)
         if demand.control_states and present.any():
-            elements = compress(self._elements.of(cast), present.tobytes())
+            elements = compress(self._elements.of(actor_list), present.tobytes())
             self._array.update([self._head, *elements])
             blocks.append(MessageBlock(self._array, rows_where(present[owners], *_TABLES),
                                        [CONTROL_STATES_TOPIC]))

@@ -46,7 +46,7 @@ from state_sensor_ros.encode.topics import (
 )
 from state_sensor_ros.encode.transforms import ClockEncoder, TransformEncoder
 from state_sensor_ros.frame import Bools, Frame, Rows, usable_poses
-from state_sensor_ros.naming import Actor, Cast
+from state_sensor_ros.naming import Actor, ActorList
 from state_sensor_ros.settings import Settings
 
 _NOTHING = nullcontext()
@@ -102,12 +102,12 @@ class Encoder:
         self._are_boxes_reported = False
         self._key = None
 
-    def encode(self, frame: Frame, cast: Cast, stamp_ns: int, demand: Demand, *,
+    def encode(self, frame: Frame, actor_list: ActorList, stamp_ns: int, demand: Demand, *,
                advanced: bool = True) -> Messages:
         """
         Encode the topics that ``demand`` names.
 
-        :param cast: of the registry, rows as in ``frame``.
+        :param actor_list: of the registry, rows as in ``frame``.
         :param stamp_ns: ns since the epoch of the messages' clock.
         :param advanced: False for a frame whose clock did not advance: only ~/frame is encoded.
         :returns: the messages in the order in which they are to be sent.
@@ -118,15 +118,15 @@ class Encoder:
             self._set_demand(demand)
         messages: Messages = []
         if advanced and self._has_more_than_frame:
-            messages = self._encode_blocks(frame, cast, stamp_ns)
+            messages = self._encode_blocks(frame, actor_list, stamp_ns)
         if self._enabled.frame and frame.boxes is not None and frame.wheels is not None \
-                and frame.inputs is not None and frame.looks is not None:
-            messages.append((FRAME_TOPIC, self._state_frames.encode(frame, cast, stamp_ns)))
+                and frame.inputs is not None and frame.appearance is not None:
+            messages.append((FRAME_TOPIC, self._state_frames.encode(frame, actor_list, stamp_ns)))
         return messages
 
-    def encode_actors(self, cast: Cast, stamp_ns: int) -> tuple[Topic, bytes]:
+    def encode_actors(self, actor_list: ActorList, stamp_ns: int) -> tuple[Topic, bytes]:
         """Encode ~/actors with the stamp ``stamp_ns``, ns since the epoch of the clock."""
-        return ACTORS_TOPIC, self._actor_arrays.encode(cast, stamp_ns)
+        return ACTORS_TOPIC, self._actor_arrays.encode(actor_list, stamp_ns)
 
     def encode_delete_all(self, stamp_ns: int) -> tuple[Topic, bytes]:
         """Encode the array of markers that empties displays; may be called from any thread."""
@@ -143,7 +143,7 @@ class Encoder:
         self._needs_wheel_tf = self._enabled.tf and self._settings.wheel_tf
         self._needs_wheels = self._needs_wheel_tf or self._enabled.joint_states != NO_ACTORS
 
-    def _encode_blocks(self, frame: Frame, cast: Cast, stamp_ns: int) -> Messages:
+    def _encode_blocks(self, frame: Frame, actor_list: ActorList, stamp_ns: int) -> Messages:
         """Encode all topics but ~/frame."""
         usable = frame.has_pose()
         boxes, wheels = frame.boxes, frame.wheels
@@ -158,9 +158,9 @@ class Encoder:
                 usable_wheels = wheels.position_known & usable_poses(
                     wheels.position_xyz, known_orientations(wheels))
             parts += (wheels.actor.tobytes(), wheels.wheel.tobytes(), usable_wheels.tobytes())
-        key = LayoutKey(cast, tuple(parts))
+        key = LayoutKey(actor_list, tuple(parts))
         if key != self._key:
-            self._lay_out(LayoutRequest(self._settings, frame, cast, self._enabled, usable,
+            self._lay_out(LayoutRequest(self._settings, frame, actor_list, self._enabled, usable,
                                         drawable_boxes, usable_wheels))
             if not self._are_boxes_reported and not drawable_boxes.all():
                 self._report_boxes(frame, drawable_boxes)

@@ -37,7 +37,8 @@ class JointStateEncoder:
         first = np.searchsorted(wheels.actor, np.arange(len(request.usable) + 1))
         present = request.usable & (first[1:] > first[:-1])
         return self._topic.blocks(
-            request.cast, self._topic.are_subscribed(request.cast, subscribed) & present, (JOINT,),
+            request.actor_list,
+            self._topic.are_subscribed(request.actor_list, subscribed) & present, (JOINT,),
             wheels.actor, with_ego=False, columns=(Column(wheels.wheel.tobytes(), first),))
 
     def _instance(self, actor: Actor, appearance: tuple[Any, ...], _: object) -> MessageInstance:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from state_sensor_ros.encode.topics import Demand
 from state_sensor_ros.frame import Bools, Frame
-from state_sensor_ros.naming import Cast
+from state_sensor_ros.naming import ActorList
 from state_sensor_ros.settings import Settings
 
 
@@ -17,14 +17,14 @@ class LayoutKey(NamedTuple):
     """
     All that a layout depends on: with an equal key only numbers differ.
 
-    ``cast`` is compared by identity, as it defines no equality. That is correct because it is
-    immutable and the key references it: the same object still has the same actors, and no other
+    ``actor_list`` is compared by identity, as it defines no equality. That is correct because it
+    is immutable and the key references it: the same object still has the same actors, and no other
     object can have its address. A copy with equal actors only costs a new layout. It is fast
     because the registry returns the same object until an actor changes: the comparison does not
     depend on the number of actors. ``parts``, bytes and texts, are compared by value.
     """
 
-    cast: Cast
+    actor_list: ActorList
     parts: tuple[object, ...]
 
 
@@ -33,15 +33,15 @@ class LayoutRequest:
     """
     A frame whose messages are to be laid out.
 
-    ``frame`` whose numbers are not used; ``cast`` its N actors; ``demand`` without the topics
-    that ``settings`` switch off; ``usable`` (N,) bool, actors with a pose; ``drawable_boxes`` (M,)
-    bool, boxes with a pose and a size, ``usable_wheels`` (W,) bool, wheels with a pose, both (0,)
-    where not demanded.
+    ``frame`` whose numbers are not used; ``actor_list`` its N actors; ``demand`` without the
+    topics that ``settings`` switch off; ``usable`` (N,) bool, actors with a pose;
+    ``drawable_boxes`` (M,) bool, boxes with a pose and a size, ``usable_wheels`` (W,) bool, wheels
+    with a pose, both (0,) where not demanded.
     """
 
     settings: Settings
     frame: Frame
-    cast: Cast
+    actor_list: ActorList
     demand: Demand
     usable: Bools
     drawable_boxes: Bools

@@ -42,7 +42,7 @@ from state_sensor_ros.encode.tables import (
 )
 from state_sensor_ros.encode.topics import MARKERS_TOPIC
 from state_sensor_ros.frame import Bools, Boxes, KIND_VEHICLE
-from state_sensor_ros.naming import Actor, Cast
+from state_sensor_ros.naming import Actor, ActorList
 from state_sensor_ros.settings import Settings
 
 _CUBE, TEXT = 1, 9
@@ -174,9 +174,10 @@ class MarkerEncoder:
 
     def _chosen(self, request: LayoutRequest, boxes: Boxes, are_drawn: Bools) -> list[_Marker]:
         """Return the markers of all usable actors, cubes and label of one after another."""
-        cast, usable, with_label = request.cast, request.usable, request.settings.labels
+        actor_list, usable = request.actor_list, request.usable
+        with_label = request.settings.labels
         n_boxes = np.bincount(boxes.actor, minlength=len(usable))
-        drawn = self._drawn.of(cast, *_appearance(cast, boxes, with_label))
+        drawn = self._drawn.of(actor_list, *_appearance(actor_list, boxes, with_label))
         markers = list(chain.from_iterable(compress(drawn, usable.tobytes())))
         are_cubes = usable[boxes.actor]
         if np.array_equal(are_cubes, are_drawn):
@@ -234,14 +235,15 @@ class MarkerEncoder:
         self._gone = []
 
 
-def _appearance(cast: Cast, boxes: Boxes, with_label: bool) -> tuple[Column, Column, Column]:
+def _appearance(actor_list: ActorList, boxes: Boxes,
+                with_label: bool) -> tuple[Column, Column, Column]:
     """Return, of each actor, the index of its namespace, a byte for each box, and the label."""
-    n_actors = len(cast.actors)
-    namespaces = np.where(np.frombuffer(cast.kinds, np.uint8) == KIND_VEHICLE,
+    n_actors = len(actor_list.actors)
+    namespaces = np.where(np.frombuffer(actor_list.kinds, np.uint8) == KIND_VEHICLE,
                           np.uint8(_NAMESPACES.index('vehicles')),
                           np.uint8(_NAMESPACES.index('objects')))
-    if cast.i_ego >= 0:
-        namespaces[cast.i_ego] = _NAMESPACES.index('ego')
+    if actor_list.i_ego >= 0:
+        namespaces[actor_list.i_ego] = _NAMESPACES.index('ego')
     first_box = np.searchsorted(boxes.actor, np.arange(n_actors + 1))
     return (Column(namespaces.tobytes()), Column(bytes(len(boxes.actor)), first_box),
             Column(bytes([with_label]) * n_actors))

@@ -44,11 +44,12 @@ class OdometryEncoder:
 
     def blocks(self, request: LayoutRequest) -> list[MessageBlock]:
         """Lay out the messages of all actors in one block."""
-        demand, cast, usable = request.demand, request.cast, request.usable
+        demand, actor_list, usable = request.demand, request.actor_list, request.usable
         topic = self._topic if request.frame.forward_speed is None else self._forward_only_topic
-        with_ego = demand.ego_odometry and cast.i_ego >= 0 and bool(usable[cast.i_ego])
-        blocks = topic.blocks(cast, topic.are_subscribed(cast, demand.odometry) & usable, (POSE,),
-                              np.arange(len(usable)), with_ego=with_ego)
+        with_ego = demand.ego_odometry and actor_list.i_ego >= 0 and bool(usable[actor_list.i_ego])
+        blocks = topic.blocks(
+            actor_list, topic.are_subscribed(actor_list, demand.odometry) & usable, (POSE,),
+            np.arange(len(usable)), with_ego=with_ego)
         self.moving = blocks[0].rows.get(POSE) if blocks else None
         return blocks
 

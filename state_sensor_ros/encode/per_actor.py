@@ -23,7 +23,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from state_sensor_ros.frame import Rows
-from state_sensor_ros.naming import Actor, Cast, NOBODY, same_actors
+from state_sensor_ros.naming import Actor, ActorList, common_actors, EMPTY_ACTOR_LIST
 
 Item = TypeVar('Item')
 
@@ -70,30 +70,30 @@ class PerActor(Generic[Item]):
     def __init__(self, make: Callable[[Actor, tuple[Any, ...], Item | None], Item],
                  drop: Callable[[Item], object] | None = None) -> None:
         self._make, self._drop = make, drop
-        self._cast = NOBODY
+        self._actor_list = EMPTY_ACTOR_LIST
         self._columns: tuple[Column, ...] = ()
         self._items: list[Item] = []
 
-    def of(self, cast: Cast, *columns: Column) -> list[Item]:
+    def of(self, actor_list: ActorList, *columns: Column) -> list[Item]:
         """
         Return the items in the order of the actors.
 
-        :param cast: the actors.
+        :param actor_list: the actors.
         :param columns: of their appearance, the same in each call.
         :returns: one list, updated by the next call; the caller must not change it.
         """
-        n_old, n_new = len(self._items), len(cast.actors)
-        head, tail = same_actors(self._cast, cast)
+        n_old, n_new = len(self._items), len(actor_list.actors)
+        head, tail = common_actors(self._actor_list, actor_list)
         if columns:
             if head == n_old == n_new:
                 tail = n_new
             head = self._n_equal(columns, head, lambda n_actors: (0, 0))
             tail = self._n_equal(columns, min(tail, n_old - head, n_new - head),
                                  lambda n_actors: (n_new - n_actors, n_old - n_actors))
-        left = {self._cast.actors[i]: i for i in range(head, n_old - tail)}
+        left = {self._actor_list.actors[i]: i for i in range(head, n_old - tail)}
         items, changed = [], []
         for i in range(head, n_new - tail):
-            actor, appearance = cast.actors[i], tuple([column.at(i) for column in columns])
+            actor, appearance = actor_list.actors[i], tuple([column.at(i) for column in columns])
             i_old = left.pop(actor, None)
             if i_old is None:
                 items.append(self._make(actor, appearance, None))
@@ -106,8 +106,8 @@ class PerActor(Generic[Item]):
                 self._drop(self._items[i_old])
         self._items[head:n_old - tail] = items
         for i, appearance in changed:
-            self._items[i] = self._make(cast.actors[i], appearance, self._items[i])
-        self._cast, self._columns = cast, columns
+            self._items[i] = self._make(actor_list.actors[i], appearance, self._items[i])
+        self._actor_list, self._columns = actor_list, columns
         return self._items
 
     def _n_equal(self, columns: tuple[Column, ...], n_most: int,

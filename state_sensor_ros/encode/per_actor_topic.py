@@ -17,7 +17,7 @@ from state_sensor_ros.encode.message_block import MessageBlock, rows_where
 from state_sensor_ros.encode.per_actor import Column, PerActor
 from state_sensor_ros.encode.topics import own_topic, Topic
 from state_sensor_ros.frame import Bools, Rows
-from state_sensor_ros.naming import Actor, Cast, NOBODY, same_actors
+from state_sensor_ros.naming import Actor, ActorList, common_actors, EMPTY_ACTOR_LIST
 
 
 class PerActorTopic:
@@ -39,26 +39,27 @@ class PerActorTopic:
         # Blank for actors without topics of their own: no subscriber has that name.
         self._names = PerActor(lambda actor, *_: actor.topic_name if actor.has_topics else '')
         self._subscribed: frozenset[str] | None = frozenset()
-        self._cast = NOBODY
+        self._actor_list = EMPTY_ACTOR_LIST
         self._are_subscribed = b''
         self._buffer = PatchBuffer()
 
-    def are_subscribed(self, cast: Cast, subscribed: frozenset[str] | None) -> Bools:
+    def are_subscribed(self, actor_list: ActorList, subscribed: frozenset[str] | None) -> Bools:
         """
         Return which actors have a subscriber to their own topic.
 
         :param subscribed: ``Actor.topic_name`` of the actors with a subscriber, None for all.
         :returns: (N,) bool.
         """
-        names = self._names.of(cast)
-        head, tail = same_actors(self._cast, cast) if subscribed == self._subscribed else (0, 0)
+        names = self._names.of(actor_list)
+        head, tail = (0, 0) if subscribed != self._subscribed \
+            else common_actors(self._actor_list, actor_list)
         is_subscribed = bool if subscribed is None else subscribed.__contains__
         self._are_subscribed = spliced(self._are_subscribed, head, bytes(map(
             is_subscribed, names[head:len(names) - tail])), tail)
-        self._cast, self._subscribed = cast, subscribed
+        self._actor_list, self._subscribed = actor_list, subscribed
         return np.frombuffer(self._are_subscribed, np.bool_)
 
-    def blocks(self, cast: Cast, own: Bools, tables: Sequence[Table], owners: Rows, *,
+    def blocks(self, actor_list: ActorList, own: Bools, tables: Sequence[Table], owners: Rows, *,
                with_ego: bool, columns: tuple[Column, ...] = ()) -> list[MessageBlock]:
         """
         Lay out the messages: one block, or none.
@@ -69,18 +70,18 @@ class PerActorTopic:
         :param columns: of the actors' appearance.
         """
         chosen = own
-        if with_ego and not own[cast.i_ego]:
+        if with_ego and not own[actor_list.i_ego]:
             chosen = own.copy()
-            chosen[cast.i_ego] = True
+            chosen[actor_list.i_ego] = True
         if not chosen.any():
             return []
         flags = chosen.tobytes()
-        self._buffer.update(list(compress(self._instances.of(cast, *columns), flags)))
-        topics = list(compress(self._topics.of(cast), flags))
+        self._buffer.update(list(compress(self._instances.of(actor_list, *columns), flags)))
+        topics = list(compress(self._topics.of(actor_list), flags))
         also: tuple[tuple[Topic, int], ...] = ()
         if with_ego and self._ego_topic is not None:
-            i_message = int(np.count_nonzero(chosen[:cast.i_ego]))
-            if own[cast.i_ego]:
+            i_message = int(np.count_nonzero(chosen[:actor_list.i_ego]))
+            if own[actor_list.i_ego]:
                 also = ((self._ego_topic, i_message),)
             else:
                 topics[i_message] = self._ego_topic

@@ -31,8 +31,8 @@ from state_sensor_ros.encode.tables import (
     xyz,
 )
 from state_sensor_ros.encode.topics import FRAME_TOPIC
-from state_sensor_ros.frame import Boxes, Frame, Looks, Wheels
-from state_sensor_ros.naming import Actor, Cast
+from state_sensor_ros.frame import Appearance, Boxes, Frame, Wheels
+from state_sensor_ros.naming import Actor, ActorList
 from state_sensor_ros.settings import Settings
 
 # Fields of a WheelState that are not patched.
@@ -55,25 +55,25 @@ class StateFrameEncoder:
         self._buffer = PatchBuffer(is_array=True)
         self._key: LayoutKey | None = None
 
-    def encode(self, frame: Frame, cast: Cast, stamp_ns: int) -> bytes:
+    def encode(self, frame: Frame, actor_list: ActorList, stamp_ns: int) -> bytes:
         """
         Return the message.
 
         :param frame: with boxes, wheels, inputs and looks.
-        :param cast: its actors.
+        :param actor_list: its actors.
         :param stamp_ns: ns since the epoch of the messages' clock.
         """
-        boxes, wheels, looks, lanes = frame.boxes, frame.wheels, frame.looks, frame.lanes
+        boxes, wheels, appearance, lanes = frame.boxes, frame.wheels, frame.appearance, frame.lanes
         assert boxes is not None
         assert wheels is not None
-        assert looks is not None
-        key = LayoutKey(cast, (
+        assert appearance is not None
+        key = LayoutKey(actor_list, (
             frame.generation, lanes.actor.tobytes(), boxes.actor.tobytes(), boxes.names,
             wheels.actor.tobytes(), wheels.wheel.tobytes(), wheels.source_id.tobytes(),
-            wheels.position_known.tobytes(), wheels.orientation_known.tobytes(), looks.colors,
-            looks.replay_classes))
+            wheels.position_known.tobytes(), wheels.orientation_known.tobytes(), appearance.colors,
+            appearance.replay_classes))
         if key != self._key:
-            self._lay_out(frame, cast, boxes, wheels, looks)
+            self._lay_out(frame, actor_list, boxes, wheels, appearance)
             self._key = key
         numbers = raw_numbers(frame, boxes, wheels)
         numbers |= lane_numbers(lanes)
@@ -81,8 +81,8 @@ class StateFrameEncoder:
         (_, message), = self._block.messages(numbers)
         return message
 
-    def _lay_out(self, frame: Frame, cast: Cast, boxes: Boxes, wheels: Wheels,
-                 looks: Looks) -> None:
+    def _lay_out(self, frame: Frame, actor_list: ActorList, boxes: Boxes, wheels: Wheels,
+                 appearance: Appearance) -> None:
         if self._head.values['generation'] != frame.generation:
             self._head = MessageInstance(self.head, {'generation': frame.generation})
         has_lane = np.zeros(frame.n_actors, np.uint8)
@@ -90,9 +90,11 @@ class StateFrameEncoder:
         rows = np.arange(frame.n_actors + 1)
         first_box, first_wheel = (np.searchsorted(part.actor, rows) for part in (boxes, wheels))
         elements = self._elements.of(
-            cast, Column(cast.kinds), Column(cast.tags), Column(boxes.names, first_box),
+            actor_list, Column(actor_list.kinds), Column(actor_list.tags),
+            Column(boxes.names, first_box),
             Column(_constants(wheels), first_wheel * _WHEEL.itemsize),
-            Column(has_lane.tobytes()), Column(looks.colors), Column(looks.replay_classes))
+            Column(has_lane.tobytes()), Column(appearance.colors),
+            Column(appearance.replay_classes))
         self._buffer.update([self._head, *elements])
         self._block = MessageBlock(self._buffer, {}, [FRAME_TOPIC])
 

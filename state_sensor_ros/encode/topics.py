@@ -173,6 +173,6 @@ def needs_of(settings: Settings, demand: Demand) -> Needs:
     wheel_tf = topics.tf and settings.wheel_tf
     return Needs(boxes=topics.frame or topics.markers,
                  wheels=topics.frame or wheel_tf or topics.joint_states != NO_ACTORS,
-                 inputs=topics.frame, looks=topics.frame,
+                 inputs=topics.frame, appearance=topics.frame,
                  lanes=topics.frame or topics.ego_control_state or topics.control_states
                  or topics.control_state != NO_ACTORS)

@@ -17,7 +17,7 @@ from state_sensor_ros.encode.per_actor import PerActor
 from state_sensor_ros.encode.tables import header, POSE, STAMP, WHEEL_POSE, xyz, xyzw
 from state_sensor_ros.encode.topics import CLOCK_TOPIC, TF_TOPIC
 from state_sensor_ros.frame import Bools, Wheels
-from state_sensor_ros.naming import Cast
+from state_sensor_ros.naming import ActorList
 from state_sensor_ros.settings import Settings
 
 
@@ -56,27 +56,27 @@ class TransformEncoder:
 
     def blocks(self, request: LayoutRequest) -> list[MessageBlock]:
         """Lay out the message; there is none without transforms."""
-        cast, chosen = request.cast, request.usable
+        actor_list, chosen = request.actor_list, request.usable
         if request.settings.tf == 'ego':
-            chosen = chosen & (np.arange(len(chosen)) == cast.i_ego)
+            chosen = chosen & (np.arange(len(chosen)) == actor_list.i_ego)
         if not request.demand.tf or not chosen.any():
             return []
-        instances = [self._head, *compress(self._actors.of(cast), chosen.tobytes())]
+        instances = [self._head, *compress(self._actors.of(actor_list), chosen.tobytes())]
         rows = rows_where(chosen, POSE)
         wheels = request.frame.wheels
         if wheels is not None and request.settings.wheel_tf:
             are_placed = chosen[wheels.actor] & request.usable_wheels
-            instances += self._wheel_instances(cast, wheels, are_placed)
+            instances += self._wheel_instances(actor_list, wheels, are_placed)
             rows |= rows_where(are_placed, WHEEL_POSE)
         self._buffer.update(instances)
         return [MessageBlock(self._buffer, rows, [TF_TOPIC])]
 
-    def _wheel_instances(self, cast: Cast, wheels: Wheels,
+    def _wheel_instances(self, actor_list: ActorList, wheels: Wheels,
                          are_placed: Bools) -> list[MessageInstance]:
-        by_actor, instances = self._wheels.of(cast), []
+        by_actor, instances = self._wheels.of(actor_list), []
         for i, wheel in zip(wheels.actor[are_placed].tolist(), wheels.wheel[are_placed].tolist(),
                             strict=True):
-            actor, own = cast.actors[i], by_actor[i]
+            actor, own = actor_list.actors[i], by_actor[i]
             if wheel not in own:
                 own[wheel] = MessageInstance(self.wheel, {
                     'parent': actor.frame_id,

@@ -13,7 +13,13 @@ import threading
 
 from state_sensor_ros.connections.connection import Connection
 from state_sensor_ros.connections.wait import ignore_silence, OnSilence, Wait
-from state_sensor_ros.errors import DecodeError, FramingError, RefusalError, told, TransportError
+from state_sensor_ros.errors import (
+    DecodeError,
+    FramingError,
+    reason_of,
+    RefusalError,
+    TransportError,
+)
 from state_sensor_ros.monodrive.control_messages import (
     CONFIGURE_SIMULATOR,
     CONFIGURE_TRAJECTORY,
@@ -151,7 +157,7 @@ class ControlSession:
         return Wait(self.where, missing, self._timeout_s(command), self._on_silence)
 
     def _failed(self, error: OSError | None, expected: str) -> TransportError:
-        found = 'the end of the connection' if error is None else told(error)
+        found = 'the end of the connection' if error is None else reason_of(error)
         return TransportError(
             self.where, 'a request to end' if self._connection.is_shut_down else found, expected)
 

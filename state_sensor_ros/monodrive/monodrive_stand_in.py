@@ -26,7 +26,7 @@ from state_sensor_ros.emulator.monodrive_server.frame_source import (
 )
 from state_sensor_ros.emulator.monodrive_server.packet_bytes import encode_json
 from state_sensor_ros.emulator.traffic.frame_generator import generate, WARM_UP_S
-from state_sensor_ros.errors import one_line, told, TrajectoryFormatError, TruncatedError
+from state_sensor_ros.errors import one_line, reason_of, TrajectoryFormatError, TruncatedError
 from state_sensor_ros.monodrive.trajectory import read_payloads
 from state_sensor_ros.monodrive.trajectory_recording import refuse_folders
 
@@ -67,7 +67,7 @@ def read_trajectory(path: str) -> list[EmulatedFrame]:
             with open(path, 'rb') as file:
                 text = file.read()
     except OSError as error:
-        raise TrajectoryFormatError(path, told(error), 'a readable file') from error
+        raise TrajectoryFormatError(path, reason_of(error), 'a readable file') from error
     frames = _parsed(path, text.removeprefix(b'\xef\xbb\xbf'))
     if not frames:
         raise TrajectoryFormatError(path, 'no frames', 'an array of frames')

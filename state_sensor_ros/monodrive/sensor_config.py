@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 import json
 from pathlib import Path
 
-from state_sensor_ros.errors import ConfigError, told
+from state_sensor_ros.errors import ConfigError, reason_of
 from state_sensor_ros.json_values import shortened
 from state_sensor_ros.settings import Settings
 
@@ -114,7 +114,7 @@ def read_json(path: str | Path) -> object:
     except RecursionError as exc:
         raise ConfigError(where, 'brackets nested too deep', 'a sensor configuration') from exc
     except OSError as exc:
-        raise ConfigError(where, told(exc), 'a readable file') from exc
+        raise ConfigError(where, reason_of(exc), 'a readable file') from exc
 
 
 def _sensors(value: object, where: str, depth: int = 0) -> Iterator[Mapping[str, object]]:

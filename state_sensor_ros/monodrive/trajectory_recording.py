@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from state_sensor_ros.errors import told, TrajectoryFormatError, TruncatedError
+from state_sensor_ros.errors import reason_of, TrajectoryFormatError, TruncatedError
 from state_sensor_ros.monodrive.decoder import Decoder
 from state_sensor_ros.monodrive.trajectory import Payload, read_payloads
 from state_sensor_ros.payloads import Packet, PayloadDecoder
@@ -89,7 +89,8 @@ class TrajectoryRecording:
             try:
                 self._file = open(path, 'rb')  # noqa: SIM115
             except OSError as error:
-                raise TrajectoryFormatError(path, told(error), 'a trajectory or a bag') from error
+                raise TrajectoryFormatError(path, reason_of(error),
+                                            'a trajectory or a bag') from error
             status = os.fstat(self._file.fileno())
             # A pipe has no size and no beginning to go back to.
             self.total = status.st_size if stat.S_ISREG(status.st_mode) else None

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from state_sensor_ros.encode import Topic
 from state_sensor_ros.frame import KIND_VEHICLE, Rows
-from state_sensor_ros.naming import Actor, Cast, Registry, same_actors
+from state_sensor_ros.naming import Actor, ActorList, common_actors, Registry
 from state_sensor_ros.pipeline.stamps import NS_PER_S
 
 # Above this number the longest absent actors are removed before their time-out. Otherwise a stream
@@ -76,27 +76,28 @@ class ActorTopics:
         self._with_lanes: set[Actor] = set()
         self._stamp_ns = 0
 
-    def follow(self, cast: Cast, before: Cast, lane_rows: Rows, stamp_ns: int) -> None:
+    def follow(self, actor_list: ActorList, before: ActorList, lane_rows: Rows,
+               stamp_ns: int) -> None:
         """
         Open the topics of actors that are new in a frame, and note which ones are absent now.
 
-        :param cast: actors of the frame.
+        :param actor_list: actors of the frame.
         :param before: actors of the frame before.
         :param lane_rows: (L,) int64 rows of the actors with a lane state.
         :param stamp_ns: of the frame, ns.
         """
-        head, tail = same_actors(before, cast)
-        new = cast.actors[head:len(cast.actors) - tail]
+        head, tail = common_actors(before, actor_list)
+        new = actor_list.actors[head:len(actor_list.actors) - tail]
         present = set(new)
         for actor in before.actors[head:len(before.actors) - tail]:
             if actor not in present:
                 self._absent_since_ns.setdefault(actor.topic_name, stamp_ns)
-        with_lanes = {cast.actors[i] for i in lane_rows.tolist()}
+        with_lanes = {actor_list.actors[i] for i in lane_rows.tolist()}
         for i, actor in enumerate(new, head):
             self._absent_since_ns.pop(actor.topic_name, None)
             own = self._own.get(actor.topic_name)
             if own is None:
-                self._open(actor, actor in with_lanes, cast.kinds[i] == KIND_VEHICLE)
+                self._open(actor, actor in with_lanes, actor_list.kinds[i] == KIND_VEHICLE)
             elif own.actor.has_topics != actor.has_topics:
                 self._open(actor, own.has_lanes or actor in with_lanes, own.has_wheels)
         for actor in sorted(with_lanes - self._with_lanes, key=attrgetter('id')):

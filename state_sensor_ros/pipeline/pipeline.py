@@ -21,7 +21,7 @@ import numpy as np
 from state_sensor_ros.encode import Demand, Encoder, needs_of, Topic
 from state_sensor_ros.errors import DecodeError, StateSensorError
 from state_sensor_ros.frame import Frame, Needs, NO_BOXES
-from state_sensor_ros.naming import Cast, NOBODY, Registry
+from state_sensor_ros.naming import ActorList, EMPTY_ACTOR_LIST, Registry
 from state_sensor_ros.payloads import Decoded, Packet, PayloadDecoder, Report
 from state_sensor_ros.pipeline.actor_topics import ActorTopics, TopicSwitch
 from state_sensor_ros.pipeline.consistency import SampledConsistencyCheck
@@ -44,7 +44,7 @@ class Sink(TopicSwitch, Protocol):
 class SimulatorEncoder(Protocol):
     """Encodes the topics of one simulator only, such as CARLA's traffic lights."""
 
-    def encode(self, frame: Frame, cast: Cast, stamp_ns: int, demand: Demand, *,
+    def encode(self, frame: Frame, actor_list: ActorList, stamp_ns: int, demand: Demand, *,
                advanced: bool = True) -> list[tuple[Topic, bytes]]:
         """Encode these topics; parameters as for :meth:`Encoder.encode`."""
 
@@ -57,7 +57,7 @@ class Snapshot:
     """The last frame whose clock advanced, its actors and its stamp."""
 
     frame: Frame
-    cast: Cast
+    actor_list: ActorList
     stamp_ns: int
 
 
@@ -114,7 +114,7 @@ class Pipeline:
             frame_prefix=settings.frame_prefix, ego_tag=settings.ego_tag,
             ego_frame=settings.ego_frame, max_actor_topics=settings.max_actor_topics,
             reserved_frames=(settings.global_frame, settings.parent_frame))
-        self._cast: Cast = NOBODY
+        self._actor_list: ActorList = EMPTY_ACTOR_LIST
         # Version of the actors in the last ~/actors, None where it has to be published again.
         self._announced: int | None = None
         self._lane_rows = b''
@@ -306,40 +306,40 @@ class Pipeline:
         stamp_ns = self.stamper.stamp_ns
         messages = self._update_actors(frame, stamp_ns) if advanced else []
         # A repeated frame may have other actors than the last one; ~/frame contains them all.
-        cast = self._cast if advanced else self._registry.name_repeated(frame)
+        actor_list = self._actor_list if advanced else self._registry.name_repeated(frame)
         codec = self._codec
-        messages[:0] = codec.encoder.encode(frame, cast, stamp_ns, demand, advanced=advanced)
+        messages[:0] = codec.encoder.encode(frame, actor_list, stamp_ns, demand, advanced=advanced)
         for encoder in codec.simulator_encoders:
-            messages += encoder.encode(frame, cast, stamp_ns, demand, advanced=advanced)
+            messages += encoder.encode(frame, actor_list, stamp_ns, demand, advanced=advanced)
         self._send(messages)
         if advanced:
-            self._announced = self._cast.version
+            self._announced = self._actor_list.version
         self.counters.latencies_ns.append(time.perf_counter_ns() - received_ns)
         self._count(frame, advanced)
         if advanced:
-            self.snapshot = Snapshot(frame, cast, stamp_ns)
+            self.snapshot = Snapshot(frame, actor_list, stamp_ns)
             self.consistency.add(frame)
 
     def _update_actors(self, frame: Frame, stamp_ns: int) -> list[tuple[Topic, bytes]]:
         """Open and close topics of actors; return ~/actors where it changed."""
-        cast = self._registry.update(frame)
-        is_announced = cast.version == self._announced
+        actor_list = self._registry.update(frame)
+        is_announced = actor_list.version == self._announced
         lane_rows = frame.lanes.actor.tobytes()
-        if cast.version != self._cast.version or lane_rows != self._lane_rows:
-            self._follow(cast, frame, stamp_ns)
+        if actor_list.version != self._actor_list.version or lane_rows != self._lane_rows:
+            self._follow(actor_list, frame, stamp_ns)
         self._actor_topics.close_absent(stamp_ns)
         if self.counters.n_without_topics:
             self._actor_topics.make_room(self.counters.n_without_topics)
             granted = self._registry.grant_topics()
-            if granted.version != cast.version:
+            if granted.version != actor_list.version:
                 self._follow(granted, frame, stamp_ns)
-        return [] if is_announced else [self._codec.encoder.encode_actors(cast, stamp_ns)]
+        return [] if is_announced else [self._codec.encoder.encode_actors(actor_list, stamp_ns)]
 
-    def _follow(self, cast: Cast, frame: Frame, stamp_ns: int) -> None:
-        before, self._cast = self._cast, cast
+    def _follow(self, actor_list: ActorList, frame: Frame, stamp_ns: int) -> None:
+        before, self._actor_list = self._actor_list, actor_list
         self._lane_rows = frame.lanes.actor.tobytes()
-        self._actor_topics.follow(cast, before, frame.lanes.actor, stamp_ns)
-        self.counters.n_without_topics = sum(not actor.has_topics for actor in cast.actors)
+        self._actor_topics.follow(actor_list, before, frame.lanes.actor, stamp_ns)
+        self.counters.n_without_topics = sum(not actor.has_topics for actor in actor_list.actors)
 
     def _restart(self) -> None:
         """Start a new run of the simulator."""
@@ -351,7 +351,7 @@ class Pipeline:
 
     def _restart_actors(self) -> None:
         self._registry.restart(self._actor_topics.restart(max(self.stamper.stamp_ns, 0)))
-        self._cast, self._announced = NOBODY, None
+        self._actor_list, self._announced = EMPTY_ACTOR_LIST, None
         self._lane_rows = b''
         self.consistency.restart()
 
@@ -393,7 +393,7 @@ class Pipeline:
         counters.n_published += 1
         counters.n_repeated += not advanced
         counters.n_actors = frame.n_actors
-        counters.n_egos = self._cast.n_egos
+        counters.n_egos = self._actor_list.n_egos
         counters.game_time = frame.game_time
         counters.generation = frame.generation
         if frame.bodies().is_plain:

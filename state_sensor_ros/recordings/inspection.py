@@ -255,14 +255,14 @@ def _is_strict(payload: bytes | bytearray) -> bool:
 
 def _parts(frame: Frame) -> list[str]:
     """Name what there is in a frame."""
-    boxes, wheels, inputs, looks = frame.boxes, frame.wheels, frame.inputs, frame.looks
+    boxes, wheels, inputs, appearance = frame.boxes, frame.wheels, frame.inputs, frame.appearance
     found = {
         'boxes': boxes is not None and len(boxes.actor) > 0,
         'lanes': len(frame.lanes.actor) > 0,
         'wheels': wheels is not None and len(wheels.actor) > 0,
         'wheel positions': wheels is not None and bool(wheels.position_known.any()),
         'inputs': inputs is not None and bool(np.isfinite(inputs).any()),
-        'looks': looks is not None and any(looks.colors + looks.replay_classes),
+        'looks': appearance is not None and any(appearance.colors + appearance.replay_classes),
         'sample counts': frame.sample_count > 0,
         'wall clock': frame.time > 0}
     return [part for part, is_there in found.items() if is_there]

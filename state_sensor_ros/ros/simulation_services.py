@@ -121,8 +121,8 @@ class SimulationServices:
         response.result, row = _find(snapshot, request.entity)
         if row >= 0 and snapshot is not None:
             response.info.category.category = self._category(snapshot, row)
-            response.info.tags = list(snapshot.cast.tags[row])
-            response.info.description = snapshot.cast.actors[row].frame_id
+            response.info.tags = list(snapshot.actor_list.tags[row])
+            response.info.description = snapshot.actor_list.actors[row].frame_id
         return response
 
     def _get_simulation_state(self, request: Any, response: Any) -> Any:  # noqa: ANN401
@@ -204,18 +204,18 @@ class SimulationServices:
             if filters.tags.filter_mode == TagsFilter.FILTER_MODE_ALL \
             else lambda own: not tags or bool(tags & own)
         for row in rows:
-            own = {tag.lower() for tag in snapshot.cast.tags[row]}
+            own = {tag.lower() for tag in snapshot.actor_list.tags[row]}
             if have_passing_tags(own) and (
                     not categories or self._category(snapshot, row) in categories):
                 yield row, snapshot.frame.names[row]
 
     def _category(self, snapshot: Snapshot, row: int) -> int:
-        tags = {tag.lower() for tag in snapshot.cast.tags[row]}
+        tags = {tag.lower() for tag in snapshot.actor_list.tags[row]}
         if 'pedestrian' in tags:
             return int(EntityCategory.CATEGORY_HUMAN)
-        if row == snapshot.cast.i_ego:
+        if row == snapshot.actor_list.i_ego:
             return int(EntityCategory.CATEGORY_ROBOT)
-        if snapshot.cast.kinds[row] == KIND_VEHICLE:
+        if snapshot.actor_list.kinds[row] == KIND_VEHICLE:
             return int(EntityCategory.CATEGORY_DYNAMIC_OBJECT)
         return int(EntityCategory.CATEGORY_STATIC_OBJECT if 'static' in tags
                    else EntityCategory.CATEGORY_OBJECT)

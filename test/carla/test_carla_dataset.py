@@ -62,10 +62,10 @@ def through_messages(documents):
     messages = []
     for i, document in enumerate(documents):
         frame = decoder.decode_dataset(json.dumps(document).encode()).frame
-        cast = registry.update(frame)
+        actor_list = registry.update(frame)
         for encoder in encoders:
             messages += [(topic.name.removeprefix('~/'), data) for topic, data
-                         in encoder.encode(frame, cast, i * 10 ** 8, Demand())]
+                         in encoder.encode(frame, actor_list, i * 10 ** 8, Demand())]
     chosen = [(name, data) for name, data in messages if name in TOPICS]
     return [json.loads(format_measurement_file(frame)) for frame in frames_of_messages(chosen)]
 
@@ -400,10 +400,10 @@ def messages_of(document, **changes):
     decoder, definitions = DatasetDecoder(), load_definitions()
     frame = decoder.decode_dataset(json.dumps(document).encode()).frame
     frame = dataclasses.replace(frame, **changes)
-    cast = Registry().update(frame)
+    actor_list = Registry().update(frame)
     encoders = Encoder(Settings(), definitions), CarlaEncoder(Settings(), definitions)
     return {topic.name.removeprefix('~/'): data for encoder in encoders
-            for topic, data in encoder.encode(frame, cast, 0, Demand())}
+            for topic, data in encoder.encode(frame, actor_list, 0, Demand())}
 
 
 def stamped(data, seconds):

@@ -46,10 +46,10 @@ class Rig:
         frame = self.frame(document)
         if rows is not None:
             frame = frame.select(np.array(rows))
-        cast = self.registry.update(frame)
+        actor_list = self.registry.update(frame)
         found = {}
         for encoder in (self.common, self.carla):
-            for topic, data in encoder.encode(frame, cast, STAMP_NS, demand):
+            for topic, data in encoder.encode(frame, actor_list, STAMP_NS, demand):
                 message = read(data, topic.type_name)
                 if topic.name == '~/markers':
                     found.setdefault(topic.name, []).append(message)
@@ -212,9 +212,9 @@ def test_carla_markers_have_unit_quaternions():
     rig = Rig(debug_drawing=True)
     frame = rig.frame(EXAMPLE)
     writable(frame.kinematics)[:, 3:7] *= 0.95
-    cast = rig.registry.update(frame)
+    actor_list = rig.registry.update(frame)
     arrays = [read(data, topic.type_name) for encoder in (rig.common, rig.carla)
-              for topic, data in encoder.encode(frame, cast, STAMP_NS, EVERYTHING)
+              for topic, data in encoder.encode(frame, actor_list, STAMP_NS, EVERYTHING)
               if topic.name == '~/markers']
     norms = [math.hypot(q.x, q.y, q.z, q.w) for array in arrays
              for q in (marker.pose.orientation for marker in array.markers)]
@@ -233,8 +233,8 @@ def test_carla_encodes_no_more_than_is_asked_for():
 def test_carla_repeated_frame_is_not_encoded_again():
     rig = Rig()
     frame = rig.frame(EXAMPLE)
-    cast = rig.registry.update(frame)
-    assert rig.carla.encode(frame, cast, STAMP_NS, EVERYTHING, advanced=False) == []
+    actor_list = rig.registry.update(frame)
+    assert rig.carla.encode(frame, actor_list, STAMP_NS, EVERYTHING, advanced=False) == []
 
 
 def test_carla_status_requires_the_player():

@@ -180,9 +180,9 @@ def encoded(sent, demand=Demand(), report=None, encoder=None):  # noqa: B008
                              *map(pack_dataset_image, sent)])
     (decoded,) = DatasetDecoder().decode(payload)
     encoder = encoder or CarlaEncoder(Settings(), load_definitions(), *[report] if report else [])
-    cast = Registry().update(decoded.frame)
+    actor_list = Registry().update(decoded.frame)
     return {topic.name: read(data, topic.type_name)
-            for topic, data in encoder.encode(decoded.frame, cast, 7_000_000_009, demand)
+            for topic, data in encoder.encode(decoded.frame, actor_list, 7_000_000_009, demand)
             if topic.name.startswith('~/camera')}
 
 

@@ -20,6 +20,7 @@ from fork_server import ForkServer
 from paths import CARLA, DATA, ROOT, SAMPLE
 import pytest
 from scripted_simulator import frame, serving
+from stopwatch import Stopwatch
 
 from state_sensor_ros.commands.command_line import main
 
@@ -61,11 +62,11 @@ def start(tmp_path):
 
 def ended(process, *numbers):
     """Send signals; return the exit code and what was printed, within the time limit."""
-    begin_s = time.monotonic()
+    watch = Stopwatch(process)
     for number in numbers:
         process.send_signal(number)
-    code = process.wait(AWAIT_S)
-    assert time.monotonic() - begin_s < LIMIT_S
+    code = watch.wait()
+    assert watch.seconds < LIMIT_S
     return code, process.stderr.read().decode()
 
 

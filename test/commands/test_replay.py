@@ -32,6 +32,7 @@ from scripted_simulator import (
     reply,
     ScriptedSimulator,
 )
+from stopwatch import Stopwatch
 
 from state_sensor_ros.commands import replay as replay_command
 from state_sensor_ros.commands.command_line import main
@@ -454,10 +455,11 @@ def _wait_for_connect(port, n_others):
 
 
 def _check_end(process, number):
-    begin_s = time.monotonic()
+    watch = Stopwatch(process)
     process.send_signal(number)
-    output = process.communicate(timeout=AWAIT_S)
-    assert time.monotonic() - begin_s < 2.0
+    watch.wait()
+    assert watch.seconds < 2.0
+    output = process.communicate()
     assert (process.returncode, output[0]) == (0, '')
     assert 'Traceback' not in output[1]
 

@@ -31,9 +31,9 @@ def test_every_golden_file_is_compared():
 @pytest.mark.parametrize('name', TOPICS)
 def test_message_is_the_golden_one(name):
     frame = exact_actors()
-    cast = Registry().update(frame)
+    actor_list = Registry().update(frame)
     encoder = Encoder(ALL_ON, definitions())
-    messages = dict(encoder.encode(frame, cast, STAMP_NS, EVERYTHING))
-    messages.update([encoder.encode_actors(cast, STAMP_NS)])
+    messages = dict(encoder.encode(frame, actor_list, STAMP_NS, EVERYTHING))
+    messages.update([encoder.encode_actors(actor_list, STAMP_NS)])
     found = {topic.name: data for topic, data in messages.items()}
     assert found[TOPICS[name]].hex(' ') == golden(name).hex(' ')

@@ -41,9 +41,9 @@ class Stage:
         self.array = None
 
     def show(self, frame, demand=ONLY_MARKERS):
-        cast = self.registry.update(frame)
+        actor_list = self.registry.update(frame)
         self.array = None
-        for topic, data in self.encoder.encode(frame, cast, STAMP_NS, demand):
+        for topic, data in self.encoder.encode(frame, actor_list, STAMP_NS, demand):
             if topic.name == '~/markers':
                 self._apply(read(data, topic.type_name))
         return self.array

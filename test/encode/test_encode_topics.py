@@ -53,12 +53,12 @@ def test_topics_of_an_actor(settings, has_lanes, has_wheels, kinds):
 
 def test_messages_are_of_the_announced_topics():
     frame, encoder = two_actors(), Encoder(ALL_ON, definitions())
-    cast = Registry().update(frame)
+    actor_list = Registry().update(frame)
     announced = {*fixed_topics(ALL_ON)}
-    for i, actor in enumerate(cast.actors):
+    for i, actor in enumerate(actor_list.actors):
         announced |= {*encoder.actor_topics(actor, has_lanes=i == 0, has_wheels=i == 0)}
-    sent = {topic for topic, _ in encoder.encode(frame, cast, STAMP_NS, EVERYTHING)}
-    assert sent | {encoder.encode_actors(cast, STAMP_NS)[0]} == announced
+    sent = {topic for topic, _ in encoder.encode(frame, actor_list, STAMP_NS, EVERYTHING)}
+    assert sent | {encoder.encode_actors(actor_list, STAMP_NS)[0]} == announced
 
 
 def test_demand_of_topics_names_exactly_these():
@@ -82,7 +82,7 @@ def test_demand_of_topics_names_exactly_these():
     (replace(Settings(), odometry=False), replace(NOTHING, control_state=frozenset({'a'})),
      ESSENTIALS),
     (replace(ALL_ON, frame=False), EVERYTHING,
-     Needs(boxes=True, wheels=True, inputs=False, looks=False)),
+     Needs(boxes=True, wheels=True, inputs=False, appearance=False)),
     (ALL_ON, replace(NOTHING, frame=True), ALL_PARTS),
     (ALL_ON, replace(NOTHING, markers=True), replace(ESSENTIALS, boxes=True)),
     (replace(ALL_ON, debug_drawing=False), replace(NOTHING, markers=True), ESSENTIALS),
@@ -99,14 +99,14 @@ def test_only_parts_with_subscribers_are_decoded(settings, demand, needs):
 @pytest.mark.parametrize('settings', [ALL_ON, Settings()])
 def test_the_needed_parts_are_sufficient(settings):
     frame = two_actors()
-    cast = Registry().update(frame)
-    everything = Encoder(settings, definitions()).encode(frame, cast, STAMP_NS, EVERYTHING)
+    actor_list = Registry().update(frame)
+    everything = Encoder(settings, definitions()).encode(frame, actor_list, STAMP_NS, EVERYTHING)
     for topic, data in everything:
         demand = Demand.of([topic])
         needs = needs_of(settings, demand)
         bare = replace(frame, boxes=frame.boxes if needs.boxes else None,
                        wheels=frame.wheels if needs.wheels else None,
                        inputs=frame.inputs if needs.inputs else None,
-                       looks=frame.looks if needs.looks else None)
-        sent = Encoder(settings, definitions()).encode(bare, cast, STAMP_NS, demand)
+                       appearance=frame.appearance if needs.appearance else None)
+        sent = Encoder(settings, definitions()).encode(bare, actor_list, STAMP_NS, demand)
         assert sent == [(topic, data)]

@@ -32,8 +32,9 @@ from state_sensor_ros.settings import Settings
 
 def encoded(frame, settings=ALL_ON, demand=EVERYTHING, registry=None, **options):
     """Return topic name to message, of a new encoder."""
-    cast = (registry or Registry()).update(frame)
-    messages = Encoder(settings, definitions()).encode(frame, cast, STAMP_NS, demand, **options)
+    actor_list = (registry or Registry()).update(frame)
+    messages = Encoder(settings, definitions()).encode(
+        frame, actor_list, STAMP_NS, demand, **options)
     return read_all(messages)
 
 
@@ -53,7 +54,7 @@ def test_encode_gives_every_message_of_a_frame():
     frame = two_actors()
     registry = Registry()
     found = encoded(frame, registry=registry)
-    expected = Reference(frame, registry.cast, STAMP_NS, ALL_ON).messages()
+    expected = Reference(frame, registry.actor_list, STAMP_NS, ALL_ON).messages()
     assert_same(found, expected)
     assert {'/clock', '/tf', '~/ego/odometry', '~/ego/control_state', '~/control_states',
             '~/frame', '~/markers', '~/actors/demo_1/odometry', '~/actors/Cone_A/odometry',
@@ -70,15 +71,15 @@ def test_encode_follows_changes_of_actors(seed):
     for i in range(60):
         chance.change_names()
         frame = chance.frame()
-        cast = registry.update(frame)
+        actor_list = registry.update(frame)
         own = None if i % 3 else {kind: frozenset(
-            actor.topic_name for actor in cast.actors if actor.name in chance.some())
+            actor.topic_name for actor in actor_list.actors if actor.name in chance.some())
             for kind in ('odometry', 'control_state', 'joint_states')}
         demand = EVERYTHING if own is None else replace(EVERYTHING, **own)
-        found = read_all(encoder.encode(frame, cast, STAMP_NS + i, demand))
-        assert_same(found, Reference(frame, cast, STAMP_NS + i, settings).messages(own))
-        topic, data = encoder.encode_actors(cast, STAMP_NS + i)
-        expected = Reference(frame, cast, STAMP_NS + i, settings).actors()
+        found = read_all(encoder.encode(frame, actor_list, STAMP_NS + i, demand))
+        assert_same(found, Reference(frame, actor_list, STAMP_NS + i, settings).messages(own))
+        topic, data = encoder.encode_actors(actor_list, STAMP_NS + i)
+        expected = Reference(frame, actor_list, STAMP_NS + i, settings).actors()
         assert differences(read(data, topic.type_name), expected, '~/actors') == []
 
 
@@ -87,11 +88,12 @@ def test_encode_after_changes_equals_a_new_encoder_to_the_byte():
     for i in range(120):
         chance.change_names()
         frame = chance.frame()
-        cast = registry.update(frame)
+        actor_list = registry.update(frame)
         demand = replace(EVERYTHING, markers=False)
         new = Encoder(ALL_ON, definitions())
-        assert encoder.encode(frame, cast, i, demand) == new.encode(frame, cast, i, demand)
-        assert encoder.encode_actors(cast, i) == new.encode_actors(cast, i)
+        assert encoder.encode(frame, actor_list, i, demand) == new.encode(
+            frame, actor_list, i, demand)
+        assert encoder.encode_actors(actor_list, i) == new.encode_actors(actor_list, i)
 
 
 def test_clock_and_tf_are_sent_before_the_other_topics():
@@ -194,13 +196,13 @@ def test_parameters_switch_topics(settings, topics):
                                   'control_states', 'frame', 'markers'])
 def test_topics_without_subscribers_are_left_out(kind):
     frame, encoder = two_actors(), Encoder(ALL_ON, definitions())
-    cast = Registry().update(frame)
-    messages = encoder.encode(frame, cast, STAMP_NS, replace(EVERYTHING, **{kind: False}))
+    actor_list = Registry().update(frame)
+    messages = encoder.encode(frame, actor_list, STAMP_NS, replace(EVERYTHING, **{kind: False}))
     assert kind not in {topic.kind for topic, _ in messages}
-    everything = encoder.encode(frame, cast, STAMP_NS, EVERYTHING)
+    everything = encoder.encode(frame, actor_list, STAMP_NS, EVERYTHING)
     assert len(everything) == len(messages) + 1
     only = Demand.of([topic for topic, _ in everything if topic.kind == kind])
-    assert {topic.kind for topic, _ in encoder.encode(frame, cast, STAMP_NS, only)} == {kind}
+    assert {topic.kind for topic, _ in encoder.encode(frame, actor_list, STAMP_NS, only)} == {kind}
 
 
 def test_nothing_is_encoded_without_demand():
@@ -271,7 +273,7 @@ def test_an_empty_frame_is_only_a_frame():
 
 
 def test_parts_that_were_not_decoded_leave_their_topics_out():
-    frame = replace(two_actors(), boxes=None, wheels=None, inputs=None, looks=None)
+    frame = replace(two_actors(), boxes=None, wheels=None, inputs=None, appearance=None)
     found = encoded(frame)
     assert '~/frame' not in found
     assert '~/markers' not in found
@@ -291,14 +293,14 @@ def test_big_integers_of_the_frame_survive():
 
 def test_reconfigured_encoder_equals_a_new_one():
     frame, registry = two_actors(), Registry()
-    cast = registry.update(frame)
+    actor_list = registry.update(frame)
     encoder = Encoder(ALL_ON, definitions())
-    encoder.encode(frame, cast, 1, EVERYTHING)
+    encoder.encode(frame, actor_list, 1, EVERYTHING)
     settings = replace(ALL_ON, tf='ego', wheel_tf=False, joint_states=False, odometry=False)
     encoder.reconfigure(settings)
     demand = replace(EVERYTHING, markers=False)
-    assert encoder.encode(frame, cast, 2, demand) == Encoder(settings, definitions()).encode(
-        frame, cast, 2, demand)
+    assert encoder.encode(frame, actor_list, 2, demand) == Encoder(settings, definitions()).encode(
+        frame, actor_list, 2, demand)
 
 
 def test_nothing_is_kept_of_actors_that_have_left():
@@ -308,9 +310,9 @@ def test_nothing_is_kept_of_actors_that_have_left():
         chance = Chance(0)
         chance.names = [f'stays_{k}' for k in range(5)] + [f'new_{i}_{k}' for k in range(5)]
         frame = chance.frame()
-        cast = registry.update(frame)
-        encoder.encode(frame, cast, i, EVERYTHING)
-        encoder.encode_actors(cast, i)
+        actor_list = registry.update(frame)
+        encoder.encode(frame, actor_list, i, EVERYTHING)
+        encoder.encode_actors(actor_list, i)
         for k in range(5):
             registry.forget(f'new_{i}_{k}')
         if i in (10, 59):

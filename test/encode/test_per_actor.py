@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from state_sensor_ros.encode.per_actor import Column, PerActor
-from state_sensor_ros.naming import Actor, Cast
+from state_sensor_ros.naming import Actor, ActorList
 
 ACTORS = {name: Actor(name, name, name, i, True) for i, name in enumerate('abcdefghijkl')}
 
 
 def table_of(names):
-    return Cast(tuple(ACTORS[name] for name in names), tuple(names), b'', (), -1, 0)
+    return ActorList(tuple(ACTORS[name] for name in names), tuple(names), b'', (), -1, 0)
 
 
 class Made:

@@ -16,7 +16,7 @@ from state_sensor_ros.frame import Needs
 from state_sensor_ros.monodrive.decoder import Decoder, format_payload
 
 # The needs of a display of boxes: no wheels, inputs, looks or lanes.
-BOXES_ONLY = Needs(wheels=False, inputs=False, looks=False, lanes=False)
+BOXES_ONLY = Needs(wheels=False, inputs=False, appearance=False, lanes=False)
 
 
 def states(value):
@@ -92,7 +92,8 @@ def understood(decoder, payload):
     frame = decoded.frame
     rest = [] if frame.boxes is None else [frame.boxes.actor.tolist(),
                                            frame.boxes.rows.tobytes()]
-    whole = format_payload(frame) if frame.wheels is not None and frame.looks is not None else b''
+    has_all = frame.wheels is not None and frame.appearance is not None
+    whole = format_payload(frame) if has_all else b''
     return (whole, frame.names, frame.tags, frame.kinematics.tobytes(), rest,
             [str(fault.error) for fault in decoded.faults])
 

@@ -132,8 +132,8 @@ def test_v2_by_hand():
     assert (lanes.lane_change_left[0], lanes.lane_change_right[0]) == (False, False)
     assert frame.inputs is not None
     assert np.isnan(frame.inputs).all()
-    assert frame.looks is not None
-    assert frame.looks.colors == ('', '')
+    assert frame.appearance is not None
+    assert frame.appearance.colors == ('', '')
 
 
 def test_boxes_by_hand():
@@ -206,9 +206,9 @@ def test_needs_select_parts_and_can_change():
     for name in ('minimal_v2', 'minimal_v1'):
         decoder.needs = ESSENTIALS
         [lean] = decoder.decode(sample(name))
-        for part in ('boxes', 'wheels', 'inputs', 'looks'):
+        for part in ('boxes', 'wheels', 'inputs', 'appearance'):
             assert getattr(lean.frame, part) is None
-            decoder.needs = Needs(**{**dict.fromkeys(('boxes', 'wheels', 'inputs', 'looks'),
+            decoder.needs = Needs(**{**dict.fromkeys(('boxes', 'wheels', 'inputs', 'appearance'),
                                                      False), part: True})
             [more] = decoder.decode(sample(name))
             assert getattr(more.frame, part) is not None
@@ -237,10 +237,10 @@ def test_without_needs_lane_states_have_actors_only():
 def test_looks():
     value = json.loads(sample('minimal_v2'))
     value['frame']['vehicles'][0]['state'].update(color='Carpaint_Red', replay_class='/Game/X')
-    looks = decoded(json.dumps(value).encode()).looks
-    assert looks is not None
-    assert looks.colors == ('', 'Carpaint_Red')
-    assert looks.replay_classes == ('', '/Game/X')
+    appearance = decoded(json.dumps(value).encode()).appearance
+    assert appearance is not None
+    assert appearance.colors == ('', 'Carpaint_Red')
+    assert appearance.replay_classes == ('', '/Game/X')
 
 
 def test_decoder_follows_a_change_of_generation():

@@ -33,7 +33,7 @@ def assert_same(one, other):
     """Compare two frames, arrays of parts included; NaN equals NaN."""
     for name in Frame.__slots__:
         a, b = getattr(one, name), getattr(other, name)
-        if name in ('lanes', 'boxes', 'wheels', 'looks'):
+        if name in ('lanes', 'boxes', 'wheels', 'appearance'):
             for part in type(a).__slots__:
                 np.testing.assert_array_equal(getattr(a, part), getattr(b, part), err_msg=part)
         elif isinstance(a, tuple):

@@ -98,7 +98,7 @@ def refusal(action, *args):
 
 
 @contextlib.contextmanager
-def told(number):
+def reason_of(number):
     """Print the number of an input that fails."""
     is_good = False
     try:
@@ -115,7 +115,7 @@ def test_damaged_payloads_are_refused_or_become_sound_frames():
     n_frames = n_refused = 0
     for number in range(N_INPUTS):
         text = damaged(random.Random(number))
-        with told(number):
+        with reason_of(number):
             results, error = refusal(decoders[number % 2].decode, text)
             if error is not None:
                 assert error.where
@@ -150,7 +150,7 @@ def test_damaged_trajectories_are_read_as_far_as_they_go():
     for number in range(N_INPUTS // 10):
         chance = random.Random(number)
         text = damaged_text(chance, b'[' + b','.join(chance.choices(whole, k=6)) + b']')
-        with told(number):
+        with reason_of(number):
             n_frames, error = copied(text)
         assert 0 <= n_frames <= 8
         n_whole += error is None

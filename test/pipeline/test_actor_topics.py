@@ -14,7 +14,7 @@ import pytest
 
 from state_sensor_ros.encode import Topic
 from state_sensor_ros.frame import KIND_OBJECT, KIND_VEHICLE
-from state_sensor_ros.naming import NOBODY, Registry
+from state_sensor_ros.naming import EMPTY_ACTOR_LIST, Registry
 from state_sensor_ros.pipeline.actor_topics import ActorTopics
 from state_sensor_ros.pipeline.stamps import NS_PER_S
 
@@ -48,21 +48,21 @@ class Topics:
 @given(frames)
 def test_topics_follow_the_actors(sequence):
     topics, registry = Topics(), Registry()
-    actor_topics, cast = ActorTopics(topics, topics, registry, TIMEOUT_S), NOBODY
+    actor_topics, actor_list = ActorTopics(topics, topics, registry, TIMEOUT_S), EMPTY_ACTOR_LIST
     # The model: whether each name ever carried a lane state, and since when it has been away.
     had_lanes, away_since_s = {}, {}
     for now_s, entry in enumerate(sequence):
         if entry is None:
             registry.restart(actor_topics.restart(now_s * NS_PER_S))
-            cast = NOBODY
+            actor_list = EMPTY_ACTOR_LIST
             # The time between the last frame of a run and the first of the next is unknown: 0.
             away_since_s = {name: away_since_s.get(name, now_s - 1) + 1 for name in had_lanes}
             continue
         names, with_lanes = entry
-        before, cast = cast, registry.update(make_frame(
+        before, actor_list = actor_list, registry.update(make_frame(
             names, kinds=[KINDS[name] for name in names]))
         lane_rows = [i for i, name in enumerate(names) if name in with_lanes]
-        actor_topics.follow(cast, before, np.array(lane_rows, np.int64), now_s * NS_PER_S)
+        actor_topics.follow(actor_list, before, np.array(lane_rows, np.int64), now_s * NS_PER_S)
         actor_topics.close_absent(now_s * NS_PER_S)
         for name in names:
             had_lanes[name] = had_lanes.get(name, False) or name in with_lanes
@@ -79,17 +79,17 @@ def test_topics_follow_the_actors(sequence):
 
 def follow(actor_topics, registry, before, names, now_s):
     """Do for a frame what the pipeline does; return its actors."""
-    cast, no_lanes = registry.update(make_frame(names)), np.zeros(0, np.int64)
-    actor_topics.follow(cast, before, no_lanes, now_s * NS_PER_S)
+    actor_list, no_lanes = registry.update(make_frame(names)), np.zeros(0, np.int64)
+    actor_topics.follow(actor_list, before, no_lanes, now_s * NS_PER_S)
     actor_topics.close_absent(now_s * NS_PER_S)
-    n_waiting = sum(not actor.has_topics for actor in cast.actors)
+    n_waiting = sum(not actor.has_topics for actor in actor_list.actors)
     if n_waiting:
         actor_topics.make_room(n_waiting)
         granted = registry.grant_topics()
-        if granted is not cast:
-            actor_topics.follow(granted, cast, no_lanes, now_s * NS_PER_S)
+        if granted is not actor_list:
+            actor_topics.follow(granted, actor_list, no_lanes, now_s * NS_PER_S)
         return granted
-    return cast
+    return actor_list
 
 
 class Odometry(Topics):
@@ -107,7 +107,7 @@ steps = st.lists(st.tuples(
 @given(steps, st.integers(0, 4))
 def test_topics_never_exceed_the_limit_and_free_places_are_used(sequence, limit):
     topics, registry = Odometry(), Registry(max_actor_topics=limit)
-    actor_topics, cast = ActorTopics(topics, topics, registry, TIMEOUT_S), NOBODY
+    actor_topics, actor_list = ActorTopics(topics, topics, registry, TIMEOUT_S), EMPTY_ACTOR_LIST
     for now_s, (kind, names) in enumerate(sequence):
         if kind == 'repeated':
             # Actors of repeated frames have names at once and take no place.
@@ -117,9 +117,9 @@ def test_topics_never_exceed_the_limit_and_free_places_are_used(sequence, limit)
             continue
         if kind == 'restart':
             registry.restart(actor_topics.restart(now_s * NS_PER_S))
-            cast = NOBODY
-        cast = follow(actor_topics, registry, cast, names, now_s)
-        served = {actor.topic_name for actor in cast.actors if actor.has_topics}
+            actor_list = EMPTY_ACTOR_LIST
+        actor_list = follow(actor_topics, registry, actor_list, names, now_s)
+        served = {actor.topic_name for actor in actor_list.actors if actor.has_topics}
         assert len(topics.existing) <= limit
         assert served <= topics.existing
         # An actor goes without topics only where all places are taken by others in the frame.
@@ -131,8 +131,8 @@ def test_actors_of_repeated_frames_are_forgotten():
     registry.update(make_frame(['a']))
     for i in range(50):
         registry.name_repeated(make_frame(['a', *[f'{i}_{j}' for j in range(10)]]))
-    cast = registry.update(make_frame(['a', 'b', 'c']))
-    assert [actor.has_topics for actor in cast.actors] == [True, True, False]
+    actor_list = registry.update(make_frame(['a', 'b', 'c']))
+    assert [actor.has_topics for actor in actor_list.actors] == [True, True, False]
 
 
 def test_an_actor_keeps_the_names_that_a_repeated_frame_gave_it():
@@ -172,9 +172,10 @@ def test_forgetting_is_linear_in_actors():
     def run(n):
         topics, registry = Odometry(), Registry(max_actor_topics=n)
         actor_topics = ActorTopics(topics, topics, registry, TIMEOUT_S)
-        cast = follow(actor_topics, registry, NOBODY, [f'car {i}' for i in range(n)], 0)
-        cast = follow(actor_topics, registry, cast, [], 1)
-        follow(actor_topics, registry, cast, ['ego'], 1 + TIMEOUT_S)
+        actor_list = follow(actor_topics, registry, EMPTY_ACTOR_LIST,
+                            [f'car {i}' for i in range(n)], 0)
+        actor_list = follow(actor_topics, registry, actor_list, [], 1)
+        follow(actor_topics, registry, actor_list, ['ego'], 1 + TIMEOUT_S)
         assert topics.existing == {'ego'}
 
     assert ratio_of_costs(run, 1000, 8000) < 24
@@ -182,7 +183,8 @@ def test_forgetting_is_linear_in_actors():
 
 def test_absent_actors_are_bounded_where_the_clock_stands_still():
     topics, registry = Odometry(), Registry(max_actor_topics=10)
-    actor_topics, cast = ActorTopics(topics, topics, registry, TIMEOUT_S), NOBODY
+    actor_topics, actor_list = ActorTopics(topics, topics, registry, TIMEOUT_S), EMPTY_ACTOR_LIST
     for i in range(40):
-        cast = follow(actor_topics, registry, cast, [f'{i} {j}' for j in range(1000)], 0)
+        actor_list = follow(actor_topics, registry, actor_list,
+                            [f'{i} {j}' for j in range(1000)], 0)
     assert len(registry._known) < 20_000

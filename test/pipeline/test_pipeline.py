@@ -103,8 +103,8 @@ def pipeline_into(sink, settings=Settings(), encoder=Encoder, **options):  # noq
 class FailingEncoder(Encoder):
     """Fails as a defect would, after it has changed its state."""
 
-    def encode(self, frame, cast, stamp_ns, demand, *, advanced=True):
-        messages = super().encode(frame, cast, stamp_ns, demand, advanced=advanced)
+    def encode(self, frame, actor_list, stamp_ns, demand, *, advanced=True):
+        messages = super().encode(frame, actor_list, stamp_ns, demand, advanced=advanced)
         if frame.game_time in (2.0, 3.0):
             raise ZeroDivisionError('a defect')
         return messages

@@ -26,6 +26,7 @@ import rclpy
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile
+from stopwatch import Stopwatch
 
 END_S = 2.0  # Every program ends within 2 s of a signal.
 RECONNECT_MAX_S = 0.5
@@ -174,11 +175,10 @@ class NodeProcess:
         return pages * os.sysconf('SC_PAGE_SIZE') / 2 ** 20
 
     def end(self, signum=signal.SIGINT):
-        """End it by a signal; return its exit code and how long that took."""
-        began = time.monotonic()
+        """End it by a signal; return its exit code and how long that took, seconds."""
+        watch = Stopwatch(self.process)
         self.process.send_signal(signum)
-        code = self.process.wait(AWAIT_S)
-        return code, time.monotonic() - began
+        return watch.wait(), watch.seconds
 
     def __enter__(self):
         return self

@@ -53,10 +53,10 @@ def test_rclpy_reads_every_message_as_it_is_meant(seed):
         chance.change_names()
         frames.append(chance.frame())
     for frame in frames:
-        cast = registry.update(frame)
-        messages = encoder.encode(frame, cast, STAMP_NS, EVERYTHING)
-        messages.append(encoder.encode_actors(cast, STAMP_NS))
-        reference = Reference(frame, cast, STAMP_NS, ALL_ON)
+        actor_list = registry.update(frame)
+        messages = encoder.encode(frame, actor_list, STAMP_NS, EVERYTHING)
+        messages.append(encoder.encode_actors(actor_list, STAMP_NS))
+        reference = Reference(frame, actor_list, STAMP_NS, ALL_ON)
         expected = {**reference.messages(), '~/actors': reference.actors()}
         for topic, data in messages:
             found = deserialize(data, topic.type_name)
@@ -69,10 +69,10 @@ def test_rclpy_reads_every_message_as_it_is_meant(seed):
 
 def test_rclpy_writes_messages_of_the_same_length():
     frame, registry = two_actors(), Registry()
-    cast = registry.update(frame)
+    actor_list = registry.update(frame)
     encoder = Encoder(ALL_ON, definitions())
-    messages = [*encoder.encode(frame, cast, STAMP_NS, EVERYTHING),
-                encoder.encode_actors(cast, STAMP_NS), encoder.encode_delete_all(STAMP_NS)]
+    messages = [*encoder.encode(frame, actor_list, STAMP_NS, EVERYTHING),
+                encoder.encode_actors(actor_list, STAMP_NS), encoder.encode_delete_all(STAMP_NS)]
     for topic, data in messages:
         again = serialize_message(deserialize(data, topic.type_name))
         # Fast CDR may pad the end of a message; padding inside is not to be compared.
@@ -101,7 +101,8 @@ def test_definitions_that_are_not_those_of_the_middleware_are_an_error(type_name
 @pytest.mark.parametrize('settings', [ALL_ON, replace(ALL_ON, global_frame='a_longer_name')])
 def test_installed_classes_have_the_fields_of_the_installed_definitions(settings):
     frame = two_actors()
-    cast = Registry().update(frame)
-    for topic, _ in Encoder(settings, definitions()).encode(frame, cast, STAMP_NS, EVERYTHING):
+    actor_list = Registry().update(frame)
+    for topic, _ in Encoder(settings, definitions()).encode(
+            frame, actor_list, STAMP_NS, EVERYTHING):
         names = list(message_class(topic.type_name).get_fields_and_field_types())
         assert [field.name for field in definitions()[topic.type_name]] == names

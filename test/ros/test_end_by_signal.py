@@ -6,11 +6,10 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
-from budgets import AWAIT_S
 from paths import ROOT
 import pytest
+from stopwatch import Stopwatch
 
 END_S = 2.0
 HEAD = """
@@ -53,10 +52,9 @@ def start(*parts, before=None, **options):
 
 def end(process, number):
     """Send a signal; return the exit code and how long the end took."""
-    began_s = time.monotonic()
+    watch = Stopwatch(process)
     process.send_signal(number)
-    code = process.wait(AWAIT_S)
-    return code, time.monotonic() - began_s
+    return watch.wait(), watch.seconds
 
 
 @each_signal

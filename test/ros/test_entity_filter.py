@@ -42,27 +42,27 @@ def test_filter_refuses_what_is_no_expression(expression, reason, capfd):
 @pytest.mark.parametrize('expression', ['(a+)+$', '(a|a)*$', '(a|aa)+$', '(.*a){20}', '(a*)*b'])
 def test_filter_with_nested_repetitions_takes_no_exponential_time(expression):
     names = ['a' * 100_000 + '!', *['a' * 40 + '!'] * 10_000, 'aaaaaaaaaaaaaaaaaaaaaaaaab']
-    began_s = time.monotonic()
+    began_s = time.process_time()
     rows = matching_rows(expression, names)
-    assert time.monotonic() - began_s < 2.0
+    assert time.process_time() - began_s < 2.0
     assert rows in ([], [10_001])
 
 
 def test_filter_of_ten_thousand_entities():
     names = [f'vehicle_{i}' for i in range(10_000)]
-    began_s = time.monotonic()
+    began_s = time.process_time()
     assert matching_rows('vehicle_[0-9]*7', names) == list(range(7, 10_000, 10))
-    assert time.monotonic() - began_s < 2.0
+    assert time.process_time() - began_s < 2.0
 
 
 def test_filter_that_takes_long_is_refused():
     # As many states as there are combinations of a and b: too many for the engine's memory.
     chance = random.Random(1)
     names = [''.join(chance.choices('ab', k=10_000)) for _ in range(200)] * 50
-    began_s = time.monotonic()
+    began_s = time.process_time()
     with pytest.raises(ConfigError, match=f'takes longer than {MAX_S:g} s; expected a simpler'):
         matching_rows('[ab]*a[ab]{900}', names)
-    assert time.monotonic() - began_s < 2.0
+    assert time.process_time() - began_s < 2.0
 
 
 def test_filter_without_the_library_is_refused_with_what_to_install(monkeypatch):

@@ -17,6 +17,7 @@ import struct
 import numpy as np
 
 from state_sensor_ros.frame import (
+    Appearance,
     Boxes,
     Floats,
     Frame,
@@ -24,7 +25,6 @@ from state_sensor_ros.frame import (
     KIND_VEHICLE,
     Kinds,
     Lanes,
-    Looks,
     Needs,
     NO_LANES,
     Rows,
@@ -91,8 +91,8 @@ def frame_of_v2(objects: Sequence[State], vehicles: Sequence[Vehicle], head: Hea
               bodies[n_actors:]) if needs.boxes else None,
         read_wheels(vehicles, n_objects) if needs.wheels else None,
         np.full((n_actors, 4), np.nan) if needs.inputs else None,
-        Looks(tuple([state.color for state in states]),
-              tuple([state.replay_class for state in states])) if needs.looks else None)
+        Appearance(tuple([state.color for state in states]),
+              tuple([state.replay_class for state in states])) if needs.appearance else None)
 
 
 def _rows_of(states: list[State], boxes: list[Box], pack_body: Callable[..., None],
@@ -145,7 +145,7 @@ def frame_of_flat(generation: str, names: tuple[str, ...], actors: Sequence[Flat
         _flat_boxes(actors, needs, units) if needs.boxes else None,
         read_flat_wheels(actors) if needs.wheels else None,
         _inputs(actors) if needs.inputs else None,
-        Looks(nothing, nothing) if needs.looks else None)
+        Appearance(nothing, nothing) if needs.appearance else None)
 
 
 @lru_cache(maxsize=4096)
@@ -213,7 +213,7 @@ def _blank_lanes(i_first: int, n_lanes: int) -> Lanes:
 
 
 def _box_names(boxes: Sequence[Box | FlatBox], needs: Needs) -> tuple[str, ...]:
-    return tuple([box.name for box in boxes]) if needs.looks else ('',) * len(boxes)
+    return tuple([box.name for box in boxes]) if needs.appearance else ('',) * len(boxes)
 
 
 def _flat_boxes(actors: Sequence[FlatActor], needs: Needs, units: Units) -> Boxes:

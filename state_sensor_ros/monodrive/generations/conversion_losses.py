@@ -32,8 +32,8 @@ def conversion_losses(frame: Frame, generation: str) -> list[str]:
     by_tags = [kind_of(tags) for tags in frame.tags]
     found = {
         'lane states': flat and len(frame.lanes.actor) > 0,
-        'colours and replay classes': flat and frame.looks is not None and any(
-            frame.looks.colors + frame.looks.replay_classes),
+        'colours and replay classes': flat and frame.appearance is not None and any(
+            frame.appearance.colors + frame.appearance.replay_classes),
         'objects tagged as vehicles or vehicles not tagged so':
             flat and by_tags != frame.kinds.tolist(),
         'throttle, brake and steering': inputs is not None and bool(

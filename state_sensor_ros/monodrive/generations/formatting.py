@@ -124,12 +124,12 @@ def _v2_actors(frame: Frame, units: Units) -> Record:
     boxes = _boxes(frame, units)
     wheels = _v2_wheels(frame)
     lanes = dict(zip(frame.lanes.actor.tolist(), _lanes(frame, units), strict=True))
-    looks = [] if frame.looks is None else list(
-        zip(frame.looks.colors, frame.looks.replay_classes, strict=True))
+    appearance = [] if frame.appearance is None else list(
+        zip(frame.appearance.colors, frame.appearance.replay_classes, strict=True))
     objects: list[Record] = []
     vehicles: list[Record] = []
     for i_actor, row in enumerate(rows):
-        color, replay_class = looks[i_actor] if looks else ('', '')
+        color, replay_class = appearance[i_actor] if appearance else ('', '')
         state: Record = {
             **({'color': color} if color else {}),
             'name': frame.names[i_actor],

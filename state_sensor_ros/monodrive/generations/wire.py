@@ -242,11 +242,11 @@ def json_decoders(needs: Needs) -> JsonDecoders:
 
     :param needs: the parts to decode.
     """
-    no_name = set() if needs.looks else {'name'}
+    no_name = set() if needs.appearance else {'name'}
     flat_boxes = {'oriented_bounding_box': _several(_subset(FlatBox, no_name))} \
         if needs.boxes else {}
     no_state = set() if needs.boxes else {'oriented_bounding_box'}
-    no_state |= set() if needs.looks else {'color', 'replay_class'}
+    no_state |= set() if needs.appearance else {'color', 'replay_class'}
     no_flat = set() if needs.boxes else {'oriented_bounding_box'}
     no_flat |= set() if needs.wheels else {'wheel_speed', 'wheels'}
     no_flat |= set() if needs.inputs else {'throttle_input', 'brake_input', 'wheel_input',

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 
 from rosbags.typesys import get_types_from_msg, TypesysError
 
-from state_sensor_ros.errors import told, TrajectoryFormatError
+from state_sensor_ros.errors import reason_of, TrajectoryFormatError
 from state_sensor_ros.recordings.bags.bag_form import METADATA, STORAGE_OF_SUFFIX
 from state_sensor_ros.recordings.bags.bag_metadata import BagMetadata, read_metadata
 from state_sensor_ros.recordings.bags.bag_types import (
@@ -211,7 +211,7 @@ class Bag:
         except TrajectoryFormatError:
             raise
         except OSError as error:
-            raise TrajectoryFormatError(self.name, told(error), 'a bag') from error
+            raise TrajectoryFormatError(self.name, reason_of(error), 'a bag') from error
         except (TypesysError, ValueError, RecursionError) as error:
             text = ' '.join(str(error)[:_MAX_SHOWN].split()) or type(error).__name__
             raise damaged(self.name, f'an invalid definition, {text}') from error

@@ -17,7 +17,7 @@ import numpy as np
 from rosbags.serde import SerdeError
 
 from state_sensor_ros.errors import DecodeError
-from state_sensor_ros.frame import Boxes, Floats, Frame, Lanes, Looks, Rows, Wheels
+from state_sensor_ros.frame import Appearance, Boxes, Floats, Frame, Lanes, Rows, Wheels
 from state_sensor_ros.payloads import Decoded, SingleFrameDecoder
 from state_sensor_ros.recordings.bags.bag_types import typestore
 
@@ -88,7 +88,7 @@ def _frame(message: Any) -> Frame:  # noqa: ANN401
         kinematics=rows, forward_speed=forward_speed, lanes=_lanes(actors),
         boxes=_boxes(*_owned(actors, 'oriented_bounding_boxes')),
         wheels=_wheels(*_owned(actors, 'wheels')), inputs=_rows(inputs, 4),
-        looks=Looks(tuple([actor.color for actor in actors]),
+        appearance=Appearance(tuple([actor.color for actor in actors]),
                     tuple([actor.replay_class for actor in actors])))
 
 

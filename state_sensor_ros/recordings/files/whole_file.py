@@ -26,7 +26,7 @@ import sys
 from types import TracebackType
 from typing import BinaryIO
 
-from state_sensor_ros.errors import SinkError, told
+from state_sensor_ros.errors import reason_of, SinkError
 from state_sensor_ros.recordings.files.output import Output
 from state_sensor_ros.recordings.files.part import Part
 from state_sensor_ros.recordings.files.renaming import rename_new, sync_folder
@@ -119,7 +119,7 @@ class WholeFile(Output):
         """Return the error of this output for one of the operating system."""
         if isinstance(error, SinkError):
             return error
-        return SinkError(self.name, told(error), 'a place to write to')
+        return SinkError(self.name, reason_of(error), 'a place to write to')
 
     def complete(self) -> None:
         """Sync everything to the disk; nothing can be written after that."""
@@ -165,7 +165,7 @@ class WholeFile(Output):
         if isinstance(error, FileExistsError):
             return SinkError(self.name, 'a file of that name, which was not there before',
                              f'none; what was written is in {part}')
-        return SinkError(self.name, told(error),
+        return SinkError(self.name, reason_of(error),
                          f'a name that can be given; what was written is in {part}')
 
     def reopen(self) -> BinaryIO:

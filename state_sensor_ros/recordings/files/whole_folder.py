@@ -25,7 +25,7 @@ from contextlib import suppress
 import os
 from pathlib import Path
 
-from state_sensor_ros.errors import SinkError, told
+from state_sensor_ros.errors import reason_of, SinkError
 from state_sensor_ros.recordings.files.part import Part
 from state_sensor_ros.recordings.files.renaming import exchange, rename_new, sync_folder, sync_tree
 
@@ -67,7 +67,7 @@ class WholeFolder:
         """Return the error of this output for one of the operating system."""
         if isinstance(error, SinkError):
             return error
-        return SinkError(self.name, told(error), f'room to write a {self._noun}')
+        return SinkError(self.name, reason_of(error), f'room to write a {self._noun}')
 
     def _check_replaceable(self) -> Own:
         """
@@ -146,7 +146,7 @@ class WholeFolder:
         if isinstance(error, FileExistsError):
             return SinkError(self.name, 'something of that name, which was not there before',
                              f'nothing; {kept}')
-        return SinkError(self.name, told(error), f'a name that can be given; {kept}')
+        return SinkError(self.name, reason_of(error), f'a name that can be given; {kept}')
 
     def discard(self) -> str:
         """
@@ -195,5 +195,5 @@ def _remove(folder: Path, own: Own) -> str:
             remove(folder / entry)
         except OSError as error:
             # The first failure is the reason for those of the folders that contain the entry.
-            reason = reason or told(error)
+            reason = reason or reason_of(error)
     return reason and f'what is left of the old one is in {folder}: {reason}'

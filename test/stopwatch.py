@@ -1,0 +1,52 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""Limits of time that hold on a busy machine too."""
+
+from contextlib import suppress
+import os
+from pathlib import Path
+import time
+
+from budgets import AWAIT_S
+
+_PERIOD_S = 0.01
+
+
+class Stopwatch:
+    """
+    Measures time without that in which a process was ready to run and all cores were taken.
+
+    :param process: the :class:`subprocess.Popen` to measure; the own process if it is left out.
+    """
+
+    def __init__(self, process=None):
+        self._process = process
+        self._pid = process.pid if process else os.getpid()
+        self._before = self._delays_s()
+        self._after = dict(self._before)
+        self._began_s = time.monotonic()
+
+    def _delays_s(self):
+        """Return the time on run queues, of each thread."""
+        delays_s = {}
+        for path in Path(f'/proc/{self._pid}/task').glob('*/schedstat'):
+            with suppress(OSError):
+                delays_s[path.parent.name] = int(path.read_text().split()[1]) / 1e9
+        return delays_s
+
+    @property
+    def seconds(self):
+        """Return the time since the start."""
+        elapsed_s = time.monotonic() - self._began_s
+        self._after |= self._delays_s()
+        return elapsed_s - sum(delay_s - self._before.get(thread, 0.0)
+                               for thread, delay_s in self._after.items())
+
+    def wait(self):
+        """Wait until the process has ended; return its exit code."""
+        deadline_s = time.monotonic() + AWAIT_S
+        while self._process.poll() is None:
+            assert time.monotonic() < deadline_s, f'no end in {AWAIT_S} s'
+            self._after |= self._delays_s()
+            time.sleep(_PERIOD_S)
+        return self._process.returncode
