@@ -20,12 +20,6 @@ FILES = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob('*')
 CITATION = re.compile(r'\bdoc/([\w/-]+\.md)(?:#([\w-]+))?')
 # Pages that are not in the repository.
 ELSEWHERE = re.compile(r'\b(PROTOCOL|INTERFACE)[\s#]+\d|\bPITFALLS\b|\bseed 00\d')
-# Still to be rewritten.
-NOT_YET = ('state_sensor_ros/commands', 'state_sensor_ros/connections',
-           'state_sensor_ros/frame.py',
-           'state_sensor_ros/monodrive', 'state_sensor_ros/pipeline',
-           'state_sensor_ros/recordings', 'state_sensor_ros/rep103.py', 'state_sensor_ros/ros',
-           'state_sensor_ros/settings.py', 'launch', 'test')
 
 
 def place(path):
@@ -52,6 +46,5 @@ def test_citations_of_missing_pages_and_headings_are_found():
 
 
 def test_citations_of_pages_that_are_not_here():
-    found = {place(path): ELSEWHERE.findall(path.read_text(encoding='utf-8')) for path in FILES
-             if not place(path).startswith(NOT_YET)}
+    found = {place(path): ELSEWHERE.findall(path.read_text(encoding='utf-8')) for path in FILES}
     assert not {name: cited for name, cited in found.items() if cited}

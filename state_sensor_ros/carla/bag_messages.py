@@ -155,7 +155,7 @@ def _read(name: str, data: bytes) -> Any:  # noqa: ANN401
         return typestore().deserialize_cdr(data, type_name)
     except NOT_SUCH as error:
         raise DecodeError(f'~/{name}', f'{len(data)} bytes that are no {type_name} ({error})',
-                          'a message as its definition says') from error
+                          'a message with the fields of its definition') from error
 
 
 def _image_of(name: str, message: Any) -> EncodedImage:  # noqa: ANN401

@@ -53,7 +53,7 @@ class CarlaSource:
     Packets of ``settings.port``; with ``settings.control_port``, of episodes that it requests.
 
     In such an episode each frame is answered with the command that the simulator's autopilot
-    proposes, so that the player drives and a server in synchronous mode goes on.
+    proposes, so that the player moves and a server in synchronous mode continues.
 
     :param report: called with a kind, for throttling, and a line about a lost control port.
     :raises ConfigError: when ``config_file`` cannot be read.

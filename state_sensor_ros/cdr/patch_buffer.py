@@ -49,7 +49,7 @@ class _GrowingArray:
     """
     A numpy array that is spliced in place.
 
-    ``numbers`` the content; ``memory`` what it lies in, a multiple of 8 items, replaced as it
+    ``numbers`` the content; ``memory`` its array, a multiple of 8 items, replaced as it
     grows.
     """
 

@@ -1,10 +1,9 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-`state_sensor convert`: a recording to a rosbag2 bag, and back to what it was made from.
+`state_sensor convert`: a recording to a rosbag2 bag, and back to its original form.
 
-May know: options, files, progress. Must not know: messages, key names, how a bag is laid
-out. Source of truth: INTERFACE 2. A bag is made by the very pipeline of the node.
+Bags are written by the same pipeline as the node's topics.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ class StateFrameEncoder:
         """
         Return the message.
 
-        :param frame: with boxes, wheels, inputs and looks.
+        :param frame: with boxes, wheels, inputs and appearance.
         :param actor_list: its actors.
         :param stamp_ns: ns since the epoch of the messages' clock.
         """
