@@ -7,6 +7,7 @@ from wrong_values import WRONG
 
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.settings import DEFAULTS, NAMES, parse_settings, rule_of
+from state_sensor_ros.simulators.opening import checked_settings
 
 DYNAMIC = {'desired_tags', 'undesired_tags', 'include_obb', 'debug_drawing', 'labels', 'tf',
            'wheel_tf', 'joint_states', 'odometry', 'frame', 'rate'}
@@ -19,7 +20,7 @@ def test_settings_wrong_values_cover_every_parameter():
 @pytest.mark.parametrize(('name', 'value'), WRONG, ids=repr)
 def test_settings_refuse_with_name_and_reason(name, value):
     with pytest.raises(ConfigError, match=f'^{name}: found .+; expected .+'):
-        parse_settings({name: value})
+        checked_settings({name: value})
 
 
 @pytest.mark.parametrize('name', NAMES)
@@ -38,13 +39,14 @@ def test_settings_dynamic_ones_are_those_of_the_contract():
     ({'control_port': 8999}, 'desired_tags: found an empty list'),
     ({'control_port': 8999, 'desired_tags': ['']}, 'desired_tags'),
     ({'sample_rate': 10.0}, 'sample_rate: found 10; expected 0'),
+    ({'source': 'carla', 'stamp_source': 'utc'}, 'stamp_source: found utc'),
     ({'parent_frame': 'map'}, 'parent_frame'),
     ({'ego_frame': 'map'}, 'ego_frame'),
     ({'colour': 'red'}, 'colour: found an unknown parameter'),
 ])
 def test_settings_that_do_not_go_together(values, words):
     with pytest.raises(ConfigError, match=words):
-        parse_settings(values)
+        checked_settings(values)
 
 
 def test_settings_integers_serve_for_floats():

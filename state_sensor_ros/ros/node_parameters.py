@@ -19,8 +19,8 @@ from rclpy.parameter import Parameter
 
 from state_sensor_ros.encode import Qos
 from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.settings import DEFAULTS, NAMES, parse_settings, rule_of, Settings
-from state_sensor_ros.simulators.opening import find_simulator
+from state_sensor_ros.settings import DEFAULTS, NAMES, rule_of, Settings
+from state_sensor_ros.simulators.opening import checked_settings, find_simulator
 
 _TYPES = {name: get_args(hint)[0] if get_args(hint) else hint
           for name, hint in get_type_hints(Settings).items()}
@@ -49,7 +49,7 @@ class NodeParameters:
         given = {name: self._given(name) for name in NAMES}
         explicit = {name: value for name, value in given.items() if value is not None}
         # Explicit parameters take precedence over the simulator's own configuration.
-        self.settings = _checked({**_from_config_file(explicit), **explicit})
+        self.settings = checked_settings({**_from_config_file(explicit), **explicit})
         for name in NAMES:
             self._declare(name)
         self.actor_qos = self._declare_actor_qos()
@@ -122,7 +122,7 @@ class NodeParameters:
         :raises ConfigError: naming the parameter, the value and what is allowed.
         """
         values = {each.name: _plain(each.value) for each in parameters if each.name in NAMES}
-        return _checked(values, self.settings) if values else self.settings
+        return checked_settings(values, self.settings) if values else self.settings
 
 
 def _plain(value: object) -> object:
@@ -139,17 +139,6 @@ def _from_config_file(explicit: Mapping[str, object]) -> Mapping[str, object]:
     if not isinstance(path, str) or not path or not isinstance(source, str):
         return {}
     return find_simulator(source).parameters_of_config(path)
-
-
-def _checked(values: Mapping[str, object], base: Settings = DEFAULTS) -> Settings:
-    """
-    Check parameters one by one, against each other and against the simulator.
-
-    :raises ConfigError: naming the parameter, the value and what is allowed.
-    """
-    settings = parse_settings(values, base=base)
-    find_simulator(settings.source).check(settings)
-    return settings
 
 
 def _check_dynamic(now: Settings, new: Settings) -> None:

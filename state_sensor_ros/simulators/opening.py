@@ -10,7 +10,7 @@ Each simulator is imported where it is needed, with the libraries that only it n
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
@@ -24,7 +24,7 @@ from state_sensor_ros.recordings.bags.bag_form import is_bag, is_compressed_stor
 from state_sensor_ros.recordings.files.regular_files import check_regular
 from state_sensor_ros.recordings.recording import Recording, STANDARD_INPUT
 from state_sensor_ros.rep103 import DEFAULT_UNITS, Units
-from state_sensor_ros.settings import Settings
+from state_sensor_ros.settings import DEFAULTS, parse_settings, Settings
 from state_sensor_ros.simulators.simulator import Simulator, SimulatorTopics
 
 if TYPE_CHECKING:
@@ -68,6 +68,19 @@ def find_simulator(name: str) -> Simulator:
     if name != FILE and name not in found:
         raise ConfigError('source', repr(name), f'one of {", ".join(sorted({*found, FILE}))}')
     return found[MONODRIVE if name == FILE else name]
+
+
+def checked_settings(values: Mapping[str, object], base: Settings = DEFAULTS) -> Settings:
+    """
+    Check parameters one by one, against each other and against the simulator.
+
+    :param values: as :func:`parse_settings` has them.
+    :param base: likewise.
+    :raises ConfigError: naming the parameter, the value and what is allowed.
+    """
+    settings = parse_settings(values, base=base)
+    find_simulator(settings.source).check(settings)
+    return settings
 
 
 @contextmanager
