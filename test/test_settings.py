@@ -7,9 +7,16 @@ from wrong_values import WRONG
 
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.settings import DEFAULTS, NAMES, parse_settings, rule_of
+from state_sensor_ros.simulators.opening import find_simulator
 
 DYNAMIC = {'desired_tags', 'undesired_tags', 'include_obb', 'debug_drawing', 'labels', 'tf',
            'wheel_tf', 'joint_states', 'odometry', 'frame', 'rate'}
+
+
+def check(values):
+    """Check parameters as programs do: against each other and against the simulator."""
+    settings = parse_settings(values)
+    find_simulator(settings.source).check(settings)
 
 
 def test_settings_wrong_values_cover_every_parameter():
@@ -19,7 +26,7 @@ def test_settings_wrong_values_cover_every_parameter():
 @pytest.mark.parametrize(('name', 'value'), WRONG, ids=repr)
 def test_settings_refuse_with_name_and_reason(name, value):
     with pytest.raises(ConfigError, match=f'^{name}: found .+; expected .+'):
-        parse_settings({name: value})
+        check({name: value})
 
 
 @pytest.mark.parametrize('name', NAMES)
@@ -44,7 +51,7 @@ def test_settings_dynamic_ones_are_those_of_the_contract():
 ])
 def test_settings_that_do_not_go_together(values, words):
     with pytest.raises(ConfigError, match=words):
-        parse_settings(values)
+        check(values)
 
 
 def test_settings_integers_serve_for_floats():
