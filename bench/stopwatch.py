@@ -70,7 +70,9 @@ def main():
     watch = Stopwatch(node)
     node.trigger_activate()
     counters, limit = node._pipeline.counters, Limit()
-    while not watch.frames or node._sink.count_subscriptions() < args.n_readers:
+    topics = node._sink._open
+    while not watch.frames or sum(
+            topic.count_subscriptions() for topic in topics.values()) < args.n_readers:
         executor.spin_once(0.1)
     print('ready', flush=True)
     limit.start()

@@ -62,7 +62,6 @@ class Needs:
 
 
 EVERYTHING = Needs()
-ESSENTIALS = Needs(boxes=False, wheels=False, inputs=False, appearance=False, lanes=False)
 
 
 def _freeze(*arrays: npt.NDArray[Any]) -> None:

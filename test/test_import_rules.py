@@ -3,6 +3,7 @@
 """The directions of the architecture: which folder may import what."""
 
 import ast
+from collections import Counter
 
 from paths import ROOT
 import pytest
@@ -122,3 +123,11 @@ def test_imports_in_recordings_are_layered(path):
     for name in own_modules(path):
         assert any(name == module or name.startswith(f'{module}.')
                    for module in {'errors', *allowed}), name
+
+
+def test_imports_module_and_class_names_are_unique():
+    modules = [path.stem for path in MODULES if path.stem != '__init__']
+    classes = [node.name for path in MODULES for node in ast.walk(ast.parse(path.read_text()))
+               if isinstance(node, ast.ClassDef)]
+    for names in (modules, classes):
+        assert [name for name, count in Counter(names).items() if count > 1] == []

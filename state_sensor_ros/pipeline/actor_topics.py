@@ -11,9 +11,9 @@ from operator import attrgetter
 from typing import Protocol
 
 from state_sensor_ros.encode import Topic
+from state_sensor_ros.encode.tables import NS_PER_S
 from state_sensor_ros.frame import KIND_VEHICLE, Rows
 from state_sensor_ros.naming import Actor, ActorList, common_actors, Registry
-from state_sensor_ros.pipeline.stamps import NS_PER_S
 
 # Above this number the longest absent actors are removed before their time-out. Otherwise a stream
 # of ever new names whose clock hardly advances would fill the memory.

@@ -7,10 +7,10 @@ from __future__ import annotations
 from enum import Enum
 import math
 
+from state_sensor_ros.encode.tables import NS_PER_S
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.frame import Frame
 
-NS_PER_S = 1_000_000_000
 # builtin_interfaces/Time counts seconds in an int32.
 _MAX_STAMP_NS = 2 ** 31 * NS_PER_S
 # A float32 time is too coarse where its step exceeds this share of a period.

@@ -3,7 +3,19 @@
 """
 A recording as a live source: paced by its times, paused, stepped, sought, looped.
 
-Without times the pace is 20 Hz.
+Without times the pace is 20 Hz. The state of a source is in ``health.state``; any thread may
+request a change, and the iterating thread makes it between two frames:
+
+========  =============================================  ========
+state     event                                          next
+========  =============================================  ========
+PLAYING   pause(), step()                                PAUSED
+PAUSED    resume()                                       PLAYING
+PLAYING   the last frame, without loop and seek          ENDED
+PAUSED    step(), seek(): a frame, even after the last   PAUSED
+ENDED     packets() is called again                      PLAYING
+any       close()                                        CLOSED
+========  =============================================  ========
 """
 
 from __future__ import annotations
@@ -25,6 +37,14 @@ from state_sensor_ros.settings import rule_of, Settings
 _MAX_GAP_S = 10.0
 # A delay above this is not made up for, since that would be a burst of frames.
 _MAX_LAG_S = 0.5
+
+
+class _Request(Enum):
+    """The last request of another thread."""
+
+    PLAY = 'play'
+    PAUSE = 'pause'
+    CLOSE = 'close'
 
 
 class _Turn(Enum):
@@ -54,7 +74,8 @@ class FileSource:
         self._recording = recording
         self.health = Health(state=SourceState.PLAYING, n_connects=1)
         self._changed = threading.Condition()
-        self._is_iterating = self._is_closed = self._is_paused = False
+        self._request = _Request.PLAY
+        self._is_iterating = False
         self._n_steps = 0
         self._sought: float | None = None
         # Seconds of the recording before the last frame that was played or skipped, -1 for none.
@@ -70,20 +91,18 @@ class FileSource:
     @property
     def is_paused(self) -> bool:
         """Whether only steps are taken."""
-        return self._is_paused
+        return self._request is _Request.PAUSE
 
     def pause(self) -> None:
         """Stop before the next frame."""
         with self._changed:
-            self._is_paused = True
-            self._changed.notify_all()
+            self._demand(_Request.PAUSE)
 
     def resume(self) -> None:
         """Go on after a pause."""
         with self._changed:
-            self._is_paused = False
             self._n_steps = 0
-            self._changed.notify_all()
+            self._demand(_Request.PLAY)
 
     def step(self, n_frames: int = 1) -> None:
         """
@@ -94,9 +113,8 @@ class FileSource:
         if n_frames < 1:
             raise ConfigError('step', str(n_frames), '1 frame or more')
         with self._changed:
-            self._is_paused = True
             self._n_steps += n_frames
-            self._changed.notify_all()
+            self._demand(_Request.PAUSE)
 
     def seek(self, seconds: float) -> None:
         """
@@ -130,10 +148,18 @@ class FileSource:
     def close(self) -> None:
         """End :meth:`packets` at once, from any thread; closing twice is quiet."""
         with self._changed:
-            self._is_closed = True
-            self._changed.notify_all()
+            self._demand(_Request.CLOSE)
             if not self._is_iterating:
                 self._recording.close()
+
+    def _demand(self, request: _Request) -> None:
+        """Set the request and wake the iterating thread; nothing follows a close."""
+        if not self._is_closed():
+            self._request = request
+        self._changed.notify_all()
+
+    def _is_closed(self) -> bool:
+        return self._request is _Request.CLOSE
 
     def packets(self) -> Iterator[Packet]:
         """
@@ -142,7 +168,7 @@ class FileSource:
         :raises TrajectoryFormatError: where the recording is damaged.
         """
         with self._changed:
-            if self._is_closed:
+            if self._is_closed():
                 return
             self._is_iterating = True
         try:
@@ -155,8 +181,8 @@ class FileSource:
         finally:
             with self._changed:
                 self._is_iterating = False
-                self.health.state = SourceState.CLOSED if self._is_closed else SourceState.ENDED
-                if self._is_closed:
+                self.health.state = SourceState.CLOSED if self._is_closed() else SourceState.ENDED
+                if self._is_closed():
                     self._recording.close()
 
     def _pass(self) -> Generator[Packet, None, _Turn]:
@@ -194,11 +220,11 @@ class FileSource:
         :param gap: between it and the frame before, s.
         """
         with self._changed:
-            while not self._is_closed:
+            while not self._is_closed():
                 if self._sought is not None:
                     return self._turn_while_seeking(position, self._sought)
                 wait_s: float | None = None
-                if not self._is_paused:
+                if self._request is not _Request.PAUSE:
                     self.health.state = SourceState.PLAYING
                     wait_s = self._time_left(gap)
                 elif self._n_steps:
@@ -234,13 +260,12 @@ class FileSource:
         with self._changed:
             if self._sought is not None and self._sought > self._position:
                 self._sought = None
-            while self._is_paused and self._sought is None and not self._is_closed \
-                    and not self._loop:
+            while self._request is _Request.PAUSE and self._sought is None and not self._loop:
                 self.health.state = SourceState.PAUSED
                 self._n_steps = 0
                 self._changed.wait()
             again = self._loop or self._sought is not None
-            return _Turn.REWIND if again and not self._is_closed else _Turn.END
+            return _Turn.REWIND if again and not self._is_closed() else _Turn.END
 
 
 def _checked(rate: float) -> float:

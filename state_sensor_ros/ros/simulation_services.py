@@ -46,10 +46,10 @@ from simulation_interfaces.srv import (
     StepSimulation,
 )
 
+from state_sensor_ros.encode.tables import NS_PER_S
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.frame import Floats, KIND_VEHICLE
 from state_sensor_ros.pipeline.pipeline import Snapshot
-from state_sensor_ros.pipeline.stamps import NS_PER_S
 from state_sensor_ros.recordings.player import FileSource
 from state_sensor_ros.ros.entity_filter import matching_rows
 

@@ -134,10 +134,6 @@ class TopicSink:
         if demand != self._demand:
             self._demand = demand
 
-    def count_subscriptions(self) -> int:
-        """Return the number of subscriptions of all topics together."""
-        return sum(opened.count_subscriptions() for opened in self._open.values())
-
     def publish(self, messages: Sequence[tuple[Topic, bytes]], stamp_ns: int) -> None:
         """Send each message on its topic; ``stamp_ns`` is unused, as DDS stamps messages."""
         with self._lock:

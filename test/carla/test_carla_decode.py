@@ -9,6 +9,7 @@ import warnings
 
 from carla_example import EXAMPLE
 import carla_wire as wire
+from essentials import ESSENTIALS
 from google.protobuf import json_format
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,7 +22,7 @@ from state_sensor_ros.carla.measurement_formatting import format_measurement_fil
 from state_sensor_ros.carla.measurement_framing import join_messages
 from state_sensor_ros.carla.schema import Measurements
 from state_sensor_ros.errors import DecodeError
-from state_sensor_ros.frame import ESSENTIALS, KIND_OBJECT, KIND_VEHICLE
+from state_sensor_ros.frame import KIND_OBJECT, KIND_VEHICLE
 
 MEASUREMENT_MEMBERS = ('frameNumber', 'gameTimestamp', 'platformTimestamp', 'nonPlayerAgents',
                        'playerMeasurements')

@@ -7,11 +7,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from encode_world import ALL_ON, definitions, STAMP_NS, two_actors
+from essentials import ESSENTIALS
 import pytest
 
 from state_sensor_ros.encode import Demand, Encoder, EVERYTHING, fixed_topics, needs_of, Qos, Topic
-from state_sensor_ros.frame import ESSENTIALS, Needs
 from state_sensor_ros.frame import EVERYTHING as ALL_PARTS
+from state_sensor_ros.frame import Needs
 from state_sensor_ros.naming import Actor, Registry
 from state_sensor_ros.settings import Settings
 

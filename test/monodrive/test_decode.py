@@ -9,6 +9,7 @@ from dataclasses import replace
 import json
 import math
 
+from essentials import ESSENTIALS
 import numpy as np
 from paths import GOOD
 import pytest
@@ -16,7 +17,6 @@ from real_recordings import FILES, path_of
 
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.frame import (
-    ESSENTIALS,
     EVERYTHING,
     Frame,
     KIND_OBJECT,

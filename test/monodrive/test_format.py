@@ -8,13 +8,14 @@ from dataclasses import replace
 import json
 import math
 
+from essentials import ESSENTIALS
 import numpy as np
 from paths import GOOD
 import pytest
 from real_recordings import FILES, path_of
 
 from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.frame import ESSENTIALS, Frame
+from state_sensor_ros.frame import Frame
 from state_sensor_ros.monodrive.decoder import (
     conversion_losses,
     Decoder,

@@ -16,12 +16,12 @@ import random
 import sys
 
 from budgets import tries
+from essentials import ESSENTIALS
 import numpy as np
 from paths import DATA
 import pytest
 
 from state_sensor_ros.errors import DecodeError, TrajectoryFormatError
-from state_sensor_ros.frame import ESSENTIALS
 from state_sensor_ros.monodrive.decoder import conversion_losses, Decoder, format_payload
 from state_sensor_ros.monodrive.trajectory import read_payloads, TrajectoryWriter
 
