@@ -22,7 +22,13 @@ _Items = TypeVar('_Items', bytes, tuple[Any, ...])
 
 
 def common_ends(old: Sequence[_Item], new: Sequence[_Item]) -> tuple[int, int]:
-    """Return the length of the common prefix and, of the rest, that of the common suffix."""
+    """
+    Return the length of the common prefix and, of the rest, that of the common suffix.
+
+    :param old: sequence whose slices can be compared, such as a tuple or text.
+    :param new: sequence of the same type.
+    :returns: number of items at the front and at the back; together at most the shorter length.
+    """
     n_shorter = min(len(old), len(new))
     # Slices are compared at C speed: bisection is faster than a loop over the items.
     head, beyond = 0, n_shorter + 1

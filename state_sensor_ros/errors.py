@@ -29,7 +29,12 @@ def one_line(text: str) -> str:
 
 
 def reason_of(error: OSError) -> str:
-    """Return the reason that the operating system gives, without its number."""
+    """
+    Return the reason that the operating system gives, without its number.
+
+    :param error: of a system call.
+    :returns: lower case; the name of the class where the error has no text.
+    """
     return (error.strerror or str(error)).lower() or type(error).__name__
 
 

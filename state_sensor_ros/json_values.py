@@ -100,7 +100,8 @@ def check_utf8(payload: bytes | bytearray | memoryview | msgspec.Raw) -> str:
     """
     Return a payload as text, without its BOM.
 
-    :raises DecodeError: when it is not UTF-8.
+    :param payload: with or without BOM.
+    :raises DecodeError: when it is not UTF-8, with the offset of the first wrong byte.
     """
     try:
         return str(payload, 'utf-8-sig')
@@ -158,12 +159,21 @@ def _shown_text(text: str, start: int) -> str:
 
 
 def shortened(text: str, n_most: int = _MAX_SHOWN) -> str:
-    """Return at most ``n_most`` characters of a text, and an ellipsis if it is longer."""
+    """
+    Return at most ``n_most`` characters of a text, and an ellipsis if it is longer.
+
+    :param text: of any length.
+    :param n_most: number of characters, without the ellipsis.
+    """
     return text if len(text) <= n_most else text[:n_most] + '…'
 
 
 def shown(value: Json) -> str:
-    """Return a short text of a value of any size, for errors."""
+    """
+    Return a short text of a value of any size, for errors.
+
+    :param value: as :func:`parse_payload` returns it, or the mark of a missing member.
+    """
     if value is _MISSING:
         return 'nothing'
     if isinstance(value, dict):
@@ -176,19 +186,39 @@ def shown(value: Json) -> str:
 
 
 def wrong(where: str, value: Json, expected: str) -> DecodeError:
-    """Return the error for ``value``, or for a missing one, at the key path ``where``."""
+    """
+    Return the error for a value of another type or range than expected.
+
+    :param where: key path of the value.
+    :param value: what was found there, or the mark of a missing member.
+    :param expected: what was expected there, in words.
+    """
     return DecodeError(where, shown(value), expected)
 
 
 def to_object(value: Json, where: str) -> Mapping[str, Json]:
-    """Return ``value`` if it is an object."""
+    """
+    Return ``value`` if it is an object.
+
+    :param value: parsed JSON.
+    :param where: its key path, named in the error.
+    :raises DecodeError: where it is none.
+    """
     if not isinstance(value, dict):
         raise wrong(where, value, 'an object')
     return value
 
 
 def member(owner: Mapping[str, Json], key: str, where: str, expected: str) -> Json:
-    """Return a required member; ``where`` is the key path of its owner."""
+    """
+    Return a required member of an object.
+
+    :param owner: the object.
+    :param key: name of the member.
+    :param where: key path of the owner.
+    :param expected: what was expected there, in words, for the error.
+    :raises DecodeError: where the owner has no such member.
+    """
     value = owner.get(key, _MISSING)
     if value is _MISSING:
         raise wrong(f'{where}.{key}', value, expected)
@@ -196,7 +226,13 @@ def member(owner: Mapping[str, Json], key: str, where: str, expected: str) -> Js
 
 
 def to_list(value: Json, where: str) -> list[Json]:
-    """Return ``value`` if it is an array; ``null`` is an empty one."""
+    """
+    Return ``value`` if it is an array; ``null`` is an empty one.
+
+    :param value: parsed JSON.
+    :param where: its key path.
+    :raises DecodeError: where it is neither an array nor ``null``.
+    """
     if value is None:
         return []
     if not isinstance(value, list):
@@ -205,7 +241,13 @@ def to_list(value: Json, where: str) -> list[Json]:
 
 
 def to_number(value: Json, where: str) -> float:
-    """Return a number, NaN for ``null`` and for numbers that are not finite."""
+    """
+    Return a number, NaN for ``null`` and for numbers that are not finite.
+
+    :param value: parsed JSON.
+    :param where: its key path.
+    :raises DecodeError: where it is neither a number nor ``null``.
+    """
     if value is None:
         return NAN
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -214,7 +256,15 @@ def to_number(value: Json, where: str) -> float:
 
 
 def to_integer(value: Json, where: str, low: int, high: int) -> int:
-    """Return an integer between ``low`` and ``high``, also one that is written as a float."""
+    """
+    Return an integer between ``low`` and ``high``, also one that is written as a float.
+
+    :param value: parsed JSON.
+    :param where: its key path.
+    :param low: the least allowed.
+    :param high: the greatest allowed.
+    :raises DecodeError: where it is no integer, or outside of the limits.
+    """
     whole = (isinstance(value, int) and not isinstance(value, bool)) \
         or (isinstance(value, float) and value.is_integer())
     if not whole or not low <= value <= high:  # type: ignore[operator]
@@ -223,14 +273,26 @@ def to_integer(value: Json, where: str, low: int, high: int) -> int:
 
 
 def to_flag(value: Json, where: str) -> bool:
-    """Return ``value`` if it is true or false."""
+    """
+    Return ``value`` if it is true or false.
+
+    :param value: parsed JSON.
+    :param where: its key path.
+    :raises DecodeError: where it is another value; 0 and 1 are no flags.
+    """
     if not isinstance(value, bool):
         raise wrong(where, value, 'true or false')
     return value
 
 
 def to_text(value: Json, where: str) -> str:
-    """Return ``value`` if it is a string that can be encoded as UTF-8."""
+    """
+    Return ``value`` if it is a string that can be encoded as UTF-8.
+
+    :param value: parsed JSON.
+    :param where: its key path.
+    :raises DecodeError: where it is no string, or has half of a surrogate pair.
+    """
     if not isinstance(value, str):
         raise wrong(where, value, 'a string')
     # JSON can escape half of a surrogate pair, which is not a character.
@@ -240,7 +302,13 @@ def to_text(value: Json, where: str) -> str:
 
 
 def to_tags(value: Json, where: str) -> Tags:
-    """Return an array of strings as a tuple."""
+    """
+    Return an array of strings as a tuple.
+
+    :param value: parsed JSON; ``null`` is an empty array.
+    :param where: its key path.
+    :raises DecodeError: where it is no array, or an element is no string.
+    """
     return tuple(to_text(tag, f'{where}[{i}]') for i, tag in enumerate(to_list(value, where)))
 
 
@@ -248,7 +316,10 @@ def to_triple(value: Json, where: str, *, complete: bool = False) -> Triple:
     """
     Return a vector from ``{x, y, z}`` or ``[x, y, z]``; ``null`` is all NaN.
 
+    :param value: parsed JSON.
+    :param where: its key path.
     :param complete: whether a missing component is an error rather than NaN.
+    :raises DecodeError: where it has another form, or a component is no number.
     """
     if value is None:
         return NO_TRIPLE
@@ -266,6 +337,11 @@ def to_quadruple(value: Json, where: str) -> Quadruple:
     Return a quaternion xyzw from ``{w, x, y, z}`` or ``[x, y, z, w]``; ``null`` is all NaN.
 
     A rotator ``{pitch, yaw, roll}``, degrees, is accepted too, as by the simulator's own reader.
+
+    :param value: parsed JSON.
+    :param where: its key path.
+    :returns: in the axes of the source.
+    :raises DecodeError: where it has another form, or a component is missing or no number.
     """
     if value is None:
         return NO_QUADRUPLE

@@ -63,13 +63,22 @@ EMPTY_ACTOR_LIST = ActorList((), (), b'', (), -1, 0)
 
 @lru_cache(maxsize=4)
 def common_actors(old: ActorList, new: ActorList) -> tuple[int, int]:
-    """Return the length of the common prefix and suffix of two lists of actors."""
+    """
+    Return the length of the common prefix and suffix of two lists of actors.
+
+    :param old: the list before a change; its ``actors`` are compared, not kinds or tags.
+    :param new: the list after it.
+    :returns: as of :func:`common_ends`; the results of four pairs are kept.
+    """
     return common_ends(old.actors, new.actors)
 
 
 def legal_topic_name(raw: str) -> str:
     """
     Make a raw name legal as a token of a ROS topic.
+
+    :param raw: any text; characters after the first 128 are cut off.
+    :returns: letters, digits and ``_``, not beginning with a digit; may be equal for two names.
 
     >>> legal_topic_name('Misc.Cone-2'), legal_topic_name('3rd'), legal_topic_name('')
     ('Misc_Cone_2', 'actor_3rd', 'actor')
@@ -181,6 +190,7 @@ class Registry:
         """
         Name all actors of a frame.
 
+        :param frame: whose clock advanced; its names, kinds and tags are used.
         :returns: the previous object itself where actors, their order, kinds and tags are equal.
         """
         kinds = frame.kinds.tobytes()
@@ -208,6 +218,9 @@ class Registry:
 
         A new actor gets names, but no topics, and is forgotten with the next frame: repeated
         frames use neither memory nor places for topics.
+
+        :param frame: its names, kinds and tags are used.
+        :returns: a new object for each call; :attr:`actor_list` does not change.
         """
         known, before = self._known, self._repeated
         names = _TopicNames(self._is_reserved, self._names.owners)
@@ -247,7 +260,11 @@ class Registry:
         return self.actor_list
 
     def forget(self, topic_name: str) -> None:
-        """Free the names and the place of an actor that has left; without effect for others."""
+        """
+        Free the names and the place of an actor that has left.
+
+        :param topic_name: ``Actor.topic_name`` of the actor; no effect where it is not in use.
+        """
         self._with_topics.discard(topic_name)
         name = self._names.free(topic_name)
         if name is not None:

@@ -79,7 +79,12 @@ class PayloadDecoder(Protocol):
         """
 
     def split(self, payload: bytes | bytearray) -> Sequence[bytes | bytearray]:
-        """Return the payload of each frame in a payload; may be called from any thread."""
+        """
+        Return the payload of each frame in a payload; may be called from any thread.
+
+        :param payload: one frame, or several where the form allows it.
+        :returns: undecoded, in their order; the payload itself where it cannot be split.
+        """
 
 
 class SingleFrameDecoder:
@@ -89,5 +94,5 @@ class SingleFrameDecoder:
     unknown_members: frozenset[str] = frozenset()
 
     def split(self, payload: bytes | bytearray) -> Sequence[bytes | bytearray]:
-        """Return the payload: it is one frame."""
+        """Return ``payload`` as the only one: it is one frame."""
         return (payload,)

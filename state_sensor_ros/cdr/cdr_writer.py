@@ -101,24 +101,43 @@ class CdrWriter:
         return (self._phase + len(self.data)) % ALIGNMENT
 
     def pack(self, alignment: int, packed: bytes) -> None:
-        """Append ``packed`` at the next multiple of ``alignment``."""
+        """
+        Append bytes, with padding before them.
+
+        :param alignment: of the first byte, 1, 2, 4 or 8 bytes.
+        :param packed: little-endian.
+        """
         n_padding = -(self._phase + len(self.data)) % alignment
         if n_padding:
             self.data += bytes(n_padding)
         self.data += packed
 
     def pack_text(self, text: str) -> None:
-        """Append a string."""
+        """
+        Append a string.
+
+        :param text: as for :func:`packed_text`.
+        """
         self.pack(COUNT.size, packed_text(text))
 
     def pack_texts(self, texts: Sequence[str]) -> None:
-        """Append a sequence of strings."""
+        """
+        Append a sequence of strings.
+
+        :param texts: each as for :func:`packed_text`.
+        """
         self.pack(COUNT.size, COUNT.pack(len(texts)))
         for text in texts:
             self.pack_text(text)
 
     def add_slots(self, row: int, base: int, slots: _RowSlots) -> None:
-        """Record the slots of a row of this message, whose offsets are relative to ``base``."""
+        """
+        Record the slots of a row of this message.
+
+        :param row: index of the row among those of the message, 0 outside of sequences.
+        :param base: offset in ``data`` that the offsets of the slots are relative to, bytes.
+        :param slots: of one table.
+        """
         self._slots.setdefault(slots.table, []).append((row, base, slots))
 
     def layout(self, type_name: str) -> Layout:
@@ -154,7 +173,13 @@ class WriteStep(Protocol):
     """One step of serialising a template."""
 
     def write(self, writer: CdrWriter, values: Values, row: int) -> None:
-        """Append to ``writer``; ``row`` is the index in the innermost sequence."""
+        """
+        Append to a message.
+
+        :param writer: with all that precedes.
+        :param values: of the givens, by key; in an :class:`EachElement`, those of the element.
+        :param row: index in the innermost sequence, 0 outside of sequences.
+        """
 
 
 class Chunk:
@@ -165,7 +190,12 @@ class Chunk:
         self._by_phase: dict[int, tuple[bytes, list[_RowSlots]]] = {}
 
     def add(self, alignment: int, part: bytes | Slot) -> None:
-        """Append the bytes of a constant, or a slot."""
+        """
+        Append a constant or a slot.
+
+        :param alignment: of its first byte, 1, 2, 4 or 8 bytes; of a slot also its size.
+        :param part: the bytes of the constant, or the slot.
+        """
         self._parts.append((alignment, part))
 
     def write(self, writer: CdrWriter, values: Values, row: int) -> None:
@@ -224,7 +254,12 @@ class EachElement:
 
 
 def packed_text(text: str) -> bytes:
-    """Return the length, the UTF-8 bytes and the terminating zero of a string."""
+    """
+    Return the length, the UTF-8 bytes and the terminating zero of a string.
+
+    :param text: half of a surrogate pair becomes ``?``.
+    :returns: to be aligned to 4; the length counts bytes with the zero.
+    """
     # A lone surrogate has no UTF-8 form: it becomes '?', so that the other actors are sent.
     raw = text.encode('utf-8', 'replace')
     return b'%b%b\0' % (COUNT.pack(len(raw) + 1), raw)

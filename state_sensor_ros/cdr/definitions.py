@@ -81,7 +81,12 @@ def load_definitions() -> Definitions:
 
 
 def installed_text(type_name: str) -> str | None:
-    """Return the text of a type's ``.msg`` file in the sourced ROS, None if there is none."""
+    """
+    Return the text of a type's ``.msg`` file in the sourced ROS.
+
+    :param type_name: ``package/msg/Name``.
+    :returns: of the first folder in ``AMENT_PREFIX_PATH`` that has it; None if there is none.
+    """
     package, _, bare = type_name.partition('/msg/')
     for prefix in os.environ.get('AMENT_PREFIX_PATH', '').split(os.pathsep):
         path = Path(prefix, 'share', package, 'msg', f'{bare}.msg')

@@ -29,7 +29,12 @@ class Warnings:
         self._first: dict[str, str] = {}
 
     def add(self, kind: str, text: str) -> None:
-        """Count a warning of ``kind`` about the frame at :attr:`place`; keep its first text."""
+        """
+        Count a warning about the frame at :attr:`place`; keep the first text of each kind.
+
+        :param kind: of the fault, with ``_`` for spaces.
+        :param text: one line, without the place.
+        """
         self._counts[kind] += 1
         self._first.setdefault(kind, f'{self.place}: {text}')
 

@@ -110,7 +110,7 @@ class TcpSource:
         self.health.state = SourceState.CLOSED
 
     def reconfigure(self, settings: Settings) -> None:
-        """Do nothing: no dynamic parameter affects a plain connection."""
+        """Ignore ``settings``: no dynamic parameter in them affects a plain connection."""
 
     def close(self) -> None:
         """End the stream soon: a thread that waits in a system call is woken."""

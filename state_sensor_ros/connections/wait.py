@@ -27,7 +27,7 @@ OnSilence = Callable[[str], None]
 
 
 def ignore_silence(text: str) -> None:
-    """Discard the report of a silence."""
+    """Discard ``text``, the report of a silence."""
 
 
 class Wait:

@@ -224,7 +224,11 @@ class SampledConsistencyCheck(ConsistencyCheck):
         self._is_pair_open = False
 
     def add(self, frame: Frame) -> None:
-        """Check a frame where one is due."""
+        """
+        Check a frame where one is due.
+
+        :param frame: as for the base; wheels in it move :attr:`next_details_s` on.
+        """
         if frame.wheels is not None:
             self.next_details_s = frame.game_time + _DETAILS_PERIOD_S
         if self._is_pair_open:

@@ -38,7 +38,12 @@ class Sink(TopicSwitch, Protocol):
         """Return which topics have subscribers."""
 
     def publish(self, messages: Sequence[tuple[Topic, bytes]], stamp_ns: int) -> None:
-        """Send serialised messages in their order; ``stamp_ns`` is that of their frame."""
+        """
+        Send messages in their order.
+
+        :param messages: topic and serialised message of each.
+        :param stamp_ns: of their frame, ns since the epoch of the messages' clock.
+        """
 
 
 class SimulatorEncoder(Protocol):
@@ -46,7 +51,16 @@ class SimulatorEncoder(Protocol):
 
     def encode(self, frame: Frame, actor_list: ActorList, stamp_ns: int, demand: Demand, *,
                advanced: bool = True) -> list[tuple[Topic, bytes]]:
-        """Encode these topics; parameters as for :meth:`Encoder.encode`."""
+        """
+        Encode these topics; nothing where the frame is of another simulator.
+
+        :param frame: all actors, SI, REP-103 axes; ``extension`` has the data of the simulator.
+        :param actor_list: of the registry, rows as in ``frame``.
+        :param stamp_ns: ns since the epoch of the messages' clock.
+        :param demand: topics that have subscribers; others need not be encoded.
+        :param advanced: False for a frame whose clock did not advance.
+        :returns: the messages in the order in which they are to be sent.
+        """
 
     def reconfigure(self, settings: Settings) -> None:
         """Use ``settings``, which differ in dynamic parameters only, from the next frame on."""

@@ -72,7 +72,11 @@ class Health:
         self.error.note(text)
 
     def count_on(self, earlier: Health) -> None:
-        """Add the counts of an earlier source of the stream; called before this one starts."""
+        """
+        Add the counts of an earlier source of the stream; called before this one starts.
+
+        :param earlier: of the source before; of its connects, only the reconnects are added.
+        """
         self.n_bytes += earlier.n_bytes
         self.n_packets += earlier.n_packets
         self.n_protocol_errors += earlier.n_protocol_errors
@@ -89,7 +93,11 @@ class Source(Protocol):
         """Yield packets until the stream ends without a reconnect, or :meth:`close`."""
 
     def reconfigure(self, settings: Settings) -> None:
-        """Use changed dynamic parameters; may be called from any thread."""
+        """
+        Use changed dynamic parameters; may be called from any thread.
+
+        :param settings: all parameters; those that are not dynamic are as before.
+        """
 
     def close(self) -> None:
         """End :meth:`packets` soon; may be called from any thread, and twice."""

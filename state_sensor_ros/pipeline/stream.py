@@ -137,7 +137,12 @@ class Processor(Protocol):
     """Processes frames, as the pipeline does. Used by one thread at a time."""
 
     def split(self, packet: Packet) -> Sequence[Packet]:
-        """Return a packet for each frame; called by the receiving thread."""
+        """
+        Return a packet for each frame; called by the receiving thread.
+
+        :param packet: as received, with one frame or several.
+        :returns: in the order of the frames; the packet itself where it is not split.
+        """
 
     def begin(self) -> None:
         """Start a new stream."""

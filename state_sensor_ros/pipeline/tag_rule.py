@@ -28,7 +28,12 @@ class TagRule:
         self._rows: Rows = np.zeros(0, np.int64)
 
     def select(self, frame: Frame) -> Frame:
-        """Return the frame with the actors that pass; the frame itself where all do."""
+        """
+        Return the frame with the actors that pass.
+
+        :param frame: all actors.
+        :returns: the frame itself where all pass.
+        """
         if self.passes_all:
             return frame
         if frame.tags != self._tags:

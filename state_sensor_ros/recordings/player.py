@@ -133,8 +133,9 @@ class FileSource:
 
     def set_rate(self, rate: float) -> None:
         """
-        Change the pace against real time, 0 for none.
+        Change the pace against real time.
 
+        :param rate: 1 is real time, 0 is no pace; a wait that has begun ends by the new pace.
         :raises ConfigError: when it is no pace.
         """
         with self._changed:
@@ -142,7 +143,7 @@ class FileSource:
             self._changed.notify_all()
 
     def reconfigure(self, settings: Settings) -> None:
-        """Use the new rate."""
+        """Use the rate of ``settings``, from any thread."""
         self.set_rate(settings.rate)
 
     def close(self) -> None:

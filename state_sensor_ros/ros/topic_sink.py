@@ -135,7 +135,12 @@ class TopicSink:
             self._demand = demand
 
     def publish(self, messages: Sequence[tuple[Topic, bytes]], stamp_ns: int) -> None:
-        """Send each message on its topic; ``stamp_ns`` is unused, as DDS stamps messages."""
+        """
+        Send each message on its topic.
+
+        :param messages: topic and serialised message of each; each topic has a publisher.
+        :param stamp_ns: unused, as DDS stamps messages.
+        """
         with self._lock:
             if self._is_closed:
                 return

@@ -60,9 +60,10 @@ def simulators() -> dict[str, Simulator]:
 
 def find_simulator(name: str) -> Simulator:
     """
-    Return the simulator whose frames ``source:=name`` receives; of ``file``, the usual one.
+    Return the simulator whose frames a source receives.
 
-    :raises ConfigError: where there is none.
+    :param name: value of the parameter ``source``; of ``file``, the usual simulator is returned.
+    :raises ConfigError: where there is none of that name.
     """
     found = simulators()
     if name != FILE and name not in found:
@@ -86,7 +87,16 @@ def checked_settings(values: Mapping[str, object], base: Settings = DEFAULTS) ->
 @contextmanager
 def opened(path: str, units: Units = DEFAULT_UNITS, topic: str = '', *,
            max_bag_bytes: int | None = None) -> Iterator[Recording]:
-    """Open a recording as :func:`open_recording` does, and close it at the end."""
+    """
+    Open a recording as :func:`open_recording` does, and close it at the end.
+
+    :param path: a file, a folder, or ``-`` for a trajectory on standard input.
+    :param units: of box extents and of ``s``.
+    :param topic: of a bag with several topics of the type StateFrame.
+    :param max_bag_bytes: size above which a message or a chunk of a bag is refused; None for the
+        default.
+    :raises TrajectoryFormatError: where it has no known form, or cannot be read.
+    """
     recording = open_recording(path, units, topic, max_bag_bytes=max_bag_bytes)
     try:
         yield recording

@@ -58,6 +58,7 @@ class FrameWriter(Output):
         """
         Append a frame.
 
+        :param frame: SI, REP-103 axes; converted to the units and axes of the form.
         :raises SinkError: where that fails.
         :raises StateError: where the form cannot hold the frame.
         """
@@ -91,6 +92,7 @@ class Simulator:
         """
         Check the parameters that depend on the simulator.
 
+        :param settings: each checked by itself and against the others.
         :raises ConfigError: naming the parameter, the value and what is allowed.
         """
 
@@ -98,18 +100,26 @@ class Simulator:
         """
         Return the parameters that the file of the parameter ``config_file`` sets.
 
+        :param path: of the file, not empty.
+        :returns: values by parameter; empty where the file sets none.
         :raises ConfigError: where the file cannot be read.
         """
         return {}
 
     def new_decoder(self, settings: Settings) -> PayloadDecoder:
-        """Make a decoder of the payloads of :meth:`open_source`."""
+        """
+        Make a decoder of the payloads of :meth:`open_source`.
+
+        :param settings: of the node; dynamic ones may change without a new decoder.
+        :raises ConfigError: where the simulator sends no frames.
+        """
         raise ConfigError('source', self.name, 'a simulator that sends frames')
 
     def open_source(self, settings: Settings, report: Report) -> Source:
         """
         Make the live source; it connects when its packets are iterated over.
 
+        :param settings: of the node; :meth:`Source.reconfigure` replaces the dynamic ones.
         :param report: called with a kind and a line about what was found beside the packets.
         :raises StateSensorError: where it cannot be opened at all.
         """
@@ -120,6 +130,8 @@ class Simulator:
         """
         Return the topics that only this simulator has.
 
+        :param settings: at the start.
+        :param definitions: of the messages.
         :param report: called with a kind and a line about what cannot be encoded.
         :param is_recorded: whether the frames come from a recording, which may have more.
         """
@@ -137,7 +149,11 @@ class Simulator:
         return None
 
     def open_bag(self, bag: Bag) -> BagRecording:
-        """Return a bag in which :attr:`bag_topic` was found as a recording."""
+        """
+        Return a bag in which :attr:`bag_topic` was found as a recording.
+
+        :param bag: open; the recording closes it.
+        """
         from state_sensor_ros.recordings.bags.bag_recording import BagRecording
         return BagRecording(bag)
 
@@ -145,6 +161,8 @@ class Simulator:
         """
         Yield the frames of a recording of this simulator that :meth:`new_writer` takes.
 
+        :param recording: open; its frames are read from the first one on.
+        :returns: SI, REP-103 axes.
         :raises StateSensorError: where a frame cannot be decoded.
         """
         for recorded in recording.frames():

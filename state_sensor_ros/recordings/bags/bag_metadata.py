@@ -85,7 +85,8 @@ def parse_yaml(text: str) -> Value:
     """
     Parse YAML; all scalars stay text.
 
-    :raises ValueError: where it has aliases, repeated keys, or too many levels.
+    :param text: one document.
+    :raises ValueError: where it has aliases, repeated keys, too many levels, or not one document.
     :raises YAMLError: where it is no YAML.
     """
     open_values: list[list[Value]] = [[]]
@@ -194,7 +195,11 @@ def write_metadata(folder: Path, text: str) -> None:
 
 
 def yaml_text(value: object) -> str:
-    """Format a value as YAML in block style, without a line break at the end."""
+    """
+    Format a value as YAML in block style, without a line break at the end.
+
+    :param value: of dicts, lists and scalars; an object that occurs twice becomes an alias.
+    """
     yaml = YAML(typ='safe')
     yaml.default_flow_style = False
     text = io.StringIO()

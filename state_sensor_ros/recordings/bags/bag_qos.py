@@ -31,7 +31,12 @@ Policy = TypeVar('Policy', bound=Enum)
 
 
 def profile_of(qos: Qos) -> Profile:
-    """Return the profile that a node offers for a topic."""
+    """
+    Return the profile that a node offers for a topic.
+
+    :param qos: of the topic.
+    :returns: without deadline, lifespan and lease; history keeps the last ``qos.depth``.
+    """
     return Profile(
         QosHistory.KEEP_LAST, qos.depth,
         QosReliability.RELIABLE if qos.reliable else QosReliability.BEST_EFFORT,
@@ -42,7 +47,12 @@ def profile_of(qos: Qos) -> Profile:
 
 @lru_cache(maxsize=16)
 def profiles_text(profiles: tuple[Profile, ...]) -> str:
-    """Format profiles as YAML."""
+    """
+    Format profiles as YAML.
+
+    :param profiles: offered for one topic.
+    :returns: a list in the form of metadata version 9, without a line break at the end.
+    """
     return yaml_text(dump_qos_v9(list(profiles)))
 
 

@@ -48,7 +48,13 @@ class BagRecording:
         return ((data, data) for _, data in self._bag.messages())
 
     def messages_of_node(self, names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
-        """Yield the messages of other topics of the same node, as :class:`Bag` does."""
+        """
+        Yield the messages of other topics of the same node.
+
+        :param names: of topics, as for :meth:`Bag.messages_of_node`.
+        :returns: the name and the serialised message of each.
+        :raises TrajectoryFormatError: where the bag is damaged.
+        """
         return self._bag.messages_of_node(names)
 
     def close(self) -> None:

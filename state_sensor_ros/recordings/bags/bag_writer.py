@@ -83,16 +83,26 @@ class BagSink(Output):
         return EVERYTHING
 
     def open(self, topics: Iterable[Topic]) -> None:
-        """Add topics to the bag, except those that it has already."""
+        """
+        Add topics to the bag, except those that it has already.
+
+        :param topics: their names may have ``~`` for the node's.
+        :raises SinkError: where they cannot be written.
+        """
         with self._failing():
             for topic in topics:
                 self._connection(topic)
 
     def shut(self, topics: Iterable[Topic]) -> None:
-        """Do nothing: a bag keeps its topics."""
+        """Ignore ``topics``: a bag keeps its topics."""
 
     def latch(self, topic: Topic, data: bytes) -> None:
-        """Write a message before the first of :meth:`publish`."""
+        """
+        Write a message before the first of the next :meth:`publish`, at its log time.
+
+        :param topic: is added to the bag where it is new.
+        :param data: serialised.
+        """
         self._latched.append((topic, data))
 
     def publish(self, messages: Sequence[tuple[Topic, bytes]], stamp_ns: int) -> None:

@@ -74,6 +74,7 @@ def sync(path: Path) -> None:
     """
     Write the content of a file to the disk.
 
+    :param path: of a file, or of a folder for the names in it.
     :raises OSError: where that fails, for example on a full disk.
     """
     descriptor = os.open(path, os.O_RDONLY)
@@ -87,6 +88,7 @@ def sync_folder(path: Path) -> None:
     """
     Write the names in a folder to the disk, where the file system supports it.
 
+    :param path: of the folder; one without permission to read is left out.
     :raises OSError: where that fails.
     """
     try:
@@ -103,6 +105,7 @@ def sync_tree(folder: Path) -> None:
     """
     Write all files and names in a folder to the disk.
 
+    :param folder: is synced after all that is in it.
     :raises OSError: where that fails.
     """
     for place, _, names in os.walk(folder, topdown=False):

@@ -116,7 +116,11 @@ class WholeFile(Output):
             raise self.error(error) from error
 
     def error(self, error: OSError) -> SinkError:
-        """Return the error of this output for one of the operating system."""
+        """
+        Return the error of this output for one of the operating system.
+
+        :param error: a SinkError is returned as it is.
+        """
         if isinstance(error, SinkError):
             return error
         return SinkError(self.name, reason_of(error), 'a place to write to')

@@ -64,7 +64,11 @@ class WholeFolder:
         self.inside = self._part.path
 
     def error(self, error: OSError) -> SinkError:
-        """Return the error of this output for one of the operating system."""
+        """
+        Return the error of this output for one of the operating system.
+
+        :param error: a SinkError is returned as it is.
+        """
         if isinstance(error, SinkError):
             return error
         return SinkError(self.name, reason_of(error), f'room to write a {self._noun}')

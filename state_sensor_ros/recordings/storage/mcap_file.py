@@ -60,8 +60,10 @@ class McapFile:
 
     def read(self, offset: int, n_bytes: int) -> bytes:
         """
-        Return ``n_bytes`` from an offset.
+        Return bytes of the file.
 
+        :param offset: of the first in the file.
+        :param n_bytes: their number.
         :raises BagError: where they are more than the limit, or the file ends before.
         """
         if n_bytes > self.limits.n_bytes + _MAX_HEAD_BYTES:
@@ -75,6 +77,7 @@ class McapFile:
         """
         Return the content of a record.
 
+        :param head: of the record.
         :raises BagError: as :meth:`read`.
         """
         return self.read(head.offset + HEAD.size, head.length)
@@ -108,6 +111,7 @@ class McapFile:
         """
         Return the fields of a chunk before its data.
 
+        :param head: of the record of the chunk.
         :raises BagError: where the record is no chunk, or the chunk is too large.
         """
         start = self.read(head.offset + HEAD.size, min(head.length, CHUNK_HEAD_BYTES))
@@ -171,7 +175,13 @@ class RunningCrc:
             self._end = offset + len(data)
 
     def up_to(self, end: int) -> int:
-        """Extend the CRC up to an offset and return it."""
+        """
+        Extend the CRC up to an offset and return it.
+
+        :param end: offset in the file, bytes; without effect where the CRC reaches as far already.
+        :returns: of the bytes from ``begin`` to the end of the CRC.
+        :raises BagError: as :meth:`McapFile.read`.
+        """
         while self._end < end:
             data = self._file.read(self._end, min(end - self._end, _CRC_BLOCK_BYTES))
             self._value = crc32(data, self._value)

@@ -179,14 +179,24 @@ def parse_header(content: bytes) -> str:
 
 
 def parse_schema(content: bytes | memoryview) -> Schema:
-    """Parse a schema."""
+    """
+    Parse a schema.
+
+    :param content: of the record; may be inside of a chunk.
+    :raises ValueError: where the content is not that of a schema.
+    """
     fields = _Fields(content)
     [number] = fields.take(_U16)
     return Schema(number, fields.text(), fields.text(), fields.text())
 
 
 def parse_channel(content: bytes | memoryview) -> Channel:
-    """Parse a channel."""
+    """
+    Parse a channel.
+
+    :param content: of the record; may be inside of a chunk.
+    :raises ValueError: where the content is not that of a channel.
+    """
     fields = _Fields(content)
     [number], [schema] = fields.take(_U16), fields.take(_U16)
     return Channel(number, schema, fields.text(), fields.text(), fields.texts())
@@ -206,7 +216,12 @@ def parse_chunk_head(content: bytes | memoryview) -> ChunkHead:
 
 
 def parse_statistics(content: bytes | memoryview) -> Statistics:
-    """Parse statistics."""
+    """
+    Parse statistics.
+
+    :param content: of the record.
+    :raises ValueError: where the content is not that of statistics.
+    """
     fields = _Fields(content)
     n_messages, n_schemas, n_channels, *_ = fields.take(_COUNTS)
     counts = fields.block()
@@ -216,12 +231,24 @@ def parse_statistics(content: bytes | memoryview) -> Statistics:
 
 
 def parse_footer(content: bytes | memoryview) -> tuple[int, int]:
-    """Return the offset of the summary, 0 for none, and the CRC-32 of summary and footer."""
+    """
+    Return the offset of the summary, 0 for none, and the CRC-32 of summary and footer.
+
+    :param content: of the footer's record.
+    :returns: offset in the file, bytes; CRC-32 of the summary and of the footer before the CRC.
+    :raises ValueError: where the content is too short.
+    """
     summary, _, crc = _Fields(content).take(_FOOTER)
     return summary, crc
 
 
 def parse_crc(content: bytes | memoryview) -> int:
-    """Return the CRC-32 at the beginning of a record."""
+    """
+    Return the CRC-32 at the beginning of a record.
+
+    :param content: of the record DATA_END.
+    :returns: of all bytes of the file before that record.
+    :raises ValueError: where the content is too short.
+    """
     [crc] = _Fields(content).take(CRC)
     return crc

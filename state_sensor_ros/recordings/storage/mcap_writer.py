@@ -55,7 +55,11 @@ class McapStorageWriter(McapWriter):
         self._crc = crc32(self.path.read_bytes())
 
     def add_msgtype(self, connection: Connection) -> None:
-        """Write the definition of a type, an empty one where there is none."""
+        """
+        Write the definition of a type, an empty one where there is none.
+
+        :param connection: a topic of the type.
+        """
         self.schemas.append(Schema(len(self.schemas) + 1, connection.msgtype,
                                    ENCODINGS[connection.msgdef.format], connection.msgdef.data))
         write_schema(self.chunk.bio, self.schemas[-1])

@@ -30,7 +30,11 @@ class SqliteStorageWriter(Sqlite3Writer):
         self._n_bytes = 0
 
     def add_msgtype(self, connection: Connection) -> None:
-        """Write the definition of a type, if there is one."""
+        """
+        Write the definition of a type, if there is one.
+
+        :param connection: a topic of the type.
+        """
         if connection.msgdef.format is not MessageDefinitionFormat.NONE:
             super().add_msgtype(connection)
 
