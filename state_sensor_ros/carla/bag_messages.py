@@ -95,7 +95,11 @@ def frames_of_messages(messages: Iterable[tuple[str, bytes]]) -> Iterator[Frame]
 
 
 def pack_parts(parts: Mapping[str, bytes]) -> bytes:
-    """Return an item of :func:`parts_of_frames` as a payload for :class:`MessagesDecoder`."""
+    """
+    Return an item of :func:`parts_of_frames` as a payload for :class:`MessagesDecoder`.
+
+    :param parts: serialised messages by name.
+    """
     return join_messages([b'%s\0%s' % (name.encode(), data) for name, data in parts.items()])
 
 
@@ -111,6 +115,7 @@ class MessagesDecoder(SingleFrameDecoder):
         """
         Decode one frame. ``game_time``, ``time`` and ``sample_count`` are in its messages.
 
+        :param payload: of :func:`pack_parts`.
         :returns: one frame.
         :raises DecodeError: where a message is not of the type of its topic.
         """

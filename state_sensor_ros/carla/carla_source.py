@@ -80,7 +80,11 @@ class CarlaSource:
             yield packet
 
     def reconfigure(self, settings: Settings) -> None:
-        """Do nothing: no dynamic parameter concerns the source."""
+        """
+        Do nothing: no dynamic parameter concerns the source.
+
+        :param settings: not used.
+        """
 
     def _note_silence(self, text: str) -> None:
         """Keep the line about a world port that does not reply."""

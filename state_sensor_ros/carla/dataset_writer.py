@@ -50,6 +50,7 @@ class DatasetWriter(FrameWriter):
         """
         Add a frame.
 
+        :param frame: with boxes and a CarlaData, in SI units and REP-103 axes.
         :raises SinkError: when the file cannot be written.
         :raises StateError: where the frame is not one of CARLA.
         """

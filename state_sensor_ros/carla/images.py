@@ -78,6 +78,7 @@ def image_file_parts(name: str) -> tuple[str, str, int] | None:
     >>> image_file_parts('CentralSemanticSeg_00042.png')
     ('central', 'segmentation', 42)
 
+    :param name: without its folder; letter case is ignored.
     :returns: camera, kind and number of the measurement; ``None`` for any other name.
     """
     match = _FILE_NAME.fullmatch(name)
@@ -90,12 +91,21 @@ def image_file_parts(name: str) -> tuple[str, str, int] | None:
 
 
 def pack_dataset_image(image: EncodedImage) -> bytes:
-    """Return the message of a PNG file in the payload of a frame; see :func:`dataset_image`."""
+    """
+    Return the message of a PNG file in the payload of a frame; see :func:`dataset_image`.
+
+    :param image: its data are a PNG file; its ``size`` is not packed.
+    """
     return b'%s/%s\0%s' % (image.camera.encode(), image.kind.encode(), image.data)
 
 
 def dataset_image(message: memoryview) -> EncodedImage:
-    """Return the image in a message of :func:`pack_dataset_image`."""
+    """
+    Return the image in a message of :func:`pack_dataset_image`.
+
+    :param message: label and PNG file.
+    :returns: the image; its data are a view of ``message``.
+    """
     label, _, _ = bytes(message[:_MAX_LABEL_BYTES]).partition(b'\0')
     camera, _, kind = label.decode('ascii', 'replace').partition('/')
     return EncodedImage(camera, kind, message[len(label) + 1:])
@@ -105,6 +115,7 @@ def decode_rgb(image: EncodedImage) -> DecodedImage:
     """
     Decode a colour image.
 
+    :param image: of kind RGB; pixels with a ``size`` are returned unchanged.
     :returns: three bytes per pixel: red, green, blue.
     :raises DecodeError: where the data are no PNG file or have too many pixels.
     """
@@ -115,6 +126,7 @@ def decode_depth(image: EncodedImage) -> DecodedImage:
     """
     Decode a depth map.
 
+    :param image: of kind DEPTH; pixels with a ``size`` are returned unchanged.
     :returns: one float32, little-endian, per pixel: metres, 0 to 1000.
     :raises DecodeError: where the data are no PNG file or have too many pixels.
     """
@@ -127,6 +139,8 @@ def decode_segmentation(image: EncodedImage) -> tuple[DecodedImage, DecodedImage
     """
     Decode an image of classes.
 
+    :param image: of kind SEGMENTATION: a PNG file with the tag in red, or, with a ``size``, one
+        byte per pixel.
     :returns: one byte per pixel: the tag; and three bytes per pixel: its colour.
     :raises DecodeError: where the data are no PNG file or have too many pixels.
     """

@@ -177,7 +177,11 @@ _members_of = cache(members_of)
 
 
 def to_float(number: Number) -> float:
-    """Return a JSON number or its string as a float, NaN for ``None``."""
+    """
+    Return a JSON number or its string as a float, NaN for ``None``.
+
+    :param number: of a parsed file; strings are NaN, Infinity and -Infinity.
+    """
     return math.nan if number is None else float(number)
 
 

@@ -107,6 +107,7 @@ def split_messages(payload: bytes | bytearray | memoryview) -> list[memoryview]:
     """
     Split the payload of a frame.
 
+    :param payload: of :class:`MeasurementFramer` or :func:`join_messages`.
     :returns: views of its messages, the measurement first.
     :raises DecodeError: where the lengths do not fit the payload, or there is no message.
     """

@@ -45,7 +45,12 @@ Agents: TypeAlias = Iterator[AgentBody | None]
 
 
 def agents_of_message(agents: Iterable[Tree]) -> Agents:
-    """Yield the agents of a protobuf message, ``None`` for one of an unknown class."""
+    """
+    Yield the agents of a protobuf message, ``None`` for one of an unknown class.
+
+    :param agents: the entries of ``non_player_agents``.
+    :returns: id, CLASS_* and the message of that class.
+    """
     for agent in agents:
         # The most common class first: HasField takes half as long as WhichOneof.
         if agent.HasField('vehicle'):
@@ -56,7 +61,12 @@ def agents_of_message(agents: Iterable[Tree]) -> Agents:
 
 
 def agents_of_file(agents: Iterable[Tree]) -> Agents:
-    """Yield the agents of a file of the dataset, ``None`` for one of an unknown class."""
+    """
+    Yield the agents of a file of the dataset, ``None`` for one of an unknown class.
+
+    :param agents: the entries of ``non_player_agents``.
+    :returns: id, CLASS_* and the struct of that class.
+    """
     for agent in agents:
         if agent.vehicle is not None:
             yield agent.id, CLASS_VEHICLE, agent.vehicle

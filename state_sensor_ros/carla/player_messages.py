@@ -63,7 +63,12 @@ class PlayerMessages:
         self._buffer = PatchBuffer()
 
     def key(self, data: CarlaData) -> object:
-        """Return what the layout depends on."""
+        """
+        Return what the layout depends on.
+
+        :param data: of a frame, with or without a player.
+        :returns: a value to compare; equal ones give the same layout of these messages.
+        """
         player = data.player
         if player is None or player.dataset is None:
             return player is None

@@ -64,7 +64,14 @@ class SignArrays:
 
     def blocks(self, data: CarlaData, actor_list: ActorList,
                demand: Demand) -> list[MessageBlock]:
-        """Lay out the arrays that ``demand`` names."""
+        """
+        Lay out the arrays that ``demand`` names.
+
+        :param data: of the N actors of a frame.
+        :param actor_list: these actors, in the same order.
+        :param demand: of which LIGHTS_TOPIC and LIMITS_TOPIC are used.
+        :returns: one block for each array.
+        """
         return [self._block(topic, data, actor_list) for topic in self.heads
                 if demand.has_other(topic)]
 

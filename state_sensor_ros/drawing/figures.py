@@ -42,14 +42,24 @@ class MovingTraces:
 
 
 def class_colors(coloring: str) -> list[str]:
-    """Return the colours of outlines: those of the scale, then unknown speed, object, ego."""
+    """
+    Return the colours of outlines: those of the scale, then unknown speed, object, ego.
+
+    :param coloring: one of ``palette.COLORINGS``.
+    :returns: as ``#rrggbb``.
+    """
     scale = palette.ACTORS if coloring == palette.BY_ACTOR \
         else palette.speed_scale(N_SPEED_CLASSES)
     return [*scale, palette.UNKNOWN, palette.OBJECT, palette.EGO]
 
 
 def map_figure(scene: Scene, coloring: str) -> tuple[go.Figure, MovingTraces]:
-    """Return the map without actors, and the traces that show the actors."""
+    """
+    Return the map without actors, and the traces that show the actors.
+
+    :param scene: the recording.
+    :param coloring: of the vehicles, one of ``palette.COLORINGS``.
+    """
     figure = go.Figure()
     x, y = scene.position_xy.T
     moving = tracks.actors_in_motion(scene)
@@ -85,7 +95,13 @@ def map_figure(scene: Scene, coloring: str) -> tuple[go.Figure, MovingTraces]:
 
 
 def strip_figure(scene: Scene, coloring: str) -> go.Figure:
-    """Return the speeds of all moving actors over time."""
+    """
+    Return the speeds of all moving actors over time.
+
+    :param scene: the recording.
+    :param coloring: one of ``palette.COLORINGS``; by speed, all lines but that of the ego are
+        grey.
+    """
     figure = go.Figure()
     time_s = scene.time_s[tracks.instants_of_samples(scene)]
     moving = tracks.actors_in_motion(scene)

@@ -22,6 +22,7 @@ def default_footprint(is_vehicle: bool) -> Floats:
     """
     Return the footprint of an actor without a box.
 
+    :param is_vehicle: True for DEFAULT_VEHICLE_M, False for DEFAULT_OBJECT_M.
     :returns: (4, 2) float64, m, x (forward) and y (left) in the axes of the actor, of the corners
         front left, front right, rear right, rear left.
     """
@@ -45,6 +46,7 @@ def box_footprints(frame: Frame) -> tuple[Rows, Floats]:
     """
     Return the footprints of the actors' largest boxes.
 
+    :param frame: in SI units and REP-103 axes; its boxes may be None.
     :returns: (K,) int64 rows of the actors that have a box, ascending, and (K, 4, 2) float64,
         metres, corners as in :func:`default_footprint`.
     """

@@ -27,7 +27,15 @@ HALO = [patheffects.withStroke(linewidth=2.2, foreground='white')]
 
 
 def draw_tracks(axes: Axes, scene: Scene, coloring: str, width_pt: float = 1.6) -> None:
-    """Draw the tracks of the moving actors, the ego's on a wider line."""
+    """
+    Draw the tracks of the moving actors, the ego's on a wider line.
+
+    :param axes: of the map: x and y in m, global frame.
+    :param scene: the recording.
+    :param coloring: one of ``palette.COLORINGS``.
+    :param width_pt: width of a line, points; that of the bed under the ego's line is 3.2 times as
+        large.
+    """
     begin, end = tracks.segments(scene, tracks.actors_in_motion(scene))
     lines = np.stack([scene.position_xy[begin], scene.position_xy[end]], axis=1)
     colors = palette.colors_of(scene, end, coloring)
@@ -41,7 +49,13 @@ def draw_tracks(axes: Axes, scene: Scene, coloring: str, width_pt: float = 1.6) 
 
 
 def draw_lane_changes(axes: Axes, scene: Scene, size: float = 1.0) -> None:
-    """Draw an arrow head to the left or right at the begin of each lane change."""
+    """
+    Draw an arrow head to the left or right at the begin of each lane change.
+
+    :param axes: of the map: x and y in m, global frame.
+    :param scene: the recording.
+    :param size: factor of the size of the arrow heads.
+    """
     if not scene.lane_changes:
         return
     marks, offsets = [], []
@@ -57,7 +71,15 @@ def draw_lane_changes(axes: Axes, scene: Scene, size: float = 1.0) -> None:
 
 def draw_road_users(axes: Axes, scene: Scene, instant: int, coloring: str, *,
                     inches_per_m: float) -> None:
-    """Draw the footprints of all actors at one instant, the ego's last, with marked fronts."""
+    """
+    Draw the footprints of all actors at one instant, the ego's last, with marked fronts.
+
+    :param axes: of the map: x and y in m, global frame.
+    :param scene: the recording.
+    :param instant: index of the instant; -1 draws nothing.
+    :param coloring: of the vehicles, one of ``palette.COLORINGS``.
+    :param inches_per_m: scale of the map; a small one adds dots to the footprints.
+    """
     samples = np.arange(scene.samples_at(instant).start, scene.samples_at(instant).stop)
     actor = scene.actor[samples]
     is_ego, is_vehicle = scene.is_ego[actor], scene.is_vehicle[actor]
@@ -95,7 +117,13 @@ def _draw_fronts(axes: Axes, outlines: Floats, order: int) -> None:
 
 
 def draw_names(axes: Axes, scene: Scene, instant: int) -> None:
-    """Write the names of the vehicles in view where they cover no vehicle and no other name."""
+    """
+    Write the names of the vehicles in view where they cover no vehicle and no other name.
+
+    :param axes: of the map: x and y in m, global frame; their limits must be final.
+    :param scene: the recording.
+    :param instant: index of the instant; -1 draws nothing.
+    """
     figure = axes.figure
     point = figure.dpi / 72.0
     view = axes.get_window_extent()
@@ -122,7 +150,13 @@ def draw_names(axes: Axes, scene: Scene, instant: int) -> None:
 
 
 def draw_scale(axes: Axes, scene: Scene, inches_per_m: float) -> None:
-    """Draw a bar of a round length, about an inch, in the lower corner with fewer actors."""
+    """
+    Draw a bar of a round length, about an inch, in the lower corner with fewer actors.
+
+    :param axes: of the map: x and y in m, global frame; their limits must be final.
+    :param scene: the recording; the corner is chosen by its samples of all instants.
+    :param inches_per_m: scale of the map.
+    """
     length = round_length(1.1 / inches_per_m)
     margin, thick = 0.14 / inches_per_m, 0.05 / inches_per_m
     (left, right), y = axes.get_xlim(), axes.get_ylim()[0] + margin
@@ -150,7 +184,13 @@ def round_length(longest: float) -> float:
 
 
 def frame_rectangle(axes: Axes, x: tuple[float, float], y: tuple[float, float]) -> None:
-    """Outline the area that another map shows enlarged."""
+    """
+    Outline the area that another map shows enlarged.
+
+    :param axes: of the map: x and y in m, global frame.
+    :param x: lowest and highest x of the area, m.
+    :param y: lowest and highest y of the area, m.
+    """
     axes.add_patch(Rectangle(
         (x[0], y[0]), x[1] - x[0], y[1] - y[0], facecolor='none', edgecolor=palette.QUIET,
         linewidth=0.9, linestyle=(0, (4, 2)), zorder=4))

@@ -36,7 +36,12 @@ SPEEDS = ListedColormap(colormaps['viridis'](np.linspace(0.0, 0.9, 256)), 'speed
 
 
 def speed_range(scene: Scene) -> tuple[float, float]:
-    """Return a non-empty range of round speeds, m/s, that contains those of all moving actors."""
+    """
+    Return a non-empty range of speeds that contains those of all moving actors.
+
+    :param scene: the recording; unknown speeds are ignored.
+    :returns: lowest and highest speed, multiples of 5 m/s.
+    """
     known = scene.speed[actors_in_motion(scene)[scene.actor] & np.isfinite(scene.speed)]
     slowest, fastest = (float(known.min()), float(known.max())) if len(known) else (0.0, 0.0)
     low = _ROUND * math.floor(slowest / _ROUND)

@@ -166,7 +166,12 @@ class SceneBuilder:
     # Invalid numbers give NaN, which is not drawn.
     @np.errstate(all='ignore')
     def add(self, frame: Frame) -> None:
-        """Add a frame."""
+        """
+        Add a frame.
+
+        :param frame: in SI units and REP-103 axes; actors without a box have a default footprint
+            until a later frame has one.
+        """
         self._n_frames += 1
         self._generation = self._generation or frame.generation
         if math.isnan(frame.game_time):

@@ -23,12 +23,22 @@ BREAK = -1
 
 
 def instants_of_samples(scene: Scene) -> Rows:
-    """Return the instant of each sample: (K,) int64."""
+    """
+    Return the instant of each sample.
+
+    :param scene: the recording.
+    :returns: (K,) int64, indices into ``scene.time_s``.
+    """
     return np.repeat(np.arange(len(scene.time_s)), np.diff(scene.row_start))
 
 
 def actors_in_motion(scene: Scene) -> Bools:
-    """Return which actors have a line: (A,) bool, all vehicles, and objects that moved."""
+    """
+    Return which actors have a line: all vehicles, and objects that moved.
+
+    :param scene: the recording; an object moved if the speed of a sample is above STANDING_SPEED.
+    :returns: (A,) bool.
+    """
     moving = scene.is_vehicle.copy()
     with np.errstate(invalid='ignore'):
         moving[scene.actor[scene.speed > STANDING_SPEED]] = True

@@ -36,7 +36,12 @@ class ActorArrayEncoder:
         self._elements = PerActor(self._element)
 
     def encode(self, actor_list: ActorList, stamp_ns: int) -> bytes:
-        """Return the message for the actors of ``actor_list``."""
+        """
+        Return the message.
+
+        :param actor_list: the actors of a frame.
+        :param stamp_ns: ns since the epoch of the messages' clock.
+        """
         elements = self._elements.of(actor_list, Column(actor_list.kinds), Column(actor_list.tags))
         self._buffer.update([self._head, *elements])
         self._buffer.patch(STAMP, stamp_numbers(stamp_ns))

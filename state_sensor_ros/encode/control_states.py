@@ -45,7 +45,12 @@ class ControlStateEncoder:
         self._array = PatchBuffer(is_array=True)
 
     def blocks(self, request: LayoutRequest) -> list[MessageBlock]:
-        """Lay out the messages of the vehicles in one block, the array in another."""
+        """
+        Lay out the messages of the vehicles in one block, the array in another.
+
+        :param request: of which ``demand`` selects the vehicles, the ego's topic and the array.
+        :returns: up to two blocks.
+        """
         demand, actor_list, owners = request.demand, request.actor_list, request.frame.lanes.actor
         present = np.zeros(len(request.usable), np.bool_)
         present[owners] = True

@@ -125,16 +125,31 @@ class Encoder:
         return messages
 
     def encode_actors(self, actor_list: ActorList, stamp_ns: int) -> tuple[Topic, bytes]:
-        """Encode ~/actors with the stamp ``stamp_ns``, ns since the epoch of the clock."""
+        """
+        Encode ~/actors.
+
+        :param actor_list: of the registry.
+        :param stamp_ns: ns since the epoch of the messages' clock.
+        """
         return ACTORS_TOPIC, self._actor_arrays.encode(actor_list, stamp_ns)
 
     def encode_delete_all(self, stamp_ns: int) -> tuple[Topic, bytes]:
-        """Encode the array of markers that empties displays; may be called from any thread."""
+        """
+        Encode the array of markers that empties displays; may be called from any thread.
+
+        :param stamp_ns: ns since the epoch of the messages' clock.
+        """
         return MARKERS_TOPIC, self._markers.encode_delete_all(stamp_ns)
 
     def actor_topics(self, actor: Actor, *, has_lanes: bool,
                      has_wheels: bool) -> tuple[Topic, ...]:
-        """Return the topics that ``actor`` has of its own."""
+        """
+        Return the topics that an actor has of its own, with the current settings.
+
+        :param actor: whose ``topic_name`` is a part of their names.
+        :param has_lanes: whether a frame had a lane state of the actor.
+        :param has_wheels: whether the actor is a vehicle.
+        """
         return actor_topics(self._settings, actor, has_lanes=has_lanes, has_wheels=has_wheels)
 
     def _set_demand(self, demand: Demand) -> None:

@@ -30,7 +30,12 @@ class JointStateEncoder:
         self._topic = PerActorTopic('joint_states', JOINT_STATES, None, self._instance)
 
     def blocks(self, request: LayoutRequest) -> list[MessageBlock]:
-        """Lay out the messages of all vehicles in one block."""
+        """
+        Lay out the messages of all vehicles in one block.
+
+        :param request: of which ``demand.joint_states`` selects the vehicles.
+        :returns: one block or none.
+        """
         wheels, subscribed = request.frame.wheels, request.demand.joint_states
         if wheels is None or subscribed == NO_ACTORS:
             return []

@@ -132,6 +132,9 @@ class MarkerEncoder:
         Lay out the array; markers that only the previous array has are deleted.
 
         Afterwards ``is_transient`` is True for an array that is valid in one frame only.
+
+        :param request: of which ``settings.labels`` adds the labels.
+        :returns: one block or none.
         """
         boxes = request.frame.boxes
         self.is_transient = False
@@ -155,7 +158,13 @@ class MarkerEncoder:
         return bool(self._gone)
 
     def with_deletions(self, array: bytes, stamp_ns: int) -> bytes:
-        """Append the deletion of removed markers to the serialised ``array``."""
+        """
+        Append the deletion of removed markers to an array; each is deleted once.
+
+        :param array: serialised message of the block of :meth:`blocks`.
+        :param stamp_ns: stamp of the deletions, ns since the epoch of the messages' clock.
+        :returns: the serialised message.
+        """
         stamp = given_stamp(stamp_ns)
         message = bytearray(array)
         for marker in self._gone:
@@ -169,7 +178,11 @@ class MarkerEncoder:
         return bytes(message)
 
     def encode_delete_all(self, stamp_ns: int) -> bytes:
-        """Return the array that deletes all markers; :meth:`restart` is to be called next."""
+        """
+        Return the array that deletes all markers; :meth:`restart` is to be called next.
+
+        :param stamp_ns: ns since the epoch of the messages' clock.
+        """
         return self.only_delete_all.lay_out(given_stamp(stamp_ns), MESSAGE_PHASE).data
 
     def _chosen(self, request: LayoutRequest, boxes: Boxes, are_drawn: Bools) -> list[_Marker]:

@@ -124,7 +124,12 @@ def _forward_numbers(forward_speed: Floats, orientation_xyzw: Floats, settings: 
 
 
 def lane_numbers(lanes: Lanes) -> Numbers:
-    """Return the lane states of vehicles."""
+    """
+    Return the lane states of vehicles.
+
+    :param lanes: of a frame: L lane states.
+    :returns: L rows of LANE_CHANGE, LANE_ID and LANE_S.
+    """
     n_lanes = len(lanes.actor)
     changes, ids = np.empty((n_lanes, 2), np.uint8), np.empty((n_lanes, 3), np.int32)
     changes[:, 0], changes[:, 1] = lanes.lane_change_left, lanes.lane_change_right
@@ -133,7 +138,12 @@ def lane_numbers(lanes: Lanes) -> Numbers:
 
 
 def first_boxes(boxes: Boxes) -> Rows:
-    """Return (K,) int64, the first box of each actor that has any."""
+    """
+    Return the first box of each actor that has any.
+
+    :param boxes: of a frame, in the order of the actors.
+    :returns: (K,) int64, rows of ``boxes``.
+    """
     return np.flatnonzero(np.diff(boxes.actor, prepend=-1))
 
 
@@ -153,12 +163,22 @@ def _label_numbers(frame: Frame, cubes: Floats, owners: Rows, first: Rows) -> Fl
 
 
 def known_orientations(wheels: Wheels) -> Floats:
-    """Return (W, 4) float64 xyzw, the identity for wheels whose orientation is not known."""
+    """
+    Return orientations, the identity for those that are not known.
+
+    :param wheels: of a frame: W wheels.
+    :returns: (W, 4) float64 xyzw, actor's frame, not normalised.
+    """
     return np.where(wheels.orientation_known[:, None], wheels.orientation_xyzw, _IDENTITY_XYZW)
 
 
 def wheel_numbers(wheels: Wheels) -> Numbers:
-    """Return poses of wheel frames; spin angles (rad, -pi..pi, NaN unknown), speeds of joints."""
+    """
+    Return poses of wheel frames; spin angles (rad, -pi..pi, NaN unknown), speeds of joints.
+
+    :param wheels: of a frame: W wheels.
+    :returns: W rows of WHEEL_POSE and JOINT.
+    """
     orientation_xyzw = known_orientations(wheels)
     poses, joints = np.empty((len(wheels.actor), 7)), np.empty((len(wheels.actor), 2))
     poses[:, :3] = wheels.position_xyz
@@ -172,7 +192,14 @@ def wheel_numbers(wheels: Wheels) -> Numbers:
 
 
 def raw_numbers(frame: Frame, boxes: Boxes, wheels: Wheels) -> Numbers:
-    """Return all numbers of ~/frame except lane states, without normalisation."""
+    """
+    Return all numbers of ~/frame except lane states, without normalisation.
+
+    :param frame: with inputs.
+    :param boxes: of the frame.
+    :param wheels: of the frame.
+    :returns: the RAW tables; a known ``forward_speed`` replaces the velocity x in RAW_ACTOR.
+    """
     time = np.array(((frame.game_time, 0.0),))
     time.view(np.int64)[0, 1] = frame.time
     actors = frame.kinematics

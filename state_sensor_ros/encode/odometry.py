@@ -43,7 +43,12 @@ class OdometryEncoder:
         self.moving: Rows | None = None
 
     def blocks(self, request: LayoutRequest) -> list[MessageBlock]:
-        """Lay out the messages of all actors in one block."""
+        """
+        Lay out the messages of all actors in one block.
+
+        :param request: of which ``demand.odometry`` and ``demand.ego_odometry`` select the actors.
+        :returns: one block or none; ``moving`` then has the rows of its actors.
+        """
         demand, actor_list, usable = request.demand, request.actor_list, request.usable
         topic = self._topic if request.frame.forward_speed is None else self._forward_only_topic
         with_ego = demand.ego_odometry and actor_list.i_ego >= 0 and bool(usable[actor_list.i_ego])

@@ -47,7 +47,14 @@ class Column:
         return self.entries[int(self.first[i]):int(self.first[i + 1])]
 
     def equals(self, begin: int, other: Column, other_begin: int, n_actors: int) -> bool:
-        """Compare ``n_actors`` from ``begin`` on with those of ``other``, at C speed."""
+        """
+        Return whether a range of actors has the same entries here and in another column.
+
+        :param begin: first actor here.
+        :param other: column of the same property.
+        :param other_begin: first actor in ``other``.
+        :param n_actors: length of the range, in both.
+        """
         end, other_end = begin + n_actors, other_begin + n_actors
         if self.first is not None and other.first is not None:
             own, others = self.first[begin:end + 1], other.first[other_begin:other_end + 1]

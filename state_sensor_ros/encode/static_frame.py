@@ -24,12 +24,22 @@ _PLAYER, _PLAYER_TAGS = 'player', ('ego', 'vehicle')
 
 
 def camera_frame(player_frame: str, camera: str) -> str:
-    """Return the frame of a camera as a body: x forward, y left, z up (REP-103)."""
+    """
+    Return the frame of a camera as a body: x forward, y left, z up (REP-103).
+
+    :param player_frame: name of the player's own frame.
+    :param camera: one of CAMERAS.
+    """
     return f'{player_frame}/camera_{camera}'
 
 
 def optical_frame(player_frame: str, camera: str) -> str:
-    """Return the frame of a camera's images: z forward, x right, y down (REP-103)."""
+    """
+    Return the frame of a camera's images: z forward, x right, y down (REP-103).
+
+    :param player_frame: name of the player's own frame.
+    :param camera: one of CAMERAS.
+    """
     return f'{camera_frame(player_frame, camera)}_optical'
 
 
@@ -39,6 +49,9 @@ def encode_static_frames(settings: Settings,
     Return the topic and the message, or None if ``settings`` have no static transforms.
 
     The stamp is zero: the transforms hold at any time.
+
+    :param settings: frames, and poses in m and rad.
+    :param definitions: of the messages.
     """
     transforms = []
     if settings.parent_frame:

@@ -52,38 +52,77 @@ Fields = Mapping[str, Prototype]
 
 
 def header(frame_id: Prototype) -> Fields:
-    """Return a header with the stamp of the frame."""
+    """
+    Return a header with the stamp of the frame.
+
+    :param frame_id: name of a frame, or a Given for one.
+    :returns: prototype of a std_msgs/Header.
+    """
     return {'stamp': {'sec': Slot(STAMP, 0), 'nanosec': Slot(STAMP, 1)}, 'frame_id': frame_id}
 
 
 def given_header(frame_id: Prototype) -> Fields:
-    """Return a header of a message that is sent once, whose stamp is given."""
+    """
+    Return a header of a message that is sent once, whose stamp is given.
+
+    :param frame_id: name of a frame, or a Given for one.
+    :returns: prototype of a std_msgs/Header; its givens are ``sec`` and ``nanosec``.
+    """
     return {'stamp': {'sec': Given('sec'), 'nanosec': Given('nanosec')}, 'frame_id': frame_id}
 
 
 def given_stamp(stamp_ns: int) -> dict[str, int]:
-    """Return the values of the givens of :func:`given_header`."""
+    """
+    Return the values of the givens of :func:`given_header`.
+
+    :param stamp_ns: ns since the epoch of the messages' clock.
+    :returns: ``sec`` and ``nanosec``.
+    """
     sec, nanosec = divmod(stamp_ns, NS_PER_S)
     return {'sec': sec, 'nanosec': nanosec}
 
 
 def xyz(table: Table, column: int) -> Fields:
-    """Return a vector or point from three columns."""
+    """
+    Return a vector or point from three columns.
+
+    :param table: that holds x, y, z.
+    :param column: index of x.
+    :returns: prototype of a Vector3 or Point.
+    """
     return {axis: Slot(table, column + i) for i, axis in enumerate('xyz')}
 
 
 def xyzw(table: Table, column: int) -> Fields:
-    """Return a quaternion from four columns."""
+    """
+    Return a quaternion from four columns.
+
+    :param table: that holds x, y, z, w.
+    :param column: index of x.
+    :returns: prototype of a Quaternion.
+    """
     return {axis: Slot(table, column + i) for i, axis in enumerate('xyzw')}
 
 
 def pose(table: Table, column: int = 0) -> Fields:
-    """Return a pose from seven columns."""
+    """
+    Return a pose from seven columns.
+
+    :param table: that holds position xyz, then orientation xyzw.
+    :param column: index of the first of them.
+    :returns: prototype of a Pose.
+    """
     return {'position': xyz(table, column), 'orientation': xyzw(table, column + 3)}
 
 
 def twist(table: Table, column: int) -> Fields:
-    """Return a twist from six columns."""
+    """
+    Return a twist from six columns.
+
+    :param table: that holds linear xyz, then angular xyz.
+    :param column: index of the first of them.
+    :returns: prototype of a Twist.
+    """
     return {'linear': xyz(table, column), 'angular': xyz(table, column + 3)}
 
 

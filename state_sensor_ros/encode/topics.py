@@ -99,7 +99,11 @@ class Demand:
 
     @classmethod
     def of(cls, topics: Iterable[Topic]) -> Demand:
-        """Return the demand for exactly these topics."""
+        """
+        Return the demand for exactly these topics.
+
+        :param topics: the topics that have a subscriber, of any kind.
+        """
         fixed = set()
         own: dict[str, set[str]] = {kind: set() for kind in (*_OWN, 'others')}
         for topic in topics:
@@ -128,7 +132,11 @@ NO_ACTORS: frozenset[str] = frozenset()
 
 
 def fixed_topics(settings: Settings) -> tuple[Topic, ...]:
-    """Return the topics that exist with any actors and any values of dynamic parameters."""
+    """
+    Return the topics that exist with any actors and any values of dynamic parameters.
+
+    :param settings: of which ``publish_clock`` is used.
+    """
     clock = (CLOCK_TOPIC,) if settings.publish_clock else ()
     return (*clock, TF_TOPIC, EGO_ODOMETRY_TOPIC, EGO_CONTROL_STATE_TOPIC, CONTROL_STATES_TOPIC,
             FRAME_TOPIC, ACTORS_TOPIC, MARKERS_TOPIC)
@@ -136,7 +144,15 @@ def fixed_topics(settings: Settings) -> tuple[Topic, ...]:
 
 def actor_topics(settings: Settings, actor: Actor, *, has_lanes: bool,
                  has_wheels: bool) -> tuple[Topic, ...]:
-    """Return the topics that ``actor`` has of its own with ``settings``."""
+    """
+    Return the topics that an actor has of its own.
+
+    :param settings: of which ``odometry`` and ``joint_states`` are used.
+    :param actor: whose ``topic_name`` is a part of their names.
+    :param has_lanes: whether a frame had a lane state of the actor.
+    :param has_wheels: whether the actor is a vehicle.
+    :returns: none for an actor without ``has_topics``.
+    """
     if not actor.has_topics:
         return ()
     topics = []
@@ -150,7 +166,13 @@ def actor_topics(settings: Settings, actor: Actor, *, has_lanes: bool,
 
 
 def own_topic(actor: Actor, kind: str, type_name: str) -> Topic:
-    """Return the topic of one kind that belongs to ``actor`` alone."""
+    """
+    Return the topic of one kind that belongs to one actor alone.
+
+    :param actor: the owner.
+    :param kind: field of :class:`Demand`, and last token of the name.
+    :param type_name: ``package/msg/Name``.
+    """
     return Topic(f'~/actors/{actor.topic_name}/{kind}', type_name, kind, actor.topic_name)
 
 
@@ -168,7 +190,12 @@ def enabled(settings: Settings, demand: Demand) -> Demand:
 
 
 def needs_of(settings: Settings, demand: Demand) -> Needs:
-    """Return which parts of a frame have to be decoded for ``demand``."""
+    """
+    Return which parts of a frame have to be decoded.
+
+    :param settings: of which those that switch off topics, and ``wheel_tf``, are used.
+    :param demand: the topics that have subscribers.
+    """
     topics = enabled(settings, demand)
     wheel_tf = topics.tf and settings.wheel_tf
     return Needs(boxes=topics.frame or topics.markers,

@@ -31,7 +31,12 @@ class ClockEncoder:
         self._buffer.update([MessageInstance(self.template, {})])
 
     def blocks(self, request: LayoutRequest) -> list[MessageBlock]:
-        """Lay out the message."""
+        """
+        Lay out the message.
+
+        :param request: of which ``demand`` is used.
+        :returns: one block, none without demand.
+        """
         return [MessageBlock(self._buffer, {}, [CLOCK_TOPIC])] if request.demand.clock else []
 
 
@@ -55,7 +60,12 @@ class TransformEncoder:
         self._buffer = PatchBuffer(is_array=True)
 
     def blocks(self, request: LayoutRequest) -> list[MessageBlock]:
-        """Lay out the message; there is none without transforms."""
+        """
+        Lay out the message; there is none without transforms.
+
+        :param request: ``settings`` select the ego or all actors, and the wheels.
+        :returns: one block or none.
+        """
         actor_list, chosen = request.actor_list, request.usable
         if request.settings.tf == 'ego':
             chosen = chosen & (np.arange(len(chosen)) == actor_list.i_ego)

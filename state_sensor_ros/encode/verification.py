@@ -66,6 +66,7 @@ def samples(definitions: Definitions) -> list[Sample]:
     """
     Return a sample of each message, serialised in the same way as the messages.
 
+    :param definitions: of the messages.
     :raises EncodeError: if a definition lacks a field or has it in another type.
     """
     lanes = ControlStateEncoder(_SETTINGS, definitions)
@@ -114,7 +115,12 @@ def verify(samples: Iterable[Sample], deserialize: Callable[[bytes, str], object
 
 
 def sample_of(templates: Sequence[Template]) -> Sample:
-    """Return a sample of the only template, or of the first with the others as its elements."""
+    """
+    Return a sample of one message.
+
+    :param templates: one of a whole message; or the head of an array, whose last field is the
+        sequence, and one for each element.
+    """
     walker = _PrototypeWalker(templates[0].definitions)
     sequence = templates[0].definitions[templates[0].type_name][-1].name
     instances: list[MessageInstance] = []

@@ -146,7 +146,11 @@ class ControlClient:
             self._changed.notify_all()
 
     def reconfigure(self, settings: Settings) -> None:
-        """Change the sensor in the control thread; failures are reported."""
+        """
+        Change the sensor in the control thread; failures are reported.
+
+        :param settings: differ from the current ones in dynamic parameters only.
+        """
         with self._changed:
             self._settings = settings
             self._changed.notify_all()

@@ -131,6 +131,7 @@ class ReplyReader:
         """
         Process up to ``n_wanted`` bytes.
 
+        :param data: the next bytes of the stream, at most ``n_wanted``.
         :raises FramingError: when magic or length is impossible: the stream is unusable.
         :raises DecodeError: when the body is not an object with an integer reference.
         """

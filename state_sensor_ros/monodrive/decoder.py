@@ -92,7 +92,11 @@ class Decoder:
         return frozenset(self._unknown)
 
     def split(self, payload: bytes | bytearray) -> Sequence[bytes | bytearray]:
-        """Return the payload of each frame in a payload, undecoded: see :func:`split_frames`."""
+        """
+        Return the payload of each frame in a payload, undecoded: see :func:`split_frames`.
+
+        :param payload: JSON text, UTF-8: a frame or an array of frames.
+        """
         return split_frames(payload)
 
     def decode(self, payload: bytes | bytearray | memoryview, *, game_time: float = math.nan,

@@ -42,7 +42,13 @@ class Trajectory:
         return len(self.game_times)
 
     def span_s(self, from_index: int, to_index: int) -> float:
-        """Return the time between two frames, s; 20 Hz when their game times are unusable."""
+        """
+        Return the time between two frames.
+
+        :param from_index: of the one frame.
+        :param to_index: of the other, which may be the earlier one.
+        :returns: s, not negative; at 20 Hz where the game times are unknown or equal.
+        """
         span = abs(self.game_times[to_index] - self.game_times[from_index])
         return span if span > 0 else PERIOD_S * abs(to_index - from_index)
 

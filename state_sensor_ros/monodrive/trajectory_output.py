@@ -38,6 +38,7 @@ class TrajectoryOutput(WholeFile, FrameWriter):
         """
         Append a frame.
 
+        :param frame: in SI units and REP-103 axes; of monoDrive where ``generation`` is None.
         :raises ConfigError: where a frame of another simulator needs a generation.
         """
         generation = self._generation

@@ -77,7 +77,11 @@ class RingActor:
     bank_deg: float = BANK_DEG
 
     def advance(self, elapsed_s: float) -> None:
-        """Move along the ring; a slope shortens the horizontal distance."""
+        """
+        Move along the ring; a slope shortens the horizontal distance.
+
+        :param elapsed_s: simulated time, s.
+        """
         self.angle += self.speed * elapsed_s * math.cos(self._slope()) / self.radius
 
     def _slope(self) -> float:
@@ -129,7 +133,12 @@ class Town:
 
     @staticmethod
     def start_angle(start: int) -> float:
-        """Return the angle of a start spot on the ring, rad."""
+        """
+        Return the position of a start spot on the ring.
+
+        :param start: index of the spot, modulo N_START_SPOTS.
+        :returns: rad, from CARLA's x axis towards its y axis.
+        """
         return math.tau * (start % N_START_SPOTS) / N_START_SPOTS
 
     @staticmethod
@@ -170,7 +179,12 @@ class Town:
                               min(max(-0.5 * missing_speed - 1.0, 0.0), 1.0))
 
     def light_state(self, i: int) -> int:
-        """Return the state of a light; each one is 5 s ahead of the one before."""
+        """
+        Return the state of a light; each one is 5 s ahead of the one before.
+
+        :param i: index of the light in ``lights``.
+        :returns: GREEN, YELLOW or RED.
+        """
         phase = (self.time_s + 5.0 * i) % (GREEN_S + YELLOW_S + RED_S)
         if phase < GREEN_S:
             return GREEN

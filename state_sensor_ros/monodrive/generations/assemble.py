@@ -150,7 +150,12 @@ def frame_of_flat(generation: str, names: tuple[str, ...], actors: Sequence[Flat
 
 @lru_cache(maxsize=4096)
 def kind_of(tags: Tags) -> int:
-    """Return the kind of an actor of v0 or v1, which do not separate objects and vehicles."""
+    """
+    Return the kind of an actor of v0 or v1, which do not separate objects and vehicles.
+
+    :param tags: of the actor; VEHICLE_TAG counts in upper or lower case.
+    :returns: KIND_VEHICLE or KIND_OBJECT.
+    """
     return KIND_VEHICLE if VEHICLE_TAG in map(str.lower, tags) else KIND_OBJECT
 
 
@@ -254,6 +259,7 @@ def head_of_v1t(actors: Sequence[FlatActor]) -> tuple[str, Number, int | None]:
     """
     Return the time of a frame whose actors have it: that of the ego, else of the first of them.
 
+    :param actors: of one frame, in the order of the payload.
     :returns: the generation, ``v1`` when no actor has a time either; ``game_time``; ``time``.
     """
     timed = [actor for actor in actors if actor.game_time is not None]

@@ -60,6 +60,9 @@ def format_frame(frame: Frame, generation: str | None = None,
     """
     Return the value that :func:`format_payload` encodes.
 
+    :param frame: SI, REP-103 axes, of any source.
+    :param generation: v0, v1, v1t or v2; None for that of the frame.
+    :param units: of extents and of ``s`` in the value.
     :returns: dicts and lists, keys in alphabetical order, None for NaN.
     :raises ConfigError: when there is no such generation.
     """

@@ -49,13 +49,27 @@ from state_sensor_ros.monodrive.generations.wire import (
 
 
 def located(items: Iterable[Json], where: str) -> Iterator[tuple[Json, str]]:
-    """Yield each item with its key path."""
+    """
+    Yield each item with its key path.
+
+    :param items: the elements of an array.
+    :param where: key path of the array.
+    """
     return ((item, f'{where}[{i}]') for i, item in enumerate(items))
 
 
 def optional_integer(owner: Mapping[str, Json], key: str, where: str, low: int,
                      high: int) -> int | None:
-    """Return an integer member, None when it is missing, ``null`` or NaN."""
+    """
+    Return an integer member, None when it is missing, ``null`` or NaN.
+
+    :param owner: the object.
+    :param key: name of the member.
+    :param where: key path of the member.
+    :param low: smallest accepted value.
+    :param high: largest accepted value.
+    :raises DecodeError: where it is no integer in this range.
+    """
     value = owner.get(key)
     if value is None or value != value:
         return None
@@ -63,7 +77,13 @@ def optional_integer(owner: Mapping[str, Json], key: str, where: str, low: int,
 
 
 def read_vehicle(value: Mapping[str, Json], where: str) -> Vehicle:
-    """Read a vehicle of v2."""
+    """
+    Read a vehicle of v2.
+
+    :param value: an entry of ``vehicles``.
+    :param where: its key path.
+    :raises DecodeError: where a member is invalid, a required one missing, or a wheel id repeated.
+    """
     state_path = f'{where}.state'
     state = to_object(member(value, 'state', where, 'an object'), state_path)
     wheels = [_wheel(to_object(wheel, path), path)
@@ -76,7 +96,13 @@ def read_vehicle(value: Mapping[str, Json], where: str) -> Vehicle:
 
 
 def read_state(value: Mapping[str, Json], where: str) -> State:
-    """Read an object of v2 or the state of a vehicle."""
+    """
+    Read an object of v2 or the state of a vehicle.
+
+    :param value: an entry of ``objects``, or ``state`` of a vehicle.
+    :param where: its key path.
+    :raises DecodeError: where a member is invalid, or a required one missing.
+    """
     name = to_text(member(value, 'name', where, 'a string'), f'{where}.name')
     path = f'{where}.odometry'
     odometry = to_object(member(value, 'odometry', where, 'an object'), path)
@@ -155,7 +181,13 @@ def _control_state(value: Json, where: str) -> ControlState:
 
 
 def read_flat_actor(value: Mapping[str, Json], where: str) -> FlatActor:
-    """Read an actor of v0 or v1."""
+    """
+    Read an actor of v0 or v1.
+
+    :param value: the object of the actor, with ``name``.
+    :param where: its key path.
+    :raises DecodeError: where a member is invalid, a required one missing, or a wheel id repeated.
+    """
     boxes_path, wheels_path = f'{where}.oriented_bounding_box', f'{where}.wheels'
     boxes = to_list(value.get('oriented_bounding_box'), boxes_path)
     wheels = [_flat_wheel(to_object(wheel, path), path) for wheel, path
