@@ -112,9 +112,11 @@ class Interruption:
                 return self._signal_code()
 
     def begin(self) -> None:
-        """Note that the work begins."""
-        if self._state is _State.LOADING:
-            self._state = _State.WORKING
+        """Note that the work begins; without effect where it has ended."""
+        # Where a signal was received before, the process is about to end: no output may be made.
+        with self._deciding:
+            if self._state is _State.LOADING:
+                self._state = _State.WORKING
 
     def stopped_by(self, stop: Callable[[], None], remains: Callable[[], str]) -> None:
         """
