@@ -212,7 +212,7 @@ def soak(actors, rate, frames):
             while time.monotonic() < next_s:
                 listener.spin(0.2)
             samples.append((time.monotonic() - began_s, memory_mb(node.pid), n_handles(node.pid),
-                          len(segments(node.pid))))
+                            len(segments(node.pid))))
             if deadline_s is None and server.stdout.readline().startswith('mark'):
                 deadline_s = time.monotonic() + 30.0
         mapped = segments(node.pid)

@@ -183,7 +183,7 @@ class Registry:
 
     @property
     def n_free_places(self) -> int:
-        """Number of further actors that may have topics of their own."""
+        """Return the number of further actors that may have topics of their own."""
         return self._max_actor_topics - len(self._with_topics)
 
     def update(self, frame: Frame) -> ActorList:
@@ -209,7 +209,7 @@ class Registry:
                 for name in frame.names[head:frame.n_actors - tail]]), tail)
         self._repeated.clear()
         self.actor_list = ActorList(actors, frame.names, kinds, frame.tags, i_ego, egos.count(1),
-                         self._new_version())
+                                    self._new_version())
         return self.actor_list
 
     def name_repeated(self, frame: Frame) -> ActorList:
@@ -236,7 +236,7 @@ class Registry:
         actors = tuple([known.get(name) or self._repeated[name] for name in frame.names])
         egos = bytes(self._is_ego(tags) for tags in frame.tags)
         return ActorList(actors, frame.names, frame.kinds.tobytes(), frame.tags, egos.find(1),
-                    egos.count(1), self._new_version())
+                         egos.count(1), self._new_version())
 
     def grant_topics(self) -> ActorList:
         """

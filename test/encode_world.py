@@ -140,7 +140,7 @@ class Chance:
             lanes=self._lanes(), boxes=self._boxes(), wheels=self._wheels(),
             inputs=rng.random((n_actors, 4)),
             appearance=Appearance(tuple(str(rng.choice(['red', ''])) for _ in self.names),
-                        ('bp',) * n_actors))
+                                  ('bp',) * n_actors))
 
     def some(self):
         """Return some of the names that are there, as the demand for topics of their own."""

@@ -61,7 +61,7 @@ def make_frame(n_actors=5) -> Frame:
                       actor.astype(np.float64)),
         inputs=row[:, None] * np.ones(4),
         appearance=Appearance(tuple(f'color_{i}' for i in range(n_actors)),
-                    tuple(f'class_{i}' for i in range(n_actors))),
+                              tuple(f'class_{i}' for i in range(n_actors))),
         forward_speed=row, extension=Numbered(tuple(range(n_actors))))
 
 

@@ -73,7 +73,7 @@ def test_setuptools_reads_the_version_without_importing_the_package():
                'heavy = {"argparse", "matplotlib", "msgspec", "numpy", "rclpy"}\n'
                'print(package.__version__, heavy & set(sys.modules))')
     found = subprocess.run([sys.executable, '-S', '-c', program], cwd=ROOT, capture_output=True,
-                          text=True, timeout=60, check=True)
+                           text=True, timeout=60, check=True)
     assert found.stdout == f'{text_of("version")} set()\n'
 
 
@@ -81,7 +81,7 @@ def test_old_python_is_refused_with_one_line():
     program = ('import sys\nsys.version_info = (3, 9, 2)\n'
                'try:\n    import state_sensor_ros\nexcept ImportError as error:\n    print(error)')
     found = subprocess.run([sys.executable, '-S', '-c', program], cwd=ROOT, capture_output=True,
-                          text=True, timeout=60, check=True)
+                           text=True, timeout=60, check=True)
     assert found.stdout == 'state_sensor_ros: found Python 3.9; expected 3.10 or newer\n'
 
 

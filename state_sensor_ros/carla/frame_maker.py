@@ -133,8 +133,8 @@ def _inputs(classes: npt.NDArray[np.uint8], of_player: Floats | None) -> Floats:
 
 
 def _carla_data(numbers: ActorNumbers, counters: FrameCounters, ids: npt.NDArray[np.uint32],
-               classes: npt.NDArray[np.uint8], status: PlayerStatus | None,
-               images: tuple[EncodedImage, ...]) -> CarlaData:
+                classes: npt.NDArray[np.uint8], status: PlayerStatus | None,
+                images: tuple[EncodedImage, ...]) -> CarlaData:
     return CarlaData(
         counters.frame_number, counters.game_timestamp, counters.platform_timestamp, ids, classes,
         _scattered(numbers.lights, len(ids), np.uint8, NO_LIGHT),

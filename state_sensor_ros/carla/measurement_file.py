@@ -250,7 +250,7 @@ def _other_members(tree: Mapping[str, object],
 
 
 def _valid_entries(entries: Iterable[tuple[str, object]], type_: type[_Type],
-               errors: list[DecodeError]) -> Iterator[_Type]:
+                   errors: list[DecodeError]) -> Iterator[_Type]:
     """Yield the converted entries, given with key paths; add errors to ``errors``."""
     for path, entry in entries:
         try:

@@ -135,7 +135,7 @@ class _Copies:
 
     @property
     def n_topics(self) -> int:
-        """Number of topics."""
+        """Return the number of topics."""
         return len(self._connections)
 
     def of(self, topic: StoredTopic) -> Connection:

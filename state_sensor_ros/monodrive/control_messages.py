@@ -123,7 +123,7 @@ class ReplyReader:
 
     @property
     def reply(self) -> Reply:
-        """The reply, once ``n_wanted`` is 0."""
+        """Return the reply, once ``n_wanted`` is 0."""
         assert self._reply is not None
         return self._reply
 

@@ -38,7 +38,7 @@ class Trajectory:
 
     @property
     def n_frames(self) -> int:
-        """Number of frames, at least one."""
+        """Return the number of frames, at least one."""
         return len(self.game_times)
 
     def span_s(self, from_index: int, to_index: int) -> float:

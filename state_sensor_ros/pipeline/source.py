@@ -59,7 +59,7 @@ class Health:
 
     @property
     def n_reconnects(self) -> int:
-        """Number of connects after the first one."""
+        """Return the number of connects after the first one."""
         return self.n_earlier_reconnects + max(self.n_connects - 1, 0)
 
     @property

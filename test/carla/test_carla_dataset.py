@@ -282,8 +282,6 @@ def test_carla_dataset_leaves_nothing_when_given_up(tmp_path):
         DatasetWriter(tmp_path / 'nowhere' / 'out')
 
 
-
-
 def convert(*words):
     assert main(['convert', *map(str, words)]) == 0
 

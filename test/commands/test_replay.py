@@ -284,7 +284,7 @@ def test_replay_prints_the_message_of_a_refusal(peer, five, capsys, command, tex
     (lambda request: b'HTTP/1.1 400', 'found magic 0x48545450'),
 ])
 def test_replay_prints_that_there_was_no_reply(peer, five, capsys, monkeypatch, answer,
-                                                      text):
+                                               text):
     monkeypatch.setattr('state_sensor_ros.monodrive.control_session.LOADING_TIMEOUT_S', 0.1)
     peer.answer = answer
     assert replay(peer, five) == 1

@@ -650,7 +650,8 @@ def test_a_closed_loop_session_has_an_ego_after_the_first_control(served):
     assert (reply['message'], reply['success']) == (
         'Failed to configure scenario. No actors spawned.', False)
     reply = control.request('ClosedLoopConfigCommand_ID',
-                        {'trigger_boxes': [], 'vehicles': [{'name': 'a', 'tags': ['vehicle']}]})
+                            {'trigger_boxes': [],
+                             'vehicles': [{'name': 'a', 'tags': ['vehicle']}]})
     assert (reply['message'], reply['success']) == ('Successfully configured scenario.', True)
     assert NO_EGO in control.request(SAMPLE)['message']
     reply = control.request('EgoControl_ID', drive)

@@ -242,7 +242,7 @@ def test_control_client_reconfigures_what_has_changed(peer, new_client):
     client.connected()
     client.reconfigure(parse_settings({'labels': False}, settings))
     client.reconfigure(parse_settings({'desired_tags': ['cone'], 'include_obb': False},
-                                         settings))
+                                      settings))
     peer.wait_for_requests(2)
     assert peer.types() == [CONFIGURE, RECONFIGURE]
     sensor = peer.requests[1]['message']

@@ -133,7 +133,7 @@ def test_whole_folder_refuses_one_with_another_entry(path, add):
 
 @pytest.mark.parametrize('has_exchange', [True, False])
 def test_whole_folder_keeps_both_where_an_entry_was_added_meanwhile(path, monkeypatch,
-                                                                     has_exchange):
+                                                                    has_exchange):
     if not has_exchange:
         no_exchange(monkeypatch)
     made(path)
@@ -341,7 +341,7 @@ def test_convert_replaces_no_bag_with_other_files(bag, tmp_path, capsys):
     'rosbag2_bagfile_information: {relative_file_paths: 3}', '[' * 100_000,
     '!!python/object:os.system {}', 'a: &a [*a]'])
 def test_convert_replaces_no_other_folder_with_a_metadata_yaml(bag, tmp_path, capsys,
-                                                                    metadata):
+                                                               metadata):
     out = tmp_path / 'out'
     out.mkdir()
     (out / 'metadata.yaml').write_text(metadata)

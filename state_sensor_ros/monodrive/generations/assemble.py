@@ -78,7 +78,7 @@ def frame_of_v2(objects: Sequence[State], vehicles: Sequence[Vehicle], head: Hea
         rows = _rows_of(states, boxes, _with_nulls(_BODY), _with_nulls(_POSE))
     if boxes:
         rows[n_actors:, 7:] = table.sizes([box.extents for box in boxes],
-                                           [box.scale for box in boxes])
+                                          [box.scale for box in boxes])
     bodies = to_rep103_bodies(rows, n_actors, units)
     return Frame(
         'v2', *head,
@@ -92,7 +92,7 @@ def frame_of_v2(objects: Sequence[State], vehicles: Sequence[Vehicle], head: Hea
         read_wheels(vehicles, n_objects) if needs.wheels else None,
         np.full((n_actors, 4), np.nan) if needs.inputs else None,
         Appearance(tuple([state.color for state in states]),
-              tuple([state.replay_class for state in states])) if needs.appearance else None)
+                   tuple([state.replay_class for state in states])) if needs.appearance else None)
 
 
 def _rows_of(states: list[State], boxes: list[Box], pack_body: Callable[..., None],

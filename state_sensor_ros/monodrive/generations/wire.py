@@ -48,7 +48,6 @@ Head: TypeAlias = tuple[float, int, int]
 PayloadHead: TypeAlias = tuple[Number, int | None, int | None]
 
 
-
 class Vector(Struct, gc=False, frozen=True):
     """A vector of v2."""
 

@@ -61,7 +61,7 @@ class BagFiles:
 
     @property
     def n_topics(self) -> int:
-        """Number of topics."""
+        """Return the number of topics."""
         return len(self._topics)
 
     def add_topic(self, topic: StoredTopic, profiles: list[Qos]) -> Connection:

@@ -62,7 +62,7 @@ def _described(type_name: str) -> Typestore:
         else:
             store.fielddefs |= get_types_from_msg(text, name)
             pending += [field.type_name for field in parse_message(text, name)
-                       if '/' in field.type_name]
+                        if '/' in field.type_name]
     return store
 
 

@@ -89,7 +89,7 @@ def _frame(message: Any) -> Frame:  # noqa: ANN401
         boxes=_boxes(*_owned(actors, 'oriented_bounding_boxes')),
         wheels=_wheels(*_owned(actors, 'wheels')), inputs=_rows(inputs, 4),
         appearance=Appearance(tuple([actor.color for actor in actors]),
-                    tuple([actor.replay_class for actor in actors])))
+                              tuple([actor.replay_class for actor in actors])))
 
 
 def _owned(actors: Sequence[Any], part: str) -> tuple[Rows, list[Any]]:

@@ -87,7 +87,7 @@ class McapSalvage:
 
     @property
     def n_lost(self) -> int | None:
-        """Number of messages that were not found, None without a summary."""
+        """Return the number of messages that were not found, None without a summary."""
         return None if self._n_messages is None else max(self._n_messages - self._n_found, 0)
 
     def close(self) -> None:

@@ -63,7 +63,7 @@ class Salvage(Protocol):
 
     @property
     def n_lost(self) -> int | None:
-        """Number of lost messages, None where it is unknown."""
+        """Return the number of lost messages, None where it is unknown."""
 
     def messages(self) -> Iterator[Recovered]:
         """Yield all readable messages in the order of the file."""
