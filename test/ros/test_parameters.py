@@ -11,7 +11,7 @@ import pytest
 from rcl_interfaces.msg import ParameterType, SetParametersResult
 from rcl_interfaces.srv import DescribeParameters, GetParameters
 from rclpy.parameter import Parameter
-from rig import frame, framed, NodeProcess, Remote, state
+from rig import frame, framed, Managed, NodeProcess, Remote, state
 from wrong_values import WRONG
 
 from state_sensor_ros.ros.node_parameters import NodeParameters
@@ -213,10 +213,14 @@ def test_parameters_take_effect_while_a_recording_is_held(domain, listener, tmp_
     path = tmp_path / 'drive.json'
     path.write_text(json.dumps([frame(i) for i in range(40)]))
     with NodeProcess(domain, source='file', trajectory_file=str(path), loop=is_paused,
-                     debug_drawing=True):
+                     debug_drawing=True, autostart=False):
         markers = listener.subscribe('/state_sensor/markers', 'visualization_msgs/MarkerArray')
         diagnostics = listener.subscribe('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
-        remote = Remote(listener)
+        remote, managed = Remote(listener), Managed(listener)
+        assert managed.request('configure')
+        # Before the two seconds of the recording begin.
+        listener.until(lambda: listener.node.count_publishers('/state_sensor/markers'))
+        assert managed.request('activate')
         listener.until(lambda: markers, what='markers')
         if is_paused:
             assert remote.set('playback.paused', True).successful
