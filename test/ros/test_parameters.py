@@ -219,7 +219,7 @@ def test_parameters_take_effect_while_a_recording_is_held(domain, listener, tmp_
         remote, managed = Remote(listener), Managed(listener)
         assert managed.request('configure')
         # Before the two seconds of the recording begin.
-        listener.until(lambda: listener.node.count_publishers('/state_sensor/markers'))
+        listener.matched('/state_sensor/markers')
         assert managed.request('activate')
         listener.until(lambda: markers, what='markers')
         if is_paused:
