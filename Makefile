@@ -12,7 +12,8 @@ ENTER := . ./scripts/env.sh
 APART = ROS_DOMAIN_ID=$$(( $$$$ % 101 + 1 )) ROS_AUTOMATIC_DISCOVERY_RANGE=LOCALHOST
 
 # A process that has finished takes tests of the others.
-SIDE_BY_SIDE = -n auto --dist worksteal
+PROCESSES ?= auto
+SIDE_BY_SIDE = -n $(PROCESSES) --dist worksteal
 # Also where the shell disables it: written bytecode halves the time that each of the programs under test takes to start
 # (0.7 of 1.4 s, some 600 starts).
 CACHED = PYTHONDONTWRITEBYTECODE=
