@@ -141,7 +141,7 @@ class Simulator:
         """
         Open a recording in the simulator's own form.
 
-        :param path: an existing file or folder that is no bag.
+        :param path: an existing file or folder that is no bag; files NAME.json are trajectories.
         :param units: of box extents and of ``s``.
         :returns: None where it has another form.
         :raises TrajectoryFormatError: where it cannot be read.
