@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 import socket
 import time
+from typing import TypeVar
 
 from state_sensor_ros.errors import TransportError
 
@@ -24,6 +25,7 @@ SILENCE_S = 1.0
 _SHORTEST_S = 1e-3
 
 OnSilence = Callable[[str], None]
+_Result = TypeVar('_Result')
 
 
 def ignore_silence(text: str) -> None:
@@ -56,12 +58,7 @@ class Wait:
         :raises TransportError: when no byte arrives in time.
         :raises OSError: when the connection fails.
         """
-        while True:
-            connection.settimeout(self._left_s())
-            try:
-                return connection.recv(n_bytes)
-            except TimeoutError:
-                self._timed_out()
+        return self._attempt(connection, lambda: connection.recv(n_bytes))
 
     def send(self, connection: socket.socket, data: memoryview) -> int:
         """
@@ -72,10 +69,14 @@ class Wait:
         :raises TransportError: when the peer accepts no byte in time.
         :raises OSError: when the connection fails.
         """
+        return self._attempt(connection, lambda: connection.send(data))
+
+    def _attempt(self, connection: socket.socket, call: Callable[[], _Result]) -> _Result:
+        """Return the result of ``call``, repeated until it does not time out."""
         while True:
             connection.settimeout(self._left_s())
             try:
-                return connection.send(data)
+                return call()
             except TimeoutError:
                 self._timed_out()
 
