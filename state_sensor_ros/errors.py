@@ -13,7 +13,19 @@ StateSensorError
  +- EncodeError            a message cannot be laid out: our own mistake
  +- TrajectoryFormatError  a recording breaks a rule of its format
  +- SinkError              an output cannot be written
+ +- MissingLibraryError    a library is not installed, or too old
 """
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+# Packages whose distribution on PyPI has another name.
+_DISTRIBUTIONS = {
+    'PIL': 'pillow', 'google': 'protobuf', 'kornia_rs': 'kornia-rs', 're2': 'google-re2',
+    '_ruamel_yaml': 'ruamel.yaml.clib', 'ruamel': 'ruamel.yaml'}
+# What comes with a ROS 2, besides packages of messages: no pip installs it.
+_OF_ROS = frozenset({'rclpy', 'rpyutils', 'tf2_ros', 'ament_index_python', 'launch', 'launch_ros'})
+_OWN_MESSAGES = 'state_sensor_ros.msg'
 
 
 def one_line(text: str) -> str:
@@ -115,3 +127,41 @@ class TruncatedError(TrajectoryFormatError):
 
 class SinkError(StateSensorError, OSError):
     """An output cannot be written; ``where`` is its path or topic."""
+
+
+class MissingLibraryError(StateSensorError, ImportError):
+    """A library that the work needs cannot be imported; ``library`` names its distribution."""
+
+    def __init__(self, where: str, found: str, expected: str, *, library: str) -> None:
+        super().__init__(where, found, expected)
+        self.library = library
+
+
+@contextmanager
+def importing(where: str) -> Iterator[None]:
+    """
+    Replace an ImportError in the block by one line that names the library.
+
+    :param where: what needs the library, such as ``state_sensor render``.
+    :raises MissingLibraryError: where a library cannot be imported. An ImportError of a module of
+        this package, or of no known module, is a defect and raised as it is.
+    """
+    try:
+        yield
+    except MissingLibraryError:
+        raise
+    except ImportError as error:
+        module = error.name or ''
+        package = module.partition('.')[0]
+        is_missing = isinstance(error, ModuleNotFoundError)
+        found = f'no module {module}' if is_missing else str(error)
+        library = _DISTRIBUTIONS.get(package, package)
+        if module == _OWN_MESSAGES or package in _OF_ROS \
+                or package.endswith(('_msgs', '_interfaces')):
+            expected = 'a ROS 2 and a workspace with this package, both sourced'
+        elif package in ('', __package__):
+            raise
+        else:
+            option = '' if is_missing else '--upgrade '
+            expected = f'the library {library}: pip install {option}{library}'
+        raise MissingLibraryError(where, found, expected, library=library) from error

@@ -21,7 +21,7 @@ from typing import cast, Protocol
 from state_sensor_ros import __version__
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.printing import print_line
-from state_sensor_ros.errors import StateSensorError
+from state_sensor_ros.errors import importing, StateSensorError
 
 # The help of each sub-command, so that only the module of the one that runs is imported.
 COMMANDS = {
@@ -80,7 +80,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _code(words: list[str], interruption: Interruption) -> int:
     """Run the sub-command that ``words`` name; return the exit code."""
     try:
-        _run(words, interruption)
+        with importing(' '.join(['state_sensor', *_named(words)])):
+            _run(words, interruption)
     except BrokenPipeError:
         # The reader closed the pipe, as `head` does; without this, Python prints an error, too.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -92,16 +93,21 @@ def _code(words: list[str], interruption: Interruption) -> int:
     return 0
 
 
+def _named(words: list[str]) -> list[str]:
+    """Return the first word that is a sub-command, none where no word is."""
+    return [word for word in words if word in COMMANDS][:1]
+
+
 def _run(words: list[str], interruption: Interruption) -> None:
     """Run the sub-command that ``words`` name with the rest of them."""
     parser = _Parser(prog='state_sensor', description='Ground truth of a driving simulator: '
                      'simulate, record, convert, inspect, replay, draw. Needs no ROS.')
     parser.add_argument('--version', action='version', version=f'state_sensor {__version__}')
     subparsers = parser.add_subparsers(dest='command', metavar='COMMAND', required=True)
-    named = next((word for word in words if word in COMMANDS), '')
+    named = _named(words)
     for name, help_ in COMMANDS.items():
         subparser = subparsers.add_parser(name, help=help_, description=help_.capitalize() + '.')
-        if name == named:
+        if name in named:
             command = _load(name)
             command.add_arguments(subparser)
     args = parser.parse_args(words)

@@ -23,7 +23,7 @@ from rclpy.serialization import deserialize_message
 from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.encode import Encoder, fixed_topics, samples, verify
 from state_sensor_ros.encode.static_frame import encode_static_frames
-from state_sensor_ros.errors import one_line, StateSensorError
+from state_sensor_ros.errors import importing, one_line, StateSensorError
 from state_sensor_ros.payloads import Report
 from state_sensor_ros.pipeline.counters import Counters, latest
 from state_sensor_ros.pipeline.pipeline import Codec, Pipeline, Snapshot
@@ -61,7 +61,8 @@ def _noting(transition: Transition) -> Transition:
     @wraps(transition)
     def noting(self: StateSensorNode, state: LifecycleState) -> TransitionCallbackReturn:
         try:
-            return transition(self, state)
+            with importing(NODE_NAME):
+                return transition(self, state)
         except StateSensorError as error:
             self.refusal = error
             self.get_logger().error(str(error))

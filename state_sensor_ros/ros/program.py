@@ -14,11 +14,12 @@ from rclpy.signals import SignalHandlerOptions
 from rclpy.utilities import remove_ros_args
 
 from state_sensor_ros import __version__
-from state_sensor_ros.errors import ConfigError, StateSensorError
+from state_sensor_ros.errors import ConfigError, importing, StateSensorError
 from state_sensor_ros.ros.ending import Ending
 from state_sensor_ros.ros.node import StateSensorNode
 from state_sensor_ros.settings import DEFAULTS, NAMES, rule_of
 
+PROGRAM = 'state_sensor_node'
 # Period of the check for signals; each check takes 0.1 ms.
 _SIGNAL_PERIOD_S = 0.1
 _SUCCESS = TransitionCallbackReturn.SUCCESS
@@ -55,7 +56,7 @@ def _main(words: Sequence[str], ending: Ending) -> int:
 def _explain(option: str) -> int:
     """Print help or an error for an option that is not one of ROS; return the exit code."""
     if option == '--version':
-        sys.stdout.write(f'state_sensor_node {__version__}\n')
+        sys.stdout.write(f'{PROGRAM} {__version__}\n')
         return 0
     if option not in ('-h', '--help'):
         sys.stderr.write(f'error: {option}: found no such option; expected ROS arguments, see '
@@ -88,7 +89,8 @@ def _enter_ros(words: Sequence[str]) -> list[str]:
 
 
 def _run(ending: Ending) -> int:
-    node = StateSensorNode()
+    with importing(PROGRAM):
+        node = StateSensorNode()
     executor = SingleThreadedExecutor()
     executor.add_node(node)
     try:

@@ -1,0 +1,33 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""A Python without some of the modules that are installed."""
+
+import os
+
+from paths import ROOT
+
+BLOCKER = """
+import os
+import sys
+
+
+class Blocker:
+    def find_spec(self, name, path=None, target=None):
+        if name in os.environ['BLOCKED'].split():
+            raise ModuleNotFoundError(f'No module named {name!r}', name=name)
+
+
+sys.meta_path.insert(0, Blocker())
+"""
+
+
+def environment_without(modules, folder):
+    """
+    Return the environment of a Python that finds the package, but not some modules.
+
+    :param modules: full names, separated by spaces.
+    :param folder: to write a file into.
+    """
+    (folder / 'sitecustomize.py').write_text(BLOCKER)
+    return os.environ | {'BLOCKED': modules, 'PYTHONPATH':
+                         f'{folder}:{ROOT}:{os.environ.get("PYTHONPATH", "")}'}

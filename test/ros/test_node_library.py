@@ -1,0 +1,21 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""A library that the node needs and that is not installed is named in one line."""
+
+from blocked_modules import environment_without
+from budgets import AWAIT_S
+import pytest
+from rig import NodeProcess
+
+
+@pytest.mark.parametrize(('module', 'library', 'parameters'), [
+    ('msgspec', 'msgspec', {}), ('google.protobuf', 'protobuf', {'source': 'carla'})])
+def test_node_names_a_missing_library(domain, tmp_path, module, library, parameters):
+    with NodeProcess(domain, environment=environment_without(module, tmp_path),
+                     **parameters) as node:
+        assert node.process.wait(AWAIT_S) == 1
+        lines = node.log.splitlines()
+    assert lines[-1].startswith('error: state_sensor')
+    assert lines[-1].endswith(f': found no module {module}; expected the library {library}: '
+                              f'pip install {library}')
+    assert not [line for line in lines if 'Traceback' in line]

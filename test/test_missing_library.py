@@ -1,0 +1,57 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""A library that is not installed is named in one line, by every program that needs it."""
+
+import subprocess
+import sys
+
+from blocked_modules import environment_without
+from paths import ROOT, SAMPLE
+import pytest
+
+from state_sensor_ros.errors import importing, MissingLibraryError, StateSensorError
+
+
+def run_without(modules, folder, *words):
+    """Run a program in a Python without some modules."""
+    environment = environment_without(modules, folder)
+    return subprocess.run([sys.executable, *map(str, words)], cwd=folder, capture_output=True,
+                          text=True, timeout=60, env=environment)
+
+
+@pytest.mark.parametrize(('module', 'library', 'words'), [
+    ('msgspec', 'msgspec', ['inspect', SAMPLE]),
+    ('numpy', 'numpy', ['inspect', SAMPLE]),
+    ('rosbags', 'rosbags', ['convert', SAMPLE, 'bag']),
+    ('matplotlib', 'matplotlib', ['render', SAMPLE, 'out.png']),
+    ('plotly', 'plotly', ['render', SAMPLE, 'out.html']),
+    ('google.protobuf', 'protobuf', ['simulate', '--protocol', 'carla', '--frames', '1'])])
+def test_missing_library_is_one_line(tmp_path, module, library, words):
+    found = run_without(module, tmp_path, '-m', 'state_sensor_ros', *words)
+    assert found.stderr == (f'error: state_sensor {words[0]}: found no module {module}; expected '
+                            f'the library {library}: pip install {library}\n')
+    assert (found.returncode, found.stdout) == (1, '')
+    assert [path.name for path in tmp_path.iterdir()
+            if path.name != '__pycache__'] == ['sitecustomize.py']
+
+
+def test_missing_ros_is_one_line(tmp_path):
+    found = run_without('rclpy', tmp_path, ROOT / 'scripts' / 'state_sensor_node', '--version')
+    assert (found.returncode, found.stdout) == (1, '')
+    assert found.stderr == ('error: state_sensor_node: found no module rclpy; expected a ROS 2 '
+                            'and a workspace with this package, both sourced\n')
+
+
+def test_missing_library_of_another_version_is_named():
+    with pytest.raises(MissingLibraryError) as caught, importing('here'):
+        from msgspec import that_is_not_there  # noqa: F401
+    assert str(caught.value).startswith('here: found cannot import name')
+    assert str(caught.value).endswith(
+        'expected the library msgspec: pip install --upgrade msgspec')
+    assert caught.value.library == 'msgspec'
+
+
+def test_missing_module_of_the_package_is_a_defect():
+    with pytest.raises(ImportError) as caught, importing('here'):
+        from state_sensor_ros import that_is_not_there  # noqa: F401
+    assert not isinstance(caught.value, StateSensorError)
