@@ -8,7 +8,7 @@ The node declares its parameters from these fields, and the commands build their
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 import math
 import re
@@ -153,6 +153,24 @@ def rule_of(name: str) -> Rule:
     return cast(Rule, Settings.__dataclass_fields__[name].metadata['rule'])
 
 
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return the known name that is most similar to ``name``, ``''`` where none is similar."""
+    # Imported here: a name is wrong in few starts of a program.
+    from difflib import get_close_matches
+    return next(iter(get_close_matches(name.lower(), known, n=1)), '')
+
+
+def as_yaml(value: Value) -> str:
+    """Return a value of a parameter as a file of parameters has it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        return f'[{", ".join(map(as_yaml, value))}]'
+    # Without a point, YAML 1.1 reads 1e-09 as text.
+    return re.sub(r'^(\d+)e', r'\1.0e', str(value)) if isinstance(value, float) \
+        else str(value) or "''"
+
+
 def parse_settings(values: Mapping[str, object], base: Settings = DEFAULTS) -> Settings:
     """
     Check ``values`` one by one and against each other.
@@ -163,7 +181,8 @@ def parse_settings(values: Mapping[str, object], base: Settings = DEFAULTS) -> S
     """
     unknown = [name for name in values if name not in _TYPES]
     if unknown:
-        raise ConfigError(unknown[0], 'an unknown parameter', f'one of {", ".join(NAMES)}')
+        raise ConfigError(unknown[0], 'an unknown parameter',
+                          nearest(unknown[0], NAMES) or f'one of {", ".join(NAMES)}')
     settings = replace(base, **{name: _checked(name, value)  # type: ignore[arg-type]
                                 for name, value in values.items()})
     _check_together(settings)

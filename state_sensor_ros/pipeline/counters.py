@@ -71,6 +71,11 @@ class Counters:
     latencies_ns: deque[int] = field(default_factory=lambda: deque(maxlen=_MAX_LATENCIES))
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
+    @property
+    def n_in_flight(self) -> int:
+        """Return the number of frames that were received and are not processed yet."""
+        return self.n_received - self.n_published - self.n_skipped - self.n_dropped
+
     def take_latencies(self) -> list[int]:
         """
         Remove and return the latencies so far, ns, the oldest first.

@@ -37,6 +37,7 @@ from state_sensor_ros.ros.diagnostics import (
 )
 from state_sensor_ros.ros.node_parameters import NodeParameters
 from state_sensor_ros.ros.static_tf import StaticFrame
+from state_sensor_ros.ros.stream_log import StreamLog
 from state_sensor_ros.ros.topic_sink import message_class, TopicSink
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.opening import FILE, Input
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
 
 NODE_NAME = 'state_sensor'
 _DIAGNOSTICS_PERIOD_S = 1.0
+# A line about the stream follows its event within this time.
+_STREAM_LOG_PERIOD_S = 0.2
 # Shortest period of log lines of one kind.
 _LOG_PERIOD_S = 1.0
 # Kinds of reports that are not errors.
@@ -95,6 +98,7 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         self._static_frame: StaticFrame | None = None
         self._input: Input | None = None
         self._diagnosis = StreamDiagnosis(1.0, 0)
+        self._stream_log: StreamLog | None = None
         add_playback(self)
         add_services(self)
         self._logged_ns: dict[str, int] = {}
@@ -102,9 +106,13 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         self._report: Report = self._warn
         self._diagnostics = self.create_publisher(DiagnosticArray, '/diagnostics', 10)
         self._refuse_wrong_transitions()
+        for name, similar in self._own_parameters.unknown().items():
+            hint = f'; the most similar known name is {similar}' if similar else ''
+            self.get_logger().warning(one_line(f'unknown parameter {name} is ignored{hint}'))
         # A steady clock: with sim time, a paused simulation would stop the diagnostics.
-        self.create_timer(_DIAGNOSTICS_PERIOD_S, self._publish_diagnostics,
-                          clock=Clock(clock_type=ClockType.STEADY_TIME))
+        steady = Clock(clock_type=ClockType.STEADY_TIME)
+        self.create_timer(_DIAGNOSTICS_PERIOD_S, self._publish_diagnostics, clock=steady)
+        self.create_timer(_STREAM_LOG_PERIOD_S, self._log_stream, clock=steady)
 
     def _refuse_wrong_transitions(self) -> None:
         """Refuse a transition that the state does not have: rclpy would end the program."""
@@ -186,6 +194,8 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
             catch_up=partial(self._pipeline.contain, self._sink.catch_up),
             queue=PacketQueue(settings.queue_size, overflow, self._pipeline.counters),
             predecessor=self._stopped)
+        self._stream_log = StreamLog(self._hardware_id(), settings.max_actor_topics,
+                                     self.get_logger().info, self._pipeline.counters)
         # Objects built until now stay: they are excluded from the collections during frames.
         gc.collect()
         gc.freeze()
@@ -220,6 +230,7 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         self.failure = error
 
     def _stop(self) -> None:
+        self._log_stream()
         stream, self._stream = self._stream, None
         if stream is not None:
             assert self._pipeline is not None
@@ -287,6 +298,12 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
             array.status.append(self._message(f'{name}: truth', consistency_status(
                 pipeline.consistency.verdict())))
         self._diagnostics.publish(array)
+
+    def _log_stream(self) -> None:
+        if self._stream is not None and self._stream_log is not None:
+            assert self._pipeline is not None
+            self._stream_log.update(time.monotonic(), self._stream.source.health,
+                                    self._pipeline.counters)
 
     def _log_connection(self, source: Source) -> None:
         health = source.health

@@ -19,7 +19,7 @@ from rclpy.parameter import Parameter
 
 from state_sensor_ros.encode import Qos
 from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.settings import DEFAULTS, NAMES, rule_of, Settings
+from state_sensor_ros.settings import DEFAULTS, NAMES, nearest, rule_of, Settings
 from state_sensor_ros.simulators.opening import checked_settings, find_simulator
 
 _TYPES = {name: get_args(hint)[0] if get_args(hint) else hint
@@ -27,6 +27,8 @@ _TYPES = {name: get_args(hint)[0] if get_args(hint) else hint
 _ARRAYS = frozenset(name for name, hint in get_type_hints(Settings).items() if get_args(hint))
 _ACTOR_RELIABILITY, _ACTOR_DEPTH = 'actor_qos.reliability', 'actor_qos.depth'
 _MAX_DEPTH = 10000
+# Declared by rclpy with each topic, and by the player of a recording.
+_DECLARED_LATER = ('qos_overrides.', 'playback.')
 
 
 class NodeParameters:
@@ -63,6 +65,17 @@ class NodeParameters:
     def thaw(self) -> None:
         """Allow changes of every parameter, as before the node was configured."""
         self._is_frozen = False
+
+    def unknown(self) -> dict[str, str]:
+        """
+        Return the parameters that were given at start and that the node does not have.
+
+        :returns: their names, each with the most similar name of a parameter, or ``''``.
+        """
+        declared = [*NAMES, _ACTOR_RELIABILITY, _ACTOR_DEPTH]
+        # rclpy shows only those that are declared.
+        return {name: nearest(name, declared) for name in self._node._parameter_overrides
+                if not self._node.has_parameter(name) and not name.startswith(_DECLARED_LATER)}
 
     def _given(self, name: str) -> object:
         """Return the value given at start for ``name``, None for none."""

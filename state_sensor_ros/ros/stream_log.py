@@ -1,0 +1,92 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+Log lines about the course of one stream, each written once.
+
+==============  ====================================================  =========================
+line            condition                                             also needed before
+==============  ====================================================  =========================
+first frame     a frame was published                                 --
+connected       the rate is known: a second after the first frame,    first frame
+                or at the end of a recording
+no frame        no frame for some seconds after the connect           --
+actor limit     actors have no topics of their own                    first frame
+end             all frames of a recording are processed               connected
+==============  ====================================================  =========================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from state_sensor_ros.pipeline.counters import Counters
+from state_sensor_ros.pipeline.source import Health, SourceState
+
+# The rate is measured over this time after the first frame.
+_RATE_S = 1.0
+# A silence after the connect that is worth a line.
+_SILENCE_S = 3.0
+# States in which the stream can be described.
+_VERBS = {SourceState.CONNECTED: 'connected to', SourceState.PLAYING: 'playing',
+          SourceState.PAUSED: 'playing', SourceState.ENDED: 'played'}
+
+
+class StreamLog:
+    """
+    Write lines about the state of a stream.
+
+    :param source: ``host:port`` or the path of a recording.
+    :param max_actor_topics: named in the line about actors without topics.
+    :param log: called with each line.
+    :param counters: at the start of the stream; they may continue those of an earlier one.
+    """
+
+    def __init__(self, source: str, max_actor_topics: int, log: Callable[[str], None],
+                 counters: Counters) -> None:
+        self._source, self._max_actor_topics, self._log = source, max_actor_topics, log
+        self._n_before = counters.n_published
+        self._written: set[str] = set()
+        # Time of the first reading with a connection, s, and of the first with a frame.
+        self._connected_s: float | None = None
+        self._first_frame: tuple[float, int] | None = None
+
+    def update(self, now_s: float, health: Health, counters: Counters) -> None:
+        """
+        Write the lines that have become due; called several times a second.
+
+        :param now_s: of a steady clock.
+        :param health: of the source.
+        :param counters: of the pipeline.
+        """
+        # First: from here on the counters of an ended recording stay as they are.
+        has_ended = health.state is SourceState.ENDED and counters.n_in_flight == 0
+        n_frames = counters.n_published - self._n_before
+        if self._connected_s is None and health.n_connects:
+            self._connected_s = now_s
+        if n_frames and self._first_frame is None:
+            self._first_frame = now_s, n_frames
+            self._write('first', f'first frame: {_actors(counters.n_actors)}, '
+                        f'{counters.n_egos} with the ego tag')
+        if self._first_frame is not None:
+            elapsed_s = now_s - self._first_frame[0]
+            n_more = n_frames - self._first_frame[1]
+            if health.state in _VERBS and (elapsed_s >= _RATE_S or has_ended):
+                rate = f'{n_more / elapsed_s:.3g} Hz, ' if elapsed_s >= _RATE_S else ''
+                self._write('connected', f'{_VERBS[health.state]} {self._source}: generation '
+                            f'{counters.generation}, {rate}{_actors(counters.n_actors)}')
+            if counters.n_without_topics:
+                self._write('limit', f'max_actor_topics is {self._max_actor_topics}: '
+                            f'{_actors(counters.n_without_topics)} without topics of their own')
+        elif self._connected_s is not None and now_s - self._connected_s >= _SILENCE_S:
+            self._write('silence', f'no frame from {self._source} in {_SILENCE_S:g} s')
+        if has_ended:
+            self._write('end', f'end of the recording {self._source}: {n_frames} frames published')
+
+    def _write(self, kind: str, line: str) -> None:
+        if kind not in self._written:
+            self._written.add(kind)
+            self._log(line)
+
+
+def _actors(number: int) -> str:
+    return f'{number} actor' if number == 1 else f'{number} actors'

@@ -1,0 +1,91 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""Lines that the node logs about its stream and its parameters."""
+
+import json
+import re
+import time
+
+from budgets import AWAIT_S
+import pytest
+from rig import frame, NodeProcess, packet, state
+
+
+def lines_of(node, level, words):
+    """Return the lines of a level that have the given words."""
+    return [line for line in node.log.splitlines() if f'[{level}]' in line and words in line]
+
+
+def until_logged(node, level, words):
+    """Wait for a line; return it."""
+    deadline = time.monotonic() + AWAIT_S
+    while not (found := lines_of(node, level, words)):
+        assert time.monotonic() < deadline, f'no line with {words!r} in:\n{node.log}'
+        assert node.is_alive, node.log
+        time.sleep(0.05)
+    return found[0]
+
+
+def test_node_logs_the_course_of_a_connection_once(bench):
+    bench_ = bench(max_actor_topics=1)
+    bench_.connect(warm=False)
+    _send_until(bench_, lambda: lines_of(bench_.node, 'INFO', 'connected to'))
+    until_logged(bench_.node, 'INFO', 'first frame: 2 actors, 1 with the ego tag')
+    line = until_logged(bench_.node, 'INFO', f'connected to 127.0.0.1:{bench_.simulator.port}: ')
+    assert re.search(r': generation v2, [\d.]+ Hz, 2 actors$', line)
+    until_logged(bench_.node, 'INFO',
+                 'max_actor_topics is 1: 1 actor without topics of their own')
+    bench_.simulator.hang_up()
+    bench_.connect(warm=False)
+    before = len(bench_.frames)
+    _send_until(bench_, lambda: len(bench_.frames) > before + 5)
+    bench_.finish()
+    for words in ('first frame: ', 'connected to', 'max_actor_topics is'):
+        assert len(lines_of(bench_.node, 'INFO', words)) == 1, bench_.node.log
+
+
+def _send_until(bench_, condition):
+    """Send frames of two actors until the condition is true."""
+    deadline = time.monotonic() + AWAIT_S
+    while not condition():
+        assert time.monotonic() < deadline, bench_.node.log
+        content = bench_.content(state('ego', tags=('vehicle', 'ego')), state('other'))
+        bench_.send_packet(packet(content, game_time=content['game_time'],
+                                  sample_count=content['sample_count']))
+        bench_.listener.spin(0.05)
+
+
+@pytest.mark.parametrize('rate', [0.0, 10.0])
+def test_node_logs_the_course_of_a_recording_once(domain, tmp_path, rate):
+    path = tmp_path / 'drive.json'
+    path.write_text(json.dumps([frame(i) for i in range(30)]))
+    with NodeProcess(domain, source='file', trajectory_file=str(path), rate=rate) as node:
+        until_logged(node, 'INFO', f'end of the recording {path}: 30 frames published')
+        assert node.end()[0] == 0
+        assert len(lines_of(node, 'INFO', 'first frame: 1 actor, 1 with the ego tag')) == 1
+        assert len(lines_of(node, 'INFO', f'played {path}: generation v2, 1 actor')) == 1
+        assert len(lines_of(node, 'INFO', 'end of the recording')) == 1
+        assert not lines_of(node, 'WARN', '')
+
+
+def test_node_logs_that_no_frame_is_received(bench):
+    bench_ = bench()
+    bench_.connect(warm=False)
+    until_logged(bench_.node, 'INFO', f'no frame from 127.0.0.1:{bench_.simulator.port} in 3 s')
+
+
+def test_node_names_unknown_parameters(domain, simulator, tmp_path):
+    params = tmp_path / 'params.yaml'
+    params.write_text('/**:\n  ros__parameters:\n    reconect_max: 1.0\n    odometry: false\n'
+                      '    actor_qos:\n      dept: 3\n    qos_overrides:\n      /tf:\n'
+                      '        publisher:\n          depth: 20\n')
+    with NodeProcess(domain, port=simulator.port, wholly_other=1, use_sim_time=False,
+                     arguments=['--params-file', str(params)]) as node:
+        simulator.accept()
+        assert node.end()[0] == 0
+        found = [line.partition(']: ')[2] for line in lines_of(node, 'WARN', 'unknown parameter')]
+    similar = '; the most similar known name is '
+    assert sorted(found) == [
+        f'unknown parameter actor_qos.dept is ignored{similar}actor_qos.depth',
+        f'unknown parameter reconect_max is ignored{similar}reconnect_max',
+        'unknown parameter wholly_other is ignored']
