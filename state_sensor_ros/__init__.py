@@ -1,8 +1,34 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""Ground truth of a driving simulator's State sensor on ROS 2 topics."""
+"""
+Ground truth of a driving simulator's State sensor on ROS 2 topics, and as a library.
+
+The names in ``__all__`` are the library. Each is imported at its first use, so that importing the
+package loads no other library.
+"""
+from importlib import import_module
 from pkgutil import extend_path
 import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from state_sensor_ros.errors import (
+        ConfigError,
+        DecodeError,
+        EncodeError,
+        FramingError,
+        MissingLibraryError,
+        RefusalError,
+        SinkError,
+        StateError,
+        StateSensorError,
+        TrajectoryFormatError,
+        TransportError,
+        TruncatedError,
+    )
+    from state_sensor_ros.frame import Frame
+    from state_sensor_ros.library.frame_recording import open_recording
+    from state_sensor_ros.library.frame_stream import open_stream
 
 # Python that starts in the source folder finds this package there, and the generated messages
 # in the installed one.
@@ -14,3 +40,23 @@ __version__ = '0.2.0'
 if sys.version_info < (3, 10):  # noqa: UP036 (run from the source folder, no pip has checked it)
     raise ImportError('state_sensor_ros: found Python {}.{}; expected 3.10 or newer'.format(
         *sys.version_info[:2]))
+
+__all__ = [
+    'ConfigError', 'DecodeError', 'EncodeError', 'Frame', 'FramingError', 'MissingLibraryError',
+    'RefusalError', 'SinkError', 'StateError', 'StateSensorError', 'TrajectoryFormatError',
+    'TransportError', 'TruncatedError', '__version__', 'open_recording', 'open_stream']
+_MODULES = {'Frame': 'frame', 'open_recording': 'library.frame_recording',
+            'open_stream': 'library.frame_stream'}
+
+
+def __getattr__(name: str) -> object:
+    """Import a name of the library at its first use."""
+    if name not in __all__:
+        raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
+    value: object = getattr(import_module(f'{__name__}.{_MODULES.get(name, "errors")}'), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -25,10 +25,13 @@ MAY_IMPORT = {
     'emulator': {'carla.schema'},
     'monodrive': {'pipeline', 'connections', 'recordings', 'simulators', 'emulator'},
     'carla': {'cdr', 'encode', 'pipeline', 'connections', 'recordings', 'simulators', 'emulator'},
+    'library': {'pipeline', 'connections', 'recordings', 'simulators', 'monodrive'},
     'drawing': set(),
     'ros': {'cdr', 'encode', 'pipeline', 'recordings', 'simulators'},
-    'commands': {'cdr', 'encode', 'pipeline', 'recordings', 'simulators', 'monodrive', 'drawing',
-                 'emulator'}}
+    'commands': {'cdr', 'encode', 'pipeline', 'recordings', 'simulators', 'monodrive', 'library',
+                 'drawing', 'emulator'}}
+# The package exports the names of the library.
+OF_THE_PACKAGE = {'__main__.py': {'commands'}, '__init__.py': {'library'}}
 # The folders in recordings/, and which others of them each may import.
 IN_RECORDINGS = {'storage': set(), 'files': set(), 'bags': {'storage', 'files', 'recording'}}
 ROS_PACKAGES = {'rclpy', 'rcl_interfaces', 'diagnostic_msgs', 'geometry_msgs', 'tf2_msgs',
@@ -83,8 +86,7 @@ def test_imports_every_folder_has_a_rule():
 def test_imports_follow_the_directions(path):
     where = folder(path)
     allowed = {where, *MAY_IMPORT[where]} if where else set()
-    if place(path) == '__main__.py':
-        allowed = {'commands'}
+    allowed |= OF_THE_PACKAGE.get(place(path), set())
     for name in own_modules(path):
         top = name.split('.')[0]
         assert top in ROOT_MODULES | ROOT_NAMES or top in allowed or any(

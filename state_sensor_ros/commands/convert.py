@@ -17,11 +17,12 @@ from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.options import add_bag_limit
 from state_sensor_ros.commands.parameter_options import add_parameters, settings_of
 from state_sensor_ros.commands.printing import print_line
-from state_sensor_ros.commands.reading import progress_bar, reading
+from state_sensor_ros.commands.reading import progress_bar, read_frames, reading
 from state_sensor_ros.commands.warnings import Warnings
 from state_sensor_ros.encode import Encoder, fixed_topics
 from state_sensor_ros.encode.static_frame import encode_static_frames
 from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
+from state_sensor_ros.library.frame_recording import FrameRecording
 from state_sensor_ros.monodrive.generations.wire import GENERATIONS
 from state_sensor_ros.monodrive.trajectory_output import TrajectoryOutput
 from state_sensor_ros.pipeline.pipeline import Codec, Pipeline
@@ -163,16 +164,12 @@ def _to_own_form(recording: BagRecording, args: argparse.Namespace,
 def _to_trajectory(recording: Recording, args: argparse.Namespace, units: Units,
                    interruption: Interruption) -> None:
     """Write the frames of a recording as JSON, and warn of what cannot be written."""
-    warnings = Warnings(recording.name)
     with interruption.writing(lambda: TrajectoryOutput(
-            args.output, force=args.force, generation=args.generation, units=units)) as writer, \
-            reading(recording, 'convert') as progress:
-        for recorded in progress.frames:
-            for frame in warnings.frames_of(recording, recorded):
-                writer.write(frame)
+            args.output, force=args.force, generation=args.generation, units=units)) as writer:
+        for frame in read_frames(FrameRecording(recording, is_timed=False), 'convert'):
+            writer.write(frame)
         if not writer.n_frames:
             raise TrajectoryFormatError(recording.name, 'no frames', 'at least one frame')
-    warnings.show()
     if writer.lost:
         print_line(f'warning: {args.output}: {args.generation} does not carry: '
                    f'{", ".join(writer.lost)}')

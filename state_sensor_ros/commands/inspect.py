@@ -22,8 +22,9 @@ from state_sensor_ros.commands.options import add_bag_limit
 from state_sensor_ros.commands.printing import listed
 from state_sensor_ros.commands.reading import reading
 from state_sensor_ros.errors import one_line
+from state_sensor_ros.frame import EGO_TAG
 from state_sensor_ros.monodrive.generations.wire import GENERATIONS
-from state_sensor_ros.recordings.inspection import ActorSummary, EGO_TAG, Inspector
+from state_sensor_ros.recordings.inspection import ActorSummary, Inspector
 from state_sensor_ros.recordings.recording import Recording
 from state_sensor_ros.rep103 import Units
 from state_sensor_ros.settings import DEFAULTS, rule_of

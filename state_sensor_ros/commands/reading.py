@@ -11,6 +11,9 @@ import sys
 from typing import NoReturn, TYPE_CHECKING
 
 from state_sensor_ros.commands.printing import print_line
+from state_sensor_ros.commands.warnings import show_faults
+from state_sensor_ros.frame import Frame
+from state_sensor_ros.library.frame_recording import FrameRecording
 from state_sensor_ros.recordings.recording import RecordedFrame, Recording
 
 if TYPE_CHECKING:
@@ -49,7 +52,28 @@ def reading(recording: Recording, what: str) -> Iterator[Reading]:
             gc.unfreeze()
 
 
-def progress_bar(recording: Recording,
+def read_frames(recording: FrameRecording, what: str) -> Iterator[Frame]:
+    """
+    Yield the frames of a recording with progress, then print a warning for each kind of fault.
+
+    :param what: name of the work, one word, for the progress bar.
+    """
+    with progress_bar(recording, what) as bar:
+        # As in :func:`reading`.
+        gc.freeze()
+        try:
+            for frame in recording:
+                yield frame
+                if bar is not None:
+                    bar.update(recording.position - bar.n)
+        finally:
+            gc.unfreeze()
+    if recording.cut is not None:
+        print_line(f'warning: {recording.cut.warning}')
+    show_faults(recording.name, recording.faults)
+
+
+def progress_bar(recording: Recording | FrameRecording,
                  what: str) -> AbstractContextManager[tqdm[NoReturn] | None]:
     """
     Return a progress bar on a terminal; elsewhere None, without importing tqdm.

@@ -10,15 +10,13 @@ from pathlib import Path
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.options import add_bag_limit, number
 from state_sensor_ros.commands.parameter_options import add_parameters, settings_of
-from state_sensor_ros.commands.reading import reading
-from state_sensor_ros.commands.warnings import Warnings
+from state_sensor_ros.commands.reading import read_frames
 from state_sensor_ros.drawing.palette import BY_SPEED, COLORINGS
 from state_sensor_ros.drawing.scene import Scene, SceneBuilder
 from state_sensor_ros.errors import one_line
+from state_sensor_ros.library.frame_recording import open_recording
 from state_sensor_ros.recordings.files.whole_file import WholeFile
 from state_sensor_ros.recordings.recording import STANDARD_INPUT
-from state_sensor_ros.rep103 import Units
-from state_sensor_ros.simulators.opening import opened
 
 PICTURE, ANIMATION = '.png', '.html'
 # The parameters of the node that change the scene.
@@ -71,14 +69,10 @@ def _scene(args: argparse.Namespace) -> Scene:
     """Read the whole recording."""
     settings = settings_of(args, _PARAMETERS)
     builder = SceneBuilder(settings.ego_tag)
-    with opened(args.input, Units(obb_extents=settings.obb_extents), args.topic,
-                max_bag_bytes=args.max_bag_bytes) as recording:
-        warnings = Warnings(recording.name)
-        with reading(recording, 'render') as progress:
-            for recorded in progress.frames:
-                for frame in warnings.frames_of(recording, recorded, recorded.packet.game_time):
-                    builder.add(frame)
-    warnings.show()
+    with open_recording(args.input, topic=args.topic, obb_extents=settings.obb_extents,
+                        max_bag_bytes=args.max_bag_bytes) as recording:
+        for frame in read_frames(recording, 'render'):
+            builder.add(frame)
     return builder.finish()
 
 

@@ -1,17 +1,13 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""The frames of a recording, and one warning for each kind of fault in them."""
+"""One warning for each kind of fault in a recording."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-import math
 
 from state_sensor_ros.commands.printing import print_line
-from state_sensor_ros.errors import DecodeError
-from state_sensor_ros.frame import Frame
-from state_sensor_ros.recordings.recording import RecordedFrame, Recording
+from state_sensor_ros.library.faults import CUT, FaultList
 
 
 class Warnings:
@@ -41,27 +37,22 @@ class Warnings:
     def show(self) -> None:
         """Print one line for each kind."""
         for kind, count in self._counts.items():
-            more = f' (and {count - 1} more of this kind)' if count > 1 else ''
-            print_line(f'warning: {self._name}: {kind.replace("_", " ")}: '
-                       f'{self._first[kind]}{more}')
+            _print(self._name, kind, count, self._first[kind])
 
-    def frames_of(self, recording: Recording, entry: RecordedFrame,
-                  game_time: float = math.nan) -> Iterator[Frame]:
-        """
-        Decode an entry; its faults become warnings, as in the node.
 
-        :param recording: with the decoder of the entry.
-        :param entry: of ``recording``.
-        :param game_time: s, for a frame without one.
-        :returns: the frames of the entry, none where it cannot be decoded.
-        """
-        self.place = entry.place
-        try:
-            decoded = recording.decoder.decode(entry.packet.payload, game_time=game_time)
-        except DecodeError as error:
-            self.add('payload', str(error))
-            return
-        for one in decoded:
-            for fault in one.faults:
-                self.add(fault.kind, str(fault.error))
-            yield one.frame
+def show_faults(name: str, faults: FaultList) -> None:
+    """
+    Print one line for each kind of fault, except for a cut, of which :func:`reading` warns.
+
+    :param name: of the recording.
+    :param faults: after the last frame.
+    """
+    for kind, count in faults.counts.items():
+        if kind != CUT:
+            first = next(fault for fault in faults if fault.kind == kind)
+            _print(name, kind, count, f'{first.place}: {first.text}')
+
+
+def _print(name: str, kind: str, count: int, first: str) -> None:
+    more = f' (and {count - 1} more of this kind)' if count > 1 else ''
+    print_line(f'warning: {name}: {kind.replace("_", " ")}: {first}{more}')

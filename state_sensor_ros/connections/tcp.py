@@ -68,6 +68,8 @@ class TcpSource:
     :param new_framer: makes what cuts the bytes of a new connection into packets, of
         ``host:port`` for its errors.
     :param reconnect_min: first wait before connecting again, s; doubled up to ``reconnect_max``.
+    :param reconnect: whether to connect again after a failure; otherwise the first failure is
+        raised, and the packets end with the stream.
     :param stale_after: silence after which the peer is probed by TCP keep-alive, s.
     :param before_connect: called before each connect, for example to configure the simulator;
         its :class:`TransportError` counts as a failed connect.
@@ -76,19 +78,24 @@ class TcpSource:
 
     def __init__(self, host: str, port: int, new_framer: Callable[[str], Framer], *,
                  reconnect_min: float = 0.1, reconnect_max: float = 2.0, stale_after: float = 2.0,
+                 reconnect: bool = True,
                  before_connect: Callable[[], None] | None = None,
                  after_connect: Callable[[], None] | None = None) -> None:
         self.health = Health()
         self._where = f'{host}:{port}'
         self._reconnect_min, self._reconnect_max = reconnect_min, reconnect_max
-        self._stale_after = stale_after
+        self._stale_after, self._reconnect = stale_after, reconnect
         self._new_framer = new_framer
         self._before_connect, self._after_connect = before_connect, after_connect
         self._closing = threading.Event()
         self._connection = Connection(host, port)
 
     def packets(self) -> Iterator[Packet]:
-        """Yield packets; connect, wait and connect again until closed."""
+        """
+        Yield packets; connect, wait and connect again until closed.
+
+        :raises StateSensorError: where the connection fails, unless it is to be made again.
+        """
         delay = self._reconnect_min
         while not self._closing.is_set():
             try:
@@ -100,11 +107,13 @@ class TcpSource:
                 self._failed('the peer closed the connection')
             except FramingError as error:
                 self.health.n_protocol_errors += 1
-                self._failed(str(error))
+                self._failed(str(error), error)
             except (StateSensorError, OSError) as error:
-                self._failed(str(error))
+                self._failed(str(error), error)
             finally:
                 self._connection.close()
+            if not self._reconnect:
+                break
             self._closing.wait(delay)
             delay = min(2 * delay, self._reconnect_max)
         self.health.state = SourceState.CLOSED
@@ -117,10 +126,13 @@ class TcpSource:
         self._closing.set()
         self._connection.shut_down()
 
-    def _failed(self, why: str) -> None:
+    def _failed(self, why: str, error: Exception | None = None) -> None:
+        """Note the end of a connection; raise its error where there is no other connection."""
         if not self._closing.is_set():
             self.health.state = SourceState.WAITING
             self.health.last_error = why
+            if error is not None and not self._reconnect:
+                raise error
 
     def _connect(self) -> None:
         if self._before_connect is not None:

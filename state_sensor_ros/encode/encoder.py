@@ -15,6 +15,7 @@ from typing import Protocol
 
 import numpy as np
 
+from state_sensor_ros.bodies import usable_poses
 from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.encode.actor_array import ActorArrayEncoder
 from state_sensor_ros.encode.control_states import ControlStateEncoder
@@ -45,7 +46,7 @@ from state_sensor_ros.encode.topics import (
     Topic,
 )
 from state_sensor_ros.encode.transforms import ClockEncoder, TransformEncoder
-from state_sensor_ros.frame import Bools, Frame, Rows, usable_poses
+from state_sensor_ros.frame import Bools, Frame, Rows
 from state_sensor_ros.naming import Actor, ActorList
 from state_sensor_ros.settings import Settings
 

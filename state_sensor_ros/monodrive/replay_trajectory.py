@@ -14,11 +14,10 @@ from dataclasses import dataclass
 import io
 
 from state_sensor_ros.errors import DecodeError, TrajectoryFormatError
-from state_sensor_ros.frame import Needs
+from state_sensor_ros.frame import EGO_TAG, Needs
 from state_sensor_ros.json_values import is_strict_json
 from state_sensor_ros.monodrive.decoder import Decoder
 from state_sensor_ros.monodrive.trajectory import TrajectoryWriter
-from state_sensor_ros.recordings.inspection import EGO_TAG
 from state_sensor_ros.recordings.recording import PERIOD_S, RecordedFrame
 
 

@@ -13,12 +13,13 @@ from state_sensor_ros.payloads import Packet, Report
 from state_sensor_ros.settings import DEFAULTS, Settings
 
 
-def open_sensor_port(settings: Settings = DEFAULTS, *,
+def open_sensor_port(settings: Settings = DEFAULTS, *, reconnect: bool = True,
                      before_connect: Callable[[], None] | None = None,
                      after_connect: Callable[[], None] | None = None) -> TcpSource:
     """
     Make the source of ``settings.port``; it connects when its packets are iterated over.
 
+    :param reconnect: as :class:`TcpSource` has it.
     :param before_connect: as :class:`TcpSource` has it.
     :param after_connect: likewise.
     """
@@ -26,8 +27,8 @@ def open_sensor_port(settings: Settings = DEFAULTS, *,
         settings.host, settings.port,
         lambda where: PacketFramer(settings.max_frame_bytes, where),
         reconnect_min=settings.reconnect_min, reconnect_max=settings.reconnect_max,
-        stale_after=settings.stale_after, before_connect=before_connect,
-        after_connect=after_connect)
+        stale_after=settings.stale_after, reconnect=reconnect,
+        before_connect=before_connect, after_connect=after_connect)
 
 
 class ConfiguredSource:

@@ -18,14 +18,12 @@ import msgspec
 import numpy as np
 
 from state_sensor_ros.errors import DecodeError, TrajectoryFormatError
-from state_sensor_ros.frame import Bools, Frame, KIND_VEHICLE
+from state_sensor_ros.frame import Bools, EGO_TAG, Frame, KIND_VEHICLE
 from state_sensor_ros.payloads import DUPLICATE, LEFT_OUT
 from state_sensor_ros.pipeline.consistency import ConsistencyCheck
 from state_sensor_ros.pipeline.stamps import Stamper, Step
 from state_sensor_ros.recordings.pacing import Pacing
 from state_sensor_ros.recordings.recording import RecordedFrame, Recording
-
-EGO_TAG = 'ego'
 
 # More names than this are counted no longer: a stream that makes up new ones for ever.
 _MAX_NAMES = 10_000

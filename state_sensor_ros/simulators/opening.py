@@ -102,7 +102,7 @@ def checked_settings(values: Mapping[str, object], base: Settings = DEFAULTS) ->
 def opened(path: str, units: Units = DEFAULT_UNITS, topic: str = '', *,
            max_bag_bytes: int | None = None) -> Iterator[Recording]:
     """
-    Open a recording as :func:`open_recording` does, and close it at the end.
+    Open a recording as :func:`open_any` does, and close it at the end.
 
     :param path: a file, a folder, or ``-`` for a trajectory on standard input.
     :param units: of box extents and of ``s``.
@@ -111,15 +111,15 @@ def opened(path: str, units: Units = DEFAULT_UNITS, topic: str = '', *,
         default.
     :raises TrajectoryFormatError: where it has no known form, or cannot be read.
     """
-    recording = open_recording(path, units, topic, max_bag_bytes=max_bag_bytes)
+    recording = open_any(path, units, topic, max_bag_bytes=max_bag_bytes)
     try:
         yield recording
     finally:
         recording.close()
 
 
-def open_recording(path: str, units: Units = DEFAULT_UNITS, topic: str = '', *,
-                   max_bag_bytes: int | None = None) -> Recording:
+def open_any(path: str, units: Units = DEFAULT_UNITS, topic: str = '', *,
+             max_bag_bytes: int | None = None) -> Recording:
     """
     Open a recording of any form: a bag, or the own form of a simulator.
 
@@ -186,7 +186,7 @@ class Input:
         settings = self._settings
         # Opening a pipe would block the thread that answers the life cycle.
         check_regular(settings.trajectory_file)
-        return open_recording(
+        return open_any(
             settings.trajectory_file, Units(settings.obb_extents, settings.road_s_unit),
             max_bag_bytes=settings.max_bag_bytes)
 

@@ -34,7 +34,7 @@ from state_sensor_ros.errors import DecodeError, SinkError, StateError, Trajecto
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.naming import Registry
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.simulators.opening import open_recording
+from state_sensor_ros.simulators.opening import open_any
 
 STATUS = 'state_sensor_ros/msg/CarlaPlayerStatus'
 
@@ -220,7 +220,7 @@ def test_carla_files_are_read_by_number_not_by_name(tmp_path):
 
 
 def test_carla_folder_is_a_recording(folder):
-    recording = open_recording(str(folder / 'episode_00010'))
+    recording = open_any(str(folder / 'episode_00010'))
     assert isinstance(recording, DatasetRecording)
     assert (recording.total, recording.unit) == (3, 'frame')
     entries = list(recording.frames())
@@ -246,7 +246,7 @@ def test_carla_unreadable_file_in_a_recording_keeps_its_place(folder, text):
 
 def test_carla_folder_without_measurements_is_refused(tmp_path):
     with pytest.raises(TrajectoryFormatError, match=r'without measurements_NNNNN\.json'):
-        open_recording(str(tmp_path))
+        open_any(str(tmp_path))
 
 
 def test_carla_dataset_is_written_whole(tmp_path):

@@ -23,7 +23,7 @@ from state_sensor_ros.emulator.monodrive_server.frame_server import (
 )
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.recordings.player import FileSource
-from state_sensor_ros.simulators.opening import open_recording
+from state_sensor_ros.simulators.opening import open_any
 
 PROGRAM = [sys.executable, '-c',
            'import sys; from state_sensor_ros.commands.command_line import main; sys.exit(main())']
@@ -152,7 +152,7 @@ def test_cut_trajectory_is_served(cut):
 
 def test_cut_trajectory_is_played(cut):
     path, n_frames = cut
-    source = FileSource(open_recording(str(path)), rate=0.0)
+    source = FileSource(open_any(str(path)), rate=0.0)
     with closing(source):
         assert len(list(source.packets())) == n_frames
     assert source.health.state == 'ended'

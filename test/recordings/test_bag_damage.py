@@ -18,7 +18,7 @@ from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.errors import TrajectoryFormatError
 from state_sensor_ros.recordings.player import FileSource
 from state_sensor_ros.recordings.storage import mcap_writer as storage_writer
-from state_sensor_ros.simulators.opening import open_recording, opened
+from state_sensor_ros.simulators.opening import open_any, opened
 
 PAGE_BYTES = 4096
 MESSAGE_INDEX, CHUNK_INDEX, STATISTICS = 0x07, 0x08, 0x0B
@@ -151,7 +151,7 @@ def test_a_wrong_crc_is_named_with_its_chunk(mcap, capsys):
     line = capsys.readouterr().err
     assert line.startswith(f'error: {file}: chunk at byte {at}: found a damaged bag (the CRC-32 ')
     assert '`state_sensor repair`' in line
-    source = FileSource(open_recording(str(path)), rate=0.0)
+    source = FileSource(open_any(str(path)), rate=0.0)
     with pytest.raises(TrajectoryFormatError, match=f'chunk at byte {at}: '):
         list(source.packets())
     assert f'chunk at byte {at}' in source.health.last_error

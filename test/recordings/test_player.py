@@ -16,7 +16,7 @@ from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
 from state_sensor_ros.monodrive.trajectory_recording import game_time_of
 from state_sensor_ros.recordings import player
 from state_sensor_ros.recordings.player import FileSource
-from state_sensor_ros.simulators.opening import open_recording, opened
+from state_sensor_ros.simulators.opening import open_any, opened
 
 
 def actor(**members):
@@ -72,7 +72,7 @@ def awaited(condition):
 
 
 def file_source(path, **options):
-    return FileSource(open_recording(path), **options)
+    return FileSource(open_any(path), **options)
 
 
 def paused(path, **options):

@@ -1,0 +1,128 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""Poses of the actors and boxes of a frame: which can be published, and which boxes drawn."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+# A quaternion whose length is outside these bounds is not a rotation. Recordings of the simulator
+# are within 2e-7 of 1.
+QUATERNION_NORM_MIN = 0.9
+QUATERNION_NORM_MAX = 1.1
+# OpenBLAS starts threads for longer vectors.
+_MAX_FOR_BLAS = 10_000
+# Lengths of boxes that displays can draw, m: displays use float32.
+_MIN_LENGTH, _MAX_LENGTH = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
+# A product of two numbers within these bounds is within those of lengths.
+_MIN_FACTOR, _MAX_FACTOR = 1e-15, 1e15
+# Tolerance of the squared length on either side of 1.
+_NORM2_TOLERANCE = 1.0 - QUATERNION_NORM_MIN ** 2
+
+
+class Bodies:
+    """
+    The actors of a frame, then its boxes, in one block.
+
+    One pass for both: below about ten actors the overhead of numpy's calls dominates (measured in
+    bench/in_process.py). ``usable`` (N,) bool, actors with a pose that can be published,
+    ``usable_boxes`` (M,) likewise, both read-only. ``is_finite`` whether all numbers are finite,
+    and small enough that a product of two of them is. ``is_plain`` whether that holds and all
+    poses are usable.
+
+    :param rows: (N + M, 13) float64, with position xyz and orientation xyzw in the first columns.
+    :param n_actors: N.
+    """
+
+    __slots__ = ('_drawable_boxes', '_norm2', '_rows', 'is_finite', 'is_plain', 'usable',
+                 'usable_boxes')
+
+    def __init__(self, rows: Floats, n_actors: int) -> None:
+        self._rows = rows
+        self._drawable_boxes: Bools | None = None
+        self._norm2: Floats = np.einsum('ij,ij->i', rows[:, 3:7], rows[:, 3:7])
+        self.is_finite = math.isfinite(_sum_of_squares(rows.ravel()))
+        # Fast path: a small summed error of the lengths and a finite sum of the positions prove
+        # that every pose is usable. A comparison with NaN is false.
+        deviation = self._norm2 - 1.0
+        if _sum_of_squares(deviation) <= _NORM2_TOLERANCE ** 2 \
+                and (self.is_finite or math.isfinite(np.einsum('ij->', rows[:, 0:3]))):
+            self.usable = _all_usable(n_actors)
+            self.usable_boxes = _all_usable(len(rows) - n_actors)
+            self.is_plain = self.is_finite
+        else:
+            self.is_plain = False
+            usable = usable_poses(rows[:, 0:3], rows[:, 3:7])
+            self.usable, self.usable_boxes = usable[:n_actors], usable[n_actors:]
+
+    def drawable_boxes(self) -> Bools:
+        """
+        Return which boxes have a pose that can be published, and positive edges and scales.
+
+        :returns: (M,) bool, False for NaN, infinity, zero and negative numbers; read-only.
+        """
+        if self._drawable_boxes is None:
+            sizes = self._rows[len(self.usable):, 7:]
+            # A comparison with NaN is false.
+            if len(sizes) and not (np.minimum.reduce(sizes, axis=None) >= _MIN_FACTOR
+                                   and np.maximum.reduce(sizes, axis=None) <= _MAX_FACTOR):
+                self._drawable_boxes = self.usable_boxes & _have_lengths(sizes)
+            else:
+                self._drawable_boxes = self.usable_boxes
+        return self._drawable_boxes
+
+    def normalised(self) -> Floats:
+        """Return (N + M, 13) float64, a copy with orientations of unit length."""
+        rows = self._rows.copy()
+        orientation_xyzw = rows[:, 3:7]
+        orientation_xyzw /= np.sqrt(self._norm2)[:, None]
+        return rows
+
+
+def _have_lengths(sizes: Floats) -> Bools:
+    """
+    Return which boxes can be drawn.
+
+    :param sizes: (M, 6) float64, edges xyz (m) and scales xyz.
+    :returns: (M,) bool, True where all edges and scales are positive and the products of both are
+        lengths in float32.
+    """
+    with np.errstate(all='ignore'):
+        scaled = sizes[:, :3] * sizes[:, 3:]
+    are_lengths = np.hstack((sizes > 0.0, scaled >= _MIN_LENGTH, scaled <= _MAX_LENGTH))
+    have_lengths: Bools = np.logical_and.reduce(are_lengths, axis=1)
+    return have_lengths
+
+
+def _sum_of_squares(numbers: Floats) -> float:
+    # Above the limit, BLAS would start threads, which use the processor after the call.
+    return float(numbers.dot(numbers) if len(numbers) <= _MAX_FOR_BLAS
+                 else np.einsum('i,i', numbers, numbers))
+
+
+def usable_poses(position_xyz: Floats, orientation_xyzw: Floats) -> Bools:
+    """
+    Return which poses can be published.
+
+    :param position_xyz: (M, 3) float64.
+    :param orientation_xyzw: (M, 4) float64, of any length.
+    :returns: (M,) bool, False for NaN and for a quaternion that is not a rotation.
+    """
+    norm2 = np.einsum('ij,ij->i', orientation_xyzw, orientation_xyzw)
+    usable: Bools = (norm2 >= QUATERNION_NORM_MIN ** 2) & (norm2 <= QUATERNION_NORM_MAX ** 2) \
+        & np.isfinite(np.einsum('ij->i', position_xyz))
+    return usable
+
+
+@lru_cache(maxsize=16)
+def _all_usable(n_poses: int) -> Bools:
+    usable = np.ones(n_poses, np.bool_)
+    usable.setflags(write=False)
+    return usable

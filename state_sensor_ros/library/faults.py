@@ -1,0 +1,87 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""What was left out of the frames of a recording or a stream."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from state_sensor_ros.errors import DecodeError
+from state_sensor_ros.frame import Frame
+from state_sensor_ros.payloads import Decoded, Packet, PayloadDecoder
+
+# A faulty recording may have one fault for each actor of each frame.
+MAX_KEPT = 1000
+# Kinds of faults, besides those of single actors.
+PAYLOAD, CUT, CONNECTION = 'payload', 'cut', 'connection'
+
+
+@dataclass(frozen=True, slots=True)
+class FrameFault:
+    """
+    One thing that was left out.
+
+    ``kind`` is ``left_out`` or ``duplicate`` for an actor, ``payload`` for a whole payload,
+    ``cut`` for the missing end of a recording, ``connection`` for a lost connection; ``place`` in
+    the recording or stream, in words; ``text`` what was found and what is expected.
+    """
+
+    kind: str
+    place: str
+    text: str
+
+    def __str__(self) -> str:
+        return f'{self.place}: {self.kind.replace("_", " ")}: {self.text}'
+
+
+class FaultList(list[FrameFault]):
+    """
+    The first thousand faults.
+
+    :ivar counts: how many there are of each kind, with those that are not in the list.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.counts: Counter[str] = Counter()
+
+    def add(self, kind: str, place: str, text: str) -> None:
+        """
+        Append a fault, or only count it where the list is full.
+
+        The first fault of a kind is always appended.
+
+        :param kind: as :class:`FrameFault` has it, like ``place`` and ``text``.
+        """
+        self.counts[kind] += 1
+        if len(self) < MAX_KEPT or self.counts[kind] == 1:
+            self.append(FrameFault(kind, place, text))
+
+    def clear(self) -> None:
+        """Remove all faults."""
+        super().clear()
+        self.counts.clear()
+
+    def frames_of(self, decoder: PayloadDecoder, packet: Packet, place: str, *,
+                  is_timed: bool = True) -> Iterator[Frame]:
+        """
+        Decode a payload, and add its faults.
+
+        :param packet: with the payload, and the times for frames without times of their own.
+        :param place: of the payload, in words.
+        :param is_timed: whether frames without a time get that of the packet.
+        :returns: the frames of the payload, none where it cannot be decoded.
+        """
+        try:
+            decoded: list[Decoded] = decoder.decode(
+                packet.payload, game_time=packet.game_time, time=packet.time,
+                sample_count=packet.sample_count) if is_timed else decoder.decode(packet.payload)
+        except DecodeError as error:
+            self.add(PAYLOAD, place, str(error))
+            return
+        for one in decoded:
+            for fault in one.faults:
+                self.add(fault.kind, place, str(fault.error))
+            yield one.frame

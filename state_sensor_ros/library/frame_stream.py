@@ -1,0 +1,103 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""The live stream of a simulator as an iterable of frames."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import TracebackType
+
+from state_sensor_ros.errors import FramingError, StateError, TransportError
+from state_sensor_ros.frame import Frame
+from state_sensor_ros.library.faults import CONNECTION, FaultList
+from state_sensor_ros.monodrive.decoder import Decoder
+from state_sensor_ros.monodrive.sensor_port import open_sensor_port
+from state_sensor_ros.rep103 import Units
+from state_sensor_ros.settings import DEFAULTS, parse_settings, Settings
+
+
+class FrameStream:
+    """
+    The frames that a simulator sends, as they arrive.
+
+    It connects at the first frame. Frames wait in the buffers of the operating system while the
+    loop works on another one; when these are full, the simulator is held back.
+
+    :param settings: host, port, units and limits.
+    :param reconnect: whether to connect again, for ever, where the connection ends.
+    :ivar faults: what was left out: a list of :class:`FrameFault`, empty for nothing.
+    """
+
+    def __init__(self, settings: Settings, *, reconnect: bool) -> None:
+        self.faults = FaultList()
+        self._where = f'{settings.host}:{settings.port}'
+        self._source = open_sensor_port(settings, reconnect=reconnect)
+        self._decoder = Decoder(Units(settings.obb_extents, settings.road_s_unit))
+        self._is_begun = False
+
+    def __iter__(self) -> Iterator[Frame]:
+        """
+        Yield frames until the connection ends, or :meth:`close` is called.
+
+        :raises TransportError: where no connection can be made, unless it is to be repeated.
+        :raises FramingError: likewise where what is sent is no stream of packets.
+        :raises StateError: at the second call.
+        """
+        if self._is_begun:
+            raise StateError(self._where, 'a second loop over a stream', 'a new stream')
+        self._is_begun = True
+        health, n_reconnects = self._source.health, 0
+        packets = self._source.packets()
+        while True:
+            try:
+                packet = next(packets, None)
+            except FramingError:
+                raise
+            except TransportError as error:
+                if not health.n_connects:
+                    raise
+                self.faults.add(CONNECTION, f'packet {health.n_packets}', str(error))
+                return
+            if packet is None:
+                return
+            if health.n_reconnects > n_reconnects:
+                n_reconnects = health.n_reconnects
+                self.faults.add(CONNECTION, f'packet {health.n_packets}', health.last_error)
+            yield from self.faults.frames_of(self._decoder, packet, f'packet {health.n_packets}')
+
+    def close(self) -> None:
+        """End the stream, also from another thread; a second call has no effect."""
+        self._source.close()
+
+    def __enter__(self) -> FrameStream:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 traceback: TracebackType | None) -> None:
+        self.close()
+
+
+def open_stream(host: str = DEFAULTS.host, port: int = DEFAULTS.port, *, reconnect: bool = False,
+                obb_extents: str = DEFAULTS.obb_extents,
+                road_s_unit: str = DEFAULTS.road_s_unit) -> FrameStream:
+    """
+    Open the sensor port of a running simulator.
+
+    >>> import state_sensor_ros as sensor
+    >>> with sensor.open_stream('127.0.0.1', port) as stream:
+    ...     for frame in stream:
+    ...         print(frame.generation, len(frame.names))
+    ...         break
+    v2 21
+
+    :param host: of the simulator.
+    :param port: its sensor port, 1 to 65535.
+    :param reconnect: whether to connect again, for ever, where the connection cannot be made or
+        ends. Otherwise the stream ends with the connection.
+    :param obb_extents: ``half`` for simulators that send half lengths of boxes.
+    :param road_s_unit: unit of ``s``, ``cm`` or ``m``.
+    :returns: a context manager to iterate over, once.
+    :raises ConfigError: where a parameter is out of its range.
+    """
+    return FrameStream(parse_settings({'host': host, 'port': port, 'obb_extents': obb_extents,
+                                       'road_s_unit': road_s_unit}), reconnect=reconnect)

@@ -1,0 +1,168 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""Recordings as the library reads them: every number as the file has it, faults apart."""
+
+import json
+
+import numpy as np
+from paths import CARLA, SAMPLE
+import pytest
+from real_recordings import FILES, path_of
+
+import state_sensor_ros as sensor
+from state_sensor_ros.commands.command_line import main
+
+
+def actors_of(frame):
+    """Return the states of a v0, v1 or v2 frame, by the text of the file alone."""
+    inner = frame.get('frame', frame)
+    if isinstance(inner, dict) and 'vehicles' in inner:
+        return [*(each.get('state', each) for each in inner['objects']),
+                *(each['state'] for each in inner['vehicles'])]
+    if isinstance(inner, list):
+        return [each.get('state', each) for each in inner]
+    return [{'name': name, **each} for name, each in inner.items() if isinstance(each, dict)]
+
+
+def xyz_of(vector):
+    return [vector['x'], vector['y'], vector['z']] if isinstance(vector, dict) else list(vector)
+
+
+@pytest.fixture
+def drive(tmp_path):
+    path = tmp_path / 'drive.json'
+    assert main(['synth', str(path), '--frames', '12', '--vehicles', '4', '--objects', '2']) == 0
+    return path
+
+
+@pytest.mark.parametrize('file', FILES)
+def test_library_has_the_numbers_of_real_recordings(file):
+    path = path_of(file)
+    frames = json.loads(path.read_text())
+    n_frames = 0
+    with sensor.open_recording(path) as recording:
+        for frame, text in zip(recording, frames, strict=True):
+            n_frames += 1
+            states = actors_of(text)
+            assert frame.names == tuple(state['name'] for state in states)
+            assert frame.game_time == text.get('game_time', frame.game_time)
+            for i, state in enumerate(states):
+                pose = state.get('odometry', {}).get('pose') or state
+                x_cm, y_cm, z_cm = xyz_of(pose['position'])
+                assert frame.position_xyz[i] == pytest.approx(
+                    [x_cm / 100, -y_cm / 100, z_cm / 100], abs=1e-9)
+    assert n_frames == len(frames)
+    assert recording.faults == []
+
+
+def test_library_reads_a_recording_again(drive):
+    with sensor.open_recording(drive) as recording:
+        first, second = ([(frame.game_time, frame.position_xyz.tolist()) for frame in recording]
+                         for _ in range(2))
+        assert len(first) == 12
+        assert first == second
+        for _ in recording:
+            break
+        assert len(list(recording)) == 12
+
+
+def test_library_reads_bags_as_trajectories(drive, tmp_path):
+    assert main(['convert', str(drive), str(tmp_path / 'bag')]) == 0
+    [file] = (tmp_path / 'bag').glob('*.mcap')
+    with sensor.open_recording(str(drive)) as recording:
+        frames = list(recording)
+    for path in (tmp_path / 'bag', file):
+        with sensor.open_recording(path) as recording:
+            for frame, other in zip(recording, frames, strict=True):
+                assert (frame.names, frame.game_time, frame.ego) == (
+                    other.names, other.game_time, other.ego)
+                assert frame.kinematics == pytest.approx(other.kinematics, abs=1e-9, nan_ok=True)
+
+
+def test_library_reads_datasets_of_carla():
+    with sensor.open_recording(CARLA / 'episode_00000') as recording:
+        frames = list(recording)
+    assert frames
+    assert all(frame.generation == 'carla' and frame.ego is not None for frame in frames)
+
+
+def test_library_frames_cannot_be_changed(drive):
+    with sensor.open_recording(drive) as recording:
+        frame = next(iter(recording))
+    for array in (frame.position_xyz, frame.orientation_xyzw, frame.velocity_xyz, frame.kinds,
+                  frame.angular_velocity_xyz, frame.boxes.size_xyz, frame.lanes.s, frame.inputs,
+                  frame.wheels.speed):
+        with pytest.raises(ValueError, match='read-only'):
+            array[...] = 0
+    for array in (frame.position_xyz, frame.orientation_xyzw, frame.velocity_xyz,
+                  frame.angular_velocity_xyz):
+        assert array.dtype == np.float64
+    assert 'ego' in frame.tags[frame.ego]
+    assert frame.select(np.array([0])).names == frame.names[:1]
+    assert frame.select(np.flatnonzero(np.arange(len(frame.names)) != frame.ego)).ego is None
+
+
+def test_library_tells_what_was_left_out(tmp_path):
+    [good] = json.loads(SAMPLE.read_text())[:1]
+    bad_actor, twice = (json.loads(json.dumps(good)) for _ in range(2))
+    vehicles = bad_actor['frame']['vehicles']
+    vehicles.append(json.loads(json.dumps(vehicles[0])))
+    vehicles[-1]['state']['name'] = 'broken'
+    vehicles[-1]['state']['odometry']['pose']['position'] = 'here'
+    twice['frame']['vehicles'] *= 2
+    path = tmp_path / 'bad.json'
+    path.write_text(json.dumps([good, bad_actor, {'frame': 3}, twice, good]))
+    with sensor.open_recording(path) as recording:
+        names = [frame.names for frame in recording]
+        assert len(names) == 4
+        assert len(set(names)) == 1
+        kinds = [fault.kind for fault in recording.faults]
+        assert kinds[:2] == ['left_out', 'payload']
+        assert set(kinds[2:]) == {'duplicate'}
+        assert all('line 1 column' in fault.place and '; expected ' in fault.text
+                   for fault in recording.faults)
+        assert 'vehicles' in str(recording.faults[0])
+
+
+def test_library_tells_that_a_trajectory_was_cut(drive):
+    drive.write_bytes(drive.read_bytes()[:-300])
+    with sensor.open_recording(drive) as recording:
+        assert len(list(recording)) == 11
+        [fault] = recording.faults
+        assert fault.kind == 'cut'
+        assert '11 whole frames; lost: ' in str(fault)
+
+
+def test_library_keeps_a_limited_number_of_faults(tmp_path):
+    path = tmp_path / 'many.json'
+    path.write_text(json.dumps([{'frame': 3}] * 1500))
+    with sensor.open_recording(path) as recording:
+        assert list(recording) == []
+        assert len(recording.faults) == 1000
+        assert recording.faults.counts['payload'] == 1500
+
+
+def test_library_raises_errors_of_the_package(drive, tmp_path):
+    with pytest.raises(sensor.TrajectoryFormatError, match='no such file'):
+        sensor.open_recording(tmp_path / 'none.json')
+    with pytest.raises(sensor.ConfigError, match='obb_extents'):
+        sensor.open_recording(drive, obb_extents='hlaf')
+    (tmp_path / 'not.json').write_text('[{"frame": x}]')
+    with sensor.open_recording(tmp_path / 'not.json') as recording, \
+            pytest.raises(sensor.StateSensorError, match='line 1'):
+        list(recording)
+    with pytest.raises(sensor.StateError, match='a closed recording'):
+        list(recording)
+    with sensor.open_recording(drive) as recording, \
+            pytest.raises(sensor.StateError, match='one loop at a time'):
+        list(zip(recording, recording, strict=True))
+
+
+def test_library_gives_frames_without_a_time_one(tmp_path):
+    """A frame without a time gets that with which it is published; a converted one gets none."""
+    actor = {'position': [1, 2, 3], 'orientation': [0, 0, 0, 1], 'velocity': [0, 0, 0],
+             'tags': ['vehicle', 'ego'], 'name': 'a'}
+    path = tmp_path / 'timeless.json'
+    path.write_text(json.dumps([{'frame': [actor]}] * 3))
+    with sensor.open_recording(path) as recording:
+        assert [frame.game_time for frame in recording] == pytest.approx([0.0, 0.05, 0.1])

@@ -1,0 +1,74 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""The public names of the package: what they are, that they load nothing, their examples."""
+
+import doctest
+import inspect
+import itertools
+import os
+import subprocess
+import sys
+
+from paths import ROOT
+import pytest
+
+import state_sensor_ros as sensor
+from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.emulator.monodrive_server.frame_server import (
+    MonodriveOptions,
+    MonodriveServer,
+)
+from state_sensor_ros.emulator.traffic.frame_generator import generate
+
+HEAVY = {'rclpy', 'matplotlib', 'plotly', 'numpy', 'pyarrow', 'rosbags'}
+LIGHT = f"""
+import sys, time
+before = set(sys.modules)
+begin = time.perf_counter()
+import state_sensor_ros
+took_s = time.perf_counter() - begin
+loaded = {{name.partition('.')[0] for name in set(sys.modules) - before}}
+state_sensor_ros.open_recording, state_sensor_ros.open_stream
+print(took_s < 0.15, sorted(loaded & {HEAVY}), sorted({{'rclpy', 'matplotlib', 'plotly',
+      'pyarrow'}} & set(sys.modules)))
+"""
+
+
+def test_library_has_the_names_of_the_interface():
+    assert {'open_recording', 'open_stream', 'Frame', '__version__'} <= set(sensor.__all__)
+    assert set(sensor.__all__) <= set(dir(sensor))
+    errors = {name for name in sensor.__all__ if name.endswith('Error')}
+    from state_sensor_ros import errors as module
+    assert errors == {name for name, value in vars(module).items()
+                      if inspect.isclass(value) and issubclass(value, module.StateSensorError)}
+    for name in sensor.__all__:
+        assert getattr(sensor, name) is not None
+    with pytest.raises(AttributeError, match='no attribute'):
+        getattr(sensor, 'open_nothing')  # noqa: B009
+
+
+def test_library_is_light():
+    found = subprocess.run([sys.executable, '-c', LIGHT], cwd=ROOT, capture_output=True,
+                           text=True, timeout=60, check=True,
+                           env=os.environ | {'PYTHONPATH': str(ROOT)})
+    assert found.stdout == 'True [] []\n'
+
+
+def test_library_star_import():
+    names: dict[str, object] = {}
+    exec('from state_sensor_ros import *', names)
+    assert names['open_recording'] is sensor.open_recording
+
+
+@pytest.mark.parametrize('name', [
+    name for name in sensor.__all__ if name[0].islower()] + ['Frame'])
+def test_library_examples_run(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(['synth', 'drive.json', '--frames', '10']) == 0
+    frames = list(itertools.islice(generate(12, 9, 20.0, 1, 'v2'), 3))
+    with MonodriveServer(frames, MonodriveOptions(rate='max')) as simulator:
+        [example] = doctest.DocTestFinder(recurse=False).find(
+            getattr(sensor, name), name, globs={'port': simulator.port})
+        assert example.examples
+        result = doctest.DocTestRunner().run(example)
+    assert (result.failed, result.attempted > 1) == (0, True)

@@ -1,0 +1,51 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""The scripts in examples/, as a user runs them; that with ROS is in ros/test_example_node.py."""
+
+import itertools
+import os
+import subprocess
+import sys
+
+from budgets import AWAIT_S
+from paths import ROOT
+import pytest
+
+from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.emulator.monodrive_server.frame_server import (
+    MonodriveOptions,
+    MonodriveServer,
+)
+from state_sensor_ros.emulator.traffic.frame_generator import generate
+
+EXAMPLES = ROOT / 'examples'
+
+
+def run(name, *words):
+    return subprocess.run(
+        [sys.executable, str(EXAMPLES / name), *map(str, words)], capture_output=True, text=True,
+        timeout=AWAIT_S, env=os.environ | {'PYTHONPATH': str(ROOT)})
+
+
+def test_examples_are_short():
+    scripts = sorted(EXAMPLES.glob('*.py'))
+    assert len(scripts) == 3
+    for path in scripts:
+        assert len(path.read_text(encoding='utf-8').splitlines()) <= 30
+
+
+def test_example_plots_a_recording(tmp_path):
+    pytest.importorskip('matplotlib')
+    assert main(['synth', str(tmp_path / 'drive.json'), '--frames', '10']) == 0
+    done = run('plot_recording.py', tmp_path / 'drive.json', tmp_path / 'paths.png')
+    assert (done.returncode, done.stdout, done.stderr) == (0, '', '')
+    assert (tmp_path / 'paths.png').read_bytes().startswith(b'\x89PNG')
+
+
+def test_example_makes_a_table_of_a_stream():
+    pytest.importorskip('pandas')
+    frames = list(itertools.islice(generate(3, 2, 20.0, 1, 'v2'), 60))
+    with MonodriveServer(frames, MonodriveOptions(rate='max')) as simulator:
+        done = run('stream_to_pandas.py', '127.0.0.1', simulator.port)
+    assert (done.returncode, done.stderr) == (0, '')
+    assert done.stdout.count(' 40.0 ') == 5
