@@ -25,7 +25,7 @@ class Packet:
 
     ``game_time`` s; ``time`` s since the Unix epoch; ``sample_count`` 0 where the header has none;
     ``is_alone`` False for one of several frames with the same header; ``is_behind_gap`` True where
-    frames before it were skipped on purpose.
+    a recording that plays was sought or begins again before it.
     """
 
     payload: bytes | bytearray

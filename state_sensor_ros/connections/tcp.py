@@ -129,8 +129,7 @@ class TcpSource:
     def _failed(self, why: str, error: Exception | None = None) -> None:
         """Note the end of a connection; raise its error where there is no other connection."""
         if not self._closing.is_set():
-            self.health.state = SourceState.WAITING
-            self.health.last_error = why
+            self.health.fail(why)
             if error is not None and not self._reconnect:
                 raise error
 

@@ -315,7 +315,7 @@ class Pipeline:
             frame, self._ros_now_ns() if self._settings.stamp_source == 'ros' else 0, n_lost)
         self._last_number = number
         if step is Step.RESTARTED:
-            self._restart()
+            self._restart(is_intended=packet.is_behind_gap)
         advanced = step is not Step.REPEATED
         stamp_ns = self.stamper.stamp_ns
         messages = self._update_actors(frame, stamp_ns) if advanced else []
@@ -355,11 +355,12 @@ class Pipeline:
         self._actor_topics.follow(actor_list, before, frame.lanes.actor, stamp_ns)
         self.counters.n_without_topics = sum(not actor.has_topics for actor in actor_list.actors)
 
-    def _restart(self) -> None:
-        """Start a new run of the simulator."""
+    def _restart(self, *, is_intended: bool) -> None:
+        """Start a new run of the simulator, or of a recording, where that is intended."""
         self.counters.n_restarts += 1
-        self._report('restart', 'the simulator was restarted, or its clock set: '
-                     f'{self.stamper.went_back} went back')
+        if not is_intended:
+            self._report('restart', 'the simulator was restarted, or its clock set: '
+                         f'{self.stamper.went_back} went back')
         self._codec.encoder.restart()
         self._restart_actors()
 

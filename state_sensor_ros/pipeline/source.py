@@ -45,7 +45,8 @@ class Health:
 
     ``n_bytes`` and ``n_packets`` received; ``n_connects`` successful ones; ``n_protocol_errors``
     impossible lengths; ``n_cut_packets`` streams that ended in a packet; ``n_earlier_reconnects``
-    of earlier sources of the same stream; ``error`` the last one.
+    of earlier sources of the same stream; ``n_losses`` connections that ended, ``loss`` why the
+    last of them did; ``error`` the last one.
     """
 
     state: SourceState = SourceState.CONNECTING
@@ -55,6 +56,8 @@ class Health:
     n_protocol_errors: int = 0
     n_cut_packets: int = 0
     n_earlier_reconnects: int = 0
+    n_losses: int = 0
+    loss: str = ''
     error: LastError = field(default_factory=LastError)
 
     @property
@@ -70,6 +73,18 @@ class Health:
     @last_error.setter
     def last_error(self, text: str) -> None:
         self.error.note(text)
+
+    def fail(self, why: str) -> None:
+        """
+        Count the end of a connection, or a failed attempt to make one.
+
+        :param why: one line.
+        """
+        if self.state is SourceState.CONNECTED:
+            self.loss = why
+            self.n_losses += 1
+        self.last_error = why
+        self.state = SourceState.WAITING
 
     def count_on(self, earlier: Health) -> None:
         """

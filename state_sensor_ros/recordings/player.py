@@ -173,9 +173,9 @@ class FileSource:
                 return
             self._is_iterating = True
         try:
-            turn = _Turn.REWIND
+            turn = yield from self._pass(is_again=False)
             while turn is not _Turn.END:
-                turn = yield from self._pass()
+                turn = yield from self._pass(is_again=True)
         except TrajectoryFormatError as error:
             self.health.last_error = str(error)
             raise
@@ -186,9 +186,13 @@ class FileSource:
                 if self._is_closed():
                     self._recording.close()
 
-    def _pass(self) -> Generator[Packet, None, _Turn]:
-        """Play from the beginning; return what follows."""
-        self._position, clock_s, n_skipped = -1.0, math.nan, 0
+    def _pass(self, is_again: bool) -> Generator[Packet, None, _Turn]:
+        """
+        Play from the beginning; return what follows.
+
+        :param is_again: the first packet follows one of an earlier pass.
+        """
+        self._position, clock_s, is_behind_gap = -1.0, math.nan, is_again
         for recorded in self._recording.frames():
             gap = recorded.clock_s - clock_s
             clock_s = recorded.clock_s
@@ -200,12 +204,13 @@ class FileSource:
                 return turn
             self._position = position
             if turn is _Turn.SKIP:
-                n_skipped += 1
+                is_behind_gap = True
                 continue
             self.health.n_packets += 1
             self.health.n_bytes += len(recorded.packet.payload)
-            yield replace(recorded.packet, is_behind_gap=True) if n_skipped else recorded.packet
-            n_skipped = 0
+            yield replace(recorded.packet, is_behind_gap=True) if is_behind_gap \
+                else recorded.packet
+            is_behind_gap = False
         if self._recording.cut is not None:
             # A line in the log; what was recorded has been played.
             self.health.last_error = self._recording.cut.warning

@@ -29,6 +29,7 @@ from state_sensor_ros.pipeline.counters import Counters, latest
 from state_sensor_ros.pipeline.pipeline import Codec, Pipeline, Snapshot
 from state_sensor_ros.pipeline.source import Source
 from state_sensor_ros.pipeline.stream import PacketQueue, Stream
+from state_sensor_ros.ros.connection_log import ConnectionLog
 from state_sensor_ros.ros.diagnostics import (
     consistency_status,
     Status,
@@ -102,7 +103,7 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         add_playback(self)
         add_services(self)
         self._logged_ns: dict[str, int] = {}
-        self._logged_failure = (0, '')
+        self._connection_log = ConnectionLog()
         self._report: Report = self._warn
         self._diagnostics = self.create_publisher(DiagnosticArray, '/diagnostics', 10)
         self._refuse_wrong_transitions()
@@ -189,6 +190,7 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         source = self._input.open_source()
         if self._stopped is not None:
             source.health.count_on(self._stopped.source.health)
+        self._connection_log = ConnectionLog()
         self._stream = Stream(
             source, self._pipeline, on_failure=self._fail,
             catch_up=partial(self._pipeline.contain, self._sink.catch_up),
@@ -287,7 +289,6 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
                 level=DiagnosticStatus.OK, name=f'{name}: stream', message='not active',
                 hardware_id=self._hardware_id()))
         else:
-            self._log_connection(stream.source)
             counters = pipeline.counters
             reading = StreamReading(
                 time.monotonic(), (time.perf_counter_ns() - stream.last_receipt_ns) / 1e9,
@@ -302,18 +303,17 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
     def _log_stream(self) -> None:
         if self._stream is not None and self._stream_log is not None:
             assert self._pipeline is not None
+            self._log_connection(self._stream.source)
             self._stream_log.update(time.monotonic(), self._stream.source.health,
                                     self._pipeline.counters)
 
     def _log_connection(self, source: Source) -> None:
-        health = source.health
-        # The same failure is logged again after a successful connect.
-        failure = health.n_connects, health.last_error
-        if failure != self._logged_failure:
-            self._logged_failure = failure
-            if health.last_error:
-                state = 'connected, before' if health.state == 'connected' else health.state
-                self.get_logger().warning(f'{state}: {health.last_error}')
+        for line in self._connection_log.new_lines(source.health):
+            # Two calls: rclpy refuses one that changes its severity.
+            if line.is_warning:
+                self.get_logger().warning(one_line(line.text))
+            else:
+                self.get_logger().info(one_line(line.text))
 
     def _message(self, name: str, status: Status) -> DiagnosticStatus:
         return DiagnosticStatus(

@@ -49,6 +49,33 @@ def test_fault_that_occurs_again_is_logged_again(bench):
     rig.finish()
 
 
+def test_fault_changes_of_the_connection_are_logged_after_a_late_start(bench, simulator):
+    port = simulator.port
+    simulator.close()
+    rig = bench()
+    rig.listener.until(lambda: 'refused' in rig.node.log, what='the refusal')
+    rig.simulator = ScriptedSimulator(port)
+    with rig.simulator:
+        rig.connect()
+        rig.listener.until(lambda: rig.send() or 'connected to' in rig.node.log)
+    # Nothing listens any more: the next failure is the first one once more.
+    rig.listener.until(lambda: rig.node.log.count('refused') == 2, what='the second refusal')
+    rig.simulator = ScriptedSimulator(port)
+    with rig.simulator:
+        rig.connect(warm=False)
+        rig.publishes_again()
+        rig.listener.until(lambda: 'connected again' in rig.node.log)
+        rig.finish()
+    lines = [line.partition(']: ')[2] for line in rig.node.log.splitlines()
+             if 'connect' in line]
+    refused = (f'not connected: 127.0.0.1:{port}: found connection refused; '
+               'expected a simulator that listens there')
+    assert lines[1].startswith(f'connected to 127.0.0.1:{port}: generation v2, ')
+    assert lines == [refused, lines[1], 'connection lost: the peer closed the connection',
+                     refused, 'connected again']
+    assert '[INFO]' in next(line for line in rig.node.log.splitlines() if 'again' in line)
+
+
 @pytest.mark.parametrize('kept', [1, 11, 14, 40])
 def test_fault_closed_inside_a_packet(bench, kept):
     rig = bench()

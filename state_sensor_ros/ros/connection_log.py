@@ -1,0 +1,56 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""Lines of the log for the loss, the failures and the return of a connection."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from state_sensor_ros.pipeline.source import Health, SourceState
+
+
+class Line(NamedTuple):
+    """A line of the log: a warning, or information."""
+
+    is_warning: bool
+    text: str
+
+
+class ConnectionLog:
+    """
+    Turn the health of one source, read again and again, into a line for each change.
+
+    A connection that was lost and made again between two readings is two changes. The error of a
+    recording is one.
+    """
+
+    def __init__(self) -> None:
+        self._n_losses = self._n_connects = 0
+        # The last failure that a line names.
+        self._failure = ''
+
+    def new_lines(self, health: Health) -> list[Line]:
+        """
+        Return a line for each change since the last call, the oldest first.
+
+        :param health: of the source; it counts from 0.
+        """
+        # In this order: the other thread notes a loss after the connect, and fails after both.
+        n_losses, n_connects, failure = health.n_losses, health.n_connects, health.last_error
+        lines = []
+        if n_losses > self._n_losses:
+            self._failure = health.loss
+            lines.append(Line(True, f'connection lost: {health.loss}'))
+        if health.state is SourceState.CONNECTED:
+            if n_connects > self._n_connects:
+                # The first connection has a line of its own, of the stream.
+                lines += [Line(False, 'connected again')] * (n_connects > 1)
+                # The same failure is named again after a successful connect.
+                self._n_connects, self._failure = n_connects, failure
+        elif failure != self._failure:
+            self._failure = failure
+            is_attempt = health.state in (SourceState.CONNECTING, SourceState.WAITING)
+            text = f'not connected: {failure}' if is_attempt else failure
+            lines.append(Line(True, text))
+        self._n_losses = n_losses
+        return lines

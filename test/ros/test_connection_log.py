@@ -1,0 +1,55 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""Lines of the log for the changes of a connection that are read now and then."""
+
+from state_sensor_ros.pipeline.source import Health, SourceState
+from state_sensor_ros.ros.connection_log import ConnectionLog
+
+INFO, WARN = False, True
+
+
+def connect(health):
+    health.n_connects += 1
+    health.state = SourceState.CONNECTED
+
+
+def test_connection_log_names_each_change_once():
+    log, health = ConnectionLog(), Health()
+    assert log.new_lines(health) == []
+    health.fail('refused')
+    assert log.new_lines(health) == [(WARN, 'not connected: refused')]
+    health.fail('refused')
+    assert log.new_lines(health) == []
+    connect(health)
+    assert log.new_lines(health) == []
+    health.fail('closed')
+    health.fail('refused')
+    assert log.new_lines(health) == [
+        (WARN, 'connection lost: closed'), (WARN, 'not connected: refused')]
+
+
+def test_connection_log_of_a_loss_between_two_readings():
+    log, health = ConnectionLog(), Health()
+    connect(health)
+    log.new_lines(health)
+    for _ in range(2):
+        health.fail('closed')
+        connect(health)
+        assert log.new_lines(health) == [
+            (WARN, 'connection lost: closed'), (INFO, 'connected again')]
+
+
+def test_connection_log_of_a_loss_before_the_first_reading():
+    log, health = ConnectionLog(), Health()
+    connect(health)
+    health.fail('closed')
+    assert log.new_lines(health) == [(WARN, 'connection lost: closed')]
+
+
+def test_connection_log_of_a_recording_is_its_error():
+    log, health = ConnectionLog(), Health(state=SourceState.PLAYING, n_connects=1)
+    assert log.new_lines(health) == []
+    health.last_error = 'drive.json: found a cut'
+    health.state = SourceState.ENDED
+    assert log.new_lines(health) == [(WARN, 'drive.json: found a cut')]
+    assert log.new_lines(health) == []
