@@ -3,6 +3,7 @@
 """Budgets of all tests, and the number of workers."""
 
 import os
+import signal
 
 import budgets
 from hypothesis import HealthCheck, settings
@@ -33,6 +34,14 @@ def pytest_collection_modifyitems(config, items):
     excluded = [item for item in items if item.get_closest_marker('endurance')]
     items[:] = [item for item in items if not item.get_closest_marker('endurance')]
     config.hook.pytest_deselected(items=excluded)
+
+
+@pytest.fixture(autouse=True)
+def _hangup():
+    """Have SIGHUP end the programs that a test starts; under nohup it is ignored."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -1,206 +1,231 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-Runs of `state_sensor` in forks of one process that has all modules loaded, cut short on request.
+Starts programs as forks of a process that has loaded their modules, which saves their imports.
 
-A run may be limited in the size of its files, or get a signal at the n-th of its calls that change
-a folder or sync, or at the n-th event of Python's profiler.
+The test process has a :class:`ForkServer` for each program. A server forks twice: the process in
+between ends, and the program becomes a child of the test process, which is a subreaper meanwhile.
+So the test awaits and measures the program as one that it has started itself::
+
+    test process ── server ── (ended) ── program
+         └──────────────────────────────────┘
+
+A fork has the arguments, environment, folder, standard streams and signals of a new process, and
+ends as one. It differs in its start: modules are loaded, and the environment has no influence on
+the interpreter and the dynamic linker. Tests of these start the program with :mod:`subprocess`.
 """
 
 import atexit
-from contextlib import suppress
-from dataclasses import dataclass
-import faulthandler
+import ctypes
+import gc
+import io
 import json
 import os
-import pathlib
 from pathlib import Path
-import resource
+import runpy
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import threading
+import warnings
 
-from budgets import AWAIT_S
-from paths import CARLA, ROOT
+from paths import CARLA
 
-# Functions that change a folder or sync, by the module in which they are found.
-CALLS = (('os', 'fsync'), ('os', 'open'), ('os', 'rename'), ('os', 'replace'), ('os', 'unlink'),
-         ('os', 'rmdir'), ('os', 'mkdir'), ('pathlib.Path', 'open'),
-         ('state_sensor_ros.recordings.files.renaming', '_renameat2'))
-MODULES = ('commands.command_line', 'commands.convert', 'commands.inspect',
-           'commands.record', 'commands.render', 'commands.synth', 'carla.carla_recording',
-           'carla.dataset_writer', 'drawing.picture', 'drawing.animation')
-
-
-@dataclass(frozen=True)
-class Ended:
-    """How a run ended: exit code, negative for a signal; its output; the number of calls."""
-
-    code: int
-    output: str
-    errors: str
-    n_calls: int
-
-
-def unmeasured():
-    """
-    Return the environment of a process whose coverage is not measured.
-
-    What coverage writes at the end of a run would count as a call, and meet the limit of sizes.
-    """
-    return {
-        name: value for name, value in os.environ.items() if not name.startswith('COVERAGE_')
-        } | {'PYTHONPATH': str(ROOT)}
+_MAX_BYTES = 2 ** 20
+_COVERAGE = 'COVERAGE_'
+_PR_SET_CHILD_SUBREAPER = 36
 
 
 class ForkServer:
-    """A process that forks for each run; a context manager."""
+    """
+    A process that forks for each program, started when it is used first.
 
-    def __enter__(self):
-        self._process = subprocess.Popen(
-            [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            env=unmeasured())
-        return self
+    :param loaded: what it loads, a key of ``LOADERS``.
+    :param environment: variables of the server that differ from those of the test process.
+    """
 
-    def __exit__(self, *unused):
-        self._process.stdin.close()
-        self._process.stdout.close()
-        self._process.wait(AWAIT_S)
+    def __init__(self, loaded, **environment):
+        self._loaded, self._environment = loaded, environment
+        self._connection = None
+        self._lock = threading.Lock()
 
-    def run(self, *words, folder, limit=None, is_killed=False, at_call=None, at_event=None,
-            number=None):
+    def start(self, words, **options):
         """
-        Run `state_sensor`.
+        Start a Python script.
 
-        :param folder: to run in; of one named tmp in it, temporary files are made there.
-        :param limit: of the size of each file, bytes.
-        :param is_killed: whether to write beyond it kills, instead of failing.
-        :param at_call: before which of its calls to send a signal, or as many as there are: after
-            the last.
-        :param at_event: at which event of Python's profiler to send a signal.
-        :param number: of the signal.
+        :param words: its path and its arguments.
+        :param options: those of :class:`subprocess.Popen`, without those that call or pass
+            something in the new process.
+        :returns: the process, as :class:`subprocess.Popen` has it.
         """
-        request = {'words': [str(word) for word in words], 'folder': str(folder), 'limit': limit,
-                   'is_killed': is_killed, 'at_call': at_call, 'at_event': at_event,
-                   'number': number}
-        self._process.stdin.write(f'{json.dumps(request)}\n')
-        self._process.stdin.flush()
-        return Ended(**json.loads(self._process.stdout.readline()))
+        return _Forked(self, words, **options)
+
+    def fork(self, streams, **request):
+        """
+        Make the process of a program.
+
+        :param streams: descriptors of its standard streams.
+        :param request: as :func:`_become` has it.
+        :returns: its number.
+        """
+        with self._lock:
+            if self._connection is None:
+                self._begin()
+            _set_subreaper(True)
+            try:
+                socket.send_fds(self._connection, [json.dumps(request).encode()], streams)
+                return int(self._connection.recv(_MAX_BYTES))
+            finally:
+                _set_subreaper(False)
+
+    def _begin(self):
+        self._connection, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with other:
+            process = subprocess.Popen(
+                [sys.executable, __file__, str(other.fileno()), self._loaded],
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, pass_fds=[other.fileno()],
+                env={**_unmeasured(os.environ), **self._environment})
+        atexit.register(process.wait)
+        atexit.register(self._connection.close)
 
 
-def _serve():
-    """Fork for each line of standard input."""
-    for name in MODULES:
-        __import__(f'state_sensor_ros.{name}')
-    _warm_up()
-    for line in sys.stdin:
-        request = json.loads(line)
-        pipes = [os.pipe() for _ in range(3)]
-        pid = os.fork()
-        if not pid:
-            _work(request, *(writer for _, writer in pipes))
-        texts = [''] * 3
-        threads = [threading.Thread(target=_read, args=(i, *pipe, texts))
-                   for i, pipe in enumerate(pipes)]
-        for thread in threads:
-            thread.start()
-        _, status = os.waitpid(pid, 0)
-        for thread in threads:
-            thread.join()
-        answer = {'code': os.waitstatus_to_exitcode(status), 'output': texts[0],
-                  'errors': texts[1], 'n_calls': len(texts[2])}
-        sys.stdout.write(f'{json.dumps(answer)}\n')
-        sys.stdout.flush()
+class _Forked(subprocess.Popen):
+    def __init__(self, server, words, **options):
+        self._server = server
+        super().__init__(words, **options)
+
+    def _execute_child(self, args, executable, preexec_fn, close_fds, pass_fds, cwd, env,
+                       startupinfo, creationflags, shell, p2cread, p2cwrite, c2pread, c2pwrite,
+                       errread, errwrite, *others):
+        """Replace what starts the process; the streams are those that Popen has made."""
+        assert not any((executable, preexec_fn, pass_fds, shell))
+        streams = [given if given != -1 else own
+                   for own, given in enumerate((p2cread, c2pwrite, errwrite))]
+        self.pid = self._server.fork(
+            streams, words=[os.fspath(word) for word in args],
+            folder=os.path.abspath(cwd or '.'), environment=_unmeasured(
+                os.environ if env is None else env))
+        self._child_created = True
+        self._close_pipe_fds(p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite)
 
 
-def _warm_up():
-    """Load everything that is loaded once: message definitions, fonts."""
-    from state_sensor_ros.commands.command_line import main
+def is_measured():
+    """Return whether the coverage of the programs that tests start is measured."""
+    return any(name.startswith(_COVERAGE) for name in os.environ)
+
+
+def _unmeasured(environment):
+    """
+    Return the environment of a process whose coverage is not measured.
+
+    What coverage writes at the end of a run is a file more than the program writes.
+    """
+    return {name: value for name, value in environment.items()
+            if not name.startswith(_COVERAGE)}
+
+
+def _set_subreaper(is_one):
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, int(is_one), 0, 0, 0)
+
+
+def _load_node():
+    """Load what the node does; nothing of it starts ROS."""
+    import state_sensor_ros.carla.carla_simulator
+    import state_sensor_ros.monodrive.monodrive_simulator
+    import state_sensor_ros.ros.program  # noqa: F401
+
+
+def _load_commands():
+    """Load what the commands do, with what they load once: message definitions, fonts."""
+    from state_sensor_ros.commands.command_line import COMMANDS, main
+    for name in COMMANDS:
+        __import__(f'state_sensor_ros.commands.{name}')
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder)
         for words in (('synth', path / 'a.json', '--frames', '2'),
                       ('convert', path / 'a.json', path / 'bag'),
                       ('render', path / 'bag', path / 'a.png'),
+                      ('render', path / 'bag', path / 'a.html'),
                       ('convert', CARLA, path / 'carla'),
                       ('convert', path / 'carla', path / 'dataset')):
             assert main([str(word) for word in words]) == 0
 
 
-def _read(i, reader, writer, texts):
-    os.close(writer)
-    with os.fdopen(reader, errors='backslashreplace') as stream:
-        texts[i] = stream.read()
+LOADERS = {'nothing': lambda: None, 'node': _load_node, 'commands': _load_commands}
 
 
-def _work(request, output, errors, calls):
-    """Run the program."""
-    os.chdir(request['folder'])
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    os.dup2(output, 1)
-    os.dup2(errors, 2)
-    # A run that does not end prints where it waits.
-    faulthandler.dump_traceback_later(AWAIT_S, exit=True, file=errors)
-    if request['limit'] is not None:
-        signal.signal(signal.SIGXFSZ, signal.SIG_DFL if request['is_killed'] else signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        resource.setrlimit(resource.RLIMIT_FSIZE, (request['limit'],) * 2)
-    tempfile.tempdir = str(Path('tmp').resolve()) if Path('tmp').is_dir() else None
-    for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        # A program started by a shell with & ignores SIGINT.
-        signal.signal(signum, signal.SIG_DFL)
-    _watch_calls(calls, request['at_call'], request['number'])
-    if request['at_event'] is not None:
-        _watch_events(request['at_event'], request['number'])
-    sys.argv[1:] = request['words']
-    from state_sensor_ros.commands.command_line import main
-    code = 1
-    with suppress(SystemExit):
-        code = main()
-    with suppress(OSError):
-        sys.stdout.flush()
-    # What the end of a process does, except for threads of the parent.
-    atexit._run_exitfuncs()
-    os._exit(code)
+def _serve(connection):
+    """Fork for each request; return in each of the forks, with the words of its program."""
+    while True:
+        data, streams, _, _ = socket.recv_fds(connection, _MAX_BYTES, 3)
+        if not data:
+            os._exit(0)
+        reader, writer = os.pipe()
+        between = _fork()
+        if not between:
+            pid = _fork()
+            if pid:
+                os.write(writer, str(pid).encode())
+                os._exit(0)
+            return _become(streams, [connection.detach(), reader, writer], **json.loads(data))
+        os.waitpid(between, 0)
+        connection.send(os.read(reader, _MAX_BYTES))
+        for each in (reader, writer, *streams):
+            os.close(each)
 
 
-def _watch_calls(report, at_call, number):
-    """Report each call by a byte; send the signal at one of them."""
-    n_calls = 0
-
-    def watched(function):
-        def call(*args, **options):
-            nonlocal n_calls
-            os.write(report, b'.')
-            n_calls += 1
-            if n_calls - 1 == at_call:
-                os.kill(os.getpid(), number)
-            result = function(*args, **options)
-            if n_calls == at_call:
-                os.kill(os.getpid(), number)
-            return result
-        return call
-
-    owners = {'os': os, 'pathlib.Path': pathlib.Path}
-    for owner, name in CALLS:
-        where = owners.get(owner) or sys.modules[owner]
-        setattr(where, name, watched(getattr(where, name)))
+def _fork():
+    with warnings.catch_warnings():
+        # The threads that the libraries of ROS start when they are loaded wait for a tracer.
+        warnings.simplefilter('ignore', DeprecationWarning)
+        return os.fork()
 
 
-def _watch_events(at_event, number):
-    """Send a signal at an event of the main thread."""
-    n_events = 0
+def _become(streams, others, words, folder, environment):
+    """
+    Make a process that a new one would be.
 
-    def count(*_):
-        nonlocal n_events
-        n_events += 1
-        if n_events == at_event:
-            sys.setprofile(None)
-            os.kill(os.getpid(), number)
+    :param streams: descriptors of the standard streams.
+    :param others: descriptors to close.
+    :param words: path and arguments of the program.
+    :param folder: to run in.
+    :param environment: all variables.
+    :returns: ``words``.
+    """
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+    for each in (*streams, *others):
+        os.close(each)
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.argv[:] = words
+    sys.path[0] = os.path.dirname(os.path.abspath(words[0]))
+    for name in ('stdin', 'stdout', 'stderr'):
+        stream = _opened_again(getattr(sys, name))
+        setattr(sys, name, stream)
+        setattr(sys, f'__{name}__', stream)
+    # A program started by a shell with & ignores SIGINT.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    # Destructors of libraries would cancel threads that they have started before the fork.
+    libc = ctypes.CDLL(None)
+    libc.on_exit(libc._exit, None)
+    return words
 
-    sys.setprofile(count)
+
+def _opened_again(stream):
+    """Return a standard stream as Python makes it of the file that its descriptor is now."""
+    is_raw = stream.write_through
+    binary = open(stream.fileno(), f'{stream.mode}b', 0 if is_raw else -1,  # noqa: SIM115
+                  closefd=False)
+    return io.TextIOWrapper(binary, stream.encoding, stream.errors, None if stream.mode == 'r'
+                            else '\n', stream.line_buffering or binary.isatty(), is_raw)
 
 
 if __name__ == '__main__':
-    _serve()
+    LOADERS[sys.argv[2]]()
+    gc.collect()
+    gc.freeze()
+    runpy.run_path(_serve(socket.socket(fileno=int(sys.argv[1])))[0], run_name='__main__')

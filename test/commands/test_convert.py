@@ -12,14 +12,14 @@ import shutil
 import signal
 import struct
 import subprocess
-import sys
 import termios
 import threading
 
 from budgets import AWAIT_S
 from message_store import read
 import numpy as np
-from paths import DATA, GOOD, ROOT, SAMPLE
+from paths import DATA, GOOD, SAMPLE
+from programs import start
 import pytest
 from real_recordings import RECORDINGS
 from rosbags.rosbag2 import Reader, StoragePlugin, Writer
@@ -28,8 +28,6 @@ from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.recordings.bags.bag_types import definition, type_hash
 
-PROGRAM = [sys.executable, '-c',
-           'import sys; from state_sensor_ros.commands.command_line import main; sys.exit(main())']
 STATE_FRAME = 'state_sensor_ros/msg/StateFrame'
 N_FRAMES = 60
 
@@ -468,8 +466,8 @@ def test_convert_refuses_another_definition_of_the_message(bag, tmp_path, capsys
 @pytest.mark.parametrize('out', ['bag', 'out.json'])
 def test_convert_interrupted_leaves_nothing(source, tmp_path, out, signum):
     text = Path(source).read_bytes()
-    process = subprocess.Popen([*PROGRAM, 'convert', '-', str(tmp_path / out)], cwd=ROOT,
-                               stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = start('convert', '-', tmp_path / out, stdin=subprocess.PIPE, stdout=None,
+                    text=False)
     # Half of a frame: the program waits for the rest of it.
     process.stdin.write(text[:len(text) // 2])
     process.stdin.flush()
@@ -493,16 +491,15 @@ def _has_read(path, n_bytes):
 
 
 def test_convert_shows_no_progress_when_piped(source, tmp_path):
-    done = subprocess.run([*PROGRAM, 'convert', source, str(tmp_path / 'bag')], cwd=ROOT,
-                          capture_output=True, check=True, timeout=AWAIT_S)
-    assert (done.stdout, done.stderr) == (b'', b'')
+    with start('convert', source, tmp_path / 'bag') as process:
+        assert process.communicate(timeout=AWAIT_S) == ('', '')
+    assert process.returncode == 0
 
 
 def test_convert_shows_progress_on_a_terminal(source, tmp_path):
     master, theirs = os.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack('HHHH', 24, 100, 0, 0))
-    process = subprocess.Popen([*PROGRAM, 'convert', source, str(tmp_path / 'bag')], cwd=ROOT,
-                               stderr=theirs)
+    process = start('convert', source, tmp_path / 'bag', stdout=None, stderr=theirs)
     os.close(theirs)
     shown = b''
     try:

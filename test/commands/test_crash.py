@@ -11,8 +11,8 @@ import signal
 import subprocess
 
 from budgets import spread
-from fork_server import ForkServer
 from paths import CARLA
+from programs import run_cut_short
 import pytest
 from rosbags.rosbag2 import Reader
 from scripted_simulator import frame, serving
@@ -22,12 +22,6 @@ from state_sensor_ros.commands.command_line import main
 N_RECORDED = 60
 N_LIMITS = 6
 KILLED = -signal.SIGKILL, -signal.SIGXFSZ
-
-
-@pytest.fixture(scope='module')
-def server():
-    with ForkServer() as started:
-        yield started
 
 
 def bag_contents(path):
@@ -97,13 +91,13 @@ def copy(source, target):
 class Trial:
     """Runs of one program in one folder, each in the state before it."""
 
-    def __init__(self, server, case, folder, has_old):
-        self.case, self.folder, self._server, self._has_old = case, folder, server, has_old
+    def __init__(self, case, folder, has_old):
+        self.case, self.folder, self._has_old = case, folder, has_old
         self.out = folder / case.words[2 if case.words[0] == 'convert' else 1]
         kept = folder.with_name(f'{folder.name}_kept')
         kept.mkdir()
         self.kept = kept / self.out.name
-        assert server.run(*case.old_words, folder=kept).code == 0
+        assert run_cut_short(*case.old_words, folder=kept).code == 0
         self.old = case.read(self.kept)
         self.restore()
         ended = self.run()
@@ -122,7 +116,7 @@ class Trial:
 
     def run(self, **options):
         force = ('--force',) if self._has_old else ()
-        return self._server.run(*self.case.words, *force, folder=self.folder, **options)
+        return run_cut_short(*self.case.words, *force, folder=self.folder, **options)
 
     def found(self):
         """Return which one is there, whole."""
@@ -146,8 +140,8 @@ class Trial:
 
 
 @pytest.fixture(params=[False, True], ids=['fresh', 'forced'])
-def trial(server, cases, request, tmp_path):
-    return lambda name: Trial(server, cases[name], tmp_path / 'work', has_old=request.param)
+def trial(cases, request, tmp_path):
+    return lambda name: Trial(cases[name], tmp_path / 'work', has_old=request.param)
 
 
 def limits(trial):
@@ -238,9 +232,9 @@ def small_disk(tmp_path):
 
 @pytest.mark.parametrize('has_old', [False, True], ids=['fresh', 'forced'])
 @pytest.mark.parametrize('name', NAMES)
-def test_on_a_small_disk_the_old_one_stays(server, cases, tmp_path, small_disk, name, has_old):
+def test_on_a_small_disk_the_old_one_stays(cases, tmp_path, small_disk, name, has_old):
     case = cases[name]
-    whole = Trial(server, case, tmp_path / 'work', has_old)
+    whole = Trial(case, tmp_path / 'work', has_old)
     n_kib, codes, seen = 4, set(), tmp_path / 'seen'
     while codes != {0, 1} or n_kib < 16:
         disk = small_disk(n_kib)
@@ -252,7 +246,7 @@ def test_on_a_small_disk_the_old_one_stays(server, cases, tmp_path, small_disk, 
             except (OSError, shutil.Error):
                 # Not even the old one fits.
                 continue
-        ended = server.run(*case.words, *(['--force'] if has_old else []), folder=disk)
+        ended = run_cut_short(*case.words, *(['--force'] if has_old else []), folder=disk)
         codes.add(ended.code)
         contents = None
         if out.exists():

@@ -6,13 +6,10 @@ from contextlib import closing
 import io
 import itertools
 import json
-import os
 import re
-import subprocess
-import sys
 
 from budgets import AWAIT_S
-from paths import ROOT
+from programs import start
 import pytest
 from simulator_peer import Reader
 
@@ -25,8 +22,6 @@ from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.recordings.player import FileSource
 from state_sensor_ros.simulators.opening import open_any
 
-PROGRAM = [sys.executable, '-c',
-           'import sys; from state_sensor_ros.commands.command_line import main; sys.exit(main())']
 N_FRAMES = 12
 
 
@@ -136,9 +131,7 @@ def test_cut_trajectory_is_replayed(tmp_path, capsys):
 
 def test_cut_trajectory_is_served(cut):
     path, n_frames = cut
-    with subprocess.Popen([*PROGRAM, 'simulate', str(path), '--port', '0', '--rate', 'max'],
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                          env={**os.environ, 'PYTHONPATH': str(ROOT)}) as process:
+    with start('simulate', path, '--port', '0', '--rate', 'max') as process:
         try:
             port = int(process.stdout.readline().rpartition(':')[2])
             with Reader(port) as reader:

@@ -4,22 +4,18 @@
 
 import itertools
 import json
-import os
 from pathlib import Path
 import signal
 import subprocess
-import sys
 
-from paths import ROOT, SAMPLE
+from paths import SAMPLE
+from programs import ENVIRONMENT, STATE_SENSOR
 import pytest
 from real_recordings import path_of
 
 from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.recordings.pacing import Pacing
-
-PROGRAM = [sys.executable, '-c',
-           'import sys; from state_sensor_ros.commands.command_line import main; sys.exit(main())']
 
 # Frames, actors in each, median step, samples missed: doc/protocol/units.md#recordings.
 KNOWN = [('left_turn_cross_walk.v0', 'v0', 90, 7, 0.2, 0),
@@ -241,9 +237,9 @@ def test_inspect_lets_no_name_command_the_terminal(tmp_path, capsys):
 
 
 def test_inspect_shows_on_a_plain_terminal_what_it_can(tmp_path):
-    done = subprocess.run([*PROGRAM, 'inspect', strange(tmp_path)], cwd=ROOT, check=True,
+    done = subprocess.run([*STATE_SENSOR, 'inspect', strange(tmp_path)], check=True,
                           capture_output=True, timeout=30.0,
-                          env={**os.environ, 'PYTHONIOENCODING': 'ascii'})
+                          env={**ENVIRONMENT, 'PYTHONIOENCODING': 'ascii'})
     assert rb', \xe4\u8eca' in done.stdout
 
 

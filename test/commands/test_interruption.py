@@ -16,28 +16,18 @@ import threading
 import time
 
 from budgets import AWAIT_S, spread
-from fork_server import ForkServer
-from paths import CARLA, DATA, ROOT, SAMPLE
+from paths import CARLA, DATA, SAMPLE
+from programs import ENVIRONMENT, run_cut_short
+from programs import start as start_program
 import pytest
 from scripted_simulator import frame, serving
 from stopwatch import Stopwatch
 
 from state_sensor_ros.commands.command_line import main
 
-PROGRAM = [sys.executable, '-c',
-           'import sys; from state_sensor_ros.commands.command_line import main; sys.exit(main())']
-ENVIRONMENT = {**os.environ, 'PYTHONPATH': str(ROOT)}
 LIMIT_S = 2.0
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 NOTHING = 'interrupted: nothing was written'
-
-
-@pytest.fixture(autouse=True)
-def _hangup():
-    # Not as nohup has it, should these tests run under it.
-    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    yield
-    signal.signal(signal.SIGHUP, before)
 
 
 @pytest.fixture
@@ -45,11 +35,10 @@ def start(tmp_path):
     """Return a function that starts the program in a folder of its own."""
     processes = []
 
-    def run(*words, program=PROGRAM, **options):
-        process = subprocess.Popen([*program, *words], cwd=tmp_path, env=ENVIRONMENT,
-                                   stderr=subprocess.PIPE, **options)
-        processes.append(process)
-        return process
+    def run(*words, **options):
+        processes.append(start_program(*words, cwd=tmp_path, text=False,
+                                       **{'stdout': None, **options}))
+        return processes[-1]
 
     yield run
     for process in processes:
@@ -165,20 +154,22 @@ def stuck(*_):
 synth.encode_json = stuck
 sys.exit(main())
 """
-    process = start('synth', 'out.json', program=[sys.executable, '-c', program],
-                    stdout=subprocess.PIPE)
-    assert process.stdout.readline() == b'stuck\n'
-    assert names(tmp_path) == ['.out.json.part']
-    assert ended(process, signal.SIGTERM) == (143, f'{NOTHING} to out.json\n')
+    with subprocess.Popen([sys.executable, '-c', program, 'synth', 'out.json'], cwd=tmp_path,
+                          env=ENVIRONMENT, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b'stuck\n'
+        assert names(tmp_path) == ['.out.json.part']
+        assert ended(process, signal.SIGTERM) == (143, f'{NOTHING} to out.json\n')
     assert names(tmp_path) == []
 
 
 def test_interrupted_again_while_python_ends_is_no_error(tmp_path):
     # Called after what the program itself has registered for the end.
-    program = ('import atexit, os, signal, sys; '
+    program = ('import atexit, os, sys; '
+               'from state_sensor_ros.commands.command_line import main; '
                + ''.join(f'atexit.register(os.kill, os.getpid(), {number:d}); '
-                         for number in SIGNALS) + PROGRAM[-1])
-    result = subprocess.run([*PROGRAM[:-1], program, 'synth', 'out.json', '--frames', '1'],
+                         for number in SIGNALS) + 'sys.exit(main())')
+    result = subprocess.run([sys.executable, '-c', program, 'synth', 'out.json', '--frames', '1'],
                             cwd=tmp_path, capture_output=True, env=ENVIRONMENT, timeout=AWAIT_S,
                             check=False)
     assert (result.returncode, result.stderr) == (0, b'')
@@ -186,19 +177,13 @@ def test_interrupted_again_while_python_ends_is_no_error(tmp_path):
 
 @pytest.mark.parametrize('delay_s', [0.0, 0.02, 0.05, 0.1, 0.2, 0.4])
 def test_interrupted_while_it_loads_its_modules_writes_no_traceback(tmp_path, start, delay_s):
-    process = start('convert', '-', 'bag', stdin=subprocess.PIPE)
+    process = start('convert', '-', 'bag', stdin=subprocess.PIPE, is_new=True)
     time.sleep(delay_s)
     code, errors = ended(process, signal.SIGTERM)
     # Before Python runs the program, a signal ends it as it ends any program.
     assert (code, errors) in ((-signal.SIGTERM, ''), (143, f'{NOTHING}\n'),
                               (143, f'{NOTHING} to bag\n'))
     assert names(tmp_path) == []
-
-
-@pytest.fixture(scope='module')
-def server():
-    with ForkServer() as started:
-        yield started
 
 
 @pytest.fixture(scope='module')
@@ -231,13 +216,13 @@ WORDS = {
 class Trial:
     """Runs of a program in a folder, with an old output in it or without."""
 
-    def __init__(self, server, sources, name, folder, has_old):
+    def __init__(self, sources, name, folder, has_old):
         self._words = [word.replace('SOURCES', str(sources)) for word in WORDS[name]]
         self._out = folder / self._words[-1] if name not in ('synthetic', 'report') \
             else folder / 'out.json'
         if name == 'sqlite':
             self._out = folder / 'out'
-        self.name, self._server, self._folder, self._has_old = name, server, folder, has_old
+        self.name, self._folder, self._has_old = name, folder, has_old
         (folder / 'tmp').mkdir()
         self._run()
         self._whole, self._report = self._contents(), self._ended.output
@@ -252,7 +237,7 @@ class Trial:
             shutil.rmtree(self._out, ignore_errors=True)
             self._out.unlink(missing_ok=True)
         begin_s = time.monotonic()
-        self._ended = self._server.run(*self._words, folder=self._folder, **options)
+        self._ended = run_cut_short(*self._words, folder=self._folder, **options)
         assert time.monotonic() - begin_s < AWAIT_S
 
     def _contents(self):
@@ -288,9 +273,9 @@ class Trial:
 
 
 @pytest.fixture
-def trial(server, sources, tmp_path):
+def trial(sources, tmp_path):
     # Of the outputs that replace an old one, files and folders are enough.
-    return lambda name: Trial(server, sources, name, tmp_path,
+    return lambda name: Trial(sources, name, tmp_path,
                               has_old=name in ('trajectory', 'mcap', 'dataset'))
 
 
@@ -317,12 +302,12 @@ def test_interrupted_at_any_moment_does_all_or_nothing(trial, name):
 
 
 @pytest.mark.parametrize('words', [('--frames', '60'), ('--once',)], ids=' '.join)
-def test_record_interrupted_at_any_moment_keeps_what_has_come(server, tmp_path, words):
+def test_record_interrupted_at_any_moment_keeps_what_has_come(tmp_path, words):
     out, at_event, n_kept = tmp_path / 'out.json', 1, []
     with serving([frame(i / 20) for i in range(60)]) as port:
         while True:
-            ended = server.run('record', out.name, '--port', port, *words, folder=tmp_path,
-                               at_event=at_event, number=signal.SIGTERM)
+            ended = run_cut_short('record', out.name, '--port', port, *words, folder=tmp_path,
+                                  at_event=at_event, number=signal.SIGTERM)
             elements = json.loads(out.read_text()) if out.exists() else []
             assert [element['game_time'] for element in elements] == [
                 i / 20 for i in range(len(elements))]

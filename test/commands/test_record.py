@@ -13,15 +13,13 @@ import select
 import signal
 import socket
 import struct
-import subprocess
-import sys
 import termios
 import threading
 import time
 
 from budgets import AWAIT_S
-from paths import ROOT
 from ports import free_port
+from programs import start
 import pytest
 from scripted_simulator import frame, InBackground, interrupting, ScriptedSimulator
 from stopwatch import Stopwatch
@@ -33,8 +31,6 @@ from state_sensor_ros.emulator.monodrive_server.frame_server import (
     MonodriveServer,
 )
 
-PROGRAM = [sys.executable, '-c',
-           'import sys; from state_sensor_ros.commands.command_line import main; sys.exit(main())']
 ODD = (b'{"frame": [{"name": "Ego 0", "position": [1.50, -0.0, 1e2], "orientation": [0,0,0,1],'
        b'\n "tags": ["ego"]}], "extra": null, "game_time": 0.30000001192092896}')
 
@@ -50,14 +46,6 @@ def out(tmp_path):
     return tmp_path / 'out.json'
 
 
-@pytest.fixture(autouse=True)
-def _hangup():
-    # Not as nohup has it, should these tests run under it.
-    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    yield
-    signal.signal(signal.SIGHUP, before)
-
-
 def record(peer, out, *words):
     return main(['record', str(out), '--port', str(peer.port), *words])
 
@@ -70,12 +58,6 @@ def sending(peer, *payloads):
             peer.emit(payload)
 
     return InBackground(work)
-
-
-def start(*words, stderr=subprocess.PIPE, **options):
-    environment = {**os.environ, 'PYTHONPATH': str(ROOT)}
-    return subprocess.Popen([*PROGRAM, *words], stdout=subprocess.PIPE, stderr=stderr,
-                            text=True, env=environment, **options)
 
 
 def wait_for_bytes(folder, process):

@@ -18,6 +18,7 @@ import time
 from budgets import AWAIT_S
 from mcap_layout import CHUNK, offsets, records, rewritten, without_crcs
 from paths import DATA, ROOT
+from programs import start
 import pytest
 from rosbags.rosbag2 import Reader
 
@@ -31,8 +32,6 @@ from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.recordings.storage import mcap_writer
 from state_sensor_ros.recordings.storage.decompression import zstd
 
-PROGRAM = [sys.executable, '-c',
-           'import sys; from state_sensor_ros.commands.command_line import main; sys.exit(main())']
 N_FRAMES = 40
 
 
@@ -550,13 +549,11 @@ def awaited(condition):
 
 def test_repair_of_what_a_killed_record_leaves(tmp_path, repair):
     traffic = IteratorSource(generate(3, 2, 20.0, 3, 'v2'))
-    with MonodriveServer(traffic, MonodriveOptions(port=0, rate=500.0)) as peer:
-        process = subprocess.Popen([*PROGRAM, 'record', str(tmp_path / 'live.json'), '--port',
-                                    str(peer.port)], cwd=ROOT)
+    with MonodriveServer(traffic, MonodriveOptions(port=0, rate=500.0)) as peer, start(
+            'record', tmp_path / 'live.json', '--port', peer.port) as process:
         awaited(lambda: [path for path in tmp_path.rglob('*') if path.is_file()
                          and path.stat().st_size > 100_000])
-        process.send_signal(signal.SIGKILL)
-        process.wait(AWAIT_S)
+        process.kill()
     [part] = [path for path in tmp_path.rglob('*') if path.is_file()
               and path.stat().st_size > 100_000]
     code, line = repair(part, 'live.json')

@@ -11,15 +11,13 @@ from pathlib import Path
 import signal
 import socket
 import struct
-import subprocess
-import sys
 import termios
 import threading
 import time
 
 from budgets import AWAIT_S
-from paths import ROOT
 from ports import free_port
+from programs import start
 import pytest
 from real_recordings import RECORDINGS
 from scripted_simulator import (
@@ -43,8 +41,6 @@ from state_sensor_ros.emulator.monodrive_server.frame_server import (
 from state_sensor_ros.monodrive.replay_client import ReplayClient
 from state_sensor_ros.monodrive.replay_trajectory import Cursor, Trajectory
 
-PROGRAM = [sys.executable, '-c',
-           'import sys; from state_sensor_ros.commands.command_line import main; sys.exit(main())']
 TRAJECTORY = 'REPLAY_ConfigureTrajectoryCommand_ID'
 SENSORS = 'REPLAY_ConfigureSensorsCommand_ID'
 STEP = 'REPLAY_StepSimulationCommand_ID'
@@ -72,26 +68,12 @@ def five(write):
     return write(*(frame(i / 10) for i in range(5)))
 
 
-@pytest.fixture(autouse=True)
-def _hangup():
-    # Not as nohup has it, should these tests run under it.
-    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    yield
-    signal.signal(signal.SIGHUP, before)
-
-
 def options_for(peer):
     return ('--port', str(peer.port), '--control-port', str(peer.control_port))
 
 
 def replay(peer, path, *words):
     return main(['replay', str(path), *options_for(peer), *words])
-
-
-def start(*words, **options):
-    environment = {**os.environ, 'PYTHONPATH': str(ROOT)}
-    options = {'stdout': subprocess.PIPE, 'stderr': subprocess.PIPE, **options}
-    return subprocess.Popen([*PROGRAM, *words], text=True, env=environment, **options)
 
 
 def amounts(peer):

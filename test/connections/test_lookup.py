@@ -2,16 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Host names with a slow look-up, and invalid ones."""
 
-import os
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 
 from budgets import AWAIT_S
-from paths import ROOT, SAMPLE
+from paths import SAMPLE
+from programs import ENVIRONMENT, PIPES, STATE_SENSOR
 import pytest
 from slow_names import HOST, SlowNames
 from stopwatch import Stopwatch
@@ -25,8 +24,6 @@ from state_sensor_ros.monodrive.control_session import ControlSession
 from state_sensor_ros.monodrive.sensor_framing import PacketFramer
 from state_sensor_ros.settings import Settings
 
-PROGRAM = [sys.executable, '-c',
-           'import sys; from state_sensor_ros.commands.command_line import main; sys.exit(main())']
 END_S = 2.0
 NO_NAMES = ['no..name', 'x' * 70 + '.invalid', '\udcff']
 
@@ -117,9 +114,8 @@ def test_lookup_that_does_not_return_is_ended_by_a_close(monkeypatch, connect):
 def test_lookup_that_does_not_return_does_not_hold_up_the_end(tmp_path, words, number):
     names = SlowNames(tmp_path)
     with subprocess.Popen(
-            [*PROGRAM, *words, '--host', HOST], cwd=tmp_path, text=True, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env={**os.environ, 'PYTHONPATH': str(ROOT), **names.environment}) as process:
+            [*STATE_SENSOR, *words, '--host', HOST], cwd=tmp_path, **PIPES,
+            env={**ENVIRONMENT, **names.environment}) as process:
         names.wait()
         watch = Stopwatch(process)
         process.send_signal(number)

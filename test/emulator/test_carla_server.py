@@ -5,17 +5,14 @@
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 import math
-import os
 import socket
 import struct
-import subprocess
-import sys
 import threading
 import time
 
 import carla_wire as wire
 import numpy as np
-from paths import ROOT
+from programs import start
 import pytest
 
 from state_sensor_ros.carla.carla_decoder import CarlaDecoder
@@ -29,8 +26,6 @@ from state_sensor_ros.emulator.carla_server.town_server import CarlaOptions, Car
 from state_sensor_ros.errors import ConfigError, TransportError
 from state_sensor_ros.settings import Settings
 
-PROGRAM = [sys.executable, '-c',
-           'import sys; from state_sensor_ros.commands.command_line import main; sys.exit(main())']
 FAST = CarlaOptions(rate='max')
 SYNCHRONOUS_INI = '[CARLA/Server]\nSynchronousMode=true\nSendNonPlayerAgentsInfo=true\n'
 
@@ -375,8 +370,7 @@ def test_simulate_refuses_a_carla_port_without_neighbours(port, capsys):
 def test_simulate_serves_carla():
     words = ['simulate', '--protocol', 'carla', '--port', '0', '--rate', 'max', '--vehicles', '2',
              '--objects', '0', '--frames', '4', '--episode', '2']
-    with subprocess.Popen([*PROGRAM, *words], stdout=subprocess.PIPE, text=True,
-                          env={**os.environ, 'PYTHONPATH': str(ROOT)}) as process:
+    with start(*words) as process:
         lines = [process.stdout.readline() for _ in range(3)]
         assert [line.split(' on ')[0] for line in lines] == ['world', 'control', 'listening']
         with connected(int(lines[2].rsplit(':', 1)[1])) as reader:

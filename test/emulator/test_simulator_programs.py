@@ -11,12 +11,12 @@ import re
 import signal
 import struct
 import subprocess
-import sys
 import termios
 import time
 
-from paths import ROOT, SAMPLE
+from paths import SAMPLE
 from ports import free_port
+from programs import start
 import pytest
 from real_recordings import RECORDINGS
 from simulator_peer import Controller, Reader
@@ -24,15 +24,6 @@ from stopwatch import Stopwatch
 
 from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.emulator.traffic.frame_generator import generate
-
-PROGRAM = [sys.executable, '-c',
-           'import sys; from state_sensor_ros.commands.command_line import main; sys.exit(main())']
-
-
-def start(*words, **options):
-    environment = {**os.environ, 'PYTHONPATH': str(ROOT)}
-    return subprocess.Popen([*PROGRAM, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                            text=True, env=environment, **options)
 
 
 @pytest.fixture
@@ -243,9 +234,8 @@ def test_simulate_serves_a_single_frame(tmp_path):
 
 
 def test_simulate_reads_standard_input():
-    with subprocess.Popen([*PROGRAM, 'simulate', '-', '--port', '0', '--rate', 'max'],
-                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                          env={**os.environ, 'PYTHONPATH': str(ROOT)}) as process:
+    with start('simulate', '-', '--port', '0', '--rate', 'max',
+               stdin=subprocess.PIPE) as process:
         process.stdin.write('[{"frame": []}]')
         process.stdin.close()
         with Reader(int(process.stdout.readline().rpartition(':')[2])) as reader:
@@ -344,9 +334,7 @@ def wait_for_growing_file(folder, n_bytes=500_000, timeout_s=20.0):
 def test_synth_shows_progress_on_a_terminal_only(tmp_path):
     leader, follower = os.openpty()
     fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack('HHHH', 24, 80, 0, 0))
-    environment = {**os.environ, 'PYTHONPATH': str(ROOT)}
-    with subprocess.Popen([*PROGRAM, 'synth', str(tmp_path / 'a.json'), '--frames', '60'],
-                          stderr=follower, env=environment) as process:
+    with start('synth', tmp_path / 'a.json', '--frames', '60', stderr=follower) as process:
         os.close(follower)
         shown = b''
         with contextlib.suppress(OSError):  # EIO: the process has closed the terminal

@@ -8,11 +8,11 @@ import shutil
 import sqlite3
 import struct
 import subprocess
-import sys
 
 from budgets import AWAIT_S
 import lz4.frame
-from paths import ROOT, SAMPLE
+from paths import SAMPLE
+from programs import ENVIRONMENT, STATE_SENSOR
 import pytest
 
 from state_sensor_ros.commands.command_line import main
@@ -23,8 +23,6 @@ from state_sensor_ros.recordings.storage.decompression import zstd
 from state_sensor_ros.settings import parse_settings
 from state_sensor_ros.simulators.opening import Input, opened
 
-PROGRAM = [sys.executable, '-c',
-           'import sys; from state_sensor_ros.commands.command_line import main; sys.exit(main())']
 STATE_FRAME = 'state_sensor_ros/msg/StateFrame'
 MAGIC = b'\x89MCAP0\r\n'
 HUGE = 2 * 2**30
@@ -94,9 +92,9 @@ def run(path, command, *words):
     """Read a bag in a process limited to 1 GiB; return it after its end."""
     (path.parent / 'tmp').mkdir()
     done = subprocess.run(
-        [*PROGRAM, command, str(path), *words], cwd=ROOT, capture_output=True, text=True,
+        [*STATE_SENSOR, command, str(path), *words], capture_output=True, text=True,
         timeout=AWAIT_S, preexec_fn=limited,
-        env={**os.environ, 'OPENBLAS_NUM_THREADS': '1', 'TMPDIR': str(path.parent / 'tmp')})
+        env={**ENVIRONMENT, 'OPENBLAS_NUM_THREADS': '1', 'TMPDIR': str(path.parent / 'tmp')})
     assert list((path.parent / 'tmp').iterdir()) == []
     return done
 

@@ -13,7 +13,6 @@ import signal
 import socket
 import struct
 import subprocess
-import sys
 import tempfile
 import time
 
@@ -21,6 +20,7 @@ from budgets import AWAIT_S
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState, GetState
 from ports import free_port
+from programs import start_node
 from rcl_interfaces.srv import DescribeParameters, GetParameters, SetParameters
 import rclpy
 from rclpy.executors import SingleThreadedExecutor
@@ -142,22 +142,25 @@ class NodeProcess:
     """
     ``state_sensor_node`` as users start it.
 
-    :param program: the command in place of ``state_sensor_node``.
-    :param prefix: what that command is an argument of.
+    :param program: the Python script in place of ``state_sensor_node``.
+    :param prefix: the command that it is an argument of.
     :param environment: variables to add.
+    :param is_new: whether to start a new process, not a fork, as for a prefix or variables.
     """
 
-    def __init__(self, domain, *, arguments=(), program=(), prefix=(), environment=None,
-                 **parameters):
+    def __init__(self, domain, *, arguments=(), program=None, prefix=(), environment=None,
+                 is_new=False, **parameters):
         given = [part for name, value in parameters.items()
                  for part in ('-p', f'{name}:={_as_yaml(value)}')]
+        words = [program or shutil.which('state_sensor_node'), '--ros-args', *given, *arguments]
         self._log = tempfile.TemporaryFile()  # noqa: SIM115
-        self.process = subprocess.Popen(
-            [*prefix, *(program or [shutil.which('state_sensor_node')]), '--ros-args', *given,
-             *arguments],
-            stdout=self._log, stderr=subprocess.STDOUT,
-            env={**os.environ, **(environment or {}), 'ROS_DOMAIN_ID': str(domain),
-                 'ROS_AUTOMATIC_DISCOVERY_RANGE': 'LOCALHOST'})
+        options = {'stdout': self._log, 'stderr': subprocess.STDOUT, 'env': {
+            **os.environ, **(environment or {}), 'ROS_DOMAIN_ID': str(domain),
+            'ROS_AUTOMATIC_DISCOVERY_RANGE': 'LOCALHOST'}}
+        if is_new or prefix or environment:
+            self.process = subprocess.Popen([*prefix, *words], **options)
+        else:
+            self.process = start_node(words, **options)
 
     @property
     def log(self):
@@ -227,14 +230,14 @@ def changed_program(path, *replacements):
 
     :param replacements: module, class, function and the body of the replacement, which may use
         ``original``, ``self``, ``args``, ``options``, ``time`` and ``fail()``.
-    :returns: the command for :class:`NodeProcess`.
+    :returns: its path, for :class:`NodeProcess`.
     """
     path.write_text(PROGRAM + '\n\n'.join(
         f'def replacement_{i}(original, self, *args, **options):\n{body.strip(chr(10))}\n\n\n'
         f'replace({module!r}, {owner!r}, {function!r}, replacement_{i})\n'
         for i, (module, owner, function, body) in enumerate(replacements))
         + '\n\nsys.exit(main())\n')
-    return [sys.executable, str(path)]
+    return str(path)
 
 
 class Listener:

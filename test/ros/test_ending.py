@@ -42,7 +42,7 @@ def check_end(node, signum):
 @each_signal
 def test_ending_removes_the_markers(domain, listener, streaming, signum):  # noqa: F811
     markers = listener.subscribe('/state_sensor/markers', 'visualization_msgs/MarkerArray')
-    with NodeProcess(domain, port=streaming.port, debug_drawing=True) as node:
+    with NodeProcess(domain, is_new=True, port=streaming.port, debug_drawing=True) as node:
         listener.until(lambda: len(markers) > 2)
         check_end(node, signum)
         listener.until(lambda: [each.action for each in markers[-1].markers] == [3],

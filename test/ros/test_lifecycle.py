@@ -127,7 +127,7 @@ def test_lifecycle_signals_end_it(domain, listener, streaming, signum, moment):
     frames = listener.subscribe('/state_sensor/frame', 'state_sensor_ros/StateFrame')
     options = {'port': streaming.port if moment == 'streaming' else unused_port,
                'autostart': moment != 'inactive'}
-    with NodeProcess(domain, **options) as node:
+    with NodeProcess(domain, is_new=moment == 'start', **options) as node:
         if moment == 'streaming':
             listener.until(lambda: frames)
         elif moment != 'start':

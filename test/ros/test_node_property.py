@@ -15,7 +15,6 @@ import json
 import os
 import random
 import struct
-import sys
 import time
 
 from budgets import tries
@@ -461,7 +460,7 @@ class Driver:
 def test_any_sequence_is_counted_and_survived(domain, listener, simulator, tmp_path, overflow):
     path = tmp_path / 'node.py'
     path.write_text(PROGRAM)
-    with NodeProcess(domain, program=[sys.executable, str(path)], port=simulator.port,
+    with NodeProcess(domain, program=str(path), port=simulator.port,
                      overflow=overflow, **PARAMETERS) as node:
         diagnostics = listener.subscribe('/diagnostics', 'diagnostic_msgs/DiagnosticArray',
                                          depth=10_000)

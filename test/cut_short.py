@@ -1,0 +1,93 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+Run `state_sensor`, cut short as the first argument says (see ``programs.run_cut_short``).
+
+Each of its calls that change a folder or sync is reported by a byte to standard input.
+"""
+
+import atexit
+from contextlib import suppress
+import faulthandler
+import json
+import os
+import pathlib
+from pathlib import Path
+import resource
+import signal
+import sys
+import tempfile
+
+from budgets import AWAIT_S
+
+from state_sensor_ros.commands.command_line import main
+
+# Functions that change a folder or sync, by the module in which they are found.
+CALLS = (('os', 'fsync'), ('os', 'open'), ('os', 'rename'), ('os', 'replace'), ('os', 'unlink'),
+         ('os', 'rmdir'), ('os', 'mkdir'), ('pathlib.Path', 'open'),
+         ('state_sensor_ros.recordings.files.renaming', '_renameat2'))
+
+
+def watch_calls(report, at_call, number):
+    """Report each call by a byte; send the signal at one of them."""
+    n_calls = 0
+
+    def watched(function):
+        def call(*args, **options):
+            nonlocal n_calls
+            os.write(report, b'.')
+            n_calls += 1
+            if n_calls - 1 == at_call:
+                os.kill(os.getpid(), number)
+            result = function(*args, **options)
+            if n_calls == at_call:
+                os.kill(os.getpid(), number)
+            return result
+        return call
+
+    owners = {'os': os, 'pathlib.Path': pathlib.Path}
+    for owner, name in CALLS:
+        where = owners.get(owner) or sys.modules[owner]
+        setattr(where, name, watched(getattr(where, name)))
+
+
+def watch_events(at_event, number):
+    """Send a signal at an event of the main thread."""
+    n_events = 0
+
+    def count(*_):
+        nonlocal n_events
+        n_events += 1
+        if n_events == at_event:
+            sys.setprofile(None)
+            os.kill(os.getpid(), number)
+
+    sys.setprofile(count)
+
+
+def run(limit, is_killed, at_call, at_event, number):
+    """Run the program; return its exit code."""
+    # A run that does not end prints where it waits.
+    faulthandler.dump_traceback_later(AWAIT_S, exit=True)
+    if limit is not None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_DFL if is_killed else signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+    tempfile.tempdir = str(Path('tmp').resolve()) if Path('tmp').is_dir() else None
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    report = os.dup(0)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    watch_calls(report, at_call, number)
+    if at_event is not None:
+        watch_events(at_event, number)
+    with suppress(SystemExit):
+        return main()
+    return 1
+
+
+code = run(**json.loads(sys.argv.pop(1)))
+with suppress(OSError):
+    sys.stdout.flush()
+# What the end of a process does, without the objects that the server has loaded.
+atexit._run_exitfuncs()
+os._exit(code)

@@ -1,0 +1,88 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""The programs under test: as forks, or as new processes where the start itself is tested."""
+
+from dataclasses import dataclass
+import json
+import os
+import subprocess
+import sys
+
+from budgets import AWAIT_S
+from fork_server import ForkServer, is_measured
+from paths import ROOT
+
+SCRIPTS = ROOT / 'scripts'
+STATE_SENSOR = [sys.executable, str(SCRIPTS / 'state_sensor')]
+ENVIRONMENT = {**os.environ, 'PYTHONPATH': str(ROOT)}
+PIPES = {'stdout': subprocess.PIPE, 'stderr': subprocess.PIPE, 'text': True}
+_CUT_SHORT = ROOT / 'test' / 'cut_short.py'
+
+_commands = ForkServer('commands', PYTHONPATH=str(ROOT))
+_node = ForkServer('node')
+
+
+def start(*words, is_new=False, **options):
+    """
+    Start `state_sensor`; its output and errors are pipes of text.
+
+    :param words: its arguments.
+    :param is_new: whether to start a new process, not a fork.
+    :param options: of :class:`subprocess.Popen`.
+    """
+    words = [*STATE_SENSOR, *map(str, words)]
+    options = {**PIPES, **options}
+    if is_new or is_measured():
+        return subprocess.Popen(words, env=ENVIRONMENT, **options)
+    return _commands.start(words[1:], env=ENVIRONMENT, **options)
+
+
+def start_node(words, **options):
+    """
+    Start a Python script that runs the node.
+
+    :param words: its path and its arguments.
+    :param options: of :class:`subprocess.Popen`.
+    """
+    if is_measured():
+        return subprocess.Popen([sys.executable, *words], **options)
+    return _node.start(words, **options)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a run ended: exit code, negative for a signal; its output; the number of calls."""
+
+    code: int
+    output: str
+    errors: str
+    n_calls: int
+
+
+def run_cut_short(*words, folder, limit=None, is_killed=False, at_call=None, at_event=None,
+                  number=None):
+    """
+    Run `state_sensor` in a fork that may be cut short.
+
+    :param words: its arguments.
+    :param folder: to run in; of one named tmp in it, temporary files are made there.
+    :param limit: of the size of each file, bytes.
+    :param is_killed: whether to write beyond it kills, instead of failing.
+    :param at_call: before which of its calls that change a folder or sync to send a signal, or as
+        many as there are: after the last.
+    :param at_event: at which event of Python's profiler to send a signal.
+    :param number: of the signal.
+    """
+    request = json.dumps({'limit': limit, 'is_killed': is_killed, 'at_call': at_call,
+                          'at_event': at_event, 'number': number})
+    reader, writer = os.pipe()
+    with open(reader, 'rb') as calls:
+        try:
+            process = _commands.start(
+                [str(_CUT_SHORT), request, *map(str, words)], cwd=folder, stdin=writer,
+                errors='backslashreplace', env=ENVIRONMENT, **PIPES)
+        finally:
+            os.close(writer)
+        with process:
+            output, errors = process.communicate(timeout=2 * AWAIT_S)
+        return Ended(process.returncode, output, errors, len(calls.read()))
