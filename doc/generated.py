@@ -13,7 +13,7 @@ from inspect import cleandoc
 import os
 from pathlib import Path
 import re
-from typing import ClassVar, get_args, get_type_hints
+from typing import ClassVar, get_args
 
 from docutils.nodes import Node
 from sphinx.application import Sphinx
@@ -68,11 +68,11 @@ def parameters() -> str:
 
 
 def _parameter(name: str) -> tuple[str, ...]:
-    rule, hint = settings.rule_of(name), get_type_hints(settings.Settings)[name]
+    rule, hint = settings.rule_of(name), settings.type_of(name)
     items = get_args(hint)
     type_name = f'{items[0].__name__} list' if items else hint.__name__
     mark = ' **D**' if rule.dynamic else ''
-    return (f'`{name}`{mark}', type_name, _default(getattr(settings.DEFAULTS, name)),
+    return (f'`{name}`{mark}', type_name, _default(settings.value_of(settings.DEFAULTS, name)),
             _allowed(rule), rule.help)
 
 

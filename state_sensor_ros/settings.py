@@ -42,8 +42,9 @@ class Rule:
     dynamic: bool = False
 
 
-def _parameter(default: Value, help_: str, **rule: Any) -> Any:  # noqa: ANN401
-    return field(default=default, metadata={'rule': Rule(help_, **rule)})
+def _parameter(default: Value, help_: str, name: str = '', **rule: Any) -> Any:  # noqa: ANN401
+    """Describe a field; ``name`` of the parameter where it is not that of the field."""
+    return field(default=default, metadata={'rule': Rule(help_, **rule), 'name': name})
 
 
 # Longest reasonable wait or rate: a value above it is a unit mistake (ms for s).
@@ -73,6 +74,14 @@ class Settings:
     config_file: str = _parameter(
         '', "The simulator's own sensor JSON, whose State entry sets port, tags, boxes; of CARLA, "
         'the settings of an episode.')
+    relay_port: int = _parameter(
+        0, "First of three ports for the user's own client of CARLA, whose traffic with the "
+        'server goes on unchanged and is read; 0 opens none.', low=0, high=65533)
+    relay_bind: str = _parameter('127.0.0.1', 'Address of the ports of the relay.',
+                                 pattern=re.compile(r'\S+'))
+    carla_start_spot: int = _parameter(
+        0, 'Index of the start spot of an episode that the node requests of CARLA.',
+        name='carla.start_spot', low=0, high=4294967295)
     trajectory_file: str = _parameter('', 'Recording to play where source is file.')
     rate: float = _parameter(1.0, 'Pace of a recording against real time; 0 = unpaced.',
                              low=0.0, high=1000.0, dynamic=True)
@@ -143,14 +152,26 @@ class Settings:
         return max(self.max_frame_bytes, DEFAULTS.max_frame_bytes)
 
 
-NAMES: tuple[str, ...] = tuple(f.name for f in fields(Settings))
+# Name of each parameter and its field.
+_FIELDS = {f.metadata['name'] or f.name: f for f in fields(Settings)}
+NAMES: tuple[str, ...] = tuple(_FIELDS)
 DEFAULTS = Settings()
-_TYPES = get_type_hints(Settings)
+_HINTS = get_type_hints(Settings)
 
 
 def rule_of(name: str) -> Rule:
     """Return what the parameter ``name`` may be."""
-    return cast(Rule, Settings.__dataclass_fields__[name].metadata['rule'])
+    return cast(Rule, _FIELDS[name].metadata['rule'])
+
+
+def type_of(name: str) -> Any:  # noqa: ANN401
+    """Return the type of the parameter ``name``, such as ``int`` or ``tuple[str, ...]``."""
+    return _HINTS[_FIELDS[name].name]
+
+
+def value_of(settings: Settings, name: str) -> Value:
+    """Return the value of the parameter ``name``."""
+    return cast(Value, getattr(settings, _FIELDS[name].name))
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -179,18 +200,19 @@ def parse_settings(values: Mapping[str, object], base: Settings = DEFAULTS) -> S
     :param base: what the others keep.
     :raises ConfigError: naming the parameter, the value and what is allowed.
     """
-    unknown = [name for name in values if name not in _TYPES]
+    unknown = [name for name in values if name not in _FIELDS]
     if unknown:
         raise ConfigError(unknown[0], 'an unknown parameter',
                           nearest(unknown[0], NAMES) or f'one of {", ".join(NAMES)}')
-    settings = replace(base, **{name: _checked(name, value)  # type: ignore[arg-type]
-                                for name, value in values.items()})
+    checked: dict[str, Any] = {_FIELDS[name].name: _checked(name, value)
+                               for name, value in values.items()}
+    settings = replace(base, **checked)
     _check_together(settings)
     return settings
 
 
 def _checked(name: str, value: object) -> Value:
-    rule, type_ = rule_of(name), _TYPES[name]
+    rule, type_ = rule_of(name), type_of(name)
     if get_args(type_):
         return _checked_array(name, value, get_args(type_)[0], rule)
     if type_ is float and isinstance(value, int) and not isinstance(value, bool):
@@ -251,6 +273,9 @@ def _check_together(settings: Settings) -> None:
     if settings.sample_rate > 0 and not settings.control_port:
         raise ConfigError('sample_rate', f'{settings.sample_rate:g}',
                           '0 where control_port is 0: samples are requested on the control port')
+    if settings.relay_port and settings.source != 'carla':
+        raise ConfigError('relay_port', str(settings.relay_port),
+                          f'0 where source is {settings.source}: the relay is for CARLA')
     if settings.parent_frame == settings.global_frame:
         raise ConfigError('parent_frame', repr(settings.parent_frame),
                           'another name than global_frame')

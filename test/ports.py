@@ -33,3 +33,12 @@ def free_port():
         except OSError:
             holder.close()
     raise RuntimeError(f'found no free port from {_FIRST} to {_LAST}')
+
+
+def free_ports(number):
+    """Return the first of so many consecutive ports as of :func:`free_port`."""
+    for _ in range(_N_PORTS):
+        ports = [free_port() for _ in range(number)]
+        if ports == list(range(ports[0], ports[0] + number)):
+            return ports[0]
+    raise RuntimeError(f'found no {number} consecutive free ports')

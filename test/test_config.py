@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from state_sensor_ros.encode import fixed_topics
-from state_sensor_ros.settings import DEFAULTS, NAMES, parse_settings, rule_of
+from state_sensor_ros.settings import DEFAULTS, NAMES, parse_settings, rule_of, value_of
 
 CONFIG = ROOT / 'config'
 PARAMETERS = CONFIG / 'state_sensor.yaml'
@@ -27,7 +27,7 @@ def parameters_of(path):
 def comments():
     """Return the comment above each parameter, as one line."""
     return {name: ' '.join(re.findall(r'# (.*)', text)) for text, name in re.findall(
-        r'((?:^    # .*\n)+)    (\w+):', PARAMETERS.read_text(), re.MULTILINE)}
+        r'((?:^    # .*\n)+)    ([\w.]+):', PARAMETERS.read_text(), re.MULTILINE)}
 
 
 def test_config_lists_every_parameter_in_the_order_of_the_settings():
@@ -37,7 +37,7 @@ def test_config_lists_every_parameter_in_the_order_of_the_settings():
 @pytest.mark.parametrize('name', NAMES)
 def test_config_holds_the_default(name):
     value = parameters_of(PARAMETERS)[name]
-    default = getattr(DEFAULTS, name)
+    default = value_of(DEFAULTS, name)
     if isinstance(default, tuple):
         # An empty list of YAML has no type of items; '' matches no tag.
         assert isinstance(value, list)

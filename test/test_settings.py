@@ -6,7 +6,7 @@ import pytest
 from wrong_values import WRONG
 
 from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.settings import DEFAULTS, NAMES, parse_settings, rule_of
+from state_sensor_ros.settings import DEFAULTS, NAMES, parse_settings, rule_of, value_of
 from state_sensor_ros.simulators.opening import checked_settings
 
 DYNAMIC = {'desired_tags', 'undesired_tags', 'include_obb', 'debug_drawing', 'labels', 'tf',
@@ -25,7 +25,7 @@ def test_settings_refuse_with_name_and_reason(name, value):
 
 @pytest.mark.parametrize('name', NAMES)
 def test_settings_take_their_own_default(name):
-    assert parse_settings({name: getattr(DEFAULTS, name)}) == DEFAULTS
+    assert parse_settings({name: value_of(DEFAULTS, name)}) == DEFAULTS
     assert rule_of(name).help.endswith('.')
 
 
@@ -40,6 +40,12 @@ def test_settings_dynamic_ones_are_those_of_the_contract():
     ({'control_port': 8999, 'desired_tags': ['']}, 'desired_tags'),
     ({'sample_rate': 10.0}, 'sample_rate: found 10; expected 0'),
     ({'source': 'carla', 'stamp_source': 'utc'}, 'stamp_source: found utc'),
+    ({'relay_port': 3000}, 'relay_port: found 3000; expected 0 where source is tcp'),
+    ({'source': 'carla', 'port': 2001, 'relay_port': 3000, 'control_port': 2000},
+     'control_port: found 2000; expected 0 with relay_port'),
+    ({'source': 'carla', 'port': 1, 'relay_port': 3000}, 'port: found 1; expected 2 to 65534'),
+    ({'source': 'carla', 'port': 2001, 'relay_port': 1998},
+     'relay_port: found 1998; expected three ports beside those of the server, 2000 to 2002'),
     ({'parent_frame': 'map'}, 'parent_frame'),
     ({'ego_frame': 'map'}, 'ego_frame'),
     ({'colour': 'red'}, 'colour: found an unknown parameter'),

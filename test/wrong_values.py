@@ -6,10 +6,11 @@ _FLAGS = ('autostart', 'loop', 'include_obb', 'debug_drawing', 'labels', 'wheel_
           'joint_states', 'odometry', 'frame', 'publish_clock', 'camera_tf')
 _CHOICES = ('source', 'tf', 'stamp_source', 'twist_frame', 'obb_extents', 'road_s_unit',
             'overflow')
-_INTEGERS = ('port', 'control_port', 'max_actor_topics', 'queue_size', 'max_frame_bytes')
+_INTEGERS = ('port', 'control_port', 'relay_port', 'carla.start_spot', 'max_actor_topics',
+             'queue_size', 'max_frame_bytes')
 _FLOATS = ('sample_rate', 'rate', 'actor_timeout', 'reconnect_min', 'reconnect_max',
            'stale_after')
-_TEXTS = ('host', 'config_file', 'trajectory_file', 'global_frame', 'frame_prefix',
+_TEXTS = ('host', 'relay_bind', 'config_file', 'trajectory_file', 'global_frame', 'frame_prefix',
           'parent_frame', 'ego_tag', 'ego_frame')
 _TAGS = ('desired_tags', 'undesired_tags')
 _SIXES = ('global_frame_pose', 'pose_covariance_diagonal', 'twist_covariance_diagonal')
@@ -20,6 +21,7 @@ WRONG = [
     *((name, value) for name in _INTEGERS for value in (-1, 2 ** 40, 'many', 1.5)),
     *((name, value) for name in _FLOATS for value in (-0.5, float('nan'), float('inf'), 'fast')),
     *((name, 7) for name in _TEXTS),
+    ('relay_port', 65534), ('relay_bind', ''),
     ('host', ''), ('host', 'a b'), ('global_frame', ''), ('global_frame', '/map'),
     ('frame_prefix', '/a'), ('parent_frame', 'a b'), ('ego_tag', ''), ('ego_frame', '/base_link'),
     ('port', 0), ('port', 65536), ('queue_size', 0), ('max_frame_bytes', 0), ('rate', 1e9),

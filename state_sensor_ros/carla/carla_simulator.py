@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from state_sensor_ros.recordings.bags.bag_recording import BagRecording
 
 
+# Names of one machine, on which a relay cannot have the ports of the server.
+_THIS_MACHINE = frozenset(('127.0.0.1', 'localhost', '::1', '0.0.0.0', '::'))
+
+
 class CarlaSimulator(Simulator):
     """The measurements of a server, datasets and their bags, and their stand-in."""
 
@@ -39,9 +43,10 @@ class CarlaSimulator(Simulator):
 
     def check(self, settings: Settings) -> None:
         """
-        Reject parameters that CARLA's frames cannot serve.
+        Reject parameters that CARLA's frames cannot serve, and ports that exclude each other.
 
-        :raises ConfigError: for stamps by date and for samples.
+        :raises ConfigError: for stamps by date, for samples, and for a relay beside an episode of
+            the node or on the server's own ports.
         """
         if settings.stamp_source == 'utc':
             raise ConfigError('stamp_source', 'utc', 'game_time or ros where source is carla: its '
@@ -49,6 +54,8 @@ class CarlaSimulator(Simulator):
         if settings.sample_rate > 0:
             raise ConfigError('sample_rate', f'{settings.sample_rate:g}',
                               '0 where source is carla: it measures each of its frames')
+        if settings.relay_port:
+            _check_relay(settings)
 
     def new_decoder(self, settings: Settings) -> PayloadDecoder:
         """Make a decoder of measurements as a server sends them."""
@@ -57,11 +64,13 @@ class CarlaSimulator(Simulator):
 
     def open_source(self, settings: Settings, report: Report) -> Source:
         """
-        Make the source of the measurements port.
+        Make the source of the measurements: the server's port, or a relay.
 
         :raises ConfigError: when ``config_file`` cannot be read.
         """
-        from state_sensor_ros.carla.carla_source import CarlaSource
+        from state_sensor_ros.carla.carla_source import CarlaSource, open_relay
+        if settings.relay_port:
+            return open_relay(settings, report)
         return CarlaSource(settings, report)
 
     def topics(self, settings: Settings, definitions: Definitions, report: Report, *,
@@ -123,3 +132,22 @@ class CarlaSimulator(Simulator):
         """
         from state_sensor_ros.carla.carla_stand_in import open_stand_in
         return open_stand_in(options)
+
+
+def _check_relay(settings: Settings) -> None:
+    """
+    Check the ports of the relay against the server's.
+
+    :raises ConfigError: naming the parameter, the value and what is allowed.
+    """
+    if settings.control_port:
+        raise ConfigError('control_port', str(settings.control_port),
+                          "0 with relay_port: the user's client requests the episode")
+    if not 2 <= settings.port <= 65534:
+        raise ConfigError('port', str(settings.port), '2 to 65534 with relay_port: the world port '
+                          'of the server is the one before, its control port the one after')
+    if abs(settings.relay_port + 1 - settings.port) <= 2 and (
+            settings.host == settings.relay_bind
+            or {settings.host, settings.relay_bind} <= _THIS_MACHINE):
+        raise ConfigError('relay_port', str(settings.relay_port), 'three ports beside those of '
+                          f'the server, {settings.port - 1} to {settings.port + 1}')

@@ -1,10 +1,11 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-The source of a CARLA 0.8 server, with or without requesting the episode.
+The source of a CARLA 0.8 server: as the client of an episode, as a relay, or as a mere reader.
 
-A server sends measurements during an episode that a client requested on the world port. If that
-port is given, ``settings.control_port``, this source is the client; otherwise another program is.
+A server sends measurements during an episode that a client requested on the world port. With that
+port, ``settings.control_port``, this source is the client. With ``settings.relay_port`` another
+program is, which connects through the relay. With neither, the measurements port must be free.
 Sequence of the ports: doc/protocol/carla.md#ports.
 """
 
@@ -25,6 +26,7 @@ from state_sensor_ros.carla.schema import (
     SceneDescription,
 )
 from state_sensor_ros.connections.connection import Connection
+from state_sensor_ros.connections.relay import Relay
 from state_sensor_ros.connections.tcp import TcpSource
 from state_sensor_ros.connections.wait import OnSilence, Wait
 from state_sensor_ros.errors import ConfigError, DecodeError, reason_of, TransportError
@@ -38,11 +40,14 @@ SynchronousMode=false
 SendNonPlayerAgentsInfo=true
 """
 # The measurements port follows the world port, the control port follows both.
-CONTROL_AFTER_WORLD = 2
+MEASUREMENTS_AFTER_WORLD, CONTROL_AFTER_WORLD = 1, 2
+N_PORTS = 3
 EXPECTED_SERVER = 'a CARLA 0.8 server'
 
 # The server loads a level before it is ready.
 _READY_TIMEOUT_S = 60.0
+# Measurements and control port open while EpisodeReady is on its way.
+_LATE_PORT_S = 10.0
 # A scene has a few hundred start spots of less than a hundred bytes.
 _MAX_REPLY_BYTES = 4 * 1024 * 1024
 _LENGTH = struct.Struct('<I')
@@ -69,15 +74,23 @@ class CarlaSource:
             reconnect_min=settings.reconnect_min, reconnect_max=settings.reconnect_max,
             stale_after=settings.stale_after,
             before_connect=None if client is None else client.begin_episode,
-            after_connect=None if client is None else client.take_control)
+            after_connect=self._connected,
+            patience_s=0.0 if client is None else _LATE_PORT_S)
         self.health = self._tcp.health
+        self._silence = silence_of_a_port(settings.host, settings.port)
 
     def packets(self) -> Iterator[Packet]:
         """Yield packets; connect, wait and connect again until closed."""
         for packet in self._tcp.packets():
+            self.health.silence = ''
             if self._client is not None:
                 self._client.answer(packet)
             yield packet
+
+    def _connected(self) -> None:
+        self.health.silence = self._silence
+        if self._client is not None:
+            self._client.take_control()
 
     def reconfigure(self, settings: Settings) -> None:
         """
@@ -97,6 +110,20 @@ class CarlaSource:
             self._client.close()
 
 
+def open_relay(settings: Settings, report: Report) -> Relay:
+    """
+    Make the source of what passes between a client of ``settings.relay_port`` and the server.
+
+    :param report: called with a kind, for throttling, and a line about what is lost.
+    """
+    return Relay(
+        settings.host, settings.port - MEASUREMENTS_AFTER_WORLD, settings.relay_bind,
+        settings.relay_port, report, n_ports=N_PORTS, copied=MEASUREMENTS_AFTER_WORLD,
+        max_frame_bytes=settings.max_frame_bytes, reconnect_min=settings.reconnect_min,
+        reconnect_max=settings.reconnect_max,
+        silence=silence_of_a_port(settings.host, settings.port))
+
+
 class EpisodeClient:
     """
     The client of an episode, on the world port and the control port.
@@ -107,6 +134,7 @@ class EpisodeClient:
 
     def __init__(self, settings: Settings, report: Report, on_silence: OnSilence) -> None:
         self._report, self._on_silence = report, on_silence
+        self._start_spot = settings.carla_start_spot
         self._ini = _read_ini(settings.config_file) if settings.config_file else DEFAULT_INI
         self._world = Connection(settings.host, settings.control_port)
         self._control = Connection(settings.host, settings.control_port + CONTROL_AFTER_WORLD)
@@ -117,22 +145,34 @@ class EpisodeClient:
 
         :raises TransportError: when the server does not reply as CARLA 0.8 does.
         """
-        self._disconnect()
-        _connect(self._world)
+        self._control.close()
+        try:
+            # In the connection of the episode before, a request has the server load the level
+            # once; closing that connection has it load the level as well.
+            if not self._world.is_alive():
+                self._world.close()
+                _connect(self._world)
+            self._request_episode()
+        except TransportError:
+            self._world.close()
+            raise
+        except OSError as error:
+            self._world.close()
+            raise _failed(self._world, error) from error
+
+    def _request_episode(self) -> None:
         request = RequestNewEpisode(ini_file=self._ini).SerializeToString()
+        start = EpisodeStart(player_start_spot_index=self._start_spot).SerializeToString()
         where = self._world.where
         try:
             scene = SceneDescription.FromString(self._exchange(request, 'RequestNewEpisode'))
-            if not scene.player_start_spots:
-                raise TransportError(where, 'no start spots', 'a scene')
-            # The first spot has the index 0, so that the message is empty.
-            ready = EpisodeReady.FromString(
-                self._exchange(EpisodeStart().SerializeToString(), 'EpisodeStart'))
+            if self._start_spot >= len(scene.player_start_spots):
+                raise TransportError(where, f'{len(scene.player_start_spots)} start spots',
+                                     f'more than carla.start_spot, {self._start_spot}')
+            ready = EpisodeReady.FromString(self._exchange(start, 'EpisodeStart'))
         except ProtobufError as error:
             raise TransportError(where, f'no message of the world port ({error})',
                                  EXPECTED_SERVER) from error
-        except OSError as error:
-            raise _failed(self._world, error) from error
         if not ready.ready:
             raise TransportError(where, 'an episode that is not ready', 'one that is')
 
@@ -142,7 +182,7 @@ class EpisodeClient:
 
         :raises TransportError: when the connection fails.
         """
-        _connect(self._control)
+        _connect(self._control, _LATE_PORT_S)
 
     def answer(self, packet: Packet) -> None:
         """Send the command that the autopilot proposes in ``packet``."""
@@ -170,6 +210,7 @@ class EpisodeClient:
     def _exchange(self, request: bytes, name: str) -> bytes:
         """Send a message of the world port and return the body of its reply."""
         world, where = self._world.open_socket, self._world.where
+        world.settimeout(_READY_TIMEOUT_S)
         world.sendall(_LENGTH.pack(len(request)) + request)
         wait = Wait(where, f'answer to {name}', _READY_TIMEOUT_S, self._on_silence)
         (length,) = _LENGTH.unpack(self._receive(_LENGTH.size, wait))
@@ -188,14 +229,27 @@ class EpisodeClient:
         return bytes(data)
 
 
-def _connect(connection: Connection) -> None:
+def silence_of_a_port(host: str, port: int) -> str:
+    """
+    Return what it suggests that a measurements port has accepted a connection and is silent.
+
+    :param host: of the server.
+    :param port: its measurements port.
+    """
+    return (f'{host}:{port} accepted the connection and is silent; expected measurements: a port '
+            'of CARLA serves one client, so end the other one, or let it connect through '
+            'relay_port')
+
+
+def _connect(connection: Connection, patience_s: float = 0.0) -> None:
     """
     Connect.
 
+    :param patience_s: how long a refused connect is tried again, s.
     :raises TransportError: when no server listens there, or the connection was shut down.
     """
     try:
-        connection.connect()
+        connection.connect_within(patience_s)
         connection.open_socket.settimeout(_READY_TIMEOUT_S)
     except OSError as error:
         raise _failed(connection, error) from error

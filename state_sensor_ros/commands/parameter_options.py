@@ -6,11 +6,16 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import get_args, get_type_hints
+from typing import get_args
 
-from state_sensor_ros.settings import DEFAULTS, parse_settings, rule_of, Settings
-
-_TYPES = get_type_hints(Settings)
+from state_sensor_ros.settings import (
+    DEFAULTS,
+    parse_settings,
+    rule_of,
+    Settings,
+    type_of,
+    value_of,
+)
 
 
 def add_parameters(parser: argparse.ArgumentParser, names: Sequence[str]) -> None:
@@ -22,8 +27,8 @@ def add_parameters(parser: argparse.ArgumentParser, names: Sequence[str]) -> Non
     """
     group = parser.add_argument_group('parameters of the node')
     for name in names:
-        option, default = f'--{name.replace("_", "-")}', getattr(DEFAULTS, name)
-        items = get_args(_TYPES[name])
+        option, default = f'--{name.replace("_", "-")}', value_of(DEFAULTS, name)
+        items = get_args(type_of(name))
         help_ = f'{rule_of(name).help} (default: {_shown(default)})'.replace('%', '%%')
         if items and rule_of(name).length:
             group.add_argument(option, dest=name, nargs=rule_of(name).length, type=items[0],
@@ -31,11 +36,11 @@ def add_parameters(parser: argparse.ArgumentParser, names: Sequence[str]) -> Non
         elif items:
             group.add_argument(option, dest=name, nargs='+', action='extend', type=items[0],
                                metavar='TEXT', help=help_)
-        elif _TYPES[name] is bool:
+        elif type_of(name) is bool:
             group.add_argument(option, dest=name, action=argparse.BooleanOptionalAction,
                                default=None, help=help_)
         else:
-            group.add_argument(option, dest=name, type=_TYPES[name], help=help_,
+            group.add_argument(option, dest=name, type=type_of(name), help=help_,
                                choices=rule_of(name).choices or None)
 
 

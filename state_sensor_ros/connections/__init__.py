@@ -1,7 +1,7 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-TCP clients: host lookup, connecting, waiting with a time-out, and a reconnecting packet source.
+TCP: host lookup, connecting, waiting with a time-out, a packet source that reconnects, a relay.
 
 Only this folder and the emulator import ``socket``. It may import the root's modules and
 ``pipeline``, but no simulator, no ``recordings`` and no ROS.

@@ -13,11 +13,14 @@ from collections.abc import Callable
 from contextlib import suppress
 import socket
 import threading
+import time
 
 from state_sensor_ros.connections.lookup import look_up
 
 # Longer than a connect to a reachable host takes, short enough not to delay the next attempt.
 CONNECT_TIMEOUT_S = 5.0
+# Between two attempts to connect to a port that is about to open.
+_RETRY_PERIOD_S = 0.05
 
 
 class Connection:
@@ -33,12 +36,12 @@ class Connection:
         self._address = (host, port)
         self._lock = threading.Lock()
         self._socket: socket.socket | None = None
-        self._is_shut_down = False
+        self._shut_down = threading.Event()
 
     @property
     def is_shut_down(self) -> bool:
         """Whether :meth:`shut_down` was called."""
-        return self._is_shut_down
+        return self._shut_down.is_set()
 
     @property
     def open_socket(self) -> socket.socket:
@@ -65,7 +68,7 @@ class Connection:
         """
         failure = OSError('no address')
         for family, kind, protocol, _, address in look_up(*self._address,
-                                                          lambda: self._is_shut_down):
+                                                          self._shut_down.is_set):
             candidate = socket.socket(family, kind, protocol)
             with self._lock:
                 self._socket = candidate
@@ -87,6 +90,25 @@ class Connection:
             self.close()
         raise failure
 
+    def connect_within(self, patience_s: float,
+                       before_connect: Callable[[socket.socket], None] | None = None) -> None:
+        """
+        Connect to a port that may open a little later: a refused connect is tried again.
+
+        :param patience_s: how long, s; 0 tries once.
+        :param before_connect: as :meth:`connect` has it.
+        :raises OSError: as :meth:`connect` does.
+        """
+        until_s = time.monotonic() + patience_s
+        while True:
+            try:
+                self.connect(before_connect)
+                return
+            except ConnectionRefusedError:
+                if time.monotonic() >= until_s:
+                    raise
+            self._shut_down.wait(_RETRY_PERIOD_S)
+
     def is_alive(self) -> bool:
         """Return whether the peer keeps the connection open and has sent nothing unread."""
         try:
@@ -101,7 +123,7 @@ class Connection:
 
     def shut_down(self) -> None:
         """End all waits on the connection, from any thread, and refuse to connect from now on."""
-        self._is_shut_down = True
+        self._shut_down.set()
         with self._lock:
             if self._socket is not None:
                 # It may not be connected yet, or the peer has closed it: then no call waits.
@@ -116,5 +138,5 @@ class Connection:
             connected.close()
 
     def _check_open(self) -> None:
-        if self._is_shut_down:
+        if self._shut_down.is_set():
             raise ConnectionAbortedError('a request to end')

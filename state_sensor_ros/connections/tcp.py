@@ -74,19 +74,23 @@ class TcpSource:
     :param before_connect: called before each connect, for example to configure the simulator;
         its :class:`TransportError` counts as a failed connect.
     :param after_connect: called after each connect, for example to start the sampling.
+    :param patience_s: how long a refused connect is tried again before it counts as failed, s: for
+        a port that opens a little after ``before_connect``.
     """
 
     def __init__(self, host: str, port: int, new_framer: Callable[[str], Framer], *,
                  reconnect_min: float = 0.1, reconnect_max: float = 2.0, stale_after: float = 2.0,
                  reconnect: bool = True,
                  before_connect: Callable[[], None] | None = None,
-                 after_connect: Callable[[], None] | None = None) -> None:
+                 after_connect: Callable[[], None] | None = None,
+                 patience_s: float = 0.0) -> None:
         self.health = Health()
         self._where = f'{host}:{port}'
         self._reconnect_min, self._reconnect_max = reconnect_min, reconnect_max
         self._stale_after, self._reconnect = stale_after, reconnect
         self._new_framer = new_framer
         self._before_connect, self._after_connect = before_connect, after_connect
+        self._patience_s = patience_s
         self._closing = threading.Event()
         self._connection = Connection(host, port)
 
@@ -137,7 +141,7 @@ class TcpSource:
         if self._before_connect is not None:
             self._before_connect()
         try:
-            self._connection.connect(self._set_options)
+            self._connection.connect_within(self._patience_s, self._set_options)
             self._connection.open_socket.settimeout(None)
         except OSError as error:
             raise TransportError(self._where, reason_of(error),

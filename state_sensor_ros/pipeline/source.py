@@ -46,7 +46,8 @@ class Health:
     ``n_bytes`` and ``n_packets`` received; ``n_connects`` successful ones; ``n_protocol_errors``
     impossible lengths; ``n_cut_packets`` streams that ended in a packet; ``n_earlier_reconnects``
     of earlier sources of the same stream; ``n_losses`` connections that ended, ``loss`` why the
-    last of them did; ``error`` the last one.
+    last of them did; ``error`` the last one; ``silence`` what it suggests that nothing was
+    received since the connect, empty afterwards and where nothing is known.
     """
 
     state: SourceState = SourceState.CONNECTING
@@ -59,6 +60,7 @@ class Health:
     n_losses: int = 0
     loss: str = ''
     error: LastError = field(default_factory=LastError)
+    silence: str = ''
 
     @property
     def n_reconnects(self) -> int:

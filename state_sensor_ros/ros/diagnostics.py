@@ -104,7 +104,8 @@ class StreamDiagnosis:
         if health.state in ('ended', 'paused'):
             return Level.OK, f'the recording is {health.state}'
         if now.silence_s > self._stale_after:
-            return Level.STALE, f'nothing received for {now.silence_s:.1f} s'
+            why = f': {health.silence}' if health.silence else ''
+            return Level.STALE, f'nothing received for {now.silence_s:.1f} s{why}'
         found = self._warnings(last, now)
         return (Level.WARN, '; '.join(found)) if found else \
             (Level.OK, f'{counters.n_actors} actors')

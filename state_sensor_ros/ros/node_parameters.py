@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import cast, get_args, get_type_hints
+from typing import cast, get_args
 
 from rcl_interfaces.msg import (
     FloatingPointRange,
@@ -19,12 +19,19 @@ from rclpy.parameter import Parameter
 
 from state_sensor_ros.encode import Qos
 from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.settings import DEFAULTS, NAMES, nearest, rule_of, Settings
+from state_sensor_ros.settings import (
+    DEFAULTS,
+    NAMES,
+    nearest,
+    rule_of,
+    Settings,
+    type_of,
+    value_of,
+)
 from state_sensor_ros.simulators.opening import checked_settings, find_simulator
 
-_TYPES = {name: get_args(hint)[0] if get_args(hint) else hint
-          for name, hint in get_type_hints(Settings).items()}
-_ARRAYS = frozenset(name for name, hint in get_type_hints(Settings).items() if get_args(hint))
+_TYPES = {name: (get_args(type_of(name)) or (type_of(name),))[0] for name in NAMES}
+_ARRAYS = frozenset(name for name in NAMES if get_args(type_of(name)))
 _ACTOR_RELIABILITY, _ACTOR_DEPTH = 'actor_qos.reliability', 'actor_qos.depth'
 _MAX_DEPTH = 10000
 # Declared by rclpy with each topic, and by the player of a recording.
@@ -87,15 +94,15 @@ class NodeParameters:
         return _plain(parameter.value)
 
     def _declare(self, name: str) -> None:
-        value, descriptor = getattr(self.settings, name), _descriptor(name)
+        value, descriptor = value_of(self.settings, name), _descriptor(name)
         if _TYPES[name] is str and name in _ARRAYS:
             # The type of an empty list is ambiguous: bytes in rclpy, bools in `ros2 param set`.
             descriptor.dynamic_typing = True
             self._node.declare_parameter(name, [''], descriptor, ignore_override=True)
             self._node.set_parameters(
-                [Parameter(name, Parameter.Type.STRING_ARRAY, list(value))])
+                [Parameter(name, Parameter.Type.STRING_ARRAY, _plain(value))])
         else:
-            self._node.declare_parameter(name, list(value) if name in _ARRAYS else value,
+            self._node.declare_parameter(name, _plain(value),
                                          descriptor, ignore_override=True)
 
     def _declare_actor_qos(self) -> Qos:
@@ -147,7 +154,7 @@ def _plain(value: object) -> object:
 
 def _from_config_file(explicit: Mapping[str, object]) -> Mapping[str, object]:
     """Return the parameters that the simulator's own configuration file sets."""
-    path, source = (explicit.get(name, getattr(DEFAULTS, name))
+    path, source = (explicit.get(name, value_of(DEFAULTS, name))
                     for name in ('config_file', 'source'))
     if not isinstance(path, str) or not path or not isinstance(source, str):
         return {}
@@ -156,7 +163,7 @@ def _from_config_file(explicit: Mapping[str, object]) -> Mapping[str, object]:
 
 def _check_dynamic(now: Settings, new: Settings) -> None:
     for name in NAMES:
-        if getattr(now, name) != getattr(new, name) and not rule_of(name).dynamic:
+        if value_of(now, name) != value_of(new, name) and not rule_of(name).dynamic:
             raise ConfigError(name, 'a change while the node is configured',
                               'none: clean the node up first, or restart it with the new value')
 

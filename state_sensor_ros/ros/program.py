@@ -17,7 +17,7 @@ from state_sensor_ros import __version__
 from state_sensor_ros.errors import ConfigError, importing, StateSensorError
 from state_sensor_ros.ros.ending import Ending
 from state_sensor_ros.ros.node import StateSensorNode
-from state_sensor_ros.settings import as_yaml, DEFAULTS, NAMES, rule_of
+from state_sensor_ros.settings import as_yaml, DEFAULTS, NAMES, rule_of, value_of
 
 PROGRAM = 'state_sensor_node'
 # Period of the check for signals; each check takes 0.1 ms.
@@ -62,7 +62,7 @@ def _explain(option: str) -> int:
         sys.stderr.write(f'error: {option}: found no such option; expected ROS arguments, see '
                          '--help\n')
         return 2
-    lines = [f'  {name:<26} {rule_of(name).help} Default: {as_yaml(getattr(DEFAULTS, name))}'
+    lines = [f'  {name:<26} {rule_of(name).help} Default: {as_yaml(value_of(DEFAULTS, name))}'
              for name in NAMES]
     sys.stdout.write('\n'.join((
         'usage: state_sensor_node [--version] [--ros-args -p NAME:=VALUE … --params-file FILE]',

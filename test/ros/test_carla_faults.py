@@ -176,6 +176,22 @@ def test_carla_fault_silence_is_stale(bench):
     bench.finish()
 
 
+def test_carla_fault_port_that_accepts_and_is_silent_is_named(domain, listener, simulator):
+    diagnostics = listener.subscribe('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
+    with NodeProcess(domain, source='carla', port=simulator.port, stale_after=0.5) as node:
+        simulator.accept()
+        words = f'127.0.0.1:{simulator.port} accepted the connection and is silent; expected'
+        listener.until(lambda: [values for values in statuses(diagnostics)
+                                if values['level'] == 3 and words in values['message']],
+                       what='the silent port by name')
+        simulator.send(framed(1))
+        listener.until(lambda: [values for values in statuses(diagnostics)
+                                if values['frames received'] == '1' and values['level'] == 3],
+                       what='a silence after a frame')
+        assert words not in statuses(diagnostics)[-1]['message']
+        assert node.end()[0] == 0
+
+
 def test_carla_fault_restart_is_a_restart(bench):
     bench.send(3)
     bench.simulator.hang_up()

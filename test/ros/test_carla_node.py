@@ -2,11 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """CARLA on the topics of the node: a live server, and a dataset or bag played as a recording."""
 
+from contextlib import suppress
 import math
+import socket
 
+from carla_client import CarlaClient
+from carla_late_server import LateServer
 import numpy as np
 from paths import CARLA as SAMPLE
 from PIL import Image
+from ports import free_ports
 import pytest
 from rig import NodeProcess, statuses
 
@@ -91,6 +96,32 @@ def check_agreement(frames, statuses_, lights, limits):
     assert {len(array.traffic_lights) for array in lights} == {4}
     assert {light.state for array in lights for light in array.traffic_lights} <= {0, 1, 2}
     assert {round(3.6 * sign.speed_limit) for sign in limits[-1].speed_limits} == {30, 60, 90}
+
+
+def test_carla_node_reads_beside_the_client_that_it_relays(domain, listener):
+    ego = listener.subscribe('/state_sensor/ego/odometry', 'nav_msgs/Odometry')
+    port = free_ports(3)
+    with LateServer(free_ports(3), (0.0, 0.2)) as server, NodeProcess(
+            domain, source='carla', port=server.world_port + 1, relay_port=port) as node:
+        listener.matched('/state_sensor/ego/odometry')
+        listener.until(lambda: is_open(port + 2), what='the ports of the relay')
+        for spot in (1, 2):
+            with CarlaClient(port, is_synchronous=True, spot=spot) as client:
+                def drive(client=client, spot=spot):
+                    client.frame()
+                    client.command(throttle=1.0)
+                    listener.spin(0.0)
+                    return ego and ego[-1].pose.pose.position.x > 100.0 * spot + 0.5
+                listener.until(drive, what='a car that drives from its start spot')
+            assert ego[-1].pose.pose.position.x < 100.0 * spot + 90.0
+        assert node.end()[0] == 0
+        assert not is_open(port)
+
+
+def is_open(port):
+    with suppress(OSError), socket.create_connection(('127.0.0.1', port)):
+        return True
+    return False
 
 
 def test_carla_episodes_are_restarts_and_the_node_plays_the_client(domain, listener):

@@ -1,0 +1,109 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""Episodes that the package requests of a server whose ports open late."""
+
+from contextlib import contextmanager
+import threading
+
+from carla_late_server import LateServer
+from ports import free_ports
+import pytest
+
+from state_sensor_ros.carla.carla_decoder import CarlaDecoder
+from state_sensor_ros.carla.carla_source import CarlaSource
+from state_sensor_ros.settings import parse_settings
+
+INI = '[CARLA/Server]\nSynchronousMode={}\nSendNonPlayerAgentsInfo=true\n'
+N_STARTS = 20
+
+
+@contextmanager
+def packets_of(server, **changes):
+    reports = []
+    source = CarlaSource(parse_settings({
+        'source': 'carla', 'port': server.world_port + 1, 'control_port': server.world_port,
+        'reconnect_min': 0.01, 'reconnect_max': 0.05, **changes}),
+        lambda kind, text: reports.append(text))
+    try:
+        yield source, source.packets()
+    finally:
+        source.close()
+    assert not reports
+
+
+def error_of(source, packets):
+    """Receive until the source notes an error; return it."""
+    reader = threading.Thread(target=lambda: list(packets), daemon=True)
+    reader.start()
+    while not source.health.last_error:
+        reader.join(0.01)
+    source.close()
+    reader.join(10.0)
+    assert not reader.is_alive()
+    return source.health.last_error
+
+
+def position(packet):
+    return CarlaDecoder().decode(packet.payload)[0].frame.position_xyz[0]
+
+
+@pytest.mark.parametrize('mode', ['false', 'true'], ids=['asynchronous', 'synchronous'])
+def test_carla_starts_drive_in_the_first_episode(tmp_path, mode):
+    ini = tmp_path / 'CarlaSettings.ini'
+    ini.write_text(INI.format(mode))
+    for i in range(N_STARTS):
+        with LateServer(free_ports(3), (0.0, 0.3), rate=200.0, seed=i) as server:
+            with packets_of(server, config_file=str(ini)) as (source, packets):
+                first = position(next(packets))
+                while position(next(packets))[0] <= first[0]:
+                    pass
+                assert source.health.n_connects == 1
+                assert len(server.episodes) == 1
+                assert server.n_loads == 1
+                assert set(server.episodes[0].commands) == {0.5}
+                assert server.episodes[0].is_synchronous is (mode == 'true')
+
+
+def test_carla_start_at_a_chosen_spot():
+    with LateServer(free_ports(3)) as server, packets_of(
+            server, **{'carla.start_spot': 2}) as (_, packets):
+        assert position(next(packets))[0] == pytest.approx(200.0, abs=1.0)
+        assert [episode.spot for episode in server.episodes] == [2]
+
+
+def test_carla_start_at_a_spot_that_the_map_does_not_have():
+    with LateServer(free_ports(3)) as server, packets_of(
+            server, **{'carla.start_spot': 4}) as (source, packets):
+        assert error_of(source, packets) == (
+            f'127.0.0.1:{server.world_port}: found 4 start spots; expected more than '
+            'carla.start_spot, 4')
+        assert server.episodes == []
+
+
+def test_carla_start_of_a_new_episode_loads_the_level_once():
+    with LateServer(free_ports(3), (0.0, 0.2)) as server, packets_of(server) as (source, packets):
+        next(packets)
+        # The measurements connection alone is lost.
+        server.drop(1)
+        while source.health.n_connects == 1:
+            next(packets)
+        assert len(server.episodes) == 2
+        assert server.n_loads == 2
+
+
+def test_carla_start_after_the_server_was_restarted():
+    with LateServer(free_ports(3), (0.0, 0.2)) as server, packets_of(server) as (source, packets):
+        next(packets)
+        server.cut()
+        while source.health.n_connects == 1:
+            next(packets)
+        assert len(server.episodes) == 2
+        assert server.n_loads == 2
+
+
+def test_carla_start_gives_up_a_port_that_stays_closed(monkeypatch):
+    monkeypatch.setattr('state_sensor_ros.carla.carla_source._LATE_PORT_S', 0.2)
+    with LateServer(free_ports(3), (5.0, 5.0)) as server, packets_of(server) as (source, packets):
+        assert error_of(source, packets) == (
+            f'127.0.0.1:{server.world_port + 1}: found connection refused; expected a simulator '
+            'that listens there')
