@@ -18,7 +18,7 @@ N_STARTS = 20
 
 
 @contextmanager
-def packets_of(server, **changes):
+def packets_of(server, may_lose_control=False, **changes):
     reports = []
     source = CarlaSource(parse_settings({
         'source': 'carla', 'port': server.world_port + 1, 'control_port': server.world_port,
@@ -28,7 +28,7 @@ def packets_of(server, **changes):
         yield source, source.packets()
     finally:
         source.close()
-    assert not reports
+    assert may_lose_control or not reports
 
 
 def error_of(source, packets):
@@ -52,16 +52,16 @@ def test_carla_starts_drive_in_the_first_episode(tmp_path, mode):
     ini = tmp_path / 'CarlaSettings.ini'
     ini.write_text(INI.format(mode))
     for i in range(N_STARTS):
-        with LateServer(free_ports(3), (0.0, 0.3), rate=200.0, seed=i) as server:
-            with packets_of(server, config_file=str(ini)) as (source, packets):
-                first = position(next(packets))
-                while position(next(packets))[0] <= first[0]:
-                    pass
-                assert source.health.n_connects == 1
-                assert len(server.episodes) == 1
-                assert server.n_loads == 1
-                assert set(server.episodes[0].commands) == {0.5}
-                assert server.episodes[0].is_synchronous is (mode == 'true')
+        with LateServer(free_ports(3), (0.0, 0.3), rate=200.0, seed=i) as server, \
+                packets_of(server, config_file=str(ini)) as (source, packets):
+            first = position(next(packets))
+            while position(next(packets))[0] <= first[0]:
+                pass
+            assert source.health.n_connects == 1
+            assert len(server.episodes) == 1
+            assert server.n_loads == 1
+            assert set(server.episodes[0].commands) == {0.5}
+            assert server.episodes[0].is_synchronous is (mode == 'true')
 
 
 def test_carla_start_at_a_chosen_spot():
@@ -92,7 +92,8 @@ def test_carla_start_of_a_new_episode_loads_the_level_once():
 
 
 def test_carla_start_after_the_server_was_restarted():
-    with LateServer(free_ports(3), (0.0, 0.2)) as server, packets_of(server) as (source, packets):
+    with LateServer(free_ports(3), (0.0, 0.2)) as server, \
+            packets_of(server, may_lose_control=True) as (source, packets):
         next(packets)
         server.cut()
         while source.health.n_connects == 1:
