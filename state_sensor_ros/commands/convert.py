@@ -30,7 +30,7 @@ from state_sensor_ros.recordings.bags.bag_files import STORAGES
 from state_sensor_ros.recordings.bags.bag_recording import BagRecording
 from state_sensor_ros.recordings.bags.bag_writer import BagSink
 from state_sensor_ros.recordings.files.whole_file import STANDARD_OUTPUT
-from state_sensor_ros.recordings.recording import Recording
+from state_sensor_ros.recordings.recording import Recording, TRAJECTORY_SUFFIXES
 from state_sensor_ros.rep103 import Units
 from state_sensor_ros.settings import parse_settings, Settings
 from state_sensor_ros.simulators.opening import find_simulator, MONODRIVE, opened
@@ -56,8 +56,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('input', metavar='IN', help='trajectory (- for standard input), bag, '
                         'or dataset of CARLA')
     parser.add_argument('output', metavar='OUT', help='folder of the bag to write, or trajectory '
-                        '(NAME.json, or - for standard output); of a bag of CARLA, folder of the '
-                        'dataset')
+                        '(NAME.json, also .json.gz and .json.zst, or - for standard output); of '
+                        'a bag of CARLA, folder of the dataset')
     parser.add_argument('--force', action='store_true', help='overwrite OUT')
     parser.add_argument('--generation', choices=sorted(GENERATIONS),
                         help='of the trajectory to write (default: that of each frame)')
@@ -95,7 +95,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
 
 
 def _is_trajectory(path: str) -> bool:
-    return path == STANDARD_OUTPUT or path.endswith('.json')
+    return path == STANDARD_OUTPUT or path.endswith(TRAJECTORY_SUFFIXES)
 
 
 def _node_name(args: argparse.Namespace) -> str:

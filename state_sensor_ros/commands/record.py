@@ -34,6 +34,8 @@ _EPILOG = (
     'or is restarted, the recorder connects again (see --once). OUT is created at the end; until '
     'then, and after a crash, the frames received are beside it in .OUT.part.')
 _REFRESH_S = 0.2
+# Each flush makes a compressed file longer by some bytes.
+_FLUSH_S = 1.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -110,6 +112,7 @@ class Recorder:
         self._writing = threading.Lock()
         self._error: Exception | None = None
         self._is_closed = self._is_saved = False
+        self._flush_at_s = 0.0
 
     def run(self) -> None:
         """Receive and write until :meth:`stop`, or the end set by the options."""
@@ -223,9 +226,11 @@ class Recorder:
                 self.is_complete = True
                 self.stop()
                 return
-        if self._file.is_direct:
-            # A pipe may be read during the recording.
+        if self._file.is_direct or time.monotonic() > self._flush_at_s:
+            # A pipe may be read during the recording. A compressed file can be read up to the
+            # last flush where the program is killed.
             self._file.handle.flush()
+            self._flush_at_s = time.monotonic() + _FLUSH_S
 
     def _frames(self, payload: bytes) -> list[bytes]:
         """Return the frames of a payload that can be decoded; count the others."""

@@ -26,14 +26,18 @@ from state_sensor_ros.recordings.bags.bag_repair import BagRepair
 from state_sensor_ros.recordings.bags.bag_search import find_bag, FoundBag
 from state_sensor_ros.recordings.bags.bag_writer import BagSink
 from state_sensor_ros.recordings.files.whole_file import STANDARD_OUTPUT, WholeFile
+from state_sensor_ros.recordings.recording import TRAJECTORY_SUFFIXES
 from state_sensor_ros.recordings.storage.bag_limits import BagLimits, DEFAULT_LIMITS
+from state_sensor_ros.recordings.storage.decompressed_file import (
+    decompressed,
+    is_compressed_trajectory,
+)
 from state_sensor_ros.recordings.storage.storage_file import StoredTopic
 
 _EPILOG = (
     'A recorder that was killed leaves a trajectory without its end, .OUT.*.part beside it, a bag '
     'without metadata.yaml, or .OUT.*/ with a bag in it. All whole frames of a trajectory, and '
     'all messages of a bag that can be read, are copied as they are; one line says what is lost.')
-_TRAJECTORY_SUFFIX = '.json'
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -66,7 +70,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
         if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
             raise TrajectoryFormatError(args.part, 'no file and no folder', 'one of them')
         _check_apart(part, args.output)
-        bag = find_bag(part, limits)
+        bag = None if is_compressed_trajectory(part) else find_bag(part, limits)
         line = _repair_trajectory(args, interruption) if bag is None \
             else _repair_bag(bag, args, limits, interruption)
     except OSError as error:
@@ -89,18 +93,21 @@ def _check_apart(part: Path, output: str) -> None:
 
 def _repair_trajectory(args: argparse.Namespace, interruption: Interruption) -> str:
     """Copy the complete frames; return a line about the result."""
-    if args.output != STANDARD_OUTPUT and not args.output.endswith(_TRAJECTORY_SUFFIX):
+    if args.output != STANDARD_OUTPUT and not args.output.endswith(TRAJECTORY_SUFFIXES):
         raise ConfigError('OUT', args.output, 'NAME.json or -, because PART is no bag')
-    with open(args.part, 'rb') as source, interruption.writing(
+    with open(args.part, 'rb') as part, interruption.writing(
             lambda: WholeFile(args.output, force=args.force)) as file:
+        source, compressed = decompressed(part)
         n_frames, lost = copy_whole_frames(source, file.handle, args.part)
+        if compressed is not None and compressed.fault and not lost:
+            lost = 'nothing but the end of the compressed data'
     return f'{n_frames} frames; ' + (f'lost: {lost}' if lost else 'nothing was lost')
 
 
 def _repair_bag(bag: FoundBag, args: argparse.Namespace, limits: BagLimits,
                 interruption: Interruption) -> str:
     """Copy the messages that can be read; return a line about the result."""
-    if args.output == STANDARD_OUTPUT or args.output.endswith(_TRAJECTORY_SUFFIX):
+    if args.output == STANDARD_OUTPUT or args.output.endswith(TRAJECTORY_SUFFIXES):
         raise ConfigError('OUT', args.output, 'a folder, because PART is a bag')
     repair = BagRepair(bag, limits)
     storage = repair.storage()

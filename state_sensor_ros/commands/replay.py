@@ -23,12 +23,14 @@ from state_sensor_ros.commands.options import (
 )
 from state_sensor_ros.commands.reading import reading
 from state_sensor_ros.errors import ConfigError, one_line
+from state_sensor_ros.monodrive.json_recording import JsonRecording
 from state_sensor_ros.monodrive.replay_client import Plan, ReplayClient
 from state_sensor_ros.monodrive.replay_trajectory import read_trajectory, Trajectory
 from state_sensor_ros.monodrive.sensor_config import read_json
-from state_sensor_ros.monodrive.trajectory_recording import refuse_folders, TrajectoryRecording
 
 CONTROL_PORT = 8999
+# In which frames of other simulators are sent.
+_GENERATION = 'v2'
 _EPILOG = (
     'On a terminal the space bar pauses and resumes, b reverses the direction. Ctrl-C ends the '
     'replay: it waits for the outstanding answer and closes the connections to the sensor and to '
@@ -48,7 +50,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     :param parser: of this sub-command.
     """
     parser.epilog = _EPILOG
-    parser.add_argument('file', metavar='FILE', help='trajectory, - for standard input')
+    parser.add_argument('file', metavar='FILE', help='trajectory, - for standard input; or a '
+                        'bag')
     add_stream_arguments(parser)
     parser.add_argument('--control-port', type=port, default=CONTROL_PORT,
                         help=f'its control port (default: {CONTROL_PORT})')
@@ -132,13 +135,14 @@ def _step(text: str) -> int:
 
 
 def _read(path: str) -> Trajectory:
-    refuse_folders(path)
-    recording = TrajectoryRecording(path)
+    recording = JsonRecording(path, _GENERATION)
     try:
         with reading(recording, 'read') as progress:
             trajectory = read_trajectory(path, progress.frames)
     finally:
         recording.close()
+    if recording.lost:
+        _warn(f'{path}: {_GENERATION} does not carry: {", ".join(recording.lost)}')
     return trajectory
 
 

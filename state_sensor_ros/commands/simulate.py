@@ -35,7 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     :param parser: of this sub-command.
     """
     parser.add_argument('file', metavar='FILE', nargs='?',
-                        help='trajectory, - for standard input (default: synthetic traffic)')
+                        help='trajectory, - for standard input, or a bag (default: synthetic '
+                        'traffic)')
     parser.add_argument('--protocol', choices=_stand_ins(), default='monodrive',
                         help='whose simulator to stand in for (default: monodrive)')
     parser.add_argument('--port', type=_port,

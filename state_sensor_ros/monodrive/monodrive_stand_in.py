@@ -27,8 +27,9 @@ from state_sensor_ros.emulator.monodrive_server.frame_source import (
 from state_sensor_ros.emulator.monodrive_server.packet_bytes import encode_json
 from state_sensor_ros.emulator.traffic.frame_generator import generate, WARM_UP_S
 from state_sensor_ros.errors import one_line, reason_of, TrajectoryFormatError, TruncatedError
+from state_sensor_ros.monodrive.json_recording import is_trajectory, JsonRecording
 from state_sensor_ros.monodrive.trajectory import read_payloads
-from state_sensor_ros.monodrive.trajectory_recording import refuse_folders
+from state_sensor_ros.recordings.storage.compressed_form import compression_of
 
 # Frames per second of synthetic traffic unless a rate is given.
 SYNTHETIC_RATE_HZ = 20.0
@@ -59,7 +60,6 @@ def read_trajectory(path: str) -> list[EmulatedFrame]:
     :returns: its frames, not decoded.
     :raises TrajectoryFormatError: when there are none.
     """
-    refuse_folders(path)
     try:
         if path == '-':
             text = sys.stdin.buffer.read()
@@ -68,13 +68,50 @@ def read_trajectory(path: str) -> list[EmulatedFrame]:
                 text = file.read()
     except OSError as error:
         raise TrajectoryFormatError(path, reason_of(error), 'a readable file') from error
-    frames = _parsed(path, text.removeprefix(b'\xef\xbb\xbf'))
+    frames = _parsed(path, _plain(path, text).removeprefix(b'\xef\xbb\xbf'))
     if not frames:
         raise TrajectoryFormatError(path, 'no frames', 'an array of frames')
     if len(frames) == 1 and (scenario := SCENARIO_KEYS & set(frames[0].members or ())):
         found = ', '.join(sorted(scenario))
         raise TrajectoryFormatError(path, f'a closed-loop scenario ({found})',
                                     'an array of frames')
+    return frames
+
+
+def _plain(path: str, text: bytes) -> bytes:
+    """Decompress the content of a file, up to a missing end; return other content as it is."""
+    compression = compression_of(text[:4])
+    if not compression:
+        return text
+    # Loaded for compressed files only.
+    from state_sensor_ros.recordings.storage.decompression import decompress
+    plain, fault = decompress(text, compression, sys.maxsize - 1)
+    if fault and not fault.endswith('cut'):
+        raise TrajectoryFormatError(path, fault, 'undamaged compressed data')
+    return plain
+
+
+def read_recording(path: str, generation: str) -> list[EmulatedFrame]:
+    """
+    Read a recording of any form.
+
+    :param path: a trajectory, - for one on standard input, or a bag or a dataset.
+    :param generation: to write frames of other simulators in.
+    :returns: its frames; those of a trajectory are not decoded.
+    :raises TrajectoryFormatError: when there are none.
+    """
+    if is_trajectory(path):
+        return read_trajectory(path)
+    recording = JsonRecording(path, generation)
+    try:
+        frames = [EmulatedFrame(bytes(recorded.packet.payload)) for recorded in recording.frames()]
+    finally:
+        recording.close()
+    if not frames:
+        raise TrajectoryFormatError(path, 'no frames', 'at least one frame')
+    if recording.lost:
+        sys.stderr.write(one_line(f'warning: {path}: {generation} does not carry: '
+                                  f'{", ".join(recording.lost)}') + '\n')
     return frames
 
 
@@ -112,7 +149,7 @@ def _read_lenient(path: str, text: bytes, complaint: str) -> list[EmulatedFrame]
 
 def _playback(args: argparse.Namespace) -> FrameSource:
     if args.file is not None:
-        return TrajectorySource(read_trajectory(args.file), loop=args.loop)
+        return TrajectorySource(read_recording(args.file, args.generation), loop=args.loop)
     rate_hz = SYNTHETIC_RATE_HZ if isinstance(args.rate, str) else args.rate
     frames = generate(args.vehicles, args.objects, rate_hz, args.seed, args.generation,
                       epoch_s=int(time.time() - WARM_UP_S))

@@ -5,12 +5,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+import io
 import math
 import os
-from pathlib import Path
 import stat
 import sys
-from typing import BinaryIO
+from typing import BinaryIO, TYPE_CHECKING
 
 import msgspec
 
@@ -18,21 +18,12 @@ from state_sensor_ros.errors import reason_of, TrajectoryFormatError, TruncatedE
 from state_sensor_ros.monodrive.decoder import Decoder
 from state_sensor_ros.monodrive.trajectory import Payload, read_payloads
 from state_sensor_ros.payloads import Packet, PayloadDecoder
-from state_sensor_ros.recordings.bags.bag_form import is_bag
 from state_sensor_ros.recordings.recording import PERIOD_S, RecordedFrame, STANDARD_INPUT
+from state_sensor_ros.recordings.storage.compressed_form import compression_of
 from state_sensor_ros.rep103 import DEFAULT_UNITS, Units
 
-
-def refuse_folders(path: str) -> None:
-    """
-    Refuse recordings that Replay Mode does not take.
-
-    :raises TrajectoryFormatError: when ``path`` is a bag, or a folder of any kind.
-    """
-    where = Path(path)
-    if path != STANDARD_INPUT and (is_bag(where) or where.is_dir()):
-        raise TrajectoryFormatError(path, 'a bag or a folder', 'a trajectory, NAME.json; '
-                                    '`state_sensor convert` makes one of a bag')
+if TYPE_CHECKING:
+    from state_sensor_ros.recordings.storage.decompressed_file import DecompressedFile
 
 
 class _Head(msgspec.Struct, gc=False):
@@ -105,20 +96,48 @@ class TrajectoryRecording:
             self._file.seek(0)
         self.cut = None
         game_time = -PERIOD_S
-        for payload in self._payloads():
+        content, compressed = self._content()
+        for payload in self._payloads(content, compressed):
             clock_s = game_time_of(payload.data)
             game_time = game_time + PERIOD_S if math.isnan(clock_s) else clock_s
             yield RecordedFrame(Packet(payload.data, game_time, 0, 0), clock_s, payload.index,
                                 f'line {payload.line} column {payload.column}',
-                                payload.offset + len(payload.data))
+                                payload.offset + len(payload.data) if compressed is None
+                                else compressed.n_read)
 
-    def _payloads(self) -> Iterator[Payload]:
+    def _content(self) -> tuple[BinaryIO, DecompressedFile | None]:
+        """Return the file to read, and the decompression where it is compressed."""
+        if isinstance(self._file, io.BufferedReader) and compression_of(self._file.peek(4)):
+            # Loaded for compressed files only.
+            from state_sensor_ros.recordings.storage.decompressed_file import decompressed
+            return decompressed(self._file)
+        return self._file, None
+
+    def _payloads(self, content: BinaryIO,
+                  compressed: DecompressedFile | None) -> Iterator[Payload]:
+        n_frames = 0
         try:
-            yield from read_payloads(self._file, self.name)
+            for payload in read_payloads(content, self.name):
+                n_frames += 1
+                yield payload
         except TruncatedError as error:
+            if compressed is not None and compressed.fault and not compressed.is_cut:
+                raise TrajectoryFormatError(error.where, compressed.fault,
+                                            'undamaged compressed data') from error
             if not error.n_frames:
                 raise
             self.cut = error
+        else:
+            self._check_end(compressed, n_frames)
+
+    def _check_end(self, compressed: DecompressedFile | None, n_frames: int) -> None:
+        """Check what follows the end of the array in compressed data."""
+        if compressed is None or not compressed.fault:
+            return
+        if not compressed.is_cut:
+            raise TrajectoryFormatError(self.name, compressed.fault, 'undamaged compressed data')
+        self.cut = TruncatedError(self.name, compressed.fault, 'its end', n_frames=n_frames,
+                                  end=0, lost='nothing but the end of the compressed data')
 
     def close(self) -> None:
         """Close the file."""

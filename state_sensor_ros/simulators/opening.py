@@ -21,7 +21,11 @@ from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
 from state_sensor_ros.payloads import PayloadDecoder, Report
 from state_sensor_ros.recordings.bags.bag_form import is_bag, is_compressed_storage
 from state_sensor_ros.recordings.files.regular_files import check_regular
-from state_sensor_ros.recordings.recording import Recording, STANDARD_INPUT
+from state_sensor_ros.recordings.recording import (
+    Recording,
+    STANDARD_INPUT,
+    TRAJECTORY_SUFFIXES,
+)
 from state_sensor_ros.rep103 import DEFAULT_UNITS, Units
 from state_sensor_ros.settings import DEFAULTS, parse_settings, Settings
 from state_sensor_ros.simulators.simulator import Simulator, SimulatorTopics
@@ -139,7 +143,8 @@ def open_any(path: str, units: Units = DEFAULT_UNITS, topic: str = '', *,
         raise TrajectoryFormatError(path, 'no bag', f'one with the topic {topic}')
     # The usual form is the last to be tried: it takes every file. A name of its own saves the
     # search for other simulators.
-    is_trajectory = path == STANDARD_INPUT or (where.suffix == '.json' and not where.is_dir())
+    is_trajectory = path == STANDARD_INPUT or (
+        path.endswith(TRAJECTORY_SUFFIXES) and not where.is_dir())
     for simulator in [find_simulator(MONODRIVE)] if is_trajectory else sorted(
             simulators().values(), key=lambda one: one.name == MONODRIVE):
         recording = simulator.open_recording(where, units)

@@ -261,8 +261,9 @@ def test_simulate_names_a_missing_file(finish):
 def test_simulate_refuses_a_folder_with_advice(finish, tmp_path):
     code, _, errors = finish('simulate', str(tmp_path))
     assert code == 1
-    assert errors == (f'error: {tmp_path}: found a bag or a folder; expected a trajectory, '
-                      'NAME.json; `state_sensor convert` makes one of a bag\n')
+    assert errors == (f'error: {tmp_path}: found a folder without metadata.yaml and without '
+                      'measurements_NNNNN.json; expected a bag (`state_sensor repair` completes '
+                      'one that was cut), or a dataset of CARLA\n')
 
 
 @pytest.mark.parametrize('words', [

@@ -18,11 +18,8 @@ from tempfile import TemporaryDirectory
 from state_sensor_ros.recordings.bags.bag_search import format_of, FoundBag
 from state_sensor_ros.recordings.bags.bag_types import hash_of_definition
 from state_sensor_ros.recordings.storage.bag_limits import BagError, BagLimits
-from state_sensor_ros.recordings.storage.decompression import (
-    decompress_file,
-    decompress_message,
-    ZSTD_MAGIC,
-)
+from state_sensor_ros.recordings.storage.compressed_form import ZSTD_MAGIC
+from state_sensor_ros.recordings.storage.decompression import decompress_file, decompress_message
 from state_sensor_ros.recordings.storage.mcap_salvage import McapSalvage
 from state_sensor_ros.recordings.storage.sqlite_salvage import SqliteSalvage
 from state_sensor_ros.recordings.storage.storage_file import Recovered, Salvage, StoredTopic

@@ -17,7 +17,7 @@ from state_sensor_ros.errors import TrajectoryFormatError
 from state_sensor_ros.recordings.bags.bag_form import COMPRESSED_SUFFIX, METADATA
 from state_sensor_ros.recordings.bags.bag_metadata import BagMetadata, read_metadata
 from state_sensor_ros.recordings.storage.bag_limits import BagError, BagLimits
-from state_sensor_ros.recordings.storage.decompression import ZSTD_MAGIC
+from state_sensor_ros.recordings.storage.compressed_form import ZSTD_MAGIC
 from state_sensor_ros.recordings.storage.mcap_records import MAGIC as MCAP_MAGIC
 
 _FORMATS = {MCAP_MAGIC: 'mcap', b'SQLite format 3\0': 'sqlite3', ZSTD_MAGIC: 'zstd'}

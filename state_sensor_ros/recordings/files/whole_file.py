@@ -27,6 +27,7 @@ from types import TracebackType
 from typing import BinaryIO
 
 from state_sensor_ros.errors import reason_of, SinkError
+from state_sensor_ros.recordings.files.compressed_writing import compressing
 from state_sensor_ros.recordings.files.output import Output
 from state_sensor_ros.recordings.files.part import Part
 from state_sensor_ros.recordings.files.renaming import rename_new, sync_folder
@@ -38,7 +39,8 @@ class WholeFile(Output):
     """
     An output file, ended by either :meth:`commit` or :meth:`abort`, or by a ``with``.
 
-    :param path: of the file; ``-`` for standard output. A device or a pipe is written directly.
+    :param path: of the file; ``-`` for standard output. A device or a pipe is written directly. A
+        file NAME.gz or NAME.zst is compressed.
     :param force: whether a file of that name may be replaced.
     :raises SinkError: where it cannot be written.
     """
@@ -48,6 +50,8 @@ class WholeFile(Output):
         self._force = force
         self._is_committed = False
         self._handle: BinaryIO | None = None
+        # Of the same file; compresses what is written to it, where its name says so.
+        self._compressor: BinaryIO | None = None
         # None where the output is written directly.
         self._part: Part | None = None
         # The target of a link is replaced, not the link.
@@ -77,7 +81,9 @@ class WholeFile(Output):
                     else self._path.open('wb')
             except OSError as error:
                 raise self.error(error) from error
-        return self._handle
+        if self._compressor is None:
+            self._compressor = compressing(self.name, self._handle)
+        return self._compressor
 
     @property
     def is_direct(self) -> bool:
@@ -131,6 +137,8 @@ class WholeFile(Output):
         if handle is None or handle.closed:
             return
         try:
+            if self._compressor is not None and self._compressor is not handle:
+                self._compressor.close()
             handle.flush()
             if self._part is not None:
                 os.fsync(handle.fileno())
@@ -175,10 +183,16 @@ class WholeFile(Output):
     def reopen(self) -> BinaryIO:
         """Open the part again after a failure, to rescue its content; not of a direct output."""
         assert self._part is not None
-        with suppress(OSError):
-            self.handle.close()
-        self._handle = self._part.path.open('r+b')
+        self._close()
+        self._handle = self._compressor = self._part.path.open('r+b')
         return self._handle
+
+    def _close(self) -> None:
+        """Close the file, whatever happens to what is buffered."""
+        for handle in (self._compressor, self._handle):
+            if handle is not None and self.name != STANDARD_OUTPUT:
+                with suppress(OSError, ValueError):
+                    handle.close()
 
     def keep(self) -> None:
         """Keep the part: :meth:`abort` does not remove it after this."""
@@ -196,8 +210,6 @@ class WholeFile(Output):
     def abort(self) -> None:
         """Close the file and remove what was written."""
         self.discard()
-        if self._handle is not None and self.name != STANDARD_OUTPUT:
-            with suppress(OSError):
-                self._handle.close()
+        self._close()
         if self._part is not None:
             self._part.release()

@@ -1,7 +1,7 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-Decompression of zstd and lz4 that stops at a size limit and keeps the data before a fault.
+Decompression of gzip, zstd and lz4 that stops at a size limit and keeps the data before a fault.
 
 The output grows with the limit, not with the size that the compressed data declares.
 """
@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 import sys
 from typing import Protocol
+import zlib
 
 from lz4.frame import LZ4FrameDecompressor  # type: ignore[import-untyped]
 
@@ -22,8 +23,8 @@ if sys.version_info >= (3, 14):
 else:
     from backports import zstd
 
-# The first bytes of a frame of zstd.
-ZSTD_MAGIC = b'\x28\xb5\x2f\xfd'
+# Of zlib.decompressobj(): with the header and the CRC of gzip.
+_GZIP_WINDOW = 31
 # A decompressor returns nothing of the piece in which it finds a fault.
 _PIECE_BYTES = 64 * 1024
 _FRAME_HEADER_BYTES = 18
@@ -32,18 +33,51 @@ _FRAME_HEADER_BYTES = 18
 class _Decompressor(Protocol):
     """Common interface of the decompressors of zstd and lz4."""
 
-    eof: bool
-    needs_input: bool
-    unused_data: bytes
+    @property
+    def eof(self) -> bool:
+        """Whether the end of the compressed data was reached."""
+
+    @property
+    def needs_input(self) -> bool:
+        """Whether more compressed data is needed for the next byte."""
+
+    @property
+    def unused_data(self) -> bytes:
+        """Data behind that end."""
 
     def decompress(self, data: memoryview, max_length: int) -> bytes:
         """Return at most ``max_length`` bytes."""
 
 
+class _GzipDecompressor:
+    """The decompressor of zlib with the interface of the others."""
+
+    def __init__(self) -> None:
+        self._zlib = zlib.decompressobj(_GZIP_WINDOW)
+        self.needs_input = True
+
+    @property
+    def eof(self) -> bool:
+        """Whether the end of the compressed data was reached."""
+        return self._zlib.eof
+
+    @property
+    def unused_data(self) -> bytes:
+        """Data behind that end."""
+        return self._zlib.unused_data
+
+    def decompress(self, data: memoryview, max_length: int) -> bytes:
+        """Return at most ``max_length`` bytes."""
+        rest = self._zlib.unconsumed_tail
+        block = self._zlib.decompress(rest + bytes(data) if rest else data, max_length)
+        self.needs_input = len(block) < max_length and not self._zlib.unconsumed_tail
+        return block
+
+
 _DECOMPRESSORS: dict[str, Callable[[], _Decompressor]] = {
-    'zstd': zstd.ZstdDecompressor, 'lz4': LZ4FrameDecompressor}
+    'gzip': _GzipDecompressor, 'zstd': zstd.ZstdDecompressor, 'lz4': LZ4FrameDecompressor}
 # lz4 raises RuntimeError.
-_FAULTS = (zstd.ZstdError, RuntimeError, EOFError)
+_FAULTS = (zlib.error, zstd.ZstdError, RuntimeError, EOFError)
 
 
 def decompress(data: bytes | memoryview, compression: str, limit: int) -> tuple[bytes, str]:
@@ -57,7 +91,7 @@ def decompress(data: bytes | memoryview, compression: str, limit: int) -> tuple[
     """
     view = memoryview(data)
     pieces = (view[at:at + _PIECE_BYTES] for at in range(0, len(view), _PIECE_BYTES))
-    stream = _DecompressedStream(pieces, compression, limit)
+    stream = DecompressedStream(pieces, compression, limit)
     return b''.join(stream), stream.fault
 
 
@@ -94,7 +128,7 @@ def decompress_file(source: Path, target: Path, limit: int) -> str:
     n_bytes = 0
     with source.open('rb') as compressed, target.open('wb') as file:
         pieces = iter(lambda: memoryview(compressed.read(_PIECE_BYTES)), b'')
-        stream = _DecompressedStream(pieces, 'zstd', limit)
+        stream = DecompressedStream(pieces, 'zstd', limit)
         for block in stream:
             n_bytes += len(block)
             if n_bytes > limit:
@@ -103,18 +137,23 @@ def decompress_file(source: Path, target: Path, limit: int) -> str:
     return stream.fault
 
 
-class _DecompressedStream:
+class DecompressedStream:
     """
     Decompressed data, block by block.
 
     :param pieces: of the compressed data.
     :param limit: the stream ends with the first block that exceeds it, by one byte.
+    :param block_bytes: greatest size of a block, None for the limit.
     :ivar fault: what is wrong after the last block, ``''`` for nothing.
+    :ivar is_cut: whether that is a missing end.
     """
 
-    def __init__(self, pieces: Iterator[memoryview], compression: str, limit: int) -> None:
+    def __init__(self, pieces: Iterator[memoryview], compression: str, limit: int, *,
+                 block_bytes: int | None = None) -> None:
         self.fault = ''
+        self.is_cut = False
         self._pieces, self._compression, self._limit = pieces, compression, limit
+        self._block_bytes = limit + 1 if block_bytes is None else block_bytes
 
     def __iter__(self) -> Iterator[bytes]:
         n_bytes = 0
@@ -124,7 +163,8 @@ class _DecompressedStream:
             decompressor = _DECOMPRESSORS[self._compression]()
             while not decompressor.eof and n_bytes <= self._limit:
                 try:
-                    block = decompressor.decompress(piece, self._limit + 1 - n_bytes)
+                    block = decompressor.decompress(
+                        piece, min(self._block_bytes, self._limit + 1 - n_bytes))
                 except _FAULTS as error:
                     self.fault = f'no {self._compression} ({" ".join(str(error).split())})'
                     return
@@ -137,6 +177,7 @@ class _DecompressedStream:
                     piece = next(self._pieces, None)
                     if piece is None:
                         self.fault = f'a stream of {self._compression} that is cut'
+                        self.is_cut = True
                         return
                 else:
                     piece = memoryview(b'')

@@ -1,0 +1,221 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""Compressed trajectories: written and read by every command, cut ones up to the last frame."""
+
+import gzip
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+from budgets import AWAIT_S
+from paths import ROOT
+import pytest
+from simulator_peer import Reader
+
+import state_sensor_ros as sensor
+from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.emulator.monodrive_server.frame_server import (
+    MonodriveOptions,
+    MonodriveServer,
+)
+from state_sensor_ros.emulator.monodrive_server.frame_source import IteratorSource
+from state_sensor_ros.emulator.traffic.frame_generator import generate
+from state_sensor_ros.recordings.storage.decompression import zstd
+
+PROGRAM = [sys.executable, '-c',
+           'import sys; from state_sensor_ros.commands.command_line import main; sys.exit(main())']
+N_FRAMES = 12
+DECOMPRESS = {'.json.gz': gzip.decompress, '.json.zst': zstd.decompress}
+COMPRESS = {'.json.gz': gzip.compress, '.json.zst': zstd.compress}
+SUFFIXES = sorted(DECOMPRESS)
+
+
+def environment():
+    return {**os.environ, 'PYTHONPATH': str(ROOT)}
+
+
+@pytest.fixture
+def plain(tmp_path):
+    path = tmp_path / 'drive.json'
+    assert main(['synth', str(path), '--frames', str(N_FRAMES), '--vehicles', '3']) == 0
+    return path
+
+
+@pytest.fixture(params=SUFFIXES)
+def drive(request, plain):
+    """Compress a trajectory by another library; return its path."""
+    path = plain.with_suffix(request.param)
+    path.write_bytes(COMPRESS[request.param](plain.read_bytes()))
+    return path
+
+
+@pytest.mark.parametrize('suffix', SUFFIXES)
+def test_compressed_trajectories_are_written(plain, suffix, tmp_path):
+    out = tmp_path / f'out{suffix}'
+    assert main(['convert', str(plain), str(out)]) == 0
+    assert main(['convert', str(plain), str(tmp_path / 'out.json')]) == 0
+    text = DECOMPRESS[suffix](out.read_bytes())
+    assert text == (tmp_path / 'out.json').read_bytes()
+    assert out.stat().st_size < len(text) / 3
+    assert main(['synth', str(tmp_path / f'synth{suffix}'), '--frames', str(N_FRAMES),
+                 '--vehicles', '3']) == 0
+    assert DECOMPRESS[suffix]((tmp_path / f'synth{suffix}').read_bytes()) == plain.read_bytes()
+
+
+def test_compressed_trajectories_are_read(drive, plain, tmp_path, capsys):
+    assert main(['inspect', str(plain), '--json']) == 0
+    expected = json.loads(capsys.readouterr().out)
+    assert main(['inspect', str(drive), '--json']) == 0
+    assert json.loads(capsys.readouterr().out) == {**expected, 'file': str(drive)}
+    assert main(['convert', str(drive), str(tmp_path / 'back.json')]) == 0
+    assert main(['convert', str(plain), str(tmp_path / 'same.json')]) == 0
+    assert (tmp_path / 'back.json').read_bytes() == (tmp_path / 'same.json').read_bytes()
+    assert main(['convert', str(drive), str(tmp_path / 'bag')]) == 0
+    with sensor.open_recording(drive) as recording:
+        assert [len(list(recording)), len(list(recording))] == [N_FRAMES, N_FRAMES]
+    options = MonodriveOptions(port=0, control_port=0, on_sample=True)
+    with MonodriveServer(None, options) as simulator:
+        assert main(['replay', str(drive), '--control-port', str(simulator.control_port),
+                     '--port', str(simulator.port), '--rate', '0']) == 0
+    assert capsys.readouterr().err == ''
+
+
+def test_compressed_trajectories_are_recognised_by_their_content(drive, tmp_path):
+    other = tmp_path / 'other.json'
+    shutil.copy(drive, other)
+    with sensor.open_recording(other) as recording:
+        assert len(list(recording)) == N_FRAMES
+    with drive.open('rb') as standard_input:
+        done = subprocess.run([*PROGRAM, 'convert', '-', str(tmp_path / 'piped.json')],
+                              stdin=standard_input, env=environment(), timeout=AWAIT_S)
+    assert done.returncode == 0
+    assert len(json.loads((tmp_path / 'piped.json').read_text())) == N_FRAMES
+
+
+@pytest.fixture(params=SUFFIXES)
+def cut(request, plain):
+    """Compress a trajectory in blocks, and cut it inside the last one."""
+    path = plain.with_suffix(request.param)
+    with (gzip.open if request.param == '.json.gz' else zstd.open)(path, 'wb') as file:
+        data = plain.read_bytes()
+        file.write(data[:-1000])
+        file.flush()
+        file.write(data[-1000:])
+    path.write_bytes(path.read_bytes()[:-120])
+    return path
+
+
+def test_cut_compressed_trajectories_are_read_with_one_warning(cut, tmp_path, capsys):
+    for words in (['inspect'], ['convert', 'bag'], ['convert', 'out.json'], ['render', 'a.png']):
+        command, *out = words
+        assert main([command, str(cut), *(str(tmp_path / name) for name in out)]) == 0
+        [line] = capsys.readouterr().err.splitlines()
+        assert line.startswith(f'warning: {cut}: ')
+        assert f'{N_FRAMES - 1} whole frames; lost: ' in line
+    assert main(['repair', str(cut), str(tmp_path / 'whole.json.gz')]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith(f'{tmp_path}/whole.json.gz: {N_FRAMES - 1} frames; lost: ')
+    frames = json.loads(gzip.decompress((tmp_path / 'whole.json.gz').read_bytes()))
+    assert len(frames) == N_FRAMES - 1
+
+
+def test_a_cut_in_the_checksum_loses_no_frame(plain, tmp_path, capsys):
+    drive = tmp_path / 'drive.json.gz'
+    drive.write_bytes(gzip.compress(plain.read_bytes())[:-3])
+    assert main(['convert', str(drive), str(tmp_path / 'out.json')]) == 0
+    [line] = capsys.readouterr().err.splitlines()
+    assert f'{N_FRAMES} whole frames; lost: nothing but the end of the ' in line
+    assert len(json.loads((tmp_path / 'out.json').read_text())) == N_FRAMES
+
+
+@pytest.mark.parametrize('command', ['inspect', 'simulate', 'convert'])
+def test_damaged_compressed_trajectories_are_an_error(drive, tmp_path, capsys, command):
+    data = bytearray(drive.read_bytes())
+    middle = len(data) // 2
+    data[middle:middle + 40] = b'x' * 40
+    drive.write_bytes(data)
+    out = [str(tmp_path / 'bag')] if command == 'convert' else []
+    assert main([command, str(drive), *out]) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith(f'error: {drive}: ')
+    assert '; expected ' in line
+
+
+def test_compressed_record_can_be_repaired_after_a_kill(tmp_path, capsys):
+    out, part = tmp_path / 'live.json.gz', tmp_path / '.live.json.gz.part'
+    source = IteratorSource(generate(3, 2, 100.0, 1, 'v2'))
+    with MonodriveServer(source, MonodriveOptions(rate=100.0)) as simulator, subprocess.Popen(
+            [*PROGRAM, 'record', str(out), '--port', str(simulator.port)],
+            env=environment()) as process:
+        end_s = time.monotonic() + AWAIT_S
+        while not part.exists() or part.stat().st_size < 4000:
+            assert time.monotonic() < end_s
+            time.sleep(0.02)
+        process.send_signal(signal.SIGKILL)
+    assert not out.exists()
+    assert main(['repair', str(part), str(out)]) == 0
+    assert ' frames; lost: ' in capsys.readouterr().out
+    frames = json.loads(gzip.decompress(out.read_bytes()))
+    counts = [frame['sample_count'] for frame in frames]
+    assert len(counts) > 1
+    assert counts == list(range(counts[0], counts[0] + len(counts)))
+
+
+@pytest.fixture(params=['drive.json.gz', 'bag', 'bag/file'])
+def recording(request, plain, tmp_path):
+    """Return the path of a recording in another form than plain JSON."""
+    out = tmp_path / request.param.partition('/')[0]
+    assert main(['convert', str(plain), str(out)]) == 0
+    return next(out.glob('*.mcap')) if request.param == 'bag/file' else out
+
+
+def test_recordings_of_any_form_are_served(recording, plain):
+    frames = json.loads(plain.read_text())
+    with subprocess.Popen([*PROGRAM, 'simulate', str(recording), '--port', '0', '--rate', 'max'],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          env=environment()) as process:
+        try:
+            port = int(process.stdout.readline().rpartition(':')[2])
+            with Reader(port) as reader:
+                served = reader.frames_until_end()
+            assert process.wait(AWAIT_S) == 0
+        finally:
+            process.kill()
+        assert process.stderr.read() == ''
+    assert [[frame['game_time'], frame['sample_count'], [
+        actor['state']['name'] for actor in frame['frame']['vehicles']]] for frame in served] == [
+        [frame['game_time'], frame['sample_count'], [
+            actor['state']['name'] for actor in frame['frame']['vehicles']]] for frame in frames]
+
+
+def test_recordings_of_any_form_are_replayed(recording, capsys):
+    options = MonodriveOptions(port=0, control_port=0, on_sample=True)
+    with MonodriveServer(None, options) as simulator:
+        assert main(['replay', str(recording), '--control-port', str(simulator.control_port),
+                     '--port', str(simulator.port), '--rate', '0']) == 0
+    assert capsys.readouterr().err == ''
+
+
+def test_bags_of_carla_are_served_with_a_warning(tmp_path):
+    carla = ROOT / 'resource' / 'carla' / 'episode_00000'
+    assert main(['convert', str(carla), str(tmp_path / 'bag')]) == 0
+    for path in (carla, tmp_path / 'bag'):
+        with subprocess.Popen([*PROGRAM, 'simulate', str(path), '--port', '0', '--rate', 'max'],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              env=environment()) as process:
+            try:
+                port = int(process.stdout.readline().rpartition(':')[2])
+                with Reader(port) as reader:
+                    served = reader.frames_until_end()
+                assert process.wait(AWAIT_S) == 0
+            finally:
+                process.kill()
+            [line] = process.stderr.read().splitlines()
+        assert line.startswith(f'warning: {path}: v2 does not carry: ')
+        with sensor.open_recording(path) as recording:
+            names = [len(frame.names) for frame in recording]
+        assert [sum(map(len, frame['frame'].values())) for frame in served] == names
