@@ -1,17 +1,26 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""Budgets of all tests, and the number of workers."""
+"""Budgets of all tests, the number of workers, and which folders can run."""
 
 import os
 import signal
+from pathlib import Path
 
 import budgets
+from folder_counts import absent_modules, FolderCounts
 from hypothesis import HealthCheck, settings
 import pytest
 
 # More than one process per core: many tests wait for other processes. Each may use a ROS domain
 # of its own, of which there are about 100.
 _MAX_WORKERS = 16
+
+# Modules that tests cannot be collected without. Not as skips while a module is imported: a plugin
+# that imports it earlier, as that of launch_testing does, makes one of them skip the whole folder.
+ABSENT = absent_modules({
+    'ros': ('rclpy', 'state_sensor_ros.msg'),
+    'ros/test_simulation_services.py': ('simulation_interfaces',)})
+collect_ignore = list(ABSENT)
 
 
 def pytest_addoption(parser):
@@ -21,6 +30,8 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     budgets.set_budget(config.getoption('budget'))
+    if not hasattr(config, 'workerinput'):
+        config.pluginmanager.register(FolderCounts(config, Path(__file__).parent, ABSENT))
     # The same inputs in each run. No limits of time: they would measure the load of the machine.
     settings.register_profile('tests', derandomize=True, deadline=None,
                               suppress_health_check=[HealthCheck.too_slow],

@@ -7,6 +7,8 @@ import pytest
 
 FOLDER = ROOT.parent / 'shared' / 'recordings'
 RECORDINGS = sorted(FOLDER.glob('*.json'))
+# Names, not a function: pytest 7 calls it for no recording, too.
+each_recording = pytest.mark.parametrize('path', RECORDINGS, ids=[p.stem for p in RECORDINGS])
 # By name, so that a missing file is a skipped test.
 FILES = ('left_turn_cross_walk.v0.json', 'scenario.v1.json', 'ncap_noncollision.v1.json',
          'car_to_car_rear_stationary.v2.json')

@@ -12,7 +12,7 @@ import sys
 from paths import CARLA, ROOT, SAMPLE
 from PIL import Image
 import pytest
-from real_recordings import RECORDINGS
+from real_recordings import each_recording
 
 from state_sensor_ros.commands.command_line import main
 
@@ -53,7 +53,7 @@ def test_render_of_a_bag_is_that_of_its_trajectory(tmp_path):
     assert first.tobytes() == second.tobytes()
 
 
-@pytest.mark.parametrize('path', RECORDINGS, ids=lambda path: path.name)
+@each_recording
 def test_render_draws_real_recordings(tmp_path, path):
     for out in (tmp_path / 'out.png', tmp_path / 'out.html'):
         assert main(['render', str(path), str(out)]) == 0

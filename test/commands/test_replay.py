@@ -19,7 +19,7 @@ from budgets import AWAIT_S
 from ports import free_port
 from programs import start
 import pytest
-from real_recordings import RECORDINGS
+from real_recordings import each_recording
 from scripted_simulator import (
     complete,
     frame,
@@ -311,7 +311,7 @@ def test_replay_without_a_sensor_port_is_an_error(peer, five, capsys, monkeypatc
     assert 'refused' in line
 
 
-@pytest.mark.parametrize('path', RECORDINGS, ids=lambda path: path.stem)
+@each_recording
 def test_replay_plays_recordings_in_the_stand_in(path, monkeypatch):
     seen = []
     monkeypatch.setattr(ReplayClient, '_read', _reading_into(seen))

@@ -5,7 +5,7 @@
 import json
 
 import pytest
-from real_recordings import RECORDINGS
+from real_recordings import each_recording
 
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.monodrive.decoder import Decoder
@@ -87,7 +87,7 @@ def test_consistency_of_synthetic_traffic(traffic):
     assert complaints(map(json.loads, traffic)) == set()
 
 
-@pytest.mark.parametrize('path', RECORDINGS, ids=lambda path: path.name)
+@each_recording
 def test_consistency_of_real_recordings(path):
     assert complaints(json.loads(path.read_text())) == set()
 

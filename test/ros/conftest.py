@@ -1,17 +1,19 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""A ROS domain for each test; without a ROS environment these tests are skipped."""
+"""A ROS domain for each test, and the programs of the package on PATH."""
 
 import itertools
 import os
+from pathlib import Path
 
+from ament_index_python import get_package_prefix
 from domains import claim, is_empty, MAX_DOMAIN
 import pytest
-
-pytest.importorskip('rclpy', reason='needs a ROS 2: run `make test`, or source one')
-pytest.importorskip('state_sensor_ros.msg', reason='needs the built messages: run `make test`')
-
 from rig import Bench, listening, ScriptedSimulator
+
+# `colcon test` does not put them there.
+_PROGRAMS = Path(get_package_prefix('state_sensor_ros'), 'lib', 'state_sensor_ros')
+os.environ['PATH'] = os.pathsep.join((str(_PROGRAMS), os.environ['PATH']))
 
 _DOMAINS = (number % MAX_DOMAIN + 1 for number in itertools.count(os.getpid()))
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The launch files with ROS's own `launch`, until Ctrl-C."""
 
+from importlib.util import find_spec
 from itertools import count
 import os
 import signal
@@ -14,7 +15,8 @@ from ports import free_port
 import pytest
 from rig import framed
 
-pytest.importorskip('launch_ros', reason='needs launch_ros: a full ROS 2')
+pytestmark = pytest.mark.skipif(find_spec('launch_ros') is None,
+                                reason='needs launch_ros: a full ROS 2')
 
 LAUNCH = ROOT / 'launch'
 # What `ros2 launch FILE NAME:=VALUE …` does.

@@ -3,9 +3,6 @@
 """The services of simulation_interfaces on a recording, where that package is installed."""
 
 import pytest
-
-pytest.importorskip('simulation_interfaces', reason='comes with a full ROS 2 only')
-
 from rig import NodeProcess
 from simulation_interfaces.msg import EntityCategory, Result, SimulationState
 from simulation_interfaces.srv import (

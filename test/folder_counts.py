@@ -1,0 +1,85 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""The number of tests that ran in each folder; a folder that can run and has none is a failure."""
+
+from collections import Counter
+from importlib.util import find_spec
+
+# pytest's exit codes of a run without a failure, and without tests.
+_NO_FAILURE = (0, 5)
+# Options that select tests: a folder without one is then intended.
+_SELECTIONS = ('collectonly', 'keyword', 'markexpr', 'deselect', 'ignore_glob', 'lf')
+
+
+def absent_modules(needs):
+    """
+    Return what cannot be collected.
+
+    :param needs: path of a folder or file of tests to the modules that it imports.
+    :returns: path to the first of its modules that is not installed, of those that have one.
+    """
+    found = {path: [module for module in modules if not _is_installed(module)]
+             for path, modules in needs.items()}
+    return {path: absent[0] for path, absent in found.items() if absent}
+
+
+def _is_installed(module):
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+class FolderCounts:
+    """
+    Plugin of pytest, for the process that reports.
+
+    :param folder: of all tests.
+    :param absent: result of :func:`absent_modules`, paths relative to ``folder``.
+    """
+
+    def __init__(self, config, folder, absent):
+        self._config, self._folder, self._absent = config, folder, absent
+        self._n_ran = Counter()
+        self._empty = []
+
+    def pytest_runtest_logreport(self, report):
+        if report.when == 'call' and report.outcome in ('passed', 'failed'):
+            file = self._config.rootpath / report.nodeid.partition('::')[0]
+            self._n_ran[self._name(file.parent)] += 1
+
+    def pytest_sessionfinish(self, session, exitstatus):
+        if exitstatus in _NO_FAILURE and not any(
+                self._config.getoption(name, None) for name in _SELECTIONS):
+            self._empty = [name for name in map(self._name, self._expected())
+                           if not self._n_ran[name]]
+        if self._empty:
+            session.exitstatus = 1
+
+    def pytest_terminal_summary(self, terminalreporter):
+        counts = [f'{name} {number}' for name, number in sorted(self._n_ran.items())]
+        terminalreporter.write_line(f'tests that ran: {", ".join(counts) or "none"}')
+        for path, module in self._absent.items():
+            terminalreporter.write_line(f'not collected: {path}, without {module}')
+        for name in self._empty:
+            terminalreporter.write_line(
+                f'error: {name}: found no test that ran; expected one or more', red=True)
+
+    def _expected(self):
+        """Return the folders that the arguments of pytest include and that can run."""
+        arguments = self._paths(self._config.args)
+        ignored = self._paths(self._config.getoption('ignore') or ())
+        ignored += [self._folder / path for path in self._absent]
+        folders = {path.parent for path in self._folder.rglob('test_*.py')}
+        return [folder for folder in sorted(folders)
+                if {folder, *folder.parents} & set(arguments)
+                and not {folder, *folder.parents} & set(ignored)]
+
+    def _paths(self, words):
+        base = self._config.invocation_params.dir
+        return [(base / word).resolve() for word in map(str, words)]
+
+    def _name(self, folder):
+        """Return the first folder below the folder of all tests, or that one."""
+        inner = folder.relative_to(self._folder).parts if folder != self._folder else ()
+        return inner[0] if inner else self._folder.name

@@ -1,0 +1,101 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""A run of pytest counts the tests of each folder, and fails where one that can run has none."""
+
+import ast
+import subprocess
+import sys
+
+from paths import ROOT
+import pytest
+
+CONFTEST = """
+from pathlib import Path
+
+from folder_counts import absent_modules, FolderCounts
+
+ABSENT = absent_modules({'needy': ('no_such_module',)})
+collect_ignore = list(ABSENT)
+
+
+def pytest_configure(config):
+    config.pluginmanager.register(FolderCounts(config, Path(__file__).parent, ABSENT))
+"""
+# What the plugin of launch_testing does: it imports each module before pytest does.
+EARLY_IMPORT = """
+from importlib import import_module
+import sys
+
+
+def pytest_pycollect_makemodule(module_path, parent):
+    sys.path.insert(0, str(module_path.parent))
+    import_module(module_path.stem)
+"""
+FILES = {
+    'conftest.py': CONFTEST,
+    'early_import.py': EARLY_IMPORT,
+    'test_top.py': 'def test_top(): pass',
+    'one/test_one.py': 'def test_one(): pass\ndef test_two(): pass',
+    'needy/test_needy.py': 'import no_such_module\ndef test_needy(): pass',
+}
+SKIPPED = 'import pytest\n@pytest.mark.skip\ndef test_skipped(): pass'
+SKIPPED_MODULE = 'import pytest\npytest.importorskip("no_such_module")'
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Return a function that runs tests in a folder; it returns exit code and output."""
+    def run_(*words, **files):
+        more = {name.replace('__', '/') + '.py': text for name, text in files.items()}
+        for name, text in {**FILES, **more}.items():
+            path = tmp_path / 'all' / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        (tmp_path / 'pytest.ini').write_text('[pytest]\npythonpath = all\n')
+        done = subprocess.run(
+            [sys.executable, '-m', 'pytest', '-p', 'no:cacheprovider', *words], cwd=tmp_path,
+            env={'PYTHONPATH': str(ROOT / 'test'), 'PYTEST_DISABLE_PLUGIN_AUTOLOAD': '1'},
+            capture_output=True, text=True, timeout=120)
+        return done.returncode, done.stdout
+
+    return run_
+
+
+def test_folders_are_counted_and_what_cannot_run_is_named(run):
+    code, output = run('all')
+    assert 'tests that ran: all 1, one 2\n' in output
+    assert 'not collected: needy, without no_such_module\n' in output
+    assert (code, 'error: ' in output) == (0, False)
+
+
+@pytest.mark.parametrize('text', [SKIPPED, SKIPPED_MODULE], ids=['tests', 'module'])
+def test_folder_without_a_test_that_ran_is_a_failure(run, text):
+    code, output = run('all', two__test_skipped=text)
+    assert 'error: two: found no test that ran; expected one or more\n' in output
+    assert code == 1
+
+
+def test_folder_that_a_plugin_skips_as_a_whole_is_a_failure(run):
+    files = {'one__test_skipped': SKIPPED_MODULE}
+    code, output = run('all/one', '-p', 'early_import', **files)
+    assert 'error: one: found no test that ran; expected one or more\n' in output
+    assert code == 1
+
+
+@pytest.mark.parametrize('words', [
+    ('all', '-k', 'one'), ('all/one',), ('all/one/test_one.py',), ('all', '--ignore', 'all/two'),
+], ids=' '.join)
+def test_folders_that_are_not_selected_need_no_test(run, words):
+    code, output = run(*words, two__test_skipped=SKIPPED)
+    assert (code, 'error: ' in output) == (0, False)
+    assert 'one 2' in output
+
+
+def test_no_module_of_tests_is_skipped_while_it_is_imported():
+    files = list((ROOT / 'test').rglob('*.py'))
+    assert len(files) > 100
+    for path in files:
+        for statement in ast.parse(path.read_text(encoding='utf-8')).body:
+            value = getattr(statement, 'value', None)
+            if isinstance(value, ast.Call):
+                assert ast.unparse(value.func) not in ('pytest.importorskip', 'pytest.skip'), path
