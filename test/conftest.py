@@ -3,8 +3,8 @@
 """Budgets of all tests, the number of workers, and which folders can run."""
 
 import os
-import signal
 from pathlib import Path
+import signal
 
 import budgets
 from folder_counts import absent_modules, FolderCounts

@@ -34,6 +34,8 @@ _TYPES = {name: (get_args(type_of(name)) or (type_of(name),))[0] for name in NAM
 _ARRAYS = frozenset(name for name in NAMES if get_args(type_of(name)))
 _ACTOR_RELIABILITY, _ACTOR_DEPTH = 'actor_qos.reliability', 'actor_qos.depth'
 _MAX_DEPTH = 10000
+_LISTS = (Parameter.Type.DOUBLE_ARRAY, Parameter.Type.STRING_ARRAY)
+_INTEGERS_FOR_DOUBLES = (Parameter.Type.INTEGER_ARRAY, Parameter.Type.DOUBLE_ARRAY)
 # Declared by rclpy with each topic, and by the player of a recording.
 _DECLARED_LATER = ('qos_overrides.', 'playback.')
 
@@ -62,6 +64,7 @@ class NodeParameters:
         for name in NAMES:
             self._declare(name)
         self.actor_qos = self._declare_actor_qos()
+        node.add_pre_set_parameters_callback(self._as_declared)
         node.add_on_set_parameters_callback(self._check)
         node.add_post_set_parameters_callback(self._apply)
 
@@ -96,8 +99,7 @@ class NodeParameters:
     def _declare(self, name: str) -> None:
         value, descriptor = value_of(self.settings, name), _descriptor(name)
         if _TYPES[name] is str and name in _ARRAYS:
-            # The type of an empty list is ambiguous: bytes in rclpy, bools in `ros2 param set`.
-            descriptor.dynamic_typing = True
+            # rclpy takes an empty list for bytes.
             self._node.declare_parameter(name, [''], descriptor, ignore_override=True)
             self._node.set_parameters(
                 [Parameter(name, Parameter.Type.STRING_ARRAY, _plain(value))])
@@ -117,6 +119,11 @@ class NodeParameters:
         if reliability not in ('reliable', 'best_effort'):
             raise ConfigError(_ACTOR_RELIABILITY, repr(reliability), 'reliable or best_effort')
         return Qos(reliable=reliability == 'reliable', latched=False, depth=depth)
+
+    def _as_declared(self, parameters: list[Parameter]) -> list[Parameter]:
+        """Return ``parameters`` of any callback with the types that they are declared with."""
+        return [_of_type(each, self._node.describe_parameter(each.name).type)
+                if self._node.has_parameter(each.name) else each for each in parameters]
 
     def _check(self, parameters: list[Parameter]) -> SetParametersResult:
         """Accept or refuse a change, all of it or nothing; another callback may still refuse."""
@@ -143,6 +150,24 @@ class NodeParameters:
         """
         values = {each.name: _plain(each.value) for each in parameters if each.name in NAMES}
         return checked_settings(values, self.settings) if values else self.settings
+
+
+def _of_type(parameter: Parameter, code: int) -> Parameter:
+    """
+    Return a parameter with integers as floating point numbers, or an empty list, of a type.
+
+    :param code: of ``ParameterType``; a value that has no such meaning is returned as it is.
+    """
+    given, wanted = parameter.type_, Parameter.Type(code)
+    value = _plain(parameter.value)
+    if (given, wanted) == (Parameter.Type.INTEGER, Parameter.Type.DOUBLE):
+        return Parameter(parameter.name, wanted, float(value))  # type: ignore[arg-type]
+    # The type of an empty list is ambiguous: bools in `ros2 param set`, bytes in rclpy.
+    if isinstance(value, list) and wanted in _LISTS and (
+            not value or (given, wanted) == _INTEGERS_FOR_DOUBLES):
+        convert = float if wanted is Parameter.Type.DOUBLE_ARRAY else str
+        return Parameter(parameter.name, wanted, [convert(each) for each in value])
+    return parameter
 
 
 def _plain(value: object) -> object:

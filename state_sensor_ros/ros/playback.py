@@ -11,6 +11,7 @@ from rcl_interfaces.msg import ParameterDescriptor, SetParametersResult
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
+from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.recordings.player import FileSource
 
 _PAUSED, _STEP, _SEEK = 'playback.paused', 'playback.step', 'playback.seek'
@@ -26,12 +27,18 @@ class Playback:
     Parameters of ``node`` that control its recording.
 
     :param source: returns the recording of the active node, None while it is not active.
+    :raises ConfigError: when one of them is given at start.
     """
 
     def __init__(self, node: Node, source: Callable[[], FileSource | None]) -> None:
         self._source = source
         for name, (default, help_) in _HELP.items():
-            node.declare_parameter(name, default, ParameterDescriptor(description=help_))
+            # rclpy shows values given at start as those of declared parameters only.
+            given = node._parameter_overrides.get(name)
+            if given is not None and given.value != default:
+                raise ConfigError(name, f'{given.value!r} at start', 'a change while it plays')
+            node.declare_parameter(name, default, ParameterDescriptor(description=help_),
+                                   ignore_override=True)
         node.add_on_set_parameters_callback(self._check)
         node.add_post_set_parameters_callback(self._apply)
 

@@ -7,9 +7,11 @@ import math
 import re
 import subprocess
 
+from paths import SAMPLE
 import pytest
-from rcl_interfaces.msg import ParameterType, SetParametersResult
-from rcl_interfaces.srv import DescribeParameters, GetParameters
+from rcl_interfaces.msg import Parameter as ParameterMessage
+from rcl_interfaces.msg import ParameterType, ParameterValue, SetParametersResult
+from rcl_interfaces.srv import DescribeParameters, GetParameters, SetParameters
 from rclpy.parameter import Parameter
 from rig import frame, framed, Managed, NodeProcess, Remote, state
 from wrong_values import WRONG
@@ -64,6 +66,8 @@ def test_parameters_others_are_refused_with_a_reason(remote):
     ({'control_port': 8999}, 'desired_tags: found an empty list'),
     ({'config_file': '/nowhere/sensors.json'}, '/nowhere/sensors.json'),
     ({'source': 'file', 'trajectory_file': '/nowhere/drive.json'}, '/nowhere/drive.json'),
+    ({'source': 'file', 'trajectory_file': str(SAMPLE), 'playback.seek': 5},
+     'playback.seek: found 5 at start; expected a change while it plays'),
 ], ids=str)
 def test_parameters_wrong_at_start_end_the_node(domain, parameters, words):
     with NodeProcess(domain, **parameters) as node:
@@ -103,6 +107,29 @@ def test_parameters_empty_list_and_integers_are_taken(domain, listener, simulato
         assert list(values[0].string_array_value) == ['car']
         assert values[1].double_value == 3.0
         assert remote.set('desired_tags', []).successful
+
+
+def test_parameters_keep_their_types(remote):
+    def types(*names):
+        return [each.type for each in remote.call(GetParameters, names=names).values]
+
+    # As `ros2 param set` sends them: integers, and an empty list of booleans.
+    empty = ParameterValue(type=ParameterType.PARAMETER_BOOL_ARRAY)
+    for name, value in (('rate', 2), ('global_frame_pose', [0, 0, 1, 0, 0, 0])):
+        result = remote.set(name, value)
+        assert result.successful or 'restart' in result.reason, result.reason
+    assert remote.set('rate', 2).successful
+    assert types('rate', 'global_frame_pose') == [
+        ParameterType.PARAMETER_DOUBLE, ParameterType.PARAMETER_DOUBLE_ARRAY]
+    for values in (empty, ['car'], [], ['vehicle', 'ego']):
+        value = values if values is empty else Parameter('', value=values).get_parameter_value()
+        message = ParameterMessage(name='desired_tags', value=value)
+        [result] = remote.call(SetParameters, parameters=[message]).results
+        assert result.successful, result.reason
+        assert types('desired_tags') == [ParameterType.PARAMETER_STRING_ARRAY]
+    assert not remote.set('desired_tags', [1]).successful
+    [value] = remote.call(GetParameters, names=['desired_tags']).values
+    assert list(value.string_array_value) == ['vehicle', 'ego']
 
 
 class Drive:

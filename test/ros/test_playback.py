@@ -53,12 +53,12 @@ def test_playback_is_steered_by_parameters(domain, listener, tmp_path):
         listener.until(lambda: len(frames) >= n_held + 3)
         assert spun(listener, frames, 10) == n_held + 3
         assert frames[-1].sample_count == (last + 3 - 1) % N_FRAMES + 1
-        assert remote.set('playback.seek', 2.0).successful
+        assert remote.set('playback.seek', 2).successful
         assert remote.set('playback.step', 1).successful
         listener.until(lambda: abs(frames[-1].game_time - 3.0) < 0.051, what='second 2')
         assert not remote.set('playback.step', 0).successful
         assert not remote.set('playback.seek', -1.0).successful
-        assert remote.set('rate', 20.0).successful
+        assert remote.set('rate', 20).successful
         assert remote.set('playback.paused', False).successful
         # Twenty times as fast it soon begins again: a loop is a restart.
         listener.until(lambda: frames[-1].sample_count < 30)
