@@ -9,13 +9,31 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from state_sensor_ros.errors import DecodeError
-from state_sensor_ros.frame import EVERYTHING, Frame, Needs
+from state_sensor_ros.frame import Bools, EVERYTHING, Floats, Frame, Needs
 
 # Called with a kind, by which repetitions are throttled, and one line about what was found.
 Report: TypeAlias = Callable[[str, str], None]
 
 LEFT_OUT = 'left_out'
 DUPLICATE = 'duplicate'
+
+
+@dataclass(slots=True, eq=False)
+class FutureFrame:
+    """
+    The poses in a frame of a recording, and the next frame of the same run.
+
+    ``game_time`` s; ``names`` N raw names; ``poses`` (N, 7) float64, centres of the actors' boxes
+    xyz (m) and orientations xyzw of the actors, global frame; ``are_usable`` (N,) bool.
+    ``following`` None at the end of the run. It is set before the packets of earlier frames within
+    a horizon are read, and does not change afterwards.
+    """
+
+    game_time: float
+    names: tuple[str, ...]
+    poses: Floats
+    are_usable: Bools
+    following: FutureFrame | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +43,8 @@ class Packet:
 
     ``game_time`` s; ``time`` s since the Unix epoch; ``sample_count`` 0 where the header has none;
     ``is_alone`` False for one of several frames with the same header; ``is_behind_gap`` True where
-    a recording that plays was sought or begins again before it.
+    a recording that plays was sought or begins again before it; ``upcoming`` its frame in a
+    recording whose following frames are read ahead, else None.
     """
 
     payload: bytes | bytearray
@@ -34,6 +53,7 @@ class Packet:
     sample_count: int
     is_alone: bool = True
     is_behind_gap: bool = False
+    upcoming: FutureFrame | None = None
 
 
 @dataclass(frozen=True, slots=True)

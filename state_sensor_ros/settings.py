@@ -27,9 +27,10 @@ class Rule:
     """
     What a parameter may be.
 
-    ``help`` one line; ``low``/``high`` inclusive bounds of a number; ``choices`` of a string, to
-    which other packages may add where ``is_open``; ``length`` of an array; ``pattern`` of a string
-    with what it means; ``dynamic`` whether it may change while running.
+    ``help`` one line; ``low``/``high`` inclusive bounds of a number; ``choices`` of a string or of
+    each item, to which other packages may add where ``is_open``; ``length`` of an array;
+    ``pattern`` of a string with what it means; ``dynamic`` whether it may change while running;
+    ``may_be_nan`` whether NaN stands for a number that is found otherwise.
     """
 
     help: str
@@ -40,6 +41,7 @@ class Rule:
     length: int | None = None
     pattern: re.Pattern[str] | None = None
     dynamic: bool = False
+    may_be_nan: bool = False
 
 
 def _parameter(default: Value, help_: str, name: str = '', **rule: Any) -> Any:  # noqa: ANN401
@@ -50,6 +52,12 @@ def _parameter(default: Value, help_: str, name: str = '', **rule: Any) -> Any: 
 # Longest reasonable wait or rate: a value above it is a unit mistake (ms for s).
 _LONG_S = 86400.0
 _NO_COVARIANCE = (1e-9,) * 6
+OUTPUTS = ('autoware', 'derived_objects', 'vision')
+AUTOWARE_OBJECTS = ('ground_truth', 'tracking', 'detection', 'predicted')
+# In the order of default_sizes, which has none for the last.
+CLASS_NAMES = ('person', 'cyclist', 'motorcycle', 'bus', 'truck', 'trailer', 'car', 'unknown')
+_DEFAULT_SIZES = (0.6, 0.6, 1.75, 1.8, 0.6, 1.7, 2.2, 0.8, 1.6, 12.0, 2.55, 3.2,
+                  8.0, 2.5, 3.2, 8.0, 2.5, 3.2, 4.6, 1.85, 1.5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +142,24 @@ class Settings:
     twist_covariance_diagonal: tuple[float, ...] = _parameter(
         _NO_COVARIANCE, 'Variances of linear (m2/s2) and angular velocity (rad2/s2).',
         length=6, low=0.0)
+    outputs: tuple[str, ...] = _parameter(
+        (), 'Topics of autonomy stacks.', choices=OUTPUTS)
+    autoware_objects: tuple[str, ...] = _parameter(
+        ('ground_truth', 'predicted'), 'Topics of objects of the output autoware.',
+        choices=AUTOWARE_OBJECTS)
+    object_classes: tuple[str, ...] = _parameter(
+        (), 'Classes of the objects of outputs; empty passes all.', choices=CLASS_NAMES,
+        dynamic=True)
+    object_range: float = _parameter(
+        0.0, "Largest distance of an object's centre from the ego's origin, m; 0 passes all.",
+        low=0.0, high=1e9, dynamic=True)
+    base_link_xyz: tuple[float, ...] = _parameter(
+        (math.nan,) * 3, "Origin of the stack's base_link in the ego's axes, m; NaN takes the "
+        "middle of the rear wheels where the frame has them, else the ego's origin.",
+        length=3, may_be_nan=True)
+    default_sizes: tuple[float, ...] = _parameter(
+        _DEFAULT_SIZES, 'Length, width, height of objects without a box, m: person, cyclist, '
+        'motorcycle, bus, truck, trailer, car (and unknown).', low=0.01)
     queue_size: int = _parameter(8, 'Frames that may wait to be published.', low=1, high=10000)
     overflow: str = _parameter('drop_oldest', 'Behaviour of a full queue.',
                                choices=('drop_oldest', 'block'))
@@ -187,6 +213,8 @@ def as_yaml(value: Value) -> str:
         return str(value).lower()
     if isinstance(value, tuple):
         return f'[{", ".join(map(as_yaml, value))}]'
+    if value != value:
+        return '.nan'
     # Without a point, YAML 1.1 reads 1e-09 as text.
     return re.sub(r'^(\d+)e', r'\1.0e', str(value)) if isinstance(value, float) \
         else str(value) or "''"
@@ -234,11 +262,21 @@ def _checked_array(name: str, value: object, item: type, rule: Rule) -> Value:
     wrong = [v for v in items if type(v) is not item]
     if wrong:
         raise ConfigError(name, repr(wrong[0]), f'items of type {item.__name__}')
+    if rule.choices:
+        # An empty list of YAML has no type of items: a list of '' stands for it.
+        items = tuple(item for item in items if item != '')
     if rule.length is not None and len(items) != rule.length:
         raise ConfigError(name, f'{len(items)} items', f'{rule.length} items: {rule.help}')
     if item is float:
+        if rule.may_be_nan:
+            # One object for all NaN: tuples compare equal by identity.
+            items = tuple(math.nan if math.isnan(number) else number for number in items)
         for number in items:
-            _check_number(name, number, rule)
+            if not (rule.may_be_nan and number is math.nan):
+                _check_number(name, number, rule)
+    else:
+        for text in items:
+            _check_text(name, cast(str, text), rule)
     return items
 
 
@@ -279,5 +317,12 @@ def _check_together(settings: Settings) -> None:
     if settings.parent_frame == settings.global_frame:
         raise ConfigError('parent_frame', repr(settings.parent_frame),
                           'another name than global_frame')
+    if len({math.isnan(number) for number in settings.base_link_xyz}) > 1:
+        raise ConfigError('base_link_xyz', repr(list(settings.base_link_xyz)),
+                          'three numbers, or NaN three times')
+    n_sizes = len(settings.default_sizes)
+    if n_sizes not in (3 * len(CLASS_NAMES) - 3, 3 * len(CLASS_NAMES)):
+        raise ConfigError('default_sizes', f'{n_sizes} numbers',
+                          f'{3 * len(CLASS_NAMES) - 3}: three for each class')
     if settings.ego_frame == settings.global_frame:
         raise ConfigError('ego_frame', repr(settings.ego_frame), 'another name than global_frame')

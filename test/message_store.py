@@ -8,6 +8,8 @@ from paths import ROOT
 from rosbags.typesys import get_types_from_msg, get_typestore, Stores
 
 MSG = ROOT / 'msg'
+# Field lists of messages of other packages.
+INTERFACES = ROOT / 'resource' / 'interfaces'
 
 
 @cache
@@ -16,6 +18,8 @@ def typestore():
     types = {}
     for path in sorted(MSG.glob('*.msg')):
         types.update(get_types_from_msg(path.read_text(), f'state_sensor_ros/msg/{path.stem}'))
+    for path in sorted(INTERFACES.glob('*/*.msg')):
+        types.update(get_types_from_msg(path.read_text(), f'{path.parent.name}/msg/{path.stem}'))
     types.update(get_types_from_msg('geometry_msgs/TransformStamped[] transforms',
                                     'tf2_msgs/msg/TFMessage'))
     store.register(types)

@@ -21,15 +21,16 @@ MAY_IMPORT = {
     'pipeline': {'encode'},
     'connections': {'pipeline'},
     'recordings': {'cdr', 'encode', 'pipeline'},
-    'simulators': {'cdr', 'encode', 'pipeline', 'recordings'},
+    'outputs': {'cdr', 'encode', 'recordings'},
+    'simulators': {'cdr', 'encode', 'pipeline', 'recordings', 'outputs'},
     'emulator': {'carla.schema'},
     'monodrive': {'pipeline', 'connections', 'recordings', 'simulators', 'emulator'},
     'carla': {'cdr', 'encode', 'pipeline', 'connections', 'recordings', 'simulators', 'emulator'},
     'library': {'pipeline', 'connections', 'recordings', 'simulators', 'monodrive'},
     'drawing': set(),
-    'ros': {'cdr', 'encode', 'pipeline', 'recordings', 'simulators'},
-    'commands': {'cdr', 'encode', 'pipeline', 'recordings', 'simulators', 'monodrive', 'library',
-                 'drawing', 'emulator'}}
+    'ros': {'cdr', 'encode', 'pipeline', 'recordings', 'outputs', 'simulators'},
+    'commands': {'cdr', 'encode', 'pipeline', 'recordings', 'outputs', 'simulators', 'monodrive',
+                 'library', 'drawing', 'emulator'}}
 # The package exports the names of the library.
 OF_THE_PACKAGE = {'__main__.py': {'commands'}, '__init__.py': {'library'}}
 # The folders in recordings/, and which others of them each may import.
@@ -39,7 +40,7 @@ ROS_PACKAGES = {'rclpy', 'rcl_interfaces', 'diagnostic_msgs', 'geometry_msgs', '
                 'simulation_interfaces', 'std_srvs', 'lifecycle_msgs', 'rosgraph_msgs'}
 # Outside these folders the values are computed: no sockets, processes, threads or command line.
 SOCKETS = {'connections', 'emulator'}
-WITHOUT_EFFECTS = {'', 'cdr', 'encode', 'drawing', 'monodrive/generations'}
+WITHOUT_EFFECTS = {'', 'cdr', 'encode', 'outputs', 'drawing', 'monodrive/generations'}
 EFFECTS = {'socket', 'subprocess', 'argparse', 'threading', 'selectors', 'asyncio'}
 
 

@@ -10,7 +10,8 @@ from state_sensor_ros.settings import DEFAULTS, NAMES, parse_settings, rule_of, 
 from state_sensor_ros.simulators.opening import checked_settings
 
 DYNAMIC = {'desired_tags', 'undesired_tags', 'include_obb', 'debug_drawing', 'labels', 'tf',
-           'wheel_tf', 'joint_states', 'odometry', 'frame', 'rate'}
+           'wheel_tf', 'joint_states', 'odometry', 'frame', 'rate', 'object_classes',
+           'object_range'}
 
 
 def test_settings_wrong_values_cover_every_parameter():

@@ -30,5 +30,11 @@ WRONG = [
                                                      [float('nan')] * 6)),
     *(('camera_poses', value) for value in ([0.0] * 17, [0.0] * 6, ['a'] * 18,
                                             [float('inf')] * 18)),
+    *((name, value) for name in ('outputs', 'autoware_objects', 'object_classes')
+      for value in ('vision', [1], 3, ['all of them'])),
+    *(('object_range', value) for value in (-1.0, float('nan'), float('inf'), 'far')),
+    *(('base_link_xyz', value) for value in ([0.0] * 2, ['a'] * 3, [float('inf')] * 3,
+                                             [0.0, float('nan'), 0.0])),
+    *(('default_sizes', value) for value in ([1.0] * 20, [0.0] * 21, [float('nan')] * 21)),
     ('pose_covariance_diagonal', [-1.0] * 6), ('twist_covariance_diagonal', [-1.0] * 6),
 ]

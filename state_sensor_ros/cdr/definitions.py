@@ -4,13 +4,15 @@
 Fields of message types, from the installed definitions.
 
 The ``.msg`` files of a sourced ROS come first, because its subscribers were built with them; then
-the files of this package, then the type store of rosbags.
+the files of this package, then its field lists of packages that no type store has
+(``resource/interfaces``), then the type store of rosbags.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 import os
 from pathlib import Path
 import re
@@ -76,8 +78,8 @@ class Definitions:
 
 
 def load_definitions() -> Definitions:
-    """Return the definitions of the sourced ROS, else of this package and rosbags."""
-    return Definitions(_installed, _own, _stored)
+    """Return the definitions of the sourced ROS, else of files of this package and of rosbags."""
+    return Definitions(_installed, _own, _foreign, _stored)
 
 
 def installed_text(type_name: str) -> str | None:
@@ -93,6 +95,14 @@ def installed_text(type_name: str) -> str | None:
         if prefix and path.is_file():
             return path.read_text('utf-8')
     return None
+
+
+@lru_cache(maxsize=1)
+def foreign_texts() -> Mapping[str, str]:
+    """Return the field lists of other packages' types that come with this package, by type."""
+    folder = share_file('resource', 'interfaces')
+    return {f'{path.parent.name}/msg/{path.stem}': path.read_text('utf-8')
+            for path in sorted(folder.glob('*/*.msg'))}
 
 
 def parse_message(text: str, type_name: str) -> tuple[Field, ...]:
@@ -140,6 +150,11 @@ def _own(type_name: str) -> tuple[Field, ...] | None:
         return None
     path = share_file('msg') / f'{bare}.msg'
     return parse_message(path.read_text('utf-8'), type_name) if path.is_file() else None
+
+
+def _foreign(type_name: str) -> tuple[Field, ...] | None:
+    text = foreign_texts().get(type_name)
+    return None if text is None else parse_message(text, type_name)
 
 
 def _stored(type_name: str) -> tuple[Field, ...] | None:

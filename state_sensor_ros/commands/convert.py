@@ -9,6 +9,8 @@ Bags are written by the same pipeline as the node's topics.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
 import re
 import time
 
@@ -25,15 +27,23 @@ from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
 from state_sensor_ros.library.frame_recording import FrameRecording
 from state_sensor_ros.monodrive.generations.wire import GENERATIONS
 from state_sensor_ros.monodrive.trajectory_output import TrajectoryOutput
+from state_sensor_ros.outputs.look_ahead import is_needed, LookAhead
+from state_sensor_ros.outputs.output_encoder import open_outputs
+from state_sensor_ros.outputs.output_topics import output_topics
 from state_sensor_ros.pipeline.pipeline import Codec, Pipeline
 from state_sensor_ros.recordings.bags.bag_files import STORAGES
 from state_sensor_ros.recordings.bags.bag_recording import BagRecording
 from state_sensor_ros.recordings.bags.bag_writer import BagSink
 from state_sensor_ros.recordings.files.whole_file import STANDARD_OUTPUT
-from state_sensor_ros.recordings.recording import Recording, TRAJECTORY_SUFFIXES
+from state_sensor_ros.recordings.recording import (
+    RecordedFrame,
+    Recording,
+    STANDARD_INPUT,
+    TRAJECTORY_SUFFIXES,
+)
 from state_sensor_ros.rep103 import Units
 from state_sensor_ros.settings import parse_settings, Settings
-from state_sensor_ros.simulators.opening import find_simulator, MONODRIVE, opened
+from state_sensor_ros.simulators.opening import find_simulator, MONODRIVE, open_any, opened
 
 # What the messages of a bag depend on. Stamps by the clock of ROS mean nothing here.
 _BAG_PARAMETERS = (
@@ -41,7 +51,8 @@ _BAG_PARAMETERS = (
     'global_frame_pose', 'camera_tf', 'camera_poses', 'ego_tag', 'ego_frame', 'include_obb',
     'debug_drawing', 'labels', 'tf', 'wheel_tf', 'joint_states', 'odometry', 'frame',
     'max_actor_topics', 'twist_frame', 'pose_covariance_diagonal', 'twist_covariance_diagonal',
-    'stamp_source')
+    'stamp_source', 'outputs', 'autoware_objects', 'object_classes', 'object_range',
+    'base_link_xyz', 'default_sizes')
 _UNITS = ('obb_extents', 'road_s_unit')
 _TOKEN = re.compile(r'[A-Za-z_][A-Za-z0-9_]*')
 _STORAGE_SUFFIXES = ('.mcap', '.db3')
@@ -125,21 +136,42 @@ def _to_bag(recording: Recording, args: argparse.Namespace, settings: Settings,
             args.output, storage=args.storage, overwrite=args.force, node_name=node_name)) as sink:
         own = find_simulator(recording.simulator).topics(
             settings, definitions, warnings.add, is_recorded=True)
-        sink.open((*fixed_topics(settings), *own.topics))
+        sink.open((*fixed_topics(settings), *own.topics, *output_topics(settings)))
         static_frames = encode_static_frames(settings, definitions)
         if static_frames is not None:
             sink.latch(*static_frames)
         pipeline = Pipeline(
             settings, lambda settings: Codec(
                 recording.decoder, Encoder(settings, definitions, warnings.add),
-                own.encoders(settings)), sink, report=warnings.add)
-        with reading(recording, 'convert') as progress:
-            for recorded in progress.frames:
+                own.encoders(settings), open_outputs(settings, definitions, warnings.add)),
+            sink, report=warnings.add)
+        with reading(recording, 'convert') as progress, \
+                _with_upcoming(progress.frames, recording, args, settings) as frames:
+            for recorded in frames:
                 warnings.place = recorded.place
                 pipeline.process(recorded.packet, time.perf_counter_ns())
         if not pipeline.counters.n_published:
             raise TrajectoryFormatError(recording.name, 'no frames', 'at least one frame')
     warnings.show()
+
+
+@contextmanager
+def _with_upcoming(frames: Iterator[RecordedFrame], recording: Recording,
+                   args: argparse.Namespace, settings: Settings) -> Iterator[
+                       Iterator[RecordedFrame]]:
+    """Link frames with those that follow, where an output has predicted paths."""
+    if not is_needed(settings):
+        yield frames
+        return
+    # Standard input is read once only.
+    ahead = None if args.input == STANDARD_INPUT else open_any(
+        args.input, Units(settings.obb_extents, settings.road_s_unit), args.topic,
+        max_bag_bytes=args.max_bag_bytes)
+    look_ahead = LookAhead(ahead, recording.new_decoder(), settings)
+    try:
+        yield look_ahead.follow(frames)
+    finally:
+        look_ahead.close()
 
 
 def _to_own_form(recording: BagRecording, args: argparse.Namespace,

@@ -35,7 +35,7 @@ def add_parameters(parser: argparse.ArgumentParser, names: Sequence[str]) -> Non
                                metavar='X', help=help_)
         elif items:
             group.add_argument(option, dest=name, nargs='+', action='extend', type=items[0],
-                               metavar='TEXT', help=help_)
+                               metavar='X' if items[0] is float else 'TEXT', help=help_)
         elif type_of(name) is bool:
             group.add_argument(option, dest=name, action=argparse.BooleanOptionalAction,
                                default=None, help=help_)
@@ -52,8 +52,15 @@ def settings_of(args: argparse.Namespace, names: Sequence[str]) -> Settings:
     :param names: as given to :func:`add_parameters`.
     :raises ConfigError: naming the parameter, the value and what is allowed.
     """
-    return parse_settings({name: getattr(args, name) for name in names
+    return parse_settings({name: _items(name, getattr(args, name)) for name in names
                            if getattr(args, name) is not None})
+
+
+def _items(name: str, value: object) -> object:
+    """Return the items of a list of choices, which may be separated by commas."""
+    if not (isinstance(value, list) and rule_of(name).choices):
+        return value
+    return [item for text in value for item in text.split(',') if item]
 
 
 def _shown(default: object) -> str:

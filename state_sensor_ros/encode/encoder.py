@@ -18,6 +18,7 @@ import numpy as np
 from state_sensor_ros.bodies import usable_poses
 from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.encode.actor_array import ActorArrayEncoder
+from state_sensor_ros.encode.base_link import BaseLink
 from state_sensor_ros.encode.control_states import ControlStateEncoder
 from state_sensor_ros.encode.joint_states import JointStateEncoder
 from state_sensor_ros.encode.layout_key import LayoutKey, LayoutRequest
@@ -80,6 +81,7 @@ class Encoder:
                  report: Callable[[str, str], None] = _ignore) -> None:
         self._settings, self._report = settings, report
         self._are_boxes_reported = False
+        self._base_link = BaseLink(settings, report) if settings.ego_frame else None
         self._markers = MarkerEncoder(settings, definitions)
         self._odometry = OdometryEncoder(settings, definitions)
         # In the order in which they are sent: a transform precedes the data that refers to it.
@@ -183,7 +185,7 @@ class Encoder:
             self._key = None if self._markers.is_transient else key
         if not self._blocks:
             return []
-        numbers = self._numbers(frame, stamp_ns)
+        numbers = self._numbers(frame, actor_list.i_ego, stamp_ns)
         messages: Messages = []
         for block in self._blocks:
             messages += block.messages(numbers)
@@ -212,16 +214,18 @@ class Encoder:
                      f'{name!r}: found {numbers}; expected x y z, a unit quaternion, three '
                      'lengths and three scales above 0 (reported once)')
 
-    def _numbers(self, frame: Frame, stamp_ns: int) -> Numbers:
+    def _numbers(self, frame: Frame, i_ego: int, stamp_ns: int) -> Numbers:
         """Return the numbers of all tables in use."""
         tables = self._tables
+        base_link = None if self._base_link is None or i_ego < 0 \
+            else (i_ego, self._base_link.offset(frame, i_ego))
         # Rows that are not sent are computed, too; their values have no meaning.
         with _NOTHING if frame.bodies().is_plain and frame.wheels is None \
                 else np.errstate(all='ignore'):
             numbers = body_numbers(frame, self._settings, tables, self._odometry.moving,
-                                   self._first_boxes)
+                                   self._first_boxes, base_link)
             if frame.wheels is not None and (WHEEL_POSE in tables or JOINT in tables):
-                numbers |= wheel_numbers(frame.wheels)
+                numbers |= wheel_numbers(frame.wheels, base_link)
         if LANE_S in tables:
             numbers |= lane_numbers(frame.lanes)
         numbers[STAMP] = stamp_numbers(stamp_ns)

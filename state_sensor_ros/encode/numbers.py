@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from state_sensor_ros.cdr.templates import Table
+from state_sensor_ros.encode.base_link import move_to
 from state_sensor_ros.encode.markers import LABEL_HEIGHT
 from state_sensor_ros.encode.tables import (
     CUBE,
@@ -60,18 +61,23 @@ def stamp_numbers(stamp_ns: int) -> npt.NDArray[np.int32]:
 
 
 def body_numbers(frame: Frame, settings: Settings, tables: frozenset[Table],
-                 moving: Rows | None, first: Rows) -> Numbers:
+                 moving: Rows | None, first: Rows,
+                 base_link: tuple[int, Floats] | None = None) -> Numbers:
     """
     Return poses and twists of actors, their boxes and labels.
 
     :param tables: in use; others are left out.
     :param moving: (K,) int64, the actors whose twist is needed, None for all.
     :param first: of :func:`first_boxes`; like ``moving`` constant for a layout.
+    :param base_link: row of the ego, and (3,) the point in its axes that its pose and twist are
+        of; None for its origin.
     """
     if tables.isdisjoint((POSE, CUBE, LABEL)):
         return {}
     rows = frame.bodies().normalised()
     actors, boxes = rows[:frame.n_actors], rows[frame.n_actors:]
+    if base_link is not None:
+        move_to(actors[base_link[0]], base_link[1])
     numbers: Numbers = {POSE: actors[:, :POSE.width]}
     if CUBE in tables or LABEL in tables:
         size_xyz = boxes[:, 7:10]
@@ -172,16 +178,19 @@ def known_orientations(wheels: Wheels) -> Floats:
     return np.where(wheels.orientation_known[:, None], wheels.orientation_xyzw, _IDENTITY_XYZW)
 
 
-def wheel_numbers(wheels: Wheels) -> Numbers:
+def wheel_numbers(wheels: Wheels, base_link: tuple[int, Floats] | None = None) -> Numbers:
     """
     Return poses of wheel frames; spin angles (rad, -pi..pi, NaN unknown), speeds of joints.
 
     :param wheels: of a frame: W wheels.
+    :param base_link: row of the ego, and (3,) where its frame is in its axes; None at its origin.
     :returns: W rows of WHEEL_POSE and JOINT.
     """
     orientation_xyzw = known_orientations(wheels)
     poses, joints = np.empty((len(wheels.actor), 7)), np.empty((len(wheels.actor), 2))
     poses[:, :3] = wheels.position_xyz
+    if base_link is not None:
+        poses[wheels.actor == base_link[0], :3] -= base_link[1]
     poses[:, 3:] = normalised(orientation_xyzw)
     # Steering about z, then spin about y (doc/protocol/units.md#wheel-rotation); q equals -q.
     w = orientation_xyzw[:, 3]

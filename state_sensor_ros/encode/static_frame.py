@@ -11,6 +11,7 @@ import numpy as np
 
 from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.cdr.templates import MESSAGE_PHASE, Template
+from state_sensor_ros.encode.base_link import is_measured
 from state_sensor_ros.encode.tables import Fields
 from state_sensor_ros.encode.topics import STATIC_TF_TOPIC, Topic
 from state_sensor_ros.rep103 import quaternion_from_rpy
@@ -59,12 +60,18 @@ def encode_static_frames(settings: Settings,
                                      settings.global_frame_pose))
     if settings.camera_tf:
         player = f'{settings.frame_prefix}{_PLAYER}'
+        offset: tuple[float, ...] = (0.0,) * 6
         if settings.ego_frame and settings.ego_tag.lower() in _PLAYER_TAGS:
             player = settings.ego_frame
+            # Without wheels, as in CARLA, base_link is at the origin unless its place is given.
+            if not is_measured(settings):
+                offset = (*settings.base_link_xyz, 0.0, 0.0, 0.0)
         for i, camera in enumerate(CAMERAS):
             frame = camera_frame(player, camera)
+            pose = [number - shift for number, shift in zip(
+                settings.camera_poses[6 * i:6 * i + 6], offset, strict=True)]
             transforms += [
-                _transform(player, frame, settings.camera_poses[6 * i:6 * i + 6]),
+                _transform(player, frame, pose),
                 _transform(frame, optical_frame(player, camera), _OPTICAL)]
     if not transforms:
         return None

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from state_sensor_ros.encode.base_link import is_measured
 from state_sensor_ros.frame import Needs
 from state_sensor_ros.naming import Actor
 from state_sensor_ros.settings import Settings
@@ -24,7 +25,9 @@ class Qos:
 
 _LATCHED = Qos(latched=True, depth=1)
 # By kind, where it differs from _ORDINARY; the depth of /tf is that of tf2_ros.
-_QOS = {'tf': Qos(depth=100), 'actors': _LATCHED, 'tf_static': _LATCHED, 'latched': _LATCHED}
+# A stack uses the newest state only.
+_QOS = {'tf': Qos(depth=100), 'actors': _LATCHED, 'tf_static': _LATCHED, 'latched': _LATCHED,
+        'stack': Qos(depth=1)}
 _ORDINARY = Qos()
 
 
@@ -193,13 +196,19 @@ def needs_of(settings: Settings, demand: Demand) -> Needs:
     """
     Return which parts of a frame have to be decoded.
 
-    :param settings: of which those that switch off topics, and ``wheel_tf``, are used.
+    :param settings: of which those that switch topics on and off, ``wheel_tf`` and the place of
+        base_link are used.
     :param demand: the topics that have subscribers.
     """
     topics = enabled(settings, demand)
     wheel_tf = topics.tf and settings.wheel_tf
-    return Needs(boxes=topics.frame or topics.markers,
-                 wheels=topics.frame or wheel_tf or topics.joint_states != NO_ACTORS,
-                 inputs=topics.frame, appearance=topics.frame,
+    # Their topics are in ``others``, which may have those of the simulator, too.
+    outputs = bool(settings.outputs) and topics.others != NO_ACTORS
+    base_link = bool(settings.ego_frame) and is_measured(settings) and (
+        topics.tf or topics.ego_odometry or topics.odometry != NO_ACTORS)
+    return Needs(boxes=topics.frame or topics.markers or outputs,
+                 wheels=topics.frame or wheel_tf or topics.joint_states != NO_ACTORS or outputs
+                 or base_link,
+                 inputs=topics.frame or outputs, appearance=topics.frame,
                  lanes=topics.frame or topics.ego_control_state or topics.control_states
                  or topics.control_state != NO_ACTORS)

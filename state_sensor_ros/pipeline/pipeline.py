@@ -22,7 +22,7 @@ from state_sensor_ros.encode import Demand, Encoder, needs_of, Topic
 from state_sensor_ros.errors import DecodeError, StateSensorError
 from state_sensor_ros.frame import Frame, Needs, NO_BOXES
 from state_sensor_ros.naming import ActorList, EMPTY_ACTOR_LIST, Registry
-from state_sensor_ros.payloads import Decoded, Packet, PayloadDecoder, Report
+from state_sensor_ros.payloads import Decoded, FutureFrame, Packet, PayloadDecoder, Report
 from state_sensor_ros.pipeline.actor_topics import ActorTopics, TopicSwitch
 from state_sensor_ros.pipeline.consistency import SampledConsistencyCheck
 from state_sensor_ros.pipeline.counters import Counters
@@ -66,6 +66,28 @@ class SimulatorEncoder(Protocol):
         """Use ``settings``, which differ in dynamic parameters only, from the next frame on."""
 
 
+class StackEncoder(Protocol):
+    """Encodes topics for autonomy stacks, of frames of any simulator."""
+
+    def encode(self, frame: Frame, actor_list: ActorList, stamp_ns: int, demand: Demand,
+               upcoming: FutureFrame | None) -> list[tuple[Topic, bytes]]:
+        """
+        Encode the topics that ``demand`` names, of a frame whose clock has advanced.
+
+        :param frame: all actors, SI, REP-103 axes.
+        :param actor_list: of the registry, rows as in ``frame``.
+        :param stamp_ns: ns since the epoch of the messages' clock.
+        :param upcoming: of the packet.
+        :returns: the messages in the order in which they are to be sent.
+        """
+
+    def reconfigure(self, settings: Settings) -> None:
+        """Use ``settings``, which differ in dynamic parameters only, from the next frame on."""
+
+    def restart(self) -> None:
+        """Start a new run of the simulator."""
+
+
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """The last frame whose clock advanced, its actors and its stamp."""
@@ -81,12 +103,13 @@ class Codec:
     The decoder and the encoders of one stream; all of them keep state of the last frames.
 
     ``decoder`` of the source's payloads; ``encoder`` of the common topics; ``simulator_encoders``
-    of simulator-specific topics.
+    of simulator-specific topics; ``stack_encoder`` of those for autonomy stacks, if any.
     """
 
     decoder: PayloadDecoder
     encoder: Encoder
     simulator_encoders: Sequence[SimulatorEncoder] = ()
+    stack_encoder: StackEncoder | None = None
 
 
 class _Cancelled(Exception):  # noqa: N818
@@ -325,6 +348,9 @@ class Pipeline:
         messages[:0] = codec.encoder.encode(frame, actor_list, stamp_ns, demand, advanced=advanced)
         for encoder in codec.simulator_encoders:
             messages += encoder.encode(frame, actor_list, stamp_ns, demand, advanced=advanced)
+        if codec.stack_encoder is not None and advanced:
+            messages += codec.stack_encoder.encode(frame, actor_list, stamp_ns, demand,
+                                                   packet.upcoming)
         self._send(messages)
         if advanced:
             self._announced = self._actor_list.version
@@ -362,6 +388,8 @@ class Pipeline:
             self._report('restart', 'the simulator was restarted, or its clock set: '
                          f'{self.stamper.went_back} went back')
         self._codec.encoder.restart()
+        if self._codec.stack_encoder is not None:
+            self._codec.stack_encoder.restart()
         self._restart_actors()
 
     def _restart_actors(self) -> None:
@@ -385,6 +413,8 @@ class Pipeline:
         self._codec.encoder.reconfigure(settings)
         for encoder in self._codec.simulator_encoders:
             encoder.reconfigure(settings)
+        if self._codec.stack_encoder is not None:
+            self._codec.stack_encoder.reconfigure(settings)
         self._tag_rule = TagRule(settings.desired_tags, settings.undesired_tags)
         self._demand = None
         self._actor_topics.reconfigure()

@@ -26,11 +26,12 @@ from enum import Enum
 import math
 import threading
 import time
+from typing import Protocol
 
 from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
 from state_sensor_ros.payloads import Packet
 from state_sensor_ros.pipeline.source import Health, SourceState
-from state_sensor_ros.recordings.recording import PERIOD_S, Recording
+from state_sensor_ros.recordings.recording import PERIOD_S, RecordedFrame, Recording
 from state_sensor_ros.settings import rule_of, Settings
 
 # A longer time between two frames is a step of the clock and is not waited for.
@@ -56,6 +57,20 @@ class _Turn(Enum):
     END = 'end'
 
 
+class Follower(Protocol):
+    """Adds to the packets of a recording what is known of the frames that follow."""
+
+    def follow(self, frames: Iterator[RecordedFrame]) -> Iterator[RecordedFrame]:
+        """
+        Yield the same frames.
+
+        :param frames: of the recording, from the first one on.
+        """
+
+    def close(self) -> None:
+        """Close what is open; closing twice is quiet."""
+
+
 class FileSource:
     """
     Packets of a recording at its own pace; each loop looks like a restart of the simulator.
@@ -65,10 +80,13 @@ class FileSource:
     :param recording: closed when the source is.
     :param rate: pace against real time; 0 for no pace.
     :param loop: begin again at the end, for ever.
+    :param follower: that its frames pass, closed with the recording; None for none.
     :raises ConfigError: when ``rate`` is no pace.
     """
 
-    def __init__(self, recording: Recording, *, rate: float = 1.0, loop: bool = False) -> None:
+    def __init__(self, recording: Recording, *, rate: float = 1.0, loop: bool = False,
+                 follower: Follower | None = None) -> None:
+        self._follower = follower
         self._rate = _checked(rate)
         self._loop = loop
         self._recording = recording
@@ -151,7 +169,7 @@ class FileSource:
         with self._changed:
             self._demand(_Request.CLOSE)
             if not self._is_iterating:
-                self._recording.close()
+                self._close_files()
 
     def _demand(self, request: _Request) -> None:
         """Set the request and wake the iterating thread; nothing follows a close."""
@@ -184,7 +202,7 @@ class FileSource:
                 self._is_iterating = False
                 self.health.state = SourceState.CLOSED if self._is_closed() else SourceState.ENDED
                 if self._is_closed():
-                    self._recording.close()
+                    self._close_files()
 
     def _pass(self, is_again: bool) -> Generator[Packet, None, _Turn]:
         """
@@ -193,7 +211,8 @@ class FileSource:
         :param is_again: the first packet follows one of an earlier pass.
         """
         self._position, clock_s, is_behind_gap = -1.0, math.nan, is_again
-        for recorded in self._recording.frames():
+        frames = self._frames()
+        for recorded in frames if self._follower is None else self._follower.follow(frames):
             gap = recorded.clock_s - clock_s
             clock_s = recorded.clock_s
             # NaN compares false with everything.
@@ -217,6 +236,18 @@ class FileSource:
         if self._position < 0.0:
             raise TrajectoryFormatError(self._recording.name, 'no frames', 'at least one frame')
         return self._turn_at_end()
+
+    def _frames(self) -> Iterator[RecordedFrame]:
+        """Yield the frames of the recording; a follower may read many of them at once."""
+        for recorded in self._recording.frames():
+            if self._is_closed():
+                return
+            yield recorded
+
+    def _close_files(self) -> None:
+        self._recording.close()
+        if self._follower is not None:
+            self._follower.close()
 
     def _turn(self, position: float, gap: float) -> _Turn:
         """

@@ -24,6 +24,8 @@ from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.encode import Encoder, fixed_topics, samples, verify
 from state_sensor_ros.encode.static_frame import encode_static_frames
 from state_sensor_ros.errors import importing, one_line, StateSensorError
+from state_sensor_ros.outputs.output_encoder import open_outputs
+from state_sensor_ros.outputs.output_topics import output_topics
 from state_sensor_ros.payloads import Report
 from state_sensor_ros.pipeline.counters import Counters, latest
 from state_sensor_ros.pipeline.pipeline import Codec, Pipeline, Snapshot
@@ -37,6 +39,7 @@ from state_sensor_ros.ros.diagnostics import (
     StreamReading,
 )
 from state_sensor_ros.ros.node_parameters import NodeParameters
+from state_sensor_ros.ros.stack_checks import check_packages, OtherPublishers
 from state_sensor_ros.ros.static_tf import StaticFrame
 from state_sensor_ros.ros.stream_log import StreamLog
 from state_sensor_ros.ros.topic_sink import message_class, TopicSink
@@ -53,7 +56,7 @@ _STREAM_LOG_PERIOD_S = 0.2
 # Shortest period of log lines of one kind.
 _LOG_PERIOD_S = 1.0
 # Kinds of reports that are not errors.
-_REMARKS = frozenset({'unknown', 'clocks', 'restart'})
+_REMARKS = frozenset({'unknown', 'clocks', 'restart', 'base_link'})
 _SUCCESS = TransitionCallbackReturn.SUCCESS
 
 
@@ -100,6 +103,7 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         self._input: Input | None = None
         self._diagnosis = StreamDiagnosis(1.0, 0)
         self._stream_log: StreamLog | None = None
+        self._other_publishers: OtherPublishers | None = None
         add_playback(self)
         add_services(self)
         self._logged_ns: dict[str, int] = {}
@@ -159,16 +163,21 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
                 counters.last_error.note(text)
 
         self._report = report
+        check_packages(settings.outputs)
         self._input = received = Input(settings, definitions, report)
-        verify([*samples(definitions), *received.topics.samples], lambda data, type_name:
+        outputs = open_outputs(settings, definitions)
+        verify([*samples(definitions), *received.topics.samples,
+                *([] if outputs is None else outputs.samples())], lambda data, type_name:
                deserialize_message(data, message_class(type_name)))
-        self._sink = TopicSink(self, (*fixed_topics(settings), *received.topics.topics),
-                               self._own_parameters.actor_qos)
+        topics = (*fixed_topics(settings), *received.topics.topics, *output_topics(settings))
+        self._sink = TopicSink(self, topics, self._own_parameters.actor_qos)
+        self._other_publishers = OtherPublishers(self, topics, self.get_logger().warning)
         self._stopped = None
         self._pipeline = Pipeline(
             settings, lambda settings: Codec(
                 received.new_decoder(), Encoder(settings, definitions, report),
-                received.topics.encoders(settings)), self._sink, report=report,
+                received.topics.encoders(settings),
+                open_outputs(settings, definitions, report)), self._sink, report=report,
             on_defect=self._log_defect, counters=counters,
             ros_now_ns=lambda: self.get_clock().now().nanoseconds)
         self._diagnosis = StreamDiagnosis(settings.stale_after, settings.max_actor_topics)
@@ -202,6 +211,8 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         gc.collect()
         gc.freeze()
         self._stream.start()
+        if self._other_publishers is not None:
+            self._other_publishers.search()
         return super().on_activate(state)
 
     @_noting
@@ -289,6 +300,8 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
                 level=DiagnosticStatus.OK, name=f'{name}: stream', message='not active',
                 hardware_id=self._hardware_id()))
         else:
+            if self._other_publishers is not None:
+                self._other_publishers.search()
             counters = pipeline.counters
             reading = StreamReading(
                 time.monotonic(), (time.perf_counter_ns() - stream.last_receipt_ns) / 1e9,

@@ -197,7 +197,8 @@ def _descriptor(name: str) -> ParameterDescriptor:
     rule = rule_of(name)
     descriptor = ParameterDescriptor(name=name, description=rule.help)
     if rule.choices:
-        descriptor.additional_constraints = 'one of ' + ', '.join(rule.choices)
+        descriptor.additional_constraints = f'{"each " if name in _ARRAYS else ""}one of ' \
+            + ', '.join(rule.choices)
     if rule.length is not None:
         descriptor.additional_constraints = f'{rule.length} numbers'
     if not rule.dynamic:

@@ -33,6 +33,7 @@ from state_sensor_ros.simulators.simulator import Simulator, SimulatorTopics
 if TYPE_CHECKING:
     from state_sensor_ros.cdr.definitions import Definitions
     from state_sensor_ros.pipeline.source import Source
+    from state_sensor_ros.recordings.player import Follower
 
 ENTRY_POINTS = 'state_sensor_ros.simulators'
 MONODRIVE = 'tcp'
@@ -212,7 +213,15 @@ class Input:
             return self._simulator.open_source(settings, self._report)
         from state_sensor_ros.recordings.player import FileSource
         recording, self._recording = self._recording or self._opened(), None
-        return FileSource(recording, rate=settings.rate, loop=settings.loop)
+        return FileSource(recording, rate=settings.rate, loop=settings.loop,
+                          follower=self._follower(recording) if settings.outputs else None)
+
+    def _follower(self, recording: Recording) -> Follower | None:
+        """Return what reads a recording ahead, where an output has predicted paths."""
+        from state_sensor_ros.outputs.look_ahead import is_needed, LookAhead
+        if not is_needed(self._settings):
+            return None
+        return LookAhead(self._opened(), recording.new_decoder(), self._settings)
 
     def close(self) -> None:
         """Close a recording that no source has taken; doing so twice is harmless."""

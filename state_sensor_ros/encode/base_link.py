@@ -1,0 +1,82 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""The frame base_link of an autonomy stack: its place on the ego, poses and velocities there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+import math
+
+import numpy as np
+
+from state_sensor_ros.frame import Floats, Frame, REAR_LEFT, REAR_RIGHT, Wheels
+from state_sensor_ros.rep103 import global_from_unit
+from state_sensor_ros.settings import Settings
+
+# Child frame of the ego's pose for a stack where ``ego_frame`` is empty.
+BASE_LINK = 'base_link'
+_ORIGIN: Floats = np.zeros(3)
+
+
+class BaseLink:
+    """
+    The origin of base_link in the axes of the ego.
+
+    :param settings: of which ``base_link_xyz`` is used.
+    :param report: called with a kind and a line, once where the ego's origin is taken.
+    """
+
+    def __init__(self, settings: Settings, report: Callable[[str, str], None]) -> None:
+        self._given = None if is_measured(settings) else np.array(settings.base_link_xyz)
+        self._report = report
+        self._is_reported = False
+
+    def offset(self, frame: Frame, i_ego: int) -> Floats:
+        """
+        Return where base_link is on the ego of a frame.
+
+        :param frame: with wheels, where it has any.
+        :param i_ego: row of the ego.
+        :returns: (3,) float64, m, axes of the ego.
+        """
+        if self._given is not None:
+            return self._given
+        middle = None if frame.wheels is None else _rear_middle(frame.wheels, i_ego)
+        if middle is None:
+            if not self._is_reported:
+                self._is_reported = True
+                self._report('base_link', 'base_link: found no position of rear wheels, so the '
+                             "ego's origin is taken; expected base_link_xyz (reported once)")
+            return _ORIGIN
+        return middle
+
+
+def is_measured(settings: Settings) -> bool:
+    """Return whether the place of base_link is found by the wheels: ``base_link_xyz`` is NaN."""
+    return math.isnan(settings.base_link_xyz[0])
+
+
+def _rear_middle(wheels: Wheels, i_ego: int) -> Floats | None:
+    begin, end = np.searchsorted(wheels.actor, (i_ego, i_ego + 1)).tolist()
+    places = {wheel: row for row, wheel in enumerate(wheels.wheel[begin:end].tolist(), begin)
+              if wheels.position_known[row]}
+    if REAR_LEFT not in places or REAR_RIGHT not in places:
+        return None
+    left, right = wheels.position_xyz[places[REAR_LEFT]], wheels.position_xyz[places[REAR_RIGHT]]
+    middle: Floats = (left + right) / 2.0
+    return middle
+
+
+def move_to(numbers: Floats, offset: Floats) -> None:
+    """
+    Move a pose and its velocity to another point of the body.
+
+    :param numbers: (13,) float64, changed: position, orientation of unit length, velocity, angular
+        velocity; global frame. Where a number of the velocities is NaN, the velocity stays.
+    :param offset: (3,) float64, the new point in the axes of the body, m.
+    """
+    arm = global_from_unit(numbers[None, 3:7])[0] @ offset
+    numbers[0:3] += arm
+    moved = numbers[7:10] + np.cross(numbers[10:13], arm)
+    if np.isfinite(moved).all():
+        numbers[7:10] = moved

@@ -1,0 +1,55 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""The classes of objects: the tags that name them, their numbers in each stack, usual sizes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from state_sensor_ros.frame import KIND_VEHICLE
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectClass:
+    """
+    One class.
+
+    ``name`` as of vision_msgs and of the parameter ``object_classes``; ``tags`` in lower case, one
+    of which makes an actor one of this class; ``autoware`` and ``derived`` number in
+    ObjectClassification and in derived_object_msgs/Object; ``is_motor_vehicle`` whether paths are
+    predicted for longer.
+    """
+
+    name: str
+    tags: frozenset[str]
+    autoware: int
+    derived: int
+    is_motor_vehicle: bool
+
+
+# The first class that has a tag of the actor counts. Sizes: settings.DEFAULT_SIZES.
+CLASSES = (
+    ObjectClass('person', frozenset(('pedestrian', 'walker', 'person')), 7, 4, False),
+    ObjectClass('cyclist', frozenset(('bicycle', 'cyclist')), 6, 5, False),
+    ObjectClass('motorcycle', frozenset(('motorcycle',)), 5, 8, True),
+    ObjectClass('bus', frozenset(('bus',)), 3, 9, True),
+    ObjectClass('truck', frozenset(('truck',)), 2, 7, True),
+    ObjectClass('trailer', frozenset(('trailer',)), 4, 9, True),
+    ObjectClass('car', frozenset(('car',)), 1, 6, True),
+    ObjectClass('unknown', frozenset(), 0, 0, False))
+CAR, UNKNOWN = len(CLASSES) - 2, len(CLASSES) - 1
+
+
+def class_of(kind: int, tags: tuple[str, ...]) -> int:
+    """
+    Return the class of an actor.
+
+    :param kind: KIND_VEHICLE or another; a vehicle without a tag of a class is a car.
+    :param tags: as sent; compared as a whole, in lower case.
+    :returns: index in CLASSES; UNKNOWN where neither names one.
+    """
+    own = {tag.lower() for tag in tags}
+    for i, each in enumerate(CLASSES):
+        if own & each.tags:
+            return i
+    return CAR if kind == KIND_VEHICLE else UNKNOWN

@@ -1,0 +1,68 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+Tables of the numbers in messages for autonomy stacks, and prototypes that hold them.
+
+A table has a row for each object of the frame, in their order, or one row for the ego.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from state_sensor_ros.cdr.templates import Slot, Table
+from state_sensor_ros.encode.tables import Fields, UNKNOWN_VARIANCE, xyz
+from state_sensor_ros.settings import Settings
+
+# Of objects: centre xyz, orientation xyzw; a second place for the same in one message.
+CENTRE = Table('object centre', 8, 7)
+CENTRE_AGAIN = Table('object centre again', 8, 7)
+# Of objects: length, width, height; 1 where it stands still.
+SIZE = Table('object size', 8, 3)
+IS_STATIONARY = Table('object is stationary', 1, 1)
+# Of objects: linear xyz, angular xyz, in the axes of the object and of the global frame.
+OWN_TWIST = Table('object twist, own axes', 8, 6)
+OWN_ACCELERATION = Table('object acceleration, own axes', 8, 6)
+GLOBAL_TWIST = Table('object twist, global axes', 8, 6)
+GLOBAL_ACCELERATION = Table('object acceleration, global axes', 8, 6)
+# Of objects: variance of the speed along x, of a source that measures this component only.
+SPEED_VARIANCE = Table('object speed variance', 8, 1)
+# Of predicted poses, object by object: position xyz, orientation xyzw.
+PATH = Table('predicted path', 8, 7)
+
+# Of base_link: position and orientation; velocities and their changes in its own axes; variance of
+# the speed; speeds forward and left, heading rate (float32); angle of the tyres (float32).
+EGO_POSE = Table('ego pose', 8, 7)
+EGO_TWIST = Table('ego twist', 8, 6)
+EGO_ACCELERATION = Table('ego acceleration', 8, 6)
+EGO_SPEED_VARIANCE = Table('ego speed variance', 8, 1)
+EGO_SPEEDS = Table('ego speeds', 4, 3)
+TYRE_ANGLE = Table('ego tyre angle', 4, 1)
+
+
+def diagonal(variances: Sequence[float | Slot]) -> list[float | Slot]:
+    """Return a 6x6 matrix row by row, in the order of axes of REP-103."""
+    matrix: list[float | Slot] = [0.0] * 36
+    matrix[::7] = variances
+    return matrix
+
+
+def motion_variances(settings: Settings, speed: Table | None) -> Sequence[float | Slot]:
+    """
+    Return the variances of a twist or an acceleration in the body's own axes.
+
+    :param settings: of which ``twist_covariance_diagonal`` is used.
+    :param speed: variance of the speed forward, where the source measures nothing else.
+    """
+    return settings.twist_covariance_diagonal if speed is None \
+        else (Slot(speed, 0), *[UNKNOWN_VARIANCE] * 5)
+
+
+def accel(table: Table, column: int) -> Fields:
+    """
+    Return an Accel from six columns.
+
+    :param table: that holds linear xyz, then angular xyz.
+    :param column: index of the first of them.
+    """
+    return {'linear': xyz(table, column), 'angular': xyz(table, column + 3)}

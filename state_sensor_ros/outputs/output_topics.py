@@ -1,0 +1,63 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""Topics of the outputs for autonomy stacks, and the message packages that they need."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from state_sensor_ros.encode.topics import ODOMETRY, Topic
+from state_sensor_ros.settings import Settings
+
+_PERCEPTION: Final = '/perception/object_recognition'
+_TRACKED: Final = 'autoware_perception_msgs/msg/TrackedObjects'
+
+# By member of ``autoware_objects``.
+OBJECT_TOPICS: Final = {
+    'ground_truth': Topic(f'{_PERCEPTION}/ground_truth/objects', _TRACKED, 'stack'),
+    'tracking': Topic(f'{_PERCEPTION}/tracking/objects', _TRACKED, 'stack'),
+    'detection': Topic(f'{_PERCEPTION}/detection/objects',
+                       'autoware_perception_msgs/msg/DetectedObjects', 'stack'),
+    'predicted': Topic(f'{_PERCEPTION}/objects', 'autoware_perception_msgs/msg/PredictedObjects',
+                       'stack')}
+KINEMATIC_STATE_TOPIC: Final = Topic('/localization/kinematic_state', ODOMETRY, 'stack')
+ACCELERATION_TOPIC: Final = Topic(
+    '/localization/acceleration', 'geometry_msgs/msg/AccelWithCovarianceStamped', 'stack')
+VELOCITY_TOPIC: Final = Topic(
+    '/vehicle/status/velocity_status', 'autoware_vehicle_msgs/msg/VelocityReport', 'stack')
+STEERING_TOPIC: Final = Topic(
+    '/vehicle/status/steering_status', 'autoware_vehicle_msgs/msg/SteeringReport', 'stack')
+EGO_TOPICS: Final = (KINEMATIC_STATE_TOPIC, ACCELERATION_TOPIC, VELOCITY_TOPIC, STEERING_TOPIC)
+
+OBJECT_ARRAY_TOPIC: Final = Topic('~/objects', 'derived_object_msgs/msg/ObjectArray', 'other')
+DETECTIONS_TOPIC: Final = Topic('~/detections', 'vision_msgs/msg/Detection3DArray', 'other')
+LABELS_TOPIC: Final = Topic('~/label_info', 'vision_msgs/msg/LabelInfo', 'latched')
+
+
+def output_topics(settings: Settings) -> tuple[Topic, ...]:
+    """
+    Return the topics of the outputs that are switched on.
+
+    :param settings: of which ``outputs`` and ``autoware_objects`` are used.
+    """
+    topics: list[Topic] = []
+    if 'autoware' in settings.outputs:
+        topics += [topic for name, topic in OBJECT_TOPICS.items()
+                   if name in settings.autoware_objects]
+        topics += EGO_TOPICS
+    if 'derived_objects' in settings.outputs:
+        topics.append(OBJECT_ARRAY_TOPIC)
+    if 'vision' in settings.outputs:
+        topics += (DETECTIONS_TOPIC, LABELS_TOPIC)
+    return tuple(topics)
+
+
+def is_of_stack(topic: Topic) -> bool:
+    """Return whether a topic is one of the stack's own, where a second publisher is an error."""
+    return topic.kind == 'stack'
+
+
+def packages_of(output: str) -> tuple[str, ...]:
+    """Return the packages of messages that one of ``outputs`` needs and a ROS may not have."""
+    return {'autoware': ('autoware_perception_msgs', 'autoware_vehicle_msgs'),
+            'derived_objects': ('derived_object_msgs',), 'vision': ('vision_msgs',)}[output]

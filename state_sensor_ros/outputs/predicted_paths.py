@@ -1,0 +1,210 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+Paths of objects: where they will be every half second.
+
+In a recording the path is read from the frames that follow; of a live stream it is that of a body
+with constant velocity and yaw rate.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from state_sensor_ros.frame import Bools, Floats, Rows
+from state_sensor_ros.outputs.object_classes import CLASSES
+from state_sensor_ros.outputs.objects import Objects
+from state_sensor_ros.payloads import FutureFrame
+
+STEP_S = 0.5
+HORIZON_S = 15.0
+_SHORT_HORIZON_S = 10.0
+# Times of poses, from now on.
+TIMES_S: Floats = np.array([i * STEP_S for i in range(round(HORIZON_S / STEP_S) + 1)])
+_N_POSES = len(TIMES_S)
+# By class: poses of a whole path, the one of now included.
+_LENGTHS: npt.NDArray[np.int64] = np.array([
+    round((HORIZON_S if each.is_motor_vehicle else _SHORT_HORIZON_S) / STEP_S) + 1
+    for each in CLASSES])
+# Times of a recording that differ by less are equal, s: its float32 are no finer.
+_SAME_TIME_S = 1e-5
+# Below this angle, rad, the chord of a slerp is as long as its arc.
+_SMALL_ANGLE = 1e-4
+_TRIM = 4096
+
+
+class Paths(NamedTuple):
+    """
+    Predicted paths of K objects.
+
+    ``poses`` (K, P, 7) position xyz and orientation xyzw, global frame, at TIMES_S from now on;
+    ``lengths`` (K,) int64, how many of the P poses there are.
+    """
+
+    poses: Floats
+    lengths: Rows
+
+    def rows(self) -> Floats:
+        """Return (R, 7) the poses that there are, object by object."""
+        n_poses = self.poses.shape[1]
+        if (self.lengths == n_poses).all():
+            return self.poses.reshape(-1, 7)
+        rows: Floats = self.poses[np.arange(n_poses) < self.lengths[:, None]]
+        return rows
+
+
+def constant_paths(objects: Objects) -> Paths:
+    """
+    Return paths with the velocity and the yaw rate of now.
+
+    The velocity turns with the yaw: after t it has turned by a = yaw rate * t about the global z,
+    and the distance is the integral of it, t (sin a / a v + (1 - cos a) / a z x v).
+
+    :param objects: K objects.
+    """
+    angles = objects.twists[:, 5:] * TIMES_S
+    # numpy's sinc(x) is sin(pi x) / (pi x), 1 at 0; (1 - cos a) / a = sin(a/2) sinc(a/2).
+    along = np.sinc(angles / np.pi) * TIMES_S
+    across = np.sin(angles / 2.0) * np.sinc(angles / (2.0 * np.pi)) * TIMES_S
+    velocity, poses = objects.twists[:, None, :3], np.empty((len(angles), _N_POSES, 7))
+    poses[:, :, :3] = objects.poses[:, None, :3]
+    poses[:, :, 0] += along * velocity[:, :, 0] - across * velocity[:, :, 1]
+    poses[:, :, 1] += along * velocity[:, :, 1] + across * velocity[:, :, 0]
+    poses[:, :, 2] += TIMES_S * velocity[:, :, 2]
+    sine, cosine = np.sin(angles / 2.0), np.cos(angles / 2.0)
+    x, y, z, w = objects.poses[:, 3:, None].transpose(1, 0, 2)
+    poses[:, :, 3] = cosine * x - sine * y
+    poses[:, :, 4] = cosine * y + sine * x
+    poses[:, :, 5] = cosine * z + sine * w
+    poses[:, :, 6] = cosine * w - sine * z
+    return Paths(poses, _LENGTHS[objects.classes])
+
+
+class TruePaths:
+    """
+    Read the paths of objects from the frames that follow.
+
+    The frames of the horizon are kept: from one frame to the next, one of them leaves and one is
+    added.
+    """
+
+    def __init__(self) -> None:
+        self._frames: list[FutureFrame] = []
+        self._times: list[float] = []
+        # Index of the frame of now.
+        self._i_now = 0
+        # By list of names: rows of the actors of now, -1 for none.
+        self._rows: dict[int, tuple[tuple[str, ...], Rows]] = {}
+        self._names: tuple[str, ...] = ()
+
+    def paths(self, objects: Objects, names: tuple[str, ...], now: FutureFrame) -> Paths:
+        """
+        Return paths that end where the recording, its run or the presence of the actor ends.
+
+        :param objects: K objects of the frame of now.
+        :param names: of them, raw names of their actors.
+        :param now: the frame in the recording.
+        """
+        self._advance(now)
+        if names != self._names:
+            self._names = names
+            self._rows.clear()
+        before, after, shares = self._brackets(now.game_time)
+        n_times, n_objects = len(shares), len(names)
+        poses = np.empty((n_times, n_objects, 7))
+        are_known = np.empty((n_times, n_objects), np.bool_)
+        ends = np.empty((n_times, n_objects, 7))
+        for k, (i, j) in enumerate(zip(before, after, strict=True)):
+            poses[k], are_known[k] = self._poses_at(i)
+            if i == j:
+                ends[k] = poses[k]
+            else:
+                ends[k], are_present = self._poses_at(j)
+                are_known[k] &= are_present
+        poses = _between(poses.reshape(-1, 7), ends.reshape(-1, 7),
+                         np.repeat(shares, n_objects)).reshape(n_times, n_objects, 7)
+        poses[0], are_known[0] = objects.poses, True
+        lengths = np.minimum.reduce((
+            np.logical_and.accumulate(are_known, axis=0).sum(axis=0), _LENGTHS[objects.classes]))
+        return Paths(poses.transpose(1, 0, 2), lengths)
+
+    def _advance(self, now: FutureFrame) -> None:
+        """Move the window so that it begins with ``now``."""
+        for i in range(self._i_now, min(self._i_now + 3, len(self._frames))):
+            if self._frames[i] is now:
+                self._i_now = i
+                break
+        else:
+            self._frames, self._times, self._i_now = [now], [now.game_time], 0
+        if self._i_now > _TRIM:
+            del self._frames[:self._i_now], self._times[:self._i_now]
+            self._i_now = 0
+        end_s = now.game_time + HORIZON_S + _SAME_TIME_S
+        while self._times[-1] < end_s:
+            following = self._frames[-1].following
+            if following is None:
+                return
+            self._frames.append(following)
+            self._times.append(following.game_time)
+
+    def _brackets(self, now_s: float) -> tuple[list[int], list[int], Floats]:
+        """Return the frames before and after each time, and the share of the way between them."""
+        before, after, shares = [], [], []
+        for time_s in (now_s + TIMES_S).tolist():
+            i = bisect_right(self._times, time_s, self._i_now) - 1
+            j = i + 1
+            if j == len(self._times):
+                if time_s > self._times[i] + _SAME_TIME_S:
+                    break
+                j = i
+            before.append(i)
+            after.append(j)
+            gap_s = self._times[j] - self._times[i]
+            shares.append((time_s - self._times[i]) / gap_s if j > i else 0.0)
+        return before, after, np.array(shares)
+
+    def _poses_at(self, i: int) -> tuple[Floats, Bools]:
+        """Return (K, 7) poses of the objects in a frame of the window, and (K,) which it has."""
+        frame = self._frames[i]
+        known = self._rows.get(id(frame.names))
+        if known is None:
+            if len(self._rows) > _N_POSES * 2:
+                self._rows.clear()
+            index = {name: row for row, name in enumerate(frame.names)}
+            # The names are kept with the rows, so that no other object gets their id.
+            known = self._rows[id(frame.names)] = frame.names, np.array(
+                [index.get(name, -1) for name in self._names], np.int64)
+        rows = known[1]
+        if not len(frame.poses):
+            return np.zeros((len(rows), 7)), np.zeros(len(rows), np.bool_)
+        return frame.poses[rows], (rows >= 0) & frame.are_usable[rows]
+
+
+def _between(first: Floats, last: Floats, shares: Floats) -> Floats:
+    """
+    Interpolate poses: positions in a line, orientations by slerp.
+
+    :param first: (R, 7) float64.
+    :param last: (R, 7) float64.
+    :param shares: (R,) float64, 0 for the first pose, 1 for the last.
+    :returns: (R, 7) float64.
+    """
+    with np.errstate(all='ignore'):
+        poses = first + shares[:, None] * (last - first)
+        one, other = first[:, 3:], last[:, 3:]
+        cosine = np.einsum('ij,ij->i', one, other)
+        # q and -q are the same rotation: the shorter way.
+        sign = np.where(cosine < 0.0, -1.0, 1.0)
+        angle = np.arccos(np.minimum(np.abs(cosine), 1.0))
+        is_small = angle < _SMALL_ANGLE
+        sine = np.where(is_small, 1.0, np.sin(angle))
+        from_one = np.where(is_small, 1.0 - shares, np.sin((1.0 - shares) * angle) / sine)
+        from_other = np.where(is_small, shares, np.sin(shares * angle) / sine) * sign
+        orientation = from_one[:, None] * one + from_other[:, None] * other
+        orientation /= np.sqrt(np.einsum('ij,ij->i', orientation, orientation))[:, None]
+        poses[:, 3:] = orientation
+    return poses

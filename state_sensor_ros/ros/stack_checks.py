@@ -1,0 +1,68 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""Checks of the outputs for autonomy stacks: their packages, and other publishers of topics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from importlib.util import find_spec
+import os
+
+from rclpy.node import Node
+
+from state_sensor_ros.encode import Topic
+from state_sensor_ros.errors import ConfigError
+from state_sensor_ros.outputs.output_topics import is_of_stack, packages_of
+
+
+def check_packages(outputs: Iterable[str]) -> None:
+    """
+    Check that the message packages of outputs are installed.
+
+    :param outputs: of the parameter.
+    :raises ConfigError: naming the output, the package and how to get it.
+    """
+    for output in outputs:
+        for package in packages_of(output):
+            if find_spec(package) is None:
+                name = package.replace('_', '-')
+                distribution = os.environ.get('ROS_DISTRO', '$ROS_DISTRO')
+                raise ConfigError(
+                    'outputs', f'{output} without the package {package}',
+                    f'it installed: apt install ros-{distribution}-{name}, or `make '
+                    'setup-stacks` where ROS 2 is from PyPI')
+
+
+class OtherPublishers:
+    """
+    Look for a second publisher on the topics of a stack: two truths at once are an accident.
+
+    Discovery takes some time, so the search is repeated some times.
+
+    :param node: that publishes.
+    :param topics: of the node; those of a stack are searched.
+    :param warn: called once for each topic that has another publisher.
+    """
+
+    _N_SEARCHES = 5
+
+    def __init__(self, node: Node, topics: Iterable[Topic], warn: Callable[[str], None]) -> None:
+        self._node, self._warn = node, warn
+        self._topics = [topic.name for topic in topics if is_of_stack(topic)]
+        self._n_left = self._N_SEARCHES
+
+    def search(self) -> None:
+        """Warn of what was found since the last search."""
+        if not self._n_left:
+            return
+        self._n_left -= 1
+        own = self._node.get_name(), self._node.get_namespace()
+        for name in list(self._topics):
+            if self._node.count_publishers(name) < 2:
+                continue
+            others = sorted({f'{each.node_namespace.rstrip("/")}/{each.node_name}'
+                             for each in self._node.get_publishers_info_by_topic(name)
+                             if (each.node_name, each.node_namespace) != own})
+            self._topics.remove(name)
+            self._warn(f'{name}: found another publisher, {", ".join(others) or "of this name"}; '
+                       'expected this node alone')
