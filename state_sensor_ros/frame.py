@@ -170,10 +170,18 @@ class Appearance:
 
 
 class Extension(Protocol):
-    """Data of one simulator beyond the common frame, which only its own encoder reads."""
+    """Data of one simulator beyond the common frame; only its own encoder reads all of it."""
 
     def select(self, rows: Rows) -> Extension:
         """Return the same for the actors at ``rows`` only."""
+
+    def displays(self) -> tuple[str, ...]:
+        """
+        Return what each of the N actors displays, for pictures.
+
+        :returns: ``red``, ``yellow`` or ``green`` of a traffic light, the number of a sign, ``''``
+            of any other actor: N strings.
+        """
 
 
 @dataclass(frozen=True, slots=True)

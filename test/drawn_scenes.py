@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from state_sensor_ros.drawing.scene import SceneBuilder
+from state_sensor_ros.drawing.scene_builder import SceneBuilder
 from state_sensor_ros.frame import Boxes, Frame, KIND_OBJECT, KIND_VEHICLE, Lanes
+from state_sensor_ros.rep103 import Units
+from state_sensor_ros.simulators.opening import opened
 
 
 @dataclass
@@ -47,6 +49,17 @@ def scene_of(*frames, ego_tag='ego'):
     builder = SceneBuilder(ego_tag)
     for one in frames:
         builder.add(one)
+    return builder.finish()
+
+
+def scene_of_file(path):
+    """Return the scene of a recording."""
+    builder = SceneBuilder('ego')
+    with opened(str(path), Units()) as recording:
+        for recorded in recording.frames():
+            for decoded in recording.decoder.decode(
+                    recorded.packet.payload, game_time=recorded.packet.game_time):
+                builder.add(decoded.frame)
     return builder.finish()
 
 

@@ -28,6 +28,7 @@ PLAYER_TAGS = ('ego', 'vehicle')
 
 LIGHT_STATES = ('GREEN', 'YELLOW', 'RED')
 NO_LIGHT = 255
+_KPH_PER_MPS = 3.6
 # Steering angle of the default vehicle, a Mustang, at steer 1; CARLA does not send it.
 FULL_LOCK_DEG = 70.0
 
@@ -115,6 +116,11 @@ class EncodedImage:
     size: tuple[int, int] | None = None
 
 
+def number_text(speed_limit: float) -> str:
+    """Return the text of a sign, km/h, for ``speed_limit`` in m/s; '?' for NaN."""
+    return f'{speed_limit * _KPH_PER_MPS:.0f}' if math.isfinite(speed_limit) else '?'
+
+
 def starts_with_player(classes: npt.NDArray[np.uint8]) -> bool:
     """Return whether the first of ``classes``, (N,) CLASS_*, is the player's."""
     return CLASS_PLAYER in classes[:1]
@@ -160,3 +166,11 @@ class CarlaData:
             self, ids=self.ids[rows], classes=classes, lights=self.lights[rows],
             speed_limits=self.speed_limits[rows], player=self.player if has_player else None,
             images=self.images if has_player else ())
+
+    def displays(self) -> tuple[str, ...]:
+        """Return the colour of each light, the number of each sign, and '' of other actors."""
+        return tuple(
+            number_text(limit) if class_ == CLASS_SPEED_LIMIT_SIGN
+            else LIGHT_STATES[light].lower() if light < len(LIGHT_STATES) else ''
+            for class_, light, limit in zip(self.classes.tolist(), self.lights.tolist(),
+                                            self.speed_limits.tolist(), strict=True))

@@ -4,14 +4,13 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from state_sensor_ros.carla.carla_data import (
     CarlaData,
     CLASS_SPEED_LIMIT_SIGN,
     CLASS_TRAFFIC_LIGHT,
+    number_text,
 )
 from state_sensor_ros.carla.carla_topics import LIGHTS_TOPIC, LIMITS_TOPIC
 from state_sensor_ros.cdr.definitions import Definitions
@@ -43,7 +42,6 @@ _NUMBER_ABOVE = 1.2
 _LIGHT_COLORS = np.array(((0.0, 0.8, 0.2, 1.0), (1.0, 0.8, 0.0, 1.0), (0.9, 0.1, 0.1, 1.0),
                           (0.5, 0.5, 0.5, 1.0)), np.float32)
 _SIGN_COLOR: Fields = {'r': 1.0, 'g': 1.0, 'b': 1.0, 'a': 1.0}
-_KMH_PER_MS = 3.6
 
 LIGHTS_NS, SIGNS_NS, NUMBERS_NS = 'traffic_lights', 'speed_limits', 'speed_limit_numbers'
 
@@ -144,11 +142,6 @@ class SignMarkers:
         return [MessageBlock(
             buffer, {SIGN_POSES: np.concatenate((lights, signs)), LIGHT_COLORS: lights,
                      NUMBER_PLACES: signs}, [MARKERS_TOPIC])]
-
-
-def number_text(speed_limit: float) -> str:
-    """Return the text of a sign, km/h, for ``speed_limit`` in m/s; '?' for NaN."""
-    return f'{speed_limit * _KMH_PER_MS:.0f}' if math.isfinite(speed_limit) else '?'
 
 
 def sign_numbers(frame: Frame, data: CarlaData, tables: frozenset[Table]) -> Numbers:

@@ -12,7 +12,8 @@ from state_sensor_ros.commands.options import add_bag_limit, number
 from state_sensor_ros.commands.parameter_options import add_parameters, settings_of
 from state_sensor_ros.commands.reading import read_frames
 from state_sensor_ros.drawing.palette import BY_SPEED, COLORINGS
-from state_sensor_ros.drawing.scene import Scene, SceneBuilder
+from state_sensor_ros.drawing.scene import Scene
+from state_sensor_ros.drawing.scene_builder import SceneBuilder
 from state_sensor_ros.errors import one_line
 from state_sensor_ros.library.frame_recording import open_recording
 from state_sensor_ros.recordings.files.whole_file import WholeFile

@@ -14,7 +14,8 @@ import numpy as np
 import plotly.graph_objects as go
 
 from state_sensor_ros.drawing import palette, tracks
-from state_sensor_ros.drawing.scene import LEFT, NOTHING, Scene
+from state_sensor_ros.drawing.scene import LEFT, Scene
+from state_sensor_ros.drawing.wording import NOTHING
 from state_sensor_ros.frame import Bools
 
 N_SPEED_CLASSES = 12

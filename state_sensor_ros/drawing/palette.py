@@ -10,29 +10,43 @@ from matplotlib import colormaps
 from matplotlib.colors import ListedColormap, to_hex, to_rgba_array
 import numpy as np
 
+from state_sensor_ros.drawing import kinds
+from state_sensor_ros.drawing.marks import Mark, mark_of
 from state_sensor_ros.drawing.scene import Scene
 from state_sensor_ros.drawing.tracks import actors_in_motion
 from state_sensor_ros.frame import Floats, Rows
 
 INK = '#1f2933'
 QUIET = '#7b8794'
-FAINT = '#cbd2d9'
 GROUND = '#f5f7fa'
+FAINT = '#cbd2d9'
 EGO = '#d6336c'
 EGO_BED = '#f4b6cb'
 OBJECT = '#f08c00'
 OBJECT_EDGE = '#7a4600'
+PEDESTRIAN = '#ba50ff'
 UNKNOWN = '#9aa5b1'
+# Eight colours of vehicles. These, EGO, OBJECT, PEDESTRIAN and UNKNOWN differ by a CIEDE2000 of
+# at least 12 from each other, also as people with deuteranopia or protanopia see them
+# (test/drawing/test_palette.py).
+ACTORS = ('#8e6d0b', '#208b7e', '#3f00ff', '#86c093', '#732845', '#177a9f', '#224f00', '#2b4175')
 
 # Scales of speed begin and end at multiples of this, m/s.
 _ROUND = 5.0
 BY_SPEED, BY_ACTOR = 'speed', 'actor'
 COLORINGS = (BY_SPEED, BY_ACTOR)
-
-# Eight colours that differ clearly from each other and from those of ego and objects.
-ACTORS = ('#4263eb', '#0ca678', '#7048e8', '#a0522d', '#1098ad', '#74b816', '#495057', '#b58900')
 # Slow to fast, even in lightness, without the palest end, which is invisible on a light ground.
 SPEEDS = ListedColormap(colormaps['viridis'](np.linspace(0.0, 0.9, 256)), 'speed')
+
+# A speed, for the legend.
+EXAMPLE = to_hex(SPEEDS(0.55))
+# Fills of marks.
+FILLS = {
+    Mark.EGO: EGO, Mark.VEHICLE: EXAMPLE, Mark.OBJECT: OBJECT, Mark.PEDESTRIAN: PEDESTRIAN,
+    Mark.RED: '#e03131', Mark.YELLOW: '#ffd43b', Mark.GREEN: '#2f9e44', Mark.LIGHT: UNKNOWN,
+    Mark.SIGN: '#ffffff', Mark.UNKNOWN_SPEED: UNKNOWN}
+# The ring of a sign.
+SIGN_EDGE = '#c92a2a'
 
 
 def speed_range(scene: Scene) -> tuple[float, float]:
@@ -53,6 +67,26 @@ def speed_scale(n_colors: int) -> list[str]:
     return [to_hex(color) for color in SPEEDS((np.arange(n_colors) + 0.5) / n_colors)]
 
 
+def actor_colors(scene: Scene) -> Rows:
+    """
+    Return the colour of each vehicle when vehicles are told apart by colour.
+
+    :returns: (A,) int64, index in ACTORS; -1 for the ego and for what is no vehicle.
+    """
+    has_color = scene.is_vehicle & ~scene.is_ego
+    index: Rows = (np.cumsum(has_color) - 1) % len(ACTORS)
+    return np.where(has_color, index, -1)
+
+
+def actor_key(scene: Scene) -> list[tuple[str, list[str]]]:
+    """Return the colours that are used to tell vehicles apart, and the names of each."""
+    index = actor_colors(scene)
+    key = [(color, [scene.names[i] for i in np.flatnonzero(index == k)])
+           for k, color in enumerate(ACTORS)]
+    key = [(EGO, [scene.names[i] for i in np.flatnonzero(scene.is_ego)]), *key]
+    return [(color, names) for color, names in key if names]
+
+
 def colors_of(scene: Scene, samples: slice | Rows, coloring: str) -> Floats:
     """
     Return the colours of samples.
@@ -63,12 +97,30 @@ def colors_of(scene: Scene, samples: slice | Rows, coloring: str) -> Floats:
     """
     actor = scene.actor[samples]
     if coloring == BY_ACTOR:
-        colors = to_rgba_array(ACTORS)[actor % len(ACTORS)]
-        colors[~scene.is_vehicle[actor]] = to_rgba_array(OBJECT)
-        colors[scene.is_ego[actor]] = to_rgba_array(EGO)
+        of_actor = to_rgba_array([*ACTORS, OBJECT])[actor_colors(scene)]
+        of_actor[scene.kind == kinds.PEDESTRIAN] = to_rgba_array(PEDESTRIAN)
+        of_actor[scene.is_ego] = to_rgba_array(EGO)
+        colors: Floats = of_actor[actor]
         return colors
     speed = scene.speed[samples].astype(np.float64)
     low, high = speed_range(scene)
     colors = SPEEDS((speed - low) / (high - low))
     colors[~np.isfinite(speed)] = to_rgba_array(UNKNOWN)
     return colors
+
+
+def fills_of(scene: Scene, samples: slice | Rows, coloring: str) -> Floats:
+    """
+    Return the fills of the marks of samples: of vehicles by ``coloring``, else that of the mark.
+
+    :param samples: n indices into the samples of ``scene``.
+    :param coloring: one of COLORINGS.
+    :returns: (n, 4) float64, red green blue alpha, 0..1.
+    """
+    fills = colors_of(scene, samples, coloring)
+    pairs = zip(scene.actor[samples].tolist(), scene.display[samples].tolist(), strict=True)
+    for row, (actor, display) in enumerate(pairs):
+        mark = mark_of(scene, actor, display)
+        if mark is not Mark.VEHICLE:
+            fills[row] = to_rgba_array(FILLS[mark])[0]
+    return fills

@@ -1,42 +1,22 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""
-A recording as arrays to draw: positions, headings, speeds and lanes of all actors over time.
-
-Memory is bounded: of a long recording, instants are left out evenly while it is read.
-"""
+"""A recording as arrays to draw: positions, headings, speeds, lanes of all actors over time."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-import math
-from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from state_sensor_ros.drawing.footprints import (
-    box_footprints,
-    default_footprint,
-    FARTHEST_M,
-    rotations,
-    yaw_of,
-)
-from state_sensor_ros.frame import Bools, Floats, Frame, Ints, KIND_VEHICLE, Rows
+from state_sensor_ros.drawing import kinds
+from state_sensor_ros.drawing.footprints import rotations
+from state_sensor_ros.drawing.wording import counted, seconds
+from state_sensor_ros.frame import Bools, Floats, Ints, Kinds, Rows
 
-# Above one of these, every second instant is left out: a screen does not show more; 15 MB.
-MAX_INSTANTS = 3000
-MAX_SAMPLES = 300_000
-
-# Time between the last frame before a restart of the simulator and the first one after it.
-_RESTART_S = 1e-3
 LEFT, RIGHT = 1, -1
-# Shown on an empty map.
-NOTHING = 'nothing to draw: no actor has a pose'
 NO_LANE = -1
 Lane = tuple[int, int, int]
-
-_Number = TypeVar('_Number', bound=np.generic)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +43,10 @@ class Scene:
     ``n_frames`` read; ``time_s`` (T,) since the first frame, ascending; ``row_start`` (T + 1,)
     index of the first sample of each instant. Of each sample: ``actor`` (K,) index,
     ``position_xy`` (K, 2) m and ``yaw`` (K,) rad, global frame, ``speed`` (K,) m/s, NaN unknown,
-    ``lane`` (K,) index in ``lanes`` or NO_LANE. ``lanes`` ids (road, section, lane). Of each
-    actor: ``names``, ``is_ego`` (A,), ``is_vehicle`` (A,), ``has_box`` (A,) and ``footprint_xy``
-    (A, 4, 2) m, in its own axes.
+    ``lane`` (K,) index in ``lanes`` or NO_LANE, ``display`` (K,) index in ``displays``. ``lanes``
+    ids (road, section, lane). ``displays`` colours of lights and numbers of signs, the first one
+    blank. Of each actor: ``names``, ``is_ego`` (A,), ``kind`` (A,) one of kinds.py, ``has_box``
+    (A,) and ``footprint_xy`` (A, 4, 2) m, in its own axes.
     """
 
     generation: str
@@ -77,10 +58,12 @@ class Scene:
     yaw: npt.NDArray[np.float32]
     speed: npt.NDArray[np.float32]
     lane: Ints
+    display: Ints
     lanes: tuple[Lane, ...]
+    displays: tuple[str, ...]
     names: tuple[str, ...]
     is_ego: Bools
-    is_vehicle: Bools
+    kind: Kinds
     has_box: Bools
     footprint_xy: Floats
     lane_changes: tuple[LaneChange, ...]
@@ -90,11 +73,18 @@ class Scene:
         """Return the time between the first and the last instant, s."""
         return float(self.time_s[-1]) if len(self.time_s) else 0.0
 
+    @property
+    def is_vehicle(self) -> Bools:
+        """Return which actors are vehicles, (A,)."""
+        is_vehicle: Bools = self.kind == kinds.VEHICLE
+        return is_vehicle
+
     def facts(self) -> list[str]:
-        """Return generation, numbers and duration as texts."""
-        n_vehicles = int(self.is_vehicle.sum())
-        facts = [self.generation, f'{self.n_frames} frames', f'{self.duration_s:.1f} s',
-                 f'{n_vehicles} vehicles', f'{len(self.names) - n_vehicles} objects']
+        """Return generation, duration and numbers of frames and actors as texts."""
+        counts = np.bincount(self.kind, minlength=len(kinds.KIND_NAMES)).tolist()
+        facts = [self.generation, counted(self.n_frames, 'frame'), seconds(self.duration_s)]
+        facts += [counted(number, noun)
+                  for number, noun in zip(counts, kinds.KIND_NAMES, strict=True) if number]
         return [fact for fact in facts if fact]
 
     def instant_at(self, time_s: float | None) -> int:
@@ -119,171 +109,3 @@ class Scene:
         turned: Floats = np.einsum('nij,nkj->nki', rotations(self.yaw[samples].astype(np.float64)),
                                    self.footprint_xy[self.actor[samples]])
         return turned + self.position_xy[samples][:, None, :]
-
-
-@dataclass(frozen=True, slots=True)
-class _Instant:
-    """The samples of one frame, as in :class:`Scene`."""
-
-    time_s: float
-    actor: Rows
-    position_xy: npt.NDArray[np.float32]
-    yaw: npt.NDArray[np.float32]
-    speed: npt.NDArray[np.float32]
-    lane: Ints
-
-
-class SceneBuilder:
-    """
-    Builds a scene from frames in their order.
-
-    A frame without ``game_time``, or with that of the last frame, is left out.
-
-    :param ego_tag: the tag that marks the ego, in upper or lower case.
-    """
-
-    def __init__(self, ego_tag: str) -> None:
-        self._ego_tag = ego_tag.lower()
-        self._instants: list[_Instant] = []
-        self._stride = 1
-        self._n_samples = 0
-        self._n_advanced = 0
-        self._newest: _Instant | None = None
-        self._generation = ''
-        self._n_frames = 0
-        self._start_s = math.nan  # game_time at time_s 0 of this run of the simulator
-        self._columns: dict[str, int] = {}
-        self._is_ego: list[bool] = []
-        self._is_vehicle: list[bool] = []
-        self._footprints: list[Floats] = []
-        self._has_box: list[bool] = []
-        self._lanes: dict[Lane, int] = {}
-        self._changing: dict[int, int] = {}
-        self._lane_of: dict[int, Lane] = {}
-        self._flagged: list[LaneChange] = []
-        self._crossed: list[LaneChange] = []
-
-    # Invalid numbers give NaN, which is not drawn.
-    @np.errstate(all='ignore')
-    def add(self, frame: Frame) -> None:
-        """
-        Add a frame.
-
-        :param frame: in SI units and REP-103 axes; actors without a box have a default footprint
-            until a later frame has one.
-        """
-        self._n_frames += 1
-        self._generation = self._generation or frame.generation
-        if math.isnan(frame.game_time):
-            return
-        time_s = self._time_of(frame.game_time)
-        if self._newest is not None and time_s == self._newest.time_s:
-            return
-        is_drawn = frame.has_pose() & (np.abs(frame.position_xyz) < FARTHEST_M).all(axis=1)
-        rows = np.flatnonzero(is_drawn)
-        actor = self._actors_of(frame)
-        self._take_footprints(frame, actor)
-        lane = np.full(frame.n_actors, NO_LANE, np.int32)
-        yaw = yaw_of(frame.orientation_xyzw)
-        self._take_lanes(frame, actor, yaw, time_s, lane, is_drawn)
-        self._newest = _Instant(
-            time_s, actor[rows], frame.position_xyz[rows, :2].astype(np.float32),
-            yaw[rows].astype(np.float32), _speed_of(frame)[rows].astype(np.float32), lane[rows])
-        if self._n_advanced % self._stride == 0:
-            self._keep(self._newest)
-        self._n_advanced += 1
-
-    def finish(self) -> Scene:
-        """Return the scene of all added frames."""
-        instants = self._instants
-        if self._newest is not None and instants[-1] is not self._newest:
-            instants = [*instants, self._newest]
-        sizes = [len(instant.actor) for instant in instants]
-
-        def joined(name: str, empty: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
-            return np.concatenate([empty, *(getattr(instant, name) for instant in instants)])
-
-        return Scene(
-            generation=self._generation, n_frames=self._n_frames,
-            time_s=np.array([instant.time_s for instant in instants]),
-            row_start=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
-            actor=joined('actor', np.zeros(0, np.int64)),
-            position_xy=joined('position_xy', np.zeros((0, 2), np.float32)),
-            yaw=joined('yaw', np.zeros(0, np.float32)),
-            speed=joined('speed', np.zeros(0, np.float32)),
-            lane=joined('lane', np.zeros(0, np.int32)),
-            lanes=tuple(self._lanes), names=tuple(self._columns),
-            is_ego=np.array(self._is_ego, np.bool_),
-            is_vehicle=np.array(self._is_vehicle, np.bool_),
-            has_box=np.array(self._has_box, np.bool_),
-            footprint_xy=np.array(self._footprints).reshape(-1, 4, 2),
-            # Changes of the lane's id count only if the simulator flags no lane change.
-            lane_changes=tuple(self._flagged or self._crossed))
-
-    def _time_of(self, game_time: float) -> float:
-        """Return the time since the first frame, continued over restarts of the simulator."""
-        if math.isnan(self._start_s):
-            self._start_s = game_time
-        elif self._newest is not None and game_time < self._start_s + self._newest.time_s:
-            self._start_s = game_time - self._newest.time_s - _RESTART_S
-        return game_time - self._start_s
-
-    def _actors_of(self, frame: Frame) -> Rows:
-        columns = self._columns
-        for i, name in enumerate(frame.names):
-            if name not in columns:
-                is_vehicle = bool(frame.kinds[i] == KIND_VEHICLE)
-                columns[name] = len(columns)
-                self._is_ego.append(any(tag.lower() == self._ego_tag for tag in frame.tags[i]))
-                self._is_vehicle.append(is_vehicle)
-                self._footprints.append(default_footprint(is_vehicle))
-                self._has_box.append(False)
-        return np.array([columns[name] for name in frame.names], np.int64)
-
-    def _take_footprints(self, frame: Frame, actor: Rows) -> None:
-        # Bodies are rigid: the first box of an actor is used for the whole scene.
-        if frame.boxes is None or all(self._has_box[i] for i in actor[frame.boxes.actor]):
-            return
-        rows, footprints = box_footprints(frame)
-        for i, footprint in zip(actor[rows].tolist(), footprints, strict=True):
-            if not self._has_box[i]:
-                self._footprints[i], self._has_box[i] = footprint, True
-
-    def _take_lanes(self, frame: Frame, actor: Rows, yaw: Floats, time_s: float,
-                    lane: Ints, is_drawn: Bools) -> None:
-        lanes = frame.lanes
-        columns = (actor[lanes.actor], lanes.road_id, lanes.section_id, lanes.lane_id,
-                   lanes.lane_change_left, lanes.lane_change_right)
-        for row, (i, road, section, id_, left, right) in zip(
-                lanes.actor.tolist(), zip(*(column.tolist() for column in columns), strict=True),
-                strict=True):
-            ids = (road, section, id_)
-            lane[row] = self._lanes.setdefault(ids, len(self._lanes))
-            if not is_drawn[row]:
-                continue
-            side = LEFT if left else RIGHT if right else 0
-            x, y, _ = frame.position_xyz[row].tolist()
-            if side and side != self._changing.get(i, 0):
-                self._flagged.append(LaneChange(time_s, i, (x, y), float(yaw[row]), side))
-            last = self._lane_of.get(i, ids)
-            if last[:2] == ids[:2] and last[2] != id_:
-                # OpenDRIVE numbers lanes from the middle of the road: negative to the right, in
-                # the direction of driving; positive to the left, against it.
-                is_left = (id_ > last[2]) != (last[2] > 0)
-                self._crossed.append(LaneChange(
-                    time_s, i, (x, y), float(yaw[row]), LEFT if is_left else RIGHT))
-            self._changing[i], self._lane_of[i] = side, ids
-
-    def _keep(self, instant: _Instant) -> None:
-        self._instants.append(instant)
-        self._n_samples += len(instant.actor)
-        if len(self._instants) > MAX_INSTANTS or self._n_samples > MAX_SAMPLES:
-            del self._instants[1::2]
-            self._stride *= 2
-            self._n_samples = sum(len(kept.actor) for kept in self._instants)
-
-
-def _speed_of(frame: Frame) -> Floats:
-    speed: Floats = np.abs(frame.forward_speed) if frame.forward_speed is not None \
-        else np.linalg.norm(frame.velocity_xyz, axis=1)
-    return np.where(speed < FARTHEST_M, speed, np.nan)

@@ -1,29 +1,31 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""Positions and colours of what is in a picture."""
+"""What is on a picture: positions, names, legends, titles; and what is said to be outside."""
 
+from functools import cache
 import io
+from itertools import combinations
+import warnings
 
-from drawn_scenes import Agent, box, frame, invalid_scenes, ride, scene_of
+from drawn_scenes import Agent, box, frame, invalid_scenes, ride, scene_of, scene_of_file
+from fontTools.fontBuilder import FontBuilder
+from fontTools.pens.ttGlyphPen import TTGlyphPen
+from matplotlib import rc_context
 from matplotlib.colors import to_rgb
-from matplotlib.figure import Figure
+from matplotlib.font_manager import fontManager
 import numpy as np
+from paths import CARLA, SAMPLE
 from PIL import Image
 import pytest
+from real_recordings import FILES, path_of
 
-from state_sensor_ros.drawing.layers import draw_scale, round_length
-from state_sensor_ros.drawing.palette import (
-    ACTORS,
-    BY_ACTOR,
-    BY_SPEED,
-    colors_of,
-    EGO,
-    OBJECT,
-    speed_range,
-    SPEEDS,
-    UNKNOWN,
-)
-from state_sensor_ros.drawing.picture import write_picture
+from state_sensor_ros.drawing.areas import data_area
+from state_sensor_ros.drawing.fonts import Fonts
+from state_sensor_ros.drawing.map_layout import layout_of
+from state_sensor_ros.drawing.names import NAME_GID
+from state_sensor_ros.drawing.palette import BY_ACTOR, BY_SPEED, EGO
+from state_sensor_ros.drawing.picture import draw_page, style_of, write_picture
+from state_sensor_ros.drawing.scale_bar import round_length, SCALE_GID
 from state_sensor_ros.frame import KIND_OBJECT
 
 
@@ -41,19 +43,47 @@ def spots(picture, color):
     return np.stack([columns, rows], axis=-1)
 
 
+def page_of(scene, coloring=BY_SPEED, at_s=None):
+    """Return the page as a drawn figure of matplotlib."""
+    fonts = Fonts(scene.names)
+    with rc_context(style_of(fonts)):
+        figure = draw_page(scene, 'test', coloring, scene.instant_at(at_s), fonts)
+        figure.draw_without_rendering()
+    return figure
+
+
+def extents(axes, gid):
+    """Return the places of the texts and patches that have a mark, pixels, by text."""
+    artists = [artist for artist in (*axes.texts, *axes.patches) if artist.get_gid() == gid]
+    return [(getattr(artist, 'get_text', str)(), artist.get_window_extent())
+            for artist in artists]
+
+
+def legend_texts(figure):
+    return [text.get_text() for legend in figure.legends for text in legend.get_texts()]
+
+
+def page_texts(figure):
+    return '\n'.join(text.get_text() for text in figure.texts)
+
+
+def names_on(axes):
+    return {text for text, _ in extents(axes, NAME_GID)}
+
+
 def standing(x, y, yaw=0.0):
     """Return a scene of an ego with a box of 8 x 4 m at x, y within a square of cars."""
     half = yaw / 2
     where = box(0, (x, y, 1.0), (0, 0, np.sin(half), np.cos(half)), (8.0, 4.0, 2.0))
     corners = [Agent(f'{i}', *at) for i, at in enumerate(
         [(-20, -20), (20, -20), (-20, 20), (20, 20)])]
-    return scene_of(frame(0.0, Agent('hero', x, y, yaw, tags=('ego',)), *corners, boxes=where))
+    return scene_of(frame(0.0, Agent('', x, y, yaw, tags=('ego',)), *corners, boxes=where))
 
 
 def ego_box(picture):
-    """Return the extents of the box of the ego: the mark in the legend is above it."""
+    """Return the extents of the box of the ego, between the legends of the map and the strip."""
     at = spots(picture, EGO)
-    at = at[at[:, 1] > 130]
+    at = at[(at[:, 1] > 180) & (at[:, 1] < picture.shape[0] - 470)]
     return at.min(axis=0), at.max(axis=0)
 
 
@@ -74,7 +104,8 @@ def test_picture_turns_the_box_with_the_actor():
 
 
 def test_picture_at_another_time_shows_the_boxes_then():
-    scene = scene_of(*ride(40))
+    scene = scene_of(*(frame(float(i), Agent('', 10.0 * i, speed=10.0, tags=('ego',)))
+                       for i in range(6)))
     begin, end = (ego_box(drawn(scene, at_s=at, coloring=BY_SPEED)) for at in (0.0, None))
     assert end[1][0] > begin[1][0] + 100
 
@@ -86,18 +117,176 @@ def test_picture_marks_lane_changes_beside_the_track():
             change=flag if i == 2 else '')) for i in range(5)))
     plain, left, right = (drawn(recording(flag)) for flag in ('', 'left', 'right'))
     assert left.shape == plain.shape
-    map_rows = slice(130, 500)
+    map_rows = slice(170, 500)
     for marked in (left, right):
         assert (marked[map_rows] != plain[map_rows]).any(axis=2).sum() > 60
     assert (left[map_rows] != right[map_rows]).any()
 
 
-def test_picture_of_a_wide_scene_has_a_close_up():
-    def wide(extent):
-        drive = [Agent('hero', extent * i / 9, speed=extent / 9, tags=('ego',))
-                 for i in range(10)]
-        return scene_of(*(frame(float(i), hero) for i, hero in enumerate(drive)))
-    assert drawn(wide(2000.0)).shape[0] > drawn(wide(100.0)).shape[0]
+def pair(extent, apart):
+    """Return a drive of an ego along ``extent`` (m) with a car ``apart`` (m) beside it."""
+    return scene_of(*(frame(
+        float(i), Agent('hero', extent * i / 9, speed=extent / 9, tags=('ego',)),
+        Agent('other', extent * i / 9, apart, speed=extent / 9)) for i in range(10)))
+
+
+@pytest.mark.parametrize(('extent', 'apart', 'has_close_up'), [
+    (2000.0, 5.0, True), (100.0, 5.0, False), (2000.0, 300.0, False)])
+def test_picture_has_a_close_up_only_where_it_shows_more(extent, apart, has_close_up):
+    scene = pair(extent, apart)
+    figure = page_of(scene)
+    assert ('close-up' in legend_texts(figure)) == has_close_up
+    detail = layout_of(scene, scene.instant_at(None)).detail
+    assert (detail is not None) == has_close_up
+    if detail is not None:
+        data = data_area(scene)
+        for (low, high), (first, last) in ((detail.area.x_range, data.x_range),
+                                           (detail.area.y_range, data.y_range)):
+            assert first - 1e-6 <= low < high <= last + 1e-6
+
+
+SCENES = {'sample': lambda: scene_of_file(SAMPLE), 'carla': lambda: scene_of_file(CARLA),
+          'crowd': lambda: crowd(), 'ride': lambda: scene_of(*ride()),
+          **{name: lambda name=name: scene_of_file(path_of(name)) for name in FILES}}
+
+
+def crowd(n=60):
+    """Return cars in four lanes, bumper to bumper."""
+    return scene_of(*(frame(float(i), *(
+        Agent(f'vehicle_with_a_name_{k}', 6.0 * (k // 4) + 2.0 * i, 3.5 * (k % 4), speed=2.0,
+              tags=('ego',) if k == 8 else ()) for k in range(n))) for i in range(3)))
+
+
+@cache
+def named_page(name, coloring):
+    """Return a scene of SCENES and its page, which are made once."""
+    scene = SCENES[name]()
+    return scene, page_of(scene, coloring)
+
+
+@pytest.mark.parametrize('name', SCENES)
+def test_picture_names_and_scale_cover_nothing(name):
+    scene, figure = named_page(name, BY_SPEED)
+    samples = scene.samples_at(scene.instant_at(None))
+    outlines = scene.outlines(samples)
+    maps = [axes for axes in figure.axes if extents(axes, SCALE_GID)]
+    assert maps
+    for axes in maps:
+        names = [box for _, box in extents(axes, NAME_GID)]
+        assert not any(a.overlaps(b) for a, b in combinations(names, 2))
+        view = axes.get_window_extent()
+        corners = axes.transData.transform(outlines.reshape(-1, 2)).reshape(-1, 4, 2)
+        centres = corners.mean(axis=1)
+        for box_ in names:
+            assert view.x0 <= box_.x0 <= box_.x1 <= view.x1
+            assert view.y0 <= box_.y0 <= box_.y1 <= view.y1
+            for points in (centres, *corners.transpose(1, 0, 2)):
+                assert not any(box_.contains(*point) for point in points)
+        labels = [axes.xaxis.label, *axes.get_xticklabels()]
+        for _, bar in extents(axes, SCALE_GID):
+            assert not any(bar.overlaps(other.get_window_extent()) for other in figure.axes)
+            assert not any(bar.overlaps(label.get_window_extent()) for label in labels)
+            assert not any(bar.overlaps(legend.get_window_extent()) for legend in figure.legends)
+
+
+@pytest.mark.parametrize('name', ['left_turn_cross_walk.v0.json', 'carla', 'ride'])
+def test_picture_of_few_actors_has_all_names(name):
+    scene, figure = named_page(name, BY_SPEED)
+    assert names_on(figure.axes[0]) == set(scene.names)
+
+
+def test_picture_of_many_actors_has_the_name_of_the_ego_first():
+    names = names_on(page_of(crowd(30)).axes[0])
+    assert 'vehicle_with_a_name_8' in names
+    assert len(names) > 5
+
+
+@pytest.mark.parametrize('name', SCENES)
+@pytest.mark.parametrize('coloring', [BY_SPEED, BY_ACTOR])
+def test_picture_fits_its_page_and_has_titles_on_all_axes(name, coloring):
+    _, figure = named_page(name, coloring)
+    width, height = figure.get_size_inches() * figure.dpi
+    boxes = [axes.get_tightbbox() for axes in figure.axes]
+    boxes += [legend.get_window_extent() for legend in figure.legends]
+    boxes += [text.get_window_extent() for text in figure.texts]
+    for box_ in boxes:
+        assert box_.x0 >= 0
+        assert box_.y0 >= 0
+        assert box_.x1 <= width
+        assert box_.y1 <= height
+    titles = [(axes.get_xlabel(), axes.get_ylabel()) for axes in figure.axes]
+    assert titles.count(('x (m)', 'y (m)')) == len(
+        [axes for axes in figure.axes if extents(axes, SCALE_GID)])
+    assert ('time since the first frame (s)', 'speed (m/s)') in titles
+    assert ('', 'speed (km/h)') in titles
+    assert all(any(title) for title in titles)
+    heads = [text.get_window_extent() for text in figure.texts]
+    heads += [legend.get_window_extent() for legend in figure.legends]
+    heads += [axes.get_window_extent() for axes in figure.axes[:2]]
+    assert not any(a.overlaps(b) for a, b in combinations(heads, 2))
+
+
+def test_picture_has_a_legend_of_what_is_drawn():
+    assert legend_texts(page_of(scene_of(*ride()))) == [
+        'ego', 'vehicle', 'object', 'size assumed', 'track of the ego', 'track',
+        'speed of the ego', 'speeds of the others', 'time of the boxes']
+    assert legend_texts(page_of(scene_of(frame(0.0, Agent('a', speed=np.nan))))) == [
+        'vehicle', 'speed unknown', 'size assumed', 'time of the boxes']
+    assert legend_texts(page_of(scene_of())) == []
+
+
+def test_picture_by_actor_has_a_key_of_the_colors():
+    texts = legend_texts(page_of(crowd(30), BY_ACTOR))
+    assert 'vehicle' not in texts
+    assert 'vehicle_with_a_name_8' in texts
+    assert 'vehicle_with_a_name_0, vehicle_with_a_name_9 and 2 more' in texts
+    assert legend_texts(page_of(scene_of(*ride()), BY_ACTOR))[-2:] == ['hero', 'other']
+
+
+def test_picture_shows_lights_in_their_color_and_signs_with_their_number():
+    scene = scene_of_file(CARLA)
+    texts = legend_texts(page_of(scene, at_s=0.0))
+    states = {display for display in scene.displays if not display.isdigit()} - {''}
+    assert states <= {'red', 'yellow', 'green'}
+    shown = {scene.displays[i] for i in scene.display[scene.samples_at(0)]}
+    assert [text for text in texts if 'light' in text] == [
+        f'{state} light' for state in ('red', 'yellow', 'green') if state in shown]
+    assert {'pedestrian', 'speed limit (km/h)'} < set(texts)
+    assert 'object' not in texts
+    numbers = {text.get_text() for text in page_of(scene).axes[0].texts}
+    assert {'30', '60'} <= numbers
+
+
+def test_picture_says_what_is_counted_but_not_on_the_map():
+    far = [Agent(f'sign{i}', 5000.0, float(i), kind=KIND_OBJECT) for i in range(35)]
+    near = [Agent(f'cone{i}', 10.0 * i, -3.0, kind=KIND_OBJECT) for i in range(13)]
+    scene = scene_of(*(frame(float(i), Agent('hero', 10.0 * i, speed=10.0, tags=('ego',)),
+                             *([Agent('gone')] if i == 0 else []), *near, *far)
+                       for i in range(20)))
+    texts = page_texts(page_of(scene))
+    assert '2 vehicles  ·  48 objects' in texts
+    assert '35 of 48 objects outside the map' in texts
+    assert '1 of 2 vehicles not in the frame at 19.00 s' in texts
+    assert 'outside' not in page_texts(page_of(scene_of(*ride())))
+
+
+def test_picture_has_the_same_digits_everywhere():
+    texts = page_texts(page_of(scene_of(*ride(2, period_s=7.95))))
+    assert '7.95 s' in texts
+    assert 'boxes at 7.95 s' in texts
+    assert '2 frames' in texts
+
+
+NAMES = ['车辆一号', 'سيارة', 'Автомобиль', '🚗', 'รถ', 'a\n\x1b[31mb', '$x^{', '\ue000']
+
+
+@pytest.mark.parametrize('coloring', [BY_SPEED, BY_ACTOR])
+def test_picture_takes_names_in_any_script_without_a_warning(coloring):
+    scene = scene_of(frame(0.0, *(Agent(name, 30.0 * i, 0.0) for i, name in enumerate(NAMES))),
+                     frame(1.0, *(Agent(name, 30.0 * i, 9.0) for i, name in enumerate(NAMES))))
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        write_picture(scene, io.BytesIO(), title=' '.join(NAMES), coloring=coloring)
 
 
 @pytest.mark.parametrize('scene', [
@@ -117,32 +306,38 @@ def test_picture_of_an_empty_scene_says_so():
     assert len(spots(empty, '#7b8794')) > len(spots(one_actor, '#7b8794')) / 2 > 0
 
 
-def test_palette_by_speed_is_a_scale():
-    scene = scene_of(frame(0.0, Agent('a', speed=12.0), Agent('b', speed=18.0),
-                           Agent('c', speed=np.nan)))
-    assert speed_range(scene) == (10.0, 20.0)
-    np.testing.assert_allclose(colors_of(scene, slice(0, 3), BY_SPEED), [
-        SPEEDS(0.2), SPEEDS(0.8), (*to_rgb(UNKNOWN), 1.0)], atol=0.01)
-
-
-def test_palette_by_actor_keeps_ego_and_objects_apart():
-    scene = scene_of(frame(0.0, Agent('hero', tags=('ego',)), Agent('a'), Agent('b'),
-                           Agent('cone', kind=KIND_OBJECT)))
-    np.testing.assert_allclose(colors_of(scene, slice(0, 4), BY_ACTOR)[:, :3], [
-        to_rgb(color) for color in (EGO, ACTORS[1], ACTORS[2], OBJECT)])
-
-
 @pytest.mark.parametrize(('longest', 'length'), [
     (37.0, 20.0), (50.0, 50.0), (99.0, 50.0), (1.0, 1.0), (0.34, 0.2), (1234.0, 1000.0)])
-def test_layers_scale_bars_have_round_lengths(longest, length):
+def test_picture_scale_bars_have_round_lengths(longest, length):
     assert round_length(longest) == pytest.approx(length)
 
 
-@pytest.mark.parametrize(('x', 'is_left'), [(10.0, False), (90.0, True), (50.0, True)])
-def test_layers_scale_bar_covers_no_actor(x, is_left):
-    axes = Figure(dpi=100).subplots()
-    axes.set(xlim=(0.0, 100.0), ylim=(0.0, 100.0))
-    draw_scale(axes, scene_of(frame(0.0, Agent('a', x, 2.0))), inches_per_m=0.05)
-    bar = [(patch.get_x(), patch.get_x() + patch.get_width()) for patch in axes.patches]
-    assert bar
-    assert all(end < 50.0 if is_left else begin > 50.0 for begin, end in bar)
+def test_picture_takes_characters_from_other_installed_fonts(tmp_path):
+    path = tmp_path / 'square.ttf'
+    builder = FontBuilder(1000)
+    builder.setupGlyphOrder(['.notdef', 'square'])
+    builder.setupCharacterMap({ord('车'): 'square'})
+    pen = TTGlyphPen(None)
+    for k, corner in enumerate([(0, 0), (0, 700), (700, 700), (700, 0)]):
+        (pen.lineTo if k else pen.moveTo)(corner)
+    pen.closePath()
+    glyphs = {'.notdef': TTGlyphPen(None).glyph(), 'square': pen.glyph()}
+    builder.setupGlyf(glyphs)
+    builder.setupHorizontalMetrics(dict.fromkeys(glyphs, (800, 0)))
+    builder.setupHorizontalHeader(ascent=800, descent=-200)
+    builder.setupNameTable({'familyName': 'Square', 'styleName': 'Regular'})
+    builder.setupOS2()
+    builder.setupPost()
+    builder.save(path)
+    assert Fonts(['车']).drawable('a车') in ('a车', 'a\\u8f66')
+    n_fonts = len(fontManager.ttflist)
+    fontManager.addfont(path)
+    try:
+        fonts = Fonts(['车辆'])
+        assert fonts.drawable('a车') == 'a车'
+        scene = scene_of(frame(0.0, Agent('车', tags=('ego',))))
+        with warnings.catch_warnings():
+            warnings.simplefilter('error')
+            write_picture(scene, io.BytesIO(), title='车')
+    finally:
+        del fontManager.ttflist[n_fonts:]

@@ -6,7 +6,7 @@ from drawn_scenes import Agent, box, frame, ride, scene_of
 import numpy as np
 import pytest
 
-from state_sensor_ros.drawing import scene as scene_module
+from state_sensor_ros.drawing import scene_builder
 from state_sensor_ros.drawing.scene import LEFT, NO_LANE, RIGHT
 from state_sensor_ros.frame import KIND_OBJECT
 
@@ -22,7 +22,7 @@ def test_scene_has_names_kinds_positions_and_speeds():
     np.testing.assert_allclose(scene.yaw[last], [0, np.pi, 0], rtol=1e-6)
     np.testing.assert_allclose(scene.speed[last], [10, 2, 0], rtol=1e-6)
     assert [scene.lanes[i] for i in scene.lane[last] if i != NO_LANE] == [(1, 0, -1), (1, 0, 1)]
-    assert scene.facts() == ['v2', '3 frames', '0.2 s', '2 vehicles', '1 objects']
+    assert scene.facts() == ['v2', '3 frames', '0.20 s', '2 vehicles', '1 object']
 
 
 def test_scene_ego_tag_is_a_parameter():
@@ -92,7 +92,7 @@ def test_scene_another_section_or_road_is_not_a_lane_change():
 
 @pytest.mark.parametrize(('name', 'limit'), [('MAX_INSTANTS', 50), ('MAX_SAMPLES', 150)])
 def test_scene_of_a_long_recording_is_thinned_evenly(monkeypatch, name, limit):
-    monkeypatch.setattr(scene_module, name, limit)
+    monkeypatch.setattr(scene_builder, name, limit)
     scene = scene_of(*ride(1000))
     assert scene.n_frames == 1000
     assert 25 <= len(scene.time_s) <= 51

@@ -1,0 +1,59 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""Fonts for the texts of a picture: installed ones that have the characters of all names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from matplotlib.font_manager import FontEntry, fontManager, get_font
+
+# Comes with matplotlib: Latin, Greek, Cyrillic, Arabic, Hebrew and more.
+DEFAULT_FAMILY = 'DejaVu Sans'
+_PLAIN = ('normal', '400', 'regular', '350')
+
+
+class Fonts:
+    """
+    The families that a picture needs, in order of preference.
+
+    Of all fonts on this machine, matplotlib draws each character with the first family that has
+    it. Only fonts that add a character are used.
+
+    :param texts: all names and titles.
+    """
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        wanted = {ord(char) for text in texts for char in text if char.isprintable()}
+        self.families = [DEFAULT_FAMILY]
+        self._missing = wanted - _characters(DEFAULT_FAMILY)
+        for entry in _other_fonts():
+            if not self._missing:
+                break
+            try:
+                found = self._missing & set(get_font(entry.fname).get_charmap())
+            except (OSError, RuntimeError):
+                continue  # A font that was uninstalled or that FreeType cannot read.
+            if found:
+                self.families.append(entry.name)
+                self._missing -= found
+
+    def drawable(self, text: str) -> str:
+        """Return ``text`` with characters that no font has as in Python string literals."""
+        return ''.join(
+            char if char.isprintable() and ord(char) not in self._missing else ascii(char)[1:-1]
+            for char in text)
+
+
+def _characters(family: str) -> set[int]:
+    return set(get_font(fontManager.findfont(family)).get_charmap())
+
+
+def _other_fonts() -> list[FontEntry]:
+    """Return one upright font of each other installed family, sans serif first."""
+    of_family: dict[str, FontEntry] = {}
+    for entry in fontManager.ttflist:
+        is_plain = entry.style == 'normal' and str(entry.weight) in _PLAIN
+        if is_plain and entry.name != DEFAULT_FAMILY:
+            of_family.setdefault(entry.name, entry)
+    return sorted(of_family.values(), key=lambda entry: ('Sans' not in entry.name, entry.name))

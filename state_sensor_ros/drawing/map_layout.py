@@ -1,0 +1,82 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""Sizes of the maps of a picture, and what they show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from state_sensor_ros.drawing.areas import Area, close_up, data_area
+from state_sensor_ros.drawing.scene import Scene
+
+# The width of all maps, and the space between two with room for the numbers and the title of an
+# axis, inches.
+WIDTH, GAP = 9.3, 0.75
+_MAP_HEIGHT = (3.0, 6.5)
+_CLOSE_UP_HEIGHT = 2.6
+# With a map of more height per width than this the close-up is beside it; the map's share then.
+_BESIDE_ABOVE, _MAP_SHARE = 0.6, 0.56
+# A map with fewer inches per metre has too small footprints, and a close-up if that is at least
+# this many times as large.
+_CLOSE_UP_BELOW, _CLOSE_UP_TIMES = 0.03, 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Map:
+    """A map on the page: the area of the ground, and its size in inches."""
+
+    area: Area
+    width: float
+    height: float
+
+    @property
+    def inches_per_m(self) -> float:
+        """Return the scale."""
+        return self.width / self.area.width
+
+
+@dataclass(frozen=True, slots=True)
+class MapLayout:
+    """The map of the whole recording, and a close-up beside or below it, which may be None."""
+
+    whole: Map
+    detail: Map | None = None
+    is_beside: bool = False
+
+    @property
+    def height(self) -> float:
+        """Return the height of both, inches."""
+        if self.detail is None or self.is_beside:
+            return self.whole.height
+        return self.whole.height + GAP + self.detail.height
+
+
+def layout_of(scene: Scene, instant: int) -> MapLayout:
+    """
+    Choose the maps: a close-up only where it shows more than the map of the whole recording.
+
+    :param instant: of the footprints.
+    """
+    data = data_area(scene)
+    alone = MapLayout(_whole(data, WIDTH))
+    if alone.whole.inches_per_m >= _CLOSE_UP_BELOW:
+        return alone
+    is_beside = data.height / data.width > _BESIDE_ABOVE
+    whole = _whole(data, _MAP_SHARE * (WIDTH - GAP)) if is_beside else alone.whole
+    width, height = (WIDTH - GAP - whole.width, whole.height) if is_beside \
+        else (WIDTH, _CLOSE_UP_HEIGHT)
+    part = close_up(scene, instant, data, height / width)
+    if part is None:
+        return alone
+    # Where the data is narrower than the close-up may be, the close-up is smaller.
+    scale = min(width / part.width, height / part.height)
+    detail = Map(part, scale * part.width, scale * part.height)
+    if scale < _CLOSE_UP_TIMES * whole.inches_per_m:
+        return alone
+    return MapLayout(whole, detail, is_beside)
+
+
+def _whole(data: Area, width: float) -> Map:
+    low, high = _MAP_HEIGHT
+    height = min(max(width * data.height / data.width, low), high)
+    return Map(data.filling(height / width), width, height)

@@ -1,0 +1,225 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+Names of actors on a map, each where it covers nothing.
+
+A greedy search: of the places around an actor that cover no actor, no mark and no other name, the
+one near it with the fewest points of tracks below. Names without such a place are left out.
+"""
+
+from __future__ import annotations
+
+from matplotlib import patheffects
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+import numpy as np
+
+from state_sensor_ros.drawing import kinds, layers, palette, tracks
+from state_sensor_ros.drawing.areas import Area
+from state_sensor_ros.drawing.fonts import Fonts
+from state_sensor_ros.drawing.scene import Scene
+from state_sensor_ros.drawing.wording import shortened
+from state_sensor_ros.frame import Bools, Floats, Rows
+
+# Marks of the artists.
+NAME_GID, LEADER_GID = 'name', 'leader'
+_NAME_PT = 6.5
+_HALO = [patheffects.withStroke(linewidth=2.0, foreground='white')]
+# Distances of a name from its actor, points; a line leads to the actor from the larger ones.
+_DISTANCES_PT = (2.0, 6.0, 12.0, 20.0, 30.0)
+_LED_FROM_PT = 5.0
+# A point of a track under a name counts as much as this distance, points.
+_PT_PER_TRACK_POINT = 1.5
+_DIRECTIONS = [np.array(direction) for direction in (
+    (0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1), (-1, 0), (-1, 1))]
+# Distance of the points that stand for a track or a line, pixels.
+_STEP_PX = 4.0
+_LANE_CHANGE_PT = 5.0
+# First to last.
+_KINDS = (kinds.VEHICLE, kinds.PEDESTRIAN, kinds.OBJECT, kinds.LIGHT, kinds.SIGN)
+
+
+def draw_names(axes: Axes, scene: Scene, samples: Rows, fonts: Fonts, inches_per_m: float,
+               left_out: Area | None = None) -> None:
+    """
+    Write the names of actors where there is room, the ego's first.
+
+    :param axes: of the map: x and y in m, global frame; its limits must be final.
+    :param scene: the recording.
+    :param samples: of the actors in view, int64.
+    :param fonts: of the picture.
+    :param inches_per_m: scale of the map.
+    :param left_out: area without names, which another map shows.
+    """
+    hidden = np.zeros((0, 4))
+    if left_out is not None:
+        samples = samples[~left_out.contains(scene.position_xy[samples])]
+        corners = np.stack([left_out.x_range, left_out.y_range], axis=-1)
+        hidden = axes.transData.transform(corners).reshape(1, 4)
+    samples = _by_importance(scene, samples)
+    point = axes.figure.dpi / 72.0
+    actors = _actor_boxes(axes, scene, samples, inches_per_m)
+    places = _Places(_view(axes),
+                     np.vstack([actors, _lane_change_boxes(axes, scene), hidden]),
+                     _track_points(axes, scene))
+    from_pixels = axes.transData.inverted()
+    for k, row in enumerate(samples.tolist()):
+        i = int(scene.actor[row])
+        text = axes.text(
+            0.0, 0.0, fonts.drawable(shortened(scene.names[i])), fontsize=_NAME_PT, ha='left',
+            va='bottom', zorder=11, path_effects=_HALO, gid=NAME_GID,
+            color=palette.EGO if scene.is_ego[i] else palette.INK)
+        place = places.best(k, np.array(text.get_window_extent().size), point)
+        if place is None:
+            text.remove()
+            continue
+        box, leader = place
+        x, y = from_pixels.transform(box[:2]).tolist()
+        text.set_position((x, y))
+        if len(leader):
+            axes.add_line(Line2D(
+                *from_pixels.transform(leader[[0, -1]]).T, color=palette.QUIET, linewidth=0.5,
+                zorder=5.5, gid=LEADER_GID))
+
+
+class _Places:
+    """
+    What a name must not cover, in pixels.
+
+    :param view: (4,) left, bottom, right, top of the map.
+    :param boxes: (n, 4) actors, in the order of their names, and marks.
+    :param track_points: (k, 2), which a name covers only where there is no better place.
+    """
+
+    def __init__(self, view: Floats, boxes: Floats, track_points: Floats) -> None:
+        self._view = view
+        self._boxes = boxes
+        self._track_points = track_points
+        self._leader_points: Floats = np.zeros((0, 2))
+
+    def best(self, k: int, size: Floats, point: float) -> tuple[Floats, Floats] | None:
+        """
+        Find the best free place for the name of an actor, and take it.
+
+        :param k: row of the actor in the boxes.
+        :param size: width and height of the name, pixels.
+        :param point: pixels per point.
+        :returns: the box of the name (4,) and the points (m, 2) of the line that leads from the
+            middle of the actor to it, none where it is near; None without a free place.
+        """
+        best, least = None, np.inf
+        for distance in _DISTANCES_PT:
+            if distance >= least:
+                break
+            for direction in _DIRECTIONS:
+                box, leader = _place(self._boxes[k], direction, distance * point, size)
+                if distance < _LED_FROM_PT:
+                    leader = leader[:0]
+                cost = distance + _PT_PER_TRACK_POINT * float(
+                    _inside(self._track_points, box).sum())
+                if cost < least and self._is_free(box, leader, k):
+                    best, least = (box, leader), cost
+        if best is not None:
+            self._boxes = np.vstack([self._boxes, best[0]])
+            self._leader_points = np.vstack([self._leader_points, best[1]])
+        return best
+
+    def _is_free(self, box: Floats, leader: Floats, k: int) -> bool:
+        """Return whether a name is on the map, and it and its line cover nothing."""
+        if (box[:2] < self._view[:2]).any() or (box[2:] > self._view[2:]).any():
+            return False
+        if _overlapping(box, self._boxes).any() or _inside(self._leader_points, box).any():
+            return False
+        return not any(_inside(leader, other).any()
+                       for row, other in enumerate(self._boxes) if row != k) \
+            if len(leader) else True
+
+
+def _by_importance(scene: Scene, samples: Rows) -> Rows:
+    """Return samples of the ego first, then by kind, then by actor."""
+    actor = scene.actor[samples]
+    rank = np.array([_KINDS.index(kind) for kind in scene.kind[actor].tolist()], np.int64)
+    ordered: Rows = samples[np.lexsort((actor, rank, ~scene.is_ego[actor]))]
+    return ordered
+
+
+def _place(actor: Floats, direction: Floats, distance: float,
+           size: Floats) -> tuple[Floats, Floats]:
+    """Return the box of a name beside an actor, and the points of the line between them."""
+    middle, half = (actor[:2] + actor[2:]) / 2, (actor[2:] - actor[:2]) / 2
+    # At the corners half of the distance in each direction: footprints are smaller than boxes.
+    gap = distance / np.abs(direction).sum()
+    centre = middle + direction * (half + gap + size / 2)
+    near = centre - direction * size / 2
+    n_points = 2 + int(np.abs(near - middle).max() / _STEP_PX)
+    share = np.linspace(0.0, 1.0, n_points)[:, None]
+    return np.concatenate([centre - size / 2, centre + size / 2]), middle + share * (near - middle)
+
+
+def _actor_boxes(axes: Axes, scene: Scene, samples: Rows, inches_per_m: float) -> Floats:
+    """Return the boxes around footprints and symbols: (n, 4) pixels."""
+    point = axes.figure.dpi / 72.0
+    actor = scene.actor[samples]
+    to_pixels = axes.transData
+    corners = to_pixels.transform(scene.outlines(samples).reshape(-1, 2)).reshape(-1, 4, 2)
+    middle = to_pixels.transform(scene.position_xy[samples].astype(np.float64))
+    radius = np.full(len(samples), 1.0)
+    for kind, diameter in layers.SYMBOL_PT.items():
+        radius[scene.kind[actor] == kind] = diameter / 2 + 1.0
+    is_dot = layers.are_dots(scene, samples, inches_per_m)
+    radius[is_dot] = layers.EGO_DOT_PT / 2 + 0.5
+    reach = (radius * point)[:, None]
+    # Symbols cover the default footprint; where there is none, the box is that of the symbol.
+    has_footprint = ~np.isin(scene.kind[actor], list(layers.SYMBOL_PT))[:, None]
+    low = np.where(has_footprint, np.minimum(corners.min(axis=1), middle - reach),
+                   middle - reach)
+    high = np.where(has_footprint, np.maximum(corners.max(axis=1), middle + reach),
+                    middle + reach)
+    return np.concatenate([low, high], axis=1)
+
+
+def _lane_change_boxes(axes: Axes, scene: Scene) -> Floats:
+    """Return the boxes around the marks of lane changes: (n, 4) pixels."""
+    if not scene.lane_changes:
+        return np.zeros((0, 4))
+    middle = axes.transData.transform([change.position_xy for change in scene.lane_changes])
+    radius = _LANE_CHANGE_PT * axes.figure.dpi / 72.0
+    return np.concatenate([middle - radius, middle + radius], axis=1)
+
+
+def _track_points(axes: Axes, scene: Scene) -> Floats:
+    """Return points of all tracks in view, about _STEP_PX apart: (k, 2) pixels."""
+    begin, end = (axes.transData.transform(scene.position_xy[rows].astype(np.float64))
+                  for rows in tracks.segments(scene, tracks.actors_in_motion(scene)))
+    view = _view(axes)
+    is_near = (np.minimum(begin, end) <= view[2:]).all(axis=1) \
+        & (np.maximum(begin, end) >= view[:2]).all(axis=1)
+    begin, end = np.clip(begin[is_near], view[:2], view[2:]), np.clip(
+        end[is_near], view[:2], view[2:])
+    n_points = 1 + (np.abs(end - begin).max(axis=1, initial=0.0) / _STEP_PX).astype(np.int64)
+    first = np.cumsum(n_points) - n_points
+    share = (np.arange(n_points.sum()) - np.repeat(first, n_points)) / np.repeat(
+        n_points, n_points)
+    points = np.repeat(begin, n_points, axis=0) + share[:, None] * np.repeat(
+        end - begin, n_points, axis=0)
+    cells: Floats = np.unique(np.round(points / _STEP_PX), axis=0) * _STEP_PX
+    return cells
+
+
+def _view(axes: Axes) -> Floats:
+    """Return left, bottom, right and top of the map, (4,) pixels."""
+    return np.array(axes.get_window_extent().extents)
+
+
+def _inside(points: Floats, box: Floats) -> Bools:
+    """Return which of (n, 2) points are in a box (4,)."""
+    inside: Bools = np.logical_and.reduce(
+        (points >= box[:2]) & (points <= box[2:]), axis=1)
+    return inside
+
+
+def _overlapping(box: Floats, others: Floats) -> Bools:
+    """Return which of (n, 4) boxes overlap a box (4,)."""
+    overlapping: Bools = np.logical_and.reduce(
+        (others[:, :2] < box[2:]) & (others[:, 2:] > box[:2]), axis=1)
+    return overlapping

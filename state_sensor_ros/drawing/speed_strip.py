@@ -1,0 +1,57 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""The speeds of all moving actors over time in matplotlib."""
+
+from __future__ import annotations
+
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+import numpy as np
+
+from state_sensor_ros.drawing import palette, tracks
+from state_sensor_ros.drawing.legend import INSTANT_DASHES
+from state_sensor_ros.drawing.scene import Scene
+from state_sensor_ros.drawing.wording import (
+    KPH_PER_MPS,
+    SPEED_KPH_TITLE,
+    SPEED_TITLE,
+    TIME_TITLE,
+)
+from state_sensor_ros.frame import Floats
+
+# The lines of more actors than this are more transparent.
+_MANY = 40
+
+
+def draw_strip(axes: Axes, scene: Scene, instant: int, coloring: str) -> None:
+    """
+    Draw the speeds, the ego's on top, and a line at one instant.
+
+    :param axes: without content.
+    :param instant: -1 draws no line.
+    :param coloring: ``speed`` or ``actor``.
+    """
+    moving = tracks.actors_in_motion(scene)
+    begin, end = tracks.segments(scene, moving)
+    time_s = scene.time_s[tracks.instants_of_samples(scene)]
+    lines = np.stack([np.stack([time_s[row], scene.speed[row]], axis=-1)
+                      for row in (begin, end)], axis=1)
+    is_ego = scene.is_ego[scene.actor[begin]]
+    others: Floats | str = palette.colors_of(scene, end[~is_ego], palette.BY_ACTOR) \
+        if coloring == palette.BY_ACTOR else palette.QUIET
+    opacity = 0.7 * min(1.0, _MANY / max(int(moving.sum()), 1)) ** 0.5
+    for rows, colors, width, alpha in (
+            (~is_ego, others, 0.8, opacity), (is_ego, palette.EGO, 2.0, 1.0)):
+        axes.add_collection(LineCollection(list(lines[rows]), colors=colors, linewidths=width,
+                                           alpha=alpha), autolim=False)
+    low, high = palette.speed_range(scene)
+    axes.set(xlim=(0.0, scene.duration_s or 1.0), xlabel=TIME_TITLE, ylim=(low, high),
+             ylabel=SPEED_TITLE, facecolor=palette.GROUND)
+    axes.grid(color='white', linewidth=1.0)
+    axes.set_axisbelow(True)
+    if instant >= 0:
+        # Also at the right edge in its whole width.
+        axes.axvline(scene.time_s[instant], color=palette.INK, linewidth=0.9,
+                     linestyle=INSTANT_DASHES, clip_on=False)
+    kph = axes.twinx()
+    kph.set(ylim=(low * KPH_PER_MPS, high * KPH_PER_MPS), ylabel=SPEED_KPH_TITLE)

@@ -1,0 +1,50 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""Titles of axes, numbers with units and counts, the same in pictures and animations."""
+
+from __future__ import annotations
+
+X_TITLE, Y_TITLE = 'x (m)', 'y (m)'
+TIME_TITLE = 'time since the first frame (s)'
+SPEED_TITLE, SPEED_KPH_TITLE = 'speed (m/s)', 'speed (km/h)'
+KPH_PER_MPS = 3.6
+# Shown on an empty map.
+NOTHING = 'nothing to draw: no actor has a pose'
+# Longer names are shortened.
+_MAX_NAME = 32
+
+
+def seconds(time_s: float) -> str:
+    """Return a time or duration with two digits after the point, as the player has it."""
+    return f'{time_s:.2f} s'
+
+
+def counted(number: int, noun: str) -> str:
+    """
+    Return a number of things.
+
+    >>> counted(1, 'vehicle'), counted(48, 'object')
+    ('1 vehicle', '48 objects')
+    """
+    return f'{number} {noun}' if number == 1 else f'{number} {noun}s'
+
+
+def part_of(part: int, number: int, noun: str) -> str:
+    """
+    Return a part of a number of things.
+
+    >>> part_of(35, 48, 'object'), part_of(1, 1, 'vehicle')
+    ('35 of 48 objects', '1 of 1 vehicle')
+    """
+    return f'{part} of {counted(number, noun)}'
+
+
+def shortened(text: str, longest: int = _MAX_NAME) -> str:
+    """
+    Return a text, its middle replaced by an ellipsis where it is longer than ``longest``.
+
+    >>> shortened('from_here_to_there', 9)
+    'from…here'
+    """
+    half = longest // 2
+    return text if len(text) <= longest else f'{text[:half]}…{text[half + 1 - longest:]}'
