@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import argparse
 
-from state_sensor_ros.emulator.carla_server.message_bytes import EpisodeSettings
+from state_sensor_ros.emulator.carla_server.episode_settings import EpisodeSettings
 from state_sensor_ros.emulator.carla_server.town_server import CarlaOptions, CarlaServer
 from state_sensor_ros.errors import ConfigError
 

@@ -121,7 +121,7 @@ class FrameCutter:
 
     @property
     def n_bytes(self) -> int:
-        """Number of bytes since the end of the last frame."""
+        """Return the number of bytes since the end of the last frame."""
         return self._n_frame
 
     def feed(self, data: memoryview) -> None:

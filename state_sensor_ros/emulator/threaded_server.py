@@ -193,28 +193,45 @@ def listen(bind: str, port: int) -> socket.socket:
     :returns: the socket.
     :raises TransportError: when the port cannot be opened.
     """
+    listener = reserve(bind, port)
     try:
-        return _listening(bind, port)
-    except (OSError, OverflowError) as error:
-        number = getattr(error, 'errno', None)
-        reason = ('a port in use' if number == errno.EADDRINUSE
-                  else os.strerror(number) if number and number > 0 else str(error))
-        raise TransportError(f'{bind}:{port}', reason, 'a free port of this machine') from error
-
-
-def _listening(bind: str, port: int) -> socket.socket:
-    family, _, _, _, address = socket.getaddrinfo(bind, port, type=socket.SOCK_STREAM,
-                                                  flags=socket.AI_PASSIVE)[0]
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
         listener.listen(BACKLOG)
-        listener.setblocking(False)
-    except OSError:
+    except OSError as error:
         listener.close()
-        raise
+        raise _no_port(bind, port, error) from error
     return listener
+
+
+def reserve(bind: str, port: int) -> socket.socket:
+    """
+    Bind a port without listening: it refuses connections, and no other program can have it.
+
+    :param bind: address.
+    :param port: 0 picks a free one.
+    :returns: the socket, non-blocking.
+    :raises TransportError: when the port cannot be bound.
+    """
+    try:
+        family, _, _, _, address = socket.getaddrinfo(bind, port, type=socket.SOCK_STREAM,
+                                                      flags=socket.AI_PASSIVE)[0]
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address)
+            listener.setblocking(False)
+        except OSError:
+            listener.close()
+            raise
+    except (OSError, OverflowError) as error:
+        raise _no_port(bind, port, error) from error
+    return listener
+
+
+def _no_port(bind: str, port: int, error: OSError | OverflowError) -> TransportError:
+    number = getattr(error, 'errno', None)
+    reason = ('a port in use' if number == errno.EADDRINUSE
+              else os.strerror(number) if number and number > 0 else str(error))
+    return TransportError(f'{bind}:{port}', reason, 'a free port of this machine')
 
 
 def accept_connection(listener: socket.socket) -> socket.socket | None:

@@ -20,7 +20,7 @@ from state_sensor_ros.carla.carla_source import CarlaSource
 from state_sensor_ros.carla.measurement_framing import split_messages
 from state_sensor_ros.carla.schema import EpisodeReady, Measurements, SceneDescription
 from state_sensor_ros.commands.command_line import main
-from state_sensor_ros.emulator.carla_server.message_bytes import EpisodeSettings
+from state_sensor_ros.emulator.carla_server.episode_settings import EpisodeSettings
 from state_sensor_ros.emulator.carla_server.town import CRUISE_SPEED, LIMITS_KMH
 from state_sensor_ros.emulator.carla_server.town_server import CarlaOptions, CarlaServer
 from state_sensor_ros.errors import ConfigError, TransportError
@@ -68,7 +68,17 @@ def is_hung_up(connection):
 
 @contextmanager
 def connected(port) -> Iterator[socket.socket]:
-    with socket.create_connection(('127.0.0.1', port), 10.0) as connection:
+    """Connect; the ports of an episode refuse for a while after EpisodeReady."""
+    until = time.monotonic() + 10.0
+    while True:
+        try:
+            connection = socket.create_connection(('127.0.0.1', port), 10.0)
+            break
+        except ConnectionRefusedError:
+            assert time.monotonic() < until
+            time.sleep(0.005)
+    with connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         yield connection
 
 
@@ -159,9 +169,10 @@ def test_carla_server_begins_an_episode_with_the_settings_of_its_client():
             kinds = [agent.WhichOneof('agent') for agent in measurement.non_player_agents]
             assert kinds.count('vehicle') == 3
             assert kinds.count('pedestrian') == 1
-            assert struct.unpack('<IIII', front[:16]) == (1, 5, 4, 1)
-            assert len(front) == 20 + 5 * 4 * 4
-            assert len(back) == 20 + 64 * 48 * 4
+            assert struct.unpack('<IQIIIf', front[:28]) == (
+                1, measurement.frame_number, 5, 4, 1, 90.0)
+            assert len(front) == 28 + 5 * 4 * 4
+            assert len(back) == 28 + 720 * 512 * 4
         assert is_hung_up(old)
 
 

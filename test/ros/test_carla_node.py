@@ -16,7 +16,7 @@ import pytest
 from rig import NodeProcess, statuses
 
 from state_sensor_ros.commands.command_line import main
-from state_sensor_ros.emulator.carla_server.message_bytes import EpisodeSettings
+from state_sensor_ros.emulator.carla_server.episode_settings import EpisodeSettings
 from state_sensor_ros.emulator.carla_server.town import CRUISE_SPEED
 from state_sensor_ros.emulator.carla_server.town_server import CarlaOptions, CarlaServer
 

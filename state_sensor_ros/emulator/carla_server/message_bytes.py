@@ -1,30 +1,29 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-Bytes of a CARLA 0.8 server: messages with their lengths, and the settings file of the client.
+Bytes of a CARLA 0.8 server: messages with their lengths, the scene and the measurements.
 
 Numbers are little-endian; the length does not count itself. One frame is a sequence of messages:
 
     0 length uint32 | 4 Measurements (protobuf)
-    0 length uint32 | 4 sensor id | 8 width | 12 height | 16 type | 20 field of view float32 |
-                      24 BGRA, row by row                       (one per camera; integers uint32)
-    0 length = 0                                                (end of the frame)
+    0 length uint32 | 4 message of a sensor            (one for each, see sensor_messages)
+    0 length = 0                                       (end of the frame)
 """
 
 from __future__ import annotations
 
-import configparser
-from dataclasses import dataclass
+from collections.abc import Sequence
 import math
 import socket
-import struct
 from typing import Any
 
 from google.protobuf.message import DecodeError as ProtobufError
 
 from state_sensor_ros.carla.schema import Measurements, SceneDescription
+from state_sensor_ros.emulator.carla_server.sensor_messages import EmulatedSensor
 from state_sensor_ros.emulator.carla_server.town import (
     CarlaPose,
+    DrivenCar,
     N_START_SPOTS,
     RADIUS_M,
     RingActor,
@@ -37,9 +36,6 @@ from state_sensor_ros.errors import FramingError
 # The settings of a client are a few kilobytes; longer messages are refused.
 MAX_MESSAGE_BYTES = 2**20
 MAP_NAME = 'StandIn01'
-CAMERA = 1
-SCENE_FINAL = 1
-FIELD_OF_VIEW_DEG = 90.0
 ROUNDING = 1e-9
 
 
@@ -78,65 +74,19 @@ def read_message(connection: socket.socket, message_class: Any) -> Any:  # noqa:
         raise FramingError('message', str(error), 'a message of the schema') from error
 
 
-@dataclass(frozen=True, slots=True)
-class EpisodeSettings:
-    """The settings of an episode; ``cameras``: name, width and height of each, pixels."""
-
-    is_synchronous: bool = False
-    sends_agents: bool = True
-    n_vehicles: int = 12
-    n_pedestrians: int = 6
-    seed: int = 1
-    cameras: tuple[tuple[str, int, int], ...] = ()
-
-
-def parse_settings(text: str, defaults: EpisodeSettings) -> EpisodeSettings:
+def scene_bytes(sensors: Sequence[EmulatedSensor]) -> bytes:
     """
-    Parse the settings file that a client sends with the request of an episode.
+    Return the SceneDescription of an episode: map, start spots and sensors.
 
-    :param text: in the format of CarlaSettings.ini; unknown keys are ignored.
-    :param defaults: values of missing keys.
-    :returns: the settings; the defaults if the text does not have that format.
-    """
-    parser = configparser.ConfigParser(interpolation=None)
-    try:
-        parser.read_string(text)
-        server, level = _section(parser, 'CARLA/Server'), _section(parser, 'CARLA/LevelSettings')
-        names = [name.strip() for name in
-                 _section(parser, 'CARLA/Sensor').get('Sensors', '').split(',') if name.strip()]
-        cameras = tuple(
-            (name, own.getint('ImageSizeX', 64), own.getint('ImageSizeY', 48))
-            for name in names if (own := _section(parser, f'CARLA/Sensor/{name}')).get(
-                'SensorType', 'CAMERA') == 'CAMERA')
-        return EpisodeSettings(
-            server.getboolean('SynchronousMode', defaults.is_synchronous),
-            server.getboolean('SendNonPlayerAgentsInfo', False),
-            level.getint('NumberOfVehicles', defaults.n_vehicles),
-            level.getint('NumberOfPedestrians', defaults.n_pedestrians),
-            level.getint('SeedVehicles', defaults.seed), cameras)
-    except (configparser.Error, ValueError):
-        return defaults
-
-
-def _section(parser: configparser.ConfigParser, name: str) -> configparser.SectionProxy:
-    if not parser.has_section(name):
-        parser.add_section(name)
-    return parser[name]
-
-
-def scene_bytes(settings: EpisodeSettings) -> bytes:
-    """
-    Return the SceneDescription of an episode: map, start spots and cameras.
-
-    :param settings: the settings of the episode.
+    :param sensors: of the episode.
     :returns: the message, without its length.
     """
     scene = SceneDescription(map_name=MAP_NAME)
     for i in range(N_START_SPOTS):
         spot = RingActor(0, Town.start_angle(i), 0.0, RADIUS_M, (0.0, 0.0, 0.0))
         _fill_transform(scene.player_start_spots.add(), spot.pose())
-    for i, (name, _, _) in enumerate(settings.cameras, 1):
-        scene.sensors.add(id=i, type=CAMERA, name=name)
+    for number, sensor in enumerate(sensors, 1):
+        scene.sensors.add(id=number, type=sensor.type_number, name=sensor.name)
     data: bytes = scene.SerializeToString()
     return data
 
@@ -179,7 +129,7 @@ def _add_agents(message: Any, town: Town) -> None:  # noqa: ANN401
         sign.speed_limit = limit
 
 
-def _fill_actor(body: Any, actor: RingActor) -> None:  # noqa: ANN401
+def _fill_actor(body: Any, actor: RingActor | DrivenCar) -> None:  # noqa: ANN401
     _fill_transform(body.transform, actor.pose())
     body.forward_speed = actor.speed
     extent = body.bounding_box.extent
@@ -205,19 +155,3 @@ def _fill_control(message: Any, control: VehicleControl) -> None:  # noqa: ANN40
     message.steer, message.throttle, message.brake = (
         control.steer, control.throttle, control.brake)
     message.hand_brake, message.reverse = control.hand_brake, control.reverse
-
-
-def image_bytes(sensor_id: int, width: int, height: int, frame_number: int) -> bytes:
-    """
-    Return the message of a camera: a gradient that moves by one pixel per frame.
-
-    :param sensor_id: id of the camera.
-    :param width: pixels.
-    :param height: pixels.
-    :param frame_number: number of the frame.
-    :returns: the message, without its length; BGRA, row by row.
-    """
-    row = bytes(value for x in range(width)
-                for value in ((x + frame_number) % 256, 128, 255 - x % 256, 255))
-    return struct.pack('<IIIIf', sensor_id, width, height, SCENE_FINAL,
-                       FIELD_OF_VIEW_DEG) + row * height

@@ -30,6 +30,10 @@ GREEN, YELLOW, RED = range(3)
 THROTTLE_GAIN, BRAKE_GAIN, DRAG = 4.0, 8.0, 0.08
 CRUISE_SPEED = 9.0
 WHEELBASE_M, FULL_LOCK_DEG = 2.9, 70.0
+# The tyres turn the car no faster than this, m/s2.
+GRIP = 8.0
+# The autopilot's steering for each metre beside the lane and each radian beside its direction.
+STEER_PER_M, STEER_PER_RAD = 0.05, 0.8
 KMH = 1.0 / 3.6
 N_START_SPOTS = 8
 
@@ -60,7 +64,7 @@ class VehicleControl:
 @dataclass(slots=True)
 class RingActor:
     """
-    A vehicle or pedestrian on a ring around the centre of the town.
+    A vehicle or pedestrian that follows a ring around the centre of the town.
 
     :param angle: position on the ring, rad.
     :param speed: along the ring, m/s, negative backwards.
@@ -95,6 +99,64 @@ class RingActor:
                          math.remainder(math.degrees(self.angle) + 90.0, 360.0))
 
 
+@dataclass(slots=True)
+class DrivenCar:
+    """
+    The player's car, which steers: a bicycle whose rear axle moves along its heading.
+
+    :param x: m, of the rear axle, which is the origin of the car.
+    :param y: m.
+    :param yaw_deg: heading, positive to the right.
+    :param speed: along the heading, m/s, negative backwards.
+    :param half_sizes: of its box, m.
+    """
+
+    id: int
+    x: float
+    y: float
+    yaw_deg: float
+    speed: float
+    half_sizes: tuple[float, float, float]
+
+    @property
+    def angle(self) -> float:
+        """Angle of its place on the ring, rad."""
+        return math.atan2(self.y, self.x)
+
+    @property
+    def radius(self) -> float:
+        """Distance from the centre of the town, m."""
+        return math.hypot(self.x, self.y)
+
+    def advance(self, elapsed_s: float, steer: float) -> None:
+        """
+        Move along an arc; a slope shortens the horizontal distance.
+
+        :param elapsed_s: simulated time, s.
+        :param steer: -1..1, positive to the right.
+        """
+        curvature = math.tan(math.radians(FULL_LOCK_DEG * min(max(steer, -1.0), 1.0))) \
+            / WHEELBASE_M
+        most = GRIP / max(self.speed * self.speed, 1e-9)
+        distance = self.speed * elapsed_s * math.cos(self._slope())
+        turn = distance * min(max(curvature, -most), most)
+        middle = math.radians(self.yaw_deg) + turn / 2
+        self.x += distance * math.cos(middle)
+        self.y += distance * math.sin(middle)
+        self.yaw_deg = math.remainder(self.yaw_deg + math.degrees(turn), 360.0)
+
+    def _slope(self) -> float:
+        """Return the slope of the hills along the heading, rad."""
+        across = math.radians(self.yaw_deg) - self.angle - math.pi / 2
+        return math.atan(HILL_M * HILLS * math.cos(HILLS * self.angle)
+                         / max(self.radius, 1.0) * math.cos(across))
+
+    def pose(self) -> CarlaPose:
+        """Return the pose; x points in the direction of positive speed."""
+        return CarlaPose(self.x, self.y, HILL_M * math.sin(HILLS * self.angle), BANK_DEG,
+                         math.degrees(self._slope()), self.yaw_deg)
+
+
 class Town:
     """
     The actors of the town; the same seed gives the same town.
@@ -110,11 +172,14 @@ class Town:
                  seed: int = 1, start: int = 0) -> None:
         chance = random.Random(seed)
         self.time_s = 0.0
-        self.player = RingActor(0, self.start_angle(start), 0.0, RADIUS_M, (2.3, 1.0, 0.7))
+        angle = self.start_angle(start)
+        self.player = DrivenCar(0, RADIUS_M * math.cos(angle), RADIUS_M * math.sin(angle),
+                                math.remainder(math.degrees(angle) + 90.0, 360.0), 0.0,
+                                (2.3, 1.0, 0.7))
         self.acceleration = (0.0, 0.0, 0.0)
         first = 100
         self.vehicles = [
-            RingActor(first + i, self.player.angle + math.tau * (i + 1) / (n_vehicles + 1),
+            RingActor(first + i, angle + math.tau * (i + 1) / (n_vehicles + 1),
                       chance.uniform(5.0, 12.0), RADIUS_M + LANE_WIDTH_M * (1 + i % 2),
                       (chance.uniform(1.8, 2.6), chance.uniform(0.8, 1.1),
                        chance.uniform(0.6, 0.9)))
@@ -154,7 +219,7 @@ class Town:
         Advance all actors.
 
         :param elapsed_s: simulated time, s.
-        :param control: of the player, None for the autopilot; the player always follows the road.
+        :param control: of the player, None for the autopilot.
         """
         control = control or self.autopilot()
         before = self._velocity()
@@ -164,7 +229,8 @@ class Town:
         speed += elapsed_s * (thrust - DRAG * speed)
         # A brake does not reverse the direction.
         self.player.speed = math.copysign(max(abs(speed) - elapsed_s * brake, 0.0), speed)
-        for actor in (self.player, *self.vehicles, *self.pedestrians):
+        self.player.advance(elapsed_s, control.steer)
+        for actor in (*self.vehicles, *self.pedestrians):
             actor.advance(elapsed_s)
         after = self._velocity()
         ax, ay, az = ((b - a) / elapsed_s for a, b in zip(before, after, strict=True))
@@ -172,10 +238,15 @@ class Town:
         self.time_s += elapsed_s
 
     def autopilot(self) -> VehicleControl:
-        """Return the control command that holds the player at CRUISE_SPEED."""
-        missing_speed = CRUISE_SPEED - self.player.speed
-        steer = math.degrees(math.atan2(WHEELBASE_M, self.player.radius)) / FULL_LOCK_DEG
-        return VehicleControl(steer, min(max(0.2 + 0.4 * missing_speed, 0.0), 1.0),
+        """Return the control command that holds the player in its lane at CRUISE_SPEED."""
+        player = self.player
+        missing_speed = CRUISE_SPEED - player.speed
+        beside = math.remainder(math.radians(player.yaw_deg) - player.angle - math.pi / 2,
+                                math.tau)
+        wheel = math.atan2(WHEELBASE_M, RADIUS_M) + STEER_PER_M * min(max(
+            player.radius - RADIUS_M, -10.0), 10.0) - STEER_PER_RAD * beside
+        return VehicleControl(min(max(math.degrees(wheel) / FULL_LOCK_DEG, -1.0), 1.0),
+                              min(max(0.2 + 0.4 * missing_speed, 0.0), 1.0),
                               min(max(-0.5 * missing_speed - 1.0, 0.0), 1.0))
 
     def light_state(self, i: int) -> int:

@@ -3,14 +3,17 @@
 """
 The CARLA 0.8 server: three consecutive ports (world, measurements, control) and its episodes.
 
-A real server sends measurements only after a request on the world port; this one begins a first
-episode without a request. An episode begins on the world port:
+Each port serves one client; further ones wait in the backlog. An episode begins on the world port:
 
     client                      server
-    RequestNewEpisode    ->
+    RequestNewEpisode    ->     closes the measurements and control port with their connections
                          <-     SceneDescription
-    EpisodeStart         ->     closes all connections of the measurements port
+    EpisodeStart         ->
                          <-     EpisodeReady
+                                opens both ports a little later
+
+A real server sends nothing before the first request. This one begins a first episode without one,
+in which the autopilot drives and a lost connection of the measurements port can be made again.
 """
 
 from __future__ import annotations
@@ -18,6 +21,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+import logging
+import math
 import socket
 import time
 
@@ -27,29 +32,36 @@ from state_sensor_ros.carla.schema import (
     EpisodeStart,
     RequestNewEpisode,
 )
-from state_sensor_ros.emulator.carla_server.message_bytes import (
+from state_sensor_ros.emulator.carla_server.episode_settings import (
     EpisodeSettings,
-    frame_message,
-    image_bytes,
-    measurements_bytes,
     parse_settings,
+)
+from state_sensor_ros.emulator.carla_server.message_bytes import (
+    frame_message,
+    measurements_bytes,
     read_message,
     scene_bytes,
 )
-from state_sensor_ros.emulator.carla_server.town import Town, VehicleControl
+from state_sensor_ros.emulator.carla_server.sensor_messages import EmulatedSensor, make_sensors
+from state_sensor_ros.emulator.carla_server.town import N_START_SPOTS, Town, VehicleControl
 from state_sensor_ros.emulator.threaded_server import (
-    accept_connection,
+    BACKLOG,
     close_connection,
     listen,
     Pacer,
     Rate,
+    reserve,
     ThreadedServer,
 )
-from state_sensor_ros.errors import TransportError
+from state_sensor_ros.errors import FramingError, TransportError
 
 DEFAULT_EPISODE = EpisodeSettings()
 # Three consecutive ports are nearly always free; after this many tries there is another cause.
 MAX_TRIES = 50
+# The real server opens its ports some milliseconds after EpisodeReady; long enough here that a
+# client which does not try again is always refused.
+LATE_PORT_S = 0.05
+LOG = logging.getLogger('state_sensor.simulate')
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +88,62 @@ class CarlaOptions:
     episode_frames: int | None = None
 
 
+class ClientPort:
+    """
+    A port that is bound all the time, and open to one client.
+
+    A port that is bound and does not listen refuses connections. Only the accepting thread opens
+    and closes: :meth:`apply`.
+
+    :param listener: listening.
+    :ivar client: its connection, None before it connects and after it is lost.
+    :ivar holder: the connection for which the port accepts no other one, lost or not.
+    """
+
+    def __init__(self, listener: socket.socket) -> None:
+        self.listener = listener
+        self.number: int = listener.getsockname()[1]
+        self._address: str = listener.getsockname()[0]
+        self._is_open = True
+        self.is_wanted_open = True
+        self.client: socket.socket | None = None
+        self.holder: socket.socket | None = None
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the port is as it is wanted."""
+        return self._is_open is self.is_wanted_open
+
+    @property
+    def accepts(self) -> bool:
+        """Whether a client may be accepted."""
+        return self._is_open and self.is_wanted_open and self.holder is None
+
+    def apply(self) -> None:
+        """Open or close the port as wanted; connections in the backlog are reset."""
+        if self._is_open and not self.is_wanted_open:
+            self.listener.close()
+            self.listener = _reserve_again(self._address, self.number)
+        elif self.is_wanted_open and not self._is_open:
+            self.listener.listen(BACKLOG)
+        self._is_open = self.is_wanted_open
+
+    def drop_client(self) -> None:
+        """Close the connection of the client, if there is one."""
+        client, self.client = self.client, None
+        if client is not None:
+            close_connection(client)
+
+
+def _reserve_again(address: str, number: int) -> socket.socket:
+    """Bind a port that was open a moment ago."""
+    for _ in range(MAX_TRIES):
+        with suppress(TransportError):
+            return reserve(address, number)
+        time.sleep(LATE_PORT_S)
+    return reserve(address, number)
+
+
 class CarlaServer(ThreadedServer):
     """
     A server of the CARLA 0.8 protocol.
@@ -86,13 +154,16 @@ class CarlaServer(ThreadedServer):
 
     def __init__(self, options: CarlaOptions | None = None) -> None:
         self._options = options = options or CarlaOptions()
-        self._ports = _three_listeners(options.bind, options.port)
-        self.world_port, self.port, self.control_port = (
-            listener.getsockname()[1] for listener in self._ports)
+        self._ports = [ClientPort(listener)
+                       for listener in _three_listeners(options.bind, options.port)]
+        self.world_port, self.port, self.control_port = (port.number for port in self._ports)
         self._frame_number = 0
         self._settings = options.episode
+        self._sensors: list[EmulatedSensor] = make_sensors(options.episode.sensors)
+        self._is_requested = False
         self._town = self._new_town(0)
-        self._readers: list[socket.socket] = []
+        self._pending: bytes | None = None
+        self._is_sending = False
         self._control: VehicleControl | None = None
         self._n_commands = 0
         super().__init__()
@@ -103,92 +174,196 @@ class CarlaServer(ThreadedServer):
                 ('listening', self.port)]
 
     def disconnect(self) -> None:
-        """Close the connections of all readers and keep listening."""
+        """Close the connection of the measurements port."""
         with self._changed:
-            readers, self._readers = self._readers, []
-        for reader in readers:
-            close_connection(reader)
+            self._ports[1].drop_client()
+            self._changed.notify_all()
 
     def _new_town(self, start: int) -> Town:
         settings = self._settings
         return Town(settings.n_vehicles, settings.n_pedestrians, seed=settings.seed, start=start)
 
     def _listeners(self) -> Iterable[socket.socket]:
-        return self._ports
+        with self._changed:
+            for port in self._ports:
+                port.apply()
+            self._changed.notify_all()
+            return [port.listener for port in self._ports if port.accepts]
 
     def _accept(self, listener: socket.socket) -> None:
-        world, measurements, _ = self._ports
-        if listener is not measurements:
-            self._begin_session(
-                listener, self._serve_world if listener is world else self._serve_control)
-        elif (reader := accept_connection(listener)) is not None:
-            with self._changed:
-                self._readers.append(reader)
+        serve = dict(zip((port.listener for port in self._ports), (
+            self._serve_world, self._serve_measurements, self._serve_control), strict=True))
+        self._begin_session(listener, serve[listener])
 
     def _close_ports(self) -> None:
-        for listener in self._ports:
-            listener.close()
-        self.disconnect()
+        with self._changed:
+            for port in self._ports:
+                port.listener.close()
+                port.drop_client()
+
+    def _set_open(self, *, is_open: bool) -> None:
+        """Open or close the measurements and the control port, for one client each."""
+        with self._changed:
+            for port in self._ports[1:]:
+                port.is_wanted_open = is_open
+                if not is_open:
+                    port.drop_client()
+                    port.holder = None
+            self._pending = None
+            self._changed.notify_all()
+            self._wake()
+            self._changed.wait_for(lambda: self._closing.is_set() or all(
+                port.is_settled for port in self._ports))
+
+    def _take(self, number: int, session: socket.socket) -> bool:
+        """Note the client of a port; return False where it has one, or was closed meanwhile."""
+        port = self._ports[number]
+        with self._changed:
+            if not port.accepts:
+                return False
+            port.client = port.holder = session
+            return True
+
+    def _leave(self, number: int, session: socket.socket, *, is_over: bool) -> None:
+        """Note the end of a connection; only ``is_over`` lets another client connect."""
+        port = self._ports[number]
+        with self._changed:
+            if port.holder is session:
+                port.client, port.holder = None, None if is_over else session
+            self._changed.notify_all()
+        self._wake()
 
     def _serve_world(self, session: socket.socket) -> None:
         """Begin episodes as the client requests."""
-        while (request := read_message(session, RequestNewEpisode)) is not None:
-            settings = parse_settings(request.ini_file, self._options.episode)
-            session.sendall(frame_message(scene_bytes(settings)))
-            if (start := read_message(session, EpisodeStart)) is None:
-                return
+        if not self._take(0, session):
+            return
+        try:
+            while (request := read_message(session, RequestNewEpisode)) is not None:
+                self._begin_episode(session, request.ini_file)
+        finally:
+            if self._is_requested and not self._closing.is_set():
+                self._set_open(is_open=False)
+            self._leave(0, session, is_over=True)
+
+    def _begin_episode(self, session: socket.socket, ini: str) -> None:
+        """
+        Exchange the messages that begin an episode; then open its ports.
+
+        :raises FramingError: where the client sends something else.
+        """
+        self._is_requested = True
+        self._set_open(is_open=False)
+        try:
+            settings = parse_settings(ini, self._options.episode)
+        except FramingError as error:
+            LOG.warning('refused an episode: %s', error)
+            raise
+        for line in settings.refused:
+            LOG.warning('%s', line)
+        sensors = make_sensors(settings.sensors)
+        session.sendall(frame_message(scene_bytes(sensors)))
+        if (start := read_message(session, EpisodeStart)) is None:
+            return
+        spot = start.player_start_spot_index
+        if spot >= N_START_SPOTS:
+            LOG.warning('found start spot %d; expected 0 to %d, began at 0', spot,
+                        N_START_SPOTS - 1)
+            spot = 0
+        with self._changed:
+            self._settings, self._sensors = settings, sensors
+            self._town = self._new_town(spot)
+            self._control = VehicleControl()
+        session.sendall(frame_message(EpisodeReady(ready=True).SerializeToString()))
+        self._closing.wait(LATE_PORT_S)
+        self._set_open(is_open=True)
+
+    def _serve_measurements(self, session: socket.socket) -> None:
+        """Send frames as they are made."""
+        if not self._take(1, session):
+            return
+        port = self._ports[1]
+        with self._changed:
+            self._changed.notify_all()
+        try:
+            while (data := self._next_data(port, session)) is not None:
+                session.sendall(data)
+                with self._changed:
+                    self._is_sending = False
+                    self._changed.notify_all()
+        finally:
             with self._changed:
-                self._settings = settings
-                self._town = self._new_town(start.player_start_spot_index)
-                self._control = None
-            self.disconnect()
-            session.sendall(frame_message(EpisodeReady(ready=True).SerializeToString()))
+                self._is_sending = False
+            self._leave(1, session, is_over=not self._is_requested)
+
+    def _next_data(self, port: ClientPort, session: socket.socket) -> bytes | None:
+        """Wait for a frame; return None where the connection is to end."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._pending is not None or port.client is not session
+                                   or self._closing.is_set())
+            if port.client is not session or self._closing.is_set():
+                return None
+            data, self._pending = self._pending, None
+            self._is_sending = True
+            return data
 
     def _serve_control(self, session: socket.socket) -> None:
         """Read control commands of the player; the latest one applies."""
+        if not self._take(2, session):
+            return
         try:
             while (control := read_message(session, Control)) is not None:
                 with self._changed:
-                    self._control = VehicleControl(control.steer, control.throttle, control.brake,
-                                                   control.hand_brake, control.reverse)
+                    self._control = VehicleControl(
+                        _finite(control.steer), _finite(control.throttle), _finite(control.brake),
+                        control.hand_brake, control.reverse)
                     self._n_commands += 1
                     self._changed.notify_all()
         finally:
             with self._changed:
-                self._control = None
-                self._changed.notify_all()
+                if not self._is_requested:
+                    self._control = None
+            self._leave(2, session, is_over=not self._is_requested)
 
     def _play(self) -> None:
-        options = self._options
+        options, port = self._options, self._ports[1]
         pacer = Pacer(options.rate, self._closing)
         while not self._closing.is_set() and self.n_sent != options.n_frames:
             with self._changed:
-                self._changed.wait_for(lambda: self._readers or self._closing.is_set())
+                self._changed.wait_for(lambda: port.client or self._closing.is_set())
                 n_commands = self._n_commands
             pacer.wait(options.period_s)
             if self._closing.is_set():
                 return
-            self._step(self._send_frame(), n_commands)
+            self._step(self._make_frame(), n_commands)
+        with self._changed:
+            self._changed.wait_for(
+                lambda: port.client is None or self._closing.is_set()
+                or (self._pending is None and not self._is_sending))
         self.disconnect()
         self._finished.set()
 
-    def _send_frame(self) -> Town:
-        """Send a frame to all readers; return the town that it shows."""
+    def _make_frame(self) -> Town:
+        """
+        Make a frame for the client; return the town that it shows.
+
+        A frame that still waits is replaced, as on the real server, unless the client sets the
+        pace: in synchronous mode and at the rate ``max``.
+        """
         with self._changed:
-            town, settings, readers = self._town, self._settings, tuple(self._readers)
+            town, settings, sensors = self._town, self._settings, self._sensors
             measurement = measurements_bytes(town, self._frame_number, time.monotonic_ns()
                                              // 1_000_000, sends_agents=settings.sends_agents)
-        images = (image_bytes(i, width, height, self._frame_number)
-                  for i, (_, width, height) in enumerate(settings.cameras, 1))
+        images = [sensor.message(self._frame_number, self._options.period_s)
+                  for sensor in sensors]
         data = b''.join(map(frame_message, (measurement, *images, b'')))
-        for reader in readers:
-            try:
-                reader.sendall(data)
-            except OSError:
-                with self._changed:
-                    if reader in self._readers:
-                        self._readers.remove(reader)
-                close_connection(reader)
+        with self._changed:
+            if settings.is_synchronous or self._options.rate == 'max':
+                self._changed.wait_for(
+                    lambda: self._pending is None or self._ports[1].client is None
+                    or self._town is not town or self._closing.is_set())
+            if self._town is town and self._ports[1].client is not None:
+                self._pending = data
+                self._changed.notify_all()
         self.n_sent += 1
         self._frame_number += 1
         return town
@@ -199,7 +374,7 @@ class CarlaServer(ThreadedServer):
             if self._settings.is_synchronous:
                 self._changed.wait_for(
                     lambda: self._n_commands > n_commands or self._closing.is_set()
-                    or self._town is not town or not self._readers)
+                    or self._town is not town or self._ports[1].client is None)
             if self._town is not town:
                 return  # a new episode has begun
             limit = self._options.episode_frames
@@ -207,6 +382,10 @@ class CarlaServer(ThreadedServer):
                 self._town = self._new_town(0)
             else:
                 town.advance(self._options.period_s, self._control)
+
+
+def _finite(value: float) -> float:
+    return value if math.isfinite(value) else 0.0
 
 
 def _three_listeners(bind: str, port: int) -> tuple[socket.socket, socket.socket, socket.socket]:

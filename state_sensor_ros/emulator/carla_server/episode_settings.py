@@ -1,0 +1,147 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""The settings of an episode, read from the CarlaSettings.ini that a client sends."""
+
+from __future__ import annotations
+
+import configparser
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from state_sensor_ros.errors import FramingError
+
+# Number of each kind of image on the wire.
+IMAGE_TYPES = {'None': 0, 'SceneFinal': 1, 'Depth': 2, 'SemanticSegmentation': 3}
+# A larger frame would not be a stand-in's: 32 million pixels are 128 MB.
+MAX_PIXELS = 2 ** 25
+MAX_LIDAR_POINTS = 10_000_000
+# Keys of the real server without an effect here, with what is the case instead.
+_WITHOUT_EFFECT = {'PlayerVehicle': '', 'DisableTwoWheeledVehicles': 'false'}
+
+
+@dataclass(frozen=True, slots=True)
+class CameraSettings:
+    """A camera: size in pixels, horizontal field of view in degrees, and kind of its images."""
+
+    name: str
+    width: int = 720
+    height: int = 512
+    fov_deg: float = 90.0
+    image_type: int = 1
+    height_m: float = 1.3
+
+
+@dataclass(frozen=True, slots=True)
+class LidarSettings:
+    """A lidar: lasers between two angles in degrees, range in m, points and turns per second."""
+
+    name: str
+    channels: int = 32
+    range_m: float = 50.0
+    points_per_second: int = 56000
+    turns_per_second: float = 10.0
+    upper_deg: float = 10.0
+    lower_deg: float = -30.0
+    height_m: float = 1.3
+
+
+SensorSettings: TypeAlias = CameraSettings | LidarSettings
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeSettings:
+    """
+    The settings of an episode.
+
+    ``refused``: a line for each setting that this server cannot serve.
+    """
+
+    is_synchronous: bool = False
+    sends_agents: bool = True
+    n_vehicles: int = 12
+    n_pedestrians: int = 6
+    seed: int = 1
+    sensors: tuple[SensorSettings, ...] = ()
+    refused: tuple[str, ...] = field(default=(), compare=False)
+
+
+def parse_settings(text: str, defaults: EpisodeSettings) -> EpisodeSettings:
+    """
+    Parse the settings file that a client sends with the request of an episode.
+
+    :param text: in the format of CarlaSettings.ini; unknown keys are ignored.
+    :param defaults: values of missing keys.
+    :returns: the settings, without the sensors that are refused.
+    :raises FramingError: where the text does not have that format.
+    """
+    parser = configparser.ConfigParser(interpolation=None, strict=False)
+    try:
+        parser.read_string(text)
+        server, level = _section(parser, 'CARLA/Server'), _section(parser, 'CARLA/LevelSettings')
+        names = _section(parser, 'CARLA/Sensor').get('Sensors', '').split(',')
+        found = [_sensor(parser, name.strip()) for name in names if name.strip()]
+        settings = EpisodeSettings(
+            server.getboolean('SynchronousMode', defaults.is_synchronous),
+            server.getboolean('SendNonPlayerAgentsInfo', False),
+            _count(level, 'NumberOfVehicles', defaults.n_vehicles),
+            _count(level, 'NumberOfPedestrians', defaults.n_pedestrians),
+            level.getint('SeedVehicles', defaults.seed),
+            tuple(each for each in found if not isinstance(each, str)))
+    except (configparser.Error, ValueError) as error:
+        raise FramingError('RequestNewEpisode', str(error).replace('\n', ' '),
+                           'a CarlaSettings.ini') from error
+    unserved = [f'{key}: found {level[key]}, which has no effect here'
+                for key, usual in _WITHOUT_EFFECT.items()
+                if level.get(key, usual).lower() not in (usual, 'none')]
+    return replace(settings, refused=(*(each for each in found if isinstance(each, str)),
+                                      *unserved))
+
+
+def _section(parser: configparser.ConfigParser, name: str) -> configparser.SectionProxy:
+    if not parser.has_section(name):
+        parser.add_section(name)
+    return parser[name]
+
+
+def _count(section: configparser.SectionProxy, key: str, usual: int) -> int:
+    value = section.getint(key, usual)
+    if value < 0:
+        raise ValueError(f'{key}={value}')
+    return value
+
+
+def _sensor(parser: configparser.ConfigParser, name: str) -> SensorSettings | str:
+    """Return a sensor, or why it is refused; a sub-section inherits from those above it."""
+    values: dict[str, str] = {}
+    path = 'CARLA/Sensor'
+    for part in name.split('/'):
+        path += f'/{part}'
+        # Each section of a camera sets its post-processing anew.
+        values.pop('postprocessing', None)
+        values.update(_section(parser, path))
+    kind = values.get('sensortype', 'CAMERA')
+    height_m = float(values.get('positionz', 1.3))
+    if kind == 'CAMERA':
+        effect = values.get('postprocessing', 'SceneFinal')
+        camera = CameraSettings(
+            name, int(values.get('imagesizex', 0)) or 720, int(values.get('imagesizey', 0)) or 512,
+            float(values.get('fov', 90.0)), IMAGE_TYPES.get(effect, -1), height_m)
+        if camera.image_type < 0:
+            return (f'sensor {name}: found PostProcessing={effect}; expected one of '
+                    f'{", ".join(IMAGE_TYPES)}')
+        n_pixels = camera.width * camera.height
+        if min(camera.width, camera.height) < 0 or n_pixels > MAX_PIXELS:
+            return (f'sensor {name}: found {camera.width} x {camera.height} pixels; expected at '
+                    f'most {MAX_PIXELS} of them')
+        return camera
+    if kind != 'LIDAR_RAY_CAST':
+        return f'sensor {name}: found SensorType={kind}; expected CAMERA or LIDAR_RAY_CAST'
+    lidar = LidarSettings(
+        name, int(values.get('channels', 0)) or 32, float(values.get('range', 50.0)),
+        int(values.get('pointspersecond', 0)) or 56000,
+        float(values.get('rotationfrequency', 10.0)), float(values.get('upperfovlimit', 10.0)),
+        float(values.get('lowerfovlimit', -30.0)), height_m)
+    if not (0 < lidar.channels <= 1024 and 0 < lidar.points_per_second <= MAX_LIDAR_POINTS):
+        return (f'sensor {name}: found {lidar.channels} channels and {lidar.points_per_second} '
+                f'points a second; expected at most 1024 and {MAX_LIDAR_POINTS}')
+    return lidar
