@@ -20,7 +20,7 @@ from typing import cast, Protocol
 
 from state_sensor_ros import __version__
 from state_sensor_ros.commands.interruption import Interruption
-from state_sensor_ros.commands.printing import print_line
+from state_sensor_ros.commands.printing import discard_output, print_line
 from state_sensor_ros.errors import importing, StateSensorError
 
 # The help of each sub-command, so that only the module of the one that runs is imported.
@@ -69,6 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     :returns: 0 done, 1 bad input or a failed run, 2 wrong usage, 128 plus the number of a signal
         that was received before the work was done.
     """
+    _open_standard_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):
         # Names may have characters that the encoding of the terminal lacks.
         sys.stdout.reconfigure(errors='backslashreplace')
@@ -77,18 +78,31 @@ def main(argv: Sequence[str] | None = None) -> int:
     return interruption.run(lambda: _code(words, interruption))
 
 
+def _open_standard_streams() -> None:
+    """Replace streams that were closed at start: otherwise another file would get their number."""
+    for number, (name, mode) in enumerate((('stdin', 'r'), ('stdout', 'w'), ('stderr', 'w'))):
+        if getattr(sys, name) is None:
+            # The lowest free number. For reading only: a write is an error, not lost data.
+            os.open(os.devnull, os.O_RDONLY)
+            setattr(sys, name, os.fdopen(number, mode, closefd=False))
+
+
 def _code(words: list[str], interruption: Interruption) -> int:
     """Run the sub-command that ``words`` name; return the exit code."""
     try:
         with importing(' '.join(['state_sensor', *_named(words)])):
             _run(words, interruption)
     except BrokenPipeError:
-        # The reader closed the pipe, as `head` does; without this, Python prints an error, too.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader closed the pipe, as `head` does.
+        discard_output()
         return FAILED
     except (StateSensorError, OSError) as error:
         interruption.conclude(FAILED)
         print_line(f'error: {error}')
+        try:
+            sys.stdout.flush()
+        except OSError:
+            discard_output()
         return FAILED
     return 0
 

@@ -16,10 +16,11 @@ import time
 
 from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.commands.interruption import Interruption
-from state_sensor_ros.commands.options import add_bag_limit
+from state_sensor_ros.commands.options import add_bag_limit, add_quiet
 from state_sensor_ros.commands.parameter_options import add_parameters, settings_of
 from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.commands.reading import progress_bar, read_frames, reading
+from state_sensor_ros.commands.summary import show_result, size_of, Summary
 from state_sensor_ros.commands.warnings import Warnings
 from state_sensor_ros.encode import Encoder, fixed_topics
 from state_sensor_ros.encode.static_frame import encode_static_frames
@@ -70,6 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         '(NAME.json, also .json.gz and .json.zst, or - for standard output); of '
                         'a bag of CARLA, folder of the dataset')
     parser.add_argument('--force', action='store_true', help='overwrite OUT')
+    add_quiet(parser)
     parser.add_argument('--generation', choices=sorted(GENERATIONS),
                         help='of the trajectory to write (default: that of each frame)')
     parser.add_argument('--topic', default='', help='of a bag with several ~/frame topics')
@@ -98,11 +100,12 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     units = Units(settings.obb_extents, settings.road_s_unit)
     with opened(args.input, units, args.topic, max_bag_bytes=args.max_bag_bytes) as recording:
         if isinstance(recording, BagRecording) and not _is_trajectory(args.output):
-            _to_own_form(recording, args, interruption)
+            summary = _to_own_form(recording, args, interruption)
         elif _is_trajectory(args.output):
-            _to_trajectory(recording, args, units, interruption)
+            summary = _to_trajectory(recording, args, units, interruption)
         else:
-            _to_bag(recording, args, settings, interruption)
+            summary = _to_bag(recording, args, settings, interruption)
+    show_result(args.output, [*summary.facts, *size_of(args.output)], is_quiet=args.quiet)
 
 
 def _is_trajectory(path: str) -> bool:
@@ -121,7 +124,7 @@ def _node_name(args: argparse.Namespace) -> str:
 
 
 def _to_bag(recording: Recording, args: argparse.Namespace, settings: Settings,
-            interruption: Interruption) -> None:
+            interruption: Interruption) -> Summary:
     """Run the pipeline of the node into a bag."""
     if args.output.endswith(_STORAGE_SUFFIXES):
         raise ConfigError('OUT', args.output, 'the name of a folder, or NAME.json for a '
@@ -145,14 +148,21 @@ def _to_bag(recording: Recording, args: argparse.Namespace, settings: Settings,
                 recording.decoder, Encoder(settings, definitions, warnings.add),
                 own.encoders(settings), open_outputs(settings, definitions, warnings.add)),
             sink, report=warnings.add)
-        with reading(recording, 'convert') as progress, \
+        summary, snapshot = Summary(), pipeline.snapshot
+        with reading(recording, 'convert', is_quiet=args.quiet) as progress, \
                 _with_upcoming(progress.frames, recording, args, settings) as frames:
             for recorded in frames:
                 warnings.place = recorded.place
                 pipeline.process(recorded.packet, time.perf_counter_ns())
-        if not pipeline.counters.n_published:
+                if pipeline.snapshot is not None and pipeline.snapshot is not snapshot:
+                    snapshot = pipeline.snapshot
+                    summary.add(snapshot.frame)
+        # With the frames whose clock did not advance.
+        summary.n_frames = pipeline.counters.n_published
+        if not summary.n_frames:
             raise TrajectoryFormatError(recording.name, 'no frames', 'at least one frame')
     warnings.show()
+    return summary
 
 
 @contextmanager
@@ -175,33 +185,40 @@ def _with_upcoming(frames: Iterator[RecordedFrame], recording: Recording,
 
 
 def _to_own_form(recording: BagRecording, args: argparse.Namespace,
-                 interruption: Interruption) -> None:
+                 interruption: Interruption) -> Summary:
     """Write a bag in the form in which its simulator records."""
     if recording.simulator == MONODRIVE:
         raise ConfigError('OUT', args.output, 'NAME.json or -: a bag becomes a trajectory, unless '
                           'it is of CARLA')
     simulator = find_simulator(recording.simulator)
+    summary = Summary()
     with interruption.writing(
             lambda: simulator.new_writer(args.output, force=args.force)) as writer, \
-            progress_bar(recording, 'convert') as bar:
+            progress_bar(recording, 'convert', is_quiet=args.quiet) as bar:
         for frame in simulator.frames_to_write(recording):
             writer.write(frame)
+            summary.add(frame)
             if bar is not None:
                 bar.update()
         if not writer.n_frames:
             raise TrajectoryFormatError(recording.name, 'no frame that has a ~/player/status',
                                         'at least one')
+    return summary
 
 
 def _to_trajectory(recording: Recording, args: argparse.Namespace, units: Units,
-                   interruption: Interruption) -> None:
+                   interruption: Interruption) -> Summary:
     """Write the frames of a recording as JSON, and warn of what cannot be written."""
+    summary = Summary()
     with interruption.writing(lambda: TrajectoryOutput(
             args.output, force=args.force, generation=args.generation, units=units)) as writer:
-        for frame in read_frames(FrameRecording(recording, is_timed=False), 'convert'):
+        for frame in read_frames(FrameRecording(recording, is_timed=False), 'convert',
+                                 is_quiet=args.quiet):
             writer.write(frame)
+            summary.add(frame)
         if not writer.n_frames:
             raise TrajectoryFormatError(recording.name, 'no frames', 'at least one frame')
     if writer.lost:
         print_line(f'warning: {args.output}: {args.generation} does not carry: '
                    f'{", ".join(writer.lost)}')
+    return summary

@@ -26,6 +26,12 @@ def add_bag_limit(parser: argparse.ArgumentParser) -> None:
                         'may have 16 times as many bytes')
 
 
+def add_quiet(parser: argparse.ArgumentParser) -> None:
+    """Add the option of no output on success to ``parser``: of every command with a result."""
+    parser.add_argument('-q', '--quiet', action='store_true',
+                        help='print neither the progress nor the line about the result')
+
+
 def port(text: str) -> int:
     """Return the port in ``text``, 1 to 65535; raise ArgumentTypeError otherwise."""
     return _whole(text, 1, 65535)

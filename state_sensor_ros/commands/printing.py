@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+import os
 import sys
 
 from state_sensor_ros.errors import one_line
@@ -15,6 +16,11 @@ _MAX_LISTED = 8
 def print_line(text: str) -> None:
     """Print ``text`` as one line on standard error; unprintable characters are escaped."""
     sys.stderr.write(f'{one_line(text)}\n')
+
+
+def discard_output() -> None:
+    """Discard what is buffered for standard output: Python would report it at exit, too."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def listed(items: Sequence[str], separator: str = ', ', rest: str = ' and {} more') -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 import gc
 import sys
+import threading
 from typing import NoReturn, TYPE_CHECKING
 
 from state_sensor_ros.commands.printing import print_line
@@ -18,6 +19,8 @@ from state_sensor_ros.recordings.recording import RecordedFrame, Recording
 
 if TYPE_CHECKING:
     from tqdm import tqdm
+
+_REFRESH_S = 0.2
 
 
 class Reading:
@@ -37,13 +40,14 @@ class Reading:
 
 
 @contextmanager
-def reading(recording: Recording, what: str) -> Iterator[Reading]:
+def reading(recording: Recording, what: str, *, is_quiet: bool = False) -> Iterator[Reading]:
     """
     Read a recording.
 
     :param what: name of the work, one word, for the progress bar.
+    :param is_quiet: whether to show no progress.
     """
-    with progress_bar(recording, what) as bar:
+    with progress_bar(recording, what, is_quiet=is_quiet) as bar:
         # Saves a tenth of the time: objects built until now are excluded from collections.
         gc.freeze()
         try:
@@ -52,13 +56,15 @@ def reading(recording: Recording, what: str) -> Iterator[Reading]:
             gc.unfreeze()
 
 
-def read_frames(recording: FrameRecording, what: str) -> Iterator[Frame]:
+def read_frames(recording: FrameRecording, what: str, *,
+                is_quiet: bool = False) -> Iterator[Frame]:
     """
     Yield the frames of a recording with progress, then print a warning for each kind of fault.
 
     :param what: name of the work, one word, for the progress bar.
+    :param is_quiet: whether to show no progress.
     """
-    with progress_bar(recording, what) as bar:
+    with progress_bar(recording, what, is_quiet=is_quiet) as bar:
         # As in :func:`reading`.
         gc.freeze()
         try:
@@ -73,16 +79,44 @@ def read_frames(recording: FrameRecording, what: str) -> Iterator[Frame]:
     show_faults(recording.name, recording.faults)
 
 
-def progress_bar(recording: Recording | FrameRecording,
-                 what: str) -> AbstractContextManager[tqdm[NoReturn] | None]:
+def progress_bar(recording: Recording | FrameRecording, what: str, *,
+                 is_quiet: bool) -> AbstractContextManager[tqdm[NoReturn] | None]:
     """
     Return a progress bar on a terminal; elsewhere None, without importing tqdm.
 
     :param recording: with the total and the unit.
     :param what: name of the work, one word.
+    :param is_quiet: whether to show no progress.
     """
-    if not sys.stderr.isatty():
+    if is_quiet or not sys.stderr.isatty():
         return nullcontext()
     from tqdm import tqdm
     return tqdm(total=recording.total, unit=recording.unit, unit_scale=recording.unit == 'B',
                 desc=what, leave=False)
+
+
+@contextmanager
+def clock_shown(what: str, *, is_quiet: bool) -> Iterator[None]:
+    """
+    Show on a terminal how long the block has been running: work whose progress is not known.
+
+    :param what: name of the work, one word.
+    :param is_quiet: whether to show nothing.
+    """
+    if is_quiet or not sys.stderr.isatty():
+        yield
+        return
+    from tqdm import tqdm
+    over = threading.Event()
+    with tqdm(desc=what, bar_format='{desc}: {elapsed}', leave=False) as bar:
+        def refresh() -> None:
+            while not over.wait(_REFRESH_S):
+                bar.refresh()
+
+        thread = threading.Thread(target=refresh, name='progress', daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()

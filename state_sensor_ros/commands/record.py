@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import sys
 import threading
 import time
 from typing import NoReturn
@@ -18,8 +17,9 @@ from typing import NoReturn
 from tqdm import tqdm
 
 from state_sensor_ros.commands.interruption import Interruption
-from state_sensor_ros.commands.options import add_stream_arguments, count, seconds
+from state_sensor_ros.commands.options import add_quiet, add_stream_arguments, count, seconds
 from state_sensor_ros.commands.printing import print_line
+from state_sensor_ros.commands.summary import show_result, size_of, Summary
 from state_sensor_ros.errors import DecodeError, SinkError, TrajectoryFormatError, TransportError
 from state_sensor_ros.frame import Needs
 from state_sensor_ros.monodrive.decoder import Decoder
@@ -57,6 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--undesired-tags', nargs='+', action='extend', default=[], metavar='TAG',
                         help='leave out actors with one of these tags')
     parser.add_argument('--force', action='store_true', help='overwrite OUT')
+    add_quiet(parser)
 
 
 def run(args: argparse.Namespace, interruption: Interruption) -> None:
@@ -89,6 +90,7 @@ class Recorder:
 
     :param args: the options of the sub-command.
     :param file: to write.
+    :ivar summary: of the frames received.
     :ivar over: set when no more frames are written.
     :ivar is_complete: whether the end set by the options was reached.
     """
@@ -96,6 +98,7 @@ class Recorder:
     def __init__(self, args: argparse.Namespace, file: WholeFile) -> None:
         self.n_frames = self.n_skipped = self.n_bytes = 0
         self.last_skipped = ''
+        self.summary = Summary()
         self.over = threading.Event()
         self.is_complete = False
         self._max_frames: int | None = args.frames
@@ -245,10 +248,12 @@ class Recorder:
 
     def _is_frame(self, payload: bytes) -> bool:
         try:
-            self._decoder.decode(payload)
+            decoded = self._decoder.decode(payload)
         except DecodeError as error:
             self._skip(error)
             return False
+        for one in decoded:
+            self.summary.add(one.frame)
         return True
 
     def _skip(self, error: DecodeError) -> None:
@@ -259,7 +264,7 @@ class Recorder:
 def _watch(recorder: Recorder, args: argparse.Namespace) -> None:
     """Wait for the end of the recording, and show its progress."""
     end_s = math.inf if args.seconds is None else time.monotonic() + args.seconds
-    with tqdm(total=args.frames, unit='frame', disable=None, leave=False) as bar:
+    with tqdm(total=args.frames, unit='frame', disable=args.quiet or None, leave=False) as bar:
         period_s = threading.TIMEOUT_MAX if bar.disable else _REFRESH_S
         while not recorder.over.wait(min(max(end_s - time.monotonic(), 0.0), period_s)):
             if time.monotonic() >= end_s:
@@ -287,7 +292,7 @@ def _warn(recorder: Recorder, out: str) -> None:
 
 def _conclude(recorder: Recorder, args: argparse.Namespace, interruption: Interruption) -> None:
     """
-    Print the result on a terminal.
+    Print the result.
 
     :raises TransportError: where there is no frame, and no signal has ended the recording.
     :raises KeyboardInterrupt: where a signal came before the end set by the options.
@@ -297,9 +302,7 @@ def _conclude(recorder: Recorder, args: argparse.Namespace, interruption: Interr
     if interruption.number and has_end and not recorder.is_complete:
         raise KeyboardInterrupt
     if recorder.n_frames:
-        if sys.stderr.isatty():
-            print_line(f'{args.out}: {recorder.n_frames} frames, '
-                       f'{tqdm.format_sizeof(recorder.n_bytes, "B")}')
+        show_result(args.out, [*recorder.summary.facts, *size_of(args.out)], is_quiet=args.quiet)
     elif interruption.number:
         print_line(f'{args.out}: no frame was received, nothing was written')
     else:

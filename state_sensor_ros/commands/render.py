@@ -8,17 +8,20 @@ import argparse
 from pathlib import Path
 
 from state_sensor_ros.commands.interruption import Interruption
-from state_sensor_ros.commands.options import add_bag_limit, number
+from state_sensor_ros.commands.options import add_bag_limit, add_quiet, number
 from state_sensor_ros.commands.parameter_options import add_parameters, settings_of
-from state_sensor_ros.commands.reading import read_frames
+from state_sensor_ros.commands.reading import clock_shown, read_frames
+from state_sensor_ros.commands.summary import facts_of, show_result, size_of
 from state_sensor_ros.drawing.palette import BY_SPEED, COLORINGS
 from state_sensor_ros.drawing.scene import Scene
 from state_sensor_ros.drawing.scene_builder import SceneBuilder
-from state_sensor_ros.errors import one_line
+from state_sensor_ros.errors import ConfigError, one_line, TrajectoryFormatError
 from state_sensor_ros.library.frame_recording import open_recording
 from state_sensor_ros.recordings.files.whole_file import WholeFile
 from state_sensor_ros.recordings.recording import STANDARD_INPUT
 
+# A duration that is copied from what the programs print is rounded.
+_AT_TOLERANCE_S = 0.05
 PICTURE, ANIMATION = '.png', '.html'
 # The parameters of the node that change the scene.
 _PARAMETERS = ('ego_tag', 'obb_extents')
@@ -40,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('output', metavar='OUT', type=_output,
                         help='NAME.png for a picture, NAME.html for an animation in one file')
     parser.add_argument('--force', action='store_true', help='overwrite OUT')
+    add_quiet(parser)
     parser.add_argument('--color', choices=COLORINGS, default=BY_SPEED,
                         help=f'what colours mean (default: {BY_SPEED})')
     parser.add_argument('--at', type=number, metavar='S',
@@ -57,13 +61,17 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
 
     :param args: the parsed options.
     :param interruption: of the program.
-    :raises StateSensorError: when IN cannot be read or OUT cannot be written.
+    :raises StateSensorError: when IN cannot be read or has no frames, ``--at`` is outside of it,
+        or OUT cannot be written.
     """
     with interruption.writing(lambda: WholeFile(args.output, force=args.force)) as file:
         scene = _scene(args)
         write = _write_animation if Path(args.output).suffix.lower() == ANIMATION \
             else _write_picture
-        write(scene, args, file)
+        with clock_shown('draw', is_quiet=args.quiet):
+            write(scene, args, file)
+    facts = facts_of(scene.n_frames, scene.duration_s, len(scene.names))
+    show_result(args.output, [*facts, *size_of(args.output)], is_quiet=args.quiet)
 
 
 def _scene(args: argparse.Namespace) -> Scene:
@@ -72,9 +80,16 @@ def _scene(args: argparse.Namespace) -> Scene:
     builder = SceneBuilder(settings.ego_tag)
     with open_recording(args.input, topic=args.topic, obb_extents=settings.obb_extents,
                         max_bag_bytes=args.max_bag_bytes) as recording:
-        for frame in read_frames(recording, 'render'):
+        for frame in read_frames(recording, 'render', is_quiet=args.quiet):
             builder.add(frame)
-    return builder.finish()
+        name = recording.name
+    scene = builder.finish()
+    if not len(scene.time_s):
+        raise TrajectoryFormatError(name, 'no frames', 'at least one frame')
+    if args.at is not None and args.at > scene.duration_s + _AT_TOLERANCE_S:
+        raise ConfigError('--at', f'{args.at:g} s', f'0 to {scene.duration_s:.6g} s, the '
+                          f'duration of {name}')
+    return scene
 
 
 def _title(args: argparse.Namespace) -> str:

@@ -11,15 +11,15 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 import stat
-import sys
 
 from rosbags.interfaces import Connection
 from tqdm import tqdm
 
 from state_sensor_ros.commands.interruption import Interruption
-from state_sensor_ros.commands.options import add_bag_limit
+from state_sensor_ros.commands.options import add_bag_limit, add_quiet
 from state_sensor_ros.commands.printing import listed
-from state_sensor_ros.errors import ConfigError, one_line, reason_of, TrajectoryFormatError
+from state_sensor_ros.commands.summary import counted, show_result
+from state_sensor_ros.errors import ConfigError, reason_of, TrajectoryFormatError
 from state_sensor_ros.monodrive.trajectory_repair import copy_whole_frames
 from state_sensor_ros.recordings.bags.bag_qos import parse_profiles
 from state_sensor_ros.recordings.bags.bag_repair import BagRepair
@@ -52,6 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('output', metavar='OUT', help='NAME.json (or - for standard output) for a '
                         'trajectory, a folder for a bag')
     parser.add_argument('--force', action='store_true', help='overwrite OUT')
+    add_quiet(parser)
     add_bag_limit(parser)
 
 
@@ -78,8 +79,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
             raise
         raise TrajectoryFormatError(args.part, reason_of(error),
                                     'a trajectory or a bag') from error
-    file = sys.stderr if args.output == STANDARD_OUTPUT else sys.stdout
-    print(one_line(f'{args.output}: {line}'), file=file)
+    show_result(args.output, [line], is_quiet=args.quiet)
 
 
 def _check_apart(part: Path, output: str) -> None:
@@ -101,7 +101,7 @@ def _repair_trajectory(args: argparse.Namespace, interruption: Interruption) -> 
         n_frames, lost = copy_whole_frames(source, file.handle, args.part)
         if compressed is not None and compressed.fault and not lost:
             lost = 'nothing but the end of the compressed data'
-    return f'{n_frames} frames; ' + (f'lost: {lost}' if lost else 'nothing was lost')
+    return f'{counted(n_frames, "frame")}; ' + (f'lost: {lost}' if lost else 'nothing was lost')
 
 
 def _repair_bag(bag: FoundBag, args: argparse.Namespace, limits: BagLimits,
@@ -114,8 +114,8 @@ def _repair_bag(bag: FoundBag, args: argparse.Namespace, limits: BagLimits,
     with interruption.writing(lambda: BagSink(
             args.output, storage=storage, overwrite=args.force)) as sink:
         copies = _Copies(sink, repair)
-        for message in tqdm(repair.messages(), unit='message', disable=None, desc='repair',
-                            leave=False):
+        for message in tqdm(repair.messages(), unit='message', desc='repair', leave=False,
+                            disable=args.quiet or None):
             sink.copy(copies.of(message.topic), message.log_ns, message.data,
                       publish_ns=message.publish_ns, sequence=message.sequence)
             copies.n_messages += 1
@@ -124,7 +124,8 @@ def _repair_bag(bag: FoundBag, args: argparse.Namespace, limits: BagLimits,
         if not copies.n_messages and (repair.losses or not copies.n_topics):
             raise TrajectoryFormatError(args.part, f'no whole message ({_losses(repair)})',
                                         'at least one')
-    return f'{copies.n_messages} messages of {copies.n_topics} topics; {_losses(repair)}'
+    n_messages = counted(copies.n_messages, 'message')
+    return f'{n_messages} of {counted(copies.n_topics, "topic")}; {_losses(repair)}'
 
 
 class _Copies:

@@ -15,6 +15,7 @@ from tqdm import tqdm
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.keyboard import keyboard
 from state_sensor_ros.commands.options import (
+    add_quiet,
     add_stream_arguments,
     count,
     index,
@@ -22,6 +23,7 @@ from state_sensor_ros.commands.options import (
     port,
 )
 from state_sensor_ros.commands.reading import reading
+from state_sensor_ros.commands.summary import show_result
 from state_sensor_ros.errors import ConfigError, one_line
 from state_sensor_ros.monodrive.json_recording import JsonRecording
 from state_sensor_ros.monodrive.replay_client import Plan, ReplayClient
@@ -52,6 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     parser.add_argument('file', metavar='FILE', help='trajectory, - for standard input; or a '
                         'bag')
+    add_quiet(parser)
     add_stream_arguments(parser)
     parser.add_argument('--control-port', type=port, default=CONTROL_PORT,
                         help=f'its control port (default: {CONTROL_PORT})')
@@ -82,7 +85,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     :raises KeyboardInterrupt: where a signal came before the end of a replay without --loop.
     """
     interruption.is_endless = args.loop
-    replay = ReplayClient(_read(args.file), _plan(args), _warn)
+    replay = ReplayClient(_read(args), _plan(args), _warn)
     replaying: Future[None] = Future()
 
     def stop() -> None:
@@ -97,12 +100,15 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     interruption.stopped_by(stop, remains)
     try:
         _begin(replay.run, replaying)
-        _watch(replaying, replay)
+        _watch(replaying, replay, is_quiet=args.quiet)
     finally:
         replay.abort()
     replaying.result()
     if interruption.number and replay.cursor.target() is not None and not args.loop:
         raise KeyboardInterrupt
+    if not interruption.number:
+        show_result(f'{args.host}:{args.control_port}', [f'replayed, {remains()}'],
+                    is_quiet=args.quiet)
 
 
 def _begin(work: Callable[[], None], done: Future[None]) -> None:
@@ -134,15 +140,15 @@ def _step(text: str) -> int:
     return -step if text.startswith('-') else step
 
 
-def _read(path: str) -> Trajectory:
-    recording = JsonRecording(path, _GENERATION)
+def _read(args: argparse.Namespace) -> Trajectory:
+    recording = JsonRecording(args.file, _GENERATION)
     try:
-        with reading(recording, 'read') as progress:
-            trajectory = read_trajectory(path, progress.frames)
+        with reading(recording, 'read', is_quiet=args.quiet) as progress:
+            trajectory = read_trajectory(args.file, progress.frames)
     finally:
         recording.close()
     if recording.lost:
-        _warn(f'{path}: {_GENERATION} does not carry: {", ".join(recording.lost)}')
+        _warn(f'{args.file}: {_GENERATION} does not carry: {", ".join(recording.lost)}')
     return trajectory
 
 
@@ -158,10 +164,10 @@ def _plan(args: argparse.Namespace) -> Plan:
                 is_backwards=args.backwards or args.step < 0, simulator=simulator)
 
 
-def _watch(replaying: Future[None], replay: ReplayClient) -> None:
+def _watch(replaying: Future[None], replay: ReplayClient, *, is_quiet: bool) -> None:
     """Show the progress and handle keys until the replay has ended."""
-    with keyboard() as keys, tqdm(total=replay.trajectory.n_frames, disable=None, leave=False,
-                                  bar_format=_BAR) as bar:
+    with keyboard() as keys, tqdm(total=replay.trajectory.n_frames, disable=is_quiet or None,
+                                  leave=False, bar_format=_BAR) as bar:
         while not replaying.done():
             if keys.is_there:
                 _handle_key(keys.wait(_REFRESH_S), replay)

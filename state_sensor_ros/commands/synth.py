@@ -9,7 +9,8 @@ import argparse
 from tqdm import tqdm
 
 from state_sensor_ros.commands.interruption import Interruption
-from state_sensor_ros.commands.options import count, index, number
+from state_sensor_ros.commands.options import add_quiet, count, index, number
+from state_sensor_ros.commands.summary import facts_of, show_result, size_of
 from state_sensor_ros.emulator.monodrive_server.packet_bytes import encode_json
 from state_sensor_ros.emulator.traffic.frame_generator import generate, MAX_RATE_HZ
 from state_sensor_ros.emulator.traffic.json_template import GENERATIONS
@@ -53,6 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--rate', type=frame_rate, default=20.0, metavar='HZ',
                         help='frames per second (default: 20)')
     parser.add_argument('--force', action='store_true', help='overwrite OUT')
+    add_quiet(parser)
     add_traffic_arguments(parser)
 
 
@@ -67,7 +69,10 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     frames = generate(args.vehicles, args.objects, args.rate, args.seed, args.generation)
     with interruption.writing(lambda: WholeFile(args.out, force=args.force)) as file:
         file.handle.write(b'[')
-        for i in tqdm(range(args.frames), unit='frame', disable=None):
+        for i in tqdm(range(args.frames), unit='frame', disable=args.quiet or None):
             file.handle.write(b',\n' if i else b'\n')
             file.handle.write(encode_json(next(frames)))
         file.handle.write(b'\n]\n')
+    duration_s = (args.frames - 1) / args.rate
+    facts = facts_of(args.frames, duration_s, args.vehicles + args.objects)
+    show_result(args.out, [*facts, *size_of(args.out)], is_quiet=args.quiet)

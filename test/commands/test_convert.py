@@ -101,8 +101,8 @@ def test_convert_there_and_back_loses_nothing(tmp_path, frames, capsys):
     source, bag, back = tmp_path / 'in.json', tmp_path / 'bag', tmp_path / 'out.json'
     before = frames()
     source.write_text(json.dumps(before))
-    assert main(['convert', str(source), str(bag)]) == 0
-    assert main(['convert', str(bag), str(back)]) == 0
+    assert main(['convert', '--quiet', str(source), str(bag)]) == 0
+    assert main(['convert', '--quiet', str(bag), str(back)]) == 0
     assert list(differences(before, loaded(back)))[:5] == []
     assert capsys.readouterr().out == ''
 

@@ -76,7 +76,7 @@ def test_record_writes_frames_as_they_were_sent(peer, out, capsys):
         assert record(peer, out, '--frames', '3') == 0
     assert out.read_bytes() == b'[\n' + b',\n'.join([ODD, frame(1.0), ODD]) + b'\n]\n'
     assert names(out.parent) == ['out.json']
-    assert capsys.readouterr() == ('', '')
+    assert capsys.readouterr() == (f'{out}: 3 frames, 1 actor, {out.stat().st_size} B\n', '')
 
 
 def test_record_does_not_overwrite(peer, out, capsys):
@@ -196,7 +196,9 @@ def test_record_interrupted_keeps_what_has_come(peer, out, number, words, capsys
     with InBackground(work):
         assert record(peer, out, *words) == (128 + number if words else 0)
     line = f'interrupted: {out} has the {len(taken)} frames that were received\n'
-    assert capsys.readouterr() == ('', line if words else '')
+    output, errors = capsys.readouterr()
+    assert errors == (line if words else '')
+    assert output.startswith(f'{out}: {len(taken)} frames, ') != bool(words)
     assert names(out.parent) == ['out.json']
     assert out.read_bytes() == b'[\n' + b',\n'.join(taken) + b'\n]\n'
     assert len(taken) >= 50
@@ -261,7 +263,9 @@ def test_record_is_refused_while_another_one_writes_the_same_file(peer, out, cap
             peer.emit(frame(float(i)))
         wait_for_bytes(out.parent, process)
         process.send_signal(signal.SIGINT)
-        assert process.communicate(timeout=AWAIT_S) == ('', '')
+        output, errors = process.communicate(timeout=AWAIT_S)
+        assert (output.count('\n'), errors) == (1, '')
+        assert output.startswith(f'{out}: ')
         assert process.returncode == 0
     assert json.loads(out.read_text())[0]['game_time'] == 0.0
     assert names(out.parent) == ['out.json']

@@ -98,12 +98,38 @@ def test_render_on_a_full_disk(tmp_path, capsys):
         f'error: {out}: found no space left on device; expected a place to write to\n')
 
 
-def test_render_draws_an_empty_recording(tmp_path, capsys):
+@pytest.mark.parametrize('out', ['out.png', 'out.html'])
+def test_render_refuses_an_empty_recording(tmp_path, capsys, out):
     source = tmp_path / 'empty.json'
     source.write_text('[]')
-    for out in ('out.png', 'out.html'):
-        assert main(['render', str(source), str(tmp_path / out)]) == 0
-    assert capsys.readouterr().err == ''
+    assert main(['render', str(source), str(tmp_path / out)]) == 1
+    assert capsys.readouterr() == (
+        '', f'error: {source}: found no frames; expected at least one frame\n')
+    assert list(tmp_path.iterdir()) == [source]
+
+
+@pytest.mark.parametrize('out', ['out.png', 'out.html'])
+def test_render_refuses_a_time_outside_of_the_recording(tmp_path, capsys, out):
+    source = tmp_path / 'drive.json'
+    assert main(['synth', '-q', str(source), '--frames', '11']) == 0
+    assert main(['render', str(source), str(tmp_path / out), '--at', '0.6']) == 1
+    assert capsys.readouterr() == (
+        '', f'error: --at: found 0.6 s; expected 0 to 0.5 s, the duration of {source}\n')
+    assert list(tmp_path.iterdir()) == [source]
+    assert main(['render', str(source), str(tmp_path / out), '--at', '0.5']) == 0
+
+
+def test_render_shows_on_a_terminal_that_it_draws(tmp_path):
+    source, terminal = tmp_path / 'drive.json', os.openpty()
+    assert main(['synth', '-q', str(source), '--frames', '2']) == 0
+    done = subprocess.run([sys.executable, '-m', 'state_sensor_ros', 'render', source,
+                           tmp_path / 'out.png'], cwd=ROOT, stderr=terminal[1], timeout=60,
+                          check=False)
+    assert done.returncode == 0
+    shown = os.read(terminal[0], 65536)
+    for descriptor in terminal:
+        os.close(descriptor)
+    assert b'draw: 00:00' in shown
 
 
 @pytest.mark.parametrize('name', ['a$x^{$.json', os.fsdecode(b'\xff.json'), 'a\nb\x1b[31m.json'])

@@ -130,7 +130,8 @@ def test_replay_configures_and_steps(peer, five, capsys):
     assert sensor['enable_streaming'] is True
     assert 'ros' not in sensor
     assert peer.most_outstanding == 1
-    assert capsys.readouterr() == ('', '')
+    assert capsys.readouterr() == (
+        f'127.0.0.1:{peer.control_port}: replayed, at frame 5 of 5\n', '')
 
 
 def test_replay_closes_both_connections(peer, five):
@@ -291,7 +292,8 @@ def test_replay_names_a_silent_control_port_and_accepts_a_late_reply(peer, five)
         assert line == (f'warning: 127.0.0.1:{peer.control_port}: found no reply to {TRAJECTORY} '
                         'for 1 s; expected one (waiting up to 60 s)\n')
         released.set()
-        assert process.communicate(timeout=AWAIT_S) == ('', '')
+        assert process.communicate(timeout=AWAIT_S) == (
+            f'127.0.0.1:{peer.control_port}: replayed, at frame 5 of 5\n', '')
     assert process.returncode == 0
     assert amounts(peer) == [1] * 5
 

@@ -79,7 +79,7 @@ def test_simulate_serves_synthetic_traffic_and_ends_after_its_frames():
 def test_simulate_serves_what_synth_has_written(finish, tmp_path, generation):
     path = tmp_path / 'traffic.json'
     assert finish('synth', str(path), '--frames', '8', '--vehicles', '3', '--objects', '2',
-                  '--generation', generation) == (0, '', '')
+                  '--generation', generation, '--quiet') == (0, '', '')
     with simulating(str(path), '--rate', 'max', '--header', '12') as (process, port, _):
         with Reader(port, 12) as reader:
             frames = reader.frames_until_end()
@@ -282,9 +282,12 @@ def test_wrong_usage_has_exit_code_2(finish, words):
 def test_synth_is_deterministic_and_writes_to_standard_output(finish, tmp_path):
     path = tmp_path / 'traffic.json'
     options = ('--frames', '20', '--vehicles', '4', '--objects', '3', '--seed', '9')
-    assert finish('synth', str(path), *options) == (0, '', '')
-    code, output, errors = finish('synth', '-', *options)
+    size = '20 frames, 0.95 s, 7 actors'
+    code, output, errors = finish('synth', str(path), *options)
     assert (code, errors) == (0, '')
+    assert output.startswith(f'{path}: {size}, ')
+    code, output, errors = finish('synth', '-', *options)
+    assert (code, errors) == (0, f'standard output: {size}\n')
     assert output == path.read_text(encoding='utf-8')
     assert len(json.loads(output)) == 20
     assert os.listdir(tmp_path) == ['traffic.json']

@@ -1,0 +1,119 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""The line about a result, such as ``drive_bag: 600 frames, 30 s, 52 actors, 48 MB``."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+import math
+import os
+from pathlib import Path
+import stat
+import sys
+
+from state_sensor_ros.commands.printing import discard_output, print_line
+from state_sensor_ros.errors import one_line
+from state_sensor_ros.frame import Frame
+from state_sensor_ros.recordings.files.whole_file import STANDARD_OUTPUT
+
+_SIZES = (('GB', 1e9), ('MB', 1e6), ('kB', 1e3))
+
+
+class Summary:
+    """
+    Frames, duration and actors of an output.
+
+    :ivar n_frames: number of frames.
+    :ivar duration_s: sum of the advances of ``game_time``, s.
+    """
+
+    def __init__(self) -> None:
+        self.n_frames = 0
+        self.duration_s = 0.0
+        self._names: set[str] = set()
+        self._last_names: tuple[str, ...] = ()
+        self._game_time = math.nan
+
+    def add(self, frame: Frame) -> None:
+        """
+        Count a frame.
+
+        :param frame: with ``game_time`` in s, NaN where it has none.
+        """
+        self.n_frames += 1
+        # NaN compares false with everything.
+        if frame.game_time > self._game_time:
+            self.duration_s += frame.game_time - self._game_time
+        if not math.isnan(frame.game_time):
+            self._game_time = frame.game_time
+        if frame.names != self._last_names:
+            self._last_names = frame.names
+            self._names.update(frame.names)
+
+    @property
+    def facts(self) -> list[str]:
+        """The numbers in words, without a duration where no time has passed."""
+        return facts_of(self.n_frames, self.duration_s, len(self._names))
+
+
+def facts_of(n_frames: int, duration_s: float, n_actors: int) -> list[str]:
+    """Return numbers in words, without a duration of 0 s."""
+    duration = [f'{duration_s:.6g} s'] if duration_s else []
+    return [counted(n_frames, 'frame'), *duration, counted(n_actors, 'actor')]
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, which takes an s in the plural."""
+    return f'{number} {noun}' if number == 1 else f'{number} {noun}s'
+
+
+def show_result(output: str, facts: list[str], *, is_quiet: bool) -> None:
+    """
+    Print the line about a complete output, on standard error where the output is standard output.
+
+    :param output: a file, a folder, ``-``, or the name of what was done.
+    :param facts: in words.
+    :param is_quiet: whether to print nothing.
+    """
+    if is_quiet:
+        return
+    name = 'standard output' if output == STANDARD_OUTPUT else output
+    line = f'{name}: {", ".join(facts)}'
+    if _is_standard_output(output):
+        print_line(line)
+        return
+    try:
+        print(one_line(line), flush=True)
+    except OSError:
+        # The work is done: a reader that has closed the pipe, or a full disk, is no failure.
+        discard_output()
+
+
+def _is_standard_output(output: str) -> bool:
+    """Return whether the output has just been written to standard output, also by its path."""
+    if output == STANDARD_OUTPUT:
+        return True
+    with suppress(OSError, ValueError):
+        mine = os.fstat(sys.stdout.fileno())
+        return not stat.S_ISCHR(mine.st_mode) and os.path.samestat(mine, os.stat(output))
+    return False
+
+
+def size_of(output: str) -> list[str]:
+    """Return the size of a file, or of all files in a folder, in words; ``[]`` where unknown."""
+    path = Path(output)
+    with suppress(OSError):
+        if path.is_dir():
+            return [_size_in_words(sum(file.stat().st_size for file in path.rglob('*')
+                                       if file.is_file()))]
+        if output != STANDARD_OUTPUT and path.is_file():
+            return [_size_in_words(path.stat().st_size)]
+    return []
+
+
+def _size_in_words(n_bytes: int) -> str:
+    for unit, factor in _SIZES:
+        # 999.5 would be rounded to 1e+03.
+        if n_bytes >= 0.9995 * factor:
+            return f'{n_bytes / factor:.3g} {unit}'
+    return f'{n_bytes} B'

@@ -1,0 +1,81 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""The one line about a result, on standard output, and what --quiet leaves of it."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+from paths import CARLA, ROOT
+import pytest
+
+from state_sensor_ros.commands.command_line import main
+
+FACTS = r'5 frames, 0.2 s, 4 actors, \d+(\.\d+)? (kB|MB)'
+
+
+@pytest.fixture
+def drive(tmp_path, capsys):
+    path = tmp_path / 'drive.json'
+    assert main(['synth', str(path), '--frames', '5', '--vehicles', '3', '--objects', '1']) == 0
+    assert re.fullmatch(f'{re.escape(str(path))}: {FACTS}\n', capsys.readouterr().out)
+    return path
+
+
+@pytest.mark.parametrize(('command', 'name', 'facts'), [
+    ('convert', 'bag', FACTS),
+    ('convert', 'back.json', FACTS),
+    ('render', 'drive.png', FACTS),
+    ('render', 'drive.html', FACTS),
+    ('repair', 'whole.json', '5 frames; nothing was lost')])
+def test_result_is_one_line(drive, tmp_path, capsys, command, name, facts):
+    out = tmp_path / name
+    assert main([command, str(drive), str(out)]) == 0
+    found = capsys.readouterr()
+    assert re.fullmatch(f'{re.escape(str(out))}: {facts}\n', found.out)
+    assert found.err == ''
+    assert main([command, '--quiet', '--force', str(drive), str(out)]) == 0
+    assert capsys.readouterr() == ('', '')
+
+
+def test_result_of_a_dataset_is_one_line(tmp_path, capsys):
+    bag, dataset = tmp_path / 'bag', tmp_path / 'dataset'
+    assert main(['convert', '-q', str(CARLA), str(bag)]) == 0
+    assert main(['convert', str(bag), str(dataset)]) == 0
+    n_frames = len(list(dataset.rglob('measurements_*.json')))
+    found = capsys.readouterr()
+    assert re.fullmatch(rf'{re.escape(str(dataset))}: {n_frames} frames, [\d.]+ s, \d+ actors?, '
+                        r'\d.* kB\n', found.out)
+    size = sum(path.stat().st_size for path in dataset.rglob('*') if path.is_file())
+    assert f'{size / 1e3:.3g} kB' in found.out
+
+
+def test_result_on_standard_output_leaves_it_to_the_data(drive):
+    found = subprocess.run(
+        [sys.executable, '-m', 'state_sensor_ros', 'convert', drive, '-', '--generation', 'v2'],
+        cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert (found.returncode, len(json.loads(found.stdout))) == (0, 5)
+    assert found.stderr == 'standard output: 5 frames, 0.2 s, 4 actors\n'
+
+
+@pytest.mark.parametrize('closed', ['>&-', '2>&-', '<&-', '>/dev/full', '>&- 2>&- <&-'])
+def test_result_needs_no_reader(tmp_path, closed):
+    command = f'"$0" -m state_sensor_ros synth out.json --frames 2 {closed}'
+    found = subprocess.run(['sh', '-c', command, sys.executable], cwd=tmp_path, timeout=60,
+                           env=os.environ | {'PYTHONPATH': str(ROOT)}, capture_output=True,
+                           text=True, check=False)
+    assert (found.returncode, found.stderr) == (0, '')
+    assert len(json.loads((tmp_path / 'out.json').read_text())) == 2
+
+
+@pytest.mark.parametrize(('end', 'reason'), [
+    ('>&-', 'bad file descriptor'), ('>/dev/full', 'no space left on device')])
+def test_data_without_room_is_an_error(tmp_path, end, reason):
+    command = f'"$0" -m state_sensor_ros synth - --frames 2 {end}'
+    found = subprocess.run(['sh', '-c', command, sys.executable], cwd=tmp_path, timeout=60,
+                           env=os.environ | {'PYTHONPATH': str(ROOT)}, capture_output=True,
+                           text=True, check=False)
+    assert (found.returncode, found.stderr) == (
+        1, f'error: -: found {reason}; expected a place to write to\n')
