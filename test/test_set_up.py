@@ -30,7 +30,7 @@ def set_up(folder: Path, patch: str = '', **variables: str) -> subprocess.Comple
     for name in ('set_up.py', 'environment.py'):
         (copy / 'scripts' / name).write_bytes((SCRIPT.parent / name).read_bytes())
     (copy / 'requirements').mkdir()
-    for name in ('jazzy', 'kilted', 'build', 'run', 'tools', 'constraints'):
+    for name in ('jazzy', 'kilted', 'build', 'run', 'tools', 'constraints', 'installer'):
         text = 'ros-rclpy==0\n' if name in ('jazzy', 'kilted') else ''
         (copy / 'requirements' / f'{name}.txt').write_text(text, encoding='utf-8')
     (folder / 'sitecustomize.py').write_text(FITTING + patch, encoding='utf-8')
