@@ -8,15 +8,28 @@ A launch argument without a value leaves the default of the node's parameter.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
+import re
+from typing import Any
+
 from launch import LaunchContext, LaunchDescription, LaunchDescriptionEntity
 from launch.actions import DeclareLaunchArgument, ExecuteProcess, OpaqueFunction
-from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
+from launch.logging import launch_config
+from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
+from launch_ros.utilities import make_namespace_absolute, prefix_namespace
+import yaml
+
+from state_sensor_ros.errors import ConfigError, one_line
+from state_sensor_ros.settings import DEFAULTS, parse_settings
 
 PACKAGE = 'state_sensor_ros'
 YES_NO = ['true', 'false']
+# The frame that the view of state_sensor.rviz follows.
+FOLLOWED = 'base_link'
 
 # Arguments that become parameters of the node where they have a value.
 PARAMETERS = {'host': str, 'port': int, 'config_file': str, 'use_sim_time': bool}
@@ -39,7 +52,8 @@ ARGUMENTS = (
         'record', default_value='',
         description='folder of an MCAP bag to record all topics in; true: named by the time'),
     DeclareLaunchArgument('log_level', default_value='info',
-                          description='debug, info, warn, error or fatal'),
+                          choices=['debug', 'info', 'warn', 'error', 'fatal'],
+                          description='lowest level of the lines that the driver logs'),
 )
 
 
@@ -51,43 +65,115 @@ def generate_launch_description() -> LaunchDescription:
 def _processes(context: LaunchContext) -> list[LaunchDescriptionEntity]:
     given = {argument.name: LaunchConfiguration(argument.name).perform(context)
              for argument in ARGUMENTS}
+    namespace = prefix_namespace(
+        context.launch_configurations.get('ros_namespace'), given['namespace'] or None)
+    node = f'{make_namespace_absolute(namespace or "/").rstrip("/")}/{given["name"]}'
+    in_file = _parameters_in(given['params_file'], node)
+    parameters = _parameters(given, in_file)
     # The driver last: where RViz is not installed, the launch fails before it starts the driver.
     processes: list[LaunchDescriptionEntity] = []
     if given['rviz'] == 'true':
-        processes.append(_rviz(given))
+        processes.append(_rviz(context, given, node, {**in_file, **parameters}))
     if given['record'] not in ('', 'false'):
         processes.append(_recorder(given))
-    return [*processes, _driver(given)]
+    return [*processes, _driver(given, node, parameters)]
 
 
-def _driver(given: dict[str, str]) -> Node:
-    parameters: list[object] = [given['params_file']] if given['params_file'] else []
-    # One dictionary after the file: the wildcards of the file would override the first of two.
-    overrides: dict[str, object] = {
-        name: ParameterValue(LaunchConfiguration(name), value_type=type_)
-        for name, type_ in PARAMETERS.items() if given[name]}
+def _parameters_in(file: str, node: str) -> dict[str, Any]:
+    """
+    Return the parameters that a file gives to a node.
+
+    :param file: path of a YAML file of parameters, ``''`` for none.
+    :param node: full name; names in the file may have the wildcards ``*`` and ``**``.
+    :raises ConfigError: when there is no such file, or it is no YAML.
+    """
+    if not file:
+        return {}
+    try:
+        content = yaml.safe_load(Path(file).read_text(encoding='utf-8'))
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        reason = 'no file' if isinstance(error, FileNotFoundError) else one_line(str(error))
+        raise ConfigError(
+            'params_file', f'{reason} ({file})', 'a YAML file of parameters') from error
+    found: dict[str, Any] = {}
+    _collect(content, '', node, found)
+    return found
+
+
+def _collect(content: object, name: str, node: str, found: dict[str, Any]) -> None:
+    """Add the parameters of ``node`` in a part of a file to ``found``."""
+    for key, value in content.items() if isinstance(content, dict) else ():
+        if key == 'ros__parameters':
+            pattern = re.escape(name).replace(r'/\*\*', '(/.*)?').replace(r'\*', '[^/]*')
+            found.update(value if isinstance(value, dict) and re.fullmatch(pattern, node) else {})
+        else:
+            _collect(value, f'{name}/{str(key).strip("/")}', node, found)
+
+
+def _parameters(given: Mapping[str, str], in_file: Mapping[str, Any]) -> dict[str, Any]:
+    """
+    Return the parameters of the driver that precede those of the file.
+
+    :param given: value of each launch argument.
+    :param in_file: parameters of the file.
+    :raises ConfigError: when an argument cannot be the value of its parameter.
+    """
+    found: dict[str, Any] = {}
+    for name, type_ in PARAMETERS.items():
+        if given[name]:
+            text = given[name]
+            is_number = type_ is int and re.fullmatch('[+-]?[0-9]+', text)
+            found[name] = int(text) if is_number else text == 'true' if type_ is bool else text
+    parse_settings({name: value for name, value in found.items() if name != 'use_sim_time'})
     if given['rviz'] == 'true':
-        overrides['debug_drawing'] = True
-    if overrides:
-        parameters.append(overrides)
+        found['debug_drawing'] = True
+        # The view follows the ego, whose frame must exist and have a known name.
+        if not in_file.get('ego_frame'):
+            found['ego_frame'] = f'{in_file.get("frame_prefix", "")}{FOLLOWED}'
+        if in_file.get('tf') == 'none':
+            found['tf'] = 'ego'
+    return found
+
+
+def _driver(given: Mapping[str, str], node: str, parameters: Mapping[str, Any]) -> Node:
+    files: list[object] = [given['params_file']] if given['params_file'] else []
+    # One dictionary after the file: the wildcards of the file would override the first of two.
+    overrides = {name: ParameterValue(value, value_type=type(value))
+                 for name, value in parameters.items()}
+    # Of this node alone: without its name, the level is also that of the libraries of ROS.
+    logger = node.strip('/').replace('/', '.')
     # The node configures and activates itself by its parameter autostart.
     return Node(
         package=PACKAGE, executable='state_sensor_node', name=given['name'],
-        namespace=given['namespace'], parameters=parameters,
-        ros_arguments=['--log-level', given['log_level']], output='both', emulate_tty=True)
+        namespace=given['namespace'], parameters=[*files, overrides] if overrides else files,
+        ros_arguments=['--log-level', f'{logger}:={given["log_level"]}'], output='both',
+        emulate_tty=True)
 
 
-def _rviz(given: dict[str, str]) -> Node:
-    config = PathJoinSubstitution([FindPackageShare(PACKAGE), 'config', 'state_sensor.rviz'])
+def _rviz(context: LaunchContext, given: Mapping[str, str], node: str,
+          parameters: Mapping[str, Any]) -> Node:
+    """
+    Return RViz with the shipped configuration, in the frames of the driver.
+
+    :param parameters: of the driver, those that are not defaults; with its ``ego_frame``.
+    """
+    config = Path(FindPackageShare(PACKAGE).perform(context), 'config', 'state_sensor.rviz')
+    if parameters['ego_frame'] != FOLLOWED:
+        text = config.read_text(encoding='utf-8').replace(
+            f'Target Frame: {FOLLOWED}', f'Target Frame: {parameters["ego_frame"]}')
+        config = Path(launch_config.log_dir, f'{node.strip("/").replace("/", ".")}.rviz')
+        config.write_text(text, encoding='utf-8')
     # Relative targets are resolved in the namespace of this node.
     return Node(
         package='rviz2', executable='rviz2', namespace=given['namespace'],
-        arguments=['-d', config], parameters=[{'use_sim_time': given['use_sim_time'] == 'true'}],
+        arguments=['-d', str(config),
+                   '-f', parameters.get('global_frame', DEFAULTS.global_frame)],
+        parameters=[{'use_sim_time': given['use_sim_time'] == 'true'}],
         remappings=[(f'/state_sensor/{topic}', f'{given["name"]}/{topic}')
                     for topic in ('markers', 'ego/odometry')], output='both')
 
 
-def _recorder(given: dict[str, str]) -> ExecuteProcess:
+def _recorder(given: Mapping[str, str]) -> ExecuteProcess:
     # The namespace may begin with a slash or not, and may be nested in another one.
     node = f'(/.*)?/?{given["namespace"].rstrip("/")}/{given["name"]}/.*'
     command = ['ros2', 'bag', 'record', '--storage', 'mcap',

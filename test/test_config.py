@@ -4,12 +4,15 @@
 
 import json
 import re
+import struct
 
 from paths import ROOT
 import pytest
 import yaml
 
+from state_sensor_ros.drawing.palette import EGO, EXAMPLE, OBJECT
 from state_sensor_ros.encode import fixed_topics
+from state_sensor_ros.encode.markers import COLORS, LABEL_HEIGHT
 from state_sensor_ros.settings import DEFAULTS, NAMES, parse_settings, rule_of, value_of
 
 CONFIG = ROOT / 'config'
@@ -96,6 +99,73 @@ def test_rviz_stays_legible_with_many_actors():
     assert shown['Odometry']['Keep'] == 1
     assert shown['Odometry']['Covariance']['Value'] is False
     assert shown['TF']['Show Names'] is False
+
+
+def test_rviz_has_the_colours_of_pictures():
+    _, shown = displays()
+    channels = [int(each) for each in shown['Odometry']['Shape']['Color'].split(';')]
+    assert bytes(channels).hex() == EGO.removeprefix('#')
+    assert (COLORS['ego'][0], COLORS['objects'][0]) == (EGO, OBJECT)
+    assert COLORS['vehicles'][0] == EXAMPLE
+
+
+def docks_of(state):
+    """
+    Return the panels in the state of a window that Qt has saved.
+
+    :returns: for each area of docks its width and height in pixels, and the panels with whether
+        they are shown; then the size of the centre.
+    """
+    def take(layout):
+        nonlocal i
+        values = struct.unpack_from(layout, state, i)
+        i += struct.calcsize(layout)
+        return values
+
+    i = 0
+    # Markers and layout of QMainWindow::saveState() and of the tree of docks in it.
+    assert take('>iiB')[0::2] == (0xff, 0xfd)
+    areas = {}
+    for _ in range(*take('>i')):
+        area, width, height, _, _, n_items = take('>iiiBBi')
+        panels_ = {}
+        for _ in range(n_items):
+            marker, n_bytes = take('>Bi')
+            assert marker == 0xfb
+            name = state[i:i + n_bytes].decode('utf-16-be')
+            i += n_bytes
+            flags, *_ = take('>B4i')
+            panels_[name] = bool(flags & 1)
+        areas[area] = (width, height), panels_
+    return areas, take('>ii')
+
+
+def test_rviz_opens_a_window_that_is_mostly_the_scene():
+    tree = yaml.safe_load((CONFIG / 'state_sensor.rviz').read_text())
+    window = tree['Window Geometry']
+    areas, (width, height) = docks_of(bytes.fromhex(window['QMainWindow State']))
+    left, right, bottom = 0, 1, 3
+    assert areas[left][1] == {'Displays': True, 'Selection': False}
+    assert (areas[right][1], areas[bottom][1]) == ({'Views': False}, {'Time': False})
+    assert areas[left][0][0] <= 300
+    assert areas[left][0][0] + width <= window['Width']
+    assert width * height > 0.7 * window['Width'] * window['Height']
+    assert [name for _, shown in areas.values() for name in shown] == [
+        'Displays', 'Selection', 'Views', 'Time']
+    assert {panel['Name'] for panel in tree['Panels']} <= {
+        name for _, shown in areas.values() for name in shown}
+    # A closed panel is not one that RViz hides together with its area, and opens with it.
+    assert (window['Hide Left Dock'], window['Selection']['collapsed']) == (False, False)
+
+
+def test_rviz_shows_60_m_around_the_ego_with_legible_labels():
+    tree = yaml.safe_load((CONFIG / 'state_sensor.rviz').read_text())
+    view = tree['Visualization Manager']['Views']['Current']
+    assert view['Class'] == 'rviz_default_plugins/TopDownOrtho'
+    _, (width, height) = docks_of(bytes.fromhex(tree['Window Geometry']['QMainWindow State']))
+    assert min(width, height) / view['Scale'] >= 2 * 60.0
+    # Pixels.
+    assert LABEL_HEIGHT * view['Scale'] >= 11.0
 
 
 def test_rviz_follows_the_frame_of_the_demo():

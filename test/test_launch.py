@@ -4,10 +4,12 @@
 
 import ast
 import importlib.util
+from pathlib import Path
 import re
 
 from paths import ROOT
 import pytest
+import yaml
 
 LAUNCH = ROOT / 'launch'
 FILES = sorted(LAUNCH.glob('*.py'))
@@ -114,11 +116,55 @@ def test_launch_gives_the_file_first_and_single_values_after_it(started, tmp_pat
                                            use_sim_time='true', rviz='true'))
     assert first == file
     assert second == {'port': 8701, 'host': '10.0.0.2', 'use_sim_time': True,
-                      'debug_drawing': True}
+                      'debug_drawing': True, 'ego_frame': 'base_link'}
 
 
 def test_launch_gives_nothing_that_was_not_given(started):
     assert parameters_of(*started()) == []
+
+
+def rviz_arguments(started, **given):
+    """Return the configuration and the fixed frame that RViz is started with."""
+    processes, context = started(rviz='true', **given)
+    words = [''.join(part.perform(context) for part in word) if isinstance(word, list) else word
+             for word in processes[0]._Node__arguments]
+    tree = yaml.safe_load(Path(words[words.index('-d') + 1]).read_text())['Visualization Manager']
+    frames = {tree['Views']['Current']['Target Frame'],
+              *(view['Target Frame'] for view in tree['Views']['Saved'])}
+    return frames, words[words.index('-f') + 1], parameters_of(processes, context)[-1]
+
+
+@pytest.mark.parametrize(('name', 'content', 'followed', 'fixed', 'overridden'), [
+    ('/**', {}, 'base_link', 'map', {'ego_frame': 'base_link'}),
+    ('/**', {'ego_frame': 'car', 'global_frame': 'odom'}, 'car', 'odom', {}),
+    ('/sim1/*', {'frame_prefix': 'one/'}, 'one/base_link', 'map', {'ego_frame': 'one/base_link'}),
+    ('sim1/truth', {'tf': 'none'}, 'base_link', 'map', {'tf': 'ego', 'ego_frame': 'base_link'}),
+    ('/sim2/**', {'ego_frame': 'car'}, 'base_link', 'map', {'ego_frame': 'base_link'}),
+], ids=str)
+def test_launch_rviz_follows_a_frame_of_the_driver(started, tmp_path, name, content, followed,
+                                                   fixed, overridden):
+    file = tmp_path / 'params.yaml'
+    file.write_text(yaml.safe_dump({name: {'ros__parameters': content}}))
+    frames, fixed_frame, parameters = rviz_arguments(
+        started, namespace='sim1', name='truth', params_file=str(file))
+    assert (frames, fixed_frame) == ({followed}, fixed)
+    assert parameters == {'debug_drawing': True, **overridden}
+
+
+def test_launch_log_level_is_of_the_driver_alone(started):
+    processes, _ = started(namespace='/a/b', name='truth', log_level='debug')
+    assert processes[-1]._Node__ros_arguments == ['--log-level', 'a.b.truth:=debug']
+
+
+@pytest.mark.parametrize(('name', 'value', 'words'), [
+    ('port', 'abc', "port: found 'abc'; expected a value of type int"),
+    ('port', '70000', 'port: found 70000; expected 1 to 65535'),
+    ('params_file', '/nowhere.yaml', 'params_file: found no file (/nowhere.yaml); expected a'),
+])
+def test_launch_names_a_wrong_argument(started, name, value, words):
+    from state_sensor_ros.errors import ConfigError
+    with pytest.raises(ConfigError, match=re.escape(words)):
+        started(**{name: value})
 
 
 @pytest.mark.parametrize('name', ['state_sensor', 'demo'])

@@ -27,7 +27,8 @@ CONTRACT_DEPENDENCIES = {
 ALWAYS_SENT = ('game_time',)
 # Distribution on PyPI -> rosdep key, where rosdep has one.
 ROSDEP_KEYS = {'numpy': 'python3-numpy', 'matplotlib': 'python3-matplotlib',
-               'pillow': 'python3-pil', 'protobuf': 'python3-protobuf', 'tqdm': 'python3-tqdm'}
+               'pillow': 'python3-pil', 'protobuf': 'python3-protobuf', 'tqdm': 'python3-tqdm',
+               'rosbags': 'python3-rosbags-pip'}
 
 
 def setup_cfg() -> configparser.ConfigParser:

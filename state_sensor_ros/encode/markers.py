@@ -48,11 +48,11 @@ from state_sensor_ros.settings import Settings
 _CUBE, TEXT = 1, 9
 ADD, DELETE, _DELETE_ALL = 0, 2, 3
 
-# Red, green, blue, opacity in 0..1, with the most contrast for the ego.
-COLORS = {'ego': (1.0, 0.45, 0.0, 0.9), 'vehicles': (0.15, 0.5, 0.95, 0.7),
-          'objects': (0.6, 0.6, 0.6, 0.7), 'labels': (1.0, 1.0, 1.0, 1.0)}
-# m: readable in a view of a whole crossing.
-LABEL_HEIGHT = 0.8
+# Colour, as in pictures, and opacity, 0..1, of each namespace.
+COLORS = {'ego': ('#d6336c', 0.9), 'vehicles': ('#218f8d', 0.8), 'objects': ('#f08c00', 0.8),
+          'labels': ('#ffffff', 1.0)}
+# m: 12 pixels in the view of state_sensor.rviz.
+LABEL_HEIGHT = 2.0
 
 # Displays warn of a quaternion of zeros, even in a marker without a pose.
 NO_POSE: Fields = {'orientation': {'w': 1.0}}
@@ -263,4 +263,6 @@ def _appearance(actor_list: ActorList, boxes: Boxes,
 
 
 def _color(namespace: str) -> Fields:
-    return dict(zip('rgba', COLORS[namespace], strict=True))
+    color, opacity = COLORS[namespace]
+    channels = [channel / 255 for channel in bytes.fromhex(color.removeprefix('#'))]
+    return dict(zip('rgba', [*channels, opacity], strict=True))

@@ -5,6 +5,7 @@
 from importlib.util import find_spec
 from itertools import count
 import os
+from pathlib import Path
 import signal
 import subprocess
 import sys
@@ -75,3 +76,40 @@ def test_launch_demo_brings_its_own_simulator(launched, listener):
     assert received[0].child_frame_id == 'base_link'
     process.send_signal(signal.SIGINT)
     assert process.wait(AWAIT_S) == 0
+
+
+@pytest.mark.parametrize(('argument', 'words'), [
+    ({'params_file': '/nowhere.yaml'}, 'params_file: found no file (/nowhere.yaml)'),
+    ({'port': 'abc'}, "port: found 'abc'; expected a value of type int")], ids=str)
+def test_launch_with_a_wrong_argument_fails_and_names_it(launched, capfd, argument, words):
+    assert launched('state_sensor', **argument).wait(AWAIT_S) == 1
+    assert words in ''.join(capfd.readouterr())
+
+
+def test_launch_rviz_follows_the_driver_and_debug_lines_are_its_own(
+        launched, listener, simulator, tmp_path, monkeypatch, capfd):
+    # In place of RViz, which is where a full desktop is: what it is started with.
+    package = tmp_path / 'rviz2'
+    program = package / 'lib' / 'rviz2' / 'rviz2'
+    for file in (program, package / 'share' / 'ament_index' / 'resource_index' / 'packages'
+                 / 'rviz2'):
+        file.parent.mkdir(parents=True)
+        file.write_text(f'#!/bin/sh\necho "$*" > "{tmp_path}/words"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv('AMENT_PREFIX_PATH',
+                       os.pathsep.join((str(package), os.environ['AMENT_PREFIX_PATH'])))
+    process = launched('state_sensor', port=simulator.port, rviz='true', log_level='debug')
+    markers = listener.subscribe('/state_sensor/markers', 'visualization_msgs/MarkerArray')
+    odometry = listener.subscribe('/state_sensor/ego/odometry', 'nav_msgs/Odometry')
+    simulator.accept()
+    numbers = count(1)
+    listener.until(lambda: simulator.send(framed(next(numbers))) or (markers and odometry),
+                   what='markers and odometry')
+    words = (tmp_path / 'words').read_text().split()
+    config = Path(words[words.index('-d') + 1])
+    assert odometry[0].child_frame_id == 'base_link'
+    assert f'Target Frame: {odometry[0].child_frame_id}' in config.read_text()
+    assert words[words.index('-f') + 1] == odometry[0].header.frame_id
+    process.send_signal(signal.SIGINT)
+    assert process.wait(AWAIT_S) == 0
+    assert '[rcl]' not in ''.join(capfd.readouterr())
