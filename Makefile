@@ -18,7 +18,7 @@ SIDE_BY_SIDE = -n $(PROCESSES) --dist worksteal
 # (0.7 of 1.4 s, some 600 starts).
 CACHED = PYTHONDONTWRITEBYTECODE=
 
-.PHONY: help setup test test-all coverage demo bench lint docs clean
+.PHONY: help setup setup-all test test-all coverage demo bench lint docs clean
 
 help:
 	@echo 'make setup     the environment: ROS 2 and libraries, the messages, this package; ROS_DISTRO_WHEELS=kilted for Kilted'
@@ -35,22 +35,27 @@ setup:
 	@command -v $(PYTHON) >/dev/null || { echo 'error: $(PYTHON): found none; expected Python 3.10 or newer' >&2; exit 1; }
 	@$(PYTHON) scripts/set_up.py
 
-test: setup
+# The tests and the linters need the optional libraries, too.
+setup-all:
+	@command -v $(PYTHON) >/dev/null || { echo 'error: $(PYTHON): found none; expected Python 3.10 or newer' >&2; exit 1; }
+	@$(PYTHON) scripts/set_up.py --datasets
+
+test: setup-all
 	@$(ENTER) && $(APART) $(CACHED) pytest $(SIDE_BY_SIDE) $(TESTS)
 
-test-all: setup
+test-all: setup-all
 	@$(ENTER) && $(APART) $(CACHED) pytest $(SIDE_BY_SIDE) --budget 8 $(TESTS)
 
-coverage: setup
+coverage: setup-all
 	@$(ENTER) && $(APART) $(CACHED) pytest $(SIDE_BY_SIDE) --cov --cov-report=term $(TESTS)
 
 demo: setup
 	@$(ENTER) && $(APART) python3 scripts/demo.py --duration $(DURATION)
 
-bench: setup
+bench: setup-all
 	@$(ENTER) && $(APART) python3 bench/run.py
 
-lint: setup
+lint: setup-all
 	@$(ENTER) && sh scripts/lint.sh
 
 # Needs no ROS and no compiler. Of the libraries only those are installed that mocks cannot replace (doc/generated.py).

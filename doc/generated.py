@@ -27,8 +27,9 @@ from state_sensor_ros.commands.command_line import COMMANDS
 ROOT = Path(state_sensor_ros.__file__).resolve().parents[1]
 # Libraries that the modules import and that this environment does not have: they are mocked.
 MISSING = tuple(name for name in (
-    'apsw', 'backports', 'compression', 'google', 'kornia_rs', 'lz4', 'matplotlib', 'msgspec',
-    'numpy', 'PIL', 'plotly', 're2', 'rosbags', 'ruamel', 'tqdm') if find_spec(name) is None)
+    'apsw', 'backports', 'betterosi', 'compression', 'distributed', 'google', 'kornia_rs', 'lz4',
+    'matplotlib', 'msgspec', 'numpy', 'PIL', 'plotly', 'pyarrow', 're2', 'rosbags', 'ruamel',
+    'tqdm') if find_spec(name) is None)
 _FIELD = re.compile(r'(?P<type>\S+)\s+(?P<name>\w+)\s*(=\s*(?P<value>\S+))?\s*#\s*(?P<text>.*)')
 
 

@@ -12,7 +12,6 @@ import argparse
 import configparser
 import fcntl
 import hashlib
-import os
 from pathlib import Path
 import re
 import shutil
@@ -230,7 +229,9 @@ def sourced_requirements(environment: Environment, files: list) -> list:
     metadata = configparser.ConfigParser()
     metadata.read(str(ROOT / 'setup.cfg'), encoding='utf-8')
     ranges = {re.split('[<>=]', line)[0]: line
-              for line in metadata['options']['install_requires'].split()}
+              for lines in [metadata['options']['install_requires'],
+                            *metadata['options.extras_require'].values()]
+              for line in lines.split()}
     requirements = ['numpy==' + present['numpy']] if 'numpy' in present else []
     for path in files:
         for line in path.read_text().splitlines():
@@ -259,6 +260,27 @@ def rewrite_header_paths(environment: Environment) -> None:
             text = re.sub('/opt/python/[^;"]*/numpy/(_?core)/include', numpy_headers, text)
             text = re.sub('/opt/python/[^;"]*/include/python[0-9.]+', python_headers, text)
             path.write_text(text)
+
+
+def install_datasets(environment: Environment) -> None:
+    """
+    Install the libraries of datasets and of the tests that read them.
+
+    :param environment: filled.
+    """
+    folder = ROOT / 'requirements'
+    files = [folder / name for name in ('datasets.txt', 'run.txt', 'constraints.txt')]
+    key = digest(files)
+    stamp = environment.venv / 'datasets.stamp'
+    if stamp.is_file() and stamp.read_text() == key:
+        return
+    print('setup: installing libraries of datasets into {}'.format(environment.venv.name),
+          flush=True)
+    # A sourced ROS 2 has versions of its own, which stay.
+    pins = [] if environment.is_sourced else ['-c', files[1], '-c', files[2]]
+    run(environment, 'datasets', [environment.python, '-m', 'pip', 'install', '--no-compile',
+                                  '--no-input', '--retries', '2', '-r', files[0]] + pins)
+    stamp.write_text(key)
 
 
 def build_interfaces(environment: Environment, packages_key: str) -> str:
@@ -332,7 +354,10 @@ def main() -> int:
 
     :returns: exit code.
     """
-    argparse.ArgumentParser(description=__doc__.strip().splitlines()[0]).parse_args()
+    parser = argparse.ArgumentParser(description=__doc__.strip().splitlines()[0])
+    parser.add_argument('--datasets', action='store_true',
+                        help='with the optional libraries of datasets, for the tests')
+    options = parser.parse_args()
     try:
         environment = choose_environment()
         check_machine(environment)
@@ -341,6 +366,8 @@ def main() -> int:
             fcntl.flock(lock, fcntl.LOCK_EX)
             packages_key = install_packages(environment)
             build_package(environment, build_interfaces(environment, packages_key))
+            if options.datasets:
+                install_datasets(environment)
     except SetupError as error:
         print('error: {}'.format(error), file=sys.stderr)
         return 1

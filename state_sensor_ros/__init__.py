@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from state_sensor_ros.frame import Frame
     from state_sensor_ros.library.frame_recording import open_recording
     from state_sensor_ros.library.frame_stream import open_stream
+    from state_sensor_ros.library.table_reading import read_table
 
 # Python that starts in the source folder finds this package there, and the generated messages
 # in the installed one.
@@ -44,9 +45,10 @@ if sys.version_info < (3, 10):  # noqa: UP036 (run from the source folder, no pi
 __all__ = [
     'ConfigError', 'DecodeError', 'EncodeError', 'Frame', 'FramingError', 'MissingLibraryError',
     'RefusalError', 'SinkError', 'StateError', 'StateSensorError', 'TrajectoryFormatError',
-    'TransportError', 'TruncatedError', '__version__', 'open_recording', 'open_stream']
+    'TransportError', 'TruncatedError', '__version__', 'open_recording', 'open_stream',
+    'read_table']
 _MODULES = {'Frame': 'frame', 'open_recording': 'library.frame_recording',
-            'open_stream': 'library.frame_stream'}
+            'open_stream': 'library.frame_stream', 'read_table': 'library.table_reading'}
 
 
 def __getattr__(name: str) -> object:

@@ -22,15 +22,16 @@ MAY_IMPORT = {
     'connections': {'pipeline'},
     'recordings': {'cdr', 'encode', 'pipeline'},
     'outputs': {'cdr', 'encode', 'recordings'},
-    'simulators': {'cdr', 'encode', 'pipeline', 'recordings', 'outputs'},
+    'exports': {'cdr', 'encode', 'pipeline', 'recordings', 'outputs'},
+    'simulators': {'cdr', 'encode', 'pipeline', 'recordings', 'outputs', 'exports'},
     'emulator': {'carla.schema'},
     'monodrive': {'pipeline', 'connections', 'recordings', 'simulators', 'emulator'},
     'carla': {'cdr', 'encode', 'pipeline', 'connections', 'recordings', 'simulators', 'emulator'},
-    'library': {'pipeline', 'connections', 'recordings', 'simulators', 'monodrive'},
+    'library': {'pipeline', 'connections', 'recordings', 'exports', 'simulators', 'monodrive'},
     'drawing': set(),
     'ros': {'cdr', 'encode', 'pipeline', 'recordings', 'outputs', 'simulators'},
-    'commands': {'cdr', 'encode', 'pipeline', 'recordings', 'outputs', 'simulators', 'monodrive',
-                 'library', 'drawing', 'emulator'}}
+    'commands': {'cdr', 'encode', 'pipeline', 'recordings', 'outputs', 'exports', 'simulators',
+                 'monodrive', 'library', 'drawing', 'emulator'}}
 # The package exports the names of the library.
 OF_THE_PACKAGE = {'__main__.py': {'commands'}, '__init__.py': {'library'}}
 # The folders in recordings/, and which others of them each may import.

@@ -24,6 +24,7 @@ def run_without(modules, folder, *words):
     ('numpy', 'numpy', ['inspect', SAMPLE]),
     ('rosbags', 'rosbags', ['convert', SAMPLE, 'bag']),
     ('matplotlib', 'matplotlib', ['render', SAMPLE, 'out.png']),
+    ('pyarrow', 'pyarrow', ['convert', SAMPLE, 'out.parquet']),
     ('plotly', 'plotly', ['render', SAMPLE, 'out.html']),
     ('google.protobuf', 'protobuf', ['simulate', '--protocol', 'carla', '--frames', '1'])])
 def test_missing_library_is_one_line(tmp_path, module, library, words):
@@ -33,6 +34,18 @@ def test_missing_library_is_one_line(tmp_path, module, library, words):
     assert (found.returncode, found.stdout) == (1, '')
     assert [path.name for path in tmp_path.iterdir()
             if path.name != '__pycache__'] == ['sitecustomize.py']
+
+
+def test_extras_are_needed_by_their_commands_only(tmp_path):
+    """`pip install .` alone inspects, converts, simulates and records."""
+    extras = ('matplotlib plotly PIL google google.protobuf kornia_rs pyarrow distributed dask '
+              'betterosi pandas')
+    for words in (['inspect', SAMPLE], ['convert', SAMPLE, 'bag'], ['inspect', 'bag'],
+                  ['simulate', SAMPLE, '--port', '0', '--frames', '1', '--rate', 'max', '--help'],
+                  ['record', '--help'], ['synth', 'a.json.zst', '--frames', '2'],
+                  ['convert', 'bag', 'b.json.gz']):
+        found = run_without(extras, tmp_path, '-m', 'state_sensor_ros', *words)
+        assert (found.returncode, found.stderr) == (0, ''), words
 
 
 def test_missing_ros_is_one_line(tmp_path):

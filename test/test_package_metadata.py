@@ -124,9 +124,16 @@ def test_pip_name_licence_and_libraries_match_package_xml():
     metadata = setup_cfg()
     assert metadata['metadata']['name'] == text_of('name')
     assert metadata['metadata']['license'] == text_of('license')
-    libraries = {re.split('[<>=]', line)[0]
-                 for line in metadata['options']['install_requires'].split()}
+    extras = dict(metadata['options.extras_require'])
+    named = {name: {re.split('[<>=]', line)[0] for line in lines.split()}
+             for name, lines in {**extras, '': metadata['options']['install_requires']}.items()}
+    # Those of the node, in which nothing is optional, and those of tests of datasets.
+    libraries = named[''] | named['plot'] | named['carla']
     assert libraries == {line.split('==')[0] for line in requirements('run')}
+    datasets = {line.split('==')[0] for line in requirements('datasets')}
+    assert set().union(*(named[name] for name in extras if name != 'all')) <= libraries | datasets
+    every = ','.join(name for name in extras if name != 'all')
+    assert named['all'] == {f'state_sensor_ros[{every}]'}
     assert {ROSDEP_KEYS[name] for name in libraries if name in ROSDEP_KEYS} <= dependencies()
 
 
@@ -179,7 +186,7 @@ def test_every_wheel_of_a_distribution_is_pinned_once(distribution):
 
 
 def test_requirements_are_pinned():
-    for name in ('run', 'tools', 'build', 'constraints', 'docs'):
+    for name in ('run', 'tools', 'build', 'constraints', 'docs', 'datasets'):
         for line in requirements(name):
             assert re.match(r'[\w.-]+==[\w.]+(;|$)', line), f'{name}: {line}'
 

@@ -25,6 +25,8 @@ from state_sensor_ros.commands.warnings import Warnings
 from state_sensor_ros.encode import Encoder, fixed_topics
 from state_sensor_ros.encode.static_frame import encode_static_frames
 from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
+from state_sensor_ros.exports.table_output import TABLE_SUFFIXES, TableOutput
+from state_sensor_ros.exports.table_recording import LACKS, TableRecording
 from state_sensor_ros.library.frame_recording import FrameRecording
 from state_sensor_ros.monodrive.generations.wire import GENERATIONS
 from state_sensor_ros.monodrive.trajectory_output import TrajectoryOutput
@@ -69,12 +71,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         'or dataset of CARLA')
     parser.add_argument('output', metavar='OUT', help='folder of the bag to write, or trajectory '
                         '(NAME.json, also .json.gz and .json.zst, or - for standard output); of '
-                        'a bag of CARLA, folder of the dataset')
+                        'a bag of CARLA, folder of the dataset; table (NAME.parquet, NAME.csv)')
     parser.add_argument('--force', action='store_true', help='overwrite OUT')
     add_quiet(parser)
     parser.add_argument('--generation', choices=sorted(GENERATIONS),
                         help='of the trajectory to write (default: that of each frame)')
     parser.add_argument('--topic', default='', help='of a bag with several ~/frame topics')
+    parser.add_argument('--columns', metavar='NAME,...',
+                        help='of a table to write (default: all)')
     add_bag_limit(parser)
     bag = parser.add_argument_group('bag to write')
     bag.add_argument('--storage', choices=sorted(STORAGES), default='mcap',
@@ -99,10 +103,12 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
         raise ConfigError('--stamp-source', 'ros', 'game_time or utc: a recording is not live')
     units = Units(settings.obb_extents, settings.road_s_unit)
     with opened(args.input, units, args.topic, max_bag_bytes=args.max_bag_bytes) as recording:
-        if isinstance(recording, BagRecording) and not _is_trajectory(args.output):
-            summary = _to_own_form(recording, args, interruption)
-        elif _is_trajectory(args.output):
+        if _is_trajectory(args.output):
             summary = _to_trajectory(recording, args, units, interruption)
+        elif args.output.endswith(TABLE_SUFFIXES):
+            summary = _to_table(recording, args, interruption)
+        elif isinstance(recording, BagRecording):
+            summary = _to_own_form(recording, args, interruption)
         else:
             summary = _to_bag(recording, args, settings, interruption)
     show_result(args.output, [*summary.facts, *size_of(args.output)], is_quiet=args.quiet)
@@ -131,6 +137,8 @@ def _to_bag(recording: Recording, args: argparse.Namespace, settings: Settings,
                           'trajectory')
     if args.generation:
         raise ConfigError('--generation', args.generation, 'a trajectory to write, not a bag')
+    if recording.form == TableRecording.form:
+        print_line(f'warning: {recording.name}: a table does not carry: {LACKS}')
     settings = parse_settings({'publish_clock': args.clock}, base=settings)
     definitions = load_definitions()
     warnings = Warnings(recording.name)
@@ -203,6 +211,23 @@ def _to_own_form(recording: BagRecording, args: argparse.Namespace,
         if not writer.n_frames:
             raise TrajectoryFormatError(recording.name, 'no frame that has a ~/player/status',
                                         'at least one')
+    return summary
+
+
+def _to_table(recording: Recording, args: argparse.Namespace,
+              interruption: Interruption) -> Summary:
+    """Write the frames of a recording as rows."""
+    columns = None if args.columns is None else [
+        name.strip() for name in args.columns.split(',')]
+    summary = Summary()
+    with interruption.writing(lambda: TableOutput(
+            args.output, force=args.force, columns=columns, source=recording.name,
+            form=recording.form)) as output:
+        for frame in read_frames(FrameRecording(recording), 'convert', is_quiet=args.quiet):
+            output.write(frame)
+            summary.add(frame)
+        if not output.n_frames:
+            raise TrajectoryFormatError(recording.name, 'no frames', 'at least one frame')
     return summary
 
 

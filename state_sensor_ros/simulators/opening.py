@@ -17,13 +17,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import cast, TYPE_CHECKING
 
-from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
+from state_sensor_ros.errors import ConfigError, importing, TrajectoryFormatError
 from state_sensor_ros.payloads import PayloadDecoder, Report
 from state_sensor_ros.recordings.bags.bag_form import is_bag, is_compressed_storage
 from state_sensor_ros.recordings.files.regular_files import check_regular
 from state_sensor_ros.recordings.recording import (
     Recording,
     STANDARD_INPUT,
+    TABLE_SUFFIX,
     TRAJECTORY_SUFFIXES,
 )
 from state_sensor_ros.rep103 import DEFAULT_UNITS, Units
@@ -140,6 +141,11 @@ def open_any(path: str, units: Units = DEFAULT_UNITS, topic: str = '', *,
         return _open_bag(where, topic, max_bag_bytes)
     if is_compressed_storage(where):
         raise TrajectoryFormatError(path, 'a compressed file of a bag', "the bag's folder")
+    if where.suffix == TABLE_SUFFIX and where.is_file():
+        # Loaded for tables only.
+        from state_sensor_ros.exports.table_recording import TableRecording
+        with importing(path):
+            return TableRecording(where)
     if topic:
         raise TrajectoryFormatError(path, 'no bag', f'one with the topic {topic}')
     # The usual form is the last to be tried: it takes every file. A name of its own saves the

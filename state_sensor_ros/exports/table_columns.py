@@ -1,0 +1,110 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""The columns of tables: names, types, units."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+import json
+from typing import TYPE_CHECKING
+
+from state_sensor_ros import __version__
+from state_sensor_ros.errors import ConfigError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+TEXT, LIST, NAME, BOOL = 'string', 'list<string>', 'dictionary<string>', 'bool'
+INT64, UINT32, INT32, FLOAT64 = 'int64', 'uint32', 'int32', 'float64'
+# Keys of the schema's metadata.
+SOURCE, FORM, GENERATION, VERSION, UNITS = 'source', 'form', 'generation', 'version', 'units'
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumn:
+    """
+    A column: its name, its type, the unit of its values (``''`` for none), and what they are.
+
+    Unknown values are NaN in columns of floating-point numbers and null in others.
+    """
+
+    name: str
+    type: str
+    unit: str
+    meaning: str
+
+
+def _floats(names: str, unit: str, meaning: str) -> tuple[TableColumn, ...]:
+    return tuple(TableColumn(name, FLOAT64, unit, meaning) for name in names.split())
+
+
+COLUMNS = (
+    TableColumn('stamp_ns', INT64, 'ns', 'stamp of the frame, as in a bag'),
+    TableColumn('frame', INT64, '', 'number of the frame, from 0'),
+    TableColumn('game_time', FLOAT64, 's', 'simulated time since the start of the simulation'),
+    TableColumn('actor_id', UINT32, '', 'number of the actor, as in ~/frame'),
+    TableColumn('name', NAME, '', 'raw name of the actor'),
+    TableColumn('kind', TEXT, '', 'vehicle or object'),
+    TableColumn('class', TEXT, '', 'class of the object'),
+    TableColumn('tags', LIST, '', 'tags of the actor, as sent'),
+    TableColumn('is_ego', BOOL, '', 'whether the actor is the ego'),
+    *_floats('x y z', 'm', 'position of the origin, global frame'),
+    *_floats('qx qy qz qw', '', 'orientation, global frame, not normalised'),
+    *_floats('roll pitch yaw', 'rad', 'orientation about the fixed axes x, y, z, global frame'),
+    *_floats('vx vy vz', 'm/s', 'velocity of the origin, axes of the global frame'),
+    *_floats('wx wy wz', 'rad/s', 'angular velocity, axes of the global frame'),
+    *_floats('ax ay az', 'm/s2', 'central difference of the velocity, axes of the global frame'),
+    *_floats('speed', 'm/s', 'velocity along the x axis of the actor, negative for backwards'),
+    *_floats('center_x center_y center_z', 'm', 'centre of the box, global frame'),
+    *_floats('length width height', 'm', 'edges of the box along the axes of the actor'),
+    TableColumn('road_id', INT32, '', 'OpenDRIVE road'),
+    TableColumn('section_id', INT32, '', 'section of the road'),
+    TableColumn('lane_id', INT32, '', 'lane of the section'),
+    TableColumn('s', FLOAT64, 'm', 'distance along the road'),
+    TableColumn('lane_change_left', BOOL, '', 'whether a change to the left is allowed'),
+    TableColumn('lane_change_right', BOOL, '', 'whether a change to the right is allowed'))
+BY_NAME = {column.name: column for column in COLUMNS}
+NAMES = tuple(BY_NAME)
+FLOAT_NAMES = tuple(column.name for column in COLUMNS
+                    if column.type == FLOAT64 and column.name != 'game_time')
+
+
+def selected(names: Iterable[str] | None) -> tuple[TableColumn, ...]:
+    """
+    Return columns by name.
+
+    :param names: in any order, None for all.
+    :returns: in the order of the table.
+    :raises ConfigError: where there is no such column, or none is named.
+    """
+    if names is None:
+        return COLUMNS
+    chosen = set(names)
+    unknown = sorted(chosen - set(NAMES))
+    if unknown or not chosen:
+        raise ConfigError('--columns', ', '.join(map(repr, unknown)) or 'none',
+                          f'some of {", ".join(NAMES)}')
+    return tuple(column for column in COLUMNS if column.name in chosen)
+
+
+def new_schema(columns: Iterable[TableColumn], *, source: str, form: str,
+               generation: str) -> pa.Schema:
+    """
+    Return the schema of a table, with units and the source in its metadata.
+
+    :param source: name of the recording.
+    :param form: of the recording, in words.
+    :param generation: of its first frame.
+    """
+    import pyarrow as pa
+    types = {TEXT: pa.string(), LIST: pa.list_(pa.string()), BOOL: pa.bool_(),
+             NAME: pa.dictionary(pa.int32(), pa.string()), INT64: pa.int64(),
+             UINT32: pa.uint32(), INT32: pa.int32(), FLOAT64: pa.float64()}
+    columns = tuple(columns)
+    fields = [pa.field(column.name, types[column.type], metadata={
+        'unit': column.unit, 'meaning': column.meaning}) for column in columns]
+    return pa.schema(fields, metadata={
+        SOURCE: source, FORM: form, GENERATION: generation,
+        VERSION: f'state_sensor_ros {__version__}',
+        UNITS: json.dumps({column.name: column.unit for column in columns if column.unit})})

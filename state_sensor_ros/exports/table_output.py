@@ -1,0 +1,280 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+A table that is being written from frames, in constant memory: Parquet or CSV.
+
+Rows are collected and written as row groups of about a hundred thousand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import Any, TYPE_CHECKING
+
+import numpy as np
+
+from state_sensor_ros.exports.table_columns import FLOAT_NAMES, new_schema, selected
+from state_sensor_ros.exports.table_rows import FrameRows, RowMaker
+from state_sensor_ros.frame import Frame
+from state_sensor_ros.outputs.object_classes import CLASSES
+from state_sensor_ros.recordings.files.whole_file import WholeFile
+from state_sensor_ros.recordings.recording import TABLE_SUFFIX
+from state_sensor_ros.settings import DEFAULTS, Settings
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+CSV = '.csv'
+TABLE_SUFFIXES = (TABLE_SUFFIX, CSV, f'{CSV}.gz', f'{CSV}.zst')
+GROUP_ROWS = 100_000
+_KINDS = ('object', 'vehicle')
+_LANES = ('road_id', 'section_id', 'lane_id')
+_CHANGES = ('lane_change_left', 'lane_change_right')
+# Between the tags of an actor, in CSV.
+TAG_SEPARATOR = ';'
+
+
+class TableBuilder:
+    """
+    Collect rows, and return them as Arrow batches.
+
+    :param columns: names, None for all.
+    :param source: name of the recording.
+    :param form: of the recording, in words.
+    :param settings: of which default_sizes is used.
+    :raises ConfigError: where there is no such column.
+    """
+
+    def __init__(self, columns: Iterable[str] | None, *, source: str, form: str,
+                 settings: Settings = DEFAULTS) -> None:
+        import pyarrow
+        self._arrow = pyarrow
+        self._columns = selected(columns)
+        self._source, self._form = source, form
+        self.schema = self._schema('')
+        self.n_frames = self.n_rows = 0
+        self._maker = RowMaker(settings)
+        self._frames: list[FrameRows] = []
+        self._n_collected = 0
+        # Numbers of names and of lists of tags, in the order of their first rows.
+        self._names: dict[str, int] = {}
+        self._tags: dict[tuple[str, ...], int] = {}
+
+    def _schema(self, generation: str) -> pa.Schema:
+        return new_schema(self._columns, source=self._source, form=self._form,
+                          generation=generation)
+
+    def add(self, frame: Frame) -> pa.RecordBatch | None:
+        """
+        Add a frame.
+
+        :returns: a batch where there are enough rows for one.
+        """
+        if not self.n_frames:
+            self.schema = self._schema(frame.generation)
+        self.n_frames += 1
+        self._collect(self._maker.add(frame))
+        return self._batch() if self._n_collected >= GROUP_ROWS else None
+
+    def finish(self) -> pa.RecordBatch:
+        """Return the last batch, which may be empty."""
+        self._collect(self._maker.finish())
+        return self._batch()
+
+    def _collect(self, frames: list[FrameRows]) -> None:
+        self._frames += frames
+        self._n_collected += sum(len(rows.floats) for rows in frames)
+
+    def _batch(self) -> pa.RecordBatch:
+        """Return the collected rows."""
+        frames, self._frames = self._frames, []
+        n_rows, self._n_collected = self._n_collected, 0
+        self.n_rows += n_rows
+        if not n_rows:
+            return self._arrow.RecordBatch.from_pylist([], schema=self.schema)
+        arrays = _Arrays(self._arrow, frames, self._names, self._tags)
+        return self._arrow.RecordBatch.from_arrays(
+            [arrays.of(column.name) for column in self._columns], schema=self.schema)
+
+
+class _Arrays:
+    """
+    The columns of some frames as Arrow arrays.
+
+    :param arrow: the module pyarrow.
+    :param frames: at least one row.
+    :param names: numbers of names so far, added to.
+    :param tags: numbers of lists of tags so far, likewise.
+    """
+
+    def __init__(self, arrow: Any, frames: Sequence[FrameRows],  # noqa: ANN401
+                 names: dict[str, int], tags: dict[tuple[str, ...], int]) -> None:
+        self._arrow, self._frames = arrow, frames
+        self._names, self._tags = names, tags
+        self._counts = np.array([len(rows.floats) for rows in frames], np.int64)
+        self._floats = np.concatenate([rows.floats for rows in frames])
+        self._makers = {
+            'stamp_ns': self._stamp_ns, 'frame': self._frame, 'game_time': self._game_time,
+            'actor_id': self._actor_id, 'name': self._name, 'kind': self._kind,
+            'class': self._class, 'tags': self._tag_lists, 'is_ego': self._is_ego}
+        self._no_lane = ~np.concatenate([rows.has_lane for rows in frames])
+
+    def of(self, name: str) -> Any:  # noqa: ANN401
+        """Return a column."""
+        if name in FLOAT_NAMES:
+            # A column of a table of rows is not contiguous.
+            return self._arrow.array(np.ascontiguousarray(
+                self._floats[:, FLOAT_NAMES.index(name)]))
+        if name in _LANES:
+            return self._with_null([rows.lanes[:, _LANES.index(name)] for rows in self._frames])
+        if name in _CHANGES:
+            return self._with_null(
+                [rows.may_change[:, _CHANGES.index(name)] for rows in self._frames])
+        return self._makers[name]()
+
+    def _with_null(self, parts: list[Any]) -> Any:  # noqa: ANN401
+        return self._arrow.array(np.concatenate(parts), mask=self._no_lane)
+
+    def _repeated(self, values: list[Any]) -> Any:  # noqa: ANN401
+        return np.repeat(np.array(values), self._counts)
+
+    def _of_actors(self, part: str) -> Any:  # noqa: ANN401
+        return np.concatenate([getattr(rows.actors, part) for rows in self._frames])
+
+    def _numbers(self, numbers: dict[Any, int], part: str) -> Any:  # noqa: ANN401
+        """Return the number of the name or the tags of each row."""
+        parts, last = [], None
+        found: Any = None
+        for rows in self._frames:
+            if rows.actors is not last:
+                last = rows.actors
+                found = np.array([numbers.setdefault(value, len(numbers))
+                                  for value in getattr(last.actor_list, part)], np.int32)
+            parts.append(found)
+        return np.concatenate(parts)
+
+    def _stamp_ns(self) -> Any:  # noqa: ANN401
+        stamps = [rows.stamp_ns for rows in self._frames]
+        return self._arrow.array(self._repeated([stamp or 0 for stamp in stamps]),
+                                 mask=self._repeated([stamp is None for stamp in stamps]))
+
+    def _frame(self) -> Any:  # noqa: ANN401
+        return self._arrow.array(self._repeated([rows.index for rows in self._frames]))
+
+    def _game_time(self) -> Any:  # noqa: ANN401
+        return self._arrow.array(self._repeated([rows.game_time for rows in self._frames]))
+
+    def _actor_id(self) -> Any:  # noqa: ANN401
+        return self._arrow.array(self._of_actors('ids'))
+
+    def _name(self) -> Any:  # noqa: ANN401
+        numbers = self._numbers(self._names, 'names')
+        return self._arrow.DictionaryArray.from_arrays(
+            numbers, self._arrow.array(list(self._names), self._arrow.string()))
+
+    def _kind(self) -> Any:  # noqa: ANN401
+        return self._arrow.array(_KINDS).take(
+            self._arrow.array(self._of_actors('are_vehicles').astype(np.int32)))
+
+    def _class(self) -> Any:  # noqa: ANN401
+        return self._arrow.array([each.name for each in CLASSES]).take(
+            self._arrow.array(self._of_actors('classes')))
+
+    def _tag_lists(self) -> Any:  # noqa: ANN401
+        numbers = self._numbers(self._tags, 'tags')
+        lists = self._arrow.array([list(each) for each in self._tags],
+                                  self._arrow.list_(self._arrow.string()))
+        return lists.take(self._arrow.array(numbers))
+
+    def _is_ego(self) -> Any:  # noqa: ANN401
+        return self._arrow.array(self._of_actors('are_egos'))
+
+
+class TableOutput(WholeFile):
+    """
+    A table in a file.
+
+    :param path: NAME.parquet or NAME.csv, compressed as NAME.csv.gz or NAME.csv.zst.
+    :param force: whether a file of that name may be replaced.
+    :param columns: names, None for all.
+    :param source: name of the recording.
+    :param form: of the recording, in words.
+    :raises ConfigError: where there is no such column.
+    :raises SinkError: where the file cannot be written.
+    """
+
+    def __init__(self, path: str, *, force: bool, columns: Iterable[str] | None, source: str,
+                 form: str) -> None:
+        self._builder = TableBuilder(columns, source=source, form=form)
+        self._is_parquet = path.endswith(TABLE_SUFFIX)
+        self._writer: Any = None
+        super().__init__(path, force=force)
+
+    @property
+    def n_frames(self) -> int:
+        """Number of frames so far."""
+        return self._builder.n_frames
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows that are written."""
+        return self._builder.n_rows
+
+    def write(self, frame: Frame) -> None:
+        """
+        Append the rows of a frame.
+
+        :param frame: SI, REP-103 axes.
+        :raises OSError: where the file cannot be written.
+        """
+        batch = self._builder.add(frame)
+        if batch is not None:
+            self._write(batch)
+
+    def complete(self) -> None:
+        """Write the last rows and the end, and wait until everything has reached the disk."""
+        if self._handle is None or not self._handle.closed:
+            if self._writer is None or self._builder.n_frames:
+                self._write(self._builder.finish())
+            self._writer.close()
+        super().complete()
+
+    def abort(self) -> None:
+        """Close the file and remove what was written."""
+        if self._writer is not None:
+            with suppress(OSError, ValueError):
+                self._writer.close()
+        super().abort()
+
+    def _write(self, batch: pa.RecordBatch) -> None:
+        if self._is_parquet:
+            if self._writer is None:
+                from pyarrow.parquet import ParquetWriter
+                # Snappy, as pandas: half of the size of none, a third of the time of zstd.
+                self._writer = ParquetWriter(self.handle, self._builder.schema,
+                                             compression='snappy')
+            self._writer.write_batch(batch, row_group_size=max(batch.num_rows, 1))
+            return
+        batch = _plain(batch)
+        if self._writer is None:
+            from pyarrow.csv import CSVWriter
+            self._writer = CSVWriter(self.handle, batch.schema)
+        self._writer.write(batch)
+
+
+def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return a batch as CSV can have it: names and tags as text, nothing for NaN."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    arrays, names = [], batch.schema.names
+    for array in batch.columns:
+        kind = array.type
+        if pa.types.is_dictionary(kind):
+            array = array.cast(pa.string())
+        elif pa.types.is_list(kind):
+            array = pc.binary_join(array, TAG_SEPARATOR)
+        elif pa.types.is_floating(kind):
+            array = pc.if_else(pc.is_nan(array), pa.scalar(None, kind), array)
+        arrays.append(array)
+    return pa.RecordBatch.from_arrays(arrays, names=names)

@@ -1,0 +1,218 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+A table in a Parquet file as a recording: its rows back to frames, in constant memory.
+
+The payload of a frame is its rows as an Arrow message. What a table does not have: boxes of
+their own axes, wheels, inputs, appearance, times since 1970 and sample counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+import math
+from pathlib import Path
+from typing import Any, TYPE_CHECKING
+
+import numpy as np
+
+from state_sensor_ros.errors import (
+    DecodeError,
+    reason_of,
+    TrajectoryFormatError,
+    TruncatedError,
+)
+from state_sensor_ros.exports.table_columns import GENERATION
+from state_sensor_ros.frame import (
+    Appearance,
+    Floats,
+    Frame,
+    KIND_OBJECT,
+    KIND_VEHICLE,
+    Lanes,
+    NO_BOXES,
+    NO_WHEELS,
+)
+from state_sensor_ros.payloads import Decoded, Packet, PayloadDecoder, SingleFrameDecoder
+from state_sensor_ros.recordings.recording import PERIOD_S, RecordedFrame
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_KINEMATICS = (
+    'x', 'y', 'z', 'qx', 'qy', 'qz', 'qw', 'vx', 'vy', 'vz', 'wx', 'wy', 'wz')
+_LANES = ('lane_change_left', 'lane_change_right', 'road_id', 'section_id', 'lane_id', 's')
+# Without one of these a row is no actor of a frame.
+NEEDED = ('frame', 'game_time', 'name', 'kind', 'tags', *_KINEMATICS, *_LANES)
+# Of CARLA, velocities are NaN and this is measured.
+_SPEED = 'speed'
+_CARLA = 'carla'
+LACKS = 'boxes, wheels, inputs, appearance, time and sample_count'
+_BATCH_ROWS = 50_000
+
+
+class TableRecording:
+    """
+    The rows of a Parquet file as frames.
+
+    :param path: of the file.
+    :raises TrajectoryFormatError: where it is no such table, or lacks columns of a frame.
+    """
+
+    unit = 'frame'
+    form = 'table'
+    simulator = 'tcp'
+    total: int | None = None
+
+    def __init__(self, path: Path) -> None:
+        import pyarrow as pa
+        from pyarrow import parquet
+        self.name = str(path)
+        self.cut: TruncatedError | None = None
+        self._failures = (pa.ArrowException, OSError)
+        try:
+            self._file = parquet.ParquetFile(path)
+        except self._failures as error:
+            raise self._error(error) from error
+        schema = self._file.schema_arrow
+        metadata = schema.metadata or {}
+        self._generation = metadata.get(GENERATION.encode(), b'').decode('utf-8', 'replace')
+        self._columns = [*NEEDED]
+        if self._generation == _CARLA:
+            self._columns.append(_SPEED)
+        missing = [name for name in self._columns if name not in schema.names]
+        if missing:
+            raise TrajectoryFormatError(self.name, f'a table without {", ".join(missing)}',
+                                        'all columns of a frame')
+        self.decoder = self.new_decoder()
+
+    def _error(self, error: Exception) -> TrajectoryFormatError:
+        found = reason_of(error) if isinstance(error, OSError) and error.strerror else \
+            ' '.join(str(error).split())
+        return TrajectoryFormatError(self.name, found, 'a Parquet file')
+
+    def new_decoder(self) -> PayloadDecoder:
+        """Make a decoder of rows."""
+        return TableDecoder(self._generation)
+
+    def frames(self) -> Iterator[RecordedFrame]:
+        """
+        Yield the rows of each frame that has any.
+
+        :raises TrajectoryFormatError: where the file is damaged.
+        """
+        game_time = -PERIOD_S
+        for index, rows in enumerate(self._rows_of_frames()):
+            found = rows.column('game_time')[0].as_py()
+            clock_s = math.nan if found is None else float(found)
+            game_time = game_time + PERIOD_S if math.isnan(clock_s) else clock_s
+            yield RecordedFrame(
+                Packet(_message(rows), game_time, 0, 0), clock_s, index,
+                f'frame {rows.column("frame")[0].as_py()}', index + 1)
+
+    def _rows_of_frames(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of one frame after the other."""
+        import pyarrow as pa
+        rest: pa.RecordBatch | None = None
+        try:
+            for batch in self._file.iter_batches(_BATCH_ROWS, columns=self._columns):
+                batch = _plain(batch)
+                if rest is not None:
+                    batch = pa.concat_batches([rest, batch])
+                numbers = batch.column('frame').to_numpy(zero_copy_only=False)
+                bounds = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist()]
+                for begin, end in pairwise(bounds):
+                    yield batch.slice(begin, end - begin)
+                rest = batch.slice(bounds[-1]) if batch.num_rows else None
+        except self._failures as error:
+            raise self._error(error) from error
+        if rest is not None:
+            yield rest
+
+    def close(self) -> None:
+        """Close the file; a second call has no effect."""
+        self._file.close()
+
+
+def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return a batch with names as text instead of numbers."""
+    import pyarrow as pa
+    arrays = [column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column
+              for column in batch.columns]
+    return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
+
+
+class TableDecoder(SingleFrameDecoder):
+    """
+    A PayloadDecoder of the rows of a frame.
+
+    :param generation: of the frames.
+    """
+
+    def __init__(self, generation: str) -> None:
+        self._generation = generation
+
+    def decode(self, payload: bytes | bytearray | memoryview, *, game_time: float = math.nan,
+               time: int = 0, sample_count: int = 0) -> list[Decoded]:
+        """
+        Decode the rows of one frame.
+
+        :param payload: a stream of Arrow with one batch.
+        :param game_time: where the rows have none.
+        :param time: unused, as ``sample_count``.
+        :raises DecodeError: where the rows are no frame.
+        """
+        import pyarrow as pa
+        try:
+            [rows] = pa.ipc.open_stream(payload)
+            return [Decoded(self._frame(rows, game_time), ())]
+        except (pa.ArrowException, TypeError, ValueError, KeyError) as error:
+            raise DecodeError('rows', ' '.join(str(error).split()),
+                              'the columns of a table') from error
+
+    def _frame(self, rows: pa.RecordBatch, game_time: float) -> Frame:
+        columns = {name: rows.column(i) for i, name in enumerate(rows.schema.names)}
+        n_actors = rows.num_rows
+        time_s = columns['game_time'][0].as_py()
+        kinematics = np.column_stack([_floats(columns[name]) for name in _KINEMATICS])
+        names = tuple(columns['name'].to_pylist())
+        blank = ('',) * n_actors
+        return Frame(
+            generation=self._generation, time=0, sample_count=0, names=names,
+            game_time=game_time if time_s is None or math.isnan(time_s) else time_s,
+            kinds=np.where([kind == 'vehicle' for kind in columns['kind'].to_pylist()],
+                           KIND_VEHICLE, KIND_OBJECT).astype(np.uint8),
+            tags=tuple(tuple(tags or ()) for tags in columns['tags'].to_pylist()),
+            kinematics=kinematics, lanes=_lanes(columns), boxes=NO_BOXES, wheels=NO_WHEELS,
+            inputs=np.full((n_actors, 4), np.nan), appearance=Appearance(blank, blank),
+            forward_speed=_floats(columns[_SPEED]) if self._generation == _CARLA else None)
+
+
+def _message(rows: pa.RecordBatch) -> bytes:
+    """Return rows as a stream of Arrow with one batch."""
+    import pyarrow as pa
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as stream:
+        stream.write_batch(rows)
+    message: bytes = sink.getvalue().to_pybytes()
+    return message
+
+
+def _floats(column: Any) -> Floats:  # noqa: ANN401
+    """Return a column as numbers, NaN for null."""
+    import pyarrow as pa
+    found: Floats = column.cast(pa.float64()).to_numpy(zero_copy_only=False).astype(np.float64)
+    return found
+
+
+def _lanes(columns: dict[str, Any]) -> Lanes:
+    actor = np.flatnonzero(columns['road_id'].is_valid().to_numpy(zero_copy_only=False))
+
+    def taken(name: str, kind: type[np.generic]) -> Any:  # noqa: ANN401
+        return columns[name].take(actor).to_numpy(zero_copy_only=False).astype(kind)
+
+    return Lanes(
+        actor.astype(np.int64), taken('lane_change_left', np.bool_),
+        taken('lane_change_right', np.bool_), taken('road_id', np.int32),
+        taken('section_id', np.int32), taken('lane_id', np.int32), taken('s', np.float64))

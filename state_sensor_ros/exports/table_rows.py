@@ -1,0 +1,219 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+The rows of a table: one for each actor of each frame.
+
+A central difference needs the frame after, so that rows are completed one frame later::
+
+    frame       0    1    2 repeated    3
+    completed        0                  1, 2
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from state_sensor_ros.bodies import Bools, Floats
+from state_sensor_ros.errors import DecodeError
+from state_sensor_ros.exports.table_columns import FLOAT_NAMES
+from state_sensor_ros.frame import Frame, Ints, KIND_VEHICLE, Kinds, Rows
+from state_sensor_ros.naming import ActorList, Registry
+from state_sensor_ros.outputs.object_classes import class_of, UNKNOWN
+from state_sensor_ros.outputs.objects import centres_of, default_sizes, MAX_GAP_S
+from state_sensor_ros.pipeline.stamps import Stamper, Step
+from state_sensor_ros.settings import DEFAULTS, Settings
+
+# Column of the first value of each group in the block of floating-point columns.
+_AT = {name: i for i, name in enumerate(FLOAT_NAMES)}
+_POSE, _ANGLES, _TWIST = _AT['x'], _AT['roll'], _AT['vx']
+_ACCELERATION, _SPEED = _AT['ax'], _AT['speed']
+_CENTRE, _SIZE, _S = _AT['center_x'], _AT['length'], _AT['s']
+# Frames of a simulator that is paused: more of them are completed without an acceleration.
+_MAX_REPEATED = 256
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ActorColumns:
+    """What does not change while the actors are the same: (N,) columns."""
+
+    actor_list: ActorList
+    ids: npt.NDArray[np.uint32]
+    are_vehicles: Bools
+    classes: Kinds
+    are_egos: Bools
+
+
+@dataclass(slots=True, eq=False)
+class FrameRows:
+    """
+    The N rows of a frame.
+
+    ``stamp_ns`` None for a frame whose time ROS cannot represent; ``floats`` (N, 27) columns
+    FLOAT_NAMES; ``lanes`` (N, 3) road, section and lane, ``may_change`` (N, 2) left and right,
+    both where ``has_lane`` (N,) says so; ``step`` of the clock before the frame.
+    """
+
+    index: int
+    stamp_ns: int | None
+    game_time: float
+    actors: ActorColumns
+    floats: Floats
+    lanes: Ints
+    may_change: Bools
+    has_lane: Bools
+    step: Step
+
+
+class RowMaker:
+    """
+    Make the rows of consecutive frames.
+
+    :param settings: of which default_sizes is used.
+    """
+
+    def __init__(self, settings: Settings = DEFAULTS) -> None:
+        self._default_sizes = default_sizes(settings)
+        self._stamper = Stamper('game_time')
+        self._registry = Registry()
+        self._actors: ActorColumns | None = None
+        self._n_frames = 0
+        # The last frame that is complete, and those that wait for the next one.
+        self._last: FrameRows | None = None
+        self._waiting: deque[FrameRows] = deque()
+
+    def add(self, frame: Frame) -> list[FrameRows]:
+        """
+        Add a frame.
+
+        :returns: the rows of frames that are complete now, in their order.
+        """
+        rows = self._rows(frame)
+        complete: list[FrameRows] = []
+        if rows.step is not Step.REPEATED or len(self._waiting) > _MAX_REPEATED:
+            complete = self._completed(rows)
+        self._waiting.append(rows)
+        return complete
+
+    def finish(self) -> list[FrameRows]:
+        """Return the rows of the last frames."""
+        return self._completed(None)
+
+    def _completed(self, following: FrameRows | None) -> list[FrameRows]:
+        """Compute the accelerations of the waiting frames, and return these."""
+        complete = list(self._waiting)
+        self._waiting.clear()
+        if complete:
+            now = complete[0]
+            if following is not None and self._last is not None and now.step is Step.ADVANCED \
+                    and following.step is Step.ADVANCED:
+                _set_accelerations(self._last, now, following)
+            self._last = now
+        return complete
+
+    def _rows(self, frame: Frame) -> FrameRows:
+        stamp_ns: int | None = None
+        try:
+            step = self._stamper.step(frame, 0)
+            stamp_ns = self._stamper.stamp_ns
+        except DecodeError:
+            # Without neighbours in time.
+            step = Step.RESTARTED
+        else:
+            if step is Step.RESTARTED:
+                self._registry.restart()
+        actor_list = self._registry.name_repeated(frame) if step is Step.REPEATED \
+            else self._registry.update(frame)
+        actors = self._actor_columns(frame, actor_list)
+        floats = np.full((frame.n_actors, len(FLOAT_NAMES)), np.nan)
+        with np.errstate(all='ignore'):
+            self._fill_poses(frame, actors, floats)
+        lanes, may_change, has_lane = _lanes(frame, floats)
+        index, self._n_frames = self._n_frames, self._n_frames + 1
+        return FrameRows(index, stamp_ns, frame.game_time, actors, floats, lanes, may_change,
+                         has_lane, step)
+
+    def _actor_columns(self, frame: Frame, actor_list: ActorList) -> ActorColumns:
+        if self._actors is None or self._actors.actor_list is not actor_list:
+            are_egos = np.zeros(frame.n_actors, np.bool_)
+            if frame.ego is not None:
+                are_egos[frame.ego] = True
+            self._actors = ActorColumns(
+                actor_list, np.array([actor.id for actor in actor_list.actors], np.uint32),
+                frame.kinds == KIND_VEHICLE, np.array(
+                    [class_of(kind, tags) for kind, tags in zip(
+                        frame.kinds.tolist(), frame.tags, strict=True)], np.uint8), are_egos)
+        return self._actors
+
+    def _fill_poses(self, frame: Frame, actors: ActorColumns, floats: Floats) -> None:
+        """Set all columns of a frame but the accelerations and ``s``."""
+        n_actors = frame.n_actors
+        usable = frame.has_pose()
+        floats[:, _POSE:_POSE + 7] = frame.kinematics[:, :7]
+        floats[:, _TWIST:_TWIST + 6] = frame.kinematics[:, 7:]
+        unit = frame.bodies().normalised()[:n_actors, 3:7]
+        floats[:, _ANGLES:_ANGLES + 3] = np.where(usable[:, None], angles_of(unit), np.nan)
+        centres = centres_of(frame, self._default_sizes, actors.classes)
+        if frame.forward_speed is not None:
+            floats[:, _SPEED] = frame.forward_speed
+        else:
+            floats[:, _SPEED] = np.where(usable, np.einsum(
+                'ij,ij->i', frame.velocity_xyz, centres.axes[:, :, 0]), np.nan)
+        have_centres = usable & (centres.have_boxes | (actors.classes != UNKNOWN))
+        floats[have_centres, _CENTRE:_CENTRE + 3] = centres.poses[have_centres, :3]
+        floats[have_centres, _SIZE:_SIZE + 3] = centres.sizes[have_centres]
+
+
+def _lanes(frame: Frame, floats: Floats) -> tuple[Ints, Bools, Bools]:
+    """Set ``s``; return the other columns of lanes."""
+    n_actors, lanes = frame.n_actors, frame.lanes
+    numbers = np.zeros((n_actors, 3), np.int32)
+    may_change = np.zeros((n_actors, 2), np.bool_)
+    has_lane = np.zeros(n_actors, np.bool_)
+    if len(lanes.actor):
+        numbers[lanes.actor] = np.column_stack((lanes.road_id, lanes.section_id, lanes.lane_id))
+        may_change[lanes.actor] = np.column_stack(
+            (lanes.lane_change_left, lanes.lane_change_right))
+        has_lane[lanes.actor] = True
+        floats[lanes.actor, _S] = lanes.s
+    return numbers, may_change, has_lane
+
+
+def angles_of(orientation_xyzw: Floats) -> Floats:
+    """
+    Return the angles of rotations.
+
+    :param orientation_xyzw: (N, 4) float64, of unit length.
+    :returns: (N, 3) float64, rad: rotations about the fixed axes x, then y, then z; -pi to pi, of
+        y -pi/2 to pi/2.
+    """
+    x, y, z, w = orientation_xyzw.T
+    return np.column_stack((
+        np.arctan2(2.0 * (w * x + y * z), 1.0 - 2.0 * (x * x + y * y)),
+        np.arcsin(np.clip(2.0 * (w * y - z * x), -1.0, 1.0)),
+        np.arctan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))))
+
+
+def _set_accelerations(before: FrameRows, now: FrameRows, after: FrameRows) -> None:
+    """Set central differences for the actors that are in all three frames, without a gap."""
+    if not (now.game_time - before.game_time <= MAX_GAP_S
+            and after.game_time - now.game_time <= MAX_GAP_S):
+        return
+    rows: Rows = np.arange(len(now.floats), dtype=np.int64)
+    rows_before, rows_after = (_rows_of(now.actors, other.actors) for other in (before, after))
+    known = (rows_before >= 0) & (rows_after >= 0)
+    rows, rows_before, rows_after = rows[known], rows_before[known], rows_after[known]
+    now.floats[rows, _ACCELERATION:_ACCELERATION + 3] = (
+        after.floats[rows_after, _TWIST:_TWIST + 3]
+        - before.floats[rows_before, _TWIST:_TWIST + 3]) / (after.game_time - before.game_time)
+
+
+def _rows_of(actors: ActorColumns, others: ActorColumns) -> Rows:
+    """Return (N,) int64, the row of each actor in another frame, -1 where it is not there."""
+    if others is actors:
+        return np.arange(len(actors.ids), dtype=np.int64)
+    rows = {int(id_): row for row, id_ in enumerate(others.ids)}
+    return np.array([rows.get(int(id_), -1) for id_ in actors.ids], np.int64)

@@ -1,0 +1,58 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""A recording as a table in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+import os
+from typing import TYPE_CHECKING
+
+from state_sensor_ros.errors import importing
+from state_sensor_ros.exports.table_columns import selected
+from state_sensor_ros.exports.table_output import TableBuilder
+from state_sensor_ros.library.frame_recording import open_recording
+from state_sensor_ros.recordings.recording import TABLE_SUFFIX
+from state_sensor_ros.settings import DEFAULTS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def read_table(path: str | os.PathLike[str], *, columns: Iterable[str] | None = None,
+               topic: str = '', obb_extents: str = DEFAULTS.obb_extents,
+               road_s_unit: str = DEFAULTS.road_s_unit) -> pa.Table:
+    """
+    Read a recording as a table with one row for each actor of each frame.
+
+    The columns are those of `state_sensor convert IN OUT.parquet`; their units are in the metadata
+    of the schema. Needs pyarrow: ``pip install 'state_sensor_ros[tables]'``.
+
+    >>> import state_sensor_ros as sensor
+    >>> table = sensor.read_table('drive.json', columns=['game_time', 'name', 'speed'])
+    >>> table.column_names
+    ['game_time', 'name', 'speed']
+    >>> table.schema.field('speed').metadata[b'unit']
+    b'm/s'
+
+    :param path: of a recording of any form, or of a table in a Parquet file.
+    :param columns: names, in any order; None for all.
+    :param topic: as :func:`open_recording` has it, like ``obb_extents`` and ``road_s_unit``.
+    :returns: a table in memory, in the order of the frames: ``.to_pandas()``,
+        ``polars.from_arrow(table)``.
+    :raises TrajectoryFormatError: where the recording cannot be read.
+    :raises ConfigError: where there is no such column.
+    :raises MissingLibraryError: where pyarrow is not installed.
+    """
+    with importing('read_table'):
+        import pyarrow as pa
+        from pyarrow import parquet
+    names = None if columns is None else [column.name for column in selected(columns)]
+    if os.fspath(path).endswith(TABLE_SUFFIX):
+        return parquet.read_table(path, columns=names)
+    with open_recording(path, topic=topic, obb_extents=obb_extents,
+                        road_s_unit=road_s_unit) as recording:
+        builder = TableBuilder(names, source=recording.name, form=recording.form)
+        batches = [batch for frame in recording if (batch := builder.add(frame)) is not None]
+    batches.append(builder.finish())
+    return pa.Table.from_batches(batches, schema=builder.schema).unify_dictionaries()

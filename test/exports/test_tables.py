@@ -1,0 +1,242 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""Tables: each value equals one computed from the text of the recording, and the way back."""
+
+import gzip
+import json
+import math
+
+from paths import CARLA
+import pytest
+from real_recordings import FILES, path_of
+from rosbags.rosbag2 import Reader
+
+import state_sensor_ros as sensor
+from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.exports import table_output
+from state_sensor_ros.exports.table_columns import NAMES
+
+pa = pytest.importorskip('pyarrow')
+pq = pytest.importorskip('pyarrow.parquet')
+INTERFACE = (  # noqa: SIM905
+    'stamp_ns frame game_time actor_id name kind class tags is_ego x y z qx qy qz qw roll pitch '
+    'yaw vx vy vz wx wy wz ax ay az speed center_x center_y center_z length width height road_id '
+    'section_id lane_id s lane_change_left lane_change_right').split()
+CAR = (4.6, 1.85, 1.5)
+
+
+def xyz_of(vector):
+    return [vector['x'], vector['y'], vector['z']] if isinstance(vector, dict) else list(vector)
+
+
+def quaternion_of(value):
+    return [value[key] for key in 'xyzw'] if isinstance(value, dict) else list(value)
+
+
+def actors_of(frame):
+    """Return the states of a v0, v1 or v2 frame, from the text of the file alone."""
+    inner = frame.get('frame', frame)
+    if isinstance(inner, dict) and 'vehicles' in inner:
+        return [*(each.get('state', each) for each in inner['objects']),
+                *(each['state'] for each in inner['vehicles'])]
+    if isinstance(inner, list):
+        return [each.get('state', each) for each in inner]
+    return [{'name': name, **each} for name, each in inner.items() if isinstance(each, dict)]
+
+
+def motion_of(state):
+    """Return position (m), orientation xyzw and velocity (m/s) in the axes of REP 103."""
+    odometry = state.get('odometry', state)
+    pose = odometry.get('pose', odometry)
+    x, y, z = xyz_of(pose['position'])
+    qx, qy, qz, qw = quaternion_of(pose['orientation'])
+    vx, vy, vz = xyz_of(odometry.get('linear_velocity', odometry.get('velocity')))
+    # The simulator's world is left-handed, in centimetres: y changes its sign.
+    return ([x / 100, -y / 100, z / 100], [-qx, qy, -qz, qw], [vx / 100, -vy / 100, vz / 100])
+
+
+def heading_of(x, y, z, w):
+    return math.atan2(2 * (w * z + x * y), w * w + x * x - y * y - z * z)
+
+
+def forward_of(x, y, z, w):
+    return [w * w + x * x - y * y - z * z, 2 * (x * y + w * z), 2 * (x * z - w * y)]
+
+
+@pytest.fixture(scope='module')
+def drive(tmp_path_factory):
+    """Make a trajectory and a Parquet file of it."""
+    folder = tmp_path_factory.mktemp('tables')
+    assert main(['synth', str(folder / 'drive.json'), '--frames', '20', '--vehicles', '5',
+                 '--objects', '3']) == 0
+    assert main(['convert', str(folder / 'drive.json'), str(folder / 'drive.parquet')]) == 0
+    return folder
+
+
+def test_table_has_the_columns_of_the_interface(drive):
+    table = pq.read_table(drive / 'drive.parquet')
+    assert table.column_names == list(NAMES) == INTERFACE
+    types = {field.name: str(field.type) for field in table.schema}
+    assert types['name'].startswith('dictionary<values=string')
+    assert (types['tags'], types['kind'], types['class']) == (
+        'list<element: string>', 'string', 'string')
+    assert (types['stamp_ns'], types['frame'], types['actor_id'], types['road_id']) == (
+        'int64', 'int64', 'uint32', 'int32')
+    assert {types[name] for name in ('game_time', 'x', 'qw', 'yaw', 's', 'ax', 'speed')} == {
+        'double'}
+    units = json.loads(table.schema.metadata[b'units'])
+    assert (units['x'], units['ax'], units['yaw']) == ('m', 'm/s2', 'rad')
+    assert table.schema.metadata[b'source'] == str(drive / 'drive.json').encode()
+    assert b'state_sensor_ros 0.' in table.schema.metadata[b'version']
+
+
+@pytest.mark.parametrize('file', FILES)
+def test_table_has_independent_values_of_real_recordings(file):
+    path = path_of(file)
+    frames = json.loads(path.read_text())
+    rows = iter(sensor.read_table(path).to_pylist())
+    known = {}
+    velocities = [{state['name']: motion_of(state)[2] for state in actors_of(frame)}
+                  for frame in frames]
+    times = [frame['game_time'] for frame in frames]
+    for index, frame in enumerate(frames):
+        for state in actors_of(frame):
+            row = next(rows)
+            position, orientation, velocity = motion_of(state)
+            assert (row['frame'], row['name'], row['tags']) == (
+                index, state['name'], state['tags'])
+            assert row['game_time'] == times[index]
+            assert row['stamp_ns'] == pytest.approx(times[index] * 1e9, abs=1e3)
+            assert known.setdefault(state['name'], row['actor_id']) == row['actor_id']
+            assert row['is_ego'] == ('ego' in state['tags'])
+            assert [row[key] for key in ('x', 'y', 'z')] == pytest.approx(position, abs=1e-9)
+            assert [row[key] for key in ('vx', 'vy', 'vz')] == pytest.approx(velocity, abs=1e-9)
+            found = [row[key] for key in ('qx', 'qy', 'qz', 'qw')]
+            sign = math.copysign(1, sum(a * b for a, b in zip(found, orientation, strict=True)))
+            assert [sign * each for each in found] == pytest.approx(orientation, abs=1e-6)
+            assert math.cos(row['yaw'] - heading_of(*orientation)) == pytest.approx(1, abs=1e-9)
+            assert row['speed'] == pytest.approx(sum(a * b for a, b in zip(
+                velocity, forward_of(*orientation), strict=True)), abs=1e-5)
+            assert (row['kind'], row['class']) == ('vehicle', 'car')
+            assert [row[key] for key in ('length', 'width', 'height')] == pytest.approx(CAR)
+            check_acceleration(row, times, velocities, index, state['name'])
+            assert row['road_id'] is row['lane_change_left'] is None
+    assert next(rows, None) is None
+    assert len(set(known.values())) == len(known)
+
+
+def check_acceleration(row, times, velocities, index, name):
+    found = [row[key] for key in ('ax', 'ay', 'az')]
+    if 0 < index < len(times) - 1 and times[index - 1] < times[index] < times[index + 1]:
+        elapsed = times[index + 1] - times[index - 1]
+        assert found == pytest.approx([(after - before) / elapsed for before, after in zip(
+            velocities[index - 1][name], velocities[index + 1][name], strict=True)], abs=1e-6)
+    elif index in (0, len(times) - 1):
+        assert all(math.isnan(each) for each in found)
+
+
+def test_table_has_boxes_and_lanes(drive):
+    frames = json.loads((drive / 'drive.json').read_text())
+    rows = pq.read_table(drive / 'drive.parquet').to_pylist()
+    states = [each for frame in frames for each in (
+        *frame['frame']['objects'], *frame['frame']['vehicles'])]
+    assert len(rows) == len(states)
+    for row, each in zip(rows, states, strict=True):
+        [box, *_] = each.get('state', each)['oriented_bounding_box']
+        x, y, z = xyz_of(box['center'])
+        assert [row['center_x'], row['center_y'], row['center_z']] == pytest.approx(
+            [x / 100, -y / 100, z / 100], abs=1e-9)
+        assert sorted([row['length'], row['width'], row['height']]) == pytest.approx(
+            sorted(edge / 100 for edge in xyz_of(box['extents'])), rel=1e-4)
+        lane = each.get('control_state')
+        if lane is None:
+            assert row['lane_id'] is row['lane_change_left'] is None
+            assert math.isnan(row['s'])
+        else:
+            assert row['length'] > row['width'] > row['height'] / 2
+            assert {key: row[key] for key in lane if key != 's'} == {
+                key: value for key, value in lane.items() if key != 's'}
+            assert row['s'] == pytest.approx(lane['s'] / 100)
+
+
+def test_table_of_a_bag_and_of_a_dataset(drive, tmp_path):
+    assert main(['convert', str(drive / 'drive.json'), str(tmp_path / 'bag')]) == 0
+    table, other = (sensor.read_table(path) for path in (drive / 'drive.json', tmp_path / 'bag'))
+    for name in NAMES:
+        if pa.types.is_floating(table.schema.field(name).type):
+            assert table[name].to_pylist() == pytest.approx(
+                other[name].to_pylist(), abs=1e-9, nan_ok=True)
+        else:
+            assert table[name].to_pylist() == other[name].to_pylist()
+    carla = sensor.read_table(CARLA / 'episode_00000')
+    assert set(carla['class'].to_pylist()) >= {'car'}
+    assert any(abs(speed) > 0 for speed in carla['speed'].to_pylist() if not math.isnan(speed))
+
+
+def test_table_is_written_in_groups_of_constant_size(drive, tmp_path, monkeypatch):
+    monkeypatch.setattr(table_output, 'GROUP_ROWS', 30)
+    assert main(['convert', str(drive / 'drive.json'), str(tmp_path / 'out.parquet')]) == 0
+    file = pq.ParquetFile(tmp_path / 'out.parquet')
+    groups = [file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups)]
+    assert len(groups) > 3
+    assert max(groups) < 30 + 2 * 8
+    # As text: NaN equals no number.
+    assert repr(file.read().to_pylist()) == repr(
+        pq.read_table(drive / 'drive.parquet').to_pylist())
+
+
+@pytest.mark.parametrize('suffix', ['.csv', '.csv.gz'])
+def test_table_as_text(drive, tmp_path, suffix):
+    from pyarrow import csv
+    out = tmp_path / f'out{suffix}'
+    assert main(['convert', str(drive / 'drive.json'), str(out)]) == 0
+    text = (gzip.decompress(out.read_bytes()) if suffix == '.csv.gz' else out.read_bytes())
+    assert text.splitlines()[0].decode() == ','.join(f'"{name}"' for name in NAMES)
+    table = csv.read_csv(pa.BufferReader(text))
+    expected = pq.read_table(drive / 'drive.parquet')
+    assert table['x'].to_pylist() == expected['x'].to_pylist()
+    assert table['name'].to_pylist() == expected['name'].to_pylist()
+    assert [tags.split(';') for tags in table['tags'].to_pylist()] == \
+        expected['tags'].to_pylist()
+
+
+def test_table_of_some_columns(drive, tmp_path, capsys):
+    out = tmp_path / 'some.parquet'
+    assert main(['convert', str(drive / 'drive.json'), str(out), '--columns', 'speed,name']) == 0
+    assert pq.read_table(out).column_names == ['name', 'speed']
+    assert main(['convert', str(drive / 'drive.json'), str(tmp_path / 'no.parquet'),
+                 '--columns', 'sped']) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: --columns: found 'sped'; expected some of stamp_ns, frame, ")
+    assert main(['convert', str(out), str(tmp_path / 'bag')]) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith(f'error: {out}: found a table without frame, game_time, kind, tags, x')
+    assert sorted(path.name for path in tmp_path.iterdir()) == ['some.parquet']
+
+
+def messages_of(path, kinds):
+    with Reader(path) as reader:
+        return [(connection.topic, stamp, data)
+                for connection, stamp, data in reader.messages()
+                if connection.topic.endswith(kinds)]
+
+
+@pytest.mark.parametrize('recording', ['drive', *FILES])
+def test_table_goes_back_into_the_same_bag(drive, tmp_path, capsys, recording):
+    path = drive / 'drive.json' if recording == 'drive' else path_of(recording)
+    assert main(['convert', str(path), str(tmp_path / 'a.parquet')]) == 0
+    for source, bag in ((path, 'bag'), (tmp_path / 'a.parquet', 'back')):
+        assert main(['convert', str(source), str(tmp_path / bag)]) == 0
+    [line] = capsys.readouterr().err.splitlines()
+    assert 'a table does not carry: boxes, wheels' in line
+    kinds = ('/tf', '/odometry', '/control_state', '/control_states', '/actors')
+    expected = messages_of(tmp_path / 'bag', kinds)
+    assert len({topic for topic, *_ in expected}) > 3
+    assert messages_of(tmp_path / 'back', kinds) == expected
+
+
+def test_table_of_a_file_that_is_no_table_is_an_error(tmp_path, capsys):
+    (tmp_path / 'no.parquet').write_bytes(b'PAR1' + b'x' * 100)
+    assert main(['inspect', str(tmp_path / 'no.parquet')]) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith(f'error: {tmp_path}/no.parquet: found ')

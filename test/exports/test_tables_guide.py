@@ -1,0 +1,95 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""The questions of doc/guide/tables.md, answered as the page does and by plain Python."""
+
+import collections
+import json
+import math
+import re
+
+from paths import ROOT
+import pytest
+
+from state_sensor_ros.commands.command_line import main
+
+PAGE = (ROOT / 'doc' / 'guide' / 'tables.md').read_text(encoding='utf-8')
+BLOCKS = dict(re.findall(r'^## ([^\n]*)\n(?:(?!^## ).)*?```python\n(.*?)```', PAGE,
+                         re.MULTILINE | re.DOTALL))
+
+
+@pytest.fixture(scope='module')
+def folder(tmp_path_factory):
+    pytest.importorskip('pyarrow')
+    folder = tmp_path_factory.mktemp('guide')
+    assert main(['synth', str(folder / 'drive.json'), '--frames', '40', '--vehicles', '12']) == 0
+    assert main(['convert', str(folder / 'drive.json'), str(folder / 'drive.parquet')]) == 0
+    return folder
+
+
+def answer(title, library, folder, monkeypatch):
+    """Run the block below a heading; return its names."""
+    pytest.importorskip(library)
+    monkeypatch.chdir(folder)
+    [block] = [text for heading, text in BLOCKS.items() if heading.startswith(title)]
+    names: dict[str, object] = {}
+    exec(block, names)
+    return names
+
+
+def frames_of(folder):
+    return json.loads((folder / 'drive.json').read_text())
+
+
+def is_ego(vehicle):
+    return 'ego' in vehicle['state']['tags']
+
+
+def test_tables_guide_headway_in_pandas(folder, monkeypatch, capsys):
+    headway = answer('Time headway', 'pandas', folder, monkeypatch)['headway']
+    expected = {}
+    for index, frame in enumerate(frames_of(folder)):
+        vehicles = frame['frame']['vehicles']
+        [ego] = filter(is_ego, vehicles)
+        velocity = ego['state']['odometry']['linear_velocity']
+        speed = math.hypot(velocity['x'], velocity['y'], velocity['z']) / 100
+        lane = ego['control_state']
+        gaps = [(each['control_state']['s'] - lane['s']) / 100 - sum(
+            max(one['state']['oriented_bounding_box'][0]['extents'].values())
+            for one in (each, ego)) / 200 for each in vehicles
+            if all(each['control_state'][key] == lane[key] for key in (
+                'road_id', 'section_id', 'lane_id')) and each['control_state']['s'] > lane['s']]
+        if gaps and speed > 0.1:
+            expected[index] = min(gaps) / speed
+    assert expected
+    assert headway.to_dict() == pytest.approx(expected, rel=1e-2)
+    assert 'mean' in capsys.readouterr().out
+
+
+def test_tables_guide_speeds_by_lane_in_polars(folder, monkeypatch):
+    speeds = answer('Speeds by lane', 'polars', folder, monkeypatch)['speeds']
+    expected = collections.defaultdict(set)
+    for frame in frames_of(folder):
+        for each in frame['frame']['vehicles']:
+            lane = each['control_state']
+            expected[lane['road_id'], lane['lane_id']].add(each['state']['name'])
+    assert {(row['road_id'], row['lane_id']): row['vehicles'] for row in speeds.to_dicts()} == {
+        lane: len(names) for lane, names in expected.items()}
+
+
+def test_tables_guide_nearest_neighbour_in_duckdb(folder, monkeypatch):
+    nearest = answer('The nearest', 'duckdb', folder, monkeypatch)['nearest'].fetchall()
+    expected = []
+    for frame in frames_of(folder):
+        actors = [*frame['frame']['objects'], *frame['frame']['vehicles']]
+        centres = {}
+        for each in actors:
+            state = each.get('state', each)
+            centre = state['oriented_bounding_box'][0]['center']
+            centres[state['name']] = centre['x'] / 100, centre['y'] / 100
+            if 'ego' in state['tags']:
+                ego = state['name']
+        distance, name = min((math.dist(centre, centres[ego]), name)
+                             for name, centre in centres.items() if name != ego)
+        expected.append((frame['game_time'], name, distance))
+    assert [row[:2] for row in nearest] == [row[:2] for row in expected]
+    assert [row[2] for row in nearest] == pytest.approx([row[2] for row in expected], abs=1e-6)
