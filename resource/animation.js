@@ -17,6 +17,7 @@
   const yaws = unpack(Float32Array, scene.yaw);
   const speeds = unpack(Float32Array, scene.speed);
   const laneOf = unpack(Int32Array, scene.lane);
+  const displayOf = unpack(Int32Array, scene.display);
   const footprints = unpack(Float32Array, scene.footprint_xy);
   const duration = times.length ? times[times.length - 1] : 0;
 
@@ -26,13 +27,15 @@
   // Where a pixel is longer than this, m, a box is too small to be seen and gets a dot.
   const DOTS_ABOVE = 0.6;
   const FOLLOW_M = 60;
+  // plotly reports a turn of the wheel after a pause, ms.
+  const WHEEL_MS = 250;
   // Pixels at the sides of both figures, as their layout says.
   const MARGIN_LEFT = data.strip.layout.margin.l;
   const MARGINS = MARGIN_LEFT + data.strip.layout.margin.r;
 
   const element = (id) => document.getElementById(id);
-  const [map, strip, cursor, play, slider, clock, pace, follow] = [
-    'map', 'strip', 'cursor', 'play', 'time', 'clock', 'pace', 'follow'].map(element);
+  const [map, strip, cursor, play, slider, clock, pace, names, follow] = [
+    'map', 'strip', 'cursor', 'play', 'time', 'clock', 'pace', 'names', 'follow'].map(element);
 
   // The last instant that is not after `time`.
   const instantAt = (time) => {
@@ -46,7 +49,7 @@
 
   const nextRow = new Int32Array(scene.names.length).fill(-1);
 
-  // Calls visit(actor, row, x, y, yaw, speed) for everybody who is there at `time`.
+  // Calls visit(actor, row, x, y, yaw, speed) for each actor that is present at `time`.
   const visitAll = (time, visit) => {
     if (!times.length) return;
     const i = instantAt(time);
@@ -77,30 +80,39 @@
   const classOf = (actor, speed) => {
     if (scene.is_ego[actor]) return EGO;
     if (!scene.is_vehicle[actor]) return OBJECT;
-    if (data.coloring === 'actor') return actor % nScale;
+    if (data.colors_of_actors) return data.colors_of_actors[actor];
     if (!Number.isFinite(speed)) return UNKNOWN;
     const [low, high] = data.speed_range;
     const k = Math.floor((speed - low) / (high - low) * nScale);
     return Math.min(Math.max(k, 0), nScale - 1);
   };
 
+  // A light's colour, a sign's number, or what moves.
   const describe = (actor, row, speed) => {
+    const display = scene.displays[displayOf[row]];
+    const kind = scene.kinds[actor];
+    let state = Number.isFinite(speed)
+      ? `${speed.toFixed(1)} m/s, ${(3.6 * speed).toFixed(1)} km/h` : 'speed unknown';
+    if (kind === 'traffic light') state = display || 'state unknown';
+    if (kind === 'speed limit sign') state = `${display} km/h`;
     const lane = scene.lanes[laneOf[row]];
-    const pace_ = Number.isFinite(speed)
-      ? `${speed.toFixed(1)} m/s, ${(3.6 * speed).toFixed(0)} km/h` : 'speed unknown';
     const where = lane ? `<br>road ${lane[0]}, section ${lane[1]}, lane ${lane[2]}` : '';
-    return `<b>${scene.names[actor]}</b><br>${pace_}${where}`;
+    const size = scene.has_box[actor] || data.symbols[kind] ? '' : '<br>size assumed';
+    return `<b>${scene.names[actor]}</b><br>${state}${where}${size}`;
   };
 
   // Corners of the closed polygon `points` (u, v) in the axes of a road user at x, y, yaw.
+  // Returns the highest y.
   const addShape = (trace, points, x, y, yaw) => {
     const [cos, sin] = [Math.cos(yaw), Math.sin(yaw)];
     for (const [u, v] of points) {
       trace.x.push(x + cos * u - sin * v);
       trace.y.push(y + sin * u + cos * v);
     }
+    const top = Math.max(...trace.y.slice(-points.length));
     trace.x.push(null);
     trace.y.push(null);
+    return top;
   };
 
   // The outline of each actor, an arrow head at its front, and its middle; its own axes.
@@ -120,44 +132,92 @@
     };
   });
 
-  // What the traces of the map hold at `time`, in the order of `filled`, and where the ego is.
-  const filled = [...parts.classes, parts.fronts, parts.points];
-  const snapshot = (time, isFar) => {
-    const outlines = colors.map(() => ({ x: [], y: [] }));
-    const fronts = { x: [], y: [] };
-    const points = { x: [], y: [], text: [] };
-    const dots = { color: [], size: [] };
+  // What the traces of the map hold at `time`, in the order of `filled`, and where the ego is;
+  // `pixel` is the length of a pixel, m.
+  const filled = [...parts.classes, parts.outlines, parts.assumed, parts.fronts, parts.points,
+    parts.labels];
+  const snapshot = (time, pixel) => {
+    const isFar = pixel > DOTS_ABOVE;
+    const fills = colors.map(() => ({ x: [], y: [] }));
+    const [outlines, assumed, fronts] = [0, 1, 2].map(() => ({ x: [], y: [] }));
+    const labels = { x: [], y: [], text: [], textposition: [] };
+    const dots = [];
     let ego = null;
-    let iEgo = -1;
+    const label = (x, y, text, place) => {
+      labels.x.push(x);
+      labels.y.push(y);
+      labels.text.push(text);
+      labels.textposition.push(place);
+    };
     visitAll(time, (actor, row, x, y, yaw, speed) => {
       const shape = shapes[actor];
-      const kind = classOf(actor, speed);
-      addShape(outlines[kind], shape.outline, x, y, yaw);
-      if (scene.is_vehicle[actor] && !isFar) addShape(fronts, shape.head, x, y, yaw);
-      const [u, v] = shape.middle;
-      points.x.push(x + Math.cos(yaw) * u - Math.sin(yaw) * v);
-      points.y.push(y + Math.sin(yaw) * u + Math.cos(yaw) * v);
-      points.text.push(describe(actor, row, speed));
-      dots.color.push(colors[kind]);
-      dots.size.push({ [EGO]: 12, [OBJECT]: 6 }[kind] || 9);
-      if (kind === EGO) [ego, iEgo] = [[x, y], points.x.length - 1];
+      const isEgo = scene.is_ego[actor];
+      const symbol = isEgo ? undefined : data.symbols[scene.kinds[actor]];
+      const display = scene.displays[displayOf[row]];
+      const [u, v] = symbol ? [0, 0] : shape.middle;
+      const dot = {
+        x: x + Math.cos(yaw) * u - Math.sin(yaw) * v,
+        y: y + Math.sin(yaw) * u + Math.cos(yaw) * v,
+        text: describe(actor, row, speed), isEgo,
+      };
+      let top = dot.y;
+      if (symbol) {
+        const fill = symbol.fills[display] || symbol.fills[''];
+        Object.assign(dot, { color: fill, size: symbol.size, edge: symbol.edge, opacity: 1 });
+        if (scene.kinds[actor] === 'speed limit sign') {
+          label(dot.x, dot.y, display, 'middle center');
+        }
+      } else {
+        const kind = classOf(actor, speed);
+        top = addShape(fills[kind], shape.outline, x, y, yaw);
+        addShape(scene.has_box[actor] ? outlines : assumed, shape.outline, x, y, yaw);
+        if ((scene.is_vehicle[actor] || isEgo) && !isFar) addShape(fronts, shape.head, x, y, yaw);
+        Object.assign(dot, {
+          color: colors[kind], size: { [EGO]: 12, [OBJECT]: 6 }[kind] || 9,
+          edge: data.map.data[parts.points].marker.line, opacity: isFar ? 1 : 0,
+        });
+      }
+      dots.push(dot);
+      if (names.checked) {
+        const above = dot.opacity ? Math.max(top, dot.y + pixel * dot.size / 2) : top;
+        label(dot.x, above, scene.names[actor], 'top center');
+      }
+      if (isEgo) ego = [x, y];
     });
     // The ego on top of all others: the last one.
-    for (const column of iEgo < 0 ? [] : [points.x, points.y, points.text, dots.color, dots.size]) {
-      column.push(...column.splice(iEgo, 1));
-    }
-    points.marker = { ...data.map.data[parts.points].marker, ...dots, opacity: isFar ? 1 : 0 };
-    return { traces: [...outlines, fronts, points], ego };
+    dots.sort((a, b) => a.isEgo - b.isEgo);
+    const each = (name) => dots.map((dot) => dot[name]);
+    const points = {
+      x: each('x'), y: each('y'), text: each('text'),
+      marker: {
+        color: each('color'), size: each('size'), opacity: each('opacity'),
+        line: {
+          color: dots.map((dot) => dot.edge.color || dot.edge[0]),
+          width: dots.map((dot) => dot.edge.width || dot.edge[1]),
+        },
+      },
+    };
+    return { traces: [...fills, outlines, assumed, fronts, points, labels], ego };
+  };
+
+  // While the view follows the ego: half of its width, m, and the place of its centre from the
+  // ego, m. Zooming and panning change these.
+  const FOLLOWING = { half: FOLLOW_M, offset: [0, 0] };
+  let following = { ...FOLLOWING };
+  const around = ([x, y]) => {
+    const { half, offset: [dx, dy] } = following;
+    const { l, r, t, b } = data.map.layout.margin;
+    const shape = (map.clientHeight - t - b) / Math.max(map.clientWidth - l - r, 1);
+    return {
+      'xaxis.range': [x + dx - half, x + dx + half],
+      'yaxis.range': [y + dy - half * shape, y + dy + half * shape],
+    };
   };
 
   const metresPerPixel = () => {
     const [low, high] = map.layout.xaxis.range;
-    return (high - low) / Math.max(map.clientWidth - MARGINS, 1);
-  };
-
-  const around = ([x, y]) => {
-    const half = FOLLOW_M * map.clientHeight / Math.max(map.clientWidth, 1);
-    return { 'xaxis.range': [x - FOLLOW_M, x + FOLLOW_M], 'yaxis.range': [y - half, y + half] };
+    const width = follow.checked ? 2 * following.half : high - low;
+    return width / Math.max(map.clientWidth - MARGINS, 1);
   };
 
   // plotly writes into the layout that it is given: copies.
@@ -166,16 +226,29 @@
 
   let now = data.start_s;
   let isDrawing = false;
+  let egoNow = null;
+  // The user moves the map until this time, ms: it must not be drawn elsewhere meanwhile.
+  let heldUntil = 0;
+  const hold = (durationMs) => {
+    heldUntil = performance.now() + durationMs;
+    if (Number.isFinite(durationMs)) setTimeout(draw, durationMs + 1);
+  };
+
+  const drawMap = async () => {
+    const { traces, ego } = snapshot(now, metresPerPixel());
+    egoNow = ego;
+    const each = (name) => traces.map((trace) => trace[name]);
+    await Plotly.update(
+      map, { x: each('x'), y: each('y'), text: each('text'), marker: each('marker'),
+        textposition: each('textposition') },
+      follow.checked && ego ? around(ego) : {}, filled);
+  };
 
   const draw = async () => {
     if (isDrawing) return;
     isDrawing = true;
-    const { traces, ego } = snapshot(now, !follow.checked && metresPerPixel() > DOTS_ABOVE);
-    const each = (name) => traces.map((trace) => trace[name]);
     try {
-      await Plotly.update(
-        map, { x: each('x'), y: each('y'), text: each('text'), marker: each('marker') },
-        follow.checked && ego ? around(ego) : {}, filled);
+      if (performance.now() >= heldUntil) await drawMap();
     } finally {
       isDrawing = false;
     }
@@ -219,7 +292,9 @@
 
   play.addEventListener('click', () => setPlaying(!isPlaying));
   slider.addEventListener('input', () => seek(Number(slider.value)));
+  names.addEventListener('change', () => draw());
   follow.addEventListener('change', async () => {
+    following = { ...FOLLOWING };
     if (!follow.checked) {
       await Plotly.relayout(map, { 'xaxis.range': wholeX, 'yaxis.range': wholeY });
     }
@@ -236,13 +311,31 @@
     }
   });
 
+  // The user has zoomed or panned. While the view follows the ego, it goes on with this part.
+  const keepView = (change) => {
+    if (!Object.keys(change).some((key) => key.startsWith('xaxis'))) return;
+    heldUntil = 0;
+    if (follow.checked && egoNow) {
+      const [x, y] = [map.layout.xaxis.range, map.layout.yaxis.range];
+      const isWhole = Math.abs(x[0] - wholeX[0]) + Math.abs(x[1] - wholeX[1]) < 1e-6 * extent;
+      following = isWhole ? { ...FOLLOWING } : {
+        half: (x[1] - x[0]) / 2,
+        offset: [(x[0] + x[1]) / 2 - egoNow[0], (y[0] + y[1]) / 2 - egoNow[1]],
+      };
+    }
+    // Zooming in or out turns dots to boxes and back.
+    if (!isPlaying) draw();
+  };
+
   const begin = async () => {
-    const config = { responsive: true, displaylogo: false };
-    await Plotly.newPlot(map, data.map.data, data.map.layout, { ...config, scrollZoom: true });
+    await Plotly.newPlot(map, data.map.data, data.map.layout, data.config);
     await Plotly.newPlot(strip, data.strip.data, data.strip.layout,
-      { ...config, displayModeBar: false });
-    // Zooming in or out turns dots to boxes and back; our own changes come here as well.
-    map.on('plotly_relayout', () => { if (!isPlaying && !follow.checked) draw(); });
+      { ...data.config, displayModeBar: false, scrollZoom: false });
+    map.on('plotly_relayout', keepView);
+    map.addEventListener('pointerdown', () => hold(Infinity));
+    window.addEventListener('pointerup', () => hold(WHEEL_MS));
+    window.addEventListener('pointercancel', () => hold(0));
+    map.addEventListener('wheel', () => hold(WHEEL_MS), { passive: true, capture: true });
     strip.addEventListener('click', (event) => {
       const x = event.clientX - strip.getBoundingClientRect().left - MARGIN_LEFT;
       seek(x / (strip.clientWidth - MARGINS) * duration);

@@ -19,8 +19,10 @@ import numpy as np
 import numpy.typing as npt
 from plotly.offline import get_plotlyjs
 
-from state_sensor_ros.drawing.figures import class_colors, map_figure, strip_figure
-from state_sensor_ros.drawing.palette import BY_SPEED, speed_range
+from state_sensor_ros.drawing import kinds, palette
+from state_sensor_ros.drawing.figures import class_colors, config, map_figure, strip_figure
+from state_sensor_ros.drawing.marks import LIGHT_MARKS, Mark
+from state_sensor_ros.drawing.page_key import page_key
 from state_sensor_ros.drawing.scene import Scene
 from state_sensor_ros.drawing.tracks import JUMP_FACTOR, JUMP_M
 from state_sensor_ros.share import share_file
@@ -28,11 +30,13 @@ from state_sensor_ros.share import share_file
 Json = dict[str, object]
 # Types of the arrays as the player reads them, little-endian.
 _PACKED = {'time_s': '<f8', 'row_start': '<i4', 'actor': '<i4', 'position_xy': '<f4',
-           'yaw': '<f4', 'speed': '<f4', 'lane': '<i4', 'footprint_xy': '<f4'}
+           'yaw': '<f4', 'speed': '<f4', 'lane': '<i4', 'display': '<i4', 'footprint_xy': '<f4'}
+# Diameters of symbols by kind, pixels.
+_SYMBOL_PX = {kinds.PEDESTRIAN: 8, kinds.LIGHT: 11, kinds.SIGN: 19}
 
 
-def write_animation(scene: Scene, handle: BinaryIO, *, title: str, coloring: str = BY_SPEED,
-                    at_s: float | None = None) -> None:
+def write_animation(scene: Scene, handle: BinaryIO, *, title: str,
+                    coloring: str = palette.BY_SPEED, at_s: float | None = None) -> None:
     """
     Write ``scene`` as a page of HTML.
 
@@ -44,13 +48,16 @@ def write_animation(scene: Scene, handle: BinaryIO, *, title: str, coloring: str
     figure, moving = map_figure(scene, coloring)
     data: Json = {
         'map': figure.to_plotly_json(), 'parts': asdict(moving),
-        'strip': strip_figure(scene, coloring).to_plotly_json(),
+        'strip': strip_figure(scene, coloring).to_plotly_json(), 'config': config(),
         'start_s': min(max(at_s or 0.0, 0.0), scene.duration_s),
-        'scene': _packed(scene), 'coloring': coloring, 'colors': class_colors(coloring),
-        'speed_range': speed_range(scene), 'jump': {'m': JUMP_M, 'factor': JUMP_FACTOR}}
+        'scene': _packed(scene), 'colors': class_colors(coloring), 'symbols': _symbols(),
+        'colors_of_actors': palette.actor_colors(scene).tolist() if coloring == palette.BY_ACTOR
+        else None,
+        'speed_range': palette.speed_range(scene), 'jump': {'m': JUMP_M, 'factor': JUMP_FACTOR}}
     pieces = {
         'title': html.escape(title), 'facts': html.escape('  ·  '.join(scene.facts())),
-        'style': _text('animation.css'), 'plotly': get_plotlyjs(), 'player': _text('animation.js'),
+        'key': page_key(scene, coloring), 'style': _text('animation.css'),
+        'plotly': get_plotlyjs(), 'player': _text('animation.js'),
         # Names come from the network: in a script element no "<" may begin a tag.
         'data': json.dumps(data, cls=_Encoder, allow_nan=False).replace('<', r'\u003c'),
     }
@@ -78,7 +85,23 @@ def _packed(scene: Scene) -> Json:
     packed['lanes'] = scene.lanes
     packed['is_ego'] = scene.is_ego.tolist()
     packed['is_vehicle'] = scene.is_vehicle.tolist()
+    packed['has_box'] = scene.has_box.tolist()
+    packed['kinds'] = [kinds.KIND_NAMES[kind] for kind in scene.kind.tolist()]
+    packed['displays'] = scene.displays
     return packed
+
+
+def _symbols() -> Json:
+    """Return size, edge and fill of the actors that are symbols; fills of lights by display."""
+    fills: dict[int, object] = {
+        kinds.PEDESTRIAN: {'': palette.FILLS[Mark.PEDESTRIAN]},
+        kinds.LIGHT: {'': palette.FILLS[Mark.LIGHT], **{
+            display: palette.FILLS[mark] for display, mark in LIGHT_MARKS.items()}},
+        kinds.SIGN: {'': palette.FILLS[Mark.SIGN]}}
+    edges = {kinds.PEDESTRIAN: (palette.INK, 0.5), kinds.LIGHT: (palette.INK, 2.0),
+             kinds.SIGN: (palette.SIGN_EDGE, 2.0)}
+    return {kinds.KIND_NAMES[kind]: {'size': size, 'edge': edges[kind], 'fills': fills[kind]}
+            for kind, size in _SYMBOL_PX.items()}
 
 
 def _base64(array: npt.NDArray[np.generic], type_: str) -> str:

@@ -15,7 +15,14 @@ import plotly.graph_objects as go
 
 from state_sensor_ros.drawing import palette, tracks
 from state_sensor_ros.drawing.scene import LEFT, Scene
-from state_sensor_ros.drawing.wording import NOTHING
+from state_sensor_ros.drawing.wording import (
+    NOTHING,
+    seconds,
+    SPEED_TITLE,
+    TIME_TITLE,
+    X_TITLE,
+    Y_TITLE,
+)
 from state_sensor_ros.frame import Bools
 
 N_SPEED_CLASSES = 12
@@ -28,23 +35,46 @@ _LANE_M = 3.5
 _MARGIN_M, _MARGIN = 8.0, 0.04
 
 
+# Zoom and image only: nothing that sends data, selects or edits.
+TOOLBAR = [['zoomIn2d', 'zoomOut2d', 'resetScale2d'], ['toImage']]
+# Above the map, for the toolbar, pixels.
+_TOOLBAR_PX = 32
+# Left and right of both figures, pixels; the player computes times from these.
+_LEFT_PX, _RIGHT_PX = 58, 16
+# Around names.
+_HALO = ', '.join(['0 0 2px white'] * 4)
+# The lines of tracks but the ego's.
+TRACK = '#b8c1cc'
+
+
 @dataclass(frozen=True, slots=True)
 class MovingTraces:
     """
     Indices of the traces of the map that the player fills.
 
-    ``classes`` outlines of the actors, one trace for each of :func:`class_colors`; ``fronts``
-    arrow heads; ``points`` with the texts that are shown on hovering.
+    ``classes`` fills of footprints, one trace for each of :func:`class_colors`; ``outlines`` of
+    boxes, ``assumed`` outlines of actors without a box; ``fronts`` arrow heads; ``points`` dots
+    and symbols, with the texts that are shown on hovering; ``labels`` names and numbers.
     """
 
     classes: tuple[int, ...]
+    outlines: int
+    assumed: int
     fronts: int
     points: int
+    labels: int
+
+
+def config() -> dict[str, object]:
+    """Return the settings of plotly for the map."""
+    return {'responsive': True, 'displaylogo': False, 'displayModeBar': True, 'scrollZoom': True,
+            'modeBarButtons': TOOLBAR, 'plotlyServerURL': '', 'editable': False,
+            'showSendToCloud': False, 'showEditInChartStudio': False, 'showLink': False}
 
 
 def class_colors(coloring: str) -> list[str]:
     """
-    Return the colours of outlines: those of the scale, then unknown speed, object, ego.
+    Return the colours of footprints: those of the scale, then unknown speed, object, ego.
 
     :param coloring: one of ``palette.COLORINGS``.
     :returns: as ``#rrggbb``.
@@ -64,35 +94,44 @@ def map_figure(scene: Scene, coloring: str) -> tuple[go.Figure, MovingTraces]:
     figure = go.Figure()
     x, y = scene.position_xy.T
     moving = tracks.actors_in_motion(scene)
-    _add_lines(figure, scene, moving & ~scene.is_ego, x, y, '#b8c1cc', 1.0)
+    _add_lines(figure, scene, moving & ~scene.is_ego, x, y, TRACK, 1.0)
     _add_lines(figure, scene, moving & scene.is_ego, x, y, palette.EGO_BED, 5.0)
     _add_lane_changes(figure, scene)
-    n_before = len(figure.data)
-    colors = class_colors(coloring)
-    for color in colors:
-        figure.add_scatter(x=[], y=[], mode='lines', fill='toself', fillcolor=color,
-                           line={'color': palette.INK, 'width': 0.8}, hoverinfo='skip')
-    figure.add_scatter(x=[], y=[], mode='lines', fill='toself', fillcolor='white',
-                       line={'width': 0}, hoverinfo='skip')
-    figure.add_scatter(x=[], y=[], mode='markers', hovertemplate='%{text}<extra></extra>',
-                       marker={'size': 9, 'line': {'color': palette.INK, 'width': 0.5}})
-    if coloring == palette.BY_SPEED:
-        _add_color_bar(figure, scene)
+    traces = _add_moving(figure, class_colors(coloring))
     (x_low, x_high), (y_low, y_high) = _extent(scene)
     axis = {'gridcolor': 'white', 'gridwidth': 1, 'zeroline': False, 'ticks': 'outside',
             'tickcolor': palette.FAINT}
     figure.update_layout(
         template='none', showlegend=False, plot_bgcolor=palette.GROUND, dragmode='pan',
         uirevision='map', font={'color': palette.INK, 'size': 11},
-        margin={'l': 64, 'r': 84, 't': 8, 'b': 44},
-        xaxis={**axis, 'range': [x_low, x_high], 'title': {'text': 'x (m)', 'standoff': 6}},
-        yaxis={**axis, 'range': [y_low, y_high], 'title': {'text': 'y (m)', 'standoff': 6},
+        modebar={'bgcolor': 'rgba(0,0,0,0)', 'color': palette.QUIET, 'activecolor': palette.INK},
+        margin={'l': _LEFT_PX, 'r': _RIGHT_PX, 't': _TOOLBAR_PX, 'b': 44},
+        xaxis={**axis, 'range': [x_low, x_high], 'title': {'text': X_TITLE, 'standoff': 6}},
+        yaxis={**axis, 'range': [y_low, y_high], 'title': {'text': Y_TITLE, 'standoff': 6},
                'scaleanchor': 'x'})
     if not len(scene.actor):
         figure.add_annotation(text=NOTHING, showarrow=False,
                               font={'color': palette.QUIET, 'size': 16})
-    fronts = n_before + len(colors)
-    return figure, MovingTraces(tuple(range(n_before, fronts)), fronts, fronts + 1)
+    return figure, traces
+
+
+def _add_moving(figure: go.Figure, colors: list[str]) -> MovingTraces:
+    """Add the traces that the player fills, from the lowest to the highest."""
+    first = len(figure.data)
+    for color in colors:
+        figure.add_scatter(x=[], y=[], mode='lines', fill='toself', fillcolor=color,
+                           line={'width': 0}, hoverinfo='skip')
+    for dash, width in (('solid', 0.8), ('2px,2px', 1.2)):
+        figure.add_scatter(x=[], y=[], mode='lines', hoverinfo='skip',
+                           line={'color': palette.INK, 'width': width, 'dash': dash})
+    figure.add_scatter(x=[], y=[], mode='lines', fill='toself', fillcolor='white',
+                       line={'width': 0}, hoverinfo='skip')
+    figure.add_scatter(x=[], y=[], mode='markers', hovertemplate='%{text}<extra></extra>',
+                       marker={'size': 9, 'line': {'color': palette.INK, 'width': 0.5}})
+    figure.add_scatter(x=[], y=[], mode='text', hoverinfo='skip',
+                       textfont={'size': 10, 'color': palette.INK, 'shadow': _HALO})
+    after = first + len(colors)
+    return MovingTraces(tuple(range(first, after)), *range(after, after + 5))
 
 
 def strip_figure(scene: Scene, coloring: str) -> go.Figure:
@@ -108,7 +147,7 @@ def strip_figure(scene: Scene, coloring: str) -> go.Figure:
     moving = tracks.actors_in_motion(scene)
     others = moving & ~scene.is_ego
     if coloring == palette.BY_ACTOR:
-        i_color = np.arange(len(scene.names)) % len(palette.ACTORS)
+        i_color = palette.actor_colors(scene)
         for k, color in enumerate(palette.ACTORS):
             _add_lines(figure, scene, others & (i_color == k), time_s, scene.speed, color, 1.0,
                        0.7)
@@ -117,12 +156,12 @@ def strip_figure(scene: Scene, coloring: str) -> go.Figure:
     _add_lines(figure, scene, moving & scene.is_ego, time_s, scene.speed, palette.EGO, 2.0)
     figure.update_layout(
         template='none', showlegend=False, plot_bgcolor=palette.GROUND, dragmode=False,
-        font={'color': palette.INK, 'size': 11}, margin={'l': 64, 'r': 84, 't': 4, 'b': 38},
+        font={'color': palette.INK, 'size': 11},
+        margin={'l': _LEFT_PX, 'r': _RIGHT_PX, 't': 4, 'b': 38},
         xaxis={'range': [0.0, scene.duration_s or 1.0], 'gridcolor': 'white', 'zeroline': False,
-               'fixedrange': True, 'title': {'text': 'time since the first frame (s)',
-                                             'standoff': 4}},
+               'fixedrange': True, 'title': {'text': TIME_TITLE, 'standoff': 4}},
         yaxis={'range': list(palette.speed_range(scene)), 'gridcolor': 'white', 'zeroline': False,
-               'fixedrange': True, 'nticks': 4, 'title': {'text': 'm/s', 'standoff': 6}})
+               'fixedrange': True, 'nticks': 4, 'title': {'text': SPEED_TITLE, 'standoff': 6}})
     return figure
 
 
@@ -151,24 +190,12 @@ def _add_lane_changes(figure: go.Figure, scene: Scene) -> None:
         # Angles of markers are clockwise from straight up.
         columns['angle'] += [0.0, 90.0 - np.rad2deg(heading), 0.0]
         # At both ends: plotly shows an empty box for a point without text.
-        columns['text'] += [f'{change.time_s:.2f} s: changes to the {side}'] * 2 + ['']
+        columns['text'] += [f'{seconds(change.time_s)}: changes to the {side}'] * 2 + ['']
     figure.add_scatter(
         x=columns['x'], y=columns['y'], text=columns['text'], mode='lines+markers',
         hovertemplate='%{text}<extra></extra>', line={'color': palette.INK, 'width': 1},
         marker={'symbol': 'arrow', 'size': columns['size'], 'angle': columns['angle'],
                 'color': 'white', 'opacity': 1, 'line': {'color': palette.INK, 'width': 1}})
-
-
-def _add_color_bar(figure: go.Figure, scene: Scene) -> None:
-    """Add a trace without points, for the colour bar of speeds."""
-    low, high = palette.speed_range(scene)
-    scale = palette.speed_scale(N_SPEED_CLASSES)
-    steps = [[(k + end) / len(scale), color] for k, color in enumerate(scale) for end in (0, 1)]
-    figure.add_scatter(
-        x=[None], y=[None], mode='markers', hoverinfo='skip',
-        marker={'color': [low], 'cmin': low, 'cmax': high, 'colorscale': steps, 'showscale': True,
-                'colorbar': {'title': {'text': 'm/s'}, 'thickness': 12, 'outlinewidth': 0,
-                             'xpad': 12}})
 
 
 def _extent(scene: Scene) -> tuple[tuple[float, float], tuple[float, float]]:

@@ -20,12 +20,11 @@ from state_sensor_ros.drawing.layers import DASHED
 from state_sensor_ros.drawing.map_layout import Map
 from state_sensor_ros.drawing.marks import has_unknown_speed, Mark, marks_of, track_marks
 from state_sensor_ros.drawing.scene import Scene
-from state_sensor_ros.drawing.wording import shortened
+from state_sensor_ros.drawing.wording import names_text
 
 Dashes = tuple[float, tuple[float, ...]]
 CLOSE_UP_DASHES: Dashes = (0, (4, 2))
 INSTANT_DASHES: Dashes = (0, (3, 2))
-_MAX_NAMES = 2
 Handle = Patch | Line2D
 
 
@@ -115,18 +114,6 @@ def actor_handles(scene: Scene, fonts: Fonts) -> list[Handle]:
     return [Patch(facecolor=color, edgecolor=palette.INK, linewidth=0.7,
                   label=fonts.drawable(names_text(names)))
             for color, names in palette.actor_key(scene)]
-
-
-def names_text(names: Sequence[str]) -> str:
-    """
-    Return the first names, and how many there are beside them.
-
-    >>> names_text(['a', 'b', 'c', 'd'])
-    'a, b and 2 more'
-    """
-    text = ', '.join(shortened(name) for name in names[:_MAX_NAMES])
-    n_more = len(names) - _MAX_NAMES
-    return f'{text} and {n_more} more' if n_more > 0 else text
 
 
 class Entries:

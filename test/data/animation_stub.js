@@ -22,7 +22,14 @@ globalThis.document = {
   getElementById: (id) => (elements[id] ||= makeElement(id)),
   addEventListener: (name, listener) => { documentListeners[name] = listener; },
 };
-globalThis.window = { addEventListener: () => {} };
+const windowListeners = {};
+globalThis.window = {
+  addEventListener: (name, listener) => { windowListeners[name] = listener; },
+};
+// Timers of the player run when the wall clock of an action has passed them.
+const timers = [];
+const realTimeout = setTimeout;
+globalThis.setTimeout = (callback, delay) => { timers.push([wall + delay, callback]); };
 globalThis.performance = { now: () => wall };
 globalThis.requestAnimationFrame = (callback) => { pending = callback; };
 document.getElementById('pace').value = '1';
@@ -37,7 +44,7 @@ globalThis.Plotly = {
   relayout: async (figure, layout) => setRanges(figure, layout),
   update: async (figure, traces, layout, indices) => {
     indices.forEach((index, i) => {
-      for (const name of ['x', 'y', 'text', 'marker']) {
+      for (const name of ['x', 'y', 'text', 'marker', 'textposition']) {
         if (traces[name][i] !== undefined) figure.data[index][name] = traces[name][i];
       }
     });
@@ -45,17 +52,19 @@ globalThis.Plotly = {
   },
 };
 
-const settled = () => new Promise((resolve) => { setTimeout(resolve, 0); });
+const settled = () => new Promise((resolve) => { realTimeout(resolve, 0); });
 
 const state = () => {
   const { map } = elements;
   const filled = [...data.parts.classes, data.parts.fronts, data.parts.points];
+  const part = (name) => map.data[data.parts[name]];
   const points = map.data[data.parts.points];
   return {
     x: filled.map((index) => map.data[index].x), y: filled.map((index) => map.data[index].y),
     points: points.x.map((x, i) => [x, points.y[i]]), text: points.text,
     clock: elements.clock.value, button: elements.play.textContent,
-    xRange: map.layout.xaxis.range,
+    xRange: map.layout.xaxis.range, yRange: map.layout.yaxis.range, marker: points.marker,
+    labels: part('labels').text || [], outlines: part('outlines').x, assumed: part('assumed').x,
   };
 };
 
@@ -68,6 +77,21 @@ const act = async (action) => {
   } else if (verb === 'unfollow') {
     elements.follow.checked = false;
     elements.follow.listeners.change();
+  } else if (verb === 'names') {
+    elements.names.checked = true;
+    elements.names.listeners.change();
+  } else if (verb === 'zoom') {
+    const numbers = word === 'home'
+      ? [...data.map.layout.xaxis.range, ...data.map.layout.yaxis.range]
+      : String(action).split(' ').slice(1).map(Number);
+    elements.map.layout.xaxis.range = numbers.slice(0, 2);
+    elements.map.layout.yaxis.range = numbers.slice(2);
+    elements.map.listeners.plotly_relayout({ 'xaxis.range[0]': numbers[0] });
+  } else if (verb === 'press') elements.map.listeners.pointerdown();
+  else if (verb === 'release') windowListeners.pointerup();
+  else if (verb === 'wait') {
+    wall += Number(word);
+    for (const [at, callback] of timers.splice(0)) if (at <= wall) callback();
   } else if (verb === 'tick') {
     wall += Number(word);
     const callback = pending;

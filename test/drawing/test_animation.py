@@ -10,9 +10,9 @@ import re
 import shutil
 import subprocess
 
-from drawn_scenes import Agent, box, frame, invalid_scenes, ride, scene_of
+from drawn_scenes import Agent, box, frame, invalid_scenes, ride, scene_of, scene_of_file
 import numpy as np
-from paths import DATA
+from paths import CARLA, DATA
 import pytest
 
 from state_sensor_ros.drawing.animation import write_animation
@@ -28,7 +28,8 @@ class Page(HTMLParser):
 
     def __init__(self, text):
         super().__init__()
-        self.scripts, self.loads, self.text, self.title = [], [], '', ''
+        self.scripts, self.loads, self.title = [], [], ''
+        self.key = text[text.index('<ul>'):text.index('</ul>')]
         self._inside = []
         self.feed(text)
         self.data = json.loads(next(body for attrs, body in self.scripts if attrs.get('id')))
@@ -72,6 +73,27 @@ def test_animation_loads_no_other_file():
     assert not re.search(r'https?://', page.player)
 
 
+def test_animation_offers_nothing_that_sends_selects_or_edits():
+    config = page_of(scene_of(*ride())).data['config']
+    assert [name for group in config['modeBarButtons'] for name in group] == [
+        'zoomIn2d', 'zoomOut2d', 'resetScale2d', 'toImage']
+    assert config['scrollZoom']
+    assert not config['plotlyServerURL']
+    assert not any(config[name] for name in (
+        'displaylogo', 'showSendToCloud', 'showEditInChartStudio', 'showLink', 'editable'))
+
+
+@pytest.mark.parametrize('coloring', [BY_SPEED, BY_ACTOR])
+def test_animation_has_a_key_of_what_is_shown(coloring):
+    key = page_of(scene_of(*ride()), coloring=coloring).key
+    labels = re.findall(r'</i>([^<]+)</li>', key)
+    assert labels[:1] == ['ego']
+    assert labels[-2:] == (['track', '10 m/s'] if coloring == BY_SPEED else ['hero', 'other'])
+    assert ('vehicle' in labels) == (coloring == BY_SPEED)
+    assert 'lane change' not in key
+    assert page_of(scene_of()).key.count('<li>') == 1
+
+
 def test_animation_carries_the_scene():
     scene = scene_of(*ride(4))
     page = page_of(scene)
@@ -113,7 +135,7 @@ def test_animation_points_to_the_new_lane(flag, yaw, end, angle):
         'a', 10.0 * i, 0.0, np.deg2rad(yaw), lane=(1, 0, -1), change=flag if i == 2 else ''))
         for i in range(4))))
     [arrows] = [trace for trace in page.data['map']['data']
-                if trace['marker' if 'marker' in trace else 'line'].get('symbol') == 'arrow']
+                if trace.get('marker', {}).get('symbol') == 'arrow']
     assert (arrows['x'][0], arrows['y'][0]) == (20.0, 0.0)
     assert (arrows['x'][1], arrows['y'][1]) == pytest.approx(end)
     # Clockwise from straight up.
@@ -155,7 +177,7 @@ def test_animation_interpolates_between_instants():
                                 strict=True):
         turn = np.array([[np.cos(yaw), -np.sin(yaw)], [np.sin(yaw), np.cos(yaw)]])
         np.testing.assert_allclose(outline(page, state, EGO), local @ turn.T + (x, y), atol=1e-5)
-    assert '15.0 m/s, 54 km/h' in states[1]['text'][0]
+    assert '15.0 m/s, 54.0 km/h' in states[1]['text'][0]
     assert [state['clock'] for state in states] == [
         '0.00 / 1.00 s', '0.50 / 1.00 s', '1.00 / 1.00 s']
 
@@ -189,14 +211,15 @@ def test_animation_colors_by_speed_and_by_kind():
     scale = page.data['colors'][:-3]
     assert filled == [scale[0], scale[-1], UNKNOWN, OBJECT, EGO]
     # The text has a lane only for actors with one, and escapes names.
-    assert state['text'][0] == '<b>slow</b><br>10.1 m/s, 36 km/h'
-    assert state['text'][2] == '<b>?</b><br>speed unknown'
+    assert state['text'][0] == '<b>slow</b><br>10.1 m/s, 36.4 km/h<br>size assumed'
+    assert state['text'][2] == '<b>?</b><br>speed unknown<br>size assumed'
 
 
 @needs_node
 def test_animation_shows_the_lane():
     _, [state] = played(scene_of(frame(0.0, Agent('a', lane=(7, 1, -2)))), [0.0])
-    assert state['text'] == ['<b>a</b><br>0.0 m/s, 0 km/h<br>road 7, section 1, lane -2']
+    assert state['text'] == [
+        '<b>a</b><br>0.0 m/s, 0.0 km/h<br>road 7, section 1, lane -2<br>size assumed']
 
 
 @needs_node
@@ -207,6 +230,73 @@ def test_animation_follows_the_ego_in_a_large_scene_until_switched_off():
     assert sum(followed['xRange']) / 2 == pytest.approx(500.0)
     assert followed['xRange'][1] - followed['xRange'][0] == pytest.approx(120.0)
     assert free['xRange'][0] < 0.0 < 1000.0 < free['xRange'][1]
+
+
+@needs_node
+def test_animation_keeps_the_zoom_while_it_follows_the_ego():
+    scene = scene_of(*(frame(float(i), Agent('hero', 100.0 * i, speed=100.0, tags=('ego',)))
+                       for i in range(11)))
+    _, [first, zoomed, later, whole] = played(
+        scene, [5.0, 'zoom 490 510 -5 5', 7.0, 'zoom home'])
+    assert first['xRange'] == pytest.approx([440.0, 560.0])
+    assert zoomed['xRange'] == pytest.approx([490.0, 510.0])
+    assert later['xRange'] == pytest.approx([690.0, 710.0])
+    assert sum(later['yRange']) / 2 == pytest.approx(0.0)
+    assert whole['xRange'] == pytest.approx([640.0, 760.0])
+
+
+@needs_node
+def test_animation_keeps_the_place_to_which_it_was_panned_while_it_follows_the_ego():
+    scene = scene_of(*(frame(float(i), Agent('hero', 100.0 * i, speed=100.0, tags=('ego',)))
+                       for i in range(11)))
+    _, states = played(scene, [5.0, 'zoom 460 580 10 70', 6.0])
+    assert states[-1]['xRange'] == pytest.approx([560.0, 680.0])
+    assert sum(states[-1]['yRange']) / 2 == pytest.approx(40.0)
+
+
+@needs_node
+def test_animation_does_not_move_the_map_while_it_is_dragged():
+    scene = scene_of(*(frame(float(i), Agent('hero', 100.0 * i, speed=100.0, tags=('ego',)))
+                       for i in range(11)))
+    _, states = played(scene, [5.0, 'press', 6.0, 'release', 'wait 1000'])
+    assert [sum(state['xRange']) / 2 for state in states] == pytest.approx(
+        [500.0, 500.0, 500.0, 500.0, 600.0])
+    assert states[2]['clock'] == '6.00 / 10.00 s'
+
+
+@needs_node
+def test_animation_shows_all_names_on_demand():
+    scene = scene_of(frame(0.0, Agent('a'), Agent('<b>', 5.0), Agent('cone', 9.0, kind=0)))
+    _, [without, with_names] = played(scene, [0.0, 'names'])
+    assert without['labels'] == []
+    assert with_names['labels'] == ['a', '&lt;b&gt;', 'cone']
+
+
+@needs_node
+def test_animation_draws_assumed_sizes_differently():
+    known = box(0, (1.0, 0.0, 0.5), (0, 0, 0, 1), (4.0, 2.0, 1.0))
+    page, [state] = played(scene_of(frame(0.0, Agent('a'), Agent('b', 50.0), boxes=known)), [0.0])
+    outlines, assumed = (page.data['map']['data'][page.data['parts'][part]]['line']['dash']
+                         for part in ('outlines', 'assumed'))
+    assert outlines == 'solid' != assumed
+    assert max(x for x in state['outlines'] if x is not None) < 10.0
+    assert min(x for x in state['assumed'] if x is not None) > 40.0
+    assert ['size assumed' in text for text in state['text']] == [False, True]
+
+
+@needs_node
+def test_animation_shows_lights_and_signs():
+    scene = scene_of_file(CARLA)
+    page, [state] = played(scene, [0.0])
+    samples = scene.samples_at(0)
+    shown = [scene.displays[i] for i in scene.display[samples] if i]
+    lights = [display for display in shown if not display.isdigit()]
+    fills = page.data['symbols']['traffic light']['fills']
+    assert {fills[light] for light in lights} < set(state['marker']['color'])
+    assert state['labels'] == [display for display in shown if display.isdigit()]
+    assert any(text.endswith('<br>30 km/h') for text in state['text'])
+    assert 'light' in page.key
+    assert 'object' not in page.key
 
 
 @needs_node
