@@ -120,6 +120,14 @@ def test_package_xml_names_what_the_package_depends_on():
     assert found <= named, f'CMakeLists.txt needs {found - named}'
 
 
+def test_cmake_installs_the_modules_after_the_generated_package():
+    cmake = (ROOT / 'CMakeLists.txt').read_text(encoding='utf-8')
+    # Lyrical installs the generated package, with an empty __init__.py, in ament_package().
+    assert cmake.index('\nament_package()') < cmake.index('DIRECTORY ${PROJECT_NAME}/')
+    # Later distributions do not have it.
+    assert 'ament_target_dependencies' not in cmake
+
+
 def test_pip_name_licence_and_libraries_match_package_xml():
     metadata = setup_cfg()
     assert metadata['metadata']['name'] == text_of('name')

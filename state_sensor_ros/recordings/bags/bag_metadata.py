@@ -215,7 +215,8 @@ def _topic_text(topic: StoredTopic, n_messages: int) -> str:
             f'    serialization_format: {_scalar(topic.serialization)}\n'
             f'    type_description_hash: {_scalar(topic.type_hash)}\n'
             '    offered_qos_profiles:\n'
-            f'{textwrap.indent(topic.qos, "    ")}')
+            # Deeper than the key: an empty list is not part of it otherwise.
+            f'{textwrap.indent(topic.qos, "      ")}')
 
 
 def _scalar(text: str) -> str:
