@@ -23,7 +23,7 @@ from row import Row, show
 from state_sensor_ros.carla.carla_decoder import CarlaDecoder
 from state_sensor_ros.carla.carla_encoder import CarlaEncoder
 from state_sensor_ros.carla.carla_recording import DatasetRecording
-from state_sensor_ros.carla.carla_topics import COLORED_TOPIC, IMAGE_TOPICS
+from state_sensor_ros.carla.carla_topics import sensor_topics
 from state_sensor_ros.carla.measurement_framing import join_messages
 from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.emulator.carla_server.message_bytes import measurements_bytes
@@ -114,11 +114,11 @@ def write_dataset(folder):
 
 def images_ms():
     """Return the cost of a frame with five images that are all subscribed, ms."""
-    demand = Demand.of([*IMAGE_TOPICS.values(), COLORED_TOPIC])
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_dataset(folder)
         recording = DatasetRecording(folder)
+        demand = Demand.of(sensor_topics(recording.sensors))
         return min(quickest_us(recording.decoder, (entry.packet for entry in recording.frames()),
                                demand) for _ in range(N_ROUNDS)) / 1e3
 

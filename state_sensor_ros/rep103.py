@@ -202,7 +202,8 @@ def mirrored_vectors(vectors_xyz: Floats) -> Floats:
     :param vectors_xyz: (..., 3) float64, any unit, source or REP-103.
     :returns: (..., 3) float64, the same unit, REP-103 or source.
     """
-    return vectors_xyz * _REFLECTION
+    # Adding 0.0 turns the -0.0 that 0.0 becomes into 0.0.
+    return vectors_xyz * _REFLECTION + 0.0
 
 
 def to_rep103_rotator(roll_pitch_yaw_deg: Floats) -> Floats:
@@ -212,7 +213,7 @@ def to_rep103_rotator(roll_pitch_yaw_deg: Floats) -> Floats:
     :param roll_pitch_yaw_deg: (..., 3) float64, degrees, source.
     :returns: (..., 4) float64, orientation xyzw, REP-103, unit length.
     """
-    return quaternion_from_rpy(roll_pitch_yaw_deg / _ROTATOR)
+    return quaternion_from_rpy(roll_pitch_yaw_deg / _ROTATOR + 0.0)
 
 
 def from_rep103_rotator(orientation_xyzw: Floats) -> Floats:

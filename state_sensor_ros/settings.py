@@ -106,7 +106,11 @@ class Settings:
         False, "Frames of CARLA's cameras on /tf_static, under the player's.")
     camera_poses: tuple[float, ...] = _parameter(
         (0.0,) * 18, 'Poses of the central, left and right camera of CARLA on the player, each '
-        'x y z (m) roll pitch yaw (rad).', length=18)
+        'x y z (m) roll pitch yaw (rad); six zeros leave that of metadata.json or config_file.',
+        length=18)
+    camera_fov: float = _parameter(
+        0.0, "Horizontal field of view of CARLA's cameras, degrees; 0 leaves that of the server, "
+        'metadata.json or config_file.', low=0.0, high=179.0)
     ego_tag: str = _parameter('ego', 'Tag that marks the ego actor.', pattern=re.compile(r'\S+'))
     ego_frame: str = _parameter('', "The ego's TF frame, such as base_link; empty: as others.",
                                 pattern=_FRAME_PREFIX)

@@ -13,7 +13,8 @@ from paths import ROOT
 import pytest
 
 from state_sensor_ros.carla import carla_source, dataset, images
-from state_sensor_ros.carla.carla_topics import DATASET_TOPICS
+from state_sensor_ros.carla.carla_topics import DATASET_TOPICS, ENCODINGS, sensor_topics
+from state_sensor_ros.carla.sensors import POINTS, Sensor
 from state_sensor_ros.commands.command_line import COMMANDS
 from state_sensor_ros.encode import fixed_topics
 from state_sensor_ros.monodrive import sensor_config
@@ -35,7 +36,8 @@ DOCUMENTS = sorted(path.relative_to(ROOT).as_posix() for path in (
     ROOT / 'README.md', ROOT / 'CONTRIBUTING.md', *(ROOT / 'doc').rglob('*.md')))
 # Folders of the files that a page may name, and files that programs make.
 FOLDERS = ('state_sensor_ros', 'config', 'test')
-MADE = ('demo/', 'bench/results.json')
+# Files that programs write, and one of datasets.
+MADE = ('demo/', 'bench/results.json', 'metadata.json')
 
 
 def text_of(name):
@@ -95,9 +97,10 @@ def test_readme_names_topics_that_exist():
 
 
 def test_carla_page_names_every_topic_of_carla():
-    text = text_of('doc/guide/carla.md').replace('{central,left,right}', 'central')
-    for topic in DATASET_TOPICS:
-        assert f'`{topic.name.replace("left", "central").replace("right", "central")}`' in text
+    text = text_of('doc/guide/carla.md')
+    sensors = [Sensor('<camera>', kind) for kind in ENCODINGS] + [Sensor('<lidar>', POINTS)]
+    for topic in (*DATASET_TOPICS, *sensor_topics(sensors)):
+        assert f'`{topic.name}`' in text
 
 
 @pytest.mark.parametrize('name', DOCUMENTS)

@@ -28,6 +28,7 @@ WRONG = [
     *((name, value) for name in _TAGS for value in ('car', [1], 3)),
     *((name, value) for name in _SIXES for value in ([0.0] * 5, [0.0] * 7, ['a'] * 6,
                                                      [float('nan')] * 6)),
+    ('camera_fov', 180.0),
     *(('camera_poses', value) for value in ([0.0] * 17, [0.0] * 6, ['a'] * 18,
                                             [float('inf')] * 18)),
     *((name, value) for name in ('outputs', 'autoware_objects', 'object_classes')

@@ -22,20 +22,29 @@ from state_sensor_ros.carla.carla_data import (
     Command,
     DatasetCommands,
     EncodedImage,
+    EncodedPoints,
+    Form,
     NO_LIGHT,
     PLAYER_NAME,
     PlayerStatus,
+    SensorData,
 )
 from state_sensor_ros.carla.carla_topics import (
+    CAMERA_INFO,
     CONTROL_TOPIC,
     ENCODINGS,
     EXPERT_CONTROL_TOPIC,
-    IMAGE_TOPICS,
+    IMAGE,
+    info_topic,
     LIGHTS_TOPIC,
     LIMITS_TOPIC,
+    POINT_CLOUD,
+    sensor_of_topic,
     STATUS_TOPIC,
 )
 from state_sensor_ros.carla.measurement_framing import join_messages, split_messages
+from state_sensor_ros.carla.points import POINT_BYTES
+from state_sensor_ros.carla.sensors import Sensor
 from state_sensor_ros.encode.topics import FRAME_TOPIC
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.frame import Frame
@@ -46,15 +55,44 @@ from state_sensor_ros.recordings.bags.state_frames import NOT_SUCH, stamp_s, Sta
 TOPICS: Final = {topic.name.removeprefix('~/'): topic for topic in (
     FRAME_TOPIC, STATUS_TOPIC, CONTROL_TOPIC, EXPERT_CONTROL_TOPIC, LIGHTS_TOPIC, LIMITS_TOPIC)}
 FRAME, _STATUS, _CONTROL, _EXPERT, _LIGHTS, _LIMITS = TOPICS
-# Without the coloured segmentation, which is computed from the tags.
-_IMAGES: Final = {topic.name.removeprefix('~/'): key for key, topic in IMAGE_TOPICS.items()}
-TOPICS_WITH_IMAGES: Final = {**TOPICS, **{name: IMAGE_TOPICS[key]
-                                          for name, key in _IMAGES.items()}}
+_INFO: Final = '/camera_info'
 
 _NAME: Final = re.compile(f'({"|".join(AGENT_CLASSES[1:])})_([0-9]{{1,10}})')
+_FOV_DIGITS: Final = 9
+# Name, offset, type (float32) and count of each field of a point.
+_POINT_FIELDS: Final = [('x', 0, 7, 1), ('y', 4, 7, 1), ('z', 8, 7, 1)]
 _MAX_ID: Final = 2 ** 32 - 1
 # Frames whose messages may be interleaved: those of one are recorded within some milliseconds.
 _MAX_WAITING: Final = 16
+
+
+def sensors_of_topics(topics: Iterable[tuple[str, str]]) -> tuple[Sensor, ...]:
+    """
+    Return the sensors whose data topics have.
+
+    :param topics: name, without the node's, and type of each.
+    """
+    return tuple(sensor for topic in sorted(topics)
+                 if (sensor := sensor_of_topic(*topic)) is not None)
+
+
+def topics_with_sensors(topics: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    """
+    Return the names of the topics of which the frames of a bag are made.
+
+    :param topics: name, without the node's, and type of each in the bag.
+    """
+    names = dict.fromkeys(TOPICS)
+    for topic in sorted(topics):
+        # The coloured segmentation is computed from the tags.
+        sensor = sensor_of_topic(*topic)
+        if sensor is not None:
+            names[topic[0]] = names[_info_name(sensor.name)] = None
+    return tuple(names)
+
+
+def _info_name(camera: str) -> str:
+    return info_topic(camera).name.removeprefix('~/')
 
 
 def parts_of_frames(messages: Iterable[tuple[str, bytes]]) -> Iterator[dict[str, bytes]]:
@@ -130,7 +168,7 @@ def frame_of_messages(parts: Mapping[str, bytes]) -> Frame:
     """
     Decode the frame of the messages that have its stamp.
 
-    :param parts: serialised messages by their names in TOPICS_WITH_IMAGES; ``frame`` and
+    :param parts: serialised messages by the names of their topics; ``frame`` and
         ``player/status`` must be among them.
     :returns: the frame with a CarlaData.
     :raises DecodeError: where one is not of the type of its topic, or the frame is not CARLA's.
@@ -150,12 +188,12 @@ def frame_of_messages(parts: Mapping[str, bytes]) -> Frame:
         speed_limits=np.array([limits.get(id_, math.nan) if class_ == CLASS_SPEED_LIMIT_SIGN
                                else math.nan for id_, class_ in rows]),
         player=_player_status(status, read),
-        images=tuple([_image_of(name, read[name]) for name in _IMAGES if name in read])))
+        sensor_data=_sensor_data(read)))
 
 
 # rosbags makes message classes at run time: they have no static type.
 def _read(name: str, data: bytes) -> Any:  # noqa: ANN401
-    type_name = TOPICS_WITH_IMAGES[name].type_name
+    type_name = _type_of(name)
     try:
         return typestore().deserialize_cdr(data, type_name)
     except NOT_SUCH as error:
@@ -163,15 +201,52 @@ def _read(name: str, data: bytes) -> Any:  # noqa: ANN401
                           'a message with the fields of its definition') from error
 
 
-def _image_of(name: str, message: Any) -> EncodedImage:  # noqa: ANN401
-    camera, kind = _IMAGES[name]
-    encoding, n_bytes = ENCODINGS[kind]
+def _type_of(name: str) -> str:
+    if name in TOPICS:
+        return TOPICS[name].type_name
+    if name.endswith(_INFO):
+        return CAMERA_INFO
+    return POINT_CLOUD if sensor_of_topic(name, POINT_CLOUD) else IMAGE
+
+
+def _sensor_data(read: Mapping[str, Any]) -> SensorData:
+    images, points = [], []
+    for name in sorted(read):
+        if (image := sensor_of_topic(name, IMAGE)) is not None:
+            images.append(_image_of(name, image, read[name], read.get(_info_name(image.name))))
+        elif (lidar := sensor_of_topic(name, POINT_CLOUD)) is not None:
+            points.append(_points_of(name, lidar, read[name]))
+    return SensorData(tuple(images), tuple(points))
+
+
+def _image_of(name: str, sensor: Sensor, message: Any, info: Any) -> EncodedImage:  # noqa: ANN401
+    encoding, n_bytes = ENCODINGS[sensor.kind]
     size = message.width, message.height
     found = f'{message.encoding}, {size[0]} x {size[1]} pixels in {len(message.data)} bytes'
     if (message.encoding, message.is_bigendian, len(message.data)) != (
             encoding, 0, size[0] * size[1] * n_bytes):
         raise DecodeError(f'~/{name}', found, f'{encoding}, little-endian, without gaps')
-    return EncodedImage(camera, kind, memoryview(message.data), size)
+    return EncodedImage(sensor.name, sensor.kind, memoryview(message.data), Form.MESSAGE, size,
+                        math.nan if info is None else _fov_deg(info))
+
+
+def _fov_deg(info: Any) -> float:  # noqa: ANN401
+    focus = float(info.k[0])
+    if not focus > 0.0:
+        return math.nan
+    # Rounded so that an ordinary angle is recovered exactly.
+    return round(math.degrees(2.0 * math.atan(info.width / (2.0 * focus))), _FOV_DIGITS)
+
+
+def _points_of(name: str, sensor: Sensor, message: Any) -> EncodedPoints:  # noqa: ANN401
+    fields = [(field.name, field.offset, field.datatype, field.count) for field in message.fields]
+    n_points = message.width * message.height
+    if (fields, message.is_bigendian, message.point_step, len(message.data)) != (
+            _POINT_FIELDS, False, POINT_BYTES, n_points * POINT_BYTES):
+        raise DecodeError(f'~/{name}', f'{n_points} points in {len(message.data)} bytes, with the '
+                          f'fields {", ".join(field[0] for field in fields)}',
+                          'x, y, z as float32, little-endian, without gaps')
+    return EncodedPoints(sensor.name, memoryview(message.data), Form.MESSAGE)
 
 
 def _identities(frame: Frame) -> tuple[list[int], list[int]]:

@@ -1,7 +1,7 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-The simulator-specific data of CARLA: classes, lights, limits, the player's status, images.
+The simulator-specific data of CARLA: classes, lights, limits, the player's status, sensors.
 
 Vectors are in REP-103 axes. Commands keep CARLA's sign (steer + = right) until they are encoded.
 """
@@ -9,11 +9,13 @@ Vectors are in REP-103 axes. Commands keep CARLA's sign (steer + = right) until 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from enum import Enum
 import math
 
 import numpy as np
 import numpy.typing as npt
 
+from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.frame import Floats, Rows
 from state_sensor_ros.rep103 import to_rep103_inputs
 
@@ -55,9 +57,10 @@ def command_inputs(*commands: Command) -> Floats:
     :returns: (K, 4) float64: throttle, brake 0..1, steering -1..1 (+ = left), steering angle of
         the default vehicle, rad (+ = left); NaN where a command has none.
     """
+    # Adding 0.0 turns -0.0, a steer of 0 to the left, into 0.0.
     return to_rep103_inputs(np.array([
         (command.throttle, command.brake, command.steer, FULL_LOCK_DEG * command.steer)
-        for command in commands]))
+        for command in commands])) + 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,19 +104,61 @@ class PlayerStatus:
     dataset: DatasetCommands | None = None
 
 
+class Form(Enum):
+    """
+    Form of the data of a sensor.
+
+    FILE: PNG or PLY. WIRE: pixels in the order blue, green, red, alpha, or points in the axes of
+    the server. MESSAGE: as in the message of its topic.
+    """
+
+    FILE = 1
+    WIRE = 2
+    MESSAGE = 3
+
+
 @dataclass(frozen=True, slots=True)
 class EncodedImage:
     """
     An image as received, decoded only for a topic with a subscriber.
 
-    ``camera`` and ``kind`` constants of carla/images.py; ``data`` a PNG file, or, where ``size``
-    (width, height) is given, pixels as in the message of its topic.
+    ``camera`` its name in topics; ``kind`` RGB, DEPTH or SEGMENTATION; ``form`` of ``data``;
+    ``size`` width and height, pixels, None in a FILE; ``fov_deg`` horizontal field of view,
+    degrees, NaN where it is unknown; ``frame_number`` of its measurement, None where unknown.
     """
 
     camera: str
     kind: str
     data: bytes | memoryview
+    form: Form = Form.FILE
     size: tuple[int, int] | None = None
+    fov_deg: float = math.nan
+    frame_number: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedPoints:
+    """The points of a lidar as received; ``lidar`` its name in topics, ``form`` of ``data``."""
+
+    lidar: str
+    data: bytes | memoryview
+    form: Form = Form.FILE
+
+
+@dataclass(frozen=True, slots=True)
+class SensorData:
+    """What the sensors on the player produced; ``errors`` of messages that were left out."""
+
+    images: tuple[EncodedImage, ...] = ()
+    points: tuple[EncodedPoints, ...] = ()
+    errors: tuple[DecodeError, ...] = ()
+
+    def __bool__(self) -> bool:
+        """Return whether there is any."""
+        return bool(self.images or self.points or self.errors)
+
+
+NO_SENSOR_DATA = SensorData()
 
 
 def number_text(speed_limit: float) -> str:
@@ -146,7 +191,7 @@ class CarlaData:
     lights: npt.NDArray[np.uint8]
     speed_limits: Floats
     player: PlayerStatus | None = None
-    images: tuple[EncodedImage, ...] = ()
+    sensor_data: SensorData = NO_SENSOR_DATA
 
     @property
     def has_player(self) -> bool:
@@ -155,7 +200,7 @@ class CarlaData:
 
     def select(self, rows: Rows) -> CarlaData:
         """
-        Keep the actors at ``rows``; the player's status and images go with the player.
+        Keep the actors at ``rows``; the player's status and sensors go with the player.
 
         :param rows: (K,) int64, ascending.
         :returns: the data of these K actors.
@@ -165,7 +210,7 @@ class CarlaData:
         return replace(
             self, ids=self.ids[rows], classes=classes, lights=self.lights[rows],
             speed_limits=self.speed_limits[rows], player=self.player if has_player else None,
-            images=self.images if has_player else ())
+            sensor_data=self.sensor_data if has_player else NO_SENSOR_DATA)
 
     def displays(self) -> tuple[str, ...]:
         """Return the colour of each light, the number of each sign, and '' of other actors."""

@@ -3,7 +3,7 @@
 """
 Decode the payloads of a CARLA server and those of a dataset to frames: one decoder for each.
 
-A payload is that of carla/measurement_framing.py: a measurement, then images. The opener of the
+A payload is that of carla/measurement_framing.py: a measurement, then sensors. The opener of the
 source chooses the decoder, never a mark in the payload, which a peer could forge.
 """
 
@@ -18,13 +18,13 @@ from state_sensor_ros.carla.carla_data import (
     Command,
     command_inputs,
     DatasetCommands,
-    EncodedImage,
+    NO_SENSOR_DATA,
     PlayerStatus,
+    SensorData,
 )
 from state_sensor_ros.carla.frame_maker import FrameCounters, FrameMaker
-from state_sensor_ros.carla.images import dataset_image
 from state_sensor_ros.carla.measurement_file import parse_measurement_file, Parsed, to_float
-from state_sensor_ros.carla.measurement_framing import split_messages
+from state_sensor_ros.carla.measurement_framing import split_frame, split_messages
 from state_sensor_ros.carla.number_extraction import (
     Agents,
     agents_of_file,
@@ -32,6 +32,7 @@ from state_sensor_ros.carla.number_extraction import (
     Tree,
 )
 from state_sensor_ros.carla.schema import Measurements
+from state_sensor_ros.carla.sensor_payloads import sensor_files, ServerSensors
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.frame import EVERYTHING, Needs
 from state_sensor_ros.payloads import Decoded, Fault, LEFT_OUT, SingleFrameDecoder
@@ -76,7 +77,7 @@ class _MeasurementDecoder(SingleFrameDecoder):
         self._clock = GameClock()
 
     def _decoded(self, tree: Tree, agents: Agents, player: Tree,
-                 dataset: DatasetCommands | None, images: tuple[EncodedImage, ...]) -> Decoded:
+                 dataset: DatasetCommands | None, sensor_data: SensorData) -> Decoded:
         if player is None and not tree.non_player_agents:
             raise DecodeError('playerMeasurements', 'nothing', 'an object, or nonPlayerAgents')
         counters = _counters(tree)
@@ -85,7 +86,7 @@ class _MeasurementDecoder(SingleFrameDecoder):
         frame, faults = self._maker.frame(
             counters, agents, player, self.needs,
             game_time=self._clock.seconds(counters.game_timestamp), status=status, inputs=inputs,
-            images=images)
+            sensor_data=sensor_data)
         return Decoded(frame, tuple(faults))
 
 
@@ -96,24 +97,30 @@ class CarlaDecoder(_MeasurementDecoder):
     :param needs: parts of the frame that are read afterwards.
     """
 
+    def __init__(self, needs: Needs = EVERYTHING) -> None:
+        super().__init__(needs)
+        self._sensors = ServerSensors()
+
     def decode(self, payload: bytes | bytearray | memoryview, *, game_time: float = math.nan,
                time: int = 0, sample_count: int = 0) -> list[Decoded]:
         """
         Decode one frame; times and counts are read from the measurement, not from the header.
 
         :param payload: messages with their lengths: a protobuf measurement and messages of
-            sensors, which are left out.
+            sensors; then the scene that names these.
         :returns: one frame.
         :raises DecodeError: where the payload is no frame; no other error is raised.
         """
-        # The client of the episode configures the sensors; this package configures none.
-        return [self.decode_measurements(split_messages(payload)[0])]
+        (measurement, *messages), scene = split_frame(payload)
+        return [self.decode_measurements(measurement, self._sensors.parse(messages, scene))]
 
-    def decode_measurements(self, payload: bytes | memoryview) -> Decoded:
+    def decode_measurements(self, payload: bytes | memoryview,
+                            sensor_data: SensorData = NO_SENSOR_DATA) -> Decoded:
         """
         Decode a measurement of a server.
 
         :param payload: a protobuf ``Measurements``.
+        :param sensor_data: of the same frame.
         :raises DecodeError: where it is not valid.
         """
         message = Measurements()
@@ -124,7 +131,7 @@ class CarlaDecoder(_MeasurementDecoder):
                               'a protobuf Measurements') from error
         player = message.player_measurements if message.HasField('player_measurements') else None
         return self._decoded(message, agents_of_message(message.non_player_agents), player,
-                             None, ())
+                             None, sensor_data)
 
 
 class DatasetDecoder(_MeasurementDecoder):
@@ -139,21 +146,21 @@ class DatasetDecoder(_MeasurementDecoder):
         """
         Decode one frame; times and counts are read from the measurement, not from the header.
 
-        :param payload: messages with their lengths: a file of the dataset, then its images as
-            :func:`pack_dataset_image` makes them.
+        :param payload: messages with their lengths: a file of the dataset, then those of sensors
+            as :func:`pack_sensor_file` makes them.
         :returns: one frame.
         :raises DecodeError: where the payload is no frame; no other error is raised.
         """
-        measurement, *images = split_messages(payload)
-        return [self.decode_dataset(measurement, tuple(map(dataset_image, images)))]
+        measurement, *messages = split_messages(payload)
+        return [self.decode_dataset(measurement, sensor_files(messages))]
 
     def decode_dataset(self, payload: bytes | memoryview,
-                       images: tuple[EncodedImage, ...] = ()) -> Decoded:
+                       sensor_data: SensorData = NO_SENSOR_DATA) -> Decoded:
         """
         Decode a file of the dataset.
 
         :param payload: JSON text, UTF-8.
-        :param images: of the same frame.
+        :param sensor_data: of the same frame.
         :raises DecodeError: with the key path, where it is not valid.
         """
         parsed = parse_measurement_file(payload)
@@ -161,7 +168,7 @@ class DatasetDecoder(_MeasurementDecoder):
         file = parsed.file
         agents = agents_of_file(file.non_player_agents)
         decoded = self._decoded(file, agents, file.player_measurements, _dataset_commands(parsed),
-                                images)
+                                sensor_data)
         bad_actors = tuple(Fault(LEFT_OUT, error) for error in parsed.bad_actors)
         return Decoded(decoded.frame, bad_actors + decoded.faults)
 

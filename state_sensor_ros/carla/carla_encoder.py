@@ -4,20 +4,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Collection
 
 from state_sensor_ros.carla.carla_data import CarlaData
 from state_sensor_ros.carla.image_messages import ImageMessages
 from state_sensor_ros.carla.player_messages import player_numbers, PlayerMessages
+from state_sensor_ros.carla.point_messages import PointMessages
 from state_sensor_ros.carla.sign_messages import sign_numbers, SignArrays, SignMarkers
 from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.encode.message_block import MessageBlock, Messages
 from state_sensor_ros.encode.numbers import Numbers, stamp_numbers
 from state_sensor_ros.encode.tables import STAMP
-from state_sensor_ros.encode.topics import Demand, enabled
+from state_sensor_ros.encode.topics import Demand, enabled, Topic
 from state_sensor_ros.encode.verification import Sample, sample_of
 from state_sensor_ros.frame import Bools, Frame
 from state_sensor_ros.naming import ActorList
+from state_sensor_ros.payloads import Report
 from state_sensor_ros.settings import Settings
 
 
@@ -32,15 +34,17 @@ class CarlaEncoder:
     :param settings: parameters; :meth:`reconfigure` replaces the dynamic ones.
     :param definitions: of the messages.
     :param report: called with a kind, for throttling, and a line about what went wrong.
+    :param topics: that exist; sensors without one are left out. None: all.
     """
 
-    def __init__(self, settings: Settings, definitions: Definitions,
-                 report: Callable[[str, str], None] = _ignore) -> None:
-        self._settings = settings
+    def __init__(self, settings: Settings, definitions: Definitions, report: Report = _ignore,
+                 topics: Collection[Topic] | None = None) -> None:
+        self._settings, self._report = settings, report
         self._player = PlayerMessages(settings, definitions)
         self._arrays = SignArrays(settings, definitions)
         self._markers = SignMarkers(settings, definitions)
-        self._images = ImageMessages(definitions, report)
+        self._images = ImageMessages(definitions, report, settings.camera_fov, topics)
+        self._points = PointMessages(definitions, report, topics)
         self._key: object = None
 
     def reconfigure(self, settings: Settings) -> None:
@@ -58,7 +62,8 @@ class CarlaEncoder:
             *[sample_of((head, arrays.elements[topic], arrays.elements[topic]))
               for topic, head in arrays.heads.items()],
             sample_of((markers.head, *markers.elements.values(), markers.deletion)),
-            sample_of((self._images.image,)), sample_of((self._images.classes,))]
+            sample_of((self._images.image,)), sample_of((self._images.info,)),
+            sample_of((self._images.classes,)), sample_of((self._points.points,))]
 
     def encode(self, frame: Frame, actor_list: ActorList, stamp_ns: int, demand: Demand, *,
                advanced: bool = True) -> Messages:
@@ -86,8 +91,14 @@ class CarlaEncoder:
             numbers = self._numbers(frame, data, stamp_ns)
             for block in self._blocks:
                 messages += block.messages(numbers)
-        if data.images and data.has_player:
-            messages += self._images.encode(data.images, actor_list.actors[0].frame_id, stamp_ns,
+        self._images.note_frame(data.frame_number, stamp_ns)
+        if data.sensor_data and data.has_player:
+            for error in data.sensor_data.errors:
+                self._report('sensor', str(error))
+            player_frame = actor_list.actors[0].frame_id
+            messages += self._images.encode(data.sensor_data.images, player_frame, stamp_ns,
+                                            demand)
+            messages += self._points.encode(data.sensor_data.points, player_frame, stamp_ns,
                                             demand)
         return messages
 

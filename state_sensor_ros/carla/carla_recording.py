@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 import math
 from pathlib import Path
 
@@ -13,20 +13,40 @@ from state_sensor_ros.carla.bag_messages import (
     MessagesDecoder,
     pack_parts,
     parts_of_frames,
-    TOPICS_WITH_IMAGES,
+    sensors_of_topics,
+    topics_with_sensors,
 )
 from state_sensor_ros.carla.carla_decoder import DatasetDecoder
-from state_sensor_ros.carla.dataset import find_episodes, read_frames
+from state_sensor_ros.carla.carla_topics import sensor_of_topic
+from state_sensor_ros.carla.dataset import find_dataset, read_frames
 from state_sensor_ros.errors import TruncatedError
 from state_sensor_ros.payloads import Packet, PayloadDecoder
+from state_sensor_ros.recordings.bags.bag_reader import Bag
 from state_sensor_ros.recordings.bags.bag_recording import BagRecording
 from state_sensor_ros.recordings.recording import PERIOD_S, RecordedFrame
 
 
 class CarlaBagRecording(BagRecording):
-    """The StateFrames of a bag, each with the messages of CARLA's topics that have its stamp."""
+    """
+    The StateFrames of a bag, each with the messages of CARLA's topics that have its stamp.
+
+    :param bag: closed by :meth:`close`.
+    :ivar sensors: that have topics in the bag.
+    :ivar sensor_counts: messages by name and kind of a sensor.
+    :ivar ignored: empty.
+    """
 
     simulator = 'carla'
+
+    def __init__(self, bag: Bag) -> None:
+        super().__init__(bag)
+        counts = bag.counts_of_node()
+        self._topics = topics_with_sensors(counts)
+        self.sensors = sensors_of_topics(counts)
+        self.sensor_counts: Mapping[tuple[str, str], int] = {
+            (sensor.name, sensor.kind): counts[key] for key in sorted(counts)
+            if (sensor := sensor_of_topic(*key)) is not None}
+        self.ignored: Sequence[str] = ()
 
     def new_decoder(self) -> PayloadDecoder:
         """Make a decoder of the messages of a frame."""
@@ -35,7 +55,7 @@ class CarlaBagRecording(BagRecording):
     def payloads(self) -> Iterator[tuple[bytes, bytes]]:
         """Yield each serialised StateFrame, and it with the other messages of its frame."""
         return ((parts[FRAME], pack_parts(parts)) for parts in parts_of_frames(
-            self.messages_of_node(TOPICS_WITH_IMAGES)))
+            self.messages_of_node(self._topics)))
 
 
 class DatasetRecording:
@@ -43,6 +63,9 @@ class DatasetRecording:
     The episodes of a dataset in order; at the start of each, game time restarts.
 
     :param path: folder of the dataset or of one episode.
+    :ivar sensors: that have files.
+    :ivar sensor_counts: files by name and kind of a sensor.
+    :ivar ignored: names of the files that are not read.
     :raises TrajectoryFormatError: where it has no measurements.
     """
 
@@ -54,9 +77,11 @@ class DatasetRecording:
         self.name = str(path)
         self.decoder = self.new_decoder()
         self.cut: TruncatedError | None = None
-        self._path = path
-        self._episodes = find_episodes(path)
-        self.total: int | None = sum(len(episode.measurements) for episode in self._episodes)
+        self._dataset = dataset = find_dataset(path)
+        self.sensors = dataset.sensors()
+        self.sensor_counts: Mapping[tuple[str, str], int] = dict(sorted(dataset.counts.items()))
+        self.ignored: Sequence[str] = dataset.ignored()
+        self.total: int | None = sum(len(episode.measurements) for episode in dataset.episodes)
 
     def new_decoder(self) -> PayloadDecoder:
         """Make a decoder of measurement files."""
@@ -65,7 +90,7 @@ class DatasetRecording:
     def frames(self) -> Iterator[RecordedFrame]:
         """Yield all frames."""
         game_time = -PERIOD_S
-        for index, frame in enumerate(read_frames(self._path, self._episodes)):
+        for index, frame in enumerate(read_frames(self._dataset)):
             game_time = game_time + PERIOD_S if math.isnan(frame.game_time) else frame.game_time
             yield RecordedFrame(Packet(frame.payload, game_time, 0, 0), frame.game_time, index,
                                 frame.name, index + 1)

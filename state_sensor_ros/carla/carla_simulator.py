@@ -74,14 +74,28 @@ class CarlaSimulator(Simulator):
         return CarlaSource(settings, report)
 
     def topics(self, settings: Settings, definitions: Definitions, report: Report, *,
-               is_recorded: bool) -> SimulatorTopics:
-        """Return the player's status, commands, lights, limits and, of a recording, images."""
+               recording: Recording | None) -> SimulatorTopics:
+        """
+        Return the player's status, commands, lights, limits, and the sensors on the player.
+
+        :raises ConfigError: when ``config_file`` cannot be read.
+        """
         from state_sensor_ros.carla.carla_encoder import CarlaEncoder
-        from state_sensor_ros.carla.carla_topics import DATASET_TOPICS, LIVE_TOPICS
+        from state_sensor_ros.carla.carla_recording import CarlaBagRecording, DatasetRecording
+        from state_sensor_ros.carla.carla_topics import DATASET_TOPICS, LIVE_TOPICS, sensor_topics
+        from state_sensor_ros.carla.sensor_files import read_sensors
+        from state_sensor_ros.carla.sensors import mounts
+        if recording is None:
+            sensors = read_sensors(settings.config_file) if settings.config_file else ()
+        else:
+            assert isinstance(recording, (CarlaBagRecording, DatasetRecording))
+            sensors = recording.sensors
+        topics = (*(LIVE_TOPICS if recording is None else DATASET_TOPICS),
+                  *sensor_topics(sensors))
         return SimulatorTopics(
-            DATASET_TOPICS if is_recorded else LIVE_TOPICS,
-            lambda settings: (CarlaEncoder(settings, definitions, report),),
-            tuple(CarlaEncoder(settings, definitions, report).samples()))
+            topics, lambda settings: (CarlaEncoder(settings, definitions, report, topics),),
+            tuple(CarlaEncoder(settings, definitions, report).samples()),
+            mounts(sensors, settings))
 
     def open_recording(self, path: Path, units: Units) -> Recording | None:
         """

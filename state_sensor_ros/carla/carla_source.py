@@ -12,12 +12,11 @@ Sequence of the ports: doc/protocol/carla.md#ports.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 import struct
 
 from google.protobuf.message import DecodeError as ProtobufError
 
-from state_sensor_ros.carla.measurement_framing import MeasurementFramer, split_messages
+from state_sensor_ros.carla.measurement_framing import MeasurementFramer, split_frame
 from state_sensor_ros.carla.schema import (
     EpisodeReady,
     EpisodeStart,
@@ -25,11 +24,13 @@ from state_sensor_ros.carla.schema import (
     RequestNewEpisode,
     SceneDescription,
 )
+from state_sensor_ros.carla.sensor_files import read_ini
+from state_sensor_ros.carla.sensor_payloads import sensors_of_reply
 from state_sensor_ros.connections.connection import Connection
 from state_sensor_ros.connections.relay import Relay
 from state_sensor_ros.connections.tcp import TcpSource
 from state_sensor_ros.connections.wait import OnSilence, Wait
-from state_sensor_ros.errors import ConfigError, DecodeError, reason_of, TransportError
+from state_sensor_ros.errors import DecodeError, reason_of, TransportError
 from state_sensor_ros.payloads import Packet, Report
 from state_sensor_ros.settings import Settings
 
@@ -40,7 +41,7 @@ SynchronousMode=false
 SendNonPlayerAgentsInfo=true
 """
 # The measurements port follows the world port, the control port follows both.
-MEASUREMENTS_AFTER_WORLD, CONTROL_AFTER_WORLD = 1, 2
+WORLD, MEASUREMENTS_AFTER_WORLD, CONTROL_AFTER_WORLD = 0, 1, 2
 N_PORTS = 3
 EXPECTED_SERVER = 'a CARLA 0.8 server'
 
@@ -70,7 +71,8 @@ class CarlaSource:
         self._client = client
         self._tcp = TcpSource(
             settings.host, settings.port,
-            lambda where: MeasurementFramer(settings.max_frame_bytes, where),
+            lambda where: MeasurementFramer(settings.max_frame_bytes, where,
+                                            b'' if client is None else client.scene),
             reconnect_min=settings.reconnect_min, reconnect_max=settings.reconnect_max,
             stale_after=settings.stale_after,
             before_connect=None if client is None else client.begin_episode,
@@ -119,6 +121,7 @@ def open_relay(settings: Settings, report: Report) -> Relay:
     return Relay(
         settings.host, settings.port - MEASUREMENTS_AFTER_WORLD, settings.relay_bind,
         settings.relay_port, report, n_ports=N_PORTS, copied=MEASUREMENTS_AFTER_WORLD,
+        described=WORLD, description_of=sensors_of_reply,
         max_frame_bytes=settings.max_frame_bytes, reconnect_min=settings.reconnect_min,
         reconnect_max=settings.reconnect_max,
         silence=silence_of_a_port(settings.host, settings.port))
@@ -130,12 +133,14 @@ class EpisodeClient:
 
     :param report: called with a kind, for throttling, and a line about a lost control port.
     :param on_silence: called with one line when a reply has not arrived for a second.
+    :ivar scene: protobuf SceneDescription with the sensors of the episode, and nothing else.
     """
 
     def __init__(self, settings: Settings, report: Report, on_silence: OnSilence) -> None:
         self._report, self._on_silence = report, on_silence
+        self.scene = b''
         self._start_spot = settings.carla_start_spot
-        self._ini = _read_ini(settings.config_file) if settings.config_file else DEFAULT_INI
+        self._ini = read_ini(settings.config_file) if settings.config_file else DEFAULT_INI
         self._world = Connection(settings.host, settings.control_port)
         self._control = Connection(settings.host, settings.control_port + CONTROL_AFTER_WORLD)
 
@@ -165,7 +170,8 @@ class EpisodeClient:
         start = EpisodeStart(player_start_spot_index=self._start_spot).SerializeToString()
         where = self._world.where
         try:
-            scene = SceneDescription.FromString(self._exchange(request, 'RequestNewEpisode'))
+            reply = self._exchange(request, 'RequestNewEpisode')
+            scene = SceneDescription.FromString(reply)
             if self._start_spot >= len(scene.player_start_spots):
                 raise TransportError(where, f'{len(scene.player_start_spots)} start spots',
                                      f'more than carla.start_spot, {self._start_spot}')
@@ -173,6 +179,7 @@ class EpisodeClient:
         except ProtobufError as error:
             raise TransportError(where, f'no message of the world port ({error})',
                                  EXPECTED_SERVER) from error
+        self.scene = sensors_of_reply(reply) or b''
         if not ready.ready:
             raise TransportError(where, 'an episode that is not ready', 'one that is')
 
@@ -188,7 +195,7 @@ class EpisodeClient:
         """Send the command that the autopilot proposes in ``packet``."""
         try:
             control = self._control.open_socket
-            measurement = Measurements.FromString(split_messages(packet.payload)[0])
+            measurement = Measurements.FromString(split_frame(packet.payload)[0][0])
         except (OSError, ProtobufError, DecodeError):
             return  # the lost port is already reported; the pipeline reports a damaged frame
         command = measurement.player_measurements.autopilot_control.SerializeToString()
@@ -260,11 +267,3 @@ def _failed(connection: Connection, error: OSError) -> TransportError:
         return error
     found = 'a request to end' if connection.is_shut_down else reason_of(error)
     return TransportError(connection.where, found, EXPECTED_SERVER)
-
-
-def _read_ini(path: str) -> str:
-    try:
-        return Path(path).read_text('utf-8')
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError('config_file', f'{path} ({error})', 'a readable CarlaSettings.ini'
-                          ) from error

@@ -1,33 +1,63 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-The folders of CARLA's imitation-learning dataset: files in order, images with their measurement.
+The folders of a dataset of the data collector: files in order, sensors with their measurement.
 
 A dataset has a folder for each episode, or is one such folder: doc/protocol/carla.md#dataset.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 import math
 from pathlib import Path
 import re
-from typing import Annotated
+from typing import Annotated, Final
 
 import msgspec
 
-from state_sensor_ros.carla.carla_data import EncodedImage
 from state_sensor_ros.carla.carla_decoder import GameClock
-from state_sensor_ros.carla.images import image_file_parts, pack_dataset_image
 from state_sensor_ros.carla.measurement_framing import join_messages
-from state_sensor_ros.errors import reason_of, TrajectoryFormatError
+from state_sensor_ros.carla.sensor_files import Metadata, metadata_of, NO_METADATA
+from state_sensor_ros.carla.sensor_payloads import pack_sensor_file
+from state_sensor_ros.carla.sensors import camera_and_kind, POINTS, Sensor, topic_token
+from state_sensor_ros.encode.static_frame import CAMERAS
+from state_sensor_ros.errors import DecodeError, reason_of, TrajectoryFormatError
+from state_sensor_ros.json_values import parse_payload
 from state_sensor_ros.recordings.files.regular_files import check_regular
 
-_MEASUREMENTS = re.compile(r'measurements_(\d{1,18})\.json')
-_EPISODE = re.compile(r'episode_(\d{1,18})')
+_MEASUREMENTS: Final = re.compile(r'measurements_(\d{1,18})\.json')
+_EPISODE: Final = re.compile(r'episode_(\d{1,18})')
+_IMAGE: Final = re.compile(r'(?P<name>.+)_0*(?P<number>\d{1,18})\.png', re.IGNORECASE)
+_POINTS: Final = re.compile(r'(?P<name>[^_]*lidar.*)_0*(?P<number>\d{1,18})\.ply', re.IGNORECASE)
+METADATA: Final = 'metadata.json'
+# Cameras that need no metadata.json: those of the configurations of the data collector.
+_KNOWN_CAMERAS: Final = frozenset((*CAMERAS, 'camera'))
 # A measurement of a thousand agents has 1.5 MB, the largest accepted image at most 67 MB.
-_MAX_FILE_BYTES = 67_108_864
+_MAX_FILE_BYTES: Final = 67_108_864
+
+
+def sensor_file_parts(name: str, cameras: frozenset[str]) -> tuple[str, str, int] | None:
+    """
+    Split the name of an image or point file of a dataset.
+
+    >>> sensor_file_parts('CentralSemanticSeg_00042.png', frozenset(['central']))
+    ('central', 'segmentation', 42)
+
+    :param name: without its folder; letter case is ignored.
+    :param cameras: names in topics of those that the dataset may have.
+    :returns: name of the camera or lidar in topics, kind, and number of the measurement; None for
+        any other name.
+    """
+    if match := _POINTS.fullmatch(name):
+        return topic_token(match['name']), POINTS, int(match['number'])
+    match = _IMAGE.fullmatch(name)
+    split = None if match is None else camera_and_kind(match['name'])
+    if match is None or split is None or split[0] not in cameras:
+        return None
+    return *split, int(match['number'])
 
 
 @dataclass(slots=True)
@@ -35,13 +65,39 @@ class Episode:
     """
     One folder of measurements.
 
-    ``measurements`` number and file of each; ``images`` by number: camera, kind and file of each
-    image. Every second measurement has images.
+    ``measurements`` number and file of each; ``sensors`` by number: name of the camera or lidar,
+    kind and file of each image and each file of points, of every step or of some; ``ignored``
+    other files, and those without a measurement.
     """
 
     folder: Path
     measurements: list[tuple[int, Path]] = field(default_factory=list)
-    images: dict[int, list[tuple[str, str, Path]]] = field(default_factory=dict)
+    sensors: dict[int, list[tuple[str, str, Path]]] = field(default_factory=dict)
+    ignored: list[Path] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """
+    The files of a dataset, or of one episode.
+
+    ``path`` of its folder; ``episodes`` in the order of their numbers, with files in the order of
+    theirs; ``metadata`` of the dataset; ``counts`` files by name of the camera or lidar and kind.
+    """
+
+    path: Path
+    episodes: tuple[Episode, ...]
+    metadata: Metadata
+    counts: Counter[tuple[str, str]]
+
+    def sensors(self) -> tuple[Sensor, ...]:
+        """Return the sensors that have files."""
+        return tuple(self.metadata.sensor(*key) for key in sorted(self.counts))
+
+    def ignored(self) -> tuple[str, ...]:
+        """Return the names of the files that are not read, relative to the folder."""
+        return tuple(sorted(str(file.relative_to(self.path)) for episode in self.episodes
+                            for file in episode.ignored))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,44 +114,49 @@ class DatasetFrame:
     game_time: float
 
 
-def find_episodes(path: Path) -> list[Episode]:
+def find_dataset(path: Path) -> Dataset:
     """
     List the files of a dataset.
 
     :param path: folder of the dataset or of a single episode.
-    :returns: episodes in the order of their numbers, with files in the order of theirs.
-    :raises TrajectoryFormatError: where a folder cannot be read, or there are none.
+    :raises TrajectoryFormatError: where a folder or its metadata.json cannot be read, or there
+        are no measurements.
     """
     try:
-        episodes = [_list_episode(folder) for folder in (path, *_episode_folders(path))]
+        folders = (path, *_episode_folders(path))
+        metadata = _metadata_of(folders)
+        cameras = _KNOWN_CAMERAS | metadata.cameras()
+        found = [_list_episode(folder, cameras) for folder in folders]
     except OSError as error:
         raise TrajectoryFormatError(str(path), reason_of(error),
                                     'folders that can be read') from error
-    episodes = [episode for episode in episodes if episode.measurements]
-    if not episodes:
+    if not any(episode.measurements for episode in found):
         raise TrajectoryFormatError(
             str(path), 'a folder without metadata.yaml and without measurements_NNNNN.json',
             'a bag (`state_sensor repair` completes one that was cut), or a dataset of CARLA')
-    return episodes
+    return Dataset(path, tuple(found), metadata, Counter(
+        (name, kind) for episode in found for sensors in episode.sensors.values()
+        for name, kind, _ in sensors))
 
 
-def read_frames(path: Path, episodes: list[Episode]) -> Iterator[DatasetFrame]:
+def read_frames(dataset: Dataset) -> Iterator[DatasetFrame]:
     """
     Read the frames of a dataset in order.
 
-    :param path: of the dataset; names of frames are relative to it.
-    :param episodes: from :func:`find_episodes`.
+    :param dataset: from :func:`find_dataset`.
     :raises TrajectoryFormatError: where a file cannot be read.
     """
-    for episode in episodes:
+    fov_deg = dataset.metadata.fov_deg
+    for episode in dataset.episodes:
         clock = GameClock()
         for number, file in episode.measurements:
             text = _read(file)
-            images = [EncodedImage(camera, kind, _read(image))
-                      for camera, kind, image in episode.images.get(number, ())]
+            sensors = [pack_sensor_file(name, kind, fov_deg, _read(own))
+                       for name, kind, own in episode.sensors.get(number, ())]
             # An empty message would end the frame; a blank is rejected by the decoder as well.
-            payload = join_messages((text or b' ', *map(pack_dataset_image, images)))
-            yield DatasetFrame(str(file.relative_to(path)), payload, _game_time(text, clock))
+            payload = join_messages((text or b' ', *sensors))
+            yield DatasetFrame(str(file.relative_to(dataset.path)), payload,
+                               _game_time(text, clock))
 
 
 _Uint32 = Annotated[int, msgspec.Meta(ge=0, lt=2 ** 32)]
@@ -115,8 +176,34 @@ def _game_time(text: bytes, clock: GameClock) -> float:
     try:
         times = _TIME_DECODER.decode(text)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return math.nan
+        # Such as a bare NaN; this takes five times as long.
+        try:
+            times = msgspec.convert(parse_payload(text), _TimeMembers)
+        except (DecodeError, msgspec.ValidationError):
+            return math.nan
     return clock.seconds(times.gameTimestamp or times.game_timestamp)
+
+
+def _metadata_of(folders: Sequence[Path]) -> Metadata:
+    """
+    Return what the metadata.json of a dataset and those of its episodes say of sensors.
+
+    :param folders: the folder that was opened, and those of episodes in it.
+    """
+    opened = folders[0].resolve()
+    # The file of a dataset lies above the folders of its episodes.
+    above = (opened.parent,) if _EPISODE.fullmatch(opened.name) else ()
+    metadata = NO_METADATA
+    for folder in (*above, *folders):
+        file = folder / METADATA
+        if not file.is_file():
+            continue
+        try:
+            metadata = metadata.joined_with(metadata_of(_read(file)))
+        except DecodeError as error:
+            raise TrajectoryFormatError(f'{file}: {error.where}', error.found,
+                                        error.expected) from error
+    return metadata
 
 
 def _episode_folders(path: Path) -> list[Path]:
@@ -125,20 +212,27 @@ def _episode_folders(path: Path) -> list[Path]:
     return [folder for _, folder in sorted(numbered)]
 
 
-def _list_episode(folder: Path) -> Episode:
+def _list_episode(folder: Path, cameras: frozenset[str]) -> Episode:
     episode = Episode(folder)
-    for file in folder.iterdir():
+    taken: set[tuple[str, str, int]] = set()
+    for file in sorted(folder.iterdir()):
         match = _MEASUREMENTS.fullmatch(file.name)
         if match is not None:
             episode.measurements.append((int(match[1]), file))
             continue
-        parts = image_file_parts(file.name)
-        if parts is not None:
-            camera, kind, number = parts
-            episode.images.setdefault(number, []).append((camera, kind, file))
+        parts = sensor_file_parts(file.name, cameras)
+        if parts is not None and parts not in taken:
+            taken.add(parts)
+            name, kind, number = parts
+            episode.sensors.setdefault(number, []).append((name, kind, file))
+        elif file.name != METADATA and not _EPISODE.fullmatch(file.name):
+            episode.ignored.append(file)
     episode.measurements.sort()
-    for images in episode.images.values():
-        images.sort()
+    numbers = {number for number, _ in episode.measurements}
+    for number in [number for number in episode.sensors if number not in numbers]:
+        episode.ignored += [file for _, _, file in episode.sensors.pop(number)]
+    for sensors in episode.sensors.values():
+        sensors.sort()
     return episode
 
 
@@ -152,5 +246,5 @@ def _read(file: Path) -> bytes:
                                     'a file that can be read') from error
     if len(data) > _MAX_FILE_BYTES:
         raise TrajectoryFormatError(str(file), f'more than {_MAX_FILE_BYTES} bytes',
-                                    'a measurement or an image')
+                                    'a file of a dataset')
     return data

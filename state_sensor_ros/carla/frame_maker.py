@@ -19,12 +19,12 @@ from state_sensor_ros.carla.carla_data import (
     AGENT_CLASSES,
     CarlaData,
     CLASS_PLAYER,
-    EncodedImage,
     GENERATION,
     NO_LIGHT,
     PLAYER_NAME,
     PLAYER_TAGS,
     PlayerStatus,
+    SensorData,
     starts_with_player,
 )
 from state_sensor_ros.carla.number_extraction import ActorNumbers, Agents, collect, Tree
@@ -72,7 +72,7 @@ class FrameMaker:
 
     def frame(self, counters: FrameCounters, agents: Agents, player: Tree | None, needs: Needs, *,
               game_time: float, status: PlayerStatus | None, inputs: Floats | None,
-              images: tuple[EncodedImage, ...]) -> tuple[Frame, list[Fault]]:
+              sensor_data: SensorData) -> tuple[Frame, list[Fault]]:
         """
         Make the frame of one measurement.
 
@@ -83,7 +83,7 @@ class FrameMaker:
         :param game_time: s since the episode began, not wrapped.
         :param status: of the player, in REP-103.
         :param inputs: (4,) of the player as in :class:`Frame`, ``None`` where unknown.
-        :param images: of the frame.
+        :param sensor_data: of the frame.
         :returns: the frame, and the faults of the actors that were left out of it.
         """
         numbers = collect(player, agents, with_boxes=needs.boxes)
@@ -103,7 +103,7 @@ class FrameMaker:
             if n_boxes:
                 _place_boxes(box_rows, numbers, kinematics[owners, :7])
         blank = ('',) * n_actors
-        data = _carla_data(numbers, counters, ids, classes, status, images)
+        data = _carla_data(numbers, counters, ids, classes, status, sensor_data)
         frame = Frame(
             GENERATION, game_time, 0, data.frame_number % 2 ** 32, self._names,
             _KINDS[classes], self._tags, kinematics, NO_LANES,
@@ -134,12 +134,12 @@ def _inputs(classes: npt.NDArray[np.uint8], of_player: Floats | None) -> Floats:
 
 def _carla_data(numbers: ActorNumbers, counters: FrameCounters, ids: npt.NDArray[np.uint32],
                 classes: npt.NDArray[np.uint8], status: PlayerStatus | None,
-                images: tuple[EncodedImage, ...]) -> CarlaData:
+                sensor_data: SensorData) -> CarlaData:
     return CarlaData(
         counters.frame_number, counters.game_timestamp, counters.platform_timestamp, ids, classes,
         _scattered(numbers.lights, len(ids), np.uint8, NO_LIGHT),
         _scattered(numbers.limits, len(ids), np.float64, math.nan),
-        status if starts_with_player(classes) else None, images)
+        status if starts_with_player(classes) else None, sensor_data)
 
 
 def _finite(rows: Floats) -> Floats:

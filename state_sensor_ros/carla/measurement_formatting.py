@@ -65,7 +65,7 @@ def format_measurement_file(frame: Frame) -> bytes:
         platform_timestamp=data.platform_timestamp)
     # Results that cannot be computed are NaN, unknown, without a warning.
     with np.errstate(all='ignore'):
-        places = mirrored_vectors(frame.position_xyz) + 0.0
+        places = mirrored_vectors(frame.position_xyz)
         rotators = _cleaned(from_rep103_rotator(frame.orientation_xyzw))
         boxes = _boxes_of(frame, frame.boxes)
     for i, class_ in enumerate(data.classes.tolist()):
@@ -112,7 +112,7 @@ def _fill_transform(transform: Any, place: Floats, rotator: Floats) -> None:  # 
 def _fill_player(body: Any, player: PlayerStatus | None) -> None:  # noqa: ANN401
     if player is None:
         return
-    acceleration = (mirrored_vectors(player.acceleration_xyz) + 0.0).tolist()
+    acceleration = mirrored_vectors(player.acceleration_xyz).tolist()
     body.acceleration.x, body.acceleration.y, body.acceleration.z = acceleration
     body.collision_vehicles = player.collision_vehicles
     body.collision_pedestrians = player.collision_pedestrians

@@ -25,16 +25,19 @@ class MeasurementFramer:
     """
     Cut one connection's bytes into frames without touching a socket.
 
-    The payload of a packet is the frame as sent, with the lengths, for :func:`split_messages`. The
-    header values of a packet are unset, because CARLA sends them in the measurement.
+    The payload of a packet is the frame as sent, with the lengths, and then the scene, for
+    :func:`split_frame`. The header values of a packet are unset, because CARLA sends them in the
+    measurement.
 
     :param max_frame_bytes: longest accepted frame, with images and lengths.
     :param where: name of the stream in errors, such as ``host:port``.
+    :param scene: protobuf SceneDescription with the sensors, empty where it is not known.
     """
 
-    def __init__(self, max_frame_bytes: int, where: str = 'stream') -> None:
+    def __init__(self, max_frame_bytes: int, where: str = 'stream', scene: bytes = b'') -> None:
         self._max = max_frame_bytes
         self._where = where
+        self._scene = scene
         self._offset = 0  # of the current frame in the stream
         self._begin()
 
@@ -74,7 +77,7 @@ class MeasurementFramer:
             # Each message is followed by another length: one buffer for both saves a read.
             self._expect(length + LENGTH_BYTES)
             return None
-        payload = b''.join(self._parts) if len(self._parts) > 1 else b''
+        payload = b''.join((*self._parts, self._scene)) if len(self._parts) > 1 else b''
         self._offset += self._filled
         self._begin()
         return Packet(payload, math.nan, 0, 0)
@@ -105,22 +108,39 @@ def join_messages(messages: Iterable[bytes | memoryview]) -> bytes:
 
 def split_messages(payload: bytes | bytearray | memoryview) -> list[memoryview]:
     """
+    Split the payload of a frame without a scene.
+
+    :param payload: of :func:`join_messages`.
+    :returns: views of its messages, the measurement first.
+    :raises DecodeError: where the lengths do not fit the payload, or there is no message.
+    """
+    messages, scene = split_frame(payload)
+    if scene:
+        raise _wrong_lengths(scene.nbytes, 'bytes behind the messages')
+    return messages
+
+
+def split_frame(payload: bytes | bytearray | memoryview) -> tuple[list[memoryview], memoryview]:
+    """
     Split the payload of a frame.
 
-    :param payload: of :class:`MeasurementFramer` or :func:`join_messages`.
-    :returns: views of its messages, the measurement first.
+    :param payload: of :class:`MeasurementFramer`.
+    :returns: views of its messages, the measurement first, and of the scene behind them.
     :raises DecodeError: where the lengths do not fit the payload, or there is no message.
     """
     view = memoryview(payload)
     messages: list[memoryview] = []
-    at = 0
-    while at + LENGTH_BYTES <= len(view):
+    at, length = 0, 1
+    while length and at + LENGTH_BYTES <= len(view):
         (length,) = _LENGTH.unpack_from(view, at)
         at += LENGTH_BYTES + length
-        if not length:
-            break
-        messages.append(view[at - length:at])
-    if not messages or length or at != len(view):
-        raise DecodeError('payload', f'{len(view)} bytes that end elsewhere than its messages',
-                          'messages with their lengths, then a length of 0')
-    return messages
+        if length:
+            messages.append(view[at - length:at])
+    if not messages or length or at > len(view):
+        raise _wrong_lengths(len(view), 'bytes that end elsewhere than its messages')
+    return messages, view[at:]
+
+
+def _wrong_lengths(n_bytes: int, text: str) -> DecodeError:
+    return DecodeError('payload', f'{n_bytes} {text}',
+                       'messages with their lengths, then a length of 0')

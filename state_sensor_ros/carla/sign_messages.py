@@ -42,6 +42,8 @@ _NUMBER_ABOVE = 1.2
 _LIGHT_COLORS = np.array(((0.0, 0.8, 0.2, 1.0), (1.0, 0.8, 0.0, 1.0), (0.9, 0.1, 0.1, 1.0),
                           (0.5, 0.5, 0.5, 1.0)), np.float32)
 _SIGN_COLOR: Fields = {'r': 1.0, 'g': 1.0, 'b': 1.0, 'a': 1.0}
+# Ids of markers, int32, that are not negative.
+_N_IDS = 2 ** 31
 
 LIGHTS_NS, SIGNS_NS, NUMBERS_NS = 'traffic_lights', 'speed_limits', 'speed_limit_numbers'
 
@@ -113,6 +115,8 @@ class SignMarkers:
     def restart(self) -> None:
         """Forget the markers in displays: the displays were emptied."""
         self._shown: set[tuple[str, int]] = set()
+        # Ids of markers by those of agents.
+        self._ids: dict[int, int] = {}
         self.is_transient = False
 
     def blocks(self, data: CarlaData, usable: Bools) -> list[MessageBlock]:
@@ -127,8 +131,9 @@ class SignMarkers:
         signs = np.flatnonzero(usable & (data.classes == CLASS_SPEED_LIMIT_SIGN))
         entries = [(LIGHTS_NS, i) for i in lights.tolist()] + [
             (ns, i) for i in signs.tolist() for ns in (SIGNS_NS, NUMBERS_NS)]
-        # The id of an agent is unique within its class; that of a marker is signed.
-        ids = data.ids.view(np.int32).tolist()
+        # The id of an agent is unique within its class.
+        self._assign_ids({int(data.ids[i]) for _, i in entries})
+        ids = {i: self._ids[int(data.ids[i])] for _, i in entries}
         instances = [MessageInstance(self.elements[ns], {'id': ids[i], 'text': number_text(
             float(data.speed_limits[i]))}) for ns, i in entries]
         shown = {(ns, ids[i]) for ns, i in entries}
@@ -142,6 +147,22 @@ class SignMarkers:
         return [MessageBlock(
             buffer, {SIGN_POSES: np.concatenate((lights, signs)), LIGHT_COLORS: lights,
                      NUMBER_PLACES: signs}, [MARKERS_TOPIC])]
+
+    def _assign_ids(self, agents: set[int]) -> None:
+        """
+        Give each agent an id for its markers, which stays while it is shown.
+
+        The id of a marker is an int32, that of an agent a uint32: those from 2**31 on, and those
+        that became equal, have others than their agents.
+        """
+        self._ids = {agent: own for agent, own in self._ids.items() if agent in agents}
+        taken = set(self._ids.values())
+        for agent in sorted(agents - self._ids.keys()):
+            own = agent % _N_IDS
+            while own in taken:
+                own = (own + 1) % _N_IDS
+            self._ids[agent] = own
+            taken.add(own)
 
 
 def sign_numbers(frame: Frame, data: CarlaData, tables: frozenset[Table]) -> Numbers:

@@ -51,11 +51,11 @@ from state_sensor_ros.simulators.opening import find_simulator, MONODRIVE, open_
 # What the messages of a bag depend on. Stamps by the clock of ROS mean nothing here.
 _BAG_PARAMETERS = (
     'desired_tags', 'undesired_tags', 'global_frame', 'frame_prefix', 'parent_frame',
-    'global_frame_pose', 'camera_tf', 'camera_poses', 'ego_tag', 'ego_frame', 'include_obb',
-    'debug_drawing', 'labels', 'tf', 'wheel_tf', 'joint_states', 'odometry', 'frame',
-    'max_actor_topics', 'twist_frame', 'pose_covariance_diagonal', 'twist_covariance_diagonal',
-    'stamp_source', 'outputs', 'autoware_objects', 'object_classes', 'object_range',
-    'base_link_xyz', 'default_sizes')
+    'global_frame_pose', 'camera_tf', 'camera_poses', 'camera_fov', 'ego_tag', 'ego_frame',
+    'include_obb', 'debug_drawing', 'labels', 'tf', 'wheel_tf', 'joint_states', 'odometry',
+    'frame', 'max_actor_topics', 'twist_frame', 'pose_covariance_diagonal',
+    'twist_covariance_diagonal', 'stamp_source', 'outputs', 'autoware_objects',
+    'object_classes', 'object_range', 'base_link_xyz', 'default_sizes')
 _UNITS = ('obb_extents', 'road_s_unit')
 _TOKEN = re.compile(r'[A-Za-z_][A-Za-z0-9_]*')
 _STORAGE_SUFFIXES = ('.mcap', '.db3')
@@ -146,9 +146,9 @@ def _to_bag(recording: Recording, args: argparse.Namespace, settings: Settings,
     with interruption.writing(lambda: BagSink(
             args.output, storage=args.storage, overwrite=args.force, node_name=node_name)) as sink:
         own = find_simulator(recording.simulator).topics(
-            settings, definitions, warnings.add, is_recorded=True)
+            settings, definitions, warnings.add, recording=recording)
         sink.open((*fixed_topics(settings), *own.topics, *output_topics(settings)))
-        static_frames = encode_static_frames(settings, definitions)
+        static_frames = encode_static_frames(settings, definitions, own.mounts)
         if static_frames is not None:
             sink.latch(*static_frames)
         pipeline = Pipeline(

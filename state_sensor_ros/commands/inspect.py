@@ -25,7 +25,7 @@ from state_sensor_ros.errors import one_line
 from state_sensor_ros.frame import EGO_TAG
 from state_sensor_ros.monodrive.generations.wire import GENERATIONS
 from state_sensor_ros.recordings.inspection import ActorSummary, Inspector
-from state_sensor_ros.recordings.recording import Recording
+from state_sensor_ros.recordings.recording import Recording, SensorRecording
 from state_sensor_ros.rep103 import Units
 from state_sensor_ros.settings import DEFAULTS, rule_of
 from state_sensor_ros.simulators.opening import opened
@@ -81,12 +81,32 @@ def _screen(recording: Recording, found: Inspector) -> list[tuple[str, str]]:
             ('generation', generations),
             ('frames', f'{found.n_frames}, {found.n_bytes / 1e6:.3g} MB'),
             *_clock_rows(found), *_actor_rows(found),
-            ('present', _counted(found.parts.items(), found.n_frames) or 'poses alone')]
+            ('present', _counted(found.parts.items(), found.n_frames) or 'poses alone'),
+            *_sensor_rows(recording)]
     rows += [('' if i else 'odd', line) for i, line in enumerate(
         [f'{kind}: {oddity.count}, first at {oddity.place}: {oddity.text}'
          for kind, oddity in found.oddities.items()] or ['nothing'])]
     rows += _consistency_rows(found)
     return [*rows, ('replayable', _VERDICTS[found.is_replayable])]
+
+
+def _sensor_rows(recording: Recording) -> list[tuple[str, str]]:
+    if not isinstance(recording, SensorRecording):
+        return []
+    rows = [('sensors' if not i else '', f'{name}: ' + ', '.join(
+        f'{kind} {count}' for kind, count in counts.items()))
+        for i, (name, counts) in enumerate(_counts_by_sensor(recording).items())]
+    n_ignored = len(recording.ignored)
+    return [*rows, ('ignored', f'{n_ignored} files: {listed(recording.ignored)}')] \
+        if n_ignored else rows
+
+
+def _counts_by_sensor(recording: SensorRecording) -> dict[str, dict[str, int]]:
+    """Return the number of images and clouds of points by camera or lidar and kind."""
+    found: dict[str, dict[str, int]] = {}
+    for (name, kind), count in recording.sensor_counts.items():
+        found.setdefault(name, {})[kind] = count
+    return found
 
 
 def _clock_rows(found: Inspector) -> list[tuple[str, str]]:
@@ -166,7 +186,7 @@ def _record(recording: Recording, found: Inspector) -> dict[str, object]:
         'actors': [{'name': name, 'kind': 'vehicle' if actor.is_vehicle else 'object',
                     'tags': list(actor.tags), 'frames': actor.n_frames}
                    for name, actor in found.actors.items()],
-        'egos': _egos(found.actors), 'present': dict(found.parts),
+        'egos': _egos(found.actors), 'present': dict(found.parts), **_sensor_members(recording),
         'anomalies': [{'kind': kind, **asdict(oddity)} for kind, oddity in found.oddities.items()],
         'truth': {
             'linear_slope': _known(verdict.linear_slope),
@@ -178,6 +198,12 @@ def _record(recording: Recording, found: Inspector) -> dict[str, object]:
         'replayable': found.is_replayable,
         'refusal': None if refusal is None else {
             'where': refusal.where, 'found': refusal.found, 'expected': refusal.expected}}
+
+
+def _sensor_members(recording: Recording) -> dict[str, object]:
+    if not isinstance(recording, SensorRecording):
+        return {}
+    return {'sensors': _counts_by_sensor(recording), 'ignored_files': list(recording.ignored)}
 
 
 def _known(value: float) -> float | None:

@@ -17,7 +17,7 @@ State of the source (``health.state``)::
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, ExitStack, suppress
 import errno
 import json
@@ -30,7 +30,7 @@ import threading
 from typing import Any
 
 from state_sensor_ros.connections import relay_process
-from state_sensor_ros.connections.relay_process import FRAME, HEAD
+from state_sensor_ros.connections.relay_process import FRAME, HEAD, MESSAGE
 from state_sensor_ros.errors import reason_of, TransportError
 from state_sensor_ros.payloads import Packet, Report
 from state_sensor_ros.pipeline.source import Health, SourceState
@@ -54,6 +54,9 @@ class Relay:
     :param report: called with a kind, for throttling, and a line about what is lost.
     :param n_ports: number of ports.
     :param copied: number of the port whose frames are the packets, from 0.
+    :param described: number of the port whose messages describe the frames.
+    :param description_of: returns what is appended to the frames after such a message, None for
+        a message that changes nothing.
     :param max_frame_bytes: longer frames are forwarded, but are no packets.
     :param reconnect_min: first wait before the ports are opened again, s; doubled up to
         ``reconnect_max``.
@@ -61,11 +64,14 @@ class Relay:
     """
 
     def __init__(self, host: str, first_port: int, bind: str, relay_port: int, report: Report, *,
-                 n_ports: int, copied: int, max_frame_bytes: int, reconnect_min: float,
-                 reconnect_max: float, silence: str) -> None:
+                 n_ports: int, copied: int, described: int,
+                 description_of: Callable[[bytes], bytes | None], max_frame_bytes: int,
+                 reconnect_min: float, reconnect_max: float, silence: str) -> None:
         self.health = Health(state=SourceState.WAITING)
         self._host, self._ports = host, range(first_port, first_port + n_ports)
         self._bind, self._own_ports = bind, range(relay_port, relay_port + n_ports)
+        self._described, self._description_of = described, description_of
+        self._description = b''
         self._report, self._copied, self._max_frame_bytes = report, copied, max_frame_bytes
         self._reconnect_min, self._reconnect_max = reconnect_min, reconnect_max
         self._silence = silence
@@ -148,7 +154,10 @@ class Relay:
                         self.health.silence = ''
                         self.health.n_packets += 1
                         self.health.n_bytes += len(body)
+                        body += self._description
                         yield Packet(body, math.nan, 0, 0)
+                    elif kind == MESSAGE:
+                        self._describe(bytes(body))
                     else:
                         self._note(json.loads(body))
             finally:
@@ -167,7 +176,7 @@ class Relay:
         descriptors = [listener.fileno() for listener in listeners]
         options = json.dumps({
             'link': link.fileno(), 'listeners': descriptors, 'host': self._host,
-            'ports': list(self._ports), 'copied': self._copied,
+            'ports': list(self._ports), 'copied': self._copied, 'described': self._described,
             'max_frame_bytes': self._max_frame_bytes, 'patience_s': _LATE_PORT_S})
         try:
             # A session of its own: a signal to the group of the node does not cut a client off
@@ -178,6 +187,11 @@ class Relay:
                 start_new_session=True)
         except OSError as error:
             raise TransportError('relay', reason_of(error), 'a process of its own') from error
+
+    def _describe(self, message: bytes) -> None:
+        description = self._description_of(message)
+        if description is not None:
+            self._description = description
 
     def _note(self, event: dict[str, Any]) -> None:
         """Note an event of the process in the health."""

@@ -14,9 +14,12 @@ connection to the server; each direction has a thread, which blocks in system ca
 wait for the node in a queue of limited size, from which the oldest is dropped.
 
 The frames of the copied port are messages with their lengths, uint32 little-endian, and an empty
-message ends a frame: doc/protocol/carla.md#ports. What is written to the node is laid out as:
+message ends a frame: doc/protocol/carla.md#ports. Those of the described port are single messages.
+What is written to the node is laid out as:
 
-    0 kind uint8 | 1 length uint64 | 9 body           kind 0: event, JSON; 1: frame, as received
+    0 kind uint8 | 1 length uint64 | 9 body
+
+    kind 0: event, JSON; 1: frame, as received; 2: message of the described port
 
 The process ends when the node closes its end, or ends in any way.
 """
@@ -34,7 +37,7 @@ import threading
 import time
 from typing import Any
 
-EVENT, FRAME = 0, 1
+EVENT, FRAME, MESSAGE = 0, 1, 2
 HEAD = struct.Struct('<BQ')
 _RETRY_S = 0.05
 _CONNECT_TIMEOUT_S = 5.0
@@ -44,6 +47,8 @@ _SOCKET_BUFFER_BYTES = 2 ** 19
 # The newest frame always has room in the queue.
 _QUEUE_BYTES = 2 ** 24
 _QUEUE_LENGTH = 4096
+# A scene has a few hundred start spots of less than a hundred bytes.
+_MAX_MESSAGE_BYTES = 2 ** 22
 _LENGTH = struct.Struct('<I')
 
 
@@ -64,6 +69,12 @@ class NodeLink:
         """Append an event; none is dropped."""
         with self._changed:
             self._queue.append((EVENT, json.dumps(event).encode()))
+            self._changed.notify()
+
+    def put_message(self, message: bytes) -> None:
+        """Append a message of the described port; none is dropped."""
+        with self._changed:
+            self._queue.append((MESSAGE, message))
             self._changed.notify()
 
     def put_frame(self, frame: bytes | bytearray) -> None:
@@ -164,6 +175,33 @@ class FrameCutter:
         self._n_frame = 0
 
 
+class MessageCutter:
+    """
+    Cut the bytes of one connection into messages.
+
+    :param link: that takes the messages.
+    """
+
+    n_bytes = 0
+
+    def __init__(self, link: NodeLink) -> None:
+        self._link = link
+        self._data = bytearray()
+
+    def feed(self, data: memoryview) -> None:
+        """Take the next bytes of the stream; none after a message that is too long."""
+        if len(self._data) > _MAX_MESSAGE_BYTES:
+            return
+        self._data += data
+        while len(self._data) >= _LENGTH.size:
+            (length,) = _LENGTH.unpack_from(self._data)
+            end = _LENGTH.size + length
+            if len(self._data) < end:
+                return
+            self._link.put_message(bytes(self._data[_LENGTH.size:end]))
+            del self._data[:end]
+
+
 class Forwarding:
     """
     One connection of a client, and its connection to the server.
@@ -177,7 +215,8 @@ class Forwarding:
     """
 
     def __init__(self, client: socket.socket, address: tuple[str, int], number: int,
-                 link: NodeLink, cutter: FrameCutter | None, patience_s: float) -> None:
+                 link: NodeLink, cutter: FrameCutter | MessageCutter | None,
+                 patience_s: float) -> None:
         self._client, self._address, self._number = client, address, number
         self._patience_s = patience_s
         self._link, self._cutter = link, cutter
@@ -232,8 +271,8 @@ class Forwarding:
         except OSError:
             return True
 
-    def _forward(self, source: socket.socket, target: socket.socket, cutter: FrameCutter | None,
-                 name: str) -> None:
+    def _forward(self, source: socket.socket, target: socket.socket,
+                 cutter: FrameCutter | MessageCutter | None, name: str) -> None:
         """Forward the bytes of one direction until its source closes, then close both sides."""
         buffer = memoryview(bytearray(_CHUNK_BYTES))
         try:
@@ -286,8 +325,11 @@ def _accept(listener: socket.socket, number: int, link: NodeLink, options: dict[
             continue
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SOCKET_BUFFER_BYTES)
-        cutter = FrameCutter(link, options['max_frame_bytes']) \
-            if number == options['copied'] else None
+        cutter: FrameCutter | MessageCutter | None = None
+        if number == options['copied']:
+            cutter = FrameCutter(link, options['max_frame_bytes'])
+        elif number == options['described']:
+            cutter = MessageCutter(link)
         forwarding = Forwarding(client, address, number, link, cutter, options['patience_s'])
         threading.Thread(target=forwarding.run, daemon=True).start()
 
@@ -298,7 +340,8 @@ def run(options: dict[str, Any]) -> None:
 
     :param options: ``link`` and ``listeners``, open file descriptors; ``host`` and ``ports`` of
         the server, one for each listener; ``copied``, number of the port whose frames the node
-        gets; ``max_frame_bytes``; ``patience_s`` how long a refused connect is tried again.
+        gets; ``described``, number of the port whose messages from the server it gets;
+        ``max_frame_bytes``; ``patience_s`` how long a refused connect is tried again.
     """
     with socket.socket(fileno=options['link']) as node:
         link = NodeLink(node)

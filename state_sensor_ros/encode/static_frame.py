@@ -1,10 +1,11 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""/tf_static: ``global_frame`` in ``parent_frame``, and the cameras of CARLA's player."""
+"""/tf_static: ``global_frame`` in ``parent_frame``, and the sensors on the player of CARLA."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 import math
 
 import numpy as np
@@ -19,9 +20,24 @@ from state_sensor_ros.settings import Settings
 
 # From a body's axes to those of its images: z forward, x right, y down (REP-103).
 _OPTICAL = (0.0, 0.0, 0.0, -math.pi / 2.0, 0.0, -math.pi / 2.0)
+_OPTICAL_END = '_optical'
 CAMERAS = ('central', 'left', 'right')
 # Name and tags of CARLA's player. With another ego tag it has a frame of its own.
 _PLAYER, _PLAYER_TAGS = 'player', ('ego', 'vehicle')
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """
+    A sensor on the player.
+
+    ``frame`` last part of its frame's name; ``pose`` x y z, m, roll pitch yaw, rad, on the player
+    (REP-103); ``is_camera`` whether it has a frame of its images as well.
+    """
+
+    frame: str
+    pose: tuple[float, ...]
+    is_camera: bool
 
 
 def camera_frame(player_frame: str, camera: str) -> str:
@@ -29,7 +45,7 @@ def camera_frame(player_frame: str, camera: str) -> str:
     Return the frame of a camera as a body: x forward, y left, z up (REP-103).
 
     :param player_frame: name of the player's own frame.
-    :param camera: one of CAMERAS.
+    :param camera: its name in topics.
     """
     return f'{player_frame}/camera_{camera}'
 
@@ -39,13 +55,13 @@ def optical_frame(player_frame: str, camera: str) -> str:
     Return the frame of a camera's images: z forward, x right, y down (REP-103).
 
     :param player_frame: name of the player's own frame.
-    :param camera: one of CAMERAS.
+    :param camera: its name in topics.
     """
-    return f'{camera_frame(player_frame, camera)}_optical'
+    return f'{camera_frame(player_frame, camera)}{_OPTICAL_END}'
 
 
-def encode_static_frames(settings: Settings,
-                         definitions: Definitions) -> tuple[Topic, bytes] | None:
+def encode_static_frames(settings: Settings, definitions: Definitions,
+                         mounts: Sequence[Mount]) -> tuple[Topic, bytes] | None:
     """
     Return the topic and the message, or None if ``settings`` have no static transforms.
 
@@ -53,6 +69,7 @@ def encode_static_frames(settings: Settings,
 
     :param settings: frames, and poses in m and rad.
     :param definitions: of the messages.
+    :param mounts: the sensors on the player, for ``camera_tf``.
     """
     transforms = []
     if settings.parent_frame:
@@ -66,13 +83,12 @@ def encode_static_frames(settings: Settings,
             # Without wheels, as in CARLA, base_link is at the origin unless its place is given.
             if not is_measured(settings):
                 offset = (*settings.base_link_xyz, 0.0, 0.0, 0.0)
-        for i, camera in enumerate(CAMERAS):
-            frame = camera_frame(player, camera)
-            pose = [number - shift for number, shift in zip(
-                settings.camera_poses[6 * i:6 * i + 6], offset, strict=True)]
-            transforms += [
-                _transform(player, frame, pose),
-                _transform(frame, optical_frame(player, camera), _OPTICAL)]
+        for mount in mounts:
+            frame = f'{player}/{mount.frame}'
+            pose = [number - shift for number, shift in zip(mount.pose, offset, strict=True)]
+            transforms.append(_transform(player, frame, pose))
+            if mount.is_camera:
+                transforms.append(_transform(frame, f'{frame}{_OPTICAL_END}', _OPTICAL))
     if not transforms:
         return None
     message = Template(definitions, STATIC_TF_TOPIC.type_name, {'transforms': transforms},

@@ -92,6 +92,10 @@ class ConsistencyCheck:
         self._radius = math.nan
         self._length = math.nan
 
+    def begin_run(self) -> None:
+        """Keep the results; the next frame begins another run of the clock."""
+        self._last = None
+
     @property
     def has_passed(self) -> bool:
         """Whether enough movements and turns were compared, and all are consistent."""

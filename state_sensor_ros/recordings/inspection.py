@@ -88,6 +88,7 @@ class Inspector:
         self.refusal: TrajectoryFormatError | None = None
         self.pacing = Pacing()
         self.truth = ConsistencyCheck()
+        self._last_place = ''
         self._stamper = Stamper('game_time')
         self._sample_count = 0
         self._greatest_step_at = ''
@@ -200,15 +201,18 @@ class Inspector:
             return
         if step is Step.RESTARTED:
             self._note('restarts', recorded, f'game_time from {last:.6g} to {frame.game_time:.6g}')
-            self.truth.restart()
+            # An episode of a dataset is a run; the results are those of all runs.
+            self._note_complaints(self._last_place)
+            self.truth.begin_run()
         elif not math.isnan(last) and self.pacing.add(frame.game_time - last):
             self._greatest_step_at = f'{recorded.place}: frame {recorded.index}'
         self._look_at_truth(recorded, frame)
 
     def _look_at_truth(self, recorded: RecordedFrame, frame: Frame) -> None:
         self.truth.add(frame)
+        self._last_place = f'{recorded.place}: frame {recorded.index}'
         if recorded.index % _TRUTH_PERIOD == 0:
-            self._note_complaints(f'{recorded.place}: frame {recorded.index}')
+            self._note_complaints(self._last_place)
 
     def _note_complaints(self, place: str) -> None:
         for complaint in self.truth.verdict().complaints:

@@ -4,9 +4,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from state_sensor_ros.errors import TruncatedError
 from state_sensor_ros.payloads import Packet, PayloadDecoder
@@ -67,3 +67,16 @@ class Recording(Protocol):
 
     def close(self) -> None:
         """Close what is open; closing twice is quiet."""
+
+
+@runtime_checkable
+class SensorRecording(Protocol):
+    """
+    A recording with data of sensors beside its frames.
+
+    ``sensor_counts`` number of images or clouds of points by name and kind of a sensor;
+    ``ignored`` names of the files that are not read.
+    """
+
+    sensor_counts: Mapping[tuple[str, str], int]
+    ignored: Sequence[str]

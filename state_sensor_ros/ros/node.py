@@ -181,7 +181,7 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
             on_defect=self._log_defect, counters=counters,
             ros_now_ns=lambda: self.get_clock().now().nanoseconds)
         self._diagnosis = StreamDiagnosis(settings.stale_after, settings.max_actor_topics)
-        static_frames = encode_static_frames(settings, definitions)
+        static_frames = encode_static_frames(settings, definitions, received.topics.mounts)
         if static_frames is not None:
             self._static_frame = StaticFrame(self, static_frames[1])
         self._own_parameters.freeze()

@@ -192,7 +192,7 @@ class Input:
         if self._recording is not None:
             self._simulator = find_simulator(self._recording.simulator)
         self.topics: SimulatorTopics = self._simulator.topics(
-            settings, definitions, report, is_recorded=settings.source == FILE)
+            settings, definitions, report, recording=self._recording)
 
     def _opened(self) -> Recording:
         settings = self._settings

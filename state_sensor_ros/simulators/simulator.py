@@ -28,6 +28,7 @@ from state_sensor_ros.settings import Settings
 if TYPE_CHECKING:
     from state_sensor_ros.cdr.definitions import Definitions
     from state_sensor_ros.encode import Sample, Topic
+    from state_sensor_ros.encode.static_frame import Mount
     from state_sensor_ros.pipeline.pipeline import SimulatorEncoder
     from state_sensor_ros.pipeline.source import Source
     from state_sensor_ros.recordings.bags.bag_reader import Bag
@@ -40,12 +41,13 @@ class SimulatorTopics:
     The topics that only one simulator has.
 
     ``topics`` exist from the start; ``encoders`` makes those of their messages; ``samples`` are
-    messages to verify the encoders with.
+    messages to verify the encoders with; ``mounts`` sensors for /tf_static.
     """
 
     topics: tuple[Topic, ...] = ()
     encoders: Callable[[Settings], tuple[SimulatorEncoder, ...]] = lambda settings: ()
     samples: tuple[Sample, ...] = ()
+    mounts: tuple[Mount, ...] = ()
 
 
 class FrameWriter(Output):
@@ -126,14 +128,14 @@ class Simulator:
         raise ConfigError('source', self.name, 'a simulator that sends frames')
 
     def topics(self, settings: Settings, definitions: Definitions, report: Report, *,
-               is_recorded: bool) -> SimulatorTopics:
+               recording: Recording | None) -> SimulatorTopics:
         """
         Return the topics that only this simulator has.
 
         :param settings: at the start.
         :param definitions: of the messages.
         :param report: called with a kind and a line about what cannot be encoded.
-        :param is_recorded: whether the frames come from a recording, which may have more.
+        :param recording: that the frames come from, None for a live source.
         """
         return SimulatorTopics()
 

@@ -17,13 +17,14 @@ from paths import CARLA as SAMPLE
 import pytest
 from rosbags.rosbag2 import Reader
 from test_carla_images import five_images
+from test_carla_sensors import PLY
 
 from state_sensor_ros.carla.bag_messages import frame_of_messages, frames_of_messages, TOPICS
 from state_sensor_ros.carla.carla_decoder import CarlaDecoder, DatasetDecoder
 from state_sensor_ros.carla.carla_encoder import CarlaEncoder
 from state_sensor_ros.carla.carla_recording import DatasetRecording
-from state_sensor_ros.carla.carla_topics import DATASET_TOPICS
-from state_sensor_ros.carla.dataset import find_episodes, read_frames
+from state_sensor_ros.carla.carla_topics import DATASET_TOPICS, sensor_topics
+from state_sensor_ros.carla.dataset import find_dataset, read_frames
 from state_sensor_ros.carla.dataset_writer import DatasetWriter
 from state_sensor_ros.carla.measurement_formatting import format_measurement_file
 from state_sensor_ros.carla.measurement_framing import MeasurementFramer
@@ -177,9 +178,10 @@ def folder(tmp_path):
 
 
 def test_carla_folder_is_read_in_order_with_its_images(folder):
-    episodes = find_episodes(folder)
-    assert [episode.folder.name for episode in episodes] == ['episode_00009', 'episode_00010']
-    frames = list(read_frames(folder, episodes))
+    dataset = find_dataset(folder)
+    assert [episode.folder.name for episode in dataset.episodes] == [
+        'set', 'episode_00009', 'episode_00010']
+    frames = list(read_frames(dataset))
     assert [frame.name for frame in frames[2:4]] == ['episode_00009/measurements_00002.json',
                                                      'episode_00010/measurements_00000.json']
     assert [frame.game_time for frame in frames] == [1.0, 1.1, 1.2, 0.0, 0.1, 0.2]
@@ -187,7 +189,8 @@ def test_carla_folder_is_read_in_order_with_its_images(folder):
     for i, frame in enumerate(frames):
         (decoded,) = decoder.decode(frame.payload)
         assert decoded.frame.game_time == frame.game_time
-        images = [(image.camera, image.kind) for image in decoded.frame.extension.images]
+        images = [(image.camera, image.kind) for image
+                  in decoded.frame.extension.sensor_data.images]
         assert images == ([] if i % 3 == 1 else [
             ('central', 'depth'), ('central', 'rgb'), ('central', 'segmentation'),
             ('left', 'rgb'), ('right', 'rgb')])
@@ -215,7 +218,7 @@ def test_carla_files_are_read_by_number_not_by_name(tmp_path):
     for number in (2, 10, 1):
         document = {**EXAMPLE, 'gameTimestamp': number}
         (tmp_path / f'measurements_{number}.json').write_text(json.dumps(document))
-    frames = read_frames(tmp_path, find_episodes(tmp_path))
+    frames = read_frames(find_dataset(tmp_path))
     assert [frame.game_time for frame in frames] == [0.001, 0.002, 0.01]
 
 
@@ -259,7 +262,7 @@ def test_carla_dataset_is_written_whole(tmp_path):
     assert not out.exists()
     writer.finish()
     assert [path.name for path in tmp_path.iterdir()] == ['out']
-    frames = list(read_frames(out, find_episodes(out)))
+    frames = list(read_frames(find_dataset(out)))
     assert [frame.game_time for frame in frames] == [0.0, 0.05, 0.1, 0.0, 0.05]
     with pytest.raises(SinkError, match='something that exists'):
         DatasetWriter(out)
@@ -305,7 +308,9 @@ def test_carla_bag_has_every_topic(tmp_path):
         transforms = [typestore().deserialize_cdr(data, connection.msgtype).transforms
                       for connection, _, data in reader.messages() if connection.topic
                       == '/tf_static']
-    for topic in DATASET_TOPICS:
+    topics = (*DATASET_TOPICS, *sensor_topics(DatasetRecording(SAMPLE).sensors))
+    assert len(topics) == 6 + 5 + 3 + 2  # images, intrinsics, colours, legend
+    for topic in topics:
         with_images = 6 if topic.name.startswith('~/camera') else 12
         expected = 1 if topic.name.endswith('classes') else with_images
         assert counts[topic.name.removeprefix('~')] == expected, topic.name
@@ -373,6 +378,91 @@ def test_carla_inspect_still_refuses_a_damaged_dataset(tmp_path, capsys):
     output = capsys.readouterr()
     assert json.loads(output.out)['replayable'] is False
     assert 'measurements_00005.json' in output.err
+
+
+@pytest.fixture
+def collected(tmp_path):
+    """Two episodes as the data collector writes them, with files of other programs."""
+    path = tmp_path / 'set'
+    for i_episode, speed in ((0, 500.0), (1, 5.0)):
+        episode = path / f'episode_{i_episode:05d}'
+        episode.mkdir(parents=True)
+        for number in range(12):
+            document = {
+                'gameTimestamp': 3000 + 100 * number, 'frameNumber': str(number + 60 * i_episode),
+                'stop_vehicle': math.nan, 'playerMeasurements': {
+                    'forwardSpeed': speed, 'transform': {'location': {'x': 0.5 * number}}}}
+            (episode / f'measurements_{number:05d}.json').write_text(
+                json.dumps(document, sort_keys=True, indent=4))
+            for name in ('RearRGB', 'LeftDepth', 'LeftSemanticSeg'):
+                (episode / f'{name}_{number:05d}.png').write_bytes(five_images(4)[3].data)
+            (episode / f'Lidar32_{number:05d}.ply').write_bytes(PLY)
+        (episode / 'metadata.json').write_text('{"weather": 3}')
+    (path / 'episode_00000' / 'RoofRGB_00003.png').write_bytes(b'')
+    (path / 'episode_00001' / 'RearRGB_00099.png').write_bytes(b'')
+    (path / 'episode_00001' / 'processed2').write_text('')
+    (path / 'metadata.json').write_text(json.dumps({
+        'RearRGB': 180, 'LeftDepth': -30.0, 'Lidar32': 0, 'fov': 100, 'car range': [30, 60]}))
+    return path
+
+
+def test_carla_inspect_counts_sensors_and_names_other_files(collected, capsys):
+    assert main(['inspect', '--json', str(collected)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found['sensors'] == {
+        'left': {'depth': 24, 'segmentation': 24}, 'lidar32': {'points': 24}, 'rear': {'rgb': 24}}
+    assert found['ignored_files'] == [
+        'episode_00000/RoofRGB_00003.png', 'episode_00001/RearRGB_00099.png',
+        'episode_00001/processed2']
+    # An episode alone has the cameras that the file of its dataset declares.
+    assert main(['inspect', str(collected / 'episode_00001')]) == 0
+    output = capsys.readouterr().out
+    assert 'sensors     left: depth 12, segmentation 12\n' in output
+    assert '            rear: rgb 12\n' in output
+    assert 'ignored     2 files: RearRGB_00099.png, processed2\n' in output
+
+
+def test_carla_inspect_checks_every_episode(collected, capsys):
+    assert main(['inspect', '--json', str(collected)]) == 0
+    truth = json.loads(capsys.readouterr().out)['truth']
+    (complaint,) = truth['complaints']
+    assert 'displacement is 0.01 times velocity x time' in complaint['text']
+    assert complaint['place'].startswith('episode_00000/')
+    assert truth['pairs'] == 22
+
+
+def test_carla_bare_nan_is_read_without_a_warning(collected, tmp_path, capsys):
+    convert(collected / 'episode_00001', tmp_path / 'bag')
+    assert capsys.readouterr().err == ''
+    with Reader(tmp_path / 'bag') as reader:
+        (status, *_) = [typestore().deserialize_cdr(data, STATUS)
+                        for connection, _, data in reader.messages()
+                        if connection.topic == '/state_sensor/player/status']
+    assert math.isnan(status.stop_vehicle)
+    assert status.game_timestamp == 3000
+
+
+def test_carla_sensors_of_a_dataset_have_their_poses(collected, tmp_path):
+    convert(collected, tmp_path / 'bag', '--camera-tf')
+    with Reader(tmp_path / 'bag') as reader:
+        ((transforms,),) = [[typestore().deserialize_cdr(data, connection.msgtype).transforms]
+                            for connection, _, data in reader.messages()
+                            if connection.topic == '/tf_static']
+    found = {each.child_frame_id: each.transform for each in transforms}
+    assert set(found) == {
+        'player/camera_left', 'player/camera_left_optical', 'player/camera_rear',
+        'player/camera_rear_optical', 'player/lidar32'}
+    rear = found['player/camera_rear'].rotation
+    assert 2 * (rear.x * rear.z - rear.w * rear.y) == pytest.approx(math.sin(math.radians(-15)))
+    assert 1 - 2 * (rear.y ** 2 + rear.z ** 2) == pytest.approx(-math.cos(math.radians(15)))
+    place = found['player/lidar32'].translation
+    assert (place.x, place.y, place.z) == (0.0, 0.0, 2.5)
+
+
+def test_carla_damaged_metadata_is_an_error(collected, capsys):
+    (collected / 'metadata.json').write_text('{"fov": ')
+    assert main(['inspect', str(collected)]) == 1
+    assert 'set/metadata.json: line 1' in capsys.readouterr().err
 
 
 def test_carla_live_capture_of_the_sample_is_two_episodes():

@@ -404,3 +404,13 @@ def test_carla_numbers_beyond_all_bounds_pass_without_a_warning(path, value):
         frame = dataset(changed(path, value)).frame
         format_measurement_file(frame)
     assert frame.names[1] == 'vehicle_30'
+
+
+def test_carla_zero_stays_positive():
+    document = {'steer': 0.0, 'steer_noise': 0.0, 'playerMeasurements': {
+        'transform': {'location': {'x': 3.0}, 'rotation': {}}, 'acceleration': {},
+        'boundingBox': {'extent': {'x': 2.0, 'y': 1.0, 'z': 1.0}, 'transform': {}}}}
+    frame = DatasetDecoder().decode_dataset(json.dumps(document).encode()).frame
+    for numbers in (frame.kinematics[:, :7], frame.boxes.rows, frame.inputs,
+                    frame.extension.player.acceleration_xyz):
+        assert not np.signbit(numbers).any()

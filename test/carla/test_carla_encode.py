@@ -202,10 +202,22 @@ def test_carla_markers_of_huge_ids_and_unusable_poses():
         {'id': 6, 'speedLimitSign': {'speedLimit': 'NaN', 'transform': {}}}]
     messages = Rig(debug_drawing=True, labels=False).messages(changed(nonPlayerAgents=agents))
     assert [(m.id, m.text) for m in messages['~/markers'][-1].markers] == [
-        (-1, ''), (6, ''), (6, '?')]
+        (2 ** 31 - 1, ''), (6, ''), (6, '?')]
     lights = messages['~/traffic_lights'].traffic_lights
     assert [light.id for light in lights] == [2 ** 32 - 1, 5]
     assert math.isnan(lights[1].pose.position.x)
+
+
+def test_carla_marker_ids_are_unique_and_stay():
+    def markers(rig, *ids):
+        agents = [{'id': id_, 'trafficLight': {'transform': {}}} for id_ in ids]
+        array = rig.messages(changed(nonPlayerAgents=agents))['~/markers'][-1]
+        return [(marker.id, marker.action) for marker in array.markers]
+
+    rig = Rig(debug_drawing=True, labels=False)
+    assert markers(rig, 5, 2 ** 31 + 5, 2 ** 31 + 6) == [(5, 0), (6, 0), (7, 0)]
+    assert markers(rig, 2 ** 31 + 6, 6) == [(7, 0), (6, 0), (5, 2)]
+    assert markers(rig, 2 ** 31 + 6, 6, 5) == [(7, 0), (6, 0), (5, 0)]
 
 
 def test_carla_markers_have_unit_quaternions():

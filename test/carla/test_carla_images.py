@@ -4,6 +4,7 @@
 
 import io
 import json
+import math
 import struct
 import zlib
 
@@ -19,20 +20,20 @@ from state_sensor_ros.carla import images
 from state_sensor_ros.carla.carla_data import EncodedImage
 from state_sensor_ros.carla.carla_decoder import DatasetDecoder
 from state_sensor_ros.carla.carla_encoder import CarlaEncoder
-from state_sensor_ros.carla.carla_topics import IMAGE_TOPICS
+from state_sensor_ros.carla.carla_topics import image_topic
 from state_sensor_ros.carla.images import (
-    CAMERAS,
     CLASS_COLORS,
     CLASS_NAMES,
+    colored,
     decode_depth,
     decode_rgb,
     decode_segmentation,
-    image_file_parts,
-    pack_dataset_image,
 )
 from state_sensor_ros.carla.measurement_framing import join_messages
+from state_sensor_ros.carla.sensor_payloads import pack_sensor_file
 from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.encode import Demand
+from state_sensor_ros.encode.static_frame import CAMERAS
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.naming import Registry
 from state_sensor_ros.settings import Settings
@@ -46,19 +47,6 @@ def png(pixels, **options):
 
 def image(pixels, camera='central', kind='rgb'):
     return EncodedImage(camera, kind, png(pixels))
-
-
-@pytest.mark.parametrize(('name', 'parts'), [
-    ('CentralRGB_00042.png', ('central', 'rgb', 42)),
-    ('LeftRGB_00000.png', ('left', 'rgb', 0)),
-    ('RightRGB_123456.png', ('right', 'rgb', 123456)),
-    ('CentralDepth_00100.png', ('central', 'depth', 100)),
-    ('CentralSemanticSeg_00042.png', ('central', 'segmentation', 42)),
-    ('central_rgb_7.PNG', ('central', 'rgb', 7)),
-    ('LeftDepth_00042.png', None), ('measurements_00042.json', None),
-    ('CentralRGB_00042.jpg', None), ('CentralRGB_.png', None), ('CentralRGB_1/../x.png', None)])
-def test_carla_image_file_names(name, parts):
-    assert image_file_parts(name) == parts
 
 
 @given(st.lists(st.tuples(*[st.integers(0, 255)] * 3), min_size=6, max_size=6))
@@ -77,9 +65,9 @@ def test_carla_depth_ends_at_the_far_plane():
 def test_carla_segmentation_has_the_thirteen_classes():
     red = np.arange(14).reshape(2, 7)
     pixels = np.stack((red, np.full((2, 7), 200), np.full((2, 7), 9)), axis=-1)
-    tags, colored = decode_segmentation(image(pixels, kind='segmentation'))
+    tags = decode_segmentation(image(pixels, kind='segmentation'))
     assert list(tags.data) == list(range(14))
-    colors = np.frombuffer(colored.data, np.uint8).reshape(14, 3).tolist()
+    colors = np.frombuffer(colored(tags).data, np.uint8).reshape(14, 3).tolist()
     assert list(map(tuple, colors)) == [*CLASS_COLORS, (255, 255, 255)]
     assert len(set(CLASS_COLORS)) == len(CLASS_NAMES) == 13
     assert CLASS_NAMES[10] == 'Vehicles'
@@ -128,10 +116,10 @@ def test_carla_images_are_equal_without_the_fast_library(mode, monkeypatch):
     pixels = np.random.default_rng(2).integers(0, 256, (7, 5, len(mode)))
     encoded_image = image(pixels)
     fast = [decode_rgb(encoded_image), decode_depth(encoded_image),
-            *decode_segmentation(encoded_image)]
+            decode_segmentation(encoded_image)]
     monkeypatch.setattr(images, 'decode_image_png_u8', None)
     assert fast == [decode_rgb(encoded_image), decode_depth(encoded_image),
-                    *decode_segmentation(encoded_image)]
+                    decode_segmentation(encoded_image)]
     assert fast[0].data == pixels[..., :3].astype(np.uint8).tobytes()
 
 
@@ -174,10 +162,14 @@ def five_images(size=200):
             image(depth, kind='depth'), image(classes, kind='segmentation'))
 
 
+def packed(one, fov_deg=math.nan):
+    return pack_sensor_file(one.camera, one.kind, fov_deg, one.data)
+
+
 def encoded(sent, demand=Demand(), report=None, encoder=None):  # noqa: B008
     """Return the messages of a frame of the dataset with the images ``sent``."""
     payload = join_messages([json.dumps(EXAMPLE).encode(),
-                             *map(pack_dataset_image, sent)])
+                             *map(packed, sent)])
     (decoded,) = DatasetDecoder().decode(payload)
     encoder = encoder or CarlaEncoder(Settings(), load_definitions(), *[report] if report else [])
     actor_list = Registry().update(decoded.frame)
@@ -190,9 +182,10 @@ def test_carla_images_as_messages():
     sent = five_images(8)
     messages = encoded(sent)
     assert sorted(messages) == [
-        '~/camera/central/depth', '~/camera/central/image', '~/camera/central/segmentation',
-        '~/camera/central/segmentation_color', '~/camera/left/image', '~/camera/right/image',
-        '~/camera/segmentation_classes']
+        '~/camera/central/camera_info', '~/camera/central/depth', '~/camera/central/image',
+        '~/camera/central/segmentation', '~/camera/central/segmentation_color',
+        '~/camera/left/camera_info', '~/camera/left/image', '~/camera/right/camera_info',
+        '~/camera/right/image', '~/camera/segmentation_classes']
     for topic, encoding, step in (('left/image', 'rgb8', 24), ('central/depth', '32FC1', 32),
                                   ('central/segmentation', 'mono8', 8),
                                   ('central/segmentation_color', 'rgb8', 24)):
@@ -204,7 +197,7 @@ def test_carla_images_as_messages():
     assert messages['~/camera/left/image'].data.tobytes() == decode_rgb(sent[1]).data
     assert messages['~/camera/central/depth'].data.tobytes() == decode_depth(sent[3]).data
     assert messages['~/camera/central/segmentation'].data.tobytes() == decode_segmentation(
-        sent[4])[0].data
+        sent[4]).data
 
 
 def test_carla_legend_names_the_thirteen_classes_once():
@@ -218,7 +211,7 @@ def test_carla_legend_names_the_thirteen_classes_once():
 
 
 def test_carla_images_without_a_subscriber_are_not_decoded():
-    only_left = Demand.of([IMAGE_TOPICS['left', 'rgb']])
+    only_left = Demand.of([image_topic('left', 'rgb')])
     broken = EncodedImage('central', 'depth', b'broken')
     assert list(encoded([*five_images(4)[:3], broken], only_left)) == ['~/camera/left/image']
 
@@ -227,7 +220,9 @@ def test_carla_broken_image_leaves_the_others():
     reports = []
     messages = encoded([EncodedImage('right', 'rgb', b'broken'), *five_images(4)[:2]],
                        report=lambda kind, text: reports.append((kind, text)))
-    assert sorted(messages) == ['~/camera/central/image', '~/camera/left/image']
+    assert sorted(messages) == [
+        '~/camera/central/camera_info', '~/camera/central/image', '~/camera/left/camera_info',
+        '~/camera/left/image']
     assert [kind for kind, _ in reports] == ['image']
     assert 'right rgb image: found 6 bytes' in reports[0][1]
 
@@ -241,7 +236,7 @@ def test_carla_usual_images_are_decoded_without_pillow(monkeypatch):
 
     sent = five_images()
     payload = join_messages([json.dumps(EXAMPLE).encode(),
-                             *map(pack_dataset_image, sent)])
+                             *map(packed, sent)])
     monkeypatch.setattr(ImageFile.ImageFile, 'load', load)
     (decoded,) = DatasetDecoder().decode(payload)
     messages = CarlaEncoder(Settings(), load_definitions()).encode(

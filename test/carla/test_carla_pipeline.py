@@ -14,8 +14,9 @@ from message_store import read
 from paths import CARLA
 import pytest
 from silent_sink import SilentSink
+from test_carla_sensors import PLY
 
-from state_sensor_ros.carla.bag_messages import MessagesDecoder, pack_parts, TOPICS_WITH_IMAGES
+from state_sensor_ros.carla.bag_messages import MessagesDecoder, pack_parts, TOPICS
 from state_sensor_ros.carla.carla_decoder import CarlaDecoder
 from state_sensor_ros.carla.carla_encoder import CarlaEncoder
 from state_sensor_ros.carla.carla_source import CarlaSource
@@ -233,6 +234,8 @@ def dataset(tmp_path):
                         tmp_path / 'set' / f'episode_{i:05d}')
     episode = tmp_path / 'set' / 'episode_00001'
     shutil.copy(episode / 'measurements_00003.json', episode / 'measurements_00004.json')
+    (episode / 'Lidar32_00002.ply').write_bytes(PLY)
+    (tmp_path / 'set' / 'metadata.json').write_text('{"LeftRGB": -30.0, "fov": 73.25}')
     return tmp_path / 'set'
 
 
@@ -245,13 +248,13 @@ def played(path, settings=SETTINGS):
 
     with opened(str(path)) as recording:
         topics = find_simulator(recording.simulator).topics(
-            settings, definitions, report, is_recorded=True)
+            settings, definitions, report, recording=recording)
         codec = Codec(recording.decoder, Encoder(settings, definitions), topics.encoders(settings))
         pipeline = Pipeline(settings, lambda _: codec, sink, report=report)
         for entry in recording.frames():
             pipeline.process(entry.packet, 0)
     assert {topic.name for topic in topics.topics} >= {
-        name for name in sink.messages if name.startswith(('~/player', '~/camera'))}
+        name for name in sink.messages if name.startswith(('~/player', '~/camera', '~/lidar'))}
     return sink, reports
 
 
@@ -266,6 +269,9 @@ def test_carla_bag_sends_what_its_dataset_does(dataset, tmp_path):
     assert len(again.messages['~/frame']) == 24
     assert len(again.messages['~/player/expert_control']) == 23
     assert len(again.messages['~/camera/left/image']) == 11
+    assert len(again.messages['~/lidar/lidar32/points']) == 1
+    assert again.read('~/camera/left/camera_info')[0].k[0] == pytest.approx(
+        20.0 / math.tan(math.radians(73.25 / 2.0)))
 
 
 def test_carla_bag_is_played_under_the_names_of_the_playing_node(dataset, tmp_path):
@@ -285,10 +291,12 @@ def test_carla_bag_with_another_encoding_is_told_of():
     parts = {}
     for topic, data in played(CARLA)[0].first_messages():
         parts.setdefault(topic.removeprefix('~/'), data)
-    chosen = {name: parts[name] for name in TOPICS_WITH_IMAGES}
+    chosen = {name: data for name, data in parts.items()
+              if name in TOPICS or name.startswith('camera/')}
+    del chosen['camera/segmentation_classes'], chosen['camera/central/segmentation_color']
     image = chosen['camera/left/image']
     (decoded,) = MessagesDecoder().decode(pack_parts(chosen))
-    assert len(decoded.frame.extension.images) == 5
+    assert len(decoded.frame.extension.sensor_data.images) == 5
     for wrong in (image.replace(b'rgb8', b'bgr8'), image[:-12]):
         with pytest.raises(DecodeError, match=r'^~/camera/left/image: found '):
             MessagesDecoder().decode(pack_parts({**chosen, 'camera/left/image': wrong}))

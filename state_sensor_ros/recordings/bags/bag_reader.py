@@ -96,6 +96,21 @@ class Bag:
         """
         return (f'{self._node}/{name}', type_name) in self._topics
 
+    def counts_of_node(self) -> dict[tuple[str, str], int]:
+        """
+        Return the number of messages of each topic of the node that published the StateFrames.
+
+        :returns: by name, without the node's, and type.
+        """
+        prefix = f'{self._node}/'
+        counts: dict[tuple[str, str], int] = {}
+        for storage in self._storages:
+            for number, topic in storage.topics.items():
+                if topic.name.startswith(prefix):
+                    key = topic.name.removeprefix(prefix), topic.type_name
+                    counts[key] = counts.get(key, 0) + storage.counts[number]
+        return counts
+
     def messages_of_node(self, names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
         """
         Yield messages of the node that published the StateFrames, in the order of log times.

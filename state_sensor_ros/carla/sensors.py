@@ -1,0 +1,147 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+The cameras and lidars on the player: names, kinds, fields of view and poses.
+
+The name of a sensor, such as ``CentralRGB``, is that of a camera and a kind:
+doc/protocol/carla.md#sensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+import math
+import re
+from typing import Final, TypeAlias
+
+from state_sensor_ros.encode.static_frame import CAMERAS, Mount
+from state_sensor_ros.settings import Settings
+
+CENTRAL: Final = CAMERAS[0]
+RGB, DEPTH, SEGMENTATION, POINTS = 'rgb', 'depth', 'segmentation', 'points'
+
+# Position, m, and roll pitch yaw, rad, in the axes of the player (REP-103).
+Pose: TypeAlias = tuple[float, float, float, float, float, float]
+
+_NOWHERE: Final[Pose] = (0.0,) * 6
+_KIND_AT_END: Final = re.compile(
+    r'(?P<camera>.+?)_?(?:(?P<rgb>rgb)|(?P<depth>depth)|(?:semantic_?|sem_?)?seg(?:mentation)?)',
+    re.IGNORECASE)
+_ILLEGAL: Final = re.compile(r'[^a-z0-9]+')
+
+
+@dataclass(frozen=True, slots=True)
+class Sensor:
+    """
+    A camera or a lidar on the player.
+
+    ``name`` of the camera or lidar in topics and frames; ``kind`` RGB, DEPTH, SEGMENTATION or
+    POINTS; ``fov_deg`` horizontal field of view, degrees, NaN where it is unknown; ``pose`` on the
+    player, None where it is unknown.
+    """
+
+    name: str
+    kind: str
+    fov_deg: float = math.nan
+    pose: Pose | None = None
+
+
+def camera_and_kind(name: str) -> tuple[str, str] | None:
+    """
+    Split the name of a sensor at its kind.
+
+    >>> camera_and_kind('LeftSemanticSeg')
+    ('left', 'segmentation')
+
+    :param name: as CARLA has it; letter case is ignored.
+    :returns: the name of the camera in topics, and RGB, DEPTH or SEGMENTATION; None for a name
+        that ends with no kind.
+    """
+    match = _KIND_AT_END.fullmatch(name)
+    if match is None:
+        return None
+    kind = RGB if match['rgb'] else DEPTH if match['depth'] else SEGMENTATION
+    return topic_token(match['camera']), kind
+
+
+def camera_name(name: str, kind: str) -> str:
+    """
+    Return the name of a camera in topics.
+
+    >>> camera_name('CameraDepth', 'depth'), camera_name('MyCamera', 'rgb')
+    ('camera', 'mycamera')
+
+    :param name: of the sensor, as CARLA has it.
+    :param kind: of its images.
+    """
+    split = camera_and_kind(name)
+    return split[0] if split is not None and split[1] == kind else topic_token(name)
+
+
+def topic_token(name: str) -> str:
+    """
+    Make the name of a sensor legal as a token of a topic.
+
+    >>> topic_token('Lidar32'), topic_token('Roof/Front'), topic_token('3rd')
+    ('lidar32', 'roof_front', 'sensor_3rd')
+
+    :param name: any text.
+    :returns: lower-case letters, digits and ``_``, not beginning with a digit.
+    """
+    token = _ILLEGAL.sub('_', name.lower()).strip('_')
+    return token if token and not token[0].isdigit() else f'sensor_{token}'.rstrip('_')
+
+
+def pose_of_carla(position: Iterable[float], pitch: float, yaw: float, roll: float) -> Pose:
+    """
+    Convert the pose of a sensor to the axes of REP-103 (doc/protocol/carla.md#rotators).
+
+    :param position: x, y, z in CARLA's axes of the player, m.
+    :param pitch: degrees of the engine's rotator, as ``yaw`` and ``roll``.
+    """
+    x, y, z = position
+    # Adding 0.0 turns -0.0 into 0.0.
+    return (x, 0.0 - y, z, math.radians(roll), 0.0 - math.radians(pitch),
+            0.0 - math.radians(yaw))
+
+
+def with_parameters(sensors: Iterable[Sensor], settings: Settings) -> tuple[Sensor, ...]:
+    """
+    Replace what parameters give: a field of view that is not 0, and poses that are not all 0.
+
+    :param sensors: as their file describes them.
+    :param settings: of which ``camera_fov`` and ``camera_poses`` are used.
+    """
+    given = {camera: pose for i, camera in enumerate(CAMERAS)
+             if any(pose := _pose(settings.camera_poses[6 * i:6 * i + 6]))}
+    return tuple([sensor if sensor.kind == POINTS else replace(
+        sensor, pose=given.get(sensor.name, sensor.pose),
+        fov_deg=settings.camera_fov or sensor.fov_deg) for sensor in sensors])
+
+
+def mounts(sensors: Iterable[Sensor], settings: Settings) -> tuple[Mount, ...]:
+    """
+    Return the frames of sensors on the player.
+
+    :param sensors: as their file describes them; without any, those of ``camera_poses``.
+    :param settings: as of :func:`with_parameters`.
+    :returns: one for each camera and lidar; a pose that is unknown is that of the player.
+    """
+    known = tuple(sensors) or tuple([Sensor(camera, RGB) for camera in CAMERAS])
+    found: dict[str, Mount] = {}
+    for sensor in with_parameters(known, settings):
+        frame = lidar_frame(sensor.name) if sensor.kind == POINTS else f'camera_{sensor.name}'
+        if frame not in found or (sensor.pose is not None and found[frame].pose == _NOWHERE):
+            found[frame] = Mount(frame, sensor.pose or _NOWHERE, sensor.kind != POINTS)
+    return tuple(found.values())
+
+
+def lidar_frame(name: str) -> str:
+    """Return the last part of the frame of a lidar, given its name in topics."""
+    return name if name.startswith('lidar') else f'lidar_{name}'
+
+
+def _pose(numbers: tuple[float, ...]) -> Pose:
+    x, y, z, roll, pitch, yaw = numbers
+    return x, y, z, roll, pitch, yaw
