@@ -21,7 +21,8 @@ CACHED = PYTHONDONTWRITEBYTECODE=
 .PHONY: help setup setup-all test test-all coverage demo bench lint docs clean
 
 help:
-	@echo 'make setup     the environment: ROS 2 and libraries, the messages, this package; ROS_DISTRO_WHEELS=kilted for Kilted'
+	@echo 'make setup     the environment: ROS 2 and libraries, the messages, this package; ROS_DISTRO_WHEELS=kilted for Kilted;'
+	@echo '               STACKS=1 with the messages of autonomy stacks'
 	@echo 'make test      setup, then the tests, some minutes; TESTS="test/test_x.py -k name" for some'
 	@echo 'make test-all  the same with endurance tests and large budgets of random inputs, as in CI'
 	@echo 'make coverage  the tests of `make test` with the coverage of the package'
@@ -33,7 +34,10 @@ help:
 
 setup:
 	@command -v $(PYTHON) >/dev/null || { echo 'error: $(PYTHON): found none; expected Python 3.10 or newer' >&2; exit 1; }
-	@$(PYTHON) scripts/set_up.py
+	@$(PYTHON) scripts/set_up.py $(if $(STACKS),--stacks)
+
+# Prerequisites inherit it.
+test test-all coverage: STACKS = 1
 
 # The tests and the linters need the optional libraries, too.
 setup-all:

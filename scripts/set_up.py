@@ -28,6 +28,7 @@ from environment import (
     ROOT,
     SetupError,
 )
+import stack_interfaces
 
 # Parts of pip's messages for errors of the network.
 NETWORK_SIGNS = (
@@ -313,6 +314,30 @@ def build_interfaces(environment: Environment, packages_key: str) -> str:
     return key
 
 
+def build_stacks(environment: Environment, packages_key: str) -> None:
+    """
+    Build the message packages of autonomy stacks, which tests need, into the environment.
+
+    :param environment: filled; of a sourced ROS 2 those packages are used that it has.
+    :param packages_key: of the packages that they are built with.
+    """
+    requirements = ROOT / 'requirements' / 'stacks' / (environment.distribution + '.txt')
+    if environment.is_sourced:
+        return
+    files = [path for paths in stack_interfaces.packages().values() for path in paths]
+    key = digest([packages_key, requirements, Path(stack_interfaces.__file__)] + files)
+    stamp = environment.venv / 'stacks.stamp'
+    if stamp.is_file() and stamp.read_text() == key:
+        return
+    print('setup: building messages of autonomy stacks into {}; about a minute'.format(
+        environment.venv.name), flush=True)
+    run(environment, 'stacks', [environment.python, '-m', 'pip', 'install', '--no-compile',
+                                '--no-input', '--no-deps', '--retries', '2', '-r', requirements])
+    rewrite_header_paths(environment)
+    stack_interfaces.build(environment, run)
+    stamp.write_text(key)
+
+
 def build_package(environment: Environment, interfaces_key: str) -> None:
     """
     Build this package with links to its modules, so that an edited module needs no build.
@@ -357,6 +382,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.strip().splitlines()[0])
     parser.add_argument('--datasets', action='store_true',
                         help='with the optional libraries of datasets, for the tests')
+    parser.add_argument('--stacks', action='store_true',
+                        help='with the messages of autonomy stacks, which tests need')
     options = parser.parse_args()
     try:
         environment = choose_environment()
@@ -368,6 +395,8 @@ def main() -> int:
             build_package(environment, build_interfaces(environment, packages_key))
             if options.datasets:
                 install_datasets(environment)
+            if options.stacks:
+                build_stacks(environment, packages_key)
     except SetupError as error:
         print('error: {}'.format(error), file=sys.stderr)
         return 1

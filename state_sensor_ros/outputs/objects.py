@@ -23,7 +23,7 @@ from state_sensor_ros.encode.per_actor import Column, PerActor
 from state_sensor_ros.frame import Bools, Boxes, Floats, Frame, Kinds, Rows
 from state_sensor_ros.naming import ActorList
 from state_sensor_ros.outputs.object_classes import class_of, CLASSES, UNKNOWN
-from state_sensor_ros.rep103 import global_from_unit
+from state_sensor_ros.rep103 import global_from_body, global_from_unit
 from state_sensor_ros.settings import Settings
 
 # Over a longer time between two frames no acceleration is computed, s.
@@ -98,7 +98,7 @@ def centres_of(frame: Frame, default_sizes: Floats, classes: Kinds) -> Centres:
         # Without a box the actor stands on its origin.
         arms = axes[:, :, 2] * (0.5 * sizes[:, 2:])
         have_boxes = np.zeros(n_actors, np.bool_)
-        largest = _NO_ROWS if frame.boxes is None else _largest_boxes(frame, frame.boxes)
+        largest = _NO_ROWS if frame.boxes is None else largest_boxes(frame, frame.boxes)
         if len(largest):
             assert frame.boxes is not None
             owners, boxes = frame.boxes.actor[largest], unit[n_actors:][largest]
@@ -114,8 +114,14 @@ def centres_of(frame: Frame, default_sizes: Floats, classes: Kinds) -> Centres:
 _NO_ROWS: Rows = np.zeros(0, np.int64)
 
 
-def _largest_boxes(frame: Frame, boxes: Boxes) -> Rows:
-    """Return the row of the largest box by volume of each actor that has a usable one."""
+def largest_boxes(frame: Frame, boxes: Boxes) -> Rows:
+    """
+    Return the largest box by volume of each actor that has a usable one.
+
+    :param frame: whose poses are used.
+    :param boxes: of it.
+    :returns: (K,) int64, rows of ``boxes``, in the order of the actors.
+    """
     edges = boxes.size_xyz
     usable = frame.bodies().usable_boxes & (edges >= _MIN_EDGE).all(axis=1) \
         & (edges <= _MAX_EDGE).all(axis=1)
@@ -226,10 +232,31 @@ class _Motion:
 def _twists(frame: Frame, centres: Centres) -> Floats:
     """Return (N, 6) velocities of the centres and angular velocities, 0 where unknown."""
     if frame.forward_speed is not None:
-        twists = np.zeros((frame.n_actors, 6))
-        twists[:, :3] = np.nan_to_num(frame.forward_speed)[:, None] * centres.axes[:, :, 0]
-        return twists
+        # Without angular velocities those of the origins are the same.
+        return _forward_twists(frame.forward_speed, centres.axes)
     return transported(frame.kinematics[:, 7:], centres.arms, is_finite=frame.bodies().is_finite)
+
+
+def _forward_twists(forward_speed: Floats, axes: Floats) -> Floats:
+    twists = np.zeros((len(forward_speed), 6))
+    twists[:, :3] = np.nan_to_num(forward_speed)[:, None] * axes[:, :, 0]
+    return twists
+
+
+def origin_twist(frame: Frame, row: int) -> Floats:
+    """
+    Return the velocity of an actor's origin and its angular velocity.
+
+    :param frame: of any simulator.
+    :param row: of the actor.
+    :returns: (6,) float64, m/s, rad/s, axes of the global frame, 0 where unknown.
+    """
+    if frame.forward_speed is not None:
+        axes = global_from_body(frame.orientation_xyzw[row:row + 1])
+        return _forward_twists(frame.forward_speed[row:row + 1], axes)[0]
+    twist = frame.kinematics[row, 7:]
+    known: Floats = np.where(np.isfinite(twist), twist, 0.0)
+    return known
 
 
 def transported(twists: Floats, arms: Floats, *, is_finite: bool) -> Floats:

@@ -124,7 +124,11 @@ class TruePaths:
                 ends[k] = poses[k]
             else:
                 ends[k], are_present = self._poses_at(j)
-                are_known[k] &= are_present
+                if now.game_time + TIMES_S[k] - self._times[i] < _SAME_TIME_S:
+                    # The time of the first frame: the other one is not needed.
+                    ends[k, ~are_present] = poses[k, ~are_present]
+                else:
+                    are_known[k] &= are_present
         poses = _between(poses.reshape(-1, 7), ends.reshape(-1, 7),
                          np.repeat(shares, n_objects)).reshape(n_times, n_objects, 7)
         poses[0], are_known[0] = objects.poses, True

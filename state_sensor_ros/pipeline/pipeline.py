@@ -90,11 +90,18 @@ class StackEncoder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The last frame whose clock advanced, its actors and its stamp."""
+    """
+    The last frame whose clock advanced, its actors and its stamp.
+
+    ``packet`` of the frame, which has parts that were not decoded; ``before`` the frame before it
+    in the same run, None for none.
+    """
 
     frame: Frame
     actor_list: ActorList
     stamp_ns: int
+    packet: Packet
+    before: Frame | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,7 +364,9 @@ class Pipeline:
         self.counters.latencies_ns.append(time.perf_counter_ns() - received_ns)
         self._count(frame, advanced)
         if advanced:
-            self.snapshot = Snapshot(frame, actor_list, stamp_ns)
+            last = None if step is Step.RESTARTED else self.snapshot
+            self.snapshot = Snapshot(frame, actor_list, stamp_ns, packet,
+                                     None if last is None else last.frame)
             self.consistency.add(frame)
 
     def _update_actors(self, frame: Frame, stamp_ns: int) -> list[tuple[Topic, bytes]]:

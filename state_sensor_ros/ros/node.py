@@ -24,6 +24,7 @@ from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.encode import Encoder, fixed_topics, samples, verify
 from state_sensor_ros.encode.static_frame import encode_static_frames
 from state_sensor_ros.errors import importing, one_line, StateSensorError
+from state_sensor_ros.frame import Frame
 from state_sensor_ros.outputs.output_encoder import open_outputs
 from state_sensor_ros.outputs.output_topics import output_topics
 from state_sensor_ros.payloads import Report
@@ -149,6 +150,20 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
     def snapshot(self) -> Snapshot | None:
         """Return the last frame whose clock advanced, None before the first."""
         return None if self._pipeline is None else self._pipeline.snapshot
+
+    def with_boxes(self, snapshot: Snapshot) -> Frame:
+        """
+        Return the frame of a snapshot with boxes, which are decoded where no topic needs them.
+
+        Its actors may be more than those of the snapshot, which tags select.
+        """
+        if snapshot.frame.boxes is not None or self._input is None:
+            return snapshot.frame
+        packet = snapshot.packet
+        # A decoder of its own: that of the stream is used by another thread.
+        return self._input.new_decoder().decode(
+            packet.payload, game_time=packet.game_time, time=packet.time,
+            sample_count=packet.sample_count)[0].frame
 
     @_noting
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -351,4 +366,5 @@ def add_services(node: StateSensorNode) -> None:
     """Add the services of simulation_interfaces to ``node``, where that package is installed."""
     if find_spec('simulation_interfaces') is not None:
         from state_sensor_ros.ros.simulation_services import SimulationServices
-        SimulationServices(node, node.snapshot, node.recording, node.settings.global_frame)
+        SimulationServices(node, node.snapshot, node.recording, node.with_boxes,
+                           node.settings.global_frame)

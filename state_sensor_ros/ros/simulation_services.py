@@ -24,8 +24,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from geometry_msgs.msg import Vector3
+import numpy as np
 from rclpy.node import Node
 from simulation_interfaces.msg import (
+    Bounds,
     EntityCategory,
     EntityFilters,
     EntityState,
@@ -37,6 +40,7 @@ from simulation_interfaces.msg import (
 from simulation_interfaces.srv import (
     GetEntities,
     GetEntitiesStates,
+    GetEntityBounds,
     GetEntityInfo,
     GetEntityState,
     GetSimulationState,
@@ -48,7 +52,9 @@ from simulation_interfaces.srv import (
 
 from state_sensor_ros.encode.tables import NS_PER_S
 from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.frame import Floats, KIND_VEHICLE
+from state_sensor_ros.frame import Floats, Frame, KIND_VEHICLE
+from state_sensor_ros.outputs.box_bounds import ActorBox, box_of, point_of
+from state_sensor_ros.outputs.objects import MAX_GAP_S, origin_twist
 from state_sensor_ros.pipeline.pipeline import Snapshot
 from state_sensor_ros.recordings.player import FileSource
 from state_sensor_ros.ros.entity_filter import matching_rows
@@ -56,6 +62,7 @@ from state_sensor_ros.ros.entity_filter import matching_rows
 # Features of any source, and those of a recording only.
 _FEATURES = (
     SimulatorFeatures.ENTITY_TAGS, SimulatorFeatures.ENTITY_CATEGORIES,
+    SimulatorFeatures.ENTITY_BOUNDS, SimulatorFeatures.ENTITY_BOUNDS_BOX,
     SimulatorFeatures.ENTITY_STATE_GETTING, SimulatorFeatures.ENTITY_INFO_GETTING,
     SimulatorFeatures.SIMULATION_STATE_GETTING)
 _RECORDING_FEATURES = (
@@ -70,12 +77,15 @@ class SimulationServices:
 
     :param snapshot: returns the last frame, None before the first.
     :param recording: returns the recording, None where the source is not one or is not active.
+    :param with_boxes: returns the frame of a snapshot with its boxes.
     :param global_frame: frame of poses and twists.
     """
 
     def __init__(self, node: Node, snapshot: Callable[[], Snapshot | None],
-                 recording: Callable[[], FileSource | None], global_frame: str) -> None:
+                 recording: Callable[[], FileSource | None],
+                 with_boxes: Callable[[Snapshot], Frame], global_frame: str) -> None:
         self._snapshot, self._recording = snapshot, recording
+        self._with_boxes = with_boxes
         self._global_frame = global_frame
         services = {
             'get_simulator_features': (GetSimulatorFeatures, self._get_features),
@@ -83,6 +93,7 @@ class SimulationServices:
             'get_entities_states': (GetEntitiesStates, self._get_states),
             'get_entity_state': (GetEntityState, self._get_state),
             'get_entity_info': (GetEntityInfo, self._get_info),
+            'get_entity_bounds': (GetEntityBounds, self._get_bounds),
             'get_simulation_state': (GetSimulationState, self._get_simulation_state),
             'set_simulation_state': (SetSimulationState, self._set_simulation_state),
             'step_simulation': (StepSimulation, self._step),
@@ -123,6 +134,26 @@ class SimulationServices:
             response.info.category.category = self._category(snapshot, row)
             response.info.tags = list(snapshot.actor_list.tags[row])
             response.info.description = snapshot.actor_list.actors[row].frame_id
+        return response
+
+    def _get_bounds(self, request: Any, response: Any) -> Any:  # noqa: ANN401
+        snapshot = self._snapshot()
+        response.result, row = _find(snapshot, request.entity)
+        if row < 0 or snapshot is None:
+            return response
+        frame = self._with_boxes(snapshot)
+        box = box_of(frame, frame.names.index(request.entity))
+        if box is None:
+            response.result = _result(Result.RESULT_OPERATION_FAILED,
+                                      f'found no box of {request.entity!r}')
+            return response
+        corners = box.corners()
+        response.bounds.type = Bounds.TYPE_BOX
+        if box.is_turned():
+            response.bounds.type = Bounds.TYPE_CONVEX_HULL
+        else:
+            corners = np.array((corners.max(axis=0), corners.min(axis=0)))
+        response.bounds.points = [Vector3(x=x, y=y, z=z) for x, y, z in corners.tolist()]
         return response
 
     def _get_simulation_state(self, request: Any, response: Any) -> Any:  # noqa: ANN401
@@ -186,13 +217,21 @@ class SimulationServices:
     def _matching(self, snapshot: Snapshot | None,
                   filters: EntityFilters) -> tuple[Result, list[tuple[int, str]]]:
         """Return the result, and row and name of each entity that passes ``filters``."""
-        if filters.bounds.points:
-            return _unsupported('filtering by bounds'), []
         try:
+            overlaps = _overlap_test(filters.bounds)
             rows = matching_rows(filters.filter, () if snapshot is None else snapshot.frame.names)
         except ConfigError as error:
             return _result(Result.RESULT_OPERATION_FAILED, str(error)), []
-        passing = [] if snapshot is None else list(self._passing(snapshot, filters, rows))
+        except _UnsupportedError as error:
+            return _unsupported(str(error)), []
+        if snapshot is None:
+            return _result(Result.RESULT_OK), []
+        passing = list(self._passing(snapshot, filters, rows))
+        if overlaps is not None:
+            frame = self._with_boxes(snapshot)
+            at = {name: row for row, name in enumerate(frame.names)}
+            passing = [(row, name) for row, name in passing if frame.has_pose()[at[name]]
+                       and overlaps(box_of(frame, at[name]) or point_of(frame, at[name]))]
         return _result(Result.RESULT_OK), passing
 
     def _passing(self, snapshot: Snapshot, filters: EntityFilters,
@@ -221,16 +260,48 @@ class SimulationServices:
                    else EntityCategory.CATEGORY_OBJECT)
 
     def _state(self, snapshot: Snapshot, row: int) -> EntityState:
-        """Return pose and twist in the global frame; accelerations are unknown and stay zero."""
+        """Return pose, twist and acceleration of the origin in the global frame."""
         state = EntityState()
         state.header.frame_id = self._global_frame
         state.header.stamp.sec, state.header.stamp.nanosec = divmod(snapshot.stamp_ns, NS_PER_S)
         frame = snapshot.frame
         _assign(state.pose.position, frame.position_xyz[row])
         _assign(state.pose.orientation, frame.orientation_xyzw[row])
-        _assign(state.twist.linear, frame.velocity_xyz[row])
-        _assign(state.twist.angular, frame.angular_velocity_xyz[row])
+        twist = origin_twist(frame, row)
+        _assign(state.twist.linear, twist[:3])
+        _assign(state.twist.angular, twist[3:])
+        before, name = snapshot.before, frame.names[row]
+        if before is not None and name in before.names:
+            elapsed = frame.game_time - before.game_time
+            if 0.0 < elapsed <= MAX_GAP_S:
+                change = (twist - origin_twist(before, before.names.index(name))) / elapsed
+                _assign(state.acceleration.linear, change[:3])
+                _assign(state.acceleration.angular, change[3:])
         return state
+
+
+class _UnsupportedError(Exception):
+    """A request that the interface allows and this node does not serve."""
+
+
+def _overlap_test(bounds: Bounds) -> Callable[[ActorBox], bool] | None:
+    """
+    Return the test whether a box overlaps bounds in the global frame, None without bounds.
+
+    :raises ConfigError: where the points do not make bounds of the type.
+    :raises _UnsupportedError: for a type other than a sphere or a box.
+    """
+    if bounds.type == Bounds.TYPE_EMPTY and not bounds.points:
+        return None
+    if bounds.type not in (Bounds.TYPE_SPHERE, Bounds.TYPE_BOX):
+        raise _UnsupportedError(f'filtering by bounds of type {bounds.type}')
+    points = np.array([(each.x, each.y, each.z) for each in bounds.points])
+    if points.shape != (2, 3) or not np.isfinite(points).all():
+        raise ConfigError('bounds', f'{len(points)} points', 'two of finite numbers')
+    one, other = points
+    if bounds.type == Bounds.TYPE_SPHERE:
+        return lambda box: box.overlaps_sphere(one, float(other[0]))
+    return lambda box: box.overlaps_box(np.minimum(one, other), np.maximum(one, other))
 
 
 def _find(snapshot: Snapshot | None, name: str) -> tuple[Result, int]:

@@ -30,7 +30,7 @@ def check_packages(outputs: Iterable[str]) -> None:
                 raise ConfigError(
                     'outputs', f'{output} without the package {package}',
                     f'it installed: apt install ros-{distribution}-{name}, or `make '
-                    'setup-stacks` where ROS 2 is from PyPI')
+                    'setup STACKS=1` where ROS 2 is from PyPI')
 
 
 class OtherPublishers:

@@ -8,6 +8,7 @@ from simulation_interfaces.msg import EntityCategory, Result, SimulationState
 from simulation_interfaces.srv import (
     GetEntities,
     GetEntitiesStates,
+    GetEntityBounds,
     GetEntityInfo,
     GetEntityState,
     GetSimulationState,
@@ -19,7 +20,8 @@ from simulation_interfaces.srv import (
 from test_playback import recorded
 
 NAMES = {GetEntities: 'get_entities', GetEntitiesStates: 'get_entities_states',
-         GetEntityInfo: 'get_entity_info', GetEntityState: 'get_entity_state',
+         GetEntityBounds: 'get_entity_bounds', GetEntityInfo: 'get_entity_info',
+         GetEntityState: 'get_entity_state',
          GetSimulationState: 'get_simulation_state', SetSimulationState: 'set_simulation_state',
          GetSimulatorFeatures: 'get_simulator_features', StepSimulation: 'step_simulation',
          ResetSimulation: 'reset_simulation'}

@@ -1,0 +1,111 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+Build the message packages of autonomy stacks from their field lists, for tests and those who ask.
+
+Only what rclpy needs is built: C messages, the type support of Fast DDS for C, Python. A package
+is one CMake project, whose files are generated; several are built side by side. In the syntax of
+Python 3.6, as environment.py.
+"""
+from concurrent.futures import ThreadPoolExecutor
+import os
+from pathlib import Path
+import re
+import shutil
+import sys
+from typing import Callable
+
+from environment import Environment, ROOT
+
+# Packages of messages, and of services.
+FOLDERS = (ROOT / 'resource' / 'interfaces', ROOT / 'scripts' / 'stack_interfaces')
+_GENERATORS = (
+    'ament_cmake', 'ament_cmake_ros', 'rosidl_cmake', 'rosidl_generator_type_description',
+    'rosidl_generator_c', 'rosidl_typesupport_fastrtps_c', 'rosidl_typesupport_c',
+    'rosidl_generator_py')
+_CMAKE = """cmake_minimum_required(VERSION 3.20)
+project({name})
+{found}
+# Found with the type support of Fast DDS for C: generators that rclpy does not need.
+list(FILTER AMENT_EXTENSIONS_rosidl_generate_idl_interfaces EXCLUDE REGEX "_cpp:|introspection")
+rosidl_generate_interfaces({name} {files} DEPENDENCIES {dependencies})
+ament_package()
+"""
+_MANIFEST = """<?xml version="1.0"?>
+<package format="3">
+  <name>{name}</name>
+  <version>0.0.1</version>
+  <description>Field lists of {name}: same type names and hashes as the real one.</description>
+  <maintainer email="maintainers@users.noreply.github.com">The maintainers</maintainer>
+  <license>Apache-2.0</license>
+  {depends}
+  <member_of_group>rosidl_interface_packages</member_of_group>
+  <export><build_type>ament_cmake</build_type></export>
+</package>
+"""
+# A field or constant whose type is of another package.
+_FOREIGN = re.compile(r'^([a-z]\w*)/\w+', re.MULTILINE)
+
+
+def packages() -> dict:
+    """Return the definition files of each package by its name."""
+    found = {}
+    for folder in FOLDERS:
+        for path in sorted(folder.glob('*/*.*')):
+            found.setdefault(path.parent.name, []).append(path)
+    return found
+
+
+def write_project(name: str, definitions: list, folder: Path) -> None:
+    """
+    Write a CMake project for one package.
+
+    :param name: of the package.
+    :param definitions: its .msg and .srv files.
+    :param folder: of the project, replaced.
+    """
+    shutil.rmtree(str(folder), ignore_errors=True)
+    files, dependencies = [], set()
+    for path in definitions:
+        kind = path.suffix[1:]
+        (folder / kind).mkdir(parents=True, exist_ok=True)
+        shutil.copy(str(path), str(folder / kind / path.name))
+        files.append('{}/{}'.format(kind, path.name))
+        dependencies |= set(_FOREIGN.findall(path.read_text()))
+        if kind == 'srv':
+            dependencies |= {'service_msgs', 'builtin_interfaces'}
+    dependencies.discard(name)
+    names = sorted(dependencies)
+    found = '\n'.join('find_package({} REQUIRED)'.format(each)
+                      for each in _GENERATORS + tuple(names))
+    (folder / 'CMakeLists.txt').write_text(_CMAKE.format(
+        name=name, found=found, files=' '.join(files), dependencies=' '.join(names)))
+    (folder / 'package.xml').write_text(_MANIFEST.format(
+        name=name, depends=''.join('<depend>{}</depend>'.format(each) for each in names)))
+
+
+def build(environment: Environment, run: Callable) -> None:
+    """
+    Build all packages into the environment.
+
+    :param environment: filled.
+    :param run: runs a program of a step; raises SetupError where it fails.
+    """
+    cmake = environment.venv / 'bin' / 'cmake'
+    options = [
+        '-DBUILD_TESTING=OFF', '-DCMAKE_INSTALL_PREFIX=' + str(environment.venv),
+        '-DPYTHON_INSTALL_DIR=lib/python{}.{}/site-packages'.format(*sys.version_info),
+        '-DPython3_EXECUTABLE=' + str(environment.python),
+        # One type support needs no dispatcher.
+        '-DSTATIC_ROSIDL_TYPESUPPORT_C=rosidl_typesupport_fastrtps_c']
+
+    def build_one(name: str) -> None:
+        folder = environment.build / 'stacks' / name
+        write_project(name, known[name], folder)
+        run(environment, name, [cmake, '-S', folder, '-B', folder / 'build'] + options)
+        run(environment, name, [cmake, '--build', folder / 'build'])
+        run(environment, name, [cmake, '--install', folder / 'build'])
+
+    known = packages()
+    with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
+        list(pool.map(build_one, known))
