@@ -22,13 +22,14 @@ from carla_cost import carla_rows
 from conversion import conversion_rows, memory_rows
 from in_process import frame_rows, spawn_rows
 from processes import BenchError
+from stack_cost import stack_rows
 from whole_node import latency_rows, overload_rows, process_rows, soak_rows, start_rows
 
 HERE = Path(__file__).parent
 # (actors, Hz), as the goals name them.
 SIZES = ((10, 50.0), (100, 50.0), (1000, 60.0))
-PARTS = ('frame', 'process', 'latency', 'spawn', 'start', 'overload', 'soak', 'carla', 'convert',
-         'memory')
+PARTS = ('frame', 'process', 'latency', 'spawn', 'start', 'overload', 'soak', 'carla', 'stacks',
+         'convert', 'memory')
 
 
 def plot(scaling, machine, path):
@@ -85,6 +86,7 @@ def measured(args):
         'overload': overload_rows,
         'soak': lambda: soak_rows(args.soak_seconds, args.soak_frames),
         'carla': carla_rows,
+        'stacks': stack_rows,
         'convert': lambda: conversion_rows(args.rounds),
         'memory': memory_rows}
     rows = []

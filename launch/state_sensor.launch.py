@@ -31,6 +31,10 @@ YES_NO = ['true', 'false']
 # The frame that the view of state_sensor.rviz follows.
 FOLLOWED = 'base_link'
 
+# What `autoware:=true` sets; `outputs` is added to those of a file.
+AUTOWARE = {'ego_frame': FOLLOWED, 'tf': 'ego', 'publish_clock': True}
+STACK_TOPICS = '/perception/.*|/localization/.*|/vehicle/.*'
+
 # Arguments that become parameters of the node where they have a value.
 PARAMETERS = {'host': str, 'port': int, 'config_file': str, 'use_sim_time': bool}
 
@@ -48,6 +52,9 @@ ARGUMENTS = (
                           description='take the time of all nodes started here from /clock'),
     DeclareLaunchArgument('rviz', default_value='false', choices=YES_NO,
                           description='start RViz, and have the boxes drawn for it'),
+    DeclareLaunchArgument(
+        'autoware', default_value='false', choices=YES_NO,
+        description='publish what Autoware reads: objects, the ego at base_link, /clock'),
     DeclareLaunchArgument(
         'record', default_value='',
         description='folder of an MCAP bag to record all topics in; true: named by the time'),
@@ -125,12 +132,15 @@ def _parameters(given: Mapping[str, str], in_file: Mapping[str, Any]) -> dict[st
             is_number = type_ is int and re.fullmatch('[+-]?[0-9]+', text)
             found[name] = int(text) if is_number else text == 'true' if type_ is bool else text
     parse_settings({name: value for name, value in found.items() if name != 'use_sim_time'})
+    if given['autoware'] == 'true':
+        others = [output for output in in_file.get('outputs', ()) if output != 'autoware']
+        found |= {**AUTOWARE, 'outputs': ['autoware', *filter(None, others)]}
     if given['rviz'] == 'true':
         found['debug_drawing'] = True
         # The view follows the ego, whose frame must exist and have a known name.
-        if not in_file.get('ego_frame'):
+        if not ({**in_file, **found}).get('ego_frame'):
             found['ego_frame'] = f'{in_file.get("frame_prefix", "")}{FOLLOWED}'
-        if in_file.get('tf') == 'none':
+        if ({**in_file, **found}).get('tf') == 'none':
             found['tf'] = 'ego'
     return found
 
@@ -138,7 +148,8 @@ def _parameters(given: Mapping[str, str], in_file: Mapping[str, Any]) -> dict[st
 def _driver(given: Mapping[str, str], node: str, parameters: Mapping[str, Any]) -> Node:
     files: list[object] = [given['params_file']] if given['params_file'] else []
     # One dictionary after the file: the wildcards of the file would override the first of two.
-    overrides = {name: ParameterValue(value, value_type=type(value))
+    overrides = {name: value if isinstance(value, list) else
+                 ParameterValue(value, value_type=type(value))
                  for name, value in parameters.items()}
     # Of this node alone: without its name, the level is also that of the libraries of ROS.
     logger = node.strip('/').replace('/', '.')
@@ -176,6 +187,8 @@ def _rviz(context: LaunchContext, given: Mapping[str, str], node: str,
 def _recorder(given: Mapping[str, str]) -> ExecuteProcess:
     # The namespace may begin with a slash or not, and may be nested in another one.
     node = f'(/.*)?/?{given["namespace"].rstrip("/")}/{given["name"]}/.*'
+    if given['autoware'] == 'true':
+        node = f'{STACK_TOPICS}|{node}'
     command = ['ros2', 'bag', 'record', '--storage', 'mcap',
                '--regex', f'^(/tf|/tf_static|/clock|/diagnostics|{node})$']
     if given['record'] != 'true':

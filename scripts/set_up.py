@@ -325,7 +325,7 @@ def build_stacks(environment: Environment, packages_key: str) -> None:
     if environment.is_sourced:
         return
     files = [path for paths in stack_interfaces.packages().values() for path in paths]
-    key = digest([packages_key, requirements, Path(stack_interfaces.__file__)] + files)
+    key = digest([packages_key, requirements, LEAN, Path(stack_interfaces.__file__)] + files)
     stamp = environment.venv / 'stacks.stamp'
     if stamp.is_file() and stamp.read_text() == key:
         return

@@ -18,6 +18,7 @@ from typing import Callable
 from environment import Environment, ROOT
 
 # Packages of messages, and of services.
+LEAN = ROOT / 'cmake' / 'lean_interfaces.cmake'
 FOLDERS = (ROOT / 'resource' / 'interfaces', ROOT / 'scripts' / 'stack_interfaces')
 _GENERATORS = (
     'ament_cmake', 'ament_cmake_ros', 'rosidl_cmake', 'rosidl_generator_type_description',
@@ -29,6 +30,8 @@ project({name})
 # Found with the type support of Fast DDS for C: generators that rclpy does not need.
 list(FILTER AMENT_EXTENSIONS_rosidl_generate_idl_interfaces EXCLUDE REGEX "_cpp:|introspection")
 rosidl_generate_interfaces({name} {files} DEPENDENCIES {dependencies})
+include({lean})
+lean_libraries({name})
 ament_package()
 """
 _MANIFEST = """<?xml version="1.0"?>
@@ -79,7 +82,7 @@ def write_project(name: str, definitions: list, folder: Path) -> None:
     found = '\n'.join('find_package({} REQUIRED)'.format(each)
                       for each in _GENERATORS + tuple(names))
     (folder / 'CMakeLists.txt').write_text(_CMAKE.format(
-        name=name, found=found, files=' '.join(files), dependencies=' '.join(names)))
+        name=name, found=found, lean=LEAN, files=' '.join(files), dependencies=' '.join(names)))
     (folder / 'package.xml').write_text(_MANIFEST.format(
         name=name, depends=''.join('<depend>{}</depend>'.format(each) for each in names)))
 
@@ -96,6 +99,7 @@ def build(environment: Environment, run: Callable) -> None:
         '-DBUILD_TESTING=OFF', '-DCMAKE_INSTALL_PREFIX=' + str(environment.venv),
         '-DPYTHON_INSTALL_DIR=lib/python{}.{}/site-packages'.format(*sys.version_info),
         '-DPython3_EXECUTABLE=' + str(environment.python),
+        '-DLEAN_INTERFACES=ON',
         # One type support needs no dispatcher.
         '-DSTATIC_ROSIDL_TYPESUPPORT_C=rosidl_typesupport_fastrtps_c']
 

@@ -13,7 +13,8 @@ import yaml
 from state_sensor_ros.drawing.palette import EGO, EXAMPLE, OBJECT
 from state_sensor_ros.encode import fixed_topics
 from state_sensor_ros.encode.markers import COLORS, LABEL_HEIGHT
-from state_sensor_ros.settings import DEFAULTS, NAMES, parse_settings, rule_of, value_of
+from state_sensor_ros.outputs.output_topics import output_topics
+from state_sensor_ros.settings import DEFAULTS, NAMES, OUTPUTS, parse_settings, rule_of, value_of
 
 CONFIG = ROOT / 'config'
 PARAMETERS = CONFIG / 'state_sensor.yaml'
@@ -190,3 +191,22 @@ def test_config_names_are_those_of_the_launch_file():
     text = (CONFIG.parent / 'launch' / 'state_sensor.launch.py').read_text()
     for path in re.findall(r"'config', '([\w.]+)'", text):
         assert (CONFIG / path).is_file()
+
+
+STACK = {topic.name.replace('~', NODE)
+         for topic in output_topics(parse_settings({'outputs': list(OUTPUTS)}))}
+
+
+def test_rviz_of_stacks_shows_their_topics():
+    tree = yaml.safe_load((CONFIG / 'stacks.rviz').read_text())['Visualization Manager']
+    shown = {display['Topic']['Value'] for display in tree['Displays'] if 'Topic' in display}
+    assert {'/state_sensor/markers', '/state_sensor/detections',
+            '/localization/kinematic_state'} <= shown <= topics() | STACK
+
+
+def test_foxglove_layout_of_autoware_names_its_topics():
+    layout = json.loads((CONFIG / 'foxglove_autoware_layout.json').read_text())
+    assert sorted(panels(layout['layout'])) == sorted(layout['configById'])
+    named = set(re.findall(r'"((?:/[a-z_]+){2,})', json.dumps(layout)))
+    assert {name for name in named if name.startswith(('/localization', '/vehicle'))}
+    assert named <= topics() | STACK

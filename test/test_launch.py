@@ -15,7 +15,7 @@ LAUNCH = ROOT / 'launch'
 FILES = sorted(LAUNCH.glob('*.py'))
 ARGUMENTS = {
     'state_sensor.launch.py': ['host', 'port', 'config_file', 'params_file', 'namespace', 'name',
-                               'use_sim_time', 'rviz', 'record', 'log_level'],
+                               'use_sim_time', 'rviz', 'autoware', 'record', 'log_level'],
     'demo.launch.py': ['rviz', 'port'],
 }
 
@@ -117,6 +117,29 @@ def test_launch_gives_the_file_first_and_single_values_after_it(started, tmp_pat
     assert first == file
     assert second == {'port': 8701, 'host': '10.0.0.2', 'use_sim_time': True,
                       'debug_drawing': True, 'ego_frame': 'base_link'}
+
+
+def test_launch_for_autoware_sets_what_it_reads(started, tmp_path):
+    expected = {'outputs': ['autoware'], 'ego_frame': 'base_link', 'tf': 'ego',
+                'publish_clock': True}
+
+    def found(**given):
+        [*_, last] = parameters_of(*started(autoware='true', **given))
+        return {name: list(value) if name == 'outputs' else value for name, value in last.items()}
+    assert found() == expected
+    assert found(rviz='true') == {**expected, 'debug_drawing': True}
+    file = tmp_path / 'params.yaml'
+    file.write_text('/**: {ros__parameters: {outputs: [vision], tf: none, ego_frame: car}}')
+    assert found(params_file=str(file)) == {**expected, 'outputs': ['autoware', 'vision']}
+
+
+def test_launch_records_the_topics_of_autoware(started):
+    processes, context = started(record='true', autoware='true')
+    words = [''.join(part.perform(context) for part in word) for word in processes[0].cmd]
+    pattern = words[words.index('--regex') + 1]
+    assert all(re.search(pattern, topic) for topic in (
+        '/perception/object_recognition/objects', '/localization/kinematic_state', '/clock',
+        '/vehicle/status/velocity_status', '/state_sensor/frame'))
 
 
 def test_launch_gives_nothing_that_was_not_given(started):

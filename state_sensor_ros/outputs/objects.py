@@ -253,7 +253,8 @@ def origin_twist(frame: Frame, row: int) -> Floats:
     """
     if frame.forward_speed is not None:
         axes = global_from_body(frame.orientation_xyzw[row:row + 1])
-        return _forward_twists(frame.forward_speed[row:row + 1], axes)[0]
+        forward: Floats = _forward_twists(frame.forward_speed[row:row + 1], axes)[0]
+        return forward
     twist = frame.kinematics[row, 7:]
     known: Floats = np.where(np.isfinite(twist), twist, 0.0)
     return known

@@ -1,0 +1,61 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+Print the CPU time of a frame of 100 actors with and without the outputs for autonomy stacks, ms.
+
+From the bytes of a packet to the bytes of messages, in one process; runs are interleaved and the
+minimum counts.
+"""
+
+from itertools import islice
+import math
+import time
+
+from carla_cost import NoSink
+from row import Row, show
+
+from state_sensor_ros.cdr.definitions import load_definitions
+from state_sensor_ros.emulator.monodrive_server.packet_bytes import encode_json
+from state_sensor_ros.emulator.traffic.frame_generator import generate
+from state_sensor_ros.encode import Encoder, EVERYTHING
+from state_sensor_ros.monodrive.decoder import Decoder
+from state_sensor_ros.outputs.output_encoder import open_outputs
+from state_sensor_ros.payloads import Packet
+from state_sensor_ros.pipeline.pipeline import Codec, Pipeline
+from state_sensor_ros.settings import OUTPUTS, Settings
+
+N_ACTORS, N_FRAMES, N_WARM, N_ROUNDS = 100, 40, 5, 7
+GOAL = '<= 1.6'
+
+
+def frame_ms(packets, outputs):
+    """Return the CPU time of a frame with every topic subscribed."""
+    settings, definitions = Settings(debug_drawing=True, outputs=outputs), load_definitions()
+    pipeline = Pipeline(settings, lambda settings: Codec(
+        Decoder(), Encoder(settings, definitions), (), open_outputs(settings, definitions)),
+        NoSink(EVERYTHING), report=lambda kind, text: None)
+    for packet in packets[:N_WARM]:
+        pipeline.process(packet, 0)
+    begin = time.process_time()
+    for packet in packets[N_WARM:]:
+        pipeline.process(packet, 0)
+    return (time.process_time() - begin) * 1e3 / (N_FRAMES - N_WARM)
+
+
+def stack_rows():
+    """Measure and print; return the rows."""
+    packets = [Packet(encode_json(frame), math.nan, 0, 0)
+               for frame in islice(generate(N_ACTORS, 0, 20.0, 3, 'v2'), N_FRAMES)]
+    costs = {(): [], OUTPUTS: []}
+    for _ in range(N_ROUNDS):
+        for outputs, found in costs.items():
+            found.append(frame_ms(packets, outputs))
+    without, with_all = (min(found) for found in costs.values())
+    print(f'    every topic subscribed: {without:.3f} CPU ms per frame, with outputs '
+          f'{with_all:.3f}', flush=True)
+    return show([Row('with all outputs for autonomy stacks / without, every topic subscribed',
+                     N_ACTORS, with_all / without, GOAL)])
+
+
+if __name__ == '__main__':
+    stack_rows()
