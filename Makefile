@@ -36,13 +36,10 @@ setup:
 	@command -v $(PYTHON) >/dev/null || { echo 'error: $(PYTHON): found none; expected Python 3.10 or newer' >&2; exit 1; }
 	@$(PYTHON) scripts/set_up.py $(if $(STACKS),--stacks)
 
-# Prerequisites inherit it.
-test test-all coverage: STACKS = 1
-
 # The tests and the linters need the optional libraries, too.
 setup-all:
 	@command -v $(PYTHON) >/dev/null || { echo 'error: $(PYTHON): found none; expected Python 3.10 or newer' >&2; exit 1; }
-	@$(PYTHON) scripts/set_up.py --datasets
+	@$(PYTHON) scripts/set_up.py --datasets $(if $(STACKS),--stacks)
 
 test: setup-all
 	@$(ENTER) && $(APART) $(CACHED) pytest $(SIDE_BY_SIDE) $(TESTS)
