@@ -18,6 +18,8 @@ the interpreter and the dynamic linker. Tests of these start the program with :m
 import atexit
 import ctypes
 import gc
+from importlib import import_module
+import inspect
 import io
 import json
 import os
@@ -132,9 +134,17 @@ def _set_subreaper(is_one):
 
 def _load_node():
     """Load what the node does; nothing of it starts ROS."""
+    from rclpy.type_support import check_for_type_support
+
     import state_sensor_ros.carla.carla_simulator
     import state_sensor_ros.monodrive.monodrive_simulator
     import state_sensor_ros.ros.program  # noqa: F401
+    for name in MESSAGES:
+        for message in vars(import_module(name)).values():
+            if isinstance(message, type):
+                check_for_type_support(message)
+    # What the first log line of a node does: it resolves the paths of all modules.
+    inspect.getmodule(_load_node)
 
 
 def _load_commands():
@@ -154,6 +164,11 @@ def _load_commands():
             assert main([*map(str, words), '--quiet']) == 0
 
 
+MESSAGES = ('builtin_interfaces.msg', 'diagnostic_msgs.msg', 'geometry_msgs.msg',
+            'lifecycle_msgs.msg', 'lifecycle_msgs.srv', 'nav_msgs.msg', 'rcl_interfaces.msg',
+            'rcl_interfaces.srv', 'rosgraph_msgs.msg', 'sensor_msgs.msg', 'state_sensor_ros.msg',
+            'std_msgs.msg', 'tf2_msgs.msg', 'type_description_interfaces.msg',
+            'visualization_msgs.msg')
 LOADERS = {'nothing': lambda: None, 'node': _load_node, 'commands': _load_commands}
 
 
