@@ -35,7 +35,7 @@ MAY_IMPORT = {
 # The package exports the names of the library.
 OF_THE_PACKAGE = {'__main__.py': {'commands'}, '__init__.py': {'library'}}
 # The folders in recordings/, and which others of them each may import.
-IN_RECORDINGS = {'storage': set(), 'files': set(), 'bags': {'storage', 'files', 'recording'}}
+IN_RECORDINGS = {'storage': {'files'}, 'files': set(), 'bags': {'storage', 'files', 'recording'}}
 ROS_PACKAGES = {'rclpy', 'rcl_interfaces', 'diagnostic_msgs', 'geometry_msgs', 'tf2_msgs',
                 'tf2_ros', 'nav_msgs', 'std_msgs', 'sensor_msgs', 'visualization_msgs',
                 'simulation_interfaces', 'std_srvs', 'lifecycle_msgs', 'rosgraph_msgs'}

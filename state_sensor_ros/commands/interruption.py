@@ -35,6 +35,7 @@ from typing import TypeVar
 from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.errors import one_line
 from state_sensor_ros.recordings.files.output import Output
+from state_sensor_ros.recordings.files.temporary import remove_folders
 
 AnyOutput = TypeVar('AnyOutput', bound=Output)
 
@@ -265,6 +266,7 @@ class Interruption:
     def _leave(self) -> None:
         """End the process at once."""
         is_done = self._state is _State.DONE
+        remove_folders()
         line = b'' if is_done else self._line().encode(errors='backslashreplace')
         with suppress(OSError, ValueError):
             # Not into a full pipe, where the write could block.

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, ExitStack
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from rosbags.typesys import get_types_from_msg, TypesysError
 
@@ -26,6 +25,7 @@ from state_sensor_ros.recordings.bags.bag_types import (
 )
 from state_sensor_ros.recordings.bags.state_frames import STATE_FRAME
 from state_sensor_ros.recordings.files.regular_files import check_regular
+from state_sensor_ros.recordings.files.temporary import temporary_folder
 from state_sensor_ros.recordings.storage.bag_limits import (
     BagError,
     BagLimits,
@@ -152,7 +152,7 @@ class Bag:
 
     def _decompressed(self, file: Path) -> Path:
         """Decompress a storage file to a temporary folder that :meth:`close` removes."""
-        folder = Path(self._stack.enter_context(TemporaryDirectory()))
+        folder = self._stack.enter_context(temporary_folder())
         plain = folder / file.name
         if fault := decompress_file(file, plain, self._limits.n_file_bytes):
             raise damaged(str(file), fault)

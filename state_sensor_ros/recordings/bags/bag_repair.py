@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from state_sensor_ros.recordings.bags.bag_search import format_of, FoundBag
 from state_sensor_ros.recordings.bags.bag_types import hash_of_definition
+from state_sensor_ros.recordings.files.temporary import temporary_folder
 from state_sensor_ros.recordings.storage.bag_limits import BagError, BagLimits
 from state_sensor_ros.recordings.storage.compressed_form import ZSTD_MAGIC
 from state_sensor_ros.recordings.storage.decompression import decompress_file, decompress_message
@@ -89,7 +89,7 @@ class BagRepair:
         """Open a storage file until the end of ``stack``."""
         path, storage = file, format_of(file)
         if storage == 'zstd':
-            path = Path(stack.enter_context(TemporaryDirectory())) / file.name
+            path = stack.enter_context(temporary_folder()) / file.name
             if fault := decompress_file(file, path, self._limits.n_file_bytes):
                 self._lose(file, f'data that cannot be decompressed, {fault}')
             storage = format_of(path)

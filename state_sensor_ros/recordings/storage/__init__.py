@@ -3,5 +3,5 @@
 """
 Storage files of rosbag2: readers, writers and salvage of MCAP and SQLite, within size limits.
 
-It may import errors.py only: no other folder, and no message type. bags/ opens these files.
+It may import errors.py and files/: no other folder, and no message type. bags/ opens these files.
 """

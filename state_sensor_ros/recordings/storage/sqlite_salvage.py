@@ -19,10 +19,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 import shutil
-from tempfile import TemporaryDirectory
 
 import apsw
 
+from state_sensor_ros.recordings.files.temporary import temporary_folder
 from state_sensor_ros.recordings.storage.bag_limits import BagError, BagLimits
 from state_sensor_ros.recordings.storage.sqlite_reader import (
     connected,
@@ -93,7 +93,7 @@ class SqliteSalvage:
 
     def _copied(self, path: Path) -> Path:
         """Copy the file and its logs to a temporary folder; return the copy of the file."""
-        folder = Path(self._stack.enter_context(TemporaryDirectory()))
+        folder = self._stack.enter_context(temporary_folder())
         for suffix in ('', *LOG_SUFFIXES):
             source = Path(f'{path}{suffix}')
             if source.is_file():
