@@ -65,10 +65,12 @@ def watch_events(at_event, number):
     sys.setprofile(count)
 
 
-def run(limit, is_killed, at_call, at_event, number):
+def run(memory, limit, is_killed, at_call, at_event, number):
     """Run the program; return its exit code."""
     # A run that does not end prints where it waits.
     faulthandler.dump_traceback_later(AWAIT_S, exit=True)
+    if memory is not None:
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     if limit is not None:
         signal.signal(signal.SIGXFSZ, signal.SIG_DFL if is_killed else signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -59,13 +59,14 @@ class Ended:
     n_calls: int
 
 
-def run_cut_short(*words, folder, limit=None, is_killed=False, at_call=None, at_event=None,
-                  number=None):
+def run_cut_short(*words, folder, memory=None, limit=None, is_killed=False, at_call=None,
+                  at_event=None, number=None):
     """
     Run `state_sensor` in a fork that may be cut short.
 
     :param words: its arguments.
     :param folder: to run in; of one named tmp in it, temporary files are made there.
+    :param memory: limit of its address space, bytes.
     :param limit: of the size of each file, bytes.
     :param is_killed: whether to write beyond it kills, instead of failing.
     :param at_call: before which of its calls that change a folder or sync to send a signal, or as
@@ -73,8 +74,8 @@ def run_cut_short(*words, folder, limit=None, is_killed=False, at_call=None, at_
     :param at_event: at which event of Python's profiler to send a signal.
     :param number: of the signal.
     """
-    request = json.dumps({'limit': limit, 'is_killed': is_killed, 'at_call': at_call,
-                          'at_event': at_event, 'number': number})
+    request = json.dumps({'memory': memory, 'limit': limit, 'is_killed': is_killed,
+                          'at_call': at_call, 'at_event': at_event, 'number': number})
     reader, writer = os.pipe()
     with open(reader, 'rb') as calls:
         try:

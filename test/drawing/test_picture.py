@@ -296,7 +296,8 @@ def test_picture_takes_names_in_any_script_without_a_warning(coloring):
     scene_of(frame(1.0, Agent('<$x^', tags=('ego',))), frame(2.0, Agent('$\\bad{'))),
     *invalid_scenes()])
 @pytest.mark.filterwarnings('error::RuntimeWarning')
-@pytest.mark.parametrize('coloring', [BY_SPEED, BY_ACTOR])
+@pytest.mark.parametrize('coloring', [
+    BY_SPEED, pytest.param(BY_ACTOR, marks=pytest.mark.endurance)])
 def test_picture_of_invalid_scenes_is_drawn(scene, coloring):
     assert drawn(scene, coloring=coloring).shape[1] == 1650
 

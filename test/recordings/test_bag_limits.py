@@ -3,16 +3,13 @@
 """Small bags that would take gigabytes are refused before memory or disk is used."""
 
 import os
-import resource
 import shutil
 import sqlite3
 import struct
-import subprocess
 
-from budgets import AWAIT_S
 import lz4.frame
 from paths import SAMPLE
-from programs import ENVIRONMENT, STATE_SENSOR
+from programs import run_cut_short
 import pytest
 
 from state_sensor_ros.commands.command_line import main
@@ -82,19 +79,12 @@ def bombs():
     return {'zstd': zeros_as_zstd(HUGE), 'lz4': zeros_as_lz4(2**30)}
 
 
-def limited():
-    resource.setrlimit(resource.RLIMIT_AS, (2**30, 2**30))
-    # A signal ends a program that writes a larger file.
-    resource.setrlimit(resource.RLIMIT_FSIZE, (2**26, 2**26))
-
-
 def run(path, command, *words):
     """Read a bag in a process limited to 1 GiB; return it after its end."""
     (path.parent / 'tmp').mkdir()
-    done = subprocess.run(
-        [*STATE_SENSOR, command, str(path), *words], capture_output=True, text=True,
-        timeout=AWAIT_S, preexec_fn=limited,
-        env={**ENVIRONMENT, 'OPENBLAS_NUM_THREADS': '1', 'TMPDIR': str(path.parent / 'tmp')})
+    # A signal ends a program that writes a larger file.
+    done = run_cut_short(command, path, *words, folder=path.parent, memory=2**30, limit=2**26,
+                         is_killed=True)
     assert list((path.parent / 'tmp').iterdir()) == []
     return done
 
@@ -102,8 +92,8 @@ def run(path, command, *words):
 def refusal(path, *words):
     """Return the error of a bag that has to be refused."""
     done = run(path, 'inspect', *words)
-    assert done.returncode == 1, done
-    [line] = done.stderr.splitlines()
+    assert done.code == 1, done
+    [line] = done.errors.splitlines()
     assert line.startswith(f'error: {path}')
     return line
 
@@ -237,17 +227,17 @@ def test_repair_omits_messages_that_grow(tmp_path, bombs):
         schema(), channel(), filled, chunk(bombs['zstd'], 'zstd', HUGE),
         chunk(bombs['lz4'], 'lz4', 1000), message(bombs['zstd']), filled))
     done = run(path, 'repair', str(tmp_path / 'out'))
-    assert done.returncode == 0, done
-    assert done.stdout.startswith(f'{tmp_path / "out"}: 2 messages of 1 topics; lost: ')
-    assert '--max-bag-bytes' in done.stdout
+    assert done.code == 0, done
+    assert done.output.startswith(f'{tmp_path / "out"}: 2 messages of 1 topics; lost: ')
+    assert '--max-bag-bytes' in done.output
 
 
 def test_repair_of_a_file_that_grows_is_refused(tmp_path, bombs):
     path = bag_of(tmp_path / 'bag', mode='FILE', files=['b.mcap.zstd'])
     (path / 'b.mcap.zstd').write_bytes(bombs['zstd'])
     done = run(path, 'repair', str(tmp_path / 'out'), '--max-bag-bytes', '1000000')
-    assert done.returncode == 1
-    assert '--max-bag-bytes' in done.stderr
+    assert done.code == 1
+    assert '--max-bag-bytes' in done.errors
     assert not (tmp_path / 'out').exists()
 
 

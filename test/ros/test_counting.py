@@ -8,6 +8,7 @@ import json
 import struct
 import threading
 
+from budgets import tries
 import pytest
 from rig import (
     arrayed,
@@ -347,7 +348,7 @@ def test_counters_go_on_over_transitions_while_frames_flow(bench, simulator, par
     managed = Managed(rig.listener)
     with Feed(simulator):
         rig.listener.until(lambda: rig.frames, what='a first frame')
-        for _ in range(5):
+        for _ in range(tries(2)):
             n_reports = len(rig.diagnostics)
             rig.listener.until(lambda n=n_reports: len(rig.diagnostics) >= n + 2)
             assert managed.request('deactivate')

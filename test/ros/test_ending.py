@@ -12,7 +12,7 @@ import socket
 import threading
 import time
 
-from budgets import AWAIT_S
+from budgets import AWAIT_S, tries
 import pytest
 from rig import END_S, framed, NodeProcess, packet, ScriptedSimulator, state
 from slow_names import HOST, SlowNames
@@ -22,12 +22,12 @@ SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 each_signal = pytest.mark.parametrize('signum', SIGNALS, ids=lambda each: each.name)
 
 
-def each_moment(*cpu_s):
-    """Parametrize by signals and processor times; `make test` has one time for each signal."""
-    return pytest.mark.parametrize(('signum', 'cpu_s'), [
-        pytest.param(signum, seconds, id=f'{signum.name}-{seconds}',
+def each_case(name, *cases):
+    """Parametrize by signals and three cases; `make test` has one case for each signal."""
+    return pytest.mark.parametrize(('signum', name), [
+        pytest.param(signum, case, id=f'{signum.name}-{case}',
                      marks=() if i == k else pytest.mark.endurance)
-        for i, signum in enumerate(SIGNALS) for k, seconds in enumerate(cpu_s)])
+        for i, signum in enumerate(SIGNALS) for k, case in enumerate(cases)])
 
 
 def check_end(node, signum):
@@ -39,14 +39,30 @@ def check_end(node, signum):
     assert 'Traceback' not in log
 
 
+def ends_in_order(node, signum):
+    """
+    End the node by a signal; return whether its own work ended, too.
+
+    On a busy machine, the process ends before.
+    """
+    check_end(node, signum)
+    if 'left it unfinished' not in node.log:
+        return True
+    assert os.getloadavg()[0] > os.cpu_count()
+    return False
+
+
 @each_signal
 def test_ending_removes_the_markers(domain, listener, streaming, signum):  # noqa: F811
     markers = listener.subscribe('/state_sensor/markers', 'visualization_msgs/MarkerArray')
-    with NodeProcess(domain, is_new=True, port=streaming.port, debug_drawing=True) as node:
-        listener.until(lambda: len(markers) > 2)
-        check_end(node, signum)
-        listener.until(lambda: [each.action for each in markers[-1].markers] == [3],
-                       what='the array that empties displays')
+    for _ in range(5):
+        n_before = len(markers)
+        with NodeProcess(domain, is_new=True, port=streaming.port, debug_drawing=True) as node:
+            listener.until(lambda n=n_before: len(markers) > n + 2)
+            if ends_in_order(node, signum):
+                break
+    listener.until(lambda: [each.action for each in markers[-1].markers] == [3],
+                   what='the array that empties displays')
 
 
 @each_signal
@@ -124,10 +140,8 @@ def test_ending_while_a_pipe_is_opened(domain, listener, tmp_path, signum):
         check_end(node, signum)
 
 
-@each_signal
-@pytest.mark.parametrize('options', [{'port': 8700}, {'control_port': 8999, 'desired_tags': ['x']},
-                                     {'source': 'carla', 'control_port': 2000}],
-                         ids=['sensor', 'control', 'world'])
+@each_case('options', {'port': 8700}, {'control_port': 8999, 'desired_tags': ['x']},
+           {'source': 'carla', 'control_port': 2000})
 def test_ending_while_a_host_name_is_looked_up(domain, tmp_path, signum, options):
     names = SlowNames(tmp_path)
     with NodeProcess(domain, host=HOST, environment=names.environment, **options) as node:
@@ -139,8 +153,9 @@ def test_ending_while_a_host_name_is_looked_up(domain, tmp_path, signum, options
 @pytest.mark.parametrize('signum', [
     signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.endurance),
     pytest.param(signal.SIGHUP, marks=pytest.mark.endurance)])
-def test_ending_with_two_thousand_publishers(domain, listener, signum):
-    states = [state(f'car_{i}', position=(100.0 * i, 0.0, 0.0)) for i in range(1000)]
+def test_ending_with_thousands_of_publishers(domain, listener, signum):
+    n_actors = min(tries(250), 1000)
+    states = [state(f'car_{i}', position=(100.0 * i, 0.0, 0.0)) for i in range(n_actors)]
     numbers = count()
     markers = listener.subscribe('/state_sensor/markers', 'visualization_msgs/MarkerArray')
     with ScriptedSimulator() as simulator, NodeProcess(
@@ -149,20 +164,20 @@ def test_ending_with_two_thousand_publishers(domain, listener, signum):
         listener.until(lambda: (simulator.send(framed(next(numbers), *states)), markers)[-1],
                        3 * AWAIT_S, 'markers')
         listener.until(lambda: len([name for name, _ in listener.node.get_topic_names_and_types()
-                                    if name.startswith('/state_sensor/actors/')]) == 2000,
-                       3 * AWAIT_S, '2000 topics')
-        check_end(node, signum)
-        listener.until(lambda: [each.action for each in markers[-1].markers] == [3],
-                       what='the array that empties displays')
+                                    if name.startswith('/state_sensor/actors/')]) == 2 * n_actors,
+                       3 * AWAIT_S, 'two topics of each actor')
+        if ends_in_order(node, signum):
+            listener.until(lambda: [each.action for each in markers[-1].markers] == [3],
+                           what='the array that empties displays')
 
 
-@each_moment(0.0, 0.5, 3.0)
+@each_case('cpu_s', 0.0, 0.5, 3.0)
 def test_ending_in_an_array_of_60000_frames(domain, signum, cpu_s):
     end_while_working(domain, signum, cpu_s, b'[%s]' % b','.join(
         json.dumps(small_frame(i)).encode() for i in range(60_000)))
 
 
-@each_moment(0.0, 0.5, 2.0)
+@each_case('cpu_s', 0.0, 0.5, 2.0)
 def test_ending_in_a_frame_of_100000_actors(domain, signum, cpu_s):
     end_while_working(domain, signum, cpu_s, json.dumps(
         small_frame(1, *(f'a{i}' for i in range(100_000)))).encode())
