@@ -228,7 +228,7 @@ def test_carla_fault_world_port_is_silent(domain, listener, simulator):
         line = f'127.0.0.1:{port}: found no answer to RequestNewEpisode for 1 s; expected one'
         listener.until(lambda: [values for values in statuses(diagnostics) if values['level'] == 2
                                 and values['message'].startswith(f'not connected: {line}')],
-                       3.0, 'the silent port by name')
+                       what='the silent port by name')
         assert node.log.count(line) == 1
         code, seconds = node.end()
         assert (code, 'Traceback' in node.log) == (0, False)
