@@ -35,6 +35,8 @@ _SAME_TIME_S = 1e-5
 # Below this angle, rad, the chord of a slerp is as long as its arc.
 _SMALL_ANGLE = 1e-4
 _TRIM = 4096
+# A turn by less, rad, is none.
+_STRAIGHT = 1e-9
 
 
 class Paths(NamedTuple):
@@ -67,15 +69,17 @@ def constant_paths(objects: Objects) -> Paths:
     :param objects: K objects.
     """
     angles = objects.twists[:, 5:] * TIMES_S
-    # numpy's sinc(x) is sin(pi x) / (pi x), 1 at 0; (1 - cos a) / a = sin(a/2) sinc(a/2).
-    along = np.sinc(angles / np.pi) * TIMES_S
-    across = np.sin(angles / 2.0) * np.sinc(angles / (2.0 * np.pi)) * TIMES_S
+    sine, cosine = np.sin(angles / 2.0), np.cos(angles / 2.0)
+    # sin a = 2 sin(a/2) cos(a/2), 1 - cos a = 2 sin(a/2)^2: two functions serve for four. Where a
+    # is too small to divide by, sin(a/2) is a/2.
+    are_small = np.abs(angles) < _STRAIGHT
+    chord = np.where(are_small, 1.0, 2.0 * sine / np.where(are_small, 1.0, angles)) * TIMES_S
+    along, across = chord * cosine, chord * sine
     velocity, poses = objects.twists[:, None, :3], np.empty((len(angles), _N_POSES, 7))
     poses[:, :, :3] = objects.poses[:, None, :3]
     poses[:, :, 0] += along * velocity[:, :, 0] - across * velocity[:, :, 1]
     poses[:, :, 1] += along * velocity[:, :, 1] + across * velocity[:, :, 0]
     poses[:, :, 2] += TIMES_S * velocity[:, :, 2]
-    sine, cosine = np.sin(angles / 2.0), np.cos(angles / 2.0)
     x, y, z, w = objects.poses[:, 3:, None].transpose(1, 0, 2)
     poses[:, :, 3] = cosine * x - sine * y
     poses[:, :, 4] = cosine * y + sine * x
