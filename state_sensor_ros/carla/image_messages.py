@@ -8,9 +8,6 @@ from collections.abc import Collection, Iterator
 import math
 import struct
 
-import numpy as np
-import numpy.typing as npt
-
 from state_sensor_ros.carla.carla_data import EncodedImage
 from state_sensor_ros.carla.carla_topics import (
     CAMERA_INFO,
@@ -33,17 +30,18 @@ from state_sensor_ros.carla.images import (
 )
 from state_sensor_ros.carla.sensors import RGB, SEGMENTATION
 from state_sensor_ros.cdr.definitions import Definitions
-from state_sensor_ros.cdr.patch_buffer import PatchBuffer
-from state_sensor_ros.cdr.templates import Given, MESSAGE_PHASE, MessageInstance, Template
+from state_sensor_ros.cdr.templates import ENCAPSULATION, Given, MESSAGE_PHASE, Template
 from state_sensor_ros.encode.numbers import stamp_numbers
 from state_sensor_ros.encode.static_frame import optical_frame
-from state_sensor_ros.encode.tables import given_header, header, STAMP
+from state_sensor_ros.encode.tables import given_header
 from state_sensor_ros.encode.topics import Demand, Topic
 from state_sensor_ros.errors import DecodeError, EncodeError
 from state_sensor_ros.payloads import Report
 
 _BYTES_A_PIXEL = dict(ENCODINGS.values())
 _COUNT = struct.Struct('<I')
+# Seconds and nanoseconds.
+_STAMP = struct.Struct('<iI')
 # Bounds the memory when the size of the images changes often.
 _MAX_HEADS = 64
 # Frames after which an image of a slow camera can still get the stamp of its own frame.
@@ -69,14 +67,14 @@ class ImageMessages:
             raise EncodeError(IMAGE, f'{definitions[IMAGE][-1].name} as the last field', 'data')
         # The pixels are the last field, so the head is laid out once and the pixels are appended.
         self.image = Template(definitions, IMAGE, {
-            'header': header(Given('frame')),
+            'header': given_header(Given('frame')),
             **{name: Given(name) for name in ('height', 'width', 'encoding', 'step')}},
             is_message=True)
         # Without a field of view the matrices are zero, which means that they are unknown.
         focus, x, y, one = (Given(name) for name in ('focus', 'x', 'y', 'one'))
         self.info = Template(definitions, CAMERA_INFO, {
-            'header': header(Given('frame')), 'height': Given('height'), 'width': Given('width'),
-            'distortion_model': 'plumb_bob', 'd': [0.0] * 5,
+            'header': given_header(Given('frame')), 'height': Given('height'),
+            'width': Given('width'), 'distortion_model': 'plumb_bob', 'd': [0.0] * 5,
             'k': [focus, 0.0, x, 0.0, focus, y, 0.0, 0.0, one],
             'r': [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0],
             'p': [focus, 0.0, x, 0.0, 0.0, focus, y, 0.0, 0.0, 0.0, one, 0.0]}, is_message=True)
@@ -88,8 +86,8 @@ class ImageMessages:
                         for tag, (name, color) in enumerate(
                             zip(CLASS_NAMES, CLASS_COLORS, strict=True))]}, is_message=True)
         self._is_legend_sent = False
-        # Messages without numbers that change, by their givens.
-        self._heads: dict[tuple[object, ...], PatchBuffer] = {}
+        # Messages with the stamp 0, by their givens.
+        self._heads: dict[tuple[object, ...], bytes] = {}
         self._stamps: dict[int, int] = {}
         self._reported: set[tuple[str, str]] = set()
 
@@ -123,13 +121,11 @@ class ImageMessages:
                 continue
             own_ns = stamp_ns if image.frame_number is None else \
                 self._stamps.get(image.frame_number, stamp_ns)
-            stamp = stamp_numbers(own_ns)
+            stamp = _STAMP.pack(*stamp_numbers(own_ns).tolist())
             frame_id = optical_frame(player_frame, image.camera)
             if image.kind == SEGMENTATION and not self._is_legend_sent:
                 self._is_legend_sent = True
-                sec, nanosec = stamp.tolist()
-                yield CLASSES_TOPIC, self.classes.lay_out(
-                    {'frame': frame_id, 'sec': sec, 'nanosec': nanosec}, MESSAGE_PHASE).data
+                yield CLASSES_TOPIC, self._message(self.classes, {'frame': frame_id}, stamp)
             try:
                 for topic, encoding, decoded in _decoded_images(image, demand):
                     yield topic, self._image(frame_id, encoding, decoded, stamp)
@@ -161,37 +157,37 @@ class ImageMessages:
                          f'{expected} (reported once)')
 
     def _image(self, frame_id: str, encoding: str, decoded: DecodedImage,
-               stamp: npt.NDArray[np.int32]) -> bytes:
-        head = self._head(self.image, {
+               stamp: bytes) -> bytes:
+        head = self._message(self.image, {
             'frame': frame_id, 'height': decoded.height, 'width': decoded.width,
             'encoding': encoding, 'step': decoded.width * _BYTES_A_PIXEL[encoding]}, stamp)
         # The count of the pixels is the last word of the head.
         return b''.join((head[:-_COUNT.size], _COUNT.pack(len(decoded.data)), decoded.data))
 
     def _info(self, frame_id: str, size: tuple[int, int], fov_deg: float,
-              stamp: npt.NDArray[np.int32]) -> bytes:
+              stamp: bytes) -> bytes:
         (width, height), fov_deg = size, self._fov_deg or fov_deg
         focus = x = y = one = 0.0
         if 0.0 < fov_deg < _FULL_CIRCLE_HALF_DEG:
             focus = width / (2.0 * math.tan(math.radians(fov_deg) / 2.0))
             x, y, one = width / 2.0, height / 2.0, 1.0
-        return self._head(self.info, {
+        return self._message(self.info, {
             'frame': frame_id, 'height': height, 'width': width, 'focus': focus, 'x': x, 'y': y,
             'one': one}, stamp)
 
-    def _head(self, template: Template, givens: dict[str, str | int | float],
-              stamp: npt.NDArray[np.int32]) -> bytes:
+    def _message(self, template: Template, givens: dict[str, str | int | float],
+                 stamp: bytes) -> bytes:
         """Return a message, laid out at the first time only, with a stamp."""
         key = template, *givens.values()
         head = self._heads.get(key)
         if head is None:
             if len(self._heads) >= _MAX_HEADS:
                 self._heads.clear()
-            head = self._heads[key] = PatchBuffer()
-            head.update([MessageInstance(template, givens)])
-        head.patch(STAMP, stamp)
-        (begin,), (end,) = head.message_bounds()
-        return head.tobytes(begin, end)
+            head = self._heads[key] = bytes(template.lay_out(
+                {**givens, 'sec': 0, 'nanosec': 0}, MESSAGE_PHASE).data)
+        # The stamp is the first field of the header, which is the first field.
+        begin = len(ENCAPSULATION)
+        return b''.join((head[:begin], stamp, head[begin + _STAMP.size:]))
 
 
 def _decoded_images(image: EncodedImage,
