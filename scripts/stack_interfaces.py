@@ -3,9 +3,10 @@
 """
 Build the message packages of autonomy stacks from their field lists, for tests and those who ask.
 
-Only what rclpy needs is built: C messages, the type support of Fast DDS for C, Python. A package
-is one CMake project, whose files are generated; several are built side by side. In the syntax of
-Python 3.6, as environment.py.
+Only what rclpy needs is built: C messages, the type support of Fast DDS for C, introspection in C,
+of which Fast DDS makes the description of a type, and Python. A package is one CMake project,
+whose files are generated; several are built side by side. In the syntax of Python 3.6, as
+environment.py.
 """
 from concurrent.futures import ThreadPoolExecutor
 import os
@@ -22,13 +23,13 @@ LEAN = ROOT / 'cmake' / 'lean_interfaces.cmake'
 FOLDERS = (ROOT / 'resource' / 'interfaces', ROOT / 'scripts' / 'stack_interfaces')
 _GENERATORS = (
     'ament_cmake', 'ament_cmake_ros', 'rosidl_cmake', 'rosidl_generator_type_description',
-    'rosidl_generator_c', 'rosidl_typesupport_fastrtps_c', 'rosidl_typesupport_c',
-    'rosidl_generator_py')
+    'rosidl_generator_c', 'rosidl_typesupport_introspection_c',
+    'rosidl_typesupport_fastrtps_c', 'rosidl_typesupport_c', 'rosidl_generator_py')
 _CMAKE = """cmake_minimum_required(VERSION 3.20)
 project({name})
 {found}
 # Found with the type support of Fast DDS for C: generators that rclpy does not need.
-list(FILTER AMENT_EXTENSIONS_rosidl_generate_idl_interfaces EXCLUDE REGEX "_cpp:|introspection")
+list(FILTER AMENT_EXTENSIONS_rosidl_generate_idl_interfaces EXCLUDE REGEX "_cpp:")
 rosidl_generate_interfaces({name} {files} DEPENDENCIES {dependencies})
 include({lean})
 lean_libraries({name})
@@ -99,9 +100,7 @@ def build(environment: Environment, run: Callable) -> None:
         '-DBUILD_TESTING=OFF', '-DCMAKE_INSTALL_PREFIX=' + str(environment.venv),
         '-DPYTHON_INSTALL_DIR=lib/python{}.{}/site-packages'.format(*sys.version_info),
         '-DPython3_EXECUTABLE=' + str(environment.python),
-        '-DLEAN_INTERFACES=ON',
-        # One type support needs no dispatcher.
-        '-DSTATIC_ROSIDL_TYPESUPPORT_C=rosidl_typesupport_fastrtps_c']
+        '-DLEAN_INTERFACES=ON']
 
     def build_one(name: str) -> None:
         folder = environment.build / 'stacks' / name

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The services of simulation_interfaces on a recording, where that package is installed."""
 
+from geometry_msgs.msg import Vector3
 import pytest
 from rig import NodeProcess
-from simulation_interfaces.msg import EntityCategory, Result, SimulationState
+from simulation_interfaces.msg import Bounds, EntityCategory, Result, SimulationState
 from simulation_interfaces.srv import (
     GetEntities,
     GetEntitiesStates,
@@ -73,6 +74,37 @@ def test_services_tell_of_entities(call):
     info = call(GetEntityInfo, entity='ego_car').info
     assert (info.category.category, list(info.tags)) == (
         EntityCategory.CATEGORY_ROBOT, ['vehicle', 'ego'])
+
+
+def corners(*points):
+    return [Vector3(x=x, y=y, z=z) for x, y, z in points]
+
+
+def test_services_tell_of_bounds(call):
+    answer = call(GetEntityBounds, entity='ego_car')
+    assert (answer.result.result, answer.bounds.type) == (Result.RESULT_OK, Bounds.TYPE_BOX)
+    highest, lowest = [(each.x, each.y, each.z) for each in answer.bounds.points]
+    assert highest == pytest.approx((2.25, 0.9, 0.7))
+    assert lowest == pytest.approx((-2.25, -0.9, -0.7))
+    assert call(GetEntityBounds, entity='unknown').result.result == Result.RESULT_NOT_FOUND
+
+
+@pytest.mark.parametrize(('type_', 'points', 'names'), [
+    (Bounds.TYPE_SPHERE, ((0.0, 2.0, 0.0), (1000.0, 0.0, 0.0)), ['ego_car']),
+    (Bounds.TYPE_SPHERE, ((0.0, 4.0, 0.0), (1.0, 0.0, 0.0)), []),
+    (Bounds.TYPE_BOX, ((1000.0, 2.0, 9.0), (-1000.0, 1.5, -9.0)), ['ego_car']),
+    (Bounds.TYPE_BOX, ((1000.0, 5.0, 9.0), (-1000.0, 3.0, -9.0)), [])])
+def test_services_filter_by_bounds(call, type_, points, names):
+    bounds = Bounds(type=type_, points=corners(*points))
+    assert list(call(GetEntities, filters__bounds=bounds).entities) == names
+
+
+def test_services_refuse_other_bounds(call):
+    hull = Bounds(type=Bounds.TYPE_CONVEX_HULL, points=corners(*[(0.0, 0.0, 0.0)] * 3))
+    assert call(GetEntities, filters__bounds=hull).result.result \
+        == Result.RESULT_FEATURE_UNSUPPORTED
+    bad = Bounds(type=Bounds.TYPE_SPHERE, points=corners((0.0, 0.0, 0.0)))
+    assert call(GetEntities, filters__bounds=bad).result.result == Result.RESULT_OPERATION_FAILED
 
 
 def test_services_steer_the_recording(call):
