@@ -47,6 +47,8 @@ def reason_of(error: OSError) -> str:
     :param error: of a system call.
     :returns: lower case; the name of the class where the error has no text.
     """
+    if isinstance(error, IsADirectoryError):
+        return 'a folder'
     return (error.strerror or str(error)).lower() or type(error).__name__
 
 
@@ -76,6 +78,22 @@ class TransportError(StateSensorError, OSError):
 
 class RefusalError(TransportError):
     """The reply to a command reports a failure; ``found`` has the text of the simulator."""
+
+
+def failed_stream(where: str, reason: str, found: str, expected: str) -> TransportError:
+    """
+    Return the error for a stream that is missing, without a second place in its text.
+
+    :param where: ``host:port``.
+    :param reason: text of the last error there, ``''`` for none; it is the error where it has the
+        form of one at that place.
+    :param found: what is missing, such as ``no frame``.
+    :param expected: in its place.
+    """
+    cause, _, remedy = reason.partition('; expected ')
+    if remedy and cause.startswith(f'{where}: found '):
+        return TransportError(where, cause.removeprefix(f'{where}: found '), remedy)
+    return TransportError(where, f'{found} ({reason})' if reason else found, expected)
 
 
 class FramingError(StateSensorError):

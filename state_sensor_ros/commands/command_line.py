@@ -21,7 +21,7 @@ from typing import cast, Protocol
 from state_sensor_ros import __version__
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.printing import discard_output, print_line
-from state_sensor_ros.errors import importing, StateSensorError
+from state_sensor_ros.errors import importing, reason_of, StateSensorError
 
 # The help of each sub-command, so that only the module of the one that runs is imported.
 COMMANDS = {
@@ -98,13 +98,18 @@ def _code(words: list[str], interruption: Interruption) -> int:
         return FAILED
     except (StateSensorError, OSError) as error:
         interruption.conclude(FAILED)
-        print_line(f'error: {error}')
+        print_line(f'error: {error if isinstance(error, StateSensorError) else _in_words(error)}')
         try:
             sys.stdout.flush()
         except OSError:
             discard_output()
         return FAILED
     return 0
+
+
+def _in_words(error: OSError) -> str:
+    """Return an error of the operating system as other errors are, of standard output if any."""
+    return f'{error.filename or "standard output"}: found {reason_of(error)}; expected it to work'
 
 
 def _named(words: list[str]) -> list[str]:

@@ -21,6 +21,7 @@ from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.options import add_bag_limit
 from state_sensor_ros.commands.printing import listed
 from state_sensor_ros.commands.reading import reading
+from state_sensor_ros.commands.summary import counted
 from state_sensor_ros.errors import one_line
 from state_sensor_ros.frame import EGO_TAG
 from state_sensor_ros.monodrive.generations.wire import GENERATIONS
@@ -135,8 +136,9 @@ def _actor_rows(found: Inspector) -> list[tuple[str, str]]:
     for actor in actors.values():
         for tag in actor.tags:
             tags[tag] = tags.get(tag, 0) + 1
-    counts = f'{n_vehicles} vehicles, {len(actors) - n_vehicles} objects; {a_frame} a frame'
-    return [('actors', f'{len(actors)}: {counts}'),
+    vehicles, objects = (counted(number, noun) for number, noun in (
+        (n_vehicles, 'vehicle'), (len(actors) - n_vehicles, 'object')))
+    return [('actors', f'{len(actors)}: {vehicles}, {objects}; {a_frame} a frame'),
             ('', listed(list(actors))),
             ('tags', listed([f'{tag} {count}' for tag, count in sorted(
                 tags.items(), key=lambda item: -item[1])]) or 'none'),
@@ -153,12 +155,20 @@ def _consistency_rows(found: Inspector) -> list[tuple[str, str]]:
     if not verdict.n_pairs:
         text = 'nothing moves'
     else:
-        text = (f'displacement {_figure(verdict.linear_slope)} x velocity x time (residual '
-                f'{_figure(verdict.linear_residual)} m), rotation '
-                f'{_figure(verdict.angular_slope)} x angular velocity x time (residual '
-                f'{_figure(verdict.angular_residual)} rad)')
+        text = ', '.join((
+            _compared('displacement', 'velocity x time', verdict.linear_slope,
+                      f'{_figure(verdict.linear_residual)} m'),
+            _compared('rotation', 'angular velocity x time', verdict.angular_slope,
+                      f'{_figure(verdict.angular_residual)} rad')))
     return [('truth', text), *[('', f'{complaint.text} ({complaint.place})')
                                for complaint in found.complaints.values()]]
+
+
+def _compared(what: str, product: str, slope: float, residual: str) -> str:
+    """Return the result of a comparison in words."""
+    if math.isnan(slope):
+        return f'{what} not compared: too small'
+    return f'{what} {slope:.4g} x {product} (residual {residual})'
 
 
 def _counted(parts: Iterable[tuple[str, int]], n_frames: int) -> str:

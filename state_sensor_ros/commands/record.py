@@ -20,7 +20,13 @@ from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.options import add_quiet, add_stream_arguments, count, seconds
 from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.commands.summary import show_result, size_of, Summary
-from state_sensor_ros.errors import DecodeError, SinkError, TrajectoryFormatError, TransportError
+from state_sensor_ros.errors import (
+    DecodeError,
+    failed_stream,
+    SinkError,
+    TrajectoryFormatError,
+    TransportError,
+)
 from state_sensor_ros.frame import Needs
 from state_sensor_ros.monodrive.decoder import Decoder
 from state_sensor_ros.monodrive.sensor_port import open_sensor_port
@@ -306,5 +312,4 @@ def _conclude(recorder: Recorder, args: argparse.Namespace, interruption: Interr
     elif interruption.number:
         print_line(f'{args.out}: no frame was received, nothing was written')
     else:
-        raise TransportError(f'{args.host}:{args.port}', 'no frame'
-                             + (f' ({last_error})' if last_error else ''), 'a stream of them')
+        raise failed_stream(f'{args.host}:{args.port}', last_error, 'no frame', 'a stream of them')

@@ -69,7 +69,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     try:
         mode = part.stat().st_mode
         if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
-            raise TrajectoryFormatError(args.part, 'no file and no folder', 'one of them')
+            raise TrajectoryFormatError(args.part, 'neither a file nor a folder', 'one of them')
         _check_apart(part, args.output)
         bag = None if is_compressed_trajectory(part) else find_bag(part, limits)
         line = _repair_trajectory(args, interruption) if bag is None \

@@ -117,6 +117,8 @@ def read_recording(path: str, generation: str) -> list[EmulatedFrame]:
 
 def _parsed(path: str, text: bytes) -> list[EmulatedFrame]:
     """Split the text into frames; of a file that was cut, take the whole ones."""
+    if not text.strip():
+        raise TrajectoryFormatError(path, 'an empty file', 'a JSON array of frames')
     try:
         return parse_trajectory(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -139,7 +141,7 @@ def _read_lenient(path: str, text: bytes, complaint: str) -> list[EmulatedFrame]
         data = json.loads(text)
     except json.JSONDecodeError as error:
         raise TrajectoryFormatError(f'{path}: line {error.lineno} column {error.colno}',
-                                    error.msg, 'a JSON array of frames') from error
+                                    f'no JSON ({error.msg})', 'a JSON array of frames') from error
     except (ValueError, RecursionError) as error:
         raise TrajectoryFormatError(path, str(error), 'a JSON array of frames') from error
     if not isinstance(data, list):

@@ -27,7 +27,7 @@ import msgspec
 
 from state_sensor_ros.connections.tcp import TcpSource
 from state_sensor_ros.connections.wait import ignore_silence, OnSilence
-from state_sensor_ros.errors import ConfigError, TransportError
+from state_sensor_ros.errors import ConfigError, failed_stream, TransportError
 from state_sensor_ros.monodrive.control_messages import (
     CONFIGURE_SENSORS,
     CONFIGURE_SIMULATOR,
@@ -171,9 +171,9 @@ class ReplayClient:
             after_connect=self._connected)
         threading.Thread(target=self._read, name='read', daemon=True).start()
         if not self._await(lambda: self._is_connected, _CONNECT_TIMEOUT_S):
-            raise TransportError(f'{self._plan.host}:{self._plan.port}',
-                                 f'no sensor port ({self._source.health.last_error})',
-                                 'one after the sensor was configured')
+            raise failed_stream(f'{self._plan.host}:{self._plan.port}',
+                                self._source.health.last_error, 'no sensor port',
+                                'one after the sensor was configured')
 
     def _connected(self) -> None:
         with self._changed:

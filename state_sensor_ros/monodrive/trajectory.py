@@ -178,7 +178,8 @@ class _Reader:
         while not self._buffer and self._fill():
             self._skip_blank()
         if not self._buffer:
-            raise self._truncated()
+            raise TruncatedError(self._name, 'an empty file', 'a JSON array of frames', n_frames=0,
+                                 end=0, lost='nothing')
         self._expect(self._buffer.startswith((b'[', b'{')), 'a JSON array of frames')
         is_array = self._buffer.startswith(b'[')
         if is_array:

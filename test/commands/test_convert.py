@@ -353,7 +353,7 @@ def broken(tmp_path, text):
 
 
 @pytest.mark.parametrize(('text', 'expected'), [
-    (b'', 'found the end of the file'), (b'[]', 'found no frames'),
+    (b'', 'found an empty file'), (b'[]', 'found no frames'),
     (b'[{}]', 'found no frames'), (b'[{"frame": [}]', 'line 1 column 13: found'),
     (b'{"vehicles": [], "trigger_boxes": []}', 'found a closed-loop scenario'),
     (b'nonsense', 'expected a JSON array of frames')])

@@ -97,7 +97,7 @@ def test_inspect_describes_synthetic_traffic(inspect, generation):
 
 
 def test_inspect_a_bag_finds_the_same_as_in_its_trajectory(inspect, tmp_path):
-    assert main(['convert', str(SAMPLE), str(tmp_path / 'bag')]) == 0
+    assert main(['convert', '-q', str(SAMPLE), str(tmp_path / 'bag')]) == 0
     _, before, _ = inspect(SAMPLE)
     code, after, _ = inspect(tmp_path / 'bag')
     assert code == 0
@@ -168,7 +168,7 @@ def without_ego(frames, begin):
 @pytest.mark.parametrize(('text', 'where', 'expected'), [
     (without_ego(traffic(3), 0), 'line 2 column 2: frame 0', 'found no actor tagged ego'),
     (without_ego(traffic(3), 2), ': frame 2', 'found no actor tagged ego'),
-    (b'', 'line 1 column 1', 'found the end of the file'),
+    (b'', 'in.json', 'found an empty file'),
     (b'[]', '', 'found no frames; expected at least one frame'),
     (b'[\n{"frame": [],\n  "time": }]', 'line 3 column 11', "found '}'; expected JSON"),
     (b'{"vehicles": [], "tagged_actors": []}', 'line 1 column 1', 'a closed-loop scenario'),

@@ -199,7 +199,7 @@ def processor_s(pid):
 
 
 @pytest.mark.parametrize(('text', 'message'), [
-    (b'', r'line 1 column 1: found Expecting value; expected a JSON array of frames'),
+    (b'', r'bad.json: found an empty file; expected a JSON array of frames'),
     (b'[{"frame": [\n {', r'line 2 column 3: found '),
     (b'[]', r'found no frames; expected an array of frames'),
     (b'5', r'expected a JSON array of frames'),

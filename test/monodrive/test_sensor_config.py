@@ -120,7 +120,7 @@ def test_sensor_config_refuses_with_a_reason(write, value, error):
 def test_sensor_config_without_a_file_is_an_error(tmp_path):
     with pytest.raises(ConfigError, match='found no such file or directory; expected a readable'):
         read_sensor_config(tmp_path / 'none.json')
-    with pytest.raises(ConfigError, match='found is a directory'):
+    with pytest.raises(ConfigError, match='found a folder'):
         read_sensor_config(tmp_path)
 
 

@@ -115,9 +115,14 @@ def test_random_cuts_change_nothing():
         assert [payload.data for payload in read_payloads(handle, 'x')] == (TRICKY + FRAMES) * 3
 
 
+@pytest.mark.parametrize('text', [b'', b'  \n ', b'\xef\xbb\xbf'])
+def test_empty_file_is_named(text):
+    with pytest.raises(TrajectoryFormatError) as caught:
+        list(read_payloads(io.BytesIO(text), 'x'))
+    assert str(caught.value) == 'x: found an empty file; expected a JSON array of frames'
+
+
 @pytest.mark.parametrize(('text', 'n_before', 'where', 'found', 'expected'), [
-    (b'', 0, 'line 1 column 1', 'the end of the file in frame 0', "']'"),
-    (b'  \n ', 0, 'line 2 column 2', 'the end of the file in frame 0', "']'"),
     (b'hello', 0, 'line 1 column 1', "'hello'", 'a JSON array of frames'),
     (b'\n 42', 0, 'line 2 column 2', "'42'", 'a JSON array of frames'),
     (b'[1, 2]', 0, 'line 1 column 2', "'1, 2]'", "'{' or ']'"),
@@ -169,7 +174,7 @@ def test_a_cut_at_any_byte_leaves_the_whole_frames(form):
     text = FORMS[form](TRICKY)
     whole = payloads(text)
     ends = [payload.offset + len(payload.data) for payload in whole]
-    for n_bytes in range(text.startswith(BOM) * len(BOM), text.rindex(b']') + 1):
+    for n_bytes in range(text.index(b'[') + 1, text.rindex(b']') + 1):
         cut = text[:n_bytes]
         found, error = [], None
         try:

@@ -228,7 +228,7 @@ def test_repair_omits_messages_that_grow(tmp_path, bombs):
         chunk(bombs['lz4'], 'lz4', 1000), message(bombs['zstd']), filled))
     done = run(path, 'repair', str(tmp_path / 'out'))
     assert done.code == 0, done
-    assert done.output.startswith(f'{tmp_path / "out"}: 2 messages of 1 topics; lost: ')
+    assert done.output.startswith(f'{tmp_path / "out"}: 2 messages of 1 topic; lost: ')
     assert '--max-bag-bytes' in done.output
 
 

@@ -78,8 +78,9 @@ def _in_folder(path: Path, limits: BagLimits) -> FoundBag:
         if found:
             folders[here] = found
     if len(folders) != 1:
-        raise TrajectoryFormatError(
-            str(path), f'{len(folders)} folders with storage files of bags', 'one such folder')
+        what = f'storage files of bags in {len(folders)} folders' if folders \
+            else 'no storage file of a bag'
+        raise TrajectoryFormatError(str(path), what, 'those of one bag')
     [(folder, found)] = folders.items()
     try:
         metadata = read_metadata(folder, limits)

@@ -117,12 +117,19 @@ class McapReader:
     def _survey(self) -> Statistics | None:
         """Read all heads; note the chunks, parse schemas, channels and statistics."""
         file = self._file
+        if not file.size:
+            raise BagError(file.name, 'an empty file', 'an MCAP file')
         if file.read(0, min(len(MAGIC), file.size)) != MAGIC:
             raise damaged(file.name, 'no MCAP file')
         heads = file.heads()
         head = next(heads)
-        if head.opcode != Opcode.HEADER or self._parsed(head, parse_header) != PROFILE:
-            raise file.error(head.offset, f'no header of the profile {PROFILE}')
+        if head.opcode != Opcode.HEADER:
+            raise file.error(head.offset, 'no header')
+        profile = self._parsed(head, parse_header)
+        if profile != PROFILE:
+            raise BagError(file.name, f'an MCAP file of the profile {profile!r}' if profile
+                           else 'an MCAP file without a profile',
+                           f'one of the profile {PROFILE}, as a bag of ROS 2 is')
         statistics = None
         for head in heads:
             if head.opcode in (Opcode.SCHEMA, Opcode.CHANNEL):

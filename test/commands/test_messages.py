@@ -1,0 +1,49 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""Texts about inputs and outputs that a user mistakes for others."""
+
+from mcap.writer import Writer
+import pytest
+
+from state_sensor_ros.commands.command_line import main
+
+
+@pytest.mark.parametrize(('profile', 'found'), [
+    ('', 'an MCAP file without a profile'), ('ros1', "an MCAP file of the profile 'ros1'")])
+def test_mcap_of_another_profile_is_not_called_damaged(tmp_path, capsys, profile, found):
+    path = tmp_path / 'other.mcap'
+    with path.open('wb') as file:
+        writer = Writer(file)
+        writer.start(profile=profile)
+        schema = writer.register_schema('anything', 'jsonschema', b'{}')
+        writer.add_message(writer.register_channel('/topic', 'json', schema), 1, b'{}', 1)
+        writer.finish()
+    assert main(['inspect', str(path)]) == 1
+    assert capsys.readouterr().err == (f'error: {path}: found {found}; expected one of the '
+                                       'profile ros2, as a bag of ROS 2 is\n')
+
+
+@pytest.mark.parametrize(('name', 'expected'), [
+    ('empty.json', 'a JSON array of frames'), ('empty.mcap', 'an MCAP file')])
+def test_empty_file_is_named(tmp_path, capsys, name, expected):
+    path = tmp_path / name
+    path.touch()
+    assert main(['inspect', str(path)]) == 1
+    assert capsys.readouterr() == (
+        '', f'error: {path}: found an empty file; expected {expected}\n')
+
+
+def test_folder_in_place_of_a_file_is_named(tmp_path, capsys):
+    assert main(['synth', str(tmp_path), '--force']) == 1
+    assert capsys.readouterr() == (
+        '', f'error: {tmp_path}: found a folder; expected a place to write to\n')
+
+
+def test_inspect_counts_one_vehicle_and_names_what_it_does_not_compare(tmp_path, capsys):
+    path = tmp_path / 'one.json'
+    assert main(['synth', '-q', str(path), '--vehicles', '1', '--objects', '0',
+                 '--frames', '3']) == 0
+    assert main(['inspect', str(path)]) == 0
+    output = capsys.readouterr().out
+    assert '1: 1 vehicle, 0 objects; 1 a frame\n' in output
+    assert ', rotation not compared: too small\n' in output
