@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import atexit
 from collections.abc import Sequence
+from contextlib import suppress
 import gc
 from importlib import import_module
 import io
@@ -123,16 +124,26 @@ def _run(words: list[str], interruption: Interruption) -> None:
                      'simulate, record, convert, inspect, replay, draw. Needs no ROS.')
     parser.add_argument('--version', action='version', version=f'state_sensor {__version__}')
     subparsers = parser.add_subparsers(dest='command', metavar='COMMAND', required=True)
-    named = _named(words)
+    completed = os.environ['COMP_LINE'].split() if '_ARGCOMPLETE' in os.environ else []
+    named = _named(completed or words)
     for name, help_ in COMMANDS.items():
         subparser = subparsers.add_parser(name, help=help_, description=help_.capitalize() + '.')
         if name in named:
             command = _load(name)
             command.add_arguments(subparser)
+    if completed:
+        _complete(parser)
     args = parser.parse_args(words)
     interruption.begin()
     command.run(args, interruption)
     sys.stdout.flush()
+
+
+def _complete(parser: argparse.ArgumentParser) -> None:
+    """Answer a shell that completes a command line, and end; without argcomplete, do nothing."""
+    with suppress(ImportError):
+        from argcomplete import autocomplete
+        autocomplete(parser)
 
 
 def _load(name: str) -> SubCommand:

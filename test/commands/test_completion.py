@@ -1,0 +1,25 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""Completion of command lines, as the function of argcomplete in a shell requests it."""
+
+import os
+import subprocess
+import sys
+
+from paths import ROOT
+import pytest
+
+pytest.importorskip('argcomplete')
+
+
+@pytest.mark.parametrize(('line', 'expected'), [
+    ('state_sensor in', {'inspect'}),
+    ('state_sensor convert --stor', {'--storage'}),
+    ('state_sensor convert --storage ', {'mcap', 'sqlite3'})])
+def test_completion_of_a_line(tmp_path, line, expected):
+    out = tmp_path / 'out'
+    subprocess.run(
+        [sys.executable, '-m', 'state_sensor_ros'], cwd=ROOT, timeout=60, check=False,
+        env=os.environ | {'_ARGCOMPLETE': '1', '_ARGCOMPLETE_IFS': '\n', 'COMP_LINE': line,
+                          'COMP_POINT': str(len(line)), '_ARGCOMPLETE_STDOUT_FILENAME': str(out)})
+    assert {word.strip() for word in out.read_text().split('\n')} == expected
