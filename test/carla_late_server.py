@@ -18,6 +18,7 @@ import struct
 import threading
 import time
 
+from budgets import AWAIT_S
 import carla_wire as wire
 
 STEP_S = 0.1
@@ -91,7 +92,7 @@ class LateServer:
     def __exit__(self, *unused):
         self._is_closed = True
         self._close_all()
-        self._thread.join(10.0)
+        self._thread.join(AWAIT_S)
 
     def drop(self, number):
         """Close the connection of one port, 1 measurements or 2 control."""
@@ -171,7 +172,7 @@ class LateServer:
                     _reset(each)
                 self._changed.notify_all()
             for thread in threads:
-                thread.join(10.0)
+                thread.join(AWAIT_S)
 
     def _late_port(self, episode, number):
         """Open a port after a while and return its only connection."""

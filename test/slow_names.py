@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import time
 
+from budgets import AWAIT_S
 import pytest
 
 HOST = 'slow.invalid'
@@ -51,7 +52,7 @@ class SlowNames:
         self.environment = {'LD_PRELOAD': ':'.join(filter(None, (
             str(library), os.environ.get('LD_PRELOAD')))), 'LOOKED_UP': str(self._looked_up)}
 
-    def wait(self, seconds: float = 20.0) -> None:
+    def wait(self, seconds: float = AWAIT_S) -> None:
         """Wait until a program resolves the name."""
         deadline = time.monotonic() + seconds
         while not self._looked_up.exists():

@@ -9,6 +9,7 @@ import socket
 import struct
 import threading
 
+from budgets import AWAIT_S
 import carla_wire as wire
 from message_store import read
 from paths import CARLA
@@ -188,7 +189,7 @@ def serving(*connections):
             yield source
         finally:
             source.close()
-            thread.join(10.0)
+            thread.join(AWAIT_S)
             for connection in held:
                 connection.close()
 

@@ -5,6 +5,7 @@
 from contextlib import contextmanager
 import threading
 
+from budgets import AWAIT_S
 from carla_late_server import LateServer
 from ports import free_ports
 import pytest
@@ -38,7 +39,7 @@ def error_of(source, packets):
     while not source.health.last_error:
         reader.join(0.01)
     source.close()
-    reader.join(10.0)
+    reader.join(AWAIT_S)
     assert not reader.is_alive()
     return source.health.last_error
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import signal
 import subprocess
 
+from budgets import AWAIT_S
 from paths import SAMPLE
 from programs import ENVIRONMENT, STATE_SENSOR
 import pytest
@@ -238,7 +239,7 @@ def test_inspect_lets_no_name_command_the_terminal(tmp_path, capsys):
 
 def test_inspect_shows_on_a_plain_terminal_what_it_can(tmp_path):
     done = subprocess.run([*STATE_SENSOR, 'inspect', strange(tmp_path)], check=True,
-                          capture_output=True, timeout=30.0,
+                          capture_output=True, timeout=AWAIT_S,
                           env={**ENVIRONMENT, 'PYTHONIOENCODING': 'ascii'})
     assert rb', \xe4\u8eca' in done.stdout
 

@@ -164,16 +164,18 @@ def test_replay_accepts_replies_of_all_kinds(peer, five, answer):
 
 @pytest.mark.parametrize(('rate', 'least_s'), [('1', 0.35), ('4', 0.08)])
 def test_replay_keeps_the_pace_of_the_recording(peer, five, rate, least_s):
-    begin_s = time.monotonic()
+    begin_s, watch = time.monotonic(), Stopwatch()
     assert replay(peer, five, '--rate', rate) == 0
-    assert least_s < time.monotonic() - begin_s < least_s + 2
+    assert time.monotonic() - begin_s > least_s
+    assert watch.seconds < least_s + 2
 
 
 def test_replay_paces_repeated_frames_at_20_hz(peer, write):
     path = write(*[frame(1.0)] * 3)
-    begin_s = time.monotonic()
+    begin_s, watch = time.monotonic(), Stopwatch()
     assert replay(peer, path) == 0
-    assert 0.1 <= time.monotonic() - begin_s < 2
+    assert time.monotonic() - begin_s >= 0.1
+    assert watch.seconds < 2
 
 
 def test_replay_waits_for_the_packet_of_each_step(peer, five, monkeypatch, capsys):
@@ -286,9 +288,9 @@ def test_replay_names_a_silent_control_port_and_accepts_a_late_reply(peer, five)
     peer.answer = late
     with running('replay', str(five), *options_for(peer), '--rate', '0') as process:
         peer.wait_for_requests(1)
-        begin_s = time.monotonic()
+        watch = Stopwatch()
         line = process.stderr.readline()
-        assert time.monotonic() - begin_s < 3.0
+        assert watch.seconds < 3.0
         assert line == (f'warning: 127.0.0.1:{peer.control_port}: found no reply to {TRAJECTORY} '
                         'for 1 s; expected one (waiting up to 60 s)\n')
         released.set()
@@ -364,10 +366,10 @@ def test_replay_interrupted_does_not_wait_long_for_an_answer(peer, five, command
     assert replay_command._LAST_ANSWER_S <= 1
     monkeypatch.setattr(replay_command, '_LAST_ANSWER_S', 0.1)
     peer.answer = lambda request: NEVER if request['type'] == command else complete(request)
-    begin_s = time.monotonic()
+    watch = Stopwatch()
     with interrupting(signal.SIGINT, peer, lambda p: command in p.types()):
         assert replay(peer, five, '--loop') == 0
-    assert time.monotonic() - begin_s < 1
+    assert watch.seconds < 1
     assert capsys.readouterr() == ('', '')
 
 

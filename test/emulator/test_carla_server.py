@@ -10,10 +10,12 @@ import struct
 import threading
 import time
 
+from budgets import AWAIT_S
 import carla_wire as wire
 import numpy as np
 from programs import start
 import pytest
+from stopwatch import Stopwatch
 
 from state_sensor_ros.carla.carla_decoder import CarlaDecoder
 from state_sensor_ros.carla.carla_source import CarlaSource
@@ -69,7 +71,7 @@ def is_hung_up(connection):
 @contextmanager
 def connected(port) -> Iterator[socket.socket]:
     """Connect; the ports of an episode refuse for a while after EpisodeReady."""
-    until = time.monotonic() + 10.0
+    until = time.monotonic() + AWAIT_S
     while True:
         try:
             connection = socket.create_connection(('127.0.0.1', port), 10.0)
@@ -326,7 +328,7 @@ def test_carla_source_reports_invalid_replies_of_a_world_port(answers):
             while not source.health.last_error:
                 reader.join(0.01)
             source.close()
-            reader.join(10.0)
+            reader.join(AWAIT_S)
             assert not reader.is_alive()
         assert f'127.0.0.1:{settings.control_port}: found' in source.health.last_error
         listener.shutdown(socket.SHUT_RDWR)
@@ -350,16 +352,16 @@ def test_carla_source_names_a_silent_world_port(answers, request_name):
         with source_of(settings) as (source, packets, reports):
             reader = threading.Thread(target=lambda: list(packets), daemon=True)
             reader.start()
-            begin_s = time.monotonic()
+            watch = Stopwatch()
             while not source.health.last_error:
-                assert time.monotonic() - begin_s < 3.0
+                assert watch.seconds < 3.0
                 reader.join(0.01)
             assert source.health.state == 'connecting'
             assert source.health.last_error == (
                 f'127.0.0.1:{settings.control_port}: found no answer to {request_name} for 1 s; '
                 'expected one (waiting up to 60 s)')
             source.close()
-            reader.join(10.0)
+            reader.join(AWAIT_S)
             assert not reader.is_alive()
         assert reports == []
         for connection in connections:
@@ -387,5 +389,5 @@ def test_simulate_serves_carla():
         with connected(int(lines[2].rsplit(':', 1)[1])) as reader:
             messages = [Measurements.FromString(read_frame(reader)[0]) for _ in range(4)]
             assert reader.recv(1) == b''
-        assert process.wait(10.0) == 0
+        assert process.wait(AWAIT_S) == 0
     assert [message.game_timestamp for message in messages] == [0, 100, 0, 100]

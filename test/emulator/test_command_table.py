@@ -9,6 +9,7 @@ import itertools
 import json
 import socket
 
+from budgets import AWAIT_S
 from ports import free_port
 import pytest
 from simulator_peer import Controller, Reader
@@ -716,4 +717,4 @@ def test_number_of_frames_limits_samples_too():
         control.request(SAMPLE)
         control.request(SAMPLE)
         assert len(reader.frames_until_end()) == 2
-        assert simulator.wait(5.0)
+        assert simulator.wait(AWAIT_S)

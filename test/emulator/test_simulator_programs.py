@@ -14,6 +14,7 @@ import subprocess
 import termios
 import time
 
+from budgets import AWAIT_S
 from paths import SAMPLE
 from ports import free_port
 from programs import start
@@ -66,7 +67,7 @@ def test_simulate_serves_synthetic_traffic_and_ends_after_its_frames():
         assert control_port is None
         with Reader(port) as reader:
             frames = reader.frames_until_end()
-        assert process.wait(10) == 0
+        assert process.wait(AWAIT_S) == 0
         assert process.stdout.read() == process.stderr.read() == ''
     assert len(frames) == 30
     assert len(frames[0]['frame']['vehicles']) == 5
@@ -83,7 +84,7 @@ def test_simulate_serves_what_synth_has_written(finish, tmp_path, generation):
     with simulating(str(path), '--rate', 'max', '--header', '12') as (process, port, _):
         with Reader(port, 12) as reader:
             frames = reader.frames_until_end()
-        assert process.wait(10) == 0
+        assert process.wait(AWAIT_S) == 0
     assert frames == json.loads(path.read_text(encoding='utf-8'))
     assert len(frames) == 8
 
@@ -117,7 +118,7 @@ def test_simulate_loops_and_executes_commands():
             controller.request('REPLAY_StepSimulationCommand_ID', {'amount': 1})
             first = reader.frame()
         process.send_signal(signal.SIGTERM)
-        assert process.wait(5) == 0
+        assert process.wait(AWAIT_S) == 0
     sample = json.loads(SAMPLE.read_text(encoding='utf-8'))
     # One step back from before the first frame is the last but one.
     assert last['frame'] == sample[-2]['frame']
@@ -184,7 +185,7 @@ def test_simulate_keeps_its_rate_for_large_frames_at_little_cost():
             used_s = processor_s(process.pid) - before
     assert [packet[3] for packet in packets] == list(range(2, 62))
     assert packets[-1][0] > 1_500_000
-    assert 0.95 < elapsed_s < 20.0
+    assert 0.95 < elapsed_s < AWAIT_S
     frames = generate(1000, 9, 60.0, 1, 'v2')
     next(frames)
     begin_s = time.process_time()
@@ -240,7 +241,7 @@ def test_simulate_reads_standard_input():
         process.stdin.close()
         with Reader(int(process.stdout.readline().rpartition(':')[2])) as reader:
             assert reader.frames_until_end() == [{'frame': []}]
-        assert process.wait(10) == 0
+        assert process.wait(AWAIT_S) == 0
 
 
 def test_simulate_names_a_port_in_use(finish):
@@ -325,7 +326,7 @@ def test_a_signal_leaves_nothing_of_synth(tmp_path, number):
     assert os.listdir(tmp_path) == []
 
 
-def wait_for_growing_file(folder, n_bytes=500_000, timeout_s=20.0):
+def wait_for_growing_file(folder, n_bytes=500_000, timeout_s=AWAIT_S):
     end_s = time.monotonic() + timeout_s
     while time.monotonic() < end_s:
         for path in folder.iterdir():
@@ -344,7 +345,7 @@ def test_synth_shows_progress_on_a_terminal_only(tmp_path):
         with contextlib.suppress(OSError):  # EIO: the process has closed the terminal
             while data := os.read(leader, 65536):
                 shown += data
-        assert process.wait(60) == 0
+        assert process.wait(AWAIT_S) == 0
     os.close(leader)
     assert b'60/60' in shown
 

@@ -24,9 +24,9 @@ HEAVY = {'rclpy', 'matplotlib', 'plotly', 'numpy', 'pyarrow', 'rosbags'}
 LIGHT = f"""
 import sys, time
 before = set(sys.modules)
-begin = time.perf_counter()
+begin = time.process_time()
 import state_sensor_ros
-took_s = time.perf_counter() - begin
+took_s = time.process_time() - begin
 loaded = {{name.partition('.')[0] for name in set(sys.modules) - before}}
 state_sensor_ros.open_recording, state_sensor_ros.open_stream
 print(took_s < 0.15, sorted(loaded & {HEAVY}), sorted({{'rclpy', 'matplotlib', 'plotly',

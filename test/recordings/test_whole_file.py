@@ -7,6 +7,7 @@ import os
 import stat
 import threading
 
+from budgets import AWAIT_S
 import pytest
 
 from state_sensor_ros.errors import SinkError
@@ -100,7 +101,7 @@ def test_whole_file_writes_into_a_pipe(tmp_path):
     file = WholeFile(str(path))
     file.handle.write(b'text')
     file.commit()
-    thread.join(10)
+    thread.join(AWAIT_S)
     assert read == [b'text']
 
 

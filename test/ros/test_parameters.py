@@ -7,6 +7,7 @@ import math
 import re
 import subprocess
 
+from budgets import AWAIT_S
 from paths import SAMPLE
 import pytest
 from rcl_interfaces.msg import Parameter as ParameterMessage
@@ -71,7 +72,7 @@ def test_parameters_others_are_refused_with_a_reason(remote):
 ], ids=str)
 def test_parameters_wrong_at_start_end_the_node(domain, parameters, words):
     with NodeProcess(domain, **parameters) as node:
-        assert node.process.wait(20) == 1
+        assert node.process.wait(AWAIT_S) == 1
         errors = [line for line in node.log.splitlines() if line.startswith('error: ')]
         assert len(errors) == 1, node.log
         assert re.search(words, errors[0])
@@ -82,7 +83,7 @@ def test_parameters_wrong_at_start_end_the_node(domain, parameters, words):
     ['-p', 'port'], ['--params-file', '/nowhere.yaml'], ['-r', '__node:=bad-name']], ids=str)
 def test_parameters_wrong_ros_arguments_are_one_line(domain, arguments):
     with NodeProcess(domain, arguments=arguments) as node:
-        assert node.process.wait(20) == 1
+        assert node.process.wait(AWAIT_S) == 1
         errors = [line for line in node.log.splitlines() if line.startswith('error: ')]
         assert len(errors) == 1, node.log
         assert arguments[-1] in errors[0]
@@ -94,7 +95,7 @@ def test_parameters_wrong_ros_arguments_are_one_line(domain, arguments):
     ('--help', 0, 'Default: []\n'), ('--fast', 2, 'error: --fast: found no such option')])
 def test_parameters_help_and_unknown_options(option, code, words):
     found = subprocess.run(['state_sensor_node', option], capture_output=True, text=True,
-                           timeout=20, check=False)
+                           timeout=AWAIT_S, check=False)
     assert found.returncode == code
     assert words in found.stdout + found.stderr
 

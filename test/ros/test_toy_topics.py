@@ -4,6 +4,7 @@
 
 import os
 
+from budgets import AWAIT_S
 from rig import NodeProcess
 from test_toy_simulator import installed_toy
 
@@ -22,5 +23,5 @@ def test_toy_actors_are_on_topics(domain, listener, tmp_path):
 
 def test_source_that_is_not_installed_is_refused(domain):
     with NodeProcess(domain, source='toy') as node:
-        assert node.process.wait(20.0) == 1
+        assert node.process.wait(AWAIT_S) == 1
         assert "source: found 'toy'; expected one of carla, file, tcp" in node.log
