@@ -240,13 +240,6 @@ def test_replay_refuses_a_file_that_is_not_there(peer, tmp_path, capsys):
     assert 'none.json: found no such file or directory' in capsys.readouterr().err
 
 
-def test_replay_of_a_bag_names_the_command_that_converts_it(peer, five, tmp_path, capsys):
-    assert main(['convert', str(five), str(tmp_path / 'bag')]) == 0
-    for bag in (tmp_path / 'bag', tmp_path / 'bag' / 'bag.mcap'):
-        assert replay(peer, bag) == 1
-        assert '`state_sensor convert` makes one of a bag\n' in capsys.readouterr().err
-
-
 def test_replay_refuses_a_start_beyond_the_end(peer, five, capsys):
     assert replay(peer, five, '--start', '5') == 1
     assert capsys.readouterr().err \
