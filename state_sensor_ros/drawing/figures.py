@@ -40,7 +40,7 @@ TOOLBAR = [['zoomIn2d', 'zoomOut2d', 'resetScale2d'], ['toImage']]
 # Above the map, for the toolbar, pixels.
 _TOOLBAR_PX = 32
 # Left and right of both figures, pixels; the player computes times from these.
-_LEFT_PX, _RIGHT_PX = 58, 16
+_LEFT_PX, _RIGHT_PX = 66, 16
 # Around names.
 _HALO = ', '.join(['0 0 2px white'] * 4)
 # The lines of tracks but the ego's.

@@ -10,6 +10,8 @@ from matplotlib.font_manager import FontEntry, fontManager, get_font
 
 # Comes with matplotlib: Latin, Greek, Cyrillic, Arabic, Hebrew and more.
 DEFAULT_FAMILY = 'DejaVu Sans'
+# Comes with matplotlib 3.11; has a sign of the script instead of each character.
+_LAST_RESORT = 'Last Resort'
 _PLAIN = ('normal', '400', 'regular', '350')
 
 
@@ -54,6 +56,6 @@ def _other_fonts() -> list[FontEntry]:
     of_family: dict[str, FontEntry] = {}
     for entry in fontManager.ttflist:
         is_plain = entry.style == 'normal' and str(entry.weight) in _PLAIN
-        if is_plain and entry.name != DEFAULT_FAMILY:
+        if is_plain and entry.name != DEFAULT_FAMILY and _LAST_RESORT not in entry.name:
             of_family.setdefault(entry.name, entry)
     return sorted(of_family.values(), key=lambda entry: ('Sans' not in entry.name, entry.name))
