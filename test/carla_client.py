@@ -25,14 +25,18 @@ class CarlaClient:
         while True:
             try:
                 self.world = self._connect(0)
-                self.begin()
-                return self
-            except (EOFError, ConnectionError):
-                # A server that has not noticed the end of the client before resets the
-                # connection; the examples of CARLA begin anew as well.
-                self.world.close()
-                assert time.monotonic() < until
-                time.sleep(0.05)
+            except ConnectionRefusedError:
+                pass  # not begun yet
+            else:
+                try:
+                    self.begin()
+                    return self
+                except (EOFError, ConnectionError):
+                    # A server that has not noticed the end of the client before resets the
+                    # connection; the examples of CARLA begin anew as well.
+                    self.world.close()
+            assert time.monotonic() < until
+            time.sleep(0.05)
 
     def __exit__(self, *unused):
         for connection in (self.control, self.measurements, self.world):

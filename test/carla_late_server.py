@@ -87,6 +87,8 @@ class LateServer:
 
     def __enter__(self):
         self._thread.start()
+        with self._changed:
+            self._changed.wait_for(lambda: self._open, 10.0)
         return self
 
     def __exit__(self, *unused):
@@ -130,7 +132,10 @@ class LateServer:
                     raise
                 time.sleep(0.01)  # the port of the episode before is still being closed
         listener.listen(8)
-        return self._keep(listener)
+        self._keep(listener)
+        with self._changed:
+            self._changed.notify_all()
+        return listener
 
     def _serve(self):
         while not self._is_closed:

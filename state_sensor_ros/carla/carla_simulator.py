@@ -39,6 +39,7 @@ class CarlaSimulator(Simulator):
 
     name = 'carla'
     protocol = 'carla'
+    default_port = 2001
     bag_topic = ('player/status', 'state_sensor_ros/msg/CarlaPlayerStatus')
 
     def check(self, settings: Settings) -> None:
@@ -72,6 +73,17 @@ class CarlaSimulator(Simulator):
         if settings.relay_port:
             return open_relay(settings, report)
         return CarlaSource(settings, report)
+
+    def open_stream(self, settings: Settings, report: Report) -> Source:
+        """
+        Make a source of the measurements that ends with their connection.
+
+        :raises ConfigError: when ``config_file`` cannot be read.
+        """
+        from state_sensor_ros.carla.carla_source import CarlaSource, open_relay
+        if settings.relay_port:
+            return open_relay(settings, report, reconnect=False)
+        return CarlaSource(settings, report, reconnect=False)
 
     def topics(self, settings: Settings, definitions: Definitions, report: Report, *,
                recording: Recording | None) -> SimulatorTopics:

@@ -62,10 +62,11 @@ class CarlaSource:
     proposes, so that the player moves and a server in synchronous mode continues.
 
     :param report: called with a kind, for throttling, and a line about a lost control port.
+    :param reconnect: as :class:`TcpSource` has it.
     :raises ConfigError: when ``config_file`` cannot be read.
     """
 
-    def __init__(self, settings: Settings, report: Report) -> None:
+    def __init__(self, settings: Settings, report: Report, *, reconnect: bool = True) -> None:
         client = EpisodeClient(settings, report, self._note_silence) \
             if settings.control_port else None
         self._client = client
@@ -74,7 +75,7 @@ class CarlaSource:
             lambda where: MeasurementFramer(settings.max_frame_bytes, where,
                                             b'' if client is None else client.scene),
             reconnect_min=settings.reconnect_min, reconnect_max=settings.reconnect_max,
-            stale_after=settings.stale_after,
+            stale_after=settings.stale_after, reconnect=reconnect,
             before_connect=None if client is None else client.begin_episode,
             after_connect=self._connected,
             patience_s=0.0 if client is None else _LATE_PORT_S)
@@ -112,16 +113,17 @@ class CarlaSource:
             self._client.close()
 
 
-def open_relay(settings: Settings, report: Report) -> Relay:
+def open_relay(settings: Settings, report: Report, *, reconnect: bool = True) -> Relay:
     """
     Make the source of what passes between a client of ``settings.relay_port`` and the server.
 
     :param report: called with a kind, for throttling, and a line about what is lost.
+    :param reconnect: as :class:`Relay` has it.
     """
     return Relay(
         settings.host, settings.port - MEASUREMENTS_AFTER_WORLD, settings.relay_bind,
         settings.relay_port, report, n_ports=N_PORTS, copied=MEASUREMENTS_AFTER_WORLD,
-        described=WORLD, description_of=sensors_of_reply,
+        described=WORLD, description_of=sensors_of_reply, reconnect=reconnect,
         max_frame_bytes=settings.max_frame_bytes, reconnect_min=settings.reconnect_min,
         reconnect_max=settings.reconnect_max,
         silence=silence_of_a_port(settings.host, settings.port))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable
+from contextlib import AbstractContextManager, closing
 from dataclasses import asdict
 from datetime import datetime, timezone
 import json
@@ -18,6 +19,12 @@ import math
 import sys
 
 from state_sensor_ros.commands.interruption import Interruption
+from state_sensor_ros.commands.live import (
+    add_live_arguments,
+    check_options_of_others,
+    LiveRecording,
+    MONODRIVE,
+)
 from state_sensor_ros.commands.options import add_bag_limit
 from state_sensor_ros.commands.printing import listed
 from state_sensor_ros.commands.reading import reading
@@ -40,8 +47,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     :param parser: of this sub-command.
     """
-    parser.add_argument('file', metavar='FILE', help='trajectory (- for standard input), bag, '
-                        'or dataset of CARLA')
+    parser.add_argument('file', metavar='FILE', nargs='?', help='trajectory (- for standard '
+                        'input), bag, or dataset of CARLA')
+    parser.add_argument('--live', action='store_true', help='the frames that a simulator sends '
+                        'until --frames, --seconds or Ctrl-C, in place of FILE')
     parser.add_argument('--json', action='store_true', help='write JSON; replayable is null where '
                         'it is of CARLA, which has no Replay Mode')
     parser.add_argument('--topic', default='', help='of a bag with several ~/frame topics')
@@ -49,6 +58,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--obb-extents', choices=rule_of('obb_extents').choices,
                         default=DEFAULTS.obb_extents,
                         help=f'{rule_of("obb_extents").help} (default: {DEFAULTS.obb_extents})')
+    add_live_arguments(parser)
+    parser.set_defaults(refuse=parser.error)
 
 
 def run(args: argparse.Namespace, interruption: Interruption) -> None:
@@ -59,8 +70,9 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     :param interruption: of the program; after one, nothing is printed.
     :raises TrajectoryFormatError: when it cannot be read, or Replay Mode would refuse it.
     """
-    with opened(args.file, Units(obb_extents=args.obb_extents), args.topic,
-                max_bag_bytes=args.max_bag_bytes) as recording:
+    if args.live is (args.file is not None):
+        args.refuse('one of FILE and --live is required')
+    with _opened(args, interruption) as recording:
         inspector = Inspector(recording, GENERATIONS)
         with reading(recording, 'inspect') as progress:
             inspector.look_at(progress.frames)
@@ -72,6 +84,19 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     if inspector.refusal is not None:
         sys.stdout.flush()
         raise inspector.refusal
+
+
+def _opened(args: argparse.Namespace,
+            interruption: Interruption) -> AbstractContextManager[Recording]:
+    if not args.live:
+        return opened(args.file, Units(obb_extents=args.obb_extents), args.topic,
+                      max_bag_bytes=args.max_bag_bytes)
+    if args.protocol == MONODRIVE:
+        check_options_of_others(args)
+    interruption.is_endless = args.frames is None and args.seconds is None
+    recording = LiveRecording(args)
+    interruption.stopped_by(recording.close, lambda: '')
+    return closing(recording)
 
 
 def _screen(recording: Recording, found: Inspector) -> list[tuple[str, str]]:

@@ -10,12 +10,19 @@ import math
 from state_sensor_ros.settings import DEFAULTS
 
 
-def add_stream_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the sensor port to ``parser``: of every reader of the stream."""
+def add_stream_arguments(parser: argparse.ArgumentParser,
+                         default: int | None = DEFAULTS.port) -> None:
+    """
+    Add the options of the sensor port: of every reader of the stream.
+
+    :param parser: of the sub-command.
+    :param default: port; None where it depends on another option.
+    """
     parser.add_argument('--host', default=DEFAULTS.host,
                         help=f'host of the simulator (default: {DEFAULTS.host})')
-    parser.add_argument('--port', type=port, default=DEFAULTS.port,
-                        help=f'its sensor port (default: {DEFAULTS.port})')
+    parser.add_argument('--port', type=port, default=default,
+                        help=f'its sensor port (default: {DEFAULTS.port}'
+                        + ('; of carla, its measurements: 2001)' if default is None else ')'))
 
 
 def add_bag_limit(parser: argparse.ArgumentParser) -> None:

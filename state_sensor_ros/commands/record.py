@@ -3,7 +3,8 @@
 """
 `state_sensor record`: the live stream to a trajectory file, each frame with the bytes received.
 
-A thread receives and writes; the main thread completes the file between two packets.
+The stream of another simulator becomes a recording of its own form: of CARLA, a dataset. A thread
+receives and writes; the main thread completes the file between two packets.
 """
 
 from __future__ import annotations
@@ -16,11 +17,20 @@ from typing import NoReturn
 
 from tqdm import tqdm
 
+from state_sensor_ros.commands.frame_recorder import FrameRecorder
 from state_sensor_ros.commands.interruption import Interruption
-from state_sensor_ros.commands.options import add_quiet, add_stream_arguments, count, seconds
+from state_sensor_ros.commands.live import (
+    add_live_arguments,
+    check_options_of_others,
+    LiveStream,
+    MONODRIVE,
+    simulator_of,
+)
+from state_sensor_ros.commands.options import add_quiet
 from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.commands.summary import show_result, size_of, Summary
 from state_sensor_ros.errors import (
+    ConfigError,
     DecodeError,
     failed_stream,
     SinkError,
@@ -51,11 +61,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     :param parser: of this sub-command.
     """
     parser.epilog = _EPILOG
-    parser.add_argument('out', metavar='OUT', help='trajectory to write, - for standard output')
-    add_stream_arguments(parser)
-    parser.add_argument('--frames', type=count, metavar='N', help='end after N frames')
-    parser.add_argument('--seconds', type=seconds, metavar='S',
-                        help='end S seconds after the start of the program')
+    parser.add_argument('out', metavar='OUT', help='trajectory to write, - for standard output; '
+                        'of carla, the folder of a dataset, without images')
+    add_live_arguments(parser)
     parser.add_argument('--once', action='store_true',
                         help='end when the simulator closes the connection')
     parser.add_argument('--desired-tags', nargs='+', action='extend', default=[], metavar='TAG',
@@ -76,11 +84,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     :raises TransportError: where no frame was received.
     :raises KeyboardInterrupt: where a signal came before the end set by the options.
     """
-    file = interruption.made(lambda: WholeFile(args.out, force=args.force))
-    for part in file.left_behind:
-        print_line(f'warning: {args.out}: found {part}, left by a program that was killed; '
-                   '`state_sensor repair` makes a recording of it')
-    recorder = Recorder(args, file)
+    recorder = _recorder(args, interruption)
     interruption.stopped_by(recorder.stop, recorder.remains)
     # A daemon: the look-up of a host's name cannot be interrupted.
     threading.Thread(target=recorder.run, name='record', daemon=True).start()
@@ -88,6 +92,23 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     _warn(recorder, args.out)
     recorder.save(interruption)
     _conclude(recorder, args, interruption)
+
+
+def _recorder(args: argparse.Namespace, interruption: Interruption) -> Recorder | FrameRecorder:
+    simulator = simulator_of(args)
+    if args.protocol != MONODRIVE:
+        if args.desired_tags or args.undesired_tags:
+            raise ConfigError('--desired-tags', 'tags', f'none with --protocol {args.protocol}: a '
+                              'recording of it has every actor')
+        stream = LiveStream(args, ends=args.once)
+        writer = interruption.made(lambda: simulator.new_writer(args.out, force=args.force))
+        return FrameRecorder(args, stream, writer)
+    check_options_of_others(args)
+    file = interruption.made(lambda: WholeFile(args.out, force=args.force))
+    for part in file.left_behind:
+        print_line(f'warning: {args.out}: found {part}, left by a program that was killed; '
+                   '`state_sensor repair` makes a recording of it')
+    return Recorder(args, file)
 
 
 class Recorder:
@@ -267,7 +288,7 @@ class Recorder:
         self.last_skipped = str(error)
 
 
-def _watch(recorder: Recorder, args: argparse.Namespace) -> None:
+def _watch(recorder: Recorder | FrameRecorder, args: argparse.Namespace) -> None:
     """Wait for the end of the recording, and show its progress."""
     end_s = math.inf if args.seconds is None else time.monotonic() + args.seconds
     with tqdm(total=args.frames, unit='frame', disable=args.quiet or None, leave=False) as bar:
@@ -280,14 +301,14 @@ def _watch(recorder: Recorder, args: argparse.Namespace) -> None:
             bar.set_postfix_str(_state(recorder))
 
 
-def _state(recorder: Recorder) -> str:
+def _state(recorder: Recorder | FrameRecorder) -> str:
     health = recorder.health
     if health.state == 'connected':
         return tqdm.format_sizeof(recorder.n_bytes, 'B')
     return f'{health.state}: {health.last_error}' if health.last_error else health.state
 
 
-def _warn(recorder: Recorder, out: str) -> None:
+def _warn(recorder: Recorder | FrameRecorder, out: str) -> None:
     """Print what may be missing in the recording."""
     if recorder.n_skipped:
         print_line(f'{out}: left out {recorder.n_skipped} payloads that are not frames; the last: '
@@ -296,7 +317,8 @@ def _warn(recorder: Recorder, out: str) -> None:
         print_line(f'{out}: the stream was interrupted {recorder.health.n_reconnects} times')
 
 
-def _conclude(recorder: Recorder, args: argparse.Namespace, interruption: Interruption) -> None:
+def _conclude(recorder: Recorder | FrameRecorder, args: argparse.Namespace,
+              interruption: Interruption) -> None:
     """
     Print the result.
 

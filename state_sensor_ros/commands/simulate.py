@@ -10,8 +10,7 @@ from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.options import count, index
 from state_sensor_ros.commands.synth import add_traffic_arguments, frame_rate
 from state_sensor_ros.emulator.threaded_server import Rate
-from state_sensor_ros.simulators.opening import simulators
-from state_sensor_ros.simulators.simulator import Simulator
+from state_sensor_ros.simulators.opening import by_protocol
 
 
 def _port(text: str) -> int:
@@ -37,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('file', metavar='FILE', nargs='?',
                         help='trajectory, - for standard input, or a bag (default: synthetic '
                         'traffic)')
-    parser.add_argument('--protocol', choices=_stand_ins(), default='monodrive',
+    parser.add_argument('--protocol', choices=by_protocol(), default='monodrive',
                         help='whose simulator to stand in for (default: monodrive)')
     parser.add_argument('--port', type=_port,
                         help='sensor port, 0 picks a free one (default: 8700; carla: its '
@@ -77,14 +76,9 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     :raises StateSensorError: when the file or a port is not usable.
     """
     interruption.is_endless = True
-    simulator = _stand_ins()[args.protocol]
+    simulator = by_protocol()[args.protocol]
     with simulator.stand_in(args) as server:
         for name, port in server.addresses():
             print(f'{name} on {args.bind}:{port}', flush=True)
         server.wait()
 
-
-def _stand_ins() -> dict[str, Simulator]:
-    """Return the simulators that have a stand-in, by protocol."""
-    return {simulator.protocol: simulator for simulator in simulators().values()
-            if simulator.protocol}

@@ -60,13 +60,16 @@ class Relay:
     :param max_frame_bytes: longer frames are forwarded, but are no packets.
     :param reconnect_min: first wait before the ports are opened again, s; doubled up to
         ``reconnect_max``.
+    :param reconnect: whether to relay further clients when the first one has left; otherwise the
+        packets end then, and a port that cannot be opened is an error.
     :param silence: what it suggests that the server sends nothing, for diagnostics.
     """
 
     def __init__(self, host: str, first_port: int, bind: str, relay_port: int, report: Report, *,
                  n_ports: int, copied: int, described: int,
                  description_of: Callable[[bytes], bytes | None], max_frame_bytes: int,
-                 reconnect_min: float, reconnect_max: float, silence: str) -> None:
+                 reconnect_min: float, reconnect_max: float, silence: str,
+                 reconnect: bool = True) -> None:
         self.health = Health(state=SourceState.WAITING)
         self._host, self._ports = host, range(first_port, first_port + n_ports)
         self._bind, self._own_ports = bind, range(relay_port, relay_port + n_ports)
@@ -74,14 +77,18 @@ class Relay:
         self._description = b''
         self._report, self._copied, self._max_frame_bytes = report, copied, max_frame_bytes
         self._reconnect_min, self._reconnect_max = reconnect_min, reconnect_max
-        self._silence = silence
+        self._silence, self._reconnect = silence, reconnect
         self._n_open = 0
         self._closing = threading.Event()
         self._lock = threading.Lock()
         self._link: socket.socket | None = None
 
     def packets(self) -> Iterator[Packet]:
-        """Yield packets; open the ports and the process again until closed."""
+        """
+        Yield packets; open the ports and the process again until closed.
+
+        :raises TransportError: where a port cannot be opened, unless it is to be tried again.
+        """
         delay_s = self._reconnect_min
         while not self._closing.is_set():
             try:
@@ -93,6 +100,9 @@ class Relay:
                         self._wait('the process of the relay ended', delay_s)
                         delay_s = min(2 * delay_s, self._reconnect_max)
             except TransportError as error:
+                if not self._reconnect:
+                    self.health.state = SourceState.CLOSED
+                    raise
                 self._wait(str(error), delay_s)
                 delay_s = min(2 * delay_s, self._reconnect_max)
         self.health.state = SourceState.CLOSED
@@ -145,8 +155,8 @@ class Relay:
                 process = self._start(listeners, theirs)
             self._n_open = 0
             first, *_, last = self._own_ports
-            self.health.fail(f'no client is connected to the relay, {self._bind}:{first} to '
-                              f'{last}')
+            self.health.fail(
+                f'no client is connected to the relay, {self._bind}:{first} to {last}')
             try:
                 while (received := _read(ours)) is not None:
                     kind, body = received
@@ -230,6 +240,8 @@ class Relay:
             health.last_error = why
         else:
             health.fail(why)
+            if not self._reconnect:
+                self.close()
 
     def _where(self, number: int) -> str:
         return f'{self._host}:{self._ports[number]}'

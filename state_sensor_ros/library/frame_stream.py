@@ -10,10 +10,8 @@ from types import TracebackType
 from state_sensor_ros.errors import FramingError, StateError, TransportError
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.library.faults import CONNECTION, FaultList
-from state_sensor_ros.monodrive.decoder import Decoder
-from state_sensor_ros.monodrive.sensor_port import open_sensor_port
-from state_sensor_ros.rep103 import Units
-from state_sensor_ros.settings import DEFAULTS, parse_settings, Settings
+from state_sensor_ros.settings import DEFAULTS, Settings
+from state_sensor_ros.simulators.opening import checked_settings, find_simulator
 
 
 class FrameStream:
@@ -31,8 +29,11 @@ class FrameStream:
     def __init__(self, settings: Settings, *, reconnect: bool) -> None:
         self.faults = FaultList()
         self._where = f'{settings.host}:{settings.port}'
-        self._source = open_sensor_port(settings, reconnect=reconnect)
-        self._decoder = Decoder(Units(settings.obb_extents, settings.road_s_unit))
+        simulator = find_simulator(settings.source)
+        opened = simulator.open_source if reconnect else simulator.open_stream
+        self._source = opened(settings, lambda kind, text: self.faults.add(
+            CONNECTION, f'packet {self._source.health.n_packets}', text))
+        self._decoder = simulator.new_decoder(settings)
         self._is_begun = False
 
     def __iter__(self) -> Iterator[Frame]:
@@ -77,7 +78,8 @@ class FrameStream:
         self.close()
 
 
-def open_stream(host: str = DEFAULTS.host, port: int = DEFAULTS.port, *, reconnect: bool = False,
+def open_stream(host: str = DEFAULTS.host, port: int | None = None, *, reconnect: bool = False,
+                source: str = DEFAULTS.source, control_port: int = 0, relay_port: int = 0,
                 obb_extents: str = DEFAULTS.obb_extents,
                 road_s_unit: str = DEFAULTS.road_s_unit) -> FrameStream:
     """
@@ -91,13 +93,19 @@ def open_stream(host: str = DEFAULTS.host, port: int = DEFAULTS.port, *, reconne
     v2 21
 
     :param host: of the simulator.
-    :param port: its sensor port, 1 to 65535.
+    :param port: its sensor port, 1 to 65535; None for the usual one, 8700, or 2001 of CARLA.
     :param reconnect: whether to connect again, for ever, where the connection cannot be made or
         ends. Otherwise the stream ends with the connection.
+    :param source: ``carla`` for a CARLA 0.8 server, or the name of an added simulator.
+    :param control_port: world port of CARLA, where the stream is to request the episode; else 0.
+    :param relay_port: first of three ports for the user's own client of CARLA; 0 opens none.
     :param obb_extents: ``half`` for simulators that send half lengths of boxes.
     :param road_s_unit: unit of ``s``, ``cm`` or ``m``.
     :returns: a context manager to iterate over, once.
     :raises ConfigError: where a parameter is out of its range.
     """
-    return FrameStream(parse_settings({'host': host, 'port': port, 'obb_extents': obb_extents,
-                                       'road_s_unit': road_s_unit}), reconnect=reconnect)
+    usual = find_simulator(source).default_port
+    return FrameStream(checked_settings({
+        'source': source, 'host': host, 'port': usual if port is None else port,
+        'control_port': control_port, 'relay_port': relay_port, 'obb_extents': obb_extents,
+        'road_s_unit': road_s_unit}), reconnect=reconnect)

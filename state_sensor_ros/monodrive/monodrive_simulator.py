@@ -53,6 +53,10 @@ class MonodriveSimulator(Simulator):
             return ConfiguredSource(settings, report)
         return open_sensor_port(settings)
 
+    def open_stream(self, settings: Settings, report: Report) -> Source:
+        """Make a source of the sensor port that ends with its connection."""
+        return open_sensor_port(settings, reconnect=False)
+
     def open_recording(self, path: Path, units: Units) -> Recording:
         """Open a trajectory; every file may be one."""
         return TrajectoryRecording(str(path), units)

@@ -91,6 +91,12 @@ def find_simulator(name: str) -> Simulator:
     return found[name]
 
 
+def by_protocol() -> dict[str, Simulator]:
+    """Return the simulators that have a protocol, by it."""
+    return {simulator.protocol: simulator for simulator in simulators().values()
+            if simulator.protocol}
+
+
 def checked_settings(values: Mapping[str, object], base: Settings = DEFAULTS) -> Settings:
     """
     Check parameters one by one, against each other and against the simulator.

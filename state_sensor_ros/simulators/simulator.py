@@ -23,7 +23,7 @@ from state_sensor_ros.payloads import PayloadDecoder, Report
 from state_sensor_ros.recordings.files.output import Output
 from state_sensor_ros.recordings.recording import Recording
 from state_sensor_ros.rep103 import Units
-from state_sensor_ros.settings import Settings
+from state_sensor_ros.settings import DEFAULTS, Settings
 
 if TYPE_CHECKING:
     from state_sensor_ros.cdr.definitions import Definitions
@@ -83,12 +83,13 @@ class Simulator:
     ``name`` as the parameter ``source`` has it; ``protocol`` as the option ``--protocol`` of the
     command `simulate` has it, empty where there is no stand-in; ``bag_topic`` name below the node
     and type of a topic by which a bag of this simulator is recognised, None where its bags need no
-    reader of their own.
+    reader of their own; ``default_port`` of its live frames.
     """
 
     name: ClassVar[str]
     protocol: ClassVar[str] = ''
     bag_topic: ClassVar[tuple[str, str] | None] = None
+    default_port: ClassVar[int] = DEFAULTS.port
 
     def check(self, settings: Settings) -> None:
         """
@@ -126,6 +127,16 @@ class Simulator:
         :raises StateSensorError: where it cannot be opened at all.
         """
         raise ConfigError('source', self.name, 'a simulator that sends frames')
+
+    def open_stream(self, settings: Settings, report: Report) -> Source:
+        """
+        Make a live source that ends with its connection, where the simulator has one.
+
+        :param settings: as :meth:`open_source` has them.
+        :param report: likewise.
+        :raises StateSensorError: likewise.
+        """
+        return self.open_source(settings, report)
 
     def topics(self, settings: Settings, definitions: Definitions, report: Report, *,
                recording: Recording | None) -> SimulatorTopics:

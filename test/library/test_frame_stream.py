@@ -10,11 +10,14 @@ import struct
 import threading
 
 from budgets import AWAIT_S
-from ports import free_port
+from carla_client import CarlaClient
+from carla_late_server import LateServer
+from ports import free_port, free_ports
 import pytest
 from scripted_simulator import InBackground
 
 import state_sensor_ros as sensor
+from state_sensor_ros.emulator.carla_server.town_server import CarlaOptions, CarlaServer
 from state_sensor_ros.emulator.monodrive_server.frame_server import (
     MonodriveOptions,
     MonodriveServer,
@@ -121,3 +124,33 @@ def test_stream_is_closed_by_another_thread():
         timer.start()
         assert list(stream) == []
         timer.join()
+
+
+def test_stream_of_carla():
+    with CarlaServer(CarlaOptions(rate='max', n_frames=5)) as server, \
+            sensor.open_stream('127.0.0.1', server.port, source='carla') as stream:
+        frames = list(stream)
+    assert [round(frame.game_time, 3) for frame in frames] == [0.0, 0.1, 0.2, 0.3, 0.4]
+    assert frames[0].names[frames[0].ego] == 'player'
+
+
+def test_stream_of_carla_that_requests_the_episode():
+    with LateServer(free_ports(3), (0.0, 0.2)) as server:
+        with sensor.open_stream('127.0.0.1', server.world_port + 1, source='carla',
+                                control_port=server.world_port) as stream:
+            frames = list(itertools.islice(stream, 5))
+        assert len(server.episodes) == 1
+    assert frames[-1].position_xyz[0, 0] > frames[0].position_xyz[0, 0]
+
+
+def test_stream_of_carla_beside_its_client():
+    port = free_ports(3)
+
+    def drive():
+        with CarlaClient(port, is_synchronous=True) as client:
+            for _ in range(6):
+                client.frame()
+                client.command(throttle=0.5)
+    with LateServer(free_ports(3)) as server, InBackground(drive), sensor.open_stream(
+            '127.0.0.1', server.world_port + 1, source='carla', relay_port=port) as stream:
+        assert len(list(stream)) >= 6

@@ -1,0 +1,158 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""A live stream of any simulator, selected by options, for the commands that read one."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import replace
+import math
+import threading
+import time
+
+from state_sensor_ros.commands.options import add_stream_arguments, count, seconds
+from state_sensor_ros.commands.parameter_options import add_parameters
+from state_sensor_ros.errors import ConfigError, TransportError, TruncatedError
+from state_sensor_ros.payloads import PayloadDecoder
+from state_sensor_ros.pipeline.source import Source
+from state_sensor_ros.recordings.recording import RecordedFrame
+from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators.opening import by_protocol, checked_settings
+from state_sensor_ros.simulators.simulator import Simulator
+
+MONODRIVE = 'monodrive'
+# Parameters of the node that select how the frames of CARLA are received.
+_PARAMETERS = ('control_port', 'config_file', 'carla.start_spot', 'relay_port', 'relay_bind')
+
+
+def add_live_arguments(parser: argparse.ArgumentParser) -> None:
+    """
+    Add the options of a live stream and of its end.
+
+    :param parser: of a sub-command.
+    """
+    parser.add_argument('--protocol', choices=by_protocol(), default=MONODRIVE,
+                        help=f'of which simulator (default: {MONODRIVE})')
+    add_stream_arguments(parser, None)
+    parser.add_argument('--frames', type=count, metavar='N', help='end after N frames')
+    parser.add_argument('--seconds', type=seconds, metavar='S',
+                        help='end S seconds after the start of the program')
+    add_parameters(parser, _PARAMETERS)
+
+
+def simulator_of(args: argparse.Namespace) -> Simulator:
+    """
+    Return the simulator that the options select; set ``args.port`` where it is not given.
+
+    :param args: the parsed options.
+    """
+    simulator = by_protocol()[args.protocol]
+    if args.port is None:
+        args.port = simulator.default_port
+    return simulator
+
+
+def live_settings(args: argparse.Namespace) -> Settings:
+    """
+    Return the settings of the stream.
+
+    :param args: the parsed options.
+    :raises ConfigError: naming the parameter, the value and what is allowed.
+    """
+    simulator = simulator_of(args)
+    # Of the parameters, some are options of one command only.
+    given = {name: value for name in (*_PARAMETERS, 'obb_extents')
+             if (value := getattr(args, name, None)) is not None}
+    return checked_settings({'source': simulator.name, 'host': args.host, 'port': args.port,
+                             **given})
+
+
+def check_options_of_others(args: argparse.Namespace) -> None:
+    """
+    Check that no option is given that only other protocols have.
+
+    :param args: the parsed options.
+    :raises ConfigError: naming the first such option.
+    """
+    for name in _PARAMETERS:
+        if getattr(args, name) is not None:
+            raise ConfigError(f'--{name.replace("_", "-")}', str(getattr(args, name)),
+                              f'it with another --protocol than {args.protocol}')
+
+
+class LiveStream:
+    """
+    A source and the decoder of its packets.
+
+    :param args: the parsed options.
+    :param ends: whether the stream ends with its connection.
+    :raises StateSensorError: where the options exclude each other.
+    """
+
+    def __init__(self, args: argparse.Namespace, *, ends: bool) -> None:
+        self.simulator = simulator_of(args)
+        settings = live_settings(args)
+        self.where = f'{settings.host}:{settings.port}'
+        self.notes: list[str] = []
+        opened = self.simulator.open_stream if ends else self.simulator.open_source
+        self.source: Source = opened(settings, lambda kind, text: self.notes.append(text))
+        self.decoder: PayloadDecoder = self.simulator.new_decoder(settings)
+
+
+class LiveRecording:
+    """
+    The next frames of a live stream, read as a recording is; once.
+
+    :param args: the parsed options, with an end.
+    :raises StateSensorError: where the options exclude each other.
+    """
+
+    form = 'stream'
+    unit = 'frame'
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self._stream = LiveStream(args, ends=False)
+        self.name = self._stream.where
+        self.simulator = self._stream.simulator.name
+        self.decoder = self._stream.decoder
+        self.cut: TruncatedError | None = None
+        self.total: int | None = args.frames
+        self._seconds: float | None = args.seconds
+
+    def new_decoder(self) -> PayloadDecoder:
+        """Return the decoder of the stream."""
+        return self.decoder
+
+    def frames(self) -> Iterator[RecordedFrame]:
+        """
+        Yield frames until the end that the options set.
+
+        :raises TransportError: where no frame arrives until then.
+        """
+        n_frames = 0
+        until_s = math.inf if self._seconds is None else time.monotonic() + self._seconds
+        timer = threading.Timer(self._seconds or 0.0, self.close)
+        timer.daemon = True
+        if self._seconds is not None:
+            timer.start()
+        try:
+            for packet in self._stream.source.packets():
+                for payload in self.decoder.split(packet.payload):
+                    yield RecordedFrame(replace(packet, payload=payload), math.nan, n_frames,
+                                        f'packet {self._stream.source.health.n_packets}',
+                                        n_frames + 1)
+                    n_frames += 1
+                    if n_frames == self.total or time.monotonic() >= until_s:
+                        return
+        finally:
+            timer.cancel()
+            self.close()
+        if not n_frames:
+            why = self._stream.source.health.last_error
+            raise TransportError(self.name, f'no frame ({why})' if why else 'no frame',
+                                 'a stream of them')
+
+    def close(self) -> None:
+        """End the stream, from any thread."""
+        self._stream.source.close()
