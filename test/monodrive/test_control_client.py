@@ -195,7 +195,7 @@ def test_control_client_raises_an_error_without_a_reply(peer, new_client):
 
 
 def test_control_client_configures_again_after_each_failure(peer, new_client):
-    client = new_client(settings_for(peer), reply_timeout_s=0.05)
+    client = new_client(settings_for(peer), reply_timeout_s=1.0)
     for answer in (lambda request: HANG_UP, lambda request: NEVER,
                    lambda request: reply(request, 'failed')):
         peer.answer = answer
