@@ -1,5 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
+# flake8: noqa: A003
 """
 Print the CPU time of a frame of 100 agents of CARLA, and of one of 100 State actors, us.
 

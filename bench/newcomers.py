@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
+# flake8: noqa: I100
 """
 Print the extra cost of a frame in which an actor appears or leaves, ms, as JSON.
 

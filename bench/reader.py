@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
+# flake8: noqa: I100
 """
 Subscribe to a publisher's topics without deserialising: the cheapest reader.
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
+# flake8: noqa: A003,I100
 """
 Process frames by one path in a process of its own and print their cost, as JSON.
 

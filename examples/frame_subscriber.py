@@ -10,6 +10,7 @@ from state_sensor_ros.msg import StateFrame
 
 
 class Distances(Node):
+
     def __init__(self):
         super().__init__('distances')
         self.create_subscription(StateFrame, '/state_sensor/frame', self.on_frame, 10)

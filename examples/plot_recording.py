@@ -4,13 +4,11 @@
 from collections import defaultdict
 import sys
 
-import matplotlib
+from matplotlib import pyplot as plt
 
 import state_sensor_ros as sensor
 
-matplotlib.use('Agg')
-from matplotlib import pyplot as plt
-
+plt.switch_backend('Agg')
 paths = defaultdict(list)
 with sensor.open_recording(sys.argv[1]) as recording:
     for frame in recording:

@@ -19,11 +19,11 @@ lint() {
   fi
 }
 
-python_folders=$(for folder in state_sensor_ros launch test bench scripts; do [ -d "$folder" ] && echo "$folder"; done)
+python_folders=$(for folder in state_sensor_ros launch test bench scripts examples; do [ -d "$folder" ] && echo "$folder"; done)
 
 lint ruff check --output-format concise .
 lint mypy --strict state_sensor_ros
-lint ament_flake8 --config .flake8 $python_folders setup.py
+lint ament_flake8 $python_folders setup.py
 lint ament_pep257 state_sensor_ros launch
 # No ament_copyright: it finds licences by their full text, not by SPDX lines; a test checks those.
 lint ament_xmllint package.xml

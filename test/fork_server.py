@@ -94,6 +94,7 @@ class ForkServer:
 
 
 class _Forked(subprocess.Popen):
+
     def __init__(self, server, words, **options):
         self._server = server
         super().__init__(words, **options)

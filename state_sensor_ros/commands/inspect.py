@@ -1,5 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
+# flake8: noqa: A005
 """
 `state_sensor inspect`: one screen about a recording, or JSON.
 

@@ -1,5 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
+# flake8: noqa: I100
 """`state_sensor replay`: a trajectory in a running simulator's Replay Mode."""
 
 from __future__ import annotations

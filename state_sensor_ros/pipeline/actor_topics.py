@@ -1,5 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
+# flake8: noqa: A003
 """The topics of single actors: opened with its first frame, closed some time after its last."""
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
+# flake8: noqa: I100
 """SIGINT, SIGTERM and SIGHUP at any moment: all of the work is done, or nothing is left of it."""
 
 import fcntl

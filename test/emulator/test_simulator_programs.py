@@ -1,5 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
+# flake8: noqa: I100
 """`state_sensor simulate` and `state_sensor synth` as a user runs them."""
 
 import contextlib

@@ -1,5 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
+# flake8: noqa: A003
 """Topics of actors: from the first frame until some time after the last, within the limit."""
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
+# flake8: noqa: A003
 """What the pipeline reports and counts; its messages are tested on the topics."""
 
 import json
@@ -265,6 +266,7 @@ def test_pipeline_goes_on_when_no_new_codec_can_be_made():
     settings, sink, defects = Settings(), Topics('~/actors', Demand.nothing()), []
 
     class Failing(Decoder):
+
         def decode(self, payload, **header):
             if b'"bad"' in payload:
                 raise RuntimeError('provoked')

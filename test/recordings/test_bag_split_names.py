@@ -1,5 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
+# flake8: noqa: I100
 """Bags as rosbag2 of Lyrical splits them: other names of files, and a topic of lost messages."""
 
 import json

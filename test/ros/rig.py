@@ -1,5 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
+# flake8: noqa: A003
 """A scripted simulator, the node as a process, and a listener: the rig of the ROS tests."""
 
 from contextlib import contextmanager

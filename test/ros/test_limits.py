@@ -1,5 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
+# flake8: noqa: A003
 """Limits hold for any change of actors; the work for a frame is linear in its actors."""
 
 import os

@@ -1,5 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
+# flake8: noqa: A003
 """What peers may send, and when: times, clocks, arrays, frames that take longer than a stop."""
 
 import json

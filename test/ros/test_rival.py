@@ -1,5 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
+# flake8: noqa: I100
 """The rival that the benchmark compares with publishes the same as the driver, field by field."""
 
 import importlib
@@ -90,6 +91,7 @@ def theirs():
     received = {}
 
     class Recording(rival.Rival):
+
         def create_publisher(self, type_, topic, *args, **options):
             if topic in ('/tf', *received) or topic.startswith('~/'):
                 return Published(type_, received.setdefault(topic, []))

@@ -17,6 +17,7 @@ from state_sensor_ros.simulators.simulator import Simulator
 
 
 class BallDecoder(SingleFrameDecoder):
+
     def decode(self, payload, *, game_time=math.nan, time=0, sample_count=0):
         try:
             game_time, x, y = map(float, payload.split())

@@ -1,5 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
+# flake8: noqa: A003
 """
 A small town: vehicles and pedestrians on a banked ring road over hills, traffic lights and signs.
 

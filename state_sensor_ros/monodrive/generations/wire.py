@@ -1,5 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
+# flake8: noqa: A003
 """
 The usual form of each generation as msgspec types: key names, types, optional members.
 

@@ -1,5 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
+# flake8: noqa: A003
 """
 Output to a rosbag2 bag, MCAP or SQLite, with the topic names and messages of a node.
 

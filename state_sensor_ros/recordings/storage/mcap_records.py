@@ -1,5 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
+# flake8: noqa: A003
 """
 Records of MCAP, version 0, that readers and the writer of messages need (https://mcap.dev/spec).
 
