@@ -109,6 +109,11 @@ class CarlaSimulator(Simulator):
             tuple(CarlaEncoder(settings, definitions, report).samples()),
             mounts(sensors, settings))
 
+    def holds(self, folder: Path) -> bool:
+        """Return whether a folder is a dataset or one of its episodes."""
+        return any(True for pattern in ('measurements_*.json', 'episode_*/measurements_*.json')
+                   for _ in folder.glob(pattern))
+
     def open_recording(self, path: Path, units: Units) -> Recording | None:
         """
         Open a dataset or one of its episodes.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 import atexit
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 import gc
 from importlib import import_module
@@ -76,7 +76,27 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors='backslashreplace')
     words = list(sys.argv[1:] if argv is None else argv)
     interruption = Interruption(is_program=argv is None)
-    return interruption.run(lambda: _code(words, interruption))
+    return interruption.run(lambda: _code(
+        _named(words), lambda: _run(words, interruption), interruption))
+
+
+def run_parsed(name: str, args: argparse.Namespace) -> int:
+    """
+    Run a sub-command with options that another process has parsed; the process ends afterwards.
+
+    :param name: of the sub-command.
+    :param args: its options.
+    :returns: as of :func:`main`.
+    """
+    interruption = Interruption(is_program=True)
+
+    def work() -> None:
+        command = _load(name)
+        interruption.begin()
+        command.run(args, interruption)
+        sys.stdout.flush()
+
+    return interruption.run(lambda: _code([name], work, interruption))
 
 
 def _open_standard_streams() -> None:
@@ -88,11 +108,11 @@ def _open_standard_streams() -> None:
             setattr(sys, name, os.fdopen(number, mode, closefd=False))
 
 
-def _code(words: list[str], interruption: Interruption) -> int:
-    """Run the sub-command that ``words`` name; return the exit code."""
+def _code(named: list[str], work: Callable[[], None], interruption: Interruption) -> int:
+    """Run ``work`` of the sub-command that is named, if any; return the exit code."""
     try:
-        with importing(' '.join(['state_sensor', *_named(words)])):
-            _run(words, interruption)
+        with importing(' '.join(['state_sensor', *named])):
+            work()
     except BrokenPipeError:
         # The reader closed the pipe, as `head` does.
         discard_output()

@@ -15,8 +15,9 @@ import re
 import time
 
 from state_sensor_ros.cdr.definitions import load_definitions
+from state_sensor_ros.commands.convert_many import convert_many, FORMS
 from state_sensor_ros.commands.interruption import Interruption
-from state_sensor_ros.commands.options import add_bag_limit, add_quiet
+from state_sensor_ros.commands.options import add_bag_limit, add_batch_options, add_quiet, seconds
 from state_sensor_ros.commands.parameter_options import add_parameters, settings_of
 from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.commands.reading import progress_bar, read_frames, reading
@@ -25,6 +26,7 @@ from state_sensor_ros.commands.warnings import Warnings
 from state_sensor_ros.encode import Encoder, fixed_topics
 from state_sensor_ros.encode.static_frame import encode_static_frames
 from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
+from state_sensor_ros.exports.osi_output import OSI_SUFFIXES, OsiOutput
 from state_sensor_ros.exports.table_output import TABLE_SUFFIXES, TableOutput
 from state_sensor_ros.exports.table_recording import LACKS, TableRecording
 from state_sensor_ros.library.frame_recording import FrameRecording
@@ -67,18 +69,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     :param parser: of this sub-command.
     """
-    parser.add_argument('input', metavar='IN', help='trajectory (- for standard input), bag, '
-                        'or dataset of CARLA')
+    parser.add_argument('input', metavar='IN', nargs='+', help='trajectory (- for standard '
+                        'input), bag, table or dataset of CARLA; with --to also several, folders '
+                        'and globs')
     parser.add_argument('output', metavar='OUT', help='folder of the bag to write, or trajectory '
                         '(NAME.json, also .json.gz and .json.zst, or - for standard output); of '
-                        'a bag of CARLA, folder of the dataset; table (NAME.parquet, NAME.csv)')
+                        'a bag of CARLA, folder of the dataset; table (NAME.parquet, NAME.csv); '
+                        'trace of ASAM OSI (NAME.osi.mcap, NAME.osi); '
+                        'with --to, a folder for all')
     parser.add_argument('--force', action='store_true', help='overwrite OUT')
     add_quiet(parser)
+    parser.add_argument('--to', choices=sorted(FORMS), metavar='FORM', help='convert many: to '
+                        f'{", ".join(sorted(FORMS))}')
+    add_batch_options(parser)
     parser.add_argument('--generation', choices=sorted(GENERATIONS),
                         help='of the trajectory to write (default: that of each frame)')
     parser.add_argument('--topic', default='', help='of a bag with several ~/frame topics')
     parser.add_argument('--columns', metavar='NAME,...',
                         help='of a table to write (default: all)')
+    parser.add_argument('--rate', type=seconds, metavar='HZ', help='of a trace of ASAM OSI: '
+                        'interpolated frames (default: the frames as they are)')
     add_bag_limit(parser)
     bag = parser.add_argument_group('bag to write')
     bag.add_argument('--storage', choices=sorted(STORAGES), default='mcap',
@@ -98,6 +108,13 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     :param interruption: of the program.
     :raises StateSensorError: when IN cannot be read or OUT cannot be written.
     """
+    if args.to is not None:
+        convert_many(args)
+        return
+    if len(args.input) > 1 or args.jobs is not None or args.dask:
+        raise ConfigError('--to', 'none, and several recordings or --jobs or --dask',
+                          f'one of {", ".join(sorted(FORMS))}')
+    [args.input] = args.input
     settings = settings_of(args, _BAG_PARAMETERS + _UNITS)
     if settings.stamp_source == 'ros':
         raise ConfigError('--stamp-source', 'ros', 'game_time or utc: a recording is not live')
@@ -107,6 +124,8 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
             summary = _to_trajectory(recording, args, units, interruption)
         elif args.output.endswith(TABLE_SUFFIXES):
             summary = _to_table(recording, args, interruption)
+        elif args.output.endswith(OSI_SUFFIXES):
+            summary = _to_osi(recording, args, interruption)
         elif isinstance(recording, BagRecording):
             summary = _to_own_form(recording, args, interruption)
         else:
@@ -228,6 +247,25 @@ def _to_table(recording: Recording, args: argparse.Namespace,
             summary.add(frame)
         if not output.n_frames:
             raise TrajectoryFormatError(recording.name, 'no frames', 'at least one frame')
+    return summary
+
+
+def _to_osi(recording: Recording, args: argparse.Namespace,
+            interruption: Interruption) -> Summary:
+    """Write the frames of a recording as a trace of ASAM OSI, and warn of what differs."""
+    summary = Summary()
+    with interruption.writing(lambda: OsiOutput(
+            args.output, force=args.force, rate_hz=args.rate)) as output:
+        for frame in read_frames(FrameRecording(recording), 'convert', is_quiet=args.quiet):
+            output.write(frame)
+            summary.add(frame)
+        if not output.n_frames:
+            raise TrajectoryFormatError(recording.name, 'no frames', 'at least one frame')
+        output.complete()
+        if not output.n_messages:
+            raise TrajectoryFormatError(recording.name, 'no objects', 'at least one')
+    for note, count in output.notes.items():
+        print_line(f'warning: {args.output}: {count} {note}')
     return summary
 
 

@@ -19,6 +19,7 @@ import json
 import math
 import sys
 
+from state_sensor_ros.commands.inspect_many import inspect_many, is_batch
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.live import (
     add_live_arguments,
@@ -26,7 +27,7 @@ from state_sensor_ros.commands.live import (
     LiveRecording,
     MONODRIVE,
 )
-from state_sensor_ros.commands.options import add_bag_limit
+from state_sensor_ros.commands.options import add_bag_limit, add_batch_options
 from state_sensor_ros.commands.printing import listed
 from state_sensor_ros.commands.reading import reading
 from state_sensor_ros.commands.summary import counted
@@ -48,12 +49,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     :param parser: of this sub-command.
     """
-    parser.add_argument('file', metavar='FILE', nargs='?', help='trajectory (- for standard '
-                        'input), bag, or dataset of CARLA')
+    parser.add_argument('file', metavar='FILE', nargs='*', help='trajectory (- for standard '
+                        'input), bag, table or dataset of CARLA; also several, folders and globs')
     parser.add_argument('--live', action='store_true', help='the frames that a simulator sends '
                         'until --frames, --seconds or Ctrl-C, in place of FILE')
     parser.add_argument('--json', action='store_true', help='write JSON; replayable is null where '
                         'it is of CARLA, which has no Replay Mode')
+    parser.add_argument('--parquet', metavar='OUT', help='write a table with a row for each '
+                        'recording')
+    parser.add_argument('--force', action='store_true', help='overwrite OUT')
+    add_batch_options(parser)
     parser.add_argument('--topic', default='', help='of a bag with several ~/frame topics')
     add_bag_limit(parser)
     parser.add_argument('--obb-extents', choices=rule_of('obb_extents').choices,
@@ -71,8 +76,12 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     :param interruption: of the program; after one, nothing is printed.
     :raises TrajectoryFormatError: when it cannot be read, or Replay Mode would refuse it.
     """
-    if args.live is (args.file is not None):
+    if args.live is bool(args.file):
         args.refuse('one of FILE and --live is required')
+    if args.file and is_batch(args):
+        inspect_many(args, interruption)
+        return
+    args.file = args.file[0] if args.file else None
     with _opened(args, interruption) as recording:
         inspector = Inspector(recording, GENERATIONS)
         with reading(recording, 'inspect') as progress:

@@ -39,6 +39,16 @@ def add_quiet(parser: argparse.ArgumentParser) -> None:
                         help='print neither the progress nor the line about the result')
 
 
+def add_batch_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of many recordings to ``parser``."""
+    group = parser.add_argument_group('many recordings')
+    group.add_argument('--jobs', type=count, metavar='N',
+                       help='processes at a time (default: the cores)')
+    group.add_argument('--dask', default='', metavar='ADDRESS',
+                       help='run them on the Dask cluster of this scheduler, such as '
+                       'tcp://HOST:8786; all workers need the same paths')
+
+
 def port(text: str) -> int:
     """Return the port in ``text``, 1 to 65535; raise ArgumentTypeError otherwise."""
     return _whole(text, 1, 65535)

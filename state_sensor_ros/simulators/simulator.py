@@ -150,6 +150,10 @@ class Simulator:
         """
         return SimulatorTopics()
 
+    def holds(self, folder: Path) -> bool:
+        """Return whether a folder is a recording in the simulator's own form, by its names."""
+        return False
+
     def open_recording(self, path: Path, units: Units) -> Recording | None:
         """
         Open a recording in the simulator's own form.

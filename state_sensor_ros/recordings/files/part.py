@@ -142,6 +142,28 @@ class Part:
                 self.path, self._is_ours = part, True
 
 
+def remove_parts(output: Path) -> None:
+    """
+    Remove the parts of an output that killed programs left; a locked one stays.
+
+    :param output: path of the output.
+    :raises OSError: where one cannot be removed.
+    """
+    for part in _parts_of(output).values():
+        descriptor = os.open(part, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        try:
+            if _HAS_LOCKS:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            continue
+        finally:
+            os.close(descriptor)
+        if part.is_dir():
+            shutil.rmtree(part)
+        else:
+            part.unlink(missing_ok=True)
+
+
 def _part_of(output: Path, number: int) -> Path:
     return output.with_name(f'.{output.name}.part' if number == 1
                             else f'.{output.name}.{number}.part')

@@ -1,0 +1,167 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+The same command for many recordings: a process for each, on this machine or on a Dask cluster.
+
+A process that fails, or is killed, costs its own recording only.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import as_completed, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+import json
+import os
+from pathlib import Path
+import subprocess
+import sys
+from typing import Any
+
+from state_sensor_ros.commands.printing import print_line
+from state_sensor_ros.errors import one_line, TransportError
+from state_sensor_ros.recordings.files.part import remove_parts
+
+_WORKER = 'state_sensor_ros.commands.batch_worker'
+_PACKAGES = str(Path(__file__).resolve().parents[2])
+# A Dask cluster sends a task to another worker where one was lost, at most so often.
+_RETRIES = 3
+_CONNECT_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class BatchJob:
+    """
+    One run of a command.
+
+    ``command`` name of the sub-command; ``options`` its parsed options, values of JSON; ``source``
+    path of the recording; ``output`` path of what is written, ``''`` for nothing.
+    """
+
+    command: str
+    options: Mapping[str, object]
+    source: str
+    output: str = ''
+
+
+@dataclass(frozen=True, slots=True)
+class BatchResult:
+    """
+    The result of a job: exit code, standard output, and the error in one line, ``''`` for none.
+
+    Warnings are in ``warnings``.
+    """
+
+    code: int
+    text: str
+    error: str
+    warnings: tuple[str, ...] = ()
+
+
+def plain_options(args: argparse.Namespace) -> dict[str, object]:
+    """Return the parsed options that are values of JSON."""
+    return {name: value for name, value in vars(args).items()
+            if value is None or isinstance(value, (str, bool, int, float, list))}
+
+
+def run_job(job: BatchJob, running: set[subprocess.Popen[str]] | None = None) -> BatchResult:
+    """
+    Run a job in a process of its own, which ends with this one.
+
+    :param running: has the process while it runs.
+    """
+    options = dict(job.options)
+    try:
+        if job.output:
+            # A cluster runs a job again where its result was lost with a worker.
+            options['force'] = os.path.lexists(job.output)
+            Path(job.output).parent.mkdir(parents=True, exist_ok=True)
+            remove_parts(Path(job.output))
+    except OSError as error:
+        return BatchResult(1, '', one_line(f'{job.output}: {error.strerror}'))
+    paths = [_PACKAGES, *filter(None, [os.environ.get('PYTHONPATH')])]
+    environment = {**os.environ, 'PYTHONPATH': os.pathsep.join(paths)}
+    with subprocess.Popen(
+            [sys.executable, '-m', _WORKER], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True, errors='replace', env=environment) as process:
+        if running is not None:
+            running.add(process)
+        try:
+            text, errors = process.communicate(json.dumps([job.command, options]))
+        finally:
+            process.kill()
+            if running is not None:
+                running.discard(process)
+    lines = errors.splitlines()
+    failure = next((line.removeprefix('error: ') for line in lines if line.startswith('error: ')),
+                 '')
+    if process.returncode and not failure:
+        failure = f'exit code {process.returncode}: {lines[-1] if lines else "no message"}'
+    return BatchResult(process.returncode, text, one_line(failure), tuple(
+        line for line in lines if line.startswith('warning: ')))
+
+
+def run_jobs(jobs: Sequence[BatchJob], *, n_processes: int,
+             dask: str = '') -> Iterator[tuple[BatchJob, BatchResult]]:
+    """
+    Run jobs, and yield each with its result once it has ended.
+
+    :param n_processes: on this machine at a time.
+    :param dask: address of a scheduler, which runs them instead, ``''`` for none.
+    :raises TransportError: where there is no such scheduler.
+    """
+    return _on_cluster(jobs, dask) if dask else _here(jobs, n_processes)
+
+
+def _here(jobs: Sequence[BatchJob], n_processes: int) -> Iterator[tuple[BatchJob, BatchResult]]:
+    running: set[subprocess.Popen[str]] = set()
+    with ThreadPoolExecutor(n_processes, 'batch') as pool:
+        futures = {pool.submit(run_job, job, running): job for job in jobs}
+        try:
+            for future in as_completed(futures):
+                yield futures[future], future.result()
+        finally:
+            for future in futures:
+                future.cancel()
+            for process in list(running):
+                with suppress(OSError):
+                    process.kill()
+
+
+def _on_cluster(jobs: Sequence[BatchJob],
+                address: str) -> Iterator[tuple[BatchJob, BatchResult]]:
+    from distributed import as_completed as completed
+    with _client(address) as client:
+        futures = {client.submit(run_job, job, pure=False, retries=_RETRIES): job for job in jobs}
+        for future in completed(list(futures)):
+            error = future.exception()
+            yield futures[future], future.result() if error is None else BatchResult(
+                1, '', one_line(f'{type(error).__name__}: {error}'))
+
+
+@contextmanager
+def _client(address: str) -> Iterator[Any]:
+    import logging
+
+    from distributed import Client
+    logging.getLogger('distributed').setLevel(logging.CRITICAL)
+    try:
+        client = Client(address, timeout=_CONNECT_S)
+    except (OSError, ValueError) as error:
+        raise TransportError(address, str(error).split('\n')[0] or 'no reply',
+                             'a Dask scheduler, such as tcp://HOST:8786') from error
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+def show_failures(failures: Sequence[tuple[BatchJob, BatchResult]]) -> None:
+    """Print a table of what failed, on standard error."""
+    width = max(len(one_line(job.source)) for job, _ in failures)
+    print_line(f'{"failed":{width}}  reason')
+    for job, result in sorted(failures, key=lambda failure: failure[0].source):
+        reason = result.error.removeprefix(f'{job.source}: ')
+        print_line(f'{one_line(job.source):{width}}  {reason}')

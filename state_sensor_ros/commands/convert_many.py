@@ -1,0 +1,91 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""`state_sensor convert IN... FOLDER --to FORM`: many recordings into the same layout."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+import os
+from pathlib import Path
+import sys
+
+from state_sensor_ros.commands.batch import (
+    BatchJob,
+    BatchResult,
+    plain_options,
+    run_jobs,
+    show_failures,
+)
+from state_sensor_ros.commands.printing import print_line
+from state_sensor_ros.commands.summary import show_result
+from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
+from state_sensor_ros.simulators.search import find_recordings, FoundRecording
+
+
+@dataclass(frozen=True, slots=True)
+class BatchForm:
+    """A form to write: the suffix of its outputs, and the storage of bags."""
+
+    suffix: str
+    storage: str = 'mcap'
+
+
+FORMS = {'mcap': BatchForm(''), 'sqlite3': BatchForm('', 'sqlite3'),
+         'json': BatchForm('.json'), 'parquet': BatchForm('.parquet'),
+         'osi': BatchForm('.osi.mcap')}
+
+
+def convert_many(args: argparse.Namespace) -> None:
+    """
+    Convert all recordings whose outputs are not there, or older than they are.
+
+    :param args: the parsed options.
+    :raises TrajectoryFormatError: where one failed, after a table of the reasons.
+    :raises ConfigError: where there is no recording, or an output would be among the inputs.
+    """
+    form, folder = FORMS[args.to], Path(args.output)
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError('OUT', args.output, 'a folder')
+    found = find_recordings(args.input)
+    jobs = [_job(args, recording, form) for recording in found]
+    for job in jobs:
+        if os.path.realpath(job.source) == os.path.realpath(job.output):
+            raise ConfigError('OUT', f'{job.output}, which is one of IN', 'another folder')
+    waiting = [job for job in jobs if args.force or not _is_done(job)]
+    failures: list[tuple[BatchJob, BatchResult]] = []
+    for n_done, (job, result) in enumerate(run_jobs(
+            waiting, n_processes=args.jobs or os.cpu_count() or 1, dask=args.dask), 1):
+        for line in result.warnings:
+            print_line(line)
+        if result.code:
+            failures.append((job, result))
+        if sys.stderr.isatty() and not args.quiet:
+            sys.stderr.write(f'\r{n_done} of {len(waiting)}' + '\n' * (n_done == len(waiting)))
+    if failures:
+        show_failures(failures)
+        raise TrajectoryFormatError(args.output, f'{len(failures)} of {len(jobs)} recordings that '
+                                    'could not be converted', 'all of them')
+    facts = [f'{len(waiting)} recordings converted', f'{len(jobs) - len(waiting)} done before']
+    show_result(args.output, facts, is_quiet=args.quiet)
+
+
+def _job(args: argparse.Namespace, recording: FoundRecording, form: BatchForm) -> BatchJob:
+    output = os.path.join(args.output, recording.place + form.suffix)
+    options = {**plain_options(args), 'input': [recording.path], 'output': output, 'to': None,
+               'jobs': None, 'dask': '', 'quiet': True, 'storage': form.storage}
+    return BatchJob('convert', options, recording.path, output)
+
+
+def _is_done(job: BatchJob) -> bool:
+    """Return whether the output is there, and newer than the recording."""
+    if not os.path.lexists(job.output):
+        return False
+    return _newest(Path(job.output)) >= _newest(Path(job.source))
+
+
+def _newest(path: Path) -> int:
+    """Return the time of the last change of a file, or of any in a folder, ns."""
+    if not path.is_dir():
+        return path.stat().st_mtime_ns
+    return max((file.stat().st_mtime_ns for file in path.rglob('*') if file.is_file()), default=0)

@@ -1,0 +1,119 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""`state_sensor inspect` of many recordings: a row for each."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+import json
+import os
+from pathlib import Path
+
+from state_sensor_ros.commands.batch import BatchJob, BatchResult, plain_options, run_jobs
+from state_sensor_ros.commands.interruption import Interruption
+from state_sensor_ros.commands.printing import print_line
+from state_sensor_ros.commands.summary import show_result
+from state_sensor_ros.errors import one_line, TrajectoryFormatError
+from state_sensor_ros.recordings.files.whole_file import WholeFile
+from state_sensor_ros.recordings.recording import STANDARD_INPUT
+from state_sensor_ros.simulators.search import find_recordings
+
+# A row as it is printed: heading, key, width.
+_SHOWN = (('frames', 'frames'), ('duration', 'duration_s'), ('rate', 'rate_hz'),
+          ('actors', 'n_actors'), ('anomalies', 'n_anomalies'), ('error', 'error'))
+
+
+def is_batch(args: argparse.Namespace) -> bool:
+    """Return whether the options name many recordings, or ask for rows."""
+    if len(args.file) > 1 or args.parquet or args.jobs is not None or args.dask:
+        return True
+    [text] = args.file
+    return (text != STANDARD_INPUT and not Path(text).exists() and any(
+        sign in text for sign in '*?[')) or (
+            Path(text).is_dir() and [found.path for found in find_recordings([text])] != [text])
+
+
+def inspect_many(args: argparse.Namespace, interruption: Interruption) -> None:
+    """
+    Print or write a row for each recording.
+
+    :param args: the parsed options.
+    :param interruption: of the program.
+    :raises TrajectoryFormatError: where one cannot be read, or Replay Mode would refuse it.
+    :raises ConfigError: where there is no recording.
+    """
+    jobs = [BatchJob('inspect', {
+        **plain_options(args), 'file': [found.path], 'json': True, 'parquet': None, 'jobs': None,
+        'dask': ''}, found.path) for found in find_recordings(args.file)]
+    results = {job.source: _record(job, result) for job, result in run_jobs(
+        jobs, n_processes=args.jobs or os.cpu_count() or 1, dask=args.dask)}
+    records = [results[job.source] for job in jobs]
+    if args.json:
+        for record in records:
+            print(json.dumps(record, allow_nan=False))
+    if args.parquet:
+        with interruption.writing(lambda: WholeFile(args.parquet, force=args.force)) as file:
+            _write_rows([_row(record) for record in records], file)
+        show_result(args.parquet, [f'{len(records)} recordings'], is_quiet=args.json)
+    elif not args.json:
+        _print_rows([_row(record) for record in records])
+    n_failed = sum(record['error'] is not None for record in records)
+    if n_failed:
+        raise TrajectoryFormatError('inspect', f'{n_failed} of {len(records)} recordings that are '
+                                    'damaged or cannot be replayed', 'none')
+
+
+def _record(job: BatchJob, result: BatchResult) -> dict[str, object]:
+    """Return the summary of a recording, with the error in words or None."""
+    record: dict[str, object] = json.loads(result.text) if result.text.strip() else {}
+    for line in result.warnings:
+        print_line(line)
+    return {'file': job.source, **record, 'error': result.error or None}
+
+
+def _row(record: dict[str, object]) -> dict[str, object]:
+    """Return the numbers and texts of a summary, without its lists."""
+    def values_of(key: str) -> dict[str, object]:
+        value = record.get(key)
+        return value if isinstance(value, dict) else {}
+
+    def length_of(key: str) -> int | None:
+        value = record.get(key)
+        return len(value) if isinstance(value, (list, dict)) else None
+
+    return {
+        'file': record['file'], 'form': record.get('form'), 'frames': record.get('frames'),
+        'bytes': record.get('bytes'), 'generations': ','.join(values_of('generations')),
+        'duration_s': record.get('duration_s'), 'rate_hz': record.get('rate_hz'),
+        'step_median_s': values_of('step_s').get('median'),
+        'game_time_first_s': values_of('game_time_s').get('first'),
+        'game_time_last_s': values_of('game_time_s').get('last'), 'time_s': record.get('time_s'),
+        'n_actors': length_of('actors'),
+        'actors_per_frame_most': values_of('actors_per_frame').get('most'),
+        'n_anomalies': length_of('anomalies'), 'replayable': record.get('replayable'),
+        'error': record['error']}
+
+
+def _write_rows(rows: Sequence[dict[str, object]], file: WholeFile) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+    numbers = {'frames', 'bytes', 'time_s', 'n_actors', 'actors_per_frame_most', 'n_anomalies'}
+    texts = {'file', 'form', 'generations', 'error'}
+    schema = pa.schema([(key, pa.int64() if key in numbers else pa.string() if key in texts
+                         else pa.bool_() if key == 'replayable' else pa.float64())
+                        for key in rows[0]])
+    parquet.write_table(pa.Table.from_pylist(list(rows), schema=schema), file.handle)
+
+
+def _print_rows(rows: Sequence[dict[str, object]]) -> None:
+    width = max(len('recording'), *(len(one_line(str(row['file']))) for row in rows))
+    print(f'{"recording":{width}}' + ''.join(f'  {heading:>9}' for heading, _ in _SHOWN[:-1]))
+    for row in rows:
+        cells = ''.join(f'  {_text(row[key]):>9}' for _, key in _SHOWN[:-1])
+        error = f'  {one_line(str(row["error"]))}' if row['error'] else ''
+        print(f'{one_line(str(row["file"])):{width}}{cells}{error}')
+
+
+def _text(value: object) -> str:
+    return '-' if value is None else f'{value:.4g}' if isinstance(value, float) else str(value)

@@ -1,0 +1,199 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""Many recordings: layout, resumption, failures, and a cluster that loses a worker."""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+from budgets import AWAIT_S
+from paths import CARLA, ROOT
+from ports import free_port
+import pytest
+
+import state_sensor_ros as sensor
+from state_sensor_ros.commands.command_line import main
+
+ENVIRONMENT = {**os.environ, 'PYTHONPATH': os.pathsep.join(
+    filter(None, [str(ROOT), os.environ.get('PYTHONPATH')]))}
+
+
+@pytest.fixture
+def drives(tmp_path):
+    """Make a folder of recordings of several forms, with one that is damaged."""
+    folder = tmp_path / 'drives'
+    (folder / 'day1').mkdir(parents=True)
+    (folder / '.hidden').mkdir()
+    for i, place in enumerate(('a.json', 'day1/b.json.gz', 'day1/c.json')):
+        assert main(['synth', str(folder / place), '--frames', '5', '--vehicles', '2',
+                     '--seed', str(i + 1)]) == 0
+    assert main(['convert', str(folder / 'a.json'), str(folder / 'day1' / 'bag'), '--quiet']) == 0
+    shutil.copytree(CARLA / 'episode_00000', folder / 'town')
+    (folder / '.hidden' / 'x.json').write_text('[]')
+    (folder / 'notes.txt').write_text('no recording')
+    return folder
+
+
+def tree(folder):
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob('*')
+                  if path.is_file())
+
+
+def test_many_recordings_keep_their_layout(drives, tmp_path, capsys):
+    out = tmp_path / 'out'
+    capsys.readouterr()
+    assert main(['convert', str(drives), str(out), '--to', 'parquet', '--jobs', '2']) == 0
+    assert tree(out) == ['a.parquet', 'day1/b.parquet', 'day1/bag.parquet', 'day1/c.parquet',
+                         'town.parquet']
+    assert capsys.readouterr().out.startswith(f'{out}: 5 recordings converted, 0 done before')
+    pytest.importorskip('pyarrow')
+    table = sensor.read_table(out / 'day1' / 'b.parquet')
+    assert table.num_rows == sensor.read_table(drives / 'day1' / 'b.json.gz').num_rows
+
+
+def test_many_recordings_are_resumed(drives, tmp_path, capsys):
+    out = tmp_path / 'out'
+    words = ['convert', str(drives / 'day1' / '*.json*'), str(drives / 'a.json'), str(out), '--to',
+             'json']
+    capsys.readouterr()
+    assert main(words) == 0
+    assert tree(out) == ['a.json', 'b.json', 'c.json']
+    assert '3 recordings converted, 0 done before' in capsys.readouterr().out
+    before = (out / 'a.json').stat().st_mtime_ns
+    assert main(words) == 0
+    assert '0 recordings converted, 3 done before' in capsys.readouterr().out
+    (out / 'b.json').unlink()
+    (out / '.b.json.part').write_text('[ what a killed program left')
+    os.utime(drives / 'day1' / 'c.json')
+    assert main(words) == 0
+    assert '2 recordings converted, 1 done before' in capsys.readouterr().out
+    assert (out / 'a.json').stat().st_mtime_ns == before
+    assert tree(out) == ['a.json', 'b.json', 'c.json']
+
+
+def test_many_recordings_go_on_after_a_failure(drives, tmp_path, capsys):
+    (drives / 'bad.json').write_text('[{"frame": x}]')
+    (drives / 'day1' / 'empty.json').write_text('[]')
+    out = tmp_path / 'out'
+    capsys.readouterr()
+    assert main(['convert', str(drives), str(out), '--to', 'mcap', '--jobs', '2']) == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[-1] == (f'error: {out}: found 3 of 7 recordings that could not be converted; '
+                         'expected all of them')
+    table = lines[lines.index(next(line for line in lines if line.startswith('failed '))) + 1:-1]
+    assert [line.split('  ')[0] for line in table] == [
+        str(drives / name) for name in ('bad.json', 'day1/bag', 'day1/empty.json')]
+    assert all('; expected ' in line for line in table)
+    assert {name.partition('/')[0] for name in tree(out)} == {'a', 'day1', 'town'}
+    assert not [name for name in tree(out) if '.part' in name]
+    for bag in ('a', 'day1/b', 'day1/c', 'town'):
+        with sensor.open_recording(out / bag) as recording:
+            assert list(recording)
+
+
+def test_many_recordings_need_a_place_each(drives, tmp_path, capsys):
+    shutil.copy(drives / 'a.json', drives / 'a.json.zst')
+    for words in (['convert', str(drives), str(tmp_path / 'out'), '--to', 'json'],
+                  ['convert', str(tmp_path / 'none'), str(tmp_path / 'out'), '--to', 'json'],
+                  ['convert', str(tmp_path / '*.json'), str(tmp_path / 'out'), '--to', 'json'],
+                  ['convert', str(drives / 'a.json'), str(drives), '--to', 'json'],
+                  ['convert', str(drives / 'a.json'), str(drives / 'a.json'),
+                   str(tmp_path / 'out')]):
+        capsys.readouterr()
+        assert main(words) == 1
+        [line] = capsys.readouterr().err.splitlines()
+        assert line.startswith('error: ')
+        assert '; expected ' in line
+        assert not (tmp_path / 'out').exists()
+
+
+def test_many_recordings_are_inspected(drives, tmp_path, capsys):
+    pq = pytest.importorskip('pyarrow.parquet')
+    (drives / 'bad.json').write_text('[{"frame": x}]')
+    capsys.readouterr()
+    assert main(['inspect', str(drives), '--json', '--parquet',
+                 str(tmp_path / 'all.parquet')]) == 1
+    printed = capsys.readouterr()
+    records = [json.loads(line) for line in printed.out.splitlines()]
+    files = [str(drives / name) for name in (
+        'a.json', 'bad.json', 'day1/b.json.gz', 'day1/bag', 'day1/c.json', 'town')]
+    assert [record['file'] for record in records] == files
+    assert [record.get('frames') for record in records][:3] == [5, 0, 5]
+    assert records[1]['error']
+    assert printed.err.splitlines()[-1].startswith('error: inspect: found 1 of 6 recordings ')
+    rows = pq.read_table(tmp_path / 'all.parquet').to_pylist()
+    assert [row['file'] for row in rows] == files
+    assert rows[0]['rate_hz'] == pytest.approx(20.0, rel=1e-3)
+    assert main(['inspect', str(drives / 'a.json'), str(drives / 'day1' / 'bag')]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3
+    assert lines[0].split() == ['recording', 'frames', 'duration', 'rate', 'actors', 'anomalies']
+
+
+@contextlib.contextmanager
+def cluster(tmp_path):
+    """Run a Dask scheduler and two workers as processes; yield the address and the workers."""
+    port = free_port()
+    address = f'tcp://127.0.0.1:{port}'
+    with contextlib.ExitStack() as stack:
+        def start(*words):
+            process = stack.enter_context(subprocess.Popen(
+                [sys.executable, '-m', *map(str, words)], env=ENVIRONMENT, cwd=tmp_path,
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+            stack.callback(process.kill)
+            return process
+
+        start('distributed.cli.dask_scheduler', '--host', '127.0.0.1', '--port', port,
+              '--no-dashboard')
+        yield address, [start(
+            'distributed.cli.dask_worker', address, '--host', '127.0.0.1', '--no-nanny',
+            '--no-dashboard', '--nthreads', '1', '--local-directory', tmp_path / f'worker{i}',
+            '--death-timeout', int(AWAIT_S)) for i in range(2)]
+
+
+def test_a_cluster_loses_a_worker_and_no_recording(tmp_path):
+    distributed = pytest.importorskip('distributed')
+    drives, out, here = (tmp_path / name for name in ('drives', 'out', 'here'))
+    drives.mkdir()
+    for i in range(6):
+        assert main(['synth', str(drives / f'{i}.json'), '--frames', '20', '--seed', str(i)]) == 0
+    with cluster(tmp_path) as (address, workers):
+        with distributed.Client(address, timeout=AWAIT_S) as client:
+            client.wait_for_workers(2, timeout=AWAIT_S)
+        with subprocess.Popen(
+                [sys.executable, '-m', 'state_sensor_ros', 'convert', str(drives), str(out),
+                 '--to', 'json', '--dask', address], env=ENVIRONMENT, stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE, text=True) as process:
+            try:
+                end_s = time.monotonic() + AWAIT_S
+                while len(list(out.glob('*.json'))) < 2:
+                    assert time.monotonic() < end_s
+                    assert process.poll() is None, process.stderr.read()
+                    time.sleep(0.02)
+                workers[0].send_signal(signal.SIGKILL)
+                printed, errors = process.communicate(timeout=4 * AWAIT_S)
+            finally:
+                process.kill()
+    assert (process.returncode, errors) == (0, ''), errors
+    assert printed.startswith(f'{out}: 6 recordings converted')
+    assert main(['convert', str(drives), str(here), '--to', 'json']) == 0
+    assert tree(out) == tree(here) == [f'{i}.json' for i in range(6)]
+    for name in tree(out):
+        assert (out / name).read_bytes() == (here / name).read_bytes()
+
+
+def test_a_scheduler_that_is_not_there_is_an_error(drives, tmp_path, capsys, monkeypatch):
+    pytest.importorskip('distributed')
+    from state_sensor_ros.commands import batch
+    monkeypatch.setattr(batch, '_CONNECT_S', 1.0)
+    address = f'tcp://127.0.0.1:{free_port()}'
+    capsys.readouterr()
+    assert main(['convert', str(drives), str(tmp_path / 'out'), '--to', 'json', '--dask',
+                 address]) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith(f'error: {address}: found ')
