@@ -9,13 +9,14 @@ from typing import Final
 from uuid import UUID
 
 from state_sensor_ros.cdr.definitions import Definitions
-from state_sensor_ros.cdr.templates import Each, Given, Slot, Table, Template, Values
+from state_sensor_ros.cdr.templates import Each, Given, Prototype, Slot, Table, Template, Values
 from state_sensor_ros.encode.tables import Fields, header, pose, twist, xyz
 from state_sensor_ros.naming import Actor
 from state_sensor_ros.outputs.object_classes import CLASSES
 from state_sensor_ros.outputs.output_tables import (
     accel,
     CENTRE,
+    CHANGE_VARIANCE,
     diagonal,
     IS_STATIONARY,
     motion_variances,
@@ -66,10 +67,13 @@ class AutowareObjects:
         element = definitions[self.topic.type_name][-1].type_name
         with_pose: Fields = {'pose': pose(CENTRE), 'covariance': diagonal(
             settings.pose_covariance_diagonal)}
-        speed: Table | None = SPEED_VARIANCE if is_forward_only else None
-        covariance = diagonal(motion_variances(settings, speed))
-        with_twist: Fields = {'twist': twist(OWN_TWIST, 0), 'covariance': covariance}
-        with_accel: Fields = {'accel': accel(OWN_ACCELERATION, 0), 'covariance': covariance}
+        def covariance(table: Table) -> Prototype:
+            return diagonal(motion_variances(settings, table if is_forward_only else None))
+
+        with_twist: Fields = {'twist': twist(OWN_TWIST, 0),
+                              'covariance': covariance(SPEED_VARIANCE)}
+        with_accel: Fields = {'accel': accel(OWN_ACCELERATION, 0),
+                              'covariance': covariance(CHANGE_VARIANCE)}
         kinematics: Fields
         if kind == 'predicted':
             kinematics = {

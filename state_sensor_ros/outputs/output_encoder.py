@@ -35,6 +35,7 @@ from state_sensor_ros.outputs.objects import ObjectMaker, Objects
 from state_sensor_ros.outputs.output_tables import (
     CENTRE,
     CENTRE_AGAIN,
+    CHANGE_VARIANCE,
     GLOBAL_ACCELERATION,
     GLOBAL_TWIST,
     IS_STATIONARY,
@@ -245,8 +246,8 @@ class OutputEncoder:
                                       < _STATIONARY_SPEED ** 2).astype(np.uint8)[:, None]
         if SPEED_VARIANCE in tables and frame.forward_speed is not None:
             are_unknown = np.isnan(frame.forward_speed[objects.rows])
-            numbers[SPEED_VARIANCE] = np.where(are_unknown, UNKNOWN_VARIANCE,
-                                               self._variance)[:, None]
+            numbers[SPEED_VARIANCE] = numbers[CHANGE_VARIANCE] = np.where(
+                are_unknown, UNKNOWN_VARIANCE, self._variance)[:, None]
         if PATH in tables and paths is not None:
             numbers[PATH] = paths.rows()
         return numbers

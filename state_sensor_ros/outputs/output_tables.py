@@ -25,8 +25,10 @@ OWN_TWIST = Table('object twist, own axes', 8, 6)
 OWN_ACCELERATION = Table('object acceleration, own axes', 8, 6)
 GLOBAL_TWIST = Table('object twist, global axes', 8, 6)
 GLOBAL_ACCELERATION = Table('object acceleration, global axes', 8, 6)
-# Of objects: variance of the speed along x, of a source that measures this component only.
+# Of objects: variance of the speed along x and of its change, of a source that measures this
+# component only. A message has a row of a table once.
 SPEED_VARIANCE = Table('object speed variance', 8, 1)
+CHANGE_VARIANCE = Table('object acceleration variance', 8, 1)
 # Of predicted poses, object by object: position xyz, orientation xyzw.
 PATH = Table('predicted path', 8, 7)
 

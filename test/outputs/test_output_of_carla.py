@@ -12,10 +12,10 @@ import pytest
 
 from state_sensor_ros.carla.carla_decoder import DatasetDecoder
 from state_sensor_ros.cdr.definitions import load_definitions
-from state_sensor_ros.encode import EVERYTHING
+from state_sensor_ros.encode import EVERYTHING, verify
 from state_sensor_ros.naming import Registry
 from state_sensor_ros.outputs.output_encoder import OutputEncoder
-from state_sensor_ros.settings import Settings
+from state_sensor_ros.settings import AUTOWARE_OBJECTS, OUTPUTS, Settings
 
 UNKNOWN = 1e6
 
@@ -61,3 +61,8 @@ def test_player_is_at_its_base_link(messages):
     angle = messages['/vehicle/status/steering_status'].steering_tire_angle
     assert angle == pytest.approx(-math.radians(70.0 * EXAMPLE['steer_noise']), abs=1e-6)
     assert np.isfinite(angle)
+
+
+def test_samples_are_read_alike_by_another_implementation():
+    settings = Settings(outputs=OUTPUTS, autoware_objects=AUTOWARE_OBJECTS)
+    verify(OutputEncoder(settings, load_definitions()).samples(), read)
