@@ -14,7 +14,7 @@ from state_sensor_ros.commands.batch import BatchJob, BatchResult, plain_options
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.commands.summary import show_result
-from state_sensor_ros.errors import one_line, TrajectoryFormatError
+from state_sensor_ros.errors import ConfigError, one_line, TrajectoryFormatError
 from state_sensor_ros.recordings.files.whole_file import WholeFile
 from state_sensor_ros.recordings.recording import STANDARD_INPUT
 from state_sensor_ros.simulators.search import find_recordings
@@ -31,7 +31,16 @@ def is_batch(args: argparse.Namespace) -> bool:
     [text] = args.file
     return (text != STANDARD_INPUT and not Path(text).exists() and any(
         sign in text for sign in '*?[')) or (
-            Path(text).is_dir() and [found.path for found in find_recordings([text])] != [text])
+            Path(text).is_dir() and _has_recordings(text))
+
+
+def _has_recordings(folder: str) -> bool:
+    """Return whether a folder is none of the recordings in it, and has some."""
+    try:
+        return [found.path for found in find_recordings([folder])] != [folder]
+    except ConfigError:
+        # The error of a folder as a recording is more specific.
+        return False
 
 
 def inspect_many(args: argparse.Namespace, interruption: Interruption) -> None:
