@@ -41,6 +41,9 @@ setup-all:
 	@command -v $(PYTHON) >/dev/null || { echo 'error: $(PYTHON): found none; expected Python 3.10 or newer' >&2; exit 1; }
 	@$(PYTHON) scripts/set_up.py --datasets $(if $(STACKS),--stacks)
 
+# With the messages of autonomy stacks: prerequisites inherit it.
+test test-all coverage: STACKS = 1
+
 test: setup-all
 	@$(ENTER) && $(APART) $(CACHED) pytest $(SIDE_BY_SIDE) $(TESTS)
 
