@@ -81,4 +81,3 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
         for name, port in server.addresses():
             print(f'{name} on {args.bind}:{port}', flush=True)
         server.wait()
-

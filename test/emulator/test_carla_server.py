@@ -1,5 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
+# flake8: noqa: I100
 """The CARLA server, read by code of this file and by the package's own source."""
 
 from collections.abc import Iterator

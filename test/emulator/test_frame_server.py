@@ -1,5 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
+# flake8: noqa: I100
 """The sensor ports of the monoDrive server: packets, rates, readers, end of the stream."""
 
 import contextlib

@@ -1,5 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
+# flake8: noqa: I100
 """A control connection with peers that reply correctly, wrongly, late or not at all."""
 
 from contextlib import suppress
