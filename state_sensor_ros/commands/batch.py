@@ -95,8 +95,8 @@ def run_job(job: BatchJob, running: set[subprocess.Popen[str]] | None = None) ->
             if running is not None:
                 running.discard(process)
     lines = errors.splitlines()
-    failure = next((line.removeprefix('error: ') for line in lines if line.startswith('error: ')),
-                 '')
+    failures = [line.removeprefix('error: ') for line in lines if line.startswith('error: ')]
+    failure = failures[0] if failures else ''
     if process.returncode and not failure:
         failure = f'exit code {process.returncode}: {lines[-1] if lines else "no message"}'
     return BatchResult(process.returncode, text, one_line(failure), tuple(

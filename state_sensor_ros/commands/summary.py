@@ -52,7 +52,7 @@ class Summary:
 
     @property
     def facts(self) -> list[str]:
-        """The numbers in words, without a duration where no time has passed."""
+        """Return the numbers in words, without a duration where no time has passed."""
         return facts_of(self.n_frames, self.duration_s, len(self._names))
 
 

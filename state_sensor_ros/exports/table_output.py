@@ -213,12 +213,12 @@ class TableOutput(WholeFile):
 
     @property
     def n_frames(self) -> int:
-        """Number of frames so far."""
+        """Return the number of frames so far."""
         return self._builder.n_frames
 
     @property
     def n_rows(self) -> int:
-        """Number of rows that are written."""
+        """Return the number of rows that are written."""
         return self._builder.n_rows
 
     def write(self, frame: Frame) -> None:

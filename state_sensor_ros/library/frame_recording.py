@@ -48,7 +48,7 @@ class FrameRecording:
 
     @property
     def cut(self) -> TruncatedError | None:
-        """What is missing at the end, after a loop over a trajectory without its end."""
+        """Return what is missing at the end, after a loop over a trajectory without its end."""
         return self._recording.cut
 
     def __iter__(self) -> Iterator[Frame]:

@@ -46,7 +46,7 @@ class JsonRecording:
 
     @property
     def cut(self) -> TruncatedError | None:
-        """What is missing at the end, after the last frame."""
+        """Return what is missing at the end, after the last frame."""
         return self._recording.cut
 
     @cut.setter

@@ -67,6 +67,7 @@ class AutowareObjects:
         element = definitions[self.topic.type_name][-1].type_name
         with_pose: Fields = {'pose': pose(CENTRE), 'covariance': diagonal(
             settings.pose_covariance_diagonal)}
+
         def covariance(table: Table) -> Prototype:
             return diagonal(motion_variances(settings, table if is_forward_only else None))
 

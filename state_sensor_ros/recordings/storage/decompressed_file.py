@@ -44,7 +44,7 @@ class DecompressedFile(io.RawIOBase):
 
     @property
     def fault(self) -> str:
-        """What is wrong behind the last byte that was read, ``''`` for nothing."""
+        """Return what is wrong behind the last byte that was read, ``''`` for nothing."""
         return self._stream.fault
 
     @property

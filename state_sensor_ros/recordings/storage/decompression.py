@@ -43,7 +43,7 @@ class _Decompressor(Protocol):
 
     @property
     def unused_data(self) -> bytes:
-        """Data behind that end."""
+        """Return the data behind that end."""
 
     def decompress(self, data: memoryview, max_length: int) -> bytes:
         """Return at most ``max_length`` bytes."""
@@ -63,7 +63,7 @@ class _GzipDecompressor:
 
     @property
     def unused_data(self) -> bytes:
-        """Data behind that end."""
+        """Return the data behind that end."""
         return self._zlib.unused_data
 
     def decompress(self, data: memoryview, max_length: int) -> bytes:
