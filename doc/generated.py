@@ -79,7 +79,10 @@ def _parameter(name: str) -> tuple[str, ...]:
 
 def _default(value: object) -> str:
     if isinstance(value, tuple):
-        return f'{len(value)} × `{value[0]:g}`' if value else '`[]`'
+        if len(set(value)) == 1 and len(value) > 1:
+            return f'{len(value)} × `{value[0]:g}`'
+        words = [item if isinstance(item, str) else f'{item:g}' for item in value]
+        return f'`[{", ".join(words)}]`'
     if isinstance(value, bool):
         return f'`{str(value).lower()}`'
     return f'`{value}`' if value != '' else '`""`'
