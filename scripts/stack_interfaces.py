@@ -22,7 +22,7 @@ from environment import Environment, ROOT
 LEAN = ROOT / 'cmake' / 'lean_interfaces.cmake'
 FOLDERS = (ROOT / 'resource' / 'interfaces', ROOT / 'scripts' / 'stack_interfaces')
 _GENERATORS = (
-    'ament_cmake', 'ament_cmake_ros', 'rosidl_cmake', 'rosidl_generator_type_description',
+    'ament_cmake', 'rosidl_cmake', 'rosidl_generator_type_description',
     'rosidl_generator_c', 'rosidl_typesupport_introspection_c',
     'rosidl_typesupport_fastrtps_c', 'rosidl_typesupport_c', 'rosidl_generator_py')
 _CMAKE = """cmake_minimum_required(VERSION 3.20)
