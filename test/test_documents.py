@@ -89,7 +89,7 @@ def test_diagnostics_page_names_every_value():
 
 
 def test_readme_names_topics_that_exist():
-    page = text_of('doc/reference/topics.md')
+    page = text_of('doc/reference/topics.md') + text_of('doc/reference/outputs.md')
     named = re.findall(r'`([~/][a-z<][^` ]*)`', text_of('README.md'))
     assert named
     for name in named:
