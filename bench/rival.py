@@ -37,9 +37,9 @@ from state_sensor_ros.msg import (
     ControlStateStamped,
 )
 
-COLORS = {'ego': ColorRGBA(r=1.0, g=0.45, b=0.0, a=0.9),
-          'vehicles': ColorRGBA(r=0.15, g=0.5, b=0.95, a=0.7),
-          'objects': ColorRGBA(r=0.6, g=0.6, b=0.6, a=0.7)}
+COLORS = {'ego': ColorRGBA(r=214 / 255, g=51 / 255, b=108 / 255, a=0.9),
+          'vehicles': ColorRGBA(r=33 / 255, g=143 / 255, b=141 / 255, a=0.8),
+          'objects': ColorRGBA(r=240 / 255, g=140 / 255, b=0.0, a=0.8)}
 COVARIANCE = np.diag(np.full(6, 1e-9)).ravel()
 # Small, so that nearly all sent frames have been processed.
 RECEIVE_BUFFER_BYTES = 256 * 1024

@@ -27,7 +27,7 @@ def set_up(folder: Path, patch: str = '', **variables: str) -> subprocess.Comple
     """
     copy = folder / 'copy'
     (copy / 'scripts').mkdir(parents=True)
-    for name in ('set_up.py', 'environment.py'):
+    for name in ('set_up.py', 'stack_interfaces.py', 'environment.py'):
         (copy / 'scripts' / name).write_bytes((SCRIPT.parent / name).read_bytes())
     (copy / 'requirements').mkdir()
     for name in ('jazzy', 'kilted', 'build', 'run', 'tools', 'constraints', 'installer'):

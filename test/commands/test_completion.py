@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Completion of command lines, as the function of argcomplete in a shell requests it."""
 
+from importlib.util import find_spec
 import os
 import subprocess
 import sys
@@ -9,7 +10,8 @@ import sys
 from paths import ROOT
 import pytest
 
-pytest.importorskip('argcomplete')
+pytestmark = pytest.mark.skipif(not find_spec('argcomplete'),
+                                reason='argcomplete is not installed')
 
 
 @pytest.mark.parametrize(('line', 'expected'), [

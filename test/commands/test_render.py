@@ -2,12 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command render, on files."""
 
+import fcntl
 import io
 import json
 import os
 import signal
+import struct
 import subprocess
 import sys
+import termios
 
 from paths import CARLA, ROOT, SAMPLE
 from PIL import Image
@@ -121,14 +124,16 @@ def test_render_refuses_a_time_outside_of_the_recording(tmp_path, capsys, out):
 
 def test_render_shows_on_a_terminal_that_it_draws(tmp_path):
     source, terminal = tmp_path / 'drive.json', os.openpty()
+    fcntl.ioctl(terminal[1], termios.TIOCSWINSZ, struct.pack('HHHH', 24, 100, 0, 0))
     assert main(['synth', '-q', str(source), '--frames', '2']) == 0
     done = subprocess.run([sys.executable, '-m', 'state_sensor_ros', 'render', source,
                            tmp_path / 'out.png'], cwd=ROOT, stderr=terminal[1], timeout=60,
                           check=False)
+    # With its other end closed, a terminal without output is an error instead of a wait.
+    os.close(terminal[1])
     assert done.returncode == 0
     shown = os.read(terminal[0], 65536)
-    for descriptor in terminal:
-        os.close(descriptor)
+    os.close(terminal[0])
     assert b'draw: 00:00' in shown
 
 

@@ -156,7 +156,7 @@ def test_repair_writes_to_standard_output(source, tmp_path, capsys):
     assert main(['repair', str(tmp_path / 'cut'), '-']) == 0
     printed = capsys.readouterr()
     assert len(json.loads(printed.out)) == N_FRAMES - 1
-    assert printed.err.startswith(f'-: {N_FRAMES - 1} frames; lost: ')
+    assert printed.err.startswith(f'standard output: {N_FRAMES - 1} frames; lost: ')
 
 
 @pytest.mark.parametrize(('part', 'out', 'expected'), [

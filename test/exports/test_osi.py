@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Traces of ASAM OSI, as Google's protobuf and MCAP's reader have them, and omega-prime."""
 
+from importlib.util import find_spec
 from itertools import pairwise
 import json
 import struct
@@ -15,7 +16,7 @@ from real_recordings import FILES, path_of
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.command_line import main
 
-pytest.importorskip('betterosi')
+pytestmark = pytest.mark.skipif(not find_spec('betterosi'), reason='betterosi is not installed')
 
 
 def read_trace(path):

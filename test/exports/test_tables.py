@@ -3,6 +3,7 @@
 """Tables: each value equals one computed from the text of the recording, and the way back."""
 
 import gzip
+from importlib.util import find_spec
 import json
 import math
 
@@ -16,8 +17,11 @@ from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.exports import table_output
 from state_sensor_ros.exports.table_columns import NAMES
 
-pa = pytest.importorskip('pyarrow')
-pq = pytest.importorskip('pyarrow.parquet')
+if find_spec('pyarrow'):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+pytestmark = pytest.mark.skipif(not find_spec('pyarrow'), reason='pyarrow is not installed')
 INTERFACE = (  # noqa: SIM905
     'stamp_ns frame game_time actor_id name kind class tags is_ego x y z qx qy qz qw roll pitch '
     'yaw vx vy vz wx wy wz ax ay az speed center_x center_y center_z length width height road_id '
