@@ -183,7 +183,8 @@ def install(environment: Environment, requirements: list) -> None:
         run(environment, 'pip', install_with_pip + ['-r', ROOT / 'requirements' / 'installer.txt'])
         try:
             run(environment, 'uv', [environment.venv / 'bin' / 'uv', 'pip', 'install',
-                                    '--python', environment.python, '--no-progress']
+                                    '--python', environment.python, '--no-progress',
+                                    '--system-certs']
                 + requirements)
             return
         except SetupError:
