@@ -50,11 +50,13 @@ def pytest_collection_modifyitems(config, items):
 
 
 @pytest.fixture(autouse=True)
-def _hangup():
-    """Have SIGHUP end the programs that a test starts; under nohup it is ignored."""
-    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+def _signals():
+    """Have SIGHUP and SIGINT end the programs of a test; in the background both may be ignored."""
+    handlers = {signal.SIGHUP: signal.SIG_DFL, signal.SIGINT: signal.default_int_handler}
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     yield
-    signal.signal(signal.SIGHUP, before)
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -11,7 +11,7 @@ import struct
 import time
 
 from budgets import AWAIT_S
-from carla_client import CarlaClient, frame_number
+from carla_client import CarlaClient
 import numpy as np
 import pytest
 
@@ -49,6 +49,11 @@ UpperFOVLimit=10
 LowerFOVLimit=-30
 PositionZ=2.5
 """
+
+
+def number_of(message):
+    """Return the number of the frame of measurements; 0, of the first one, is not sent."""
+    return Measurements.FromString(message).frame_number
 
 
 class Client(CarlaClient):
@@ -128,7 +133,7 @@ def test_stand_in_images():
         client.frame()
         client.command()
         message, color, depth, tags, _ = client.frame()
-        number = frame_number(message)
+        number = number_of(message)
         heads = [struct.unpack('<IQIIIf', each[:28]) for each in (color, depth, tags)]
         assert heads == [(1, number, 8, 6, 1, 60.0), (2, number, 8, 6, 2, 60.0),
                          (3, number, 4, 4, 3, 90.0)]
@@ -154,7 +159,7 @@ def test_stand_in_lidar():
             message, *_, lidar = client.frame()
             client.command()
             id_, number, angle, channels = struct.unpack('<IQfI', lidar[:20])
-            assert (id_, number, channels) == (4, frame_number(message), 4)
+            assert (id_, number, channels) == (4, number_of(message), 4)
             angles.append(angle)
             counts = np.frombuffer(lidar[20:36], '<u4')
             points = np.frombuffer(lidar[36:], '<f4').reshape(-1, 3)
@@ -254,11 +259,11 @@ def test_stand_in_keeps_the_newest_frame_for_a_slow_client():
     ini = SENSORS.replace('SynchronousMode=true', 'SynchronousMode=false').replace(
         'ImageSizeX=8', 'ImageSizeX=1024').replace('ImageSizeY=6', 'ImageSizeY=1024')
     with town(rate=50.0) as server, Client(server.world_port, ini=ini) as client:
-        numbers = [frame_number(client.frame()[0])]
+        numbers = [number_of(client.frame()[0])]
         time.sleep(1.5)
         n_made = server.n_sent
         while numbers[-1] < n_made:
-            numbers.append(frame_number(client.frame()[0]))
+            numbers.append(number_of(client.frame()[0]))
     # Some frames wait in the buffers of the system; all but the newest of the others are lost.
     assert len(numbers) < n_made / 2
     assert numbers == sorted(set(numbers))
