@@ -50,7 +50,7 @@ def pytest_collection_modifyitems(config, items):
 
 
 @pytest.fixture(autouse=True)
-def _signals():
+def _default_signals():
     """Have SIGHUP and SIGINT end the programs of a test; in the background both may be ignored."""
     handlers = {signal.SIGHUP: signal.SIG_DFL, signal.SIGINT: signal.default_int_handler}
     before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
