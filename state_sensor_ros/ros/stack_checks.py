@@ -33,6 +33,10 @@ def check_packages(outputs: Iterable[str]) -> None:
                     'setup STACKS=1` where ROS 2 is from PyPI')
 
 
+# rmw's name of the node of a publisher that is discovered before its node.
+_UNKNOWN = '_NODE_NAME_UNKNOWN_'
+
+
 class OtherPublishers:
     """
     Look for a second publisher on the topics of a stack: two truths at once are an accident.
@@ -60,8 +64,11 @@ class OtherPublishers:
         for name in list(self._topics):
             if self._node.count_publishers(name) < 2:
                 continue
+            publishers = self._node.get_publishers_info_by_topic(name)
+            if self._n_left and any(each.node_name == _UNKNOWN for each in publishers):
+                continue
             others = sorted({f'{each.node_namespace.rstrip("/")}/{each.node_name}'
-                             for each in self._node.get_publishers_info_by_topic(name)
+                             for each in publishers
                              if (each.node_name, each.node_namespace) != own})
             self._topics.remove(name)
             self._warn(f'{name}: found another publisher, {", ".join(others) or "of this name"}; '
