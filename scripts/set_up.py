@@ -280,8 +280,7 @@ def install_datasets(environment: Environment) -> None:
           flush=True)
     # A sourced ROS 2 has versions of its own, which stay.
     pins = [] if environment.is_sourced else ['-c', files[1], '-c', files[2]]
-    run(environment, 'datasets', [environment.python, '-m', 'pip', 'install', '--no-compile',
-                                  '--no-input', '--retries', '2', '-r', files[0]] + pins)
+    install(environment, ['-r', files[0]] + pins)
     stamp.write_text(key)
 
 
