@@ -25,21 +25,6 @@ STEP_S = 0.1
 N_SPOTS = 4
 
 
-def _exactly(connection, size):
-    data = b''
-    while len(data) < size:
-        part = connection.recv(size - len(data))
-        if not part:
-            raise EOFError
-        data += part
-    return data
-
-
-def _message(connection):
-    (length,) = struct.unpack('<I', _exactly(connection, 4))
-    return _exactly(connection, length)
-
-
 def framed(*bodies):
     return b''.join(struct.pack('<I', len(body)) + body for body in bodies)
 
@@ -144,7 +129,7 @@ class LateServer:
                 listener = self._listen(self.world_port)
                 world, _ = listener.accept()
                 self._keep(world)
-                request = _message(world)
+                request = wire.read_message(world)
                 while not self._is_closed:
                     request = self._episode(world, request)
                     self.n_loads += 1
@@ -157,7 +142,7 @@ class LateServer:
         spots = b''.join(wire.sub(1, wire.transform((100.0 * i, 0.0, 0.0)))
                          for i in range(N_SPOTS))
         world.sendall(framed(spots + self._sensors + wire.sub(3, b'LateTown')))
-        start = _message(world)
+        start = wire.read_message(world)
         episode = Episode(start[1] if start else 0, is_synchronous)
         self.episodes.append(episode)
         world.sendall(framed(wire.integer(1, 1)))
@@ -166,7 +151,7 @@ class LateServer:
         for thread in threads:
             thread.start()
         try:
-            return _message(world)
+            return wire.read_message(world)
         finally:
             with self._changed:
                 episode.is_over = True
@@ -195,7 +180,7 @@ class LateServer:
         with suppress(OSError, EOFError):
             control = self._late_port(episode, 2)
             while True:
-                body = _message(control)
+                body = wire.read_message(control)
                 throttle = struct.unpack('<f', body[body.index(b'\x15') + 1:][:4])[0] \
                     if b'\x15' in body else 0.0
                 with self._changed:

@@ -84,3 +84,20 @@ def player(at, *, bounding_box=None, acceleration=(0.0, 0.0, 0.0), speed=0.0,
 def measurements(frame_number, game_timestamp, platform_timestamp, *parts):
     return integer(1, platform_timestamp) + integer(2, game_timestamp) + b''.join(parts) \
         + integer(5, frame_number)
+
+
+def exactly(connection, size):
+    """Receive ``size`` bytes; raise EOFError where the connection ends before."""
+    data = b''
+    while len(data) < size:
+        part = connection.recv(size - len(data))
+        if not part:
+            raise EOFError
+        data += part
+    return data
+
+
+def read_message(connection):
+    """Receive one message with its length in front."""
+    (length,) = struct.unpack('<I', exactly(connection, 4))
+    return exactly(connection, length)

@@ -33,24 +33,9 @@ FAST = CarlaOptions(rate='max')
 SYNCHRONOUS_INI = '[CARLA/Server]\nSynchronousMode=true\nSendNonPlayerAgentsInfo=true\n'
 
 
-def received(connection, size):
-    data = b''
-    while len(data) < size:
-        part = connection.recv(size - len(data))
-        if not part:
-            raise EOFError
-        data += part
-    return data
-
-
-def read_message(connection):
-    (length,) = struct.unpack('<I', received(connection, 4))
-    return received(connection, length)
-
-
 def read_frame(connection):
     messages = []
-    while message := read_message(connection):
+    while message := wire.read_message(connection):
         messages.append(message)
     return messages
 
@@ -90,9 +75,9 @@ def episode(server, ini, start=0):
     """Begin an episode as a client does; yield the world connection and the scene."""
     with connected(server.world_port) as world:
         send(world, wire.sub(1, ini.encode()))
-        scene = SceneDescription.FromString(read_message(world))
+        scene = SceneDescription.FromString(wire.read_message(world))
         send(world, wire.integer(1, start))
-        assert EpisodeReady.FromString(read_message(world)).ready
+        assert EpisodeReady.FromString(wire.read_message(world)).ready
         yield world, scene
 
 
@@ -318,7 +303,7 @@ def test_carla_source_reports_invalid_replies_of_a_world_port(answers):
                 # The source closes a connection whose reply is invalid.
                 with connection, suppress(EOFError, OSError):
                     for body in answers:
-                        read_message(connection)
+                        wire.read_message(connection)
                         send(connection, body)
         threading.Thread(target=answer, daemon=True).start()
         settings = Settings(source='carla', port=1, control_port=listener.getsockname()[1],
@@ -345,7 +330,7 @@ def test_carla_source_names_a_silent_world_port(answers, request_name):
             connection, _ = listener.accept()
             connections.append(connection)
             for body in answers:
-                read_message(connection)
+                wire.read_message(connection)
                 send(connection, body)
         threading.Thread(target=answer, daemon=True).start()
         settings = Settings(source='carla', port=1, control_port=listener.getsockname()[1],

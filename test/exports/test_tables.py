@@ -9,6 +9,7 @@ import math
 
 from paths import CARLA
 import pytest
+from raw_frames import actors_of, xyz_of
 from real_recordings import FILES, path_of
 from rosbags.rosbag2 import Reader
 
@@ -29,23 +30,8 @@ INTERFACE = (  # noqa: SIM905
 CAR = (4.6, 1.85, 1.5)
 
 
-def xyz_of(vector):
-    return [vector['x'], vector['y'], vector['z']] if isinstance(vector, dict) else list(vector)
-
-
 def quaternion_of(value):
     return [value[key] for key in 'xyzw'] if isinstance(value, dict) else list(value)
-
-
-def actors_of(frame):
-    """Return the states of a v0, v1 or v2 frame, from the text of the file alone."""
-    inner = frame.get('frame', frame)
-    if isinstance(inner, dict) and 'vehicles' in inner:
-        return [*(each.get('state', each) for each in inner['objects']),
-                *(each['state'] for each in inner['vehicles'])]
-    if isinstance(inner, list):
-        return [each.get('state', each) for each in inner]
-    return [{'name': name, **each} for name, each in inner.items() if isinstance(each, dict)]
 
 
 def motion_of(state):

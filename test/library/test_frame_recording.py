@@ -7,25 +7,11 @@ import json
 import numpy as np
 from paths import CARLA, SAMPLE
 import pytest
+from raw_frames import actors_of, xyz_of
 from real_recordings import FILES, path_of
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.command_line import main
-
-
-def actors_of(frame):
-    """Return the states of a v0, v1 or v2 frame, by the text of the file alone."""
-    inner = frame.get('frame', frame)
-    if isinstance(inner, dict) and 'vehicles' in inner:
-        return [*(each.get('state', each) for each in inner['objects']),
-                *(each['state'] for each in inner['vehicles'])]
-    if isinstance(inner, list):
-        return [each.get('state', each) for each in inner]
-    return [{'name': name, **each} for name, each in inner.items() if isinstance(each, dict)]
-
-
-def xyz_of(vector):
-    return [vector['x'], vector['y'], vector['z']] if isinstance(vector, dict) else list(vector)
 
 
 @pytest.fixture
