@@ -247,21 +247,26 @@ def sourced_requirements(environment: Environment, files: list) -> list:
 
 def rewrite_header_paths(environment: Environment) -> None:
     """
-    Replace the header folders of the machine that built the wheels.
+    Replace header folders of other environments by those of this one.
 
-    CMake refuses folders that do not exist.
+    CMake refuses folders that do not exist. The wheels name those of the machine that built them.
+    Each file is replaced, never written in place: uv links the files of an environment to its
+    cache, of which all environments of the user are made. A cache that has been written to names
+    the folders of another environment.
 
     :param environment: filled with wheels.
     """
     command = [environment.python, '-c', 'import numpy; print(numpy.get_include())']
     numpy_headers = run(environment, 'numpy', command).strip()
     python_headers = sysconfig.get_path('include')
-    for path in (environment.venv / 'share').glob('*/cmake/*.cmake'):
-        text = path.read_text()
-        if '/opt/python/' in text:
-            text = re.sub('/opt/python/[^;"]*/numpy/(_?core)/include', numpy_headers, text)
-            text = re.sub('/opt/python/[^;"]*/include/python[0-9.]+', python_headers, text)
-            path.write_text(text)
+    for path in (environment.venv / 'share').glob('*/cmake/*__rosidl_generator_pyExport.cmake'):
+        found = path.read_text()
+        text = re.sub('/[^;"]*/numpy/_?core/include', numpy_headers, found)
+        text = re.sub('/[^;"]*/include/python[0-9.]+', python_headers, text)
+        if text != found:
+            replacement = path.with_name(path.name + '.new')
+            replacement.write_text(text)
+            replacement.replace(path)
 
 
 def install_datasets(environment: Environment) -> None:

@@ -9,7 +9,10 @@ import os
 from pathlib import Path
 import subprocess
 import sys
+import sysconfig
+from types import SimpleNamespace
 
+import numpy as np
 from paths import ROOT
 import pytest
 
@@ -81,3 +84,24 @@ def test_set_up_without_network_says_so(tmp_path):
     assert done.stderr.count('\n') == 1
     # What was begun is not taken for finished.
     assert not list(tmp_path.glob('copy/.venv*/*.stamp'))
+
+
+@pytest.mark.parametrize('folder', ['/opt/python/cp311-cp311', '/another/clone/.venv-jazzy'])
+def test_header_folders_are_replaced_in_this_environment_only(tmp_path, monkeypatch, folder):
+    """uv links the files of all environments to its cache; see also a cache written to."""
+    monkeypatch.syspath_prepend(str(SCRIPT.parent))
+    from set_up import rewrite_header_paths
+    name = 'export_tf2_msgs__rosidl_generator_pyExport.cmake'
+    found = (f'INCLUDE_DIRECTORIES "{folder}/include/python3.11;'
+             f'{folder}/lib/python3.11/site-packages/numpy/_core/include"\n')
+    cached = tmp_path / 'cached.cmake'
+    cached.write_text(found, encoding='utf-8')
+    (tmp_path / 'share' / 'tf2_msgs' / 'cmake').mkdir(parents=True)
+    installed = tmp_path / 'share' / 'tf2_msgs' / 'cmake' / name
+    installed.hardlink_to(cached)
+    rewrite_header_paths(SimpleNamespace(
+        venv=tmp_path, python=sys.executable, records=tmp_path,
+        variables=lambda: dict(os.environ)))
+    assert cached.read_text(encoding='utf-8') == found
+    assert installed.read_text(encoding='utf-8') == (
+        f'INCLUDE_DIRECTORIES "{sysconfig.get_path("include")};{np.get_include()}"\n')
