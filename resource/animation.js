@@ -254,7 +254,7 @@
     }
     cursor.style.left = `${MARGIN_LEFT + now / (duration || 1) * (strip.clientWidth - MARGINS)}px`;
     slider.value = String(now);
-    clock.value = `${now.toFixed(2)} / ${duration.toFixed(2)} s`;
+    clock.value = `${now.toFixed(2)} / ${Number(duration.toFixed(2))} s`;
   };
 
   let isPlaying = false;

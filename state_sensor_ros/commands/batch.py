@@ -21,7 +21,7 @@ import sys
 from typing import Any
 
 from state_sensor_ros.commands.printing import print_line
-from state_sensor_ros.errors import one_line, TransportError
+from state_sensor_ros.errors import one_line, reason_of, TransportError
 from state_sensor_ros.recordings.files.part import remove_parts
 
 _WORKER = 'state_sensor_ros.commands.batch_worker'
@@ -80,7 +80,8 @@ def run_job(job: BatchJob, running: set[subprocess.Popen[str]] | None = None) ->
             Path(job.output).parent.mkdir(parents=True, exist_ok=True)
             remove_parts(Path(job.output))
     except OSError as error:
-        return BatchResult(1, '', one_line(f'{job.output}: {error.strerror}'))
+        return BatchResult(1, '', one_line(
+            f'{job.output}: found {reason_of(error)}; expected a place to write to'))
     paths = [_PACKAGES, *filter(None, [os.environ.get('PYTHONPATH')])]
     environment = {**os.environ, 'PYTHONPATH': os.pathsep.join(paths)}
     with subprocess.Popen(

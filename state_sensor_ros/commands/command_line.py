@@ -28,7 +28,7 @@ from state_sensor_ros.errors import importing, reason_of, StateSensorError
 COMMANDS = {
     'simulate': 'serve a recording or synthetic traffic as the simulator would',
     'inspect': 'list what a recording contains',
-    'convert': 'trajectory JSON to rosbag2 bag, and back',
+    'convert': 'write a recording as a trajectory, bag, table or trace of ASAM OSI',
     'synth': 'make synthetic traffic as a trajectory',
     'record': 'write the live stream to a trajectory',
     'replay': "play a trajectory in a running simulator's Replay Mode",
@@ -147,13 +147,16 @@ def _run(words: list[str], interruption: Interruption) -> None:
     completed = os.environ['COMP_LINE'].split() if '_ARGCOMPLETE' in os.environ else []
     named = _named(completed or words)
     for name, help_ in COMMANDS.items():
-        subparser = subparsers.add_parser(name, help=help_, description=help_.capitalize() + '.')
+        subparser = subparsers.add_parser(
+            name, help=help_, description=f'{help_[0].upper()}{help_[1:]}.')
         if name in named:
             command = _load(name)
             command.add_arguments(subparser)
     if completed:
         _complete(parser)
-    args = parser.parse_args(words)
+    args, unknown = parser.parse_known_args(words)
+    if unknown:
+        subparsers.choices[args.command].error(f'unrecognized arguments: {" ".join(unknown)}')
     interruption.begin()
     command.run(args, interruption)
     sys.stdout.flush()

@@ -19,6 +19,7 @@ from state_sensor_ros.commands.batch import (
 )
 from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.commands.summary import show_result
+from state_sensor_ros.drawing.wording import counted
 from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
 from state_sensor_ros.simulators.search import find_recordings, FoundRecording
 
@@ -66,7 +67,8 @@ def convert_many(args: argparse.Namespace) -> None:
         show_failures(failures)
         raise TrajectoryFormatError(args.output, f'{len(failures)} of {len(jobs)} recordings that '
                                     'could not be converted', 'all of them')
-    facts = [f'{len(waiting)} recordings converted', f'{len(jobs) - len(waiting)} done before']
+    facts = [f'{counted(len(waiting), "recording")} converted',
+             f'{len(jobs) - len(waiting)} done before']
     show_result(args.output, facts, is_quiet=args.quiet)
 
 

@@ -27,10 +27,10 @@ from state_sensor_ros.commands.live import (
     LiveRecording,
     MONODRIVE,
 )
-from state_sensor_ros.commands.options import add_bag_limit, add_batch_options
+from state_sensor_ros.commands.options import add_bag_limit, add_batch_options, add_quiet
 from state_sensor_ros.commands.printing import listed
 from state_sensor_ros.commands.reading import reading
-from state_sensor_ros.commands.summary import counted
+from state_sensor_ros.drawing.wording import counted, seconds
 from state_sensor_ros.errors import one_line
 from state_sensor_ros.frame import EGO_TAG
 from state_sensor_ros.monodrive.generations.wire import GENERATIONS
@@ -53,11 +53,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         'input), bag, table or dataset of CARLA; also several, folders and globs')
     parser.add_argument('--live', action='store_true', help='the frames that a simulator sends '
                         'until --frames, --seconds or Ctrl-C, in place of FILE')
-    parser.add_argument('--json', action='store_true', help='write JSON; replayable is null where '
-                        'it is of CARLA, which has no Replay Mode')
+    parser.add_argument('--json', action='store_true', help='print JSON; replayable is null for '
+                        'CARLA, which has no Replay Mode')
     parser.add_argument('--parquet', metavar='OUT', help='write a table with a row for each '
                         'recording')
     parser.add_argument('--force', action='store_true', help='overwrite OUT')
+    add_quiet(parser, 'print no progress, nor the line about OUT')
     add_batch_options(parser)
     parser.add_argument('--topic', default='', help='of a bag with several ~/frame topics')
     add_bag_limit(parser)
@@ -84,7 +85,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     args.file = args.file[0] if args.file else None
     with _opened(args, interruption) as recording:
         inspector = Inspector(recording, GENERATIONS)
-        with reading(recording, 'inspect') as progress:
+        with reading(recording, 'inspect', is_quiet=args.quiet) as progress:
             inspector.look_at(progress.frames)
     if args.json:
         print(json.dumps(_record(recording, inspector), indent=2, allow_nan=False))
@@ -149,10 +150,10 @@ def _clock_rows(found: Inspector) -> list[tuple[str, str]]:
     pace = found.pacing.pace()
     if math.isnan(found.first_game_time):
         return [('clock', 'no frame has a time')]
-    start = f'game time {found.first_game_time:.6g} to {found.last_game_time:.6g} s'
+    start = f'game time {found.first_game_time:.2f} to {seconds(found.last_game_time)}'
     if found.first_time:
         start += f', begun {datetime.fromtimestamp(found.first_time, timezone.utc):%F %T} UTC'
-    rows = [('duration', f'{found.pacing.duration:.6g} s ({start})')]
+    rows = [('duration', f'{seconds(found.pacing.duration)} ({start})')]
     if pace.n_steps:
         median, least, greatest = (
             f'{1e3 * step:.4g}' for step in (pace.median, pace.least, pace.greatest))

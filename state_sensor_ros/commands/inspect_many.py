@@ -14,6 +14,7 @@ from state_sensor_ros.commands.batch import BatchJob, BatchResult, plain_options
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.commands.summary import show_result
+from state_sensor_ros.drawing.wording import counted
 from state_sensor_ros.errors import ConfigError, one_line, TrajectoryFormatError
 from state_sensor_ros.recordings.files.whole_file import WholeFile
 from state_sensor_ros.recordings.recording import STANDARD_INPUT
@@ -64,7 +65,8 @@ def inspect_many(args: argparse.Namespace, interruption: Interruption) -> None:
     if args.parquet:
         with interruption.writing(lambda: WholeFile(args.parquet, force=args.force)) as file:
             _write_rows([_row(record) for record in records], file)
-        show_result(args.parquet, [f'{len(records)} recordings'], is_quiet=args.json)
+        show_result(args.parquet, [counted(len(records), 'recording')],
+                    is_quiet=args.json or args.quiet)
     elif not args.json:
         _print_rows([_row(record) for record in records])
     n_failed = sum(record['error'] is not None for record in records)

@@ -13,7 +13,7 @@ import time
 
 from state_sensor_ros.commands.options import add_stream_arguments, count, seconds
 from state_sensor_ros.commands.parameter_options import add_parameters
-from state_sensor_ros.errors import ConfigError, TransportError, TruncatedError
+from state_sensor_ros.errors import ConfigError, failed_stream, TruncatedError
 from state_sensor_ros.payloads import PayloadDecoder
 from state_sensor_ros.pipeline.source import Source
 from state_sensor_ros.recordings.recording import RecordedFrame
@@ -149,9 +149,8 @@ class LiveRecording:
             timer.cancel()
             self.close()
         if not n_frames:
-            why = self._stream.source.health.last_error
-            raise TransportError(self.name, f'no frame ({why})' if why else 'no frame',
-                                 'a stream of them')
+            raise failed_stream(self.name, self._stream.source.health.last_error, 'no frame',
+                                'a stream of them')
 
     def close(self) -> None:
         """End the stream, from any thread."""

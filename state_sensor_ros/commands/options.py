@@ -33,10 +33,10 @@ def add_bag_limit(parser: argparse.ArgumentParser) -> None:
                         'may have 16 times as many bytes')
 
 
-def add_quiet(parser: argparse.ArgumentParser) -> None:
-    """Add the option of no output on success to ``parser``: of every command with a result."""
-    parser.add_argument('-q', '--quiet', action='store_true',
-                        help='print neither the progress nor the line about the result')
+def add_quiet(parser: argparse.ArgumentParser,
+              what: str = 'print neither the progress nor the line about the result') -> None:
+    """Add the option of no output on success to ``parser``; ``what`` is its help."""
+    parser.add_argument('-q', '--quiet', action='store_true', help=what)
 
 
 def add_batch_options(parser: argparse.ArgumentParser) -> None:

@@ -15,6 +15,7 @@ from state_sensor_ros.commands.summary import facts_of, show_result, size_of
 from state_sensor_ros.drawing.palette import BY_SPEED, COLORINGS
 from state_sensor_ros.drawing.scene import Scene
 from state_sensor_ros.drawing.scene_builder import SceneBuilder
+from state_sensor_ros.drawing.wording import seconds
 from state_sensor_ros.errors import ConfigError, one_line, TrajectoryFormatError
 from state_sensor_ros.library.frame_recording import open_recording
 from state_sensor_ros.recordings.files.whole_file import WholeFile
@@ -39,7 +40,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     :param parser: of this sub-command.
     """
-    parser.add_argument('input', metavar='IN', help='trajectory (- for standard input) or bag')
+    parser.add_argument('input', metavar='IN', help='trajectory (- for standard '
+                        'input), bag, table or dataset of CARLA')
     parser.add_argument('output', metavar='OUT', type=_output,
                         help='NAME.png for a picture, NAME.html for an animation in one file')
     parser.add_argument('--force', action='store_true', help='overwrite OUT')
@@ -87,7 +89,7 @@ def _scene(args: argparse.Namespace) -> Scene:
     if not len(scene.time_s):
         raise TrajectoryFormatError(name, 'no frames', 'at least one frame')
     if args.at is not None and args.at > scene.duration_s + _AT_TOLERANCE_S:
-        raise ConfigError('--at', f'{args.at:g} s', f'0 to {scene.duration_s:.6g} s, the '
+        raise ConfigError('--at', f'{args.at:g} s', f'0 to {seconds(scene.duration_s)}, the '
                           f'duration of {name}')
     return scene
 

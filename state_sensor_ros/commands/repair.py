@@ -19,7 +19,8 @@ from tqdm import tqdm
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.options import add_bag_limit, add_quiet
 from state_sensor_ros.commands.printing import listed
-from state_sensor_ros.commands.summary import counted, show_result
+from state_sensor_ros.commands.summary import show_result
+from state_sensor_ros.drawing.wording import counted
 from state_sensor_ros.errors import ConfigError, reason_of, TrajectoryFormatError
 from state_sensor_ros.monodrive.trajectory_repair import copy_whole_frames
 from state_sensor_ros.recordings.bags.bag_qos import parse_profiles

@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     :param parser: of this sub-command.
     """
     parser.epilog = _EPILOG
-    parser.add_argument('file', metavar='FILE', help='trajectory, - for standard input; or a '
+    parser.add_argument('file', metavar='FILE', help='trajectory (- for standard input) or '
                         'bag')
     add_quiet(parser)
     add_stream_arguments(parser)

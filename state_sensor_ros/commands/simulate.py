@@ -7,7 +7,7 @@ from __future__ import annotations
 import argparse
 
 from state_sensor_ros.commands.interruption import Interruption
-from state_sensor_ros.commands.options import count, index
+from state_sensor_ros.commands.options import add_quiet, count, index
 from state_sensor_ros.commands.synth import add_traffic_arguments, frame_rate
 from state_sensor_ros.emulator.threaded_server import Rate
 from state_sensor_ros.simulators.opening import by_protocol
@@ -34,8 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     :param parser: of this sub-command.
     """
     parser.add_argument('file', metavar='FILE', nargs='?',
-                        help='trajectory, - for standard input, or a bag (default: synthetic '
-                        'traffic)')
+                        help='trajectory (- for standard input), bag or dataset of CARLA '
+                        '(default: synthetic traffic)')
     parser.add_argument('--protocol', choices=by_protocol(), default='monodrive',
                         help='whose simulator to stand in for (default: monodrive)')
     parser.add_argument('--port', type=_port,
@@ -50,6 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help='pace: by game_time, as fast as read, or frames per second')
     parser.add_argument('--loop', action='store_true', help='begin FILE again at its end')
     parser.add_argument('--frames', type=count, metavar='N', help='end after N frames')
+    add_quiet(parser, 'do not print the addresses')
     parser.add_argument('--header', type=int, choices=(16, 12), default=16,
                         help='bytes of the packet header (default: 16)')
     parser.add_argument('--on-sample', action='store_true',
@@ -79,5 +80,6 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     simulator = by_protocol()[args.protocol]
     with simulator.stand_in(args) as server:
         for name, port in server.addresses():
-            print(f'{name} on {args.bind}:{port}', flush=True)
+            if not args.quiet:
+                print(f'{name} on {args.bind}:{port}', flush=True)
         server.wait()

@@ -12,6 +12,7 @@ import stat
 import sys
 
 from state_sensor_ros.commands.printing import discard_output, print_line
+from state_sensor_ros.drawing.wording import counted, seconds
 from state_sensor_ros.errors import one_line
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.recordings.files.whole_file import STANDARD_OUTPUT
@@ -58,13 +59,8 @@ class Summary:
 
 def facts_of(n_frames: int, duration_s: float, n_actors: int) -> list[str]:
     """Return numbers in words, without a duration of 0 s."""
-    duration = [f'{duration_s:.6g} s'] if duration_s else []
+    duration = [seconds(duration_s)] if duration_s else []
     return [counted(n_frames, 'frame'), *duration, counted(n_actors, 'actor')]
-
-
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun, which takes an s in the plural."""
-    return f'{number} {noun}' if number == 1 else f'{number} {noun}s'
 
 
 def show_result(output: str, facts: list[str], *, is_quiet: bool) -> None:

@@ -1,6 +1,6 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
-"""Titles of axes, numbers with units and counts, the same in pictures and animations."""
+"""Titles of axes, numbers with units and counts: of pictures, animations and lines of commands."""
 
 from __future__ import annotations
 
@@ -19,8 +19,13 @@ _MAX_NAMES = 2
 
 
 def seconds(time_s: float) -> str:
-    """Return a time or duration with two digits after the point, as the player has it."""
-    return f'{time_s:.2f} s'
+    """
+    Return a time or duration, rounded to 0.01 s.
+
+    >>> seconds(6.65711), seconds(30.0)
+    ('6.66 s', '30 s')
+    """
+    return f'{round(time_s, 2):.12g} s'
 
 
 def counted(number: int, noun: str) -> str:

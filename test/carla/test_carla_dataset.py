@@ -265,7 +265,7 @@ def test_carla_dataset_is_written_whole(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ['out']
     frames = list(read_frames(find_dataset(out)))
     assert [frame.game_time for frame in frames] == [0.0, 0.05, 0.1, 0.0, 0.05]
-    with pytest.raises(SinkError, match='something that exists'):
+    with pytest.raises(SinkError, match='a folder of that name'):
         DatasetWriter(out)
     again = DatasetWriter(out, overwrite=True)
     again.write(decoder.decode_dataset(json.dumps(EXAMPLE).encode()).frame)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 from paths import CARLA, ROOT
+from ports import free_port
 import pytest
 
 from state_sensor_ros.commands.command_line import main
@@ -79,3 +80,36 @@ def test_data_without_room_is_an_error(tmp_path, end, reason):
                            text=True, check=False)
     assert (found.returncode, found.stderr) == (
         1, f'error: -: found {reason}; expected a place to write to\n')
+
+
+def test_durations_are_rounded_alike(tmp_path, capsys):
+    drive = tmp_path / 'drive.json'
+    assert main(['synth', '-q', str(drive), '--frames', '21', '--rate', '30']) == 0
+    frames = json.loads(drive.read_text())
+    for i, frame in enumerate(frames):
+        frame['game_time'] = 1.0 + i * 0.33285
+    drive.write_text(json.dumps(frames))
+    for name in ('drive.png', 'drive.html'):
+        assert main(['render', str(drive), str(tmp_path / name)]) == 0
+        assert ' 21 frames, 6.66 s, ' in capsys.readouterr().out
+    assert '6.66 s' in (tmp_path / 'drive.html').read_text().partition('<p>')[2][:80]
+    assert main(['render', str(drive), str(tmp_path / 'late.png'), '--at', '7']) == 1
+    assert 'expected 0 to 6.66 s, ' in capsys.readouterr().err
+    assert main(['inspect', str(drive)]) == 0
+    assert re.search(r'duration +6\.66 s \(game time 1\.00 to 7\.66 s', capsys.readouterr().out)
+
+
+def test_inspect_and_simulate_take_quiet(drive, capsys):
+    capsys.readouterr()
+    assert main(['inspect', '-q', str(drive)]) == 0
+    assert capsys.readouterr().out.startswith('recording ')
+    with pytest.raises(SystemExit, match='2'):
+        main(['inspect', str(drive), '--bogus'])
+    assert capsys.readouterr().err.startswith('error: state_sensor inspect: unrecognized ')
+
+
+def test_live_recording_without_frames_names_the_place_once(capsys):
+    port = free_port()
+    assert main(['inspect', '--live', '--port', str(port), '--seconds', '0.3']) == 1
+    assert capsys.readouterr().err == (f'error: 127.0.0.1:{port}: found connection refused; '
+                                       'expected a simulator that listens there\n')

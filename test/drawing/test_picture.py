@@ -266,7 +266,7 @@ def test_picture_says_what_is_counted_but_not_on_the_map():
     texts = page_texts(page_of(scene))
     assert '2 vehicles  ·  48 objects' in texts
     assert '35 of 48 objects outside the map' in texts
-    assert '1 of 2 vehicles not in the frame at 19.00 s' in texts
+    assert '1 of 2 vehicles not in the frame at 19 s' in texts
     assert 'outside' not in page_texts(page_of(scene_of(*ride())))
 
 

@@ -22,7 +22,7 @@ def test_scene_has_names_kinds_positions_and_speeds():
     np.testing.assert_allclose(scene.yaw[last], [0, np.pi, 0], rtol=1e-6)
     np.testing.assert_allclose(scene.speed[last], [10, 2, 0], rtol=1e-6)
     assert [scene.lanes[i] for i in scene.lane[last] if i != NO_LANE] == [(1, 0, -1), (1, 0, 1)]
-    assert scene.facts() == ['v2', '3 frames', '0.20 s', '2 vehicles', '1 object']
+    assert scene.facts() == ['v2', '3 frames', '0.2 s', '2 vehicles', '1 object']
 
 
 def test_scene_ego_tag_is_a_parameter():

@@ -83,7 +83,7 @@ def test_whole_folder_replaces_one_of_its_kind(path, monkeypatch, has_exchange):
 
 def test_whole_folder_refuses_an_existing_name(path):
     path.mkdir()
-    with pytest.raises(SinkError, match=r'found something that exists; expected .*--force'):
+    with pytest.raises(SinkError, match=r'found a folder of that name; expected .*--force'):
         folder_of(path, force=False)
     with pytest.raises(SinkError, match='found an empty folder; expected a thing to overwrite'):
         folder_of(path)

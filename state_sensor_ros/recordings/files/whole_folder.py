@@ -80,7 +80,8 @@ class WholeFolder:
         :returns: the test for its entries.
         """
         if not self._force:
-            raise SinkError(self.name, 'something that exists', 'another name, or --force')
+            found = 'a folder' if self.path.is_dir() else 'a file'
+            raise SinkError(self.name, f'{found} of that name', 'none, or --force')
         if not self.path.is_dir():
             raise SinkError(self.name, f'something that is no {self._noun}',
                             f'a {self._noun} to overwrite')
