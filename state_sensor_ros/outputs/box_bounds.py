@@ -10,6 +10,7 @@ import itertools
 import numpy as np
 
 from state_sensor_ros.frame import Floats, Frame
+from state_sensor_ros.outputs.convex_hulls import hulls_overlap
 from state_sensor_ros.outputs.objects import largest_boxes
 from state_sensor_ros.rep103 import global_from_body
 
@@ -71,6 +72,15 @@ class ActorBox:
         reach = np.abs(normals) @ half + np.abs(normals @ self.axes) @ self.half
         # The product of parallel edges is no direction: 0 is not apart.
         return bool((np.abs(normals @ (self.centre - middle)) <= reach + 1e-12).all())
+
+    def overlaps_hull(self, points: Floats) -> bool:
+        """
+        Return whether the box overlaps a convex hull.
+
+        :param points: (N, 3) points that span it, m, global frame.
+        """
+        corners = self.centre + (_CORNERS * self.half) @ self.axes.T
+        return hulls_overlap(corners, points)
 
 
 def box_of(frame: Frame, row: int) -> ActorBox | None:

@@ -63,8 +63,8 @@ from state_sensor_ros.ros.entity_filter import matching_rows
 _FEATURES = (
     SimulatorFeatures.ENTITY_TAGS, SimulatorFeatures.ENTITY_CATEGORIES,
     SimulatorFeatures.ENTITY_BOUNDS, SimulatorFeatures.ENTITY_BOUNDS_BOX,
-    SimulatorFeatures.ENTITY_STATE_GETTING, SimulatorFeatures.ENTITY_INFO_GETTING,
-    SimulatorFeatures.SIMULATION_STATE_GETTING)
+    SimulatorFeatures.ENTITY_BOUNDS_CONVEX, SimulatorFeatures.ENTITY_STATE_GETTING,
+    SimulatorFeatures.ENTITY_INFO_GETTING, SimulatorFeatures.SIMULATION_STATE_GETTING)
 _RECORDING_FEATURES = (
     SimulatorFeatures.SIMULATION_RESET, SimulatorFeatures.SIMULATION_RESET_TIME,
     SimulatorFeatures.SIMULATION_STATE_SETTING, SimulatorFeatures.SIMULATION_STATE_PAUSE,
@@ -222,8 +222,6 @@ class SimulationServices:
             rows = matching_rows(filters.filter, () if snapshot is None else snapshot.frame.names)
         except ConfigError as error:
             return _result(Result.RESULT_OPERATION_FAILED, str(error)), []
-        except _UnsupportedError as error:
-            return _unsupported(str(error)), []
         if snapshot is None:
             return _result(Result.RESULT_OK), []
         passing = list(self._passing(snapshot, filters, rows))
@@ -280,24 +278,23 @@ class SimulationServices:
         return state
 
 
-class _UnsupportedError(Exception):
-    """A request that the interface allows and this node does not serve."""
-
-
 def _overlap_test(bounds: Bounds) -> Callable[[ActorBox], bool] | None:
     """
     Return the test whether a box overlaps bounds in the global frame, None without bounds.
 
     :raises ConfigError: where the points do not make bounds of the type.
-    :raises _UnsupportedError: for a type other than a sphere or a box.
     """
     if bounds.type == Bounds.TYPE_EMPTY and not bounds.points:
         return None
-    if bounds.type not in (Bounds.TYPE_SPHERE, Bounds.TYPE_BOX):
-        raise _UnsupportedError(f'filtering by bounds of type {bounds.type}')
-    points = np.array([(each.x, each.y, each.z) for each in bounds.points])
-    if points.shape != (2, 3) or not np.isfinite(points).all():
-        raise ConfigError('bounds', f'{len(points)} points', 'two of finite numbers')
+    if bounds.type not in (Bounds.TYPE_SPHERE, Bounds.TYPE_BOX, Bounds.TYPE_CONVEX_HULL):
+        raise ConfigError('bounds', f'type {bounds.type}', 'a box, a convex hull or a sphere')
+    points = np.array([(each.x, each.y, each.z) for each in bounds.points]).reshape(-1, 3)
+    is_hull = bounds.type == Bounds.TYPE_CONVEX_HULL
+    if not np.isfinite(points).all() or not (len(points) >= 3 if is_hull else len(points) == 2):
+        raise ConfigError('bounds', f'{len(points)} points',
+                          f'{"three or more" if is_hull else "two"} of finite numbers')
+    if is_hull:
+        return lambda box: box.overlaps_hull(points)
     one, other = points
     if bounds.type == Bounds.TYPE_SPHERE:
         return lambda box: box.overlaps_sphere(one, float(other[0]))

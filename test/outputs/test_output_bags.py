@@ -111,6 +111,11 @@ def is_pose(pose, position, orientation):
     assert [sign * number for number in found] == near(orientation)
 
 
+def same_numbers(one, other):
+    """Return whether two messages of one type have equal fields; arrays are no truth value."""
+    return repr(one) == repr(other)
+
+
 def class_of(actor):
     return NUMBERS['pedestrian' if 'pedestrian' in actor.tags else
                    'car' if actor.is_vehicle else '']
@@ -168,6 +173,23 @@ def test_detected_objects(converted):
                     kinematics.has_twist_covariance, kinematics.orientation_availability) == (
                         True, True, True, 2)
             assert values(found.shape.dimensions) == near(size)
+
+
+def test_predicted_objects_are_the_detected_ones_with_more(converted):
+    """As Autoware's perception_objects_converter makes one of the other, field by field."""
+    for i, message in converted.of(DETECTED):
+        predicted = converted.message(PREDICTED, i)
+        assert predicted.header == message.header
+        for found, detected in zip(predicted.objects, message.objects, strict=True):
+            assert found.existence_probability == detected.existence_probability
+            assert found.classification == detected.classification
+            assert same_numbers(found.shape, detected.shape)
+            kinematics, source = found.kinematics, detected.kinematics
+            assert source.has_twist
+            assert same_numbers(kinematics.initial_pose_with_covariance,
+                                source.pose_with_covariance)
+            assert same_numbers(kinematics.initial_twist_with_covariance,
+                                source.twist_with_covariance)
 
 
 def test_derived_objects_are_in_the_axes_of_the_header(converted):
