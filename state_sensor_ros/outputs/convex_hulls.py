@@ -31,8 +31,8 @@ def hulls_overlap(one: Floats, other: Floats) -> bool:
     :param other: (M, 3) points of the other, in the same frame.
     """
     touching = _TOUCHING * max(np.abs(one - one[0]).max(), np.abs(other - one[0]).max(), 1.0) ** 2
-    simplex = (one[:1] - other[:1])
-    weights = np.ones(1)
+    simplex: Floats = one[:1] - other[:1]
+    weights: Floats = np.ones(1)
     for _ in range(_MAX_STEPS):
         nearest = weights @ simplex
         if nearest @ nearest <= touching:
