@@ -60,6 +60,10 @@ class Pacer:
         if self._due_s > now_s:
             self._stop.wait(self._due_s - now_s)
 
+    def restart(self) -> None:
+        """Begin a new schedule: the next frame is due at once, the one after it a period later."""
+        self._due_s = 0.0
+
 
 class ThreadedServer(ABC):
     """

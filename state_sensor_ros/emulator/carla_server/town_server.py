@@ -329,7 +329,10 @@ class CarlaServer(ThreadedServer):
         pacer = Pacer(options.rate, self._closing)
         while not self._closing.is_set() and self.n_sent != options.n_frames:
             with self._changed:
-                self._changed.wait_for(lambda: port.client or self._closing.is_set())
+                if port.client is None:
+                    self._changed.wait_for(lambda: port.client or self._closing.is_set())
+                    # Frames that were due meanwhile, sent at once, would replace each other.
+                    pacer.restart()
                 n_commands = self._n_commands
             pacer.wait(options.period_s)
             if self._closing.is_set():
