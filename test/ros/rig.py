@@ -154,7 +154,8 @@ class NodeProcess:
         given = [part for name, value in parameters.items()
                  for part in ('-p', f'{name}:={_as_yaml(value)}')]
         words = [program or shutil.which('state_sensor_node'), '--ros-args', *given, *arguments]
-        self._log = tempfile.TemporaryFile()  # noqa: SIM115
+        # Appended to: reads here move the position that the node has, too.
+        self._log = tempfile.TemporaryFile('a+b')  # noqa: SIM115
         options = {'stdout': self._log, 'stderr': subprocess.STDOUT, 'env': {
             **os.environ, **(environment or {}), 'ROS_DOMAIN_ID': str(domain),
             'ROS_AUTOMATIC_DISCOVERY_RANGE': 'LOCALHOST'}}
