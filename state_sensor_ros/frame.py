@@ -63,8 +63,8 @@ class Boxes:
     """
     Oriented bounding boxes of all actors, in the order of the actors.
 
-    ``actor`` (M,) int64 row of the owner, ascending; ``names`` M strings, blank where looks are
-    not decoded; ``rows`` (M, 13) float64: centre xyz (m) and orientation xyzw of the
+    ``actor`` (M,) int64 row of the owner, ascending; ``names`` M strings, blank where the
+    appearance is not decoded; ``rows`` (M, 13) float64: centre xyz (m) and orientation xyzw of the
     box's own axes, global frame, full edge lengths xyz (m) along the box's own axes, coefficients
     xyz as sent.
     """
@@ -197,6 +197,7 @@ class Frame:
     0..1, brake 0..1, steering -1..1 (+ = left), steering angle (rad, + = left), NaN where the
     frame has none. ``forward_speed`` (N,) m/s along the actor's own x axis, from a source that
     measures this one component only: then all velocities in ``kinematics`` are NaN.
+    ``has_exact_time`` whether ``game_time`` is free of the rounding to a 32-bit number.
 
     >>> import state_sensor_ros as sensor
     >>> with sensor.open_recording('drive.json') as recording:
@@ -222,6 +223,7 @@ class Frame:
     appearance: Appearance | None = None
     forward_speed: Floats | None = None
     extension: Extension | None = None
+    has_exact_time: bool = False
     _bodies: Bodies | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -201,19 +201,33 @@ def type_of(name: str) -> Any:  # noqa: ANN401
 
 
 def value_of(settings: Settings, name: str) -> Value:
-    """Return the value of the parameter ``name``."""
+    """
+    Return the value of the parameter ``name``.
+
+    :param settings: all parameters.
+    :param name: of one of them.
+    """
     return cast(Value, getattr(settings, _FIELDS[name].name))
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Return the known name that is most similar to ``name``, ``''`` where none is similar."""
+    """
+    Return the known name that is most similar to ``name``, ``''`` where none is similar.
+
+    :param name: that is not known.
+    :param known: names.
+    """
     # Imported here: a name is wrong in few starts of a program.
     from difflib import get_close_matches
     return next(iter(get_close_matches(name.lower(), known, n=1)), '')
 
 
 def as_yaml(value: Value) -> str:
-    """Return a value of a parameter as a file of parameters has it."""
+    """
+    Return a value of a parameter as a file of parameters has it.
+
+    :param value: as :class:`Settings` has it.
+    """
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, tuple):
@@ -316,9 +330,6 @@ def _check_together(settings: Settings) -> None:
     if settings.sample_rate > 0 and not settings.control_port:
         raise ConfigError('sample_rate', f'{settings.sample_rate:g}',
                           '0 where control_port is 0: samples are requested on the control port')
-    if settings.relay_port and settings.source != 'carla':
-        raise ConfigError('relay_port', str(settings.relay_port),
-                          f'0 where source is {settings.source}: the relay is for CARLA')
     if settings.parent_frame == settings.global_frame:
         raise ConfigError('parent_frame', repr(settings.parent_frame),
                           'another name than global_frame')

@@ -68,7 +68,7 @@ _MAX_WAITING: Final = 16
 
 def sensors_of_topics(topics: Iterable[tuple[str, str]]) -> tuple[Sensor, ...]:
     """
-    Return the sensors whose data topics have.
+    Return the sensors that topics are of.
 
     :param topics: name, without the node's, and type of each.
     """
@@ -180,7 +180,7 @@ def frame_of_messages(parts: Mapping[str, bytes]) -> Frame:
     limits = {sign.id: sign.speed_limit for sign in _entries(read.get(_LIMITS), 'speed_limits')}
     status = read[_STATUS]
     rows = list(zip(ids, classes, strict=True))
-    return replace(frame, extension=CarlaData(
+    return replace(frame, has_exact_time=True, extension=CarlaData(
         status.frame_number, status.game_timestamp, status.platform_timestamp,
         np.array(ids, np.uint32), np.array(classes, np.uint8),
         lights=np.array([lights.get(id_, NO_LIGHT) if class_ == CLASS_TRAFFIC_LIGHT else NO_LIGHT

@@ -40,6 +40,7 @@ class CarlaSimulator(Simulator):
     name = 'carla'
     protocol = 'carla'
     default_port = 2001
+    has_relay = True
     bag_topic = ('player/status', 'state_sensor_ros/msg/CarlaPlayerStatus')
 
     def check(self, settings: Settings) -> None:
@@ -110,7 +111,11 @@ class CarlaSimulator(Simulator):
             mounts(sensors, settings))
 
     def holds(self, folder: Path) -> bool:
-        """Return whether a folder is a dataset or one of its episodes."""
+        """
+        Return whether a folder is a dataset or one of its episodes.
+
+        :param folder: an existing one.
+        """
         return any(True for pattern in ('measurements_*.json', 'episode_*/measurements_*.json')
                    for _ in folder.glob(pattern))
 

@@ -111,7 +111,9 @@ class FrameMaker:
             wheels=NO_WHEELS if needs.wheels else None,
             inputs=_inputs(classes, inputs) if needs.inputs else None,
             appearance=Appearance(blank, blank) if needs.appearance else None,
-            forward_speed=poses[:, 6].copy(), extension=data)
+            forward_speed=poses[:, 6].copy(), extension=data,
+            # CARLA counts whole milliseconds.
+            has_exact_time=True)
         return frame, numbers.faults
 
     def _name(self, ids: npt.NDArray[np.uint32], classes: npt.NDArray[np.uint8]) -> None:

@@ -4,8 +4,8 @@
 """
 `state_sensor inspect`: one screen about a recording, or JSON.
 
-The exit code is 1 where the recording is damaged, or where Replay Mode would refuse it; CARLA has
-no Replay Mode.
+The exit code is 1 where the recording is damaged, or where Replay Mode would refuse it. Of a
+simulator without a Replay Mode, only damage counts.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from state_sensor_ros.rep103 import Units
 from state_sensor_ros.settings import DEFAULTS, rule_of
 from state_sensor_ros.simulators.opening import opened
 
-_VERDICTS = {True: 'yes', False: 'no', None: 'does not apply: CARLA has no Replay Mode'}
+_VERDICTS = {True: 'yes', False: 'no', None: 'does not apply: the simulator has no Replay Mode'}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,8 +53,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         'input), bag, table or dataset of CARLA; also several, folders and globs')
     parser.add_argument('--live', action='store_true', help='the frames that a simulator sends '
                         'until --frames, --seconds or Ctrl-C, in place of FILE')
-    parser.add_argument('--json', action='store_true', help='print JSON; replayable is null for '
-                        'CARLA, which has no Replay Mode')
+    parser.add_argument('--json', action='store_true', help='print JSON; replayable is null where '
+                        'the simulator has no Replay Mode')
     parser.add_argument('--parquet', metavar='OUT', help='write a table with a row for each '
                         'recording')
     parser.add_argument('--force', action='store_true', help='overwrite OUT')
@@ -86,7 +86,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     with _opened(args, interruption) as recording:
         inspector = Inspector(recording, GENERATIONS)
         with reading(recording, 'inspect', is_quiet=args.quiet) as progress:
-            inspector.look_at(progress.frames)
+            inspector.evaluate(progress.frames)
     if args.json:
         print(json.dumps(_record(recording, inspector), indent=2, allow_nan=False))
     elif inspector.n_frames:
@@ -187,7 +187,7 @@ def _egos(actors: dict[str, ActorSummary]) -> list[str]:
 
 
 def _consistency_rows(found: Inspector) -> list[tuple[str, str]]:
-    verdict = found.truth.verdict()
+    verdict = found.consistency.verdict()
     if not verdict.n_pairs:
         text = 'nothing moves'
     else:
@@ -218,7 +218,7 @@ def _figure(value: float) -> str:
 
 def _record(recording: Recording, found: Inspector) -> dict[str, object]:
     """Return the summary as JSON, with null for unknown values."""
-    pace, verdict, refusal = found.pacing.pace(), found.truth.verdict(), found.refusal
+    pace, verdict, refusal = found.pacing.pace(), found.consistency.verdict(), found.refusal
     return {
         'file': recording.name, 'form': recording.form, 'frames': found.n_frames,
         'bytes': found.n_bytes, 'generations': dict(found.generations),

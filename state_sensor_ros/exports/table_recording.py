@@ -45,9 +45,8 @@ _KINEMATICS = (
 _LANES = ('lane_change_left', 'lane_change_right', 'road_id', 'section_id', 'lane_id', 's')
 # Without one of these a row is no actor of a frame.
 NEEDED = ('frame', 'game_time', 'name', 'kind', 'tags', *_KINEMATICS, *_LANES)
-# Of CARLA, velocities are NaN and this is measured.
+# The only velocity of sources that measure no other; without it, it is unknown.
 _SPEED = 'speed'
-_CARLA = 'carla'
 LACKS = 'boxes, wheels, inputs, appearance, time and sample_count'
 _BATCH_ROWS = 50_000
 
@@ -79,7 +78,7 @@ class TableRecording:
         metadata = schema.metadata or {}
         self._generation = metadata.get(GENERATION.encode(), b'').decode('utf-8', 'replace')
         self._columns = [*NEEDED]
-        if self._generation == _CARLA:
+        if _SPEED in schema.names:
             self._columns.append(_SPEED)
         missing = [name for name in self._columns if name not in schema.names]
         if missing:
@@ -186,7 +185,15 @@ class TableDecoder(SingleFrameDecoder):
             tags=tuple(tuple(tags or ()) for tags in columns['tags'].to_pylist()),
             kinematics=kinematics, lanes=_lanes(columns), boxes=NO_BOXES, wheels=NO_WHEELS,
             inputs=np.full((n_actors, 4), np.nan), appearance=Appearance(blank, blank),
-            forward_speed=_floats(columns[_SPEED]) if self._generation == _CARLA else None)
+            forward_speed=_forward_speed(columns, kinematics))
+
+
+def _forward_speed(columns: dict[str, Any], kinematics: Floats) -> Floats | None:
+    """Return the speeds where they are the only velocities."""
+    if _SPEED not in columns or not np.isnan(kinematics[:, 7:]).all():
+        return None
+    speeds = _floats(columns[_SPEED])
+    return speeds if np.isfinite(speeds).any() else None
 
 
 def _message(rows: pa.RecordBatch) -> bytes:

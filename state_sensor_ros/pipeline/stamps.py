@@ -16,8 +16,6 @@ _MAX_STAMP_NS = 2 ** 31 * NS_PER_S
 # A float32 time is too coarse where its step exceeds this share of a period.
 _COARSE_STEP_SHARE = 0.1
 _FLOAT32_BITS = 24
-# The generation with exact times: CARLA counts whole milliseconds.
-_EXACT = 'carla'
 
 
 def float32_step(game_time: float) -> float:
@@ -96,7 +94,7 @@ class Stamper:
         self._count_gap(frame, n_lost)
         if not is_first_of_run and \
                 float32_step(game_time) > _COARSE_STEP_SHARE * (game_time - self._game_time):
-            self.n_coarse += frame.generation != _EXACT
+            self.n_coarse += not frame.has_exact_time
         self._game_time, self._now_ns = game_time, now_ns
         self._base_ns, self.stamp_ns = base_ns, stamp_ns
         return Step.RESTARTED if restarted else Step.ADVANCED

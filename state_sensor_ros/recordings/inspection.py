@@ -25,17 +25,17 @@ from state_sensor_ros.pipeline.stamps import Stamper, Step
 from state_sensor_ros.recordings.pacing import Pacing
 from state_sensor_ros.recordings.recording import RecordedFrame, Recording
 
-# More names than this are counted no longer: a stream that makes up new ones for ever.
+# Bounds the memory: a stream may have new names in each frame.
 _MAX_NAMES = 10_000
-# The truth forgets within about twenty pairs of frames, so it is asked this often.
-_TRUTH_PERIOD = 20
+# Frames between two evaluations: the check averages over about twenty pairs of frames.
+_CHECK_PERIOD = 20
 
 _FAULTS = {LEFT_OUT: 'actors left out', DUPLICATE: 'duplicate names'}
 NOT_STRICT = 'frames that are not strict JSON'
 NO_FRAME = 'entries that are no frame'
 NO_EGO = 'frames without an ego'
 CUT = 'ends inside the array'
-# Why Replay Mode refuses a recording with such an oddity, and what it wants.
+# The oddities with which Replay Mode refuses a recording, and what it expects instead.
 _REFUSED = ((NOT_STRICT, 'strict JSON, which has no NaN or Infinity'),
             (NO_EGO, f'an actor tagged {EGO_TAG} in each frame: Replay Mode needs it'))
 
@@ -63,12 +63,12 @@ class ActorSummary:
 
 class Inspector:
     """
-    Look at one frame after another; the figures are in the attributes.
+    The figures of a recording, computed frame by frame.
 
     ``first_game_time``, ``last_game_time`` s; ``first_time`` s since 1970; ``generations``,
     ``parts`` name to number of frames; ``oddities``, ``actors`` by kind, by name; ``complaints``
-    of the truth, each with where it was first made; ``refusal`` why it cannot be read, or not be
-    replayed.
+    of the consistency check, each with the place of the first one; ``refusal`` the reason why it
+    cannot be read or replayed.
 
     :param replayable: generations of frames that Replay Mode takes.
     """
@@ -87,7 +87,7 @@ class Inspector:
         self.complaints: dict[str, Oddity] = {}
         self.refusal: TrajectoryFormatError | None = None
         self.pacing = Pacing()
-        self.truth = ConsistencyCheck()
+        self.consistency = ConsistencyCheck()
         self._last_place = ''
         self._stamper = Stamper('game_time')
         self._sample_count = 0
@@ -106,20 +106,20 @@ class Inspector:
         """Whether all frames are of generations that Replay Mode takes."""
         return self.generations.keys() <= set(self._replayable)
 
-    def look_at(self, frames: Iterable[RecordedFrame]) -> None:
+    def evaluate(self, frames: Iterable[RecordedFrame]) -> None:
         """
-        Look at frames to the end of the recording, or to where it is damaged.
+        Evaluate frames to the end of the recording, or to where it is damaged.
 
         :param frames: of the recording.
         """
         try:
             for recorded in frames:
-                self._look_at_recorded(recorded)
+                self._evaluate(recorded)
         except TrajectoryFormatError as error:
             self.refusal = error
         self._conclude()
 
-    def _look_at_recorded(self, recorded: RecordedFrame) -> None:
+    def _evaluate(self, recorded: RecordedFrame) -> None:
         payload = recorded.packet.payload
         self.n_bytes += len(payload)
         if self._recording.form == 'trajectory' and not _is_strict(payload):
@@ -135,24 +135,24 @@ class Inspector:
         for one in decoded:
             for fault in one.faults:
                 self._note(_FAULTS.get(fault.kind, fault.kind), recorded, str(fault.error))
-            self._look_at_frame(recorded, one.frame)
+            self._add_frame(recorded, one.frame)
 
     def _note(self, kind: str, recorded: RecordedFrame, text: str) -> None:
-        """Count something odd about an recorded."""
+        """Count an oddity of a recorded frame."""
         _note(self.oddities, kind, f'{recorded.place}: frame {recorded.index}', text)
 
-    def _look_at_frame(self, recorded: RecordedFrame, frame: Frame) -> None:
+    def _add_frame(self, recorded: RecordedFrame, frame: Frame) -> None:
         self.n_frames += 1
         self.generations[frame.generation] += 1
         self.n_actors_most = max(self.n_actors_most, frame.n_actors)
         self.n_actors_least = frame.n_actors if self.n_frames == 1 else min(
             self.n_actors_least, frame.n_actors)
         self.parts.update(_parts(frame))
-        self._look_at_actors(recorded, frame)
-        self._look_at_numbers(recorded, frame)
-        self._look_at_clock(recorded, frame)
+        self._add_actors(recorded, frame)
+        self._check_numbers(recorded, frame)
+        self._check_clock(recorded, frame)
 
-    def _look_at_actors(self, recorded: RecordedFrame, frame: Frame) -> None:
+    def _add_actors(self, recorded: RecordedFrame, frame: Frame) -> None:
         n_egos = 0
         for name, kind, tags in zip(frame.names, frame.kinds.tolist(), frame.tags, strict=True):
             n_egos += any(tag.lower() == EGO_TAG for tag in tags)
@@ -166,7 +166,7 @@ class Inspector:
         elif n_egos > 1:
             self._note('frames with several egos', recorded, f'{n_egos} actors tagged {EGO_TAG}')
 
-    def _look_at_numbers(self, recorded: RecordedFrame, frame: Frame) -> None:
+    def _check_numbers(self, recorded: RecordedFrame, frame: Frame) -> None:
         usable = frame.has_pose()
         if not usable.all():
             known = np.isfinite(frame.kinematics[:, :7].sum(axis=1))
@@ -182,7 +182,7 @@ class Inspector:
         for i in np.flatnonzero(rows):
             self._note(kind, recorded, frame.names[i])
 
-    def _look_at_clock(self, recorded: RecordedFrame, frame: Frame) -> None:
+    def _check_clock(self, recorded: RecordedFrame, frame: Frame) -> None:
         last = self.last_game_time
         n_missing = frame.sample_count - self._sample_count - 1
         if n_missing > 0 and self._sample_count:
@@ -203,24 +203,24 @@ class Inspector:
             self._note('restarts', recorded, f'game_time from {last:.6g} to {frame.game_time:.6g}')
             # An episode of a dataset is a run; the results are those of all runs.
             self._note_complaints(self._last_place)
-            self.truth.begin_run()
+            self.consistency.begin_run()
         elif not math.isnan(last) and self.pacing.add(frame.game_time - last):
             self._greatest_step_at = f'{recorded.place}: frame {recorded.index}'
-        self._look_at_truth(recorded, frame)
+        self._check_consistency(recorded, frame)
 
-    def _look_at_truth(self, recorded: RecordedFrame, frame: Frame) -> None:
-        self.truth.add(frame)
+    def _check_consistency(self, recorded: RecordedFrame, frame: Frame) -> None:
+        self.consistency.add(frame)
         self._last_place = f'{recorded.place}: frame {recorded.index}'
-        if recorded.index % _TRUTH_PERIOD == 0:
+        if recorded.index % _CHECK_PERIOD == 0:
             self._note_complaints(self._last_place)
 
     def _note_complaints(self, place: str) -> None:
-        for complaint in self.truth.verdict().complaints:
-            # The same complaint comes with other figures each time.
+        for complaint in self.consistency.verdict().complaints:
+            # A complaint that is repeated has other figures.
             _note(self.complaints, _NUMBER.sub('#', complaint), place, complaint)
 
     def _conclude(self) -> None:
-        """Say what can only be said at the end."""
+        """Set what depends on the whole recording."""
         cut = self._recording.cut
         if cut is not None:
             place = cut.where.removeprefix(f'{self._recording.name}: ')
@@ -256,7 +256,7 @@ def _is_strict(payload: bytes | bytearray) -> bool:
 
 
 def _parts(frame: Frame) -> list[str]:
-    """Name what there is in a frame."""
+    """Return the names of the parts that a frame has."""
     boxes, wheels, inputs, appearance = frame.boxes, frame.wheels, frame.inputs, frame.appearance
     found = {
         'boxes': boxes is not None and len(boxes.actor) > 0,
@@ -264,7 +264,8 @@ def _parts(frame: Frame) -> list[str]:
         'wheels': wheels is not None and len(wheels.actor) > 0,
         'wheel positions': wheels is not None and bool(wheels.position_known.any()),
         'inputs': inputs is not None and bool(np.isfinite(inputs).any()),
-        'looks': appearance is not None and any(appearance.colors + appearance.replay_classes),
+        'appearance': appearance is not None and any(
+            appearance.colors + appearance.replay_classes),
         'sample counts': frame.sample_count > 0,
         'wall clock': frame.time > 0}
     return [part for part, is_there in found.items() if is_there]

@@ -106,7 +106,11 @@ def checked_settings(values: Mapping[str, object], base: Settings = DEFAULTS) ->
     :raises ConfigError: naming the parameter, the value and what is allowed.
     """
     settings = parse_settings(values, base=base)
-    find_simulator(settings.source).check(settings)
+    simulator = find_simulator(settings.source)
+    if settings.relay_port and not simulator.has_relay:
+        raise ConfigError('relay_port', str(settings.relay_port),
+                          f'0 where source is {settings.source}, which has no relay')
+    simulator.check(settings)
     return settings
 
 

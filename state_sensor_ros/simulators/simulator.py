@@ -83,13 +83,15 @@ class Simulator:
     ``name`` as the parameter ``source`` has it; ``protocol`` as the option ``--protocol`` of the
     command `simulate` has it, empty where there is no stand-in; ``bag_topic`` name below the node
     and type of a topic by which a bag of this simulator is recognised, None where its bags need no
-    reader of their own; ``default_port`` of its live frames.
+    reader of their own; ``default_port`` of its live frames; ``has_relay`` whether it takes
+    the parameters ``relay_port`` and ``relay_bind``.
     """
 
     name: ClassVar[str]
     protocol: ClassVar[str] = ''
     bag_topic: ClassVar[tuple[str, str] | None] = None
     default_port: ClassVar[int] = DEFAULTS.port
+    has_relay: ClassVar[bool] = False
 
     def check(self, settings: Settings) -> None:
         """
@@ -151,7 +153,11 @@ class Simulator:
         return SimulatorTopics()
 
     def holds(self, folder: Path) -> bool:
-        """Return whether a folder is a recording in the simulator's own form, by its names."""
+        """
+        Return whether a folder is a recording in the simulator's own form, by its names.
+
+        :param folder: an existing one.
+        """
         return False
 
     def open_recording(self, path: Path, units: Units) -> Recording | None:

@@ -13,9 +13,9 @@ NO_LANES = Lanes(np.zeros(0, np.int64), *[np.zeros(0, bool)] * 2, *[np.zeros(0, 
                  np.zeros(0))
 
 
-def frame(game_time, sample_count=0, time=0):
+def frame(game_time, sample_count=0, time=0, *, has_exact_time=False):
     return Frame('v2', game_time, time, sample_count, (), np.zeros(0, np.uint8), (),
-                 np.zeros((0, 13)), NO_LANES)
+                 np.zeros((0, 13)), NO_LANES, has_exact_time=has_exact_time)
 
 
 def test_stamps_follow_game_time():
@@ -101,6 +101,8 @@ def test_stamps_notice_a_coarse_clock():
         stamper.step(frame(game_time), 0)
     assert stamper.n_coarse == 1
     stamper.step(frame(131073.03125), 0)
+    assert stamper.n_coarse == 1
+    stamper.step(frame(131073.0625, has_exact_time=True), 0)
     assert stamper.n_coarse == 1
 
 

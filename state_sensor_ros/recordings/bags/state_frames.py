@@ -22,8 +22,6 @@ from state_sensor_ros.payloads import Decoded, SingleFrameDecoder
 from state_sensor_ros.recordings.bags.bag_types import typestore
 
 STATE_FRAME = 'state_sensor_ros/msg/StateFrame'
-# The generation whose twist has only a forward speed.
-_FORWARD_ONLY = 'carla'
 
 # The encapsulation, 4 bytes, the second of which is the byte order; then header.stamp.
 _STAMP = {0: struct.Struct('>4xiI'), 1: struct.Struct('<4xiI')}
@@ -76,8 +74,8 @@ def _frame(message: Any) -> Frame:  # noqa: ANN401
     kinematics = [(*_pose(actor.pose), *_xyz(actor.twist.linear), *_xyz(actor.twist.angular))
                   for actor in actors]
     rows, forward_speed = _rows(kinematics, 13), None
-    if message.generation == _FORWARD_ONLY:
-        # CARLA 0.8 measures no other velocity; it is along the actor's x axis (ActorState.msg).
+    if np.isnan(rows[:, 8:]).all() and np.isfinite(rows[:, 7]).any():
+        # A speed alone is along the actor's x axis, not that of the global frame (ActorState.msg).
         forward_speed = rows[:, 7].copy()
         rows[:, 7:] = np.nan
     return Frame(
