@@ -4,15 +4,13 @@
 
 import gzip
 import json
-import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
 
 from budgets import AWAIT_S
 from paths import ROOT
+from programs import start
 import pytest
 from simulator_peer import Reader
 
@@ -26,16 +24,10 @@ from state_sensor_ros.emulator.monodrive_server.frame_source import IteratorSour
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.recordings.storage.decompression import zstd
 
-PROGRAM = [sys.executable, '-c',
-           'import sys; from state_sensor_ros.commands.command_line import main; sys.exit(main())']
 N_FRAMES = 12
 DECOMPRESS = {'.json.gz': gzip.decompress, '.json.zst': zstd.decompress}
 COMPRESS = {'.json.gz': gzip.compress, '.json.zst': zstd.compress}
 SUFFIXES = sorted(DECOMPRESS)
-
-
-def environment():
-    return {**os.environ, 'PYTHONPATH': str(ROOT)}
 
 
 @pytest.fixture
@@ -90,9 +82,9 @@ def test_compressed_trajectories_are_recognised_by_their_content(drive, tmp_path
     with sensor.open_recording(other) as recording:
         assert len(list(recording)) == N_FRAMES
     with drive.open('rb') as standard_input:
-        done = subprocess.run([*PROGRAM, 'convert', '-', str(tmp_path / 'piped.json')],
-                              stdin=standard_input, env=environment(), timeout=AWAIT_S)
-    assert done.returncode == 0
+        process = start('convert', '-', tmp_path / 'piped.json', stdin=standard_input)
+    with process:
+        assert process.wait(AWAIT_S) == 0
     assert len(json.loads((tmp_path / 'piped.json').read_text())) == N_FRAMES
 
 
@@ -148,9 +140,8 @@ def test_damaged_compressed_trajectories_are_an_error(drive, tmp_path, capsys, c
 def test_compressed_record_can_be_repaired_after_a_kill(tmp_path, capsys):
     out, part = tmp_path / 'live.json.gz', tmp_path / '.live.json.gz.part'
     source = IteratorSource(generate(3, 2, 100.0, 1, 'v2'))
-    with MonodriveServer(source, MonodriveOptions(rate=100.0)) as simulator, subprocess.Popen(
-            [*PROGRAM, 'record', str(out), '--port', str(simulator.port)],
-            env=environment()) as process:
+    with MonodriveServer(source, MonodriveOptions(rate=100.0)) as simulator, start(
+            'record', out, '--port', simulator.port) as process:
         end_s = time.monotonic() + AWAIT_S
         while not part.exists() or part.stat().st_size < 4000:
             assert time.monotonic() < end_s
@@ -173,11 +164,9 @@ def recording(request, plain, tmp_path):
     return next(out.glob('*.mcap')) if request.param == 'bag/file' else out
 
 
-def test_recordings_of_any_form_are_served(recording, plain):
-    frames = json.loads(plain.read_text())
-    with subprocess.Popen([*PROGRAM, 'simulate', str(recording), '--port', '0', '--rate', 'max'],
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                          env=environment()) as process:
+def frames_served(recording):
+    """Return the frames that `simulate` sends of a recording, and what it prints as errors."""
+    with start('simulate', recording, '--port', 0, '--rate', 'max') as process:
         try:
             port = int(process.stdout.readline().rpartition(':')[2])
             with Reader(port) as reader:
@@ -185,7 +174,13 @@ def test_recordings_of_any_form_are_served(recording, plain):
             assert process.wait(AWAIT_S) == 0
         finally:
             process.kill()
-        assert process.stderr.read() == ''
+        return served, process.stderr.read()
+
+
+def test_recordings_of_any_form_are_served(recording, plain):
+    frames = json.loads(plain.read_text())
+    served, errors = frames_served(recording)
+    assert errors == ''
     assert [[frame['game_time'], frame['sample_count'], [
         actor['state']['name'] for actor in frame['frame']['vehicles']]] for frame in served] == [
         [frame['game_time'], frame['sample_count'], [
@@ -204,17 +199,8 @@ def test_bags_of_carla_are_served_with_a_warning(tmp_path):
     carla = ROOT / 'resource' / 'carla' / 'episode_00000'
     assert main(['convert', str(carla), str(tmp_path / 'bag')]) == 0
     for path in (carla, tmp_path / 'bag'):
-        with subprocess.Popen([*PROGRAM, 'simulate', str(path), '--port', '0', '--rate', 'max'],
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                              env=environment()) as process:
-            try:
-                port = int(process.stdout.readline().rpartition(':')[2])
-                with Reader(port) as reader:
-                    served = reader.frames_until_end()
-                assert process.wait(AWAIT_S) == 0
-            finally:
-                process.kill()
-            [line] = process.stderr.read().splitlines()
+        served, errors = frames_served(path)
+        [line] = errors.splitlines()
         assert line.startswith(f'warning: {path}: v2 does not carry: ')
         with sensor.open_recording(path) as recording:
             names = [len(frame.names) for frame in recording]
