@@ -1,7 +1,7 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-Build the message packages of autonomy stacks from their field lists, for tests and those who ask.
+Build the message packages of autonomy stacks from their field lists, for tests and on request.
 
 Only what rclpy needs is built: C messages, the type support of Fast DDS for C, introspection in C,
 of which Fast DDS makes the description of a type, and Python. A package is one CMake project,

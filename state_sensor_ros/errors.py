@@ -122,6 +122,13 @@ class TruncatedError(TrajectoryFormatError):
 
     ``n_frames`` whole ones before that; ``end`` the offset behind the last of them; ``lost`` what
     follows there, in words.
+
+    :param where: the recording and the place in it.
+    :param found: as :class:`StateSensorError` has it.
+    :param expected: likewise.
+    :param n_frames: number of whole frames.
+    :param end: what the recording ends in.
+    :param lost: what is lost, in words.
     """
 
     def __init__(self, where: str, found: str, expected: str, *, n_frames: int, end: int,
@@ -148,7 +155,14 @@ class SinkError(StateSensorError, OSError):
 
 
 class MissingLibraryError(StateSensorError, ImportError):
-    """A library that the work needs cannot be imported; ``library`` names its distribution."""
+    """
+    A library that the work needs cannot be imported; ``library`` names its distribution.
+
+    :param where: what needs the library.
+    :param found: as :class:`StateSensorError` has it.
+    :param expected: likewise.
+    :param library: name of its distribution.
+    """
 
     def __init__(self, where: str, found: str, expected: str, *, library: str) -> None:
         super().__init__(where, found, expected)

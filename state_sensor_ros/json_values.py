@@ -49,6 +49,9 @@ class JsonError(DecodeError):
     Text is not JSON; ``line`` and ``column``, 1-based, of the first fault.
 
     ``is_at_end``: the text may be the beginning of valid JSON, cut off at its end.
+
+    :param text: that is not JSON.
+    :param fault: as :mod:`json` raises it.
     """
 
     def __init__(self, text: str, fault: json.JSONDecodeError) -> None:

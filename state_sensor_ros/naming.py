@@ -167,9 +167,9 @@ class Registry:
 
     def restart(self, with_topics: Iterable[str] = ()) -> None:
         """
-        Forget all names, as after a restart of the simulator; ids are not used again.
+        Remove all names, as after a restart of the simulator; ids are not used again.
 
-        :param with_topics: topic names whose topics stay open, and count until forgotten.
+        :param with_topics: topic names whose topics stay open, and count until :meth:`forget`.
         """
         self._with_topics = set(with_topics)
         self._known: dict[str, Actor] = {}

@@ -1,7 +1,7 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-Find the files that come with the package: message definitions, sample, configuration.
+Find the files that are installed with the package: message definitions, sample, configuration.
 
 CMakeLists.txt (ament) and setup.py (pip) install them.
 """
@@ -12,7 +12,7 @@ PACKAGE = 'state_sensor_ros'
 
 def share_file(*parts: str) -> Path:
     """
-    Return the path of a file or folder that comes with the package.
+    Return the path of a file or folder that is installed with the package.
 
     :param parts: path below the package's share folder, such as ``'msg', 'ControlState.msg'``.
     :returns: the path in the source tree, in the pip package or in the ament prefix, whichever
@@ -24,9 +24,9 @@ def share_file(*parts: str) -> Path:
         path = folder.joinpath(*parts)
         if path.exists():
             return path
-    looked = ', '.join(str(folder) for folder in folders)
+    searched = ', '.join(str(folder) for folder in folders)
     raise FileNotFoundError(
-        f'{PACKAGE}: found no {"/".join(parts)} in {looked}; expected it to be installed')
+        f'{PACKAGE}: found no {"/".join(parts)} in {searched}; expected it to be installed')
 
 
 def _share_folders(module: Path) -> list[Path]:

@@ -94,7 +94,7 @@ def sensor_topics(sensors: Iterable[Sensor]) -> tuple[Topic, ...]:
 
 def sensor_of_topic(name: str, type_name: str) -> Sensor | None:
     """
-    Return the sensor whose data a topic has.
+    Return the sensor that a topic is of.
 
     :param name: of the topic, without the node's.
     :param type_name: ``package/msg/Name``.

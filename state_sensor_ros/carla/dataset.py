@@ -186,7 +186,7 @@ def _game_time(text: bytes, clock: GameClock) -> float:
 
 def _metadata_of(folders: Sequence[Path]) -> Metadata:
     """
-    Return what the metadata.json of a dataset and those of its episodes say of sensors.
+    Return the sensors that the metadata.json of a dataset and those of its episodes declare.
 
     :param folders: the folder that was opened, and those of episodes in it.
     """

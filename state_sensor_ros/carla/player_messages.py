@@ -46,7 +46,12 @@ _NO_COMMAND = Command()
 
 
 class PlayerMessages:
-    """The status, and a message for each command that the frame has."""
+    """
+    The status, and a message for each command that the frame has.
+
+    :param settings: parameters of the node.
+    :param definitions: of the messages.
+    """
 
     def __init__(self, settings: Settings, definitions: Definitions) -> None:
         self.status = Template(definitions, STATUS, {

@@ -75,6 +75,6 @@ class PointMessages:
                 'frame': f'{player_frame}/{lidar_frame(one.lidar)}', 'sec': sec,
                 'nanosec': nanosec, 'width': len(data) // POINT_BYTES, 'row_step': len(data)},
                 MESSAGE_PHASE).data)
-            # The template has no points: they come between their count and the last field.
+            # The template has no points: they are between their count and the last field.
             yield topic, b''.join((head[:-_END.size], _COUNT.pack(len(data)), data,
                                    head[_COUNT.size - _END.size:]))

@@ -138,7 +138,7 @@ def _number(key: str, default: float, values: Mapping[str, str], where: str) -> 
 @dataclass(frozen=True, slots=True)
 class Metadata:
     """
-    What a metadata.json says of sensors.
+    The sensors that a metadata.json declares.
 
     ``yaw_deg`` by sensor, + = right; ``fov_deg`` of all cameras, NaN where it is absent.
     """
@@ -151,7 +151,11 @@ class Metadata:
         return frozenset(split[0] for split in map(camera_and_kind, self.yaw_deg) if split)
 
     def joined_with(self, other: Metadata) -> Metadata:
-        """Return what this file says, and what only ``other`` says."""
+        """
+        Return the values of both files; where both have one, that of this file.
+
+        :param other: that of the folder above.
+        """
         return Metadata({**other.yaw_deg, **self.yaw_deg},
                         other.fov_deg if math.isnan(self.fov_deg) else self.fov_deg)
 

@@ -138,7 +138,11 @@ def mounts(sensors: Iterable[Sensor], settings: Settings) -> tuple[Mount, ...]:
 
 
 def lidar_frame(name: str) -> str:
-    """Return the last part of the frame of a lidar, given its name in topics."""
+    """
+    Return the last part of the frame of a lidar, given its name in topics.
+
+    :param name: characters that names in topics have.
+    """
     return name if name.startswith('lidar') else f'lidar_{name}'
 
 

@@ -49,7 +49,12 @@ LIGHTS_NS, SIGNS_NS, NUMBERS_NS = 'traffic_lights', 'speed_limits', 'speed_limit
 
 
 class SignArrays:
-    """One message for all lights and one for all signs of a frame."""
+    """
+    One message for all lights and one for all signs of a frame.
+
+    :param settings: parameters of the node.
+    :param definitions: of the messages.
+    """
 
     def __init__(self, settings: Settings, definitions: Definitions) -> None:
         self.heads = {topic: Template(definitions, topic.type_name,
@@ -89,7 +94,12 @@ class SignArrays:
 
 
 class SignMarkers:
-    """One MarkerArray: a sphere for each light and sign, and the number of each sign."""
+    """
+    One MarkerArray: a sphere for each light and sign, and the number of each sign.
+
+    :param settings: parameters of the node.
+    :param definitions: of the messages.
+    """
 
     def __init__(self, settings: Settings, definitions: Definitions) -> None:
         marker = 'visualization_msgs/msg/Marker'
@@ -113,7 +123,7 @@ class SignMarkers:
         self.restart()
 
     def restart(self) -> None:
-        """Forget the markers in displays: the displays were emptied."""
+        """Take the displays as empty."""
         self._shown: set[tuple[str, int]] = set()
         # Ids of markers by those of agents.
         self._ids: dict[int, int] = {}

@@ -199,7 +199,13 @@ class Chunk:
         self._parts.append((alignment, part))
 
     def write(self, writer: CdrWriter, values: Values, row: int) -> None:
-        """Append the fields."""
+        """
+        Append the fields.
+
+        :param writer: of the message.
+        :param values: that are given for the instance, by key.
+        :param row: of the instance in the tables of slots.
+        """
         phase = writer.phase
         if phase not in self._by_phase:
             self._by_phase[phase] = self._serialised(phase)
@@ -228,24 +234,46 @@ class Chunk:
 
 
 class GivenField:
-    """A number, a string or a sequence of strings that is given for each instance."""
+    """
+    A number, a string or a sequence of strings that is given for each instance.
+
+    :param key: of its values.
+    :param pack: serialises one of them.
+    """
 
     def __init__(self, key: str, pack: Callable[[CdrWriter, Any], None]) -> None:
         self._key, self._pack = key, pack
 
     def write(self, writer: CdrWriter, values: Values, row: int) -> None:
-        """Append the value."""
+        """
+        Append the value.
+
+        :param writer: of the message.
+        :param values: that are given for the instance, by key.
+        :param row: of the instance in the tables of slots.
+        """
         self._pack(writer, values[self._key])
 
 
 class EachElement:
-    """A sequence of elements of one type whose number is given for each instance."""
+    """
+    A sequence of elements of one type whose number is given for each instance.
+
+    :param key: of the elements.
+    :param steps: of which each element is written.
+    """
 
     def __init__(self, key: str, steps: Sequence[WriteStep]) -> None:
         self._key, self._steps = key, steps
 
     def write(self, writer: CdrWriter, values: Values, row: int) -> None:
-        """Append the number of elements and the elements."""
+        """
+        Append the number of elements and the elements.
+
+        :param writer: of the message.
+        :param values: that are given for the instance, by key.
+        :param row: of the instance in the tables of slots.
+        """
         elements = cast(Sequence[Values], values[self._key])
         writer.pack(COUNT.size, COUNT.pack(len(elements)))
         for i, element in enumerate(elements):

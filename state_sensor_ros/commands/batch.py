@@ -61,7 +61,11 @@ class BatchResult:
 
 
 def plain_options(args: argparse.Namespace) -> dict[str, object]:
-    """Return the parsed options that are values of JSON."""
+    """
+    Return the parsed options that are values of JSON.
+
+    :param args: all parsed options.
+    """
     return {name: value for name, value in vars(args).items()
             if value is None or isinstance(value, (str, bool, int, float, list))}
 
@@ -160,7 +164,11 @@ def _client(address: str) -> Iterator[Any]:
 
 
 def show_failures(failures: Sequence[tuple[BatchJob, BatchResult]]) -> None:
-    """Print a table of what failed, on standard error."""
+    """
+    Print a table of what failed, on standard error.
+
+    :param failures: jobs, each with its result.
+    """
     width = max(len(one_line(job.source)) for job, _ in failures)
     print_line(f'{"failed":{width}}  reason')
     for job, result in sorted(failures, key=lambda failure: failure[0].source):

@@ -138,7 +138,7 @@ def _is_trajectory(path: str) -> bool:
 
 
 def _node_name(args: argparse.Namespace) -> str:
-    """Return the fully qualified name of the node that the bag pretends to come from."""
+    """Return the fully qualified name of the node that the topics of the bag are named after."""
     tokens = [*args.namespace.strip('/').split('/'), args.name] if args.namespace.strip('/') \
         else [args.name]
     for token in tokens:

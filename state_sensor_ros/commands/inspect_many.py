@@ -26,7 +26,11 @@ _SHOWN = (('frames', 'frames'), ('duration', 'duration_s'), ('rate', 'rate_hz'),
 
 
 def is_batch(args: argparse.Namespace) -> bool:
-    """Return whether the options name many recordings, or ask for rows."""
+    """
+    Return whether the options name several recordings, or a table of rows.
+
+    :param args: the parsed options.
+    """
     if len(args.file) > 1 or args.parquet or args.jobs is not None or args.dask:
         return True
     [text] = args.file

@@ -24,7 +24,12 @@ _REFRESH_S = 0.2
 
 
 class Reading:
-    """The result of :func:`reading`: ``frames`` to iterate over, once."""
+    """
+    The result of :func:`reading`: ``frames`` to iterate over, once.
+
+    :param recording: that is open.
+    :param bar: of the progress, None for none.
+    """
 
     def __init__(self, recording: Recording, bar: tqdm[NoReturn] | None) -> None:
         self.frames = self._with_progress(recording, bar)

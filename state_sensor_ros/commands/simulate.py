@@ -70,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, interruption: Interruption) -> None:
     """
-    Serve until everything is sent, or a signal comes: a server runs until it is stopped.
+    Serve until everything is sent; a server of samples on request, until a signal.
 
     :param args: the parsed options.
     :param interruption: of the program.

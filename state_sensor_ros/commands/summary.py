@@ -58,7 +58,13 @@ class Summary:
 
 
 def facts_of(n_frames: int, duration_s: float, n_actors: int) -> list[str]:
-    """Return numbers in words, without a duration of 0 s."""
+    """
+    Return numbers in words, without a duration of 0 s.
+
+    :param n_frames: number of frames.
+    :param duration_s: s.
+    :param n_actors: number of actors.
+    """
     duration = [seconds(duration_s)] if duration_s else []
     return [counted(n_frames, 'frame'), *duration, counted(n_actors, 'actor')]
 
@@ -96,7 +102,11 @@ def _is_standard_output(output: str) -> bool:
 
 
 def size_of(output: str) -> list[str]:
-    """Return the size of a file, or of all files in a folder, in words; ``[]`` where unknown."""
+    """
+    Return the size of a file, or of all files in a folder, in words; ``[]`` where unknown.
+
+    :param output: its path.
+    """
     path = Path(output)
     with suppress(OSError):
         if path.is_dir():

@@ -72,13 +72,21 @@ class NodeLink:
             self._changed.notify()
 
     def put_message(self, message: bytes) -> None:
-        """Append a message of the described port; none is dropped."""
+        """
+        Append a message of the described port; none is dropped.
+
+        :param message: without its length.
+        """
         with self._changed:
             self._queue.append((MESSAGE, message))
             self._changed.notify()
 
     def put_frame(self, frame: bytes | bytearray) -> None:
-        """Append a frame; drop the oldest ones where there is no room."""
+        """
+        Append a frame; drop the oldest ones where there is no room.
+
+        :param frame: of the copied port, complete.
+        """
         with self._changed:
             while self._n_frames and (self._n_bytes + len(frame) > _QUEUE_BYTES
                                       or self._n_frames >= _QUEUE_LENGTH):
@@ -136,7 +144,11 @@ class FrameCutter:
         return self._n_frame
 
     def feed(self, data: memoryview) -> None:
-        """Take the next bytes of the stream."""
+        """
+        Take the next bytes of the stream.
+
+        :param data: of any length.
+        """
         at = 0
         begin = 0  # of the bytes that are not copied yet
         while at < len(data):
@@ -189,7 +201,11 @@ class MessageCutter:
         self._data = bytearray()
 
     def feed(self, data: memoryview) -> None:
-        """Take the next bytes of the stream; none after a message that is too long."""
+        """
+        Take the next bytes of the stream; none after a message that is too long.
+
+        :param data: of any length.
+        """
         if len(self._data) > _MAX_MESSAGE_BYTES:
             return
         self._data += data

@@ -23,7 +23,7 @@ _MAX_GROWTH = 1.5
 EMPTY_M = 50.0
 # Width of a close-up, m.
 CLOSE_UP_M = 80.0
-# A close-up has at least this many actors: one alone looks the same in every scale.
+# A close-up has at least this many actors: a single one has the same shape in every scale.
 _MIN_CLOSE_UP_ACTORS = 2
 
 
@@ -77,6 +77,8 @@ def data_area(scene: Scene) -> Area:
     Return the area of the tracks with a margin around them.
 
     Static objects are in it if they are near; it is that of all actors if none moves.
+
+    :param scene: with all samples.
     """
     everything = _extent(scene.position_xy)
     moving = tracks.actors_in_motion(scene)[scene.actor]

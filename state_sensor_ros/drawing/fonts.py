@@ -8,9 +8,9 @@ from collections.abc import Iterable
 
 from matplotlib.font_manager import FontEntry, fontManager, get_font
 
-# Comes with matplotlib: Latin, Greek, Cyrillic, Arabic, Hebrew and more.
+# Part of matplotlib: Latin, Greek, Cyrillic, Arabic, Hebrew and more.
 DEFAULT_FAMILY = 'DejaVu Sans'
-# Comes with matplotlib 3.11; has a sign of the script instead of each character.
+# Part of matplotlib 3.11; has a sign of the script instead of each character.
 _LAST_RESORT = 'Last Resort'
 _PLAIN = ('normal', '400', 'regular', '350')
 

@@ -110,7 +110,12 @@ def _circle(mark: Mark, shape: str, fill: str, edge: str, width: float, size: fl
 
 
 def actor_handles(scene: Scene, fonts: Fonts) -> list[Handle]:
-    """Return an entry for each colour of vehicles, with the names of some."""
+    """
+    Return an entry for each colour of vehicles, with the names of some.
+
+    :param scene: of which the names are used.
+    :param fonts: that draw them.
+    """
     return [Patch(facecolor=color, edgecolor=palette.INK, linewidth=0.7,
                   label=fonts.drawable(names_text(names)))
             for color, names in palette.actor_key(scene)]

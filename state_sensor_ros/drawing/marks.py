@@ -74,7 +74,11 @@ def marks_of(scene: Scene, samples: slice | Rows) -> set[Mark]:
 
 
 def track_marks(scene: Scene) -> set[Mark]:
-    """Return the marks of the tracks that are drawn."""
+    """
+    Return the marks of the tracks that are drawn.
+
+    :param scene: with the tracks.
+    """
     begin, _ = segments(scene, actors_in_motion(scene))
     is_ego = scene.is_ego[scene.actor[begin]]
     return {mark for mark, is_drawn in (

@@ -69,8 +69,9 @@ def speed_scale(n_colors: int) -> list[str]:
 
 def actor_colors(scene: Scene) -> Rows:
     """
-    Return the colour of each vehicle when vehicles are told apart by colour.
+    Return the colour of each vehicle where colours distinguish vehicles.
 
+    :param scene: with A actors.
     :returns: (A,) int64, index in ACTORS; -1 for the ego and for what is no vehicle.
     """
     has_color = scene.is_vehicle & ~scene.is_ego
@@ -79,7 +80,11 @@ def actor_colors(scene: Scene) -> Rows:
 
 
 def actor_key(scene: Scene) -> list[tuple[str, list[str]]]:
-    """Return the colours that are used to tell vehicles apart, and the names of each."""
+    """
+    Return the colours that distinguish vehicles, each with the names of its vehicles.
+
+    :param scene: with the actors.
+    """
     index = actor_colors(scene)
     key = [(color, [scene.names[i] for i in np.flatnonzero(index == k)])
            for k, color in enumerate(ACTORS)]

@@ -67,7 +67,11 @@ def write_picture(scene: Scene, handle: BinaryIO, *, title: str, coloring: str =
 
 
 def style_of(fonts: Fonts) -> dict[str, Any]:
-    """Return the settings of matplotlib for a page."""
+    """
+    Return the settings of matplotlib for a page.
+
+    :param fonts: of the page.
+    """
     return {
         'font.family': fonts.families, 'font.size': 8.5, 'axes.linewidth': 0.7,
         **dict.fromkeys(('axes.edgecolor', 'xtick.color', 'ytick.color'), palette.QUIET),
@@ -183,7 +187,7 @@ def _draw_maps(page: _Page, top: float, layout: MapLayout, drawing: _Drawing) ->
 
 
 def _facts(scene: Scene, instant: int, whole: Map) -> list[str]:
-    """Return the line of facts, and one that says what is counted but not on the map."""
+    """Return the line of facts, and one of what is counted but not on the map."""
     facts = scene.facts()
     if instant >= 0:
         facts.append(f'boxes at {seconds(scene.time_s[instant])}')

@@ -24,6 +24,8 @@ def seconds(time_s: float) -> str:
 
     >>> seconds(6.65711), seconds(30.0)
     ('6.66 s', '30 s')
+
+    :param time_s: s.
     """
     return f'{round(time_s, 2):.12g} s'
 
@@ -34,6 +36,9 @@ def counted(number: int, noun: str) -> str:
 
     >>> counted(1, 'vehicle'), counted(48, 'object')
     ('1 vehicle', '48 objects')
+
+    :param number: of the things.
+    :param noun: of one of them.
     """
     return f'{number} {noun}' if number == 1 else f'{number} {noun}s'
 
@@ -44,6 +49,10 @@ def part_of(part: int, number: int, noun: str) -> str:
 
     >>> part_of(35, 48, 'object'), part_of(1, 1, 'vehicle')
     ('35 of 48 objects', '1 of 1 vehicle')
+
+    :param part: of the number.
+    :param number: of all.
+    :param noun: of one of them.
     """
     return f'{part} of {counted(number, noun)}'
 
@@ -54,6 +63,9 @@ def shortened(text: str, longest: int = _MAX_NAME) -> str:
 
     >>> shortened('from_here_to_there', 9)
     'from…here'
+
+    :param text: of any length.
+    :param longest: length in characters.
     """
     half = longest // 2
     return text if len(text) <= longest else f'{text[:half]}…{text[half + 1 - longest:]}'
@@ -65,6 +77,8 @@ def names_text(names: Sequence[str]) -> str:
 
     >>> names_text(['a', 'b', 'c', 'd'])
     'a, b and 2 more'
+
+    :param names: of actors.
     """
     text = ', '.join(shortened(name) for name in names[:_MAX_NAMES])
     n_more = len(names) - _MAX_NAMES

@@ -52,7 +52,11 @@ class BaseLink:
 
 
 def is_measured(settings: Settings) -> bool:
-    """Return whether the place of base_link is found by the wheels: ``base_link_xyz`` is NaN."""
+    """
+    Return whether the place of base_link is found by the wheels: ``base_link_xyz`` is NaN.
+
+    :param settings: of which base_link_xyz is used.
+    """
     return math.isnan(settings.base_link_xyz[0])
 
 

@@ -28,7 +28,12 @@ _TABLES = (LANE_CHANGE, LANE_ID, LANE_S)
 
 
 class ControlStateEncoder:
-    """One message for each vehicle whose topic has a subscriber, and an array of all vehicles."""
+    """
+    One message for each vehicle whose topic has a subscriber, and an array of all vehicles.
+
+    :param settings: parameters of the node.
+    :param definitions: of the messages.
+    """
 
     def __init__(self, settings: Settings, definitions: Definitions) -> None:
         prototype: Fields = {'header': header(Given('frame')), 'name': Given('name'),

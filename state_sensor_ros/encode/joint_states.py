@@ -20,7 +20,11 @@ from state_sensor_ros.naming import Actor
 
 
 class JointStateEncoder:
-    """One message for each vehicle whose topic has a subscriber."""
+    """
+    One message for each vehicle whose topic has a subscriber.
+
+    :param definitions: of the messages.
+    """
 
     def __init__(self, definitions: Definitions) -> None:
         self.template = Template(definitions, JOINT_STATES, {

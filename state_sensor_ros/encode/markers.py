@@ -92,7 +92,12 @@ class _Ids:
 
 
 class MarkerEncoder:
-    """One MarkerArray with a cube for each box and a text for each actor."""
+    """
+    One MarkerArray with a cube for each box and a text for each actor.
+
+    :param settings: parameters of the node.
+    :param definitions: of the messages.
+    """
 
     def __init__(self, settings: Settings, definitions: Definitions) -> None:
         type_name, frame_id = 'visualization_msgs/msg/Marker', settings.global_frame
@@ -119,7 +124,7 @@ class MarkerEncoder:
         self.restart()
 
     def restart(self) -> None:
-        """Forget all markers; the next array first deletes all markers of displays."""
+        """Remove all markers; the next array first deletes all markers of displays."""
         self._is_first = True
         self.is_transient = False
         self._ids = _Ids()

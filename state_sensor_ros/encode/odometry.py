@@ -32,6 +32,9 @@ class OdometryEncoder:
     One message for each actor whose topic has a subscriber.
 
     ``moving`` (K,) int64, rows of the actors whose twist is laid out, None for all.
+
+    :param settings: parameters of the node.
+    :param definitions: of the messages.
     """
 
     def __init__(self, settings: Settings, definitions: Definitions) -> None:

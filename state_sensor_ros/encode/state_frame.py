@@ -41,7 +41,12 @@ _WHEEL = np.dtype([('wheel', 'u1'), ('position_known', '?'), ('orientation_known
 
 
 class StateFrameEncoder:
-    """One StateFrame for each frame."""
+    """
+    One StateFrame for each frame.
+
+    :param settings: parameters of the node.
+    :param definitions: of the messages.
+    """
 
     def __init__(self, settings: Settings, definitions: Definitions) -> None:
         self.head = Template(definitions, FRAME_TOPIC.type_name, {

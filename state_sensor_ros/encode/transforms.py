@@ -22,7 +22,11 @@ from state_sensor_ros.settings import Settings
 
 
 class ClockEncoder:
-    """One Clock: the stamp of the frame."""
+    """
+    One Clock: the stamp of the frame.
+
+    :param definitions: of the messages.
+    """
 
     def __init__(self, definitions: Definitions) -> None:
         self.template = Template(definitions, CLOCK_TOPIC.type_name, {
@@ -41,7 +45,12 @@ class ClockEncoder:
 
 
 class TransformEncoder:
-    """One TFMessage with all transforms of a frame."""
+    """
+    One TFMessage with all transforms of a frame.
+
+    :param settings: parameters of the node.
+    :param definitions: of the messages.
+    """
 
     def __init__(self, settings: Settings, definitions: Definitions) -> None:
         self._prefix = settings.frame_prefix

@@ -102,6 +102,7 @@ class Resampler:
         """
         Add a frame.
 
+        :param frame: SI, REP-103 axes; the next one in time.
         :returns: the frames from the last one up to before this one.
         """
         if self._period_ns is None:

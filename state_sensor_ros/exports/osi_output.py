@@ -62,7 +62,7 @@ class OsiOutput(WholeFile):
         super().__init__(path, force=force)
 
     def _classification(self, name: str) -> dict[str, Any]:
-        """Return the members of a MovingObject that tell its class."""
+        """Return the members of a MovingObject that hold its class."""
         osi = self._osi
         if name == 'person':
             return {'type': osi.MovingObjectType(_TYPE_PEDESTRIAN)}

@@ -69,6 +69,7 @@ class TableBuilder:
         """
         Add a frame.
 
+        :param frame: SI, REP-103 axes; the next one in time.
         :returns: a batch where there are enough rows for one.
         """
         if not self.n_frames:

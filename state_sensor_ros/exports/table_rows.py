@@ -89,6 +89,7 @@ class RowMaker:
         """
         Add a frame.
 
+        :param frame: SI, REP-103 axes; the next one in time.
         :returns: the rows of frames that are complete now, in their order.
         """
         rows = self._rows(frame)

@@ -19,7 +19,11 @@ from state_sensor_ros.simulators.opening import open_any
 
 
 def is_trajectory(path: str) -> bool:
-    """Return whether a recording is no bag and no folder, so that it can be a trajectory only."""
+    """
+    Return whether a recording is no bag and no folder, so that it can be a trajectory only.
+
+    :param path: of the recording, - for standard input.
+    """
     where = Path(path)
     return path == STANDARD_INPUT or not (is_bag(where) or where.is_dir())
 

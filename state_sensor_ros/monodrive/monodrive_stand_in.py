@@ -136,7 +136,7 @@ def _parsed(path: str, text: bytes) -> list[EmulatedFrame]:
 
 
 def _read_lenient(path: str, text: bytes, complaint: str) -> list[EmulatedFrame]:
-    """Read text with NaN and Infinity, or say at which line and column it breaks."""
+    """Read text with NaN and Infinity, or raise an error with the line and column."""
     try:
         data = json.loads(text)
     except json.JSONDecodeError as error:

@@ -103,7 +103,12 @@ def box_of(frame: Frame, row: int) -> ActorBox | None:
 
 
 def point_of(frame: Frame, row: int) -> ActorBox:
-    """Return the origin of the actor at ``row`` as a box without extent."""
+    """
+    Return the origin of the actor at ``row`` as a box without extent.
+
+    :param frame: SI, REP-103 axes.
+    :param row: of the actor.
+    """
     body = global_from_body(frame.orientation_xyzw[row:row + 1])[0]
     position = frame.position_xyz[row]
     return ActorBox(position, body, np.zeros(3), position, body)

@@ -27,7 +27,12 @@ _CERTAIN: Final = 255
 
 
 class DerivedObjects:
-    """Templates of an ObjectArray, with velocities in the axes of its header."""
+    """
+    Templates of an ObjectArray, with velocities in the axes of its header.
+
+    :param settings: parameters of the node.
+    :param definitions: of the messages.
+    """
 
     topic = OBJECT_ARRAY_TOPIC
 

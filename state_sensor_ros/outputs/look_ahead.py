@@ -31,7 +31,11 @@ _PREDICTED: Topic = OBJECT_TOPICS['predicted']
 
 
 def is_needed(settings: Settings) -> bool:
-    """Return whether an output has predicted paths."""
+    """
+    Return whether an output has predicted paths.
+
+    :param settings: of which the outputs are used.
+    """
     return _PREDICTED in output_topics(settings)
 
 

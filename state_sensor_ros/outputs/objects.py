@@ -146,7 +146,11 @@ class ActorClasses:
         self._last: Kinds = np.zeros(0, np.uint8)
 
     def of(self, actor_list: ActorList) -> Kinds:
-        """Return (N,) uint8, the class of each actor, index in CLASSES."""
+        """
+        Return (N,) uint8, the class of each actor, index in CLASSES.
+
+        :param actor_list: N actors.
+        """
         if actor_list is not self._actor_list:
             self._actor_list = actor_list
             self._last = np.array(self._classes.of(

@@ -43,7 +43,11 @@ TYRE_ANGLE = Table('ego tyre angle', 4, 1)
 
 
 def diagonal(variances: Sequence[float | Slot]) -> list[float | Slot]:
-    """Return a 6x6 matrix row by row, in the order of axes of REP-103."""
+    """
+    Return a 6x6 matrix row by row, in the order of axes of REP-103.
+
+    :param variances: six numbers: x, y, z and the rotations about them.
+    """
     matrix: list[float | Slot] = [0.0] * 36
     matrix[::7] = variances
     return matrix

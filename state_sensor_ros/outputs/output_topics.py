@@ -53,11 +53,19 @@ def output_topics(settings: Settings) -> tuple[Topic, ...]:
 
 
 def is_of_stack(topic: Topic) -> bool:
-    """Return whether a topic is one of the stack's own, where a second publisher is an error."""
+    """
+    Return whether a topic is one of the stack's own, where a second publisher is an error.
+
+    :param topic: of the node.
+    """
     return topic.kind == 'stack'
 
 
 def packages_of(output: str) -> tuple[str, ...]:
-    """Return the packages of messages that one of ``outputs`` needs and a ROS may not have."""
+    """
+    Return the packages of messages that one of ``outputs`` needs and a ROS may not have.
+
+    :param output: its name.
+    """
     return {'autoware': ('autoware_perception_msgs', 'autoware_vehicle_msgs'),
             'derived_objects': ('derived_object_msgs',), 'vision': ('vision_msgs',)}[output]

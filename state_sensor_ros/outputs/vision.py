@@ -16,7 +16,12 @@ from state_sensor_ros.settings import Settings
 
 
 class VisionObjects:
-    """Templates of a Detection3DArray and of the LabelInfo of its classes."""
+    """
+    Templates of a Detection3DArray and of the LabelInfo of its classes.
+
+    :param settings: parameters of the node.
+    :param definitions: of the messages.
+    """
 
     topic = DETECTIONS_TOPIC
 

@@ -56,7 +56,7 @@ class Recording(Protocol):
     unit: str
 
     def new_decoder(self) -> PayloadDecoder:
-        """Make another decoder of its payloads, which remembers none of them."""
+        """Make another decoder of its payloads, in its initial state."""
 
     def frames(self) -> Iterator[RecordedFrame]:
         """

@@ -156,6 +156,8 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         Return the frame of a snapshot with boxes, which are decoded where no topic needs them.
 
         Its actors may be more than those of the snapshot, which tags select.
+
+        :param snapshot: the last frame.
         """
         if snapshot.frame.boxes is not None or self._input is None:
             return snapshot.frame
@@ -167,7 +169,11 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
 
     @_noting
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Read files, verify the message definitions, create the fixed topics."""
+        """
+        Read files, verify the message definitions, create the fixed topics.
+
+        :param state: the one before the transition.
+        """
         settings = self.settings
         definitions = load_definitions()
         counters = Counters()
@@ -204,7 +210,11 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
 
     @_noting
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Open the source and start to publish."""
+        """
+        Open the source and start to publish.
+
+        :param state: the one before the transition.
+        """
         assert self._pipeline is not None
         assert self._sink is not None
         assert self._input is not None
@@ -232,25 +242,41 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
 
     @_noting
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Close the source and delete the markers; no frame is published afterwards."""
+        """
+        Close the source and delete the markers; no frame is published afterwards.
+
+        :param state: the one before the transition.
+        """
         self._stop()
         return super().on_deactivate(state)
 
     @_noting
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Remove the topics and the state of the actors."""
+        """
+        Remove the topics and the state of the actors.
+
+        :param state: the one before the transition.
+        """
         self._tear_down()
         return _SUCCESS
 
     @_noting
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Close the source and remove the topics, from any state."""
+        """
+        Close the source and remove the topics, from any state.
+
+        :param state: the one before the transition.
+        """
         self._stop()
         self._tear_down()
         return _SUCCESS
 
     def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Go back to unconfigured after a failed transition."""
+        """
+        Go back to unconfigured after a failed transition.
+
+        :param state: the one before the transition.
+        """
         return self.on_shutdown(state)
 
     def _fail(self, error: BaseException) -> None:

@@ -83,7 +83,11 @@ class TrajectorySource:
         return self._current()
 
     def step(self, amount: int) -> TimedFrame | None:
-        """Move within the trajectory, or round it if it loops, and return the frame there."""
+        """
+        Move within the trajectory, or round it if it loops, and return the frame there.
+
+        :param amount: number of frames, negative backwards.
+        """
         target = self._index + amount
         if self._loop and self._frames:
             self._index = target % len(self._frames)
@@ -117,7 +121,11 @@ class IteratorSource:
         return self._current
 
     def step(self, amount: int) -> TimedFrame | None:
-        """Take up to 1000 frames and return the last; 0 and less return the current one."""
+        """
+        Take up to 1000 frames and return the last; 0 and less return the current one.
+
+        :param amount: number of frames.
+        """
         current = self._current
         for _ in range(min(max(amount, 0 if current else 1), MAX_SKIPPED)):
             current = self.advance() or current
@@ -158,7 +166,11 @@ class CycleSource:
                           is_verbatim=False)
 
     def step(self, amount: int) -> TimedFrame | None:
-        """Move forward and return the frame there; 0 and less return the current one."""
+        """
+        Move forward and return the frame there; 0 and less return the current one.
+
+        :param amount: number of frames.
+        """
         self._index += max(amount, 0 if self._index >= 0 else 1) - 1
         return self.advance()
 

@@ -18,7 +18,11 @@ _GZIP_LEVEL = 6
 
 
 def is_compressed_name(path: str) -> bool:
-    """Return whether a file of that name is compressed."""
+    """
+    Return whether a file of that name is compressed.
+
+    :param path: of which the name is used.
+    """
     return path.endswith((GZIP_SUFFIX, ZSTD_SUFFIX))
 
 

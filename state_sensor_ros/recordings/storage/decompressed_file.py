@@ -88,7 +88,12 @@ class DecompressedFile(io.RawIOBase):
         return n_bytes
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Go to a position; from the end, only to the end itself."""
+        """
+        Go to a position; from the end, only to the end itself.
+
+        :param offset: bytes.
+        :param whence: as :meth:`io.IOBase.seek` has it.
+        """
         target = offset + (self._position if whence == os.SEEK_CUR else 0)
         if whence == os.SEEK_END:
             target = _NO_LIMIT
