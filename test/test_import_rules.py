@@ -4,6 +4,7 @@
 
 import ast
 from collections import Counter
+import re
 
 from paths import ROOT
 import pytest
@@ -82,6 +83,15 @@ def test_imports_root_has_few_modules():
 
 def test_imports_every_folder_has_a_rule():
     assert {folder(path) for path in MODULES} == {'', *MAY_IMPORT}
+
+
+@pytest.mark.parametrize('name', MAY_IMPORT)
+def test_imports_that_are_allowed_are_listed_in_the_folder(name):
+    text = ast.get_docstring(ast.parse((PACKAGE / name / '__init__.py').read_text()))
+    text = f'{" ".join(text.split())} '
+    [allowed] = re.findall(r'It may import (.*?)(?:[;.]|, but|:) ', text)
+    listed = set(re.findall(r'([a-z]+)/|(carla\.schema)', allowed))
+    assert {folder or module for folder, module in listed} == MAY_IMPORT[name]
 
 
 @pytest.mark.parametrize('path', MODULES, ids=place)

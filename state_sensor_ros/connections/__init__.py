@@ -3,6 +3,6 @@
 """
 TCP: host lookup, connecting, waiting with a time-out, a packet source that reconnects, a relay.
 
-Only this folder and the emulator import ``socket``. It may import the root's modules and
-``pipeline``, but no simulator, no ``recordings`` and no ROS.
+Only this folder and the emulator import ``socket``. It may import pipeline/ and the
+modules directly in the package, but no simulator, no recordings/ and no rclpy.
 """

@@ -3,6 +3,6 @@
 """
 Everything about monoDrive: sensor and control connections, frame generations, trajectory files.
 
-It may import the root's modules, ``pipeline``, ``connections``, ``recordings``, ``simulators`` and
-``emulator``, but no other simulator, no message encoding and no ROS.
+It may import pipeline/, connections/, recordings/, simulators/, emulator/ and the modules directly
+in the package, but no other simulator, no message encoding and no rclpy.
 """

@@ -4,5 +4,5 @@
 The driver as a ROS node: its program, life cycle, parameters, topics, diagnostics and services.
 
 It may import rclpy and messages of ROS, as no other folder may, and of the package cdr/, encode/,
-pipeline/, recordings/, simulators/ and the modules directly in it.
+pipeline/, recordings/, outputs/, simulators/ and the modules directly in it.
 """

@@ -3,6 +3,7 @@
 """
 The interface of a simulator, and the opening of streams and recordings of any simulator.
 
-May import every folder of formats and of the pipeline, but no simulator by name: ``opening``
-imports one where its stream or recording is opened.
+It may import cdr/, encode/, pipeline/, recordings/, outputs/, exports/ and the modules directly in
+the package, but no simulator by name: ``opening`` imports one where its stream or recording is
+opened.
 """
