@@ -113,7 +113,7 @@ def test_inspect_live_of_the_state_sensor(capsys):
 def test_inspect_live_of_nothing(capsys):
     port = free_ports(1)
     assert main(['inspect', '--live', '--port', str(port), '--seconds', '0.3']) == 1
-    assert f'127.0.0.1:{port}: found no frame' in capsys.readouterr().err
+    assert f'127.0.0.1:{port}: found connection refused; expected ' in capsys.readouterr().err
 
 
 @pytest.mark.parametrize('options', [[], ['--live', 'drive.json']])
