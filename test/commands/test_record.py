@@ -25,8 +25,8 @@ import pytest
 from scripted_simulator import frame, InBackground, interrupting, ScriptedSimulator
 from stopwatch import Stopwatch
 
-from state_sensor_ros.commands import record as record_command
 from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.commands.trajectory_recorder import TrajectoryRecorder
 from state_sensor_ros.emulator.monodrive_server.frame_server import (
     MonodriveOptions,
     MonodriveServer,
@@ -182,8 +182,8 @@ SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 def test_record_interrupted_keeps_what_has_come(peer, out, number, words, capsys, monkeypatch):
     # Seen from outside, what is in a buffer is not there yet; this notes what was taken in.
     taken = []
-    frames = record_command.Recorder._frames
-    monkeypatch.setattr(record_command.Recorder, '_frames',
+    frames = TrajectoryRecorder._frames
+    monkeypatch.setattr(TrajectoryRecorder, '_frames',
                         lambda self, payload: taken.append(payload) or frames(self, payload))
 
     def work():
