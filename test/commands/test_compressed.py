@@ -82,7 +82,8 @@ def test_compressed_trajectories_are_recognised_by_their_content(drive, tmp_path
     with sensor.open_recording(other) as recording:
         assert len(list(recording)) == N_FRAMES
     with drive.open('rb') as standard_input:
-        process = start('convert', '-', tmp_path / 'piped.json', stdin=standard_input)
+        process = start('convert', '-', tmp_path / 'piped.json', stdin=standard_input,
+                        is_new=True)
     with process:
         assert process.wait(AWAIT_S) == 0
     assert len(json.loads((tmp_path / 'piped.json').read_text())) == N_FRAMES
