@@ -4,22 +4,14 @@
 import math
 
 import rclpy
-from rclpy.node import Node
 
 from state_sensor_ros.msg import StateFrame
 
 
-class Distances(Node):
-
-    def __init__(self):
-        super().__init__('distances')
-        self.create_subscription(StateFrame, '/state_sensor/frame', self.on_frame, 10)
-
-    def on_frame(self, frame):
-        ego = next((actor for actor in frame.actors if 'ego' in actor.tags), None)
-        others = [actor for actor in frame.actors if actor is not ego]
-        if ego is None or not others:
-            return
+def print_nearest(frame):
+    ego = next((actor for actor in frame.actors if 'ego' in actor.tags), None)
+    others = [actor for actor in frame.actors if actor is not ego]
+    if ego and others:
         at = ego.pose.position
         metres, name = min((math.dist((at.x, at.y, at.z), (p.x, p.y, p.z)), actor.name)
                            for actor in others for p in [actor.pose.position])
@@ -27,4 +19,6 @@ class Distances(Node):
 
 
 rclpy.init()
-rclpy.spin(Distances())
+node = rclpy.create_node('distances')
+node.create_subscription(StateFrame, '/state_sensor/frame', print_nearest, 10)
+rclpy.spin(node)

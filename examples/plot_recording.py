@@ -19,7 +19,5 @@ for fault in recording.faults:
     print(fault)
 for name, path_xy in paths.items():
     plt.plot(*zip(*path_xy), label=name)
-plt.axis('equal')
-plt.xlabel('x, m')
-plt.ylabel('y, m')
+plt.gca().set(aspect='equal', xlabel='x, m', ylabel='y, m')
 plt.savefig(sys.argv[2])

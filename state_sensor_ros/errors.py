@@ -24,7 +24,9 @@ _DISTRIBUTIONS = {
     'PIL': 'pillow', 'google': 'protobuf', 'kornia_rs': 'kornia-rs', 're2': 'google-re2',
     '_ruamel_yaml': 'ruamel.yaml.clib', 'ruamel': 'ruamel.yaml'}
 # What comes with a ROS 2, besides packages of messages: no pip installs it.
-_OF_ROS = frozenset({'rclpy', 'rpyutils', 'tf2_ros', 'ament_index_python', 'launch', 'launch_ros'})
+_OF_ROS = frozenset({
+    'rclpy', '_rclpy_pybind11', 'rpyutils', 'tf2_ros', 'ament_index_python', 'launch',
+    'launch_ros'})
 _OWN_MESSAGES = 'state_sensor_ros.msg'
 
 
@@ -38,6 +40,19 @@ def one_line(text: str) -> str:
     if text.isprintable():
         return text
     return ''.join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+
+
+def counted(number: int, noun: str) -> str:
+    """
+    Return a number of things.
+
+    >>> counted(1, 'vehicle'), counted(48, 'object')
+    ('1 vehicle', '48 objects')
+
+    :param number: of the things.
+    :param noun: of one of them.
+    """
+    return f'{number} {noun}' if number == 1 else f'{number} {noun}s'
 
 
 def reason_of(error: OSError) -> str:
@@ -141,7 +156,7 @@ class TruncatedError(TrajectoryFormatError):
     @property
     def summary(self) -> str:
         """How many frames there are and what is lost, in words."""
-        return f'{self.n_frames} whole frames; lost: {self.lost}'
+        return f'{counted(self.n_frames, "whole frame")}; lost: {self.lost}'
 
     @property
     def warning(self) -> str:

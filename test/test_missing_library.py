@@ -68,3 +68,8 @@ def test_missing_module_of_the_package_is_a_defect():
     with pytest.raises(ImportError) as caught, importing('here'):
         from state_sensor_ros import that_is_not_there  # noqa: F401
     assert not isinstance(caught.value, StateSensorError)
+
+
+def test_missing_library_of_rclpy_is_a_matter_of_ros():
+    with pytest.raises(MissingLibraryError, match='expected a ROS 2'), importing('here'):
+        raise ImportError('no shared object', name='_rclpy_pybind11')

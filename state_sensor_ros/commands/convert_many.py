@@ -19,8 +19,7 @@ from state_sensor_ros.commands.batch import (
 )
 from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.commands.summary import show_result
-from state_sensor_ros.drawing.wording import counted
-from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
+from state_sensor_ros.errors import ConfigError, counted, TrajectoryFormatError
 from state_sensor_ros.simulators.search import find_recordings, FoundRecording
 
 

@@ -30,8 +30,8 @@ from state_sensor_ros.commands.live import (
 from state_sensor_ros.commands.options import add_bag_limit, add_batch_options, add_quiet
 from state_sensor_ros.commands.printing import listed
 from state_sensor_ros.commands.reading import reading
-from state_sensor_ros.drawing.wording import counted, seconds
-from state_sensor_ros.errors import one_line
+from state_sensor_ros.drawing.wording import seconds
+from state_sensor_ros.errors import counted, one_line
 from state_sensor_ros.frame import EGO_TAG
 from state_sensor_ros.monodrive.generations.wire import GENERATIONS
 from state_sensor_ros.recordings.inspection import ActorSummary, Inspector
@@ -112,8 +112,9 @@ def _opened(args: argparse.Namespace,
 
 def _screen(recording: Recording, found: Inspector) -> list[tuple[str, str]]:
     """Return headings, each with a line of text."""
-    generations = ', '.join(f'{name} ({count} frames)' if len(found.generations) > 1 else name
-                            for name, count in found.generations.items())
+    generations = ', '.join(
+        f'{name} ({counted(count, "frame")})' if len(found.generations) > 1 else name
+        for name, count in found.generations.items())
     rows = [('recording', f'{recording.name} ({recording.form})'),
             ('generation', generations),
             ('frames', f'{found.n_frames}, {found.n_bytes / 1e6:.3g} MB'),
@@ -134,7 +135,7 @@ def _sensor_rows(recording: Recording) -> list[tuple[str, str]]:
         f'{kind} {count}' for kind, count in counts.items()))
         for i, (name, counts) in enumerate(_counts_by_sensor(recording).items())]
     n_ignored = len(recording.ignored)
-    return [*rows, ('ignored', f'{n_ignored} files: {listed(recording.ignored)}')] \
+    return [*rows, ('ignored', f'{counted(n_ignored, "file")}: {listed(recording.ignored)}')] \
         if n_ignored else rows
 
 
@@ -208,7 +209,7 @@ def _compared(what: str, product: str, slope: float, residual: str) -> str:
 
 
 def _counted(parts: Iterable[tuple[str, int]], n_frames: int) -> str:
-    return ', '.join(part if count == n_frames else f'{part} ({count} frames)'
+    return ', '.join(part if count == n_frames else f'{part} ({counted(count, "frame")})'
                      for part, count in parts)
 
 

@@ -14,8 +14,7 @@ from state_sensor_ros.commands.batch import BatchJob, BatchResult, plain_options
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.commands.summary import show_result
-from state_sensor_ros.drawing.wording import counted
-from state_sensor_ros.errors import ConfigError, one_line, TrajectoryFormatError
+from state_sensor_ros.errors import ConfigError, counted, one_line, TrajectoryFormatError
 from state_sensor_ros.recordings.files.whole_file import WholeFile
 from state_sensor_ros.recordings.recording import STANDARD_INPUT
 from state_sensor_ros.simulators.search import find_recordings

@@ -31,7 +31,7 @@ from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.commands.recorder import Recorder
 from state_sensor_ros.commands.summary import show_result, size_of
 from state_sensor_ros.commands.trajectory_recorder import TrajectoryRecorder
-from state_sensor_ros.errors import ConfigError, failed_stream
+from state_sensor_ros.errors import ConfigError, counted, failed_stream
 from state_sensor_ros.recordings.files.whole_file import WholeFile
 
 _EPILOG = (
@@ -121,10 +121,12 @@ def _state(recorder: Recorder) -> str:
 def _warn(recorder: Recorder, out: str) -> None:
     """Print what may be missing in the recording."""
     if recorder.n_skipped:
-        print_line(f'{out}: left out {recorder.n_skipped} payloads that are not frames; the last: '
+        n_skipped = counted(recorder.n_skipped, 'payload')
+        print_line(f'warning: {out}: left out {n_skipped} without a frame; the last: '
                    f'{recorder.last_skipped}')
     if recorder.health.n_reconnects:
-        print_line(f'{out}: the stream was interrupted {recorder.health.n_reconnects} times')
+        print_line(f'warning: {out}: the stream was interrupted '
+                   f'{counted(recorder.health.n_reconnects, "time")}')
 
 
 def _conclude(recorder: Recorder, args: argparse.Namespace,

@@ -9,7 +9,7 @@ import threading
 
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.summary import Summary
-from state_sensor_ros.errors import DecodeError
+from state_sensor_ros.errors import counted, DecodeError
 from state_sensor_ros.pipeline.source import Health, Source
 
 
@@ -83,7 +83,7 @@ class Recorder(ABC):
             return self._discard()
         if not self._is_saved:
             return self._unsaved()
-        return f'{self._name} has the {self.n_frames} frames that were received'
+        return f'{self._name} has what was received: {counted(self.n_frames, "frame")}'
 
     def _write_packets(self) -> None:
         """Write packets until the source ends."""

@@ -20,8 +20,7 @@ from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.options import add_bag_limit, add_quiet
 from state_sensor_ros.commands.printing import listed
 from state_sensor_ros.commands.summary import show_result
-from state_sensor_ros.drawing.wording import counted
-from state_sensor_ros.errors import ConfigError, reason_of, TrajectoryFormatError
+from state_sensor_ros.errors import ConfigError, counted, reason_of, TrajectoryFormatError
 from state_sensor_ros.monodrive.trajectory_repair import copy_whole_frames
 from state_sensor_ros.recordings.bags.bag_qos import parse_profiles
 from state_sensor_ros.recordings.bags.bag_repair import BagRepair
@@ -166,5 +165,5 @@ def _losses(repair: BagRepair) -> str:
     if not repair.losses and not repair.n_lost:
         return f'nothing was lost{defects}'
     losses = listed(repair.losses, '; ', '; {} more places')
-    n_lost = f'{repair.n_lost} messages: ' if repair.n_lost else ''
+    n_lost = f'{counted(repair.n_lost, "message")}: ' if repair.n_lost else ''
     return f'lost: {n_lost}{losses or "not known where"}{defects}'

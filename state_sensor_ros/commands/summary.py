@@ -12,8 +12,8 @@ import stat
 import sys
 
 from state_sensor_ros.commands.printing import discard_output, print_line
-from state_sensor_ros.drawing.wording import counted, seconds
-from state_sensor_ros.errors import one_line
+from state_sensor_ros.drawing.wording import seconds
+from state_sensor_ros.errors import counted, one_line
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.recordings.files.whole_file import STANDARD_OUTPUT
 

@@ -11,6 +11,7 @@ from typing import NoReturn
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.recorder import Recorder
 from state_sensor_ros.errors import (
+    counted,
     DecodeError,
     SinkError,
     TrajectoryFormatError,
@@ -115,11 +116,11 @@ class TrajectoryRecorder(Recorder):
             if not self.n_frames:
                 self._file.abort()
                 raise error
-            expected = f'room for more than the {self.n_frames} frames in it now'
+            expected = f'room for more than the {counted(self.n_frames, "frame")} in it now'
             if self._file.is_taken:
                 # A truncated recording must not replace a complete one.
                 self._file.keep()
-                expected = (f'room for more than the {self.n_frames} frames that are in {part}; '
+                expected = (f'room for more than the {counted(self.n_frames, "frame")} in {part}; '
                             f'the file that was there stays')
             else:
                 self._file.commit()

@@ -42,9 +42,10 @@ def draw_tracks(axes: Axes, scene: Scene, coloring: str, width_pt: float) -> Non
     for rows, color, width, order in (
             (~is_ego, colors[~is_ego], width_pt, 2),
             (is_ego, palette.EGO_BED, 3.2 * width_pt, 2.5), (is_ego, colors[is_ego], width_pt, 3)):
+        # Not snapped: segments along an axis would be moved to whole pixels, and others not.
         axes.add_collection(LineCollection(
-            list(lines[rows]), colors=color, linewidths=width, capstyle='round', zorder=order),
-            autolim=False)
+            list(lines[rows]), colors=color, linewidths=width, capstyle='round', zorder=order,
+            snap=False), autolim=False)
 
 
 def draw_lane_changes(axes: Axes, scene: Scene, size: float = 1.0) -> None:

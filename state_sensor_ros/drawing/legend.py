@@ -69,8 +69,9 @@ def strip_handles(scene: Scene, instant: int, coloring: str) -> list[Handle]:
     handles: list[Handle] = []
     if Mark.EGO_TRACK in marks:
         handles.append(_line(palette.EGO, 2.0, 'speed of the ego'))
-    if Mark.TRACK in marks and coloring == palette.BY_SPEED:
-        handles.append(_line(palette.QUIET, 0.8, 'speeds of the others'))
+    if Mark.TRACK in marks:
+        color = palette.QUIET if coloring == palette.BY_SPEED else palette.EXAMPLE
+        handles.append(_line(color, 0.8, 'speeds of the others'))
     if instant >= 0:
         handles.append(_line(palette.INK, 0.9, 'time of the boxes', INSTANT_DASHES))
     return handles

@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from state_sensor_ros.drawing import kinds
 from state_sensor_ros.drawing.footprints import rotations
-from state_sensor_ros.drawing.wording import counted, seconds
+from state_sensor_ros.drawing.wording import seconds
+from state_sensor_ros.errors import counted
 from state_sensor_ros.frame import Bools, Floats, Ints, Kinds, Rows
 
 LEFT, RIGHT = 1, -1

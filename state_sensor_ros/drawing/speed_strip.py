@@ -40,10 +40,12 @@ def draw_strip(axes: Axes, scene: Scene, instant: int, coloring: str) -> None:
     others: Floats | str = palette.colors_of(scene, end[~is_ego], palette.BY_ACTOR) \
         if coloring == palette.BY_ACTOR else palette.QUIET
     opacity = 0.7 * min(1.0, _MANY / max(int(moving.sum()), 1)) ** 0.5
-    for rows, colors, width, alpha in (
-            (~is_ego, others, 0.8, opacity), (is_ego, palette.EGO, 2.0, 1.0)):
-        axes.add_collection(LineCollection(list(lines[rows]), colors=colors, linewidths=width,
-                                           alpha=alpha), autolim=False)
+    # Round ends close the seams of opaque segments; they would be seen where others overlap.
+    for rows, colors, width, alpha, ends in (
+            (~is_ego, others, 0.8, opacity, 'butt'), (is_ego, palette.EGO, 2.0, 1.0, 'round')):
+        axes.add_collection(LineCollection(
+            list(lines[rows]), colors=colors, linewidths=width, alpha=alpha, capstyle=ends,
+            snap=False), autolim=False)
     low, high = palette.speed_range(scene)
     axes.set(xlim=(0.0, scene.duration_s or 1.0), xlabel=TIME_TITLE, ylim=(low, high),
              ylabel=SPEED_TITLE, facecolor=palette.GROUND)

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from state_sensor_ros.errors import counted
+
 X_TITLE, Y_TITLE = 'x (m)', 'y (m)'
 TIME_TITLE = 'time since the first frame (s)'
 SPEED_TITLE, SPEED_KPH_TITLE = 'speed (m/s)', 'speed (km/h)'
@@ -28,19 +30,6 @@ def seconds(time_s: float) -> str:
     :param time_s: s.
     """
     return f'{round(time_s, 2):.12g} s'
-
-
-def counted(number: int, noun: str) -> str:
-    """
-    Return a number of things.
-
-    >>> counted(1, 'vehicle'), counted(48, 'object')
-    ('1 vehicle', '48 objects')
-
-    :param number: of the things.
-    :param noun: of one of them.
-    """
-    return f'{number} {noun}' if number == 1 else f'{number} {noun}s'
 
 
 def part_of(part: int, number: int, noun: str) -> str:

@@ -15,6 +15,7 @@ from enum import IntEnum
 import math
 from statistics import median
 
+from state_sensor_ros.errors import counted
 from state_sensor_ros.pipeline.consistency import Verdict
 from state_sensor_ros.pipeline.counters import Counters, latest
 from state_sensor_ros.pipeline.source import Health
@@ -108,7 +109,7 @@ class StreamDiagnosis:
             return Level.STALE, f'nothing received for {now.silence_s:.1f} s{why}'
         found = self._warnings(last, now)
         return (Level.WARN, '; '.join(found)) if found else \
-            (Level.OK, f'{counters.n_actors} actors')
+            (Level.OK, counted(counters.n_actors, 'actor'))
 
     def _warnings(self, last: StreamReading, now: StreamReading) -> list[str]:
         found = []

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from state_sensor_ros.errors import counted
 from state_sensor_ros.pipeline.counters import Counters
 from state_sensor_ros.pipeline.source import Health, SourceState
 
@@ -65,7 +66,7 @@ class StreamLog:
             self._connected_s = now_s
         if n_frames and self._first_frame is None:
             self._first_frame = now_s, n_frames
-            self._write('first', f'first frame: {_actors(counters.n_actors)}, '
+            self._write('first', f'first frame: {counted(counters.n_actors, "actor")}, '
                         f'{counters.n_egos} with the ego tag')
         if self._first_frame is not None:
             elapsed_s = now_s - self._first_frame[0]
@@ -75,20 +76,18 @@ class StreamLog:
                 rate_hz = float(f'{n_more / elapsed_s:.3g}') if elapsed_s >= _RATE_S else 0.0
                 rate = f'{rate_hz:g} Hz, ' if rate_hz else ''
                 self._write('connected', f'{_VERBS[health.state]} {self._source}: generation '
-                            f'{counters.generation}, {rate}{_actors(counters.n_actors)}')
+                            f'{counters.generation}, {rate}{counted(counters.n_actors, "actor")}')
             if counters.n_without_topics:
+                n_without = counted(counters.n_without_topics, 'actor')
                 self._write('limit', f'max_actor_topics is {self._max_actor_topics}: '
-                            f'{_actors(counters.n_without_topics)} without topics of their own')
+                            f'{n_without} without topics of their own')
         elif self._connected_s is not None and now_s - self._connected_s >= _SILENCE_S:
             self._write('silence', f'no frame from {self._source} in {_SILENCE_S:g} s')
         if has_ended:
-            self._write('end', f'end of the recording {self._source}: {n_frames} frames published')
+            self._write('end', f'end of the recording {self._source}: '
+                               f'{counted(n_frames, "frame")} published')
 
     def _write(self, kind: str, line: str) -> None:
         if kind not in self._written:
             self._written.add(kind)
             self._log(line)
-
-
-def _actors(number: int) -> str:
-    return f'{number} actor' if number == 1 else f'{number} actors'

@@ -25,6 +25,7 @@ from scripted_simulator import frame, serving
 from stopwatch import Stopwatch
 
 from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.errors import counted
 
 LIMIT_S = 2.0
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
@@ -318,7 +319,8 @@ def test_record_interrupted_at_any_moment_keeps_what_has_come(tmp_path, words):
             assert ended.code in (143, -signal.SIGTERM)
             assert names(tmp_path) == (['out.json'] if elements else [])
             lines = [line for line in ended.errors.splitlines() if 'interrupted: ' in line]
-            kept = f'interrupted: out.json has the {len(elements)} frames that were received'
+            n_frames = counted(len(elements), 'frame')
+            kept = f'interrupted: out.json has what was received: {n_frames}'
             assert lines in ([kept] if elements else [], [f'{NOTHING} to out.json'], [NOTHING])
             out.unlink(missing_ok=True)
             at_event += at_event // 2 + 7

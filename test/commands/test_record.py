@@ -97,7 +97,7 @@ def test_record_leaves_out_what_is_no_frame(peer, out, capsys):
         assert record(peer, out, '--frames', '2') == 0
     assert [element['game_time'] for element in json.loads(out.read_text())] == [1.0, 2.0]
     error = capsys.readouterr().err
-    assert error.startswith(f'{out}: left out 5 payloads that are not frames; the last: ')
+    assert error.startswith(f'warning: {out}: left out 5 payloads without a frame; the last: ')
     assert error.count('\n') == 1
 
 
@@ -156,7 +156,7 @@ def test_record_goes_on_after_a_lost_connection(peer, out, capsys):
     with InBackground(work):
         assert record(peer, out, '--frames', '3') == 0
     assert [element['game_time'] for element in json.loads(out.read_text())] == [0.0, 1.0, 2.0]
-    assert capsys.readouterr().err == f'{out}: the stream was interrupted 2 times\n'
+    assert capsys.readouterr().err == f'warning: {out}: the stream was interrupted 2 times\n'
 
 
 def test_record_once_ends_with_the_stream(out):
@@ -196,7 +196,7 @@ def test_record_interrupted_keeps_what_has_come(peer, out, number, words, capsys
 
     with InBackground(work):
         assert record(peer, out, *words) == (128 + number if words else 0)
-    line = f'interrupted: {out} has the {len(taken)} frames that were received\n'
+    line = f'interrupted: {out} has what was received: {len(taken)} frames\n'
     output, errors = capsys.readouterr()
     assert errors == (line if words else '')
     assert output.startswith(f'{out}: {len(taken)} frames, ') != bool(words)
@@ -401,7 +401,7 @@ def test_record_that_does_not_fit_on_the_disk_leaves_the_old_one(peer, out, monk
     assert FullDisk.ROOM - 1000 < part.stat().st_size <= FullDisk.ROOM + 10
     assert capsys.readouterr().err == (
         f'error: {out}: found no space left on device; expected room for more than the '
-        f'{len(elements)} frames that are in {part}; the file that was there stays\n')
+        f'{len(elements)} frames in {part}; the file that was there stays\n')
 
 
 @pytest.mark.parametrize('force', [(), ('--force',)])
