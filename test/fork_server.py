@@ -31,6 +31,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import warnings
 
 from paths import CARLA
@@ -182,10 +183,14 @@ def _serve(connection):
         reader, writer = os.pipe()
         between = _fork()
         if not between:
+            own = os.getpid()
             pid = _fork()
             if pid:
                 os.write(writer, str(pid).encode())
                 os._exit(0)
+            # The program has one parent for all of its run, as a new process does.
+            while os.getppid() == own:
+                time.sleep(0.001)
             return _become(streams, [connection.detach(), reader, writer], **json.loads(data))
         os.waitpid(between, 0)
         connection.send(os.read(reader, _MAX_BYTES))

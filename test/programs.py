@@ -37,6 +37,18 @@ def start(*words, is_new=False, **options):
     return _commands.start(words[1:], env=ENVIRONMENT, **options)
 
 
+def start_script(words, **options):
+    """
+    Start a Python script that uses the modules of the commands.
+
+    :param words: its path and its arguments.
+    :param options: of :class:`subprocess.Popen`.
+    """
+    if is_measured():
+        return subprocess.Popen([sys.executable, *words], **options)
+    return _commands.start(words, **options)
+
+
 def start_node(words, **options):
     """
     Start a Python script that runs the node.

@@ -3,12 +3,10 @@
 """The scripts in examples/, as a user runs them; that with ROS is in ros/test_example_node.py."""
 
 import itertools
-import os
-import subprocess
-import sys
 
 from budgets import AWAIT_S
 from paths import ROOT
+from programs import ENVIRONMENT, PIPES, start_script
 import pytest
 
 from state_sensor_ros.commands.command_line import main
@@ -22,9 +20,11 @@ EXAMPLES = ROOT / 'examples'
 
 
 def run(name, *words):
-    return subprocess.run(
-        [sys.executable, str(EXAMPLES / name), *map(str, words)], capture_output=True, text=True,
-        timeout=AWAIT_S, env=os.environ | {'PYTHONPATH': str(ROOT)})
+    """Run an example; return its exit code, its output and its errors."""
+    with start_script([str(EXAMPLES / name), *map(str, words)], env=ENVIRONMENT,
+                      **PIPES) as process:
+        output, errors = process.communicate(timeout=AWAIT_S)
+    return process.returncode, output, errors
 
 
 def test_examples_are_short():
@@ -38,7 +38,7 @@ def test_example_plots_a_recording(tmp_path):
     pytest.importorskip('matplotlib')
     assert main(['synth', str(tmp_path / 'drive.json'), '--frames', '10']) == 0
     done = run('plot_recording.py', tmp_path / 'drive.json', tmp_path / 'paths.png')
-    assert (done.returncode, done.stdout, done.stderr) == (0, '', '')
+    assert done == (0, '', '')
     assert (tmp_path / 'paths.png').read_bytes().startswith(b'\x89PNG')
 
 
@@ -46,6 +46,6 @@ def test_example_makes_a_table_of_a_stream():
     pytest.importorskip('pandas')
     frames = list(itertools.islice(generate(3, 2, 20.0, 1, 'v2'), 60))
     with MonodriveServer(frames, MonodriveOptions(rate='max')) as simulator:
-        done = run('stream_to_pandas.py', '127.0.0.1', simulator.port)
-    assert (done.returncode, done.stderr) == (0, '')
-    assert done.stdout.count(' 40.0 ') == 5
+        code, output, errors = run('stream_to_pandas.py', '127.0.0.1', simulator.port)
+    assert (code, errors) == (0, '')
+    assert output.count(' 40.0 ') == 5

@@ -12,8 +12,10 @@ import subprocess
 import sys
 import termios
 
-from paths import CARLA, ROOT, SAMPLE
+from budgets import AWAIT_S
+from paths import CARLA, SAMPLE
 from PIL import Image
+from programs import start
 import pytest
 from real_recordings import each_recording
 
@@ -79,10 +81,7 @@ def test_render_draws_a_dataset_of_carla(tmp_path):
 
 def test_render_interrupted_leaves_nothing(tmp_path):
     out = tmp_path / 'out.png'
-    program = ('import sys; from state_sensor_ros.commands.command_line import main; '
-               'sys.exit(main())')
-    process = subprocess.Popen([sys.executable, '-c', program, 'render', '-', str(out)], cwd=ROOT,
-                               stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = start('render', '-', out, stdin=subprocess.PIPE, text=False)
     # More than one read and the pipe hold: once all is written, some of it was read.
     process.stdin.write(SAMPLE.read_bytes()[:2_000_000])
     process.stdin.flush()
@@ -126,12 +125,10 @@ def test_render_shows_on_a_terminal_that_it_draws(tmp_path):
     source, terminal = tmp_path / 'drive.json', os.openpty()
     fcntl.ioctl(terminal[1], termios.TIOCSWINSZ, struct.pack('HHHH', 24, 100, 0, 0))
     assert main(['synth', '-q', str(source), '--frames', '2']) == 0
-    done = subprocess.run([sys.executable, '-m', 'state_sensor_ros', 'render', source,
-                           tmp_path / 'out.png'], cwd=ROOT, stderr=terminal[1], timeout=60,
-                          check=False)
-    # With its other end closed, a terminal without output is an error instead of a wait.
-    os.close(terminal[1])
-    assert done.returncode == 0
+    with start('render', source, tmp_path / 'out.png', stderr=terminal[1]) as process:
+        # With its other end closed, a terminal without output is an error instead of a wait.
+        os.close(terminal[1])
+        assert process.wait(AWAIT_S) == 0
     shown = os.read(terminal[0], 65536)
     os.close(terminal[0])
     assert b'draw: 00:00' in shown

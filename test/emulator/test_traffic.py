@@ -72,7 +72,7 @@ class Table:
 
 @pytest.fixture(scope='module')
 def table():
-    return Table(frames_of(400, n_vehicles=40))
+    return Table(frames_of(400, n_vehicles=20))
 
 
 def test_velocity_is_the_derivative_of_position(table):

@@ -4,14 +4,26 @@
 
 from pathlib import Path
 import subprocess
-import sys
 
+from budgets import AWAIT_S
 from paths import ROOT
+from programs import ENVIRONMENT, PIPES, start_script
 import pytest
 from rosbags.rosbag2 import Reader
 
 HERE = Path(__file__).parent
 MAX_LINES = 80
+# The search for simulators is repeated: a fork may have made one before.
+PROGRAM = """
+import sys
+
+sys.path.append({site!r})
+from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.simulators.opening import simulators
+
+simulators.cache_clear()
+sys.exit(main())
+"""
 
 
 @pytest.fixture
@@ -32,10 +44,12 @@ def installed_toy(folder, value='toy_simulator:ToySimulator'):
 
 
 def state_sensor(site, *words):
-    code = (f'import sys; sys.path.append({str(site)!r}); '
-            'from state_sensor_ros.commands.command_line import main; sys.exit(main())')
-    return subprocess.run([sys.executable, '-c', code, *map(str, words)], cwd=ROOT, check=False,
-                          capture_output=True, text=True, timeout=60)
+    script = site.parent / 'program.py'
+    script.write_text(PROGRAM.format(site=str(site)))
+    with start_script([str(script), *map(str, words)], cwd=ROOT, env=ENVIRONMENT,
+                      **PIPES) as process:
+        output, errors = process.communicate(timeout=AWAIT_S)
+    return subprocess.CompletedProcess(words, process.returncode, output, errors)
 
 
 @pytest.fixture
