@@ -153,7 +153,7 @@ def as_float32(frame):
 @pytest.mark.parametrize('name', SAMPLES)
 def test_other_generations_keep_the_motion_and_own_up_to_the_rest(name, target):
     frame = as_float32(frame_of(sample(name)))
-    told = conversion_losses(frame, target)
+    losses = conversion_losses(frame, target)
     back = frame_of(format_frame(frame, target))
     assert back.generation == target
     assert (back.names, back.tags) == (frame.names, frame.tags)
@@ -170,7 +170,7 @@ def test_other_generations_keep_the_motion_and_own_up_to_the_rest(name, target):
             back.wheels.orientation_known.sum() < frame.wheels.orientation_known.sum()}
     if is_lost['wheels']:
         is_lost['wheel positions'] = is_lost['orientations of rear wheels'] = False
-    assert sorted(told) == sorted(what for what, is_so in is_lost.items() if is_so)
+    assert sorted(losses) == sorted(what for what, is_so in is_lost.items() if is_so)
 
 
 def test_speeds_and_front_wheels_survive_v2_to_v1():
@@ -196,8 +196,8 @@ def test_more_that_can_be_lost():
     empty = frame.select(np.zeros(0, np.int64))
     assert conversion_losses(empty, 'v1t') == ['the time of a frame without actors']
     named = replace(frame, names=('time', 'frame'))
-    [told] = [what for what in conversion_losses(named, 'v0') if what.startswith('actors named')]
-    assert 'game_time' in told
+    [losses] = [what for what in conversion_losses(named, 'v0') if what.startswith('actors named')]
+    assert 'game_time' in losses
     assert format_frame(named, 'v0') == {'game_time': 12.5, 'sample_count': 40,
                                          'time': 1600000000}
 

@@ -134,7 +134,7 @@ def check(frame):
     assert not np.isinf(frame.kinematics).any()
     ''.join(frame.names).encode()
     if conversion_losses(frame, frame.generation):
-        # No actors, or one named like a member of the frame: v0 alone cannot tell such frames.
+        # No actors, or one named like a member of the frame: v0 alone does not distinguish them.
         assert frame.generation in ('v0', 'v1t')
         return
     [again] = Decoder().decode(format_payload(frame))
