@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Less work for interface packages that only this machine uses: `make setup` with the pinned wheels, whose generators these
-# two measures are tested with. They halve the CPU time of state_sensor_ros (105 to 55 s). Elsewhere every type support is
-# built as usual.
+# two measures are tested with. Elsewhere every type support is built as usual.
 option(LEAN_INTERFACES "Build only the type supports that rclpy loads, in few translation units" OFF)
 
-# Call after find_package(rosidl_default_generators): only rclcpp loads the C++ introspection, and the wheels have no rclcpp.
+# Call after find_package(rosidl_default_generators): only rclcpp loads what is generated for C++, and the wheels have no
+# rclcpp. The introspection for C stays: Fast DDS registers types by it.
 macro(lean_generators)
   if(LEAN_INTERFACES)
-    list(FILTER AMENT_EXTENSIONS_rosidl_generate_idl_interfaces EXCLUDE REGEX "introspection_cpp")
+    list(FILTER AMENT_EXTENSIONS_rosidl_generate_idl_interfaces EXCLUDE REGEX "_cpp:")
   endif()
 endmacro()
 
@@ -19,8 +19,7 @@ function(lean_libraries target)
   if(NOT LEAN_INTERFACES)
     return()
   endif()
-  foreach(generator generator_c generator_py typesupport_c typesupport_cpp typesupport_fastrtps_c typesupport_fastrtps_cpp
-      typesupport_introspection_c)
+  foreach(generator generator_c generator_py typesupport_c typesupport_fastrtps_c typesupport_introspection_c)
     set(library ${target}__rosidl_${generator})
     if(NOT TARGET ${library})
       continue()

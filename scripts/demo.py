@@ -101,10 +101,12 @@ def run(folder: Path, duration_s: float, interruption: Interruption) -> None:
                            lambda: check_all(simulator, driver))
     show(recording)
     pictures = [folder / 'picture.png', folder / 'animation.html']
-    for picture in pictures:
-        with ExitStack() as stack:
-            Program(stack, interruption, folder / 'render.log', 'state_sensor', 'render',
-                    str(folder / 'bag'), str(picture), '--title', 'make demo').wait()
+    with ExitStack() as stack:
+        renderers = [Program(stack, interruption, picture.with_suffix('.log'), 'state_sensor',
+                             'render', str(folder / 'bag'), str(picture), '--title', 'make demo')
+                     for picture in pictures]
+        for renderer in renderers:
+            renderer.wait()
     print(f'\nbag        {folder / "bag"}\npicture    {pictures[0]}\n'
           f'animation  {pictures[1]}  (open it in a browser)\n'
           f'logs       {folder / "simulator.log"}, {folder / "driver.log"}')
@@ -143,7 +145,8 @@ def prepare(folder: Path) -> None:
     """Remove the files of an earlier run, and no others."""
     folder.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(folder / 'bag', ignore_errors=True)
-    for name in ('picture.png', 'animation.html', 'simulator.log', 'driver.log', 'render.log'):
+    for name in ('picture.png', 'animation.html', 'simulator.log', 'driver.log', 'picture.log',
+                 'animation.log'):
         (folder / name).unlink(missing_ok=True)
 
 

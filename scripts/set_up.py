@@ -9,6 +9,7 @@ A sourced ROS 2 is used; otherwise ROS 2 is installed from PyPI
 Python 3.6, as environment.py.
 """
 import argparse
+from concurrent.futures import ThreadPoolExecutor
 import configparser
 import fcntl
 import hashlib
@@ -18,6 +19,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import threading
 import time
 
 from environment import (
@@ -37,7 +39,7 @@ NETWORK_SIGNS = (
     'Name or service not known', 'ProxyError', 'ReadTimeoutError')
 
 # Imports of the commands. Where Python may not write bytecode it would compile these at each
-# start, in 0.4 s; pip would compile ten times as much.
+# start, in 0.4 s; pip would compile ten times as much. Tests, half of NumPy, are left out.
 PRECOMPILED = ('apsw', 'backports', 'lz4', 'msgspec', 'numpy', 'rosbags', 'ruamel', 'tqdm',
                'typing_extensions.py')
 
@@ -103,12 +105,15 @@ def show_progress(process: subprocess.Popen, log: Path, start: int) -> None:
     """
     Wait for a program; on a terminal, show its seconds and the percentage that it prints last.
 
+    Of programs side by side that of the main thread is shown.
+
     :param process: that writes to the log.
     :param log: its output.
     :param start: offset of its output in the log.
     """
     began = time.monotonic()
-    is_terminal = sys.stdout.isatty()
+    is_terminal = (sys.stdout.isatty()
+                   and threading.current_thread() is threading.main_thread())
     while True:
         try:
             process.wait(timeout=0.5 if is_terminal else None)
@@ -202,8 +207,8 @@ def compile_modules(environment: Environment) -> None:
     site = environment.venv / 'lib' / 'python{}.{}'.format(*sys.version_info) / 'site-packages'
     present = [site / name for name in PRECOMPILED if (site / name).exists()]
     if present:
-        run(environment, 'compile', [environment.python, '-m', 'compileall', '-q', '-j', '0']
-            + present)
+        run(environment, 'compile', [environment.python, '-m', 'compileall', '-q', '-j', '0',
+                                     '-x', re.escape(str(site)) + '/.*/tests?/'] + present)
 
 
 def sourced_requirements(environment: Environment, files: list) -> list:
@@ -289,20 +294,19 @@ def install_datasets(environment: Environment) -> None:
     stamp.write_text(key)
 
 
-def build_interfaces(environment: Environment, packages_key: str) -> str:
+def build_interfaces(environment: Environment, packages_key: str) -> None:
     """
     Build the interface packages that PyPI does not have into the environment.
 
     :param environment: filled; a sourced ROS 2 has all of them.
     :param packages_key: of the packages that they are built with.
-    :returns: key of the built packages.
     """
     folder = ROOT / 'scripts' / 'interfaces'
     key = digest([packages_key, LEAN] + sorted(
         path for path in folder.rglob('*') if path.is_file()))
     stamp = environment.venv / 'interfaces.stamp'
     if environment.is_sourced or (stamp.is_file() and stamp.read_text() == key):
-        return key
+        return
     cmake = environment.venv / 'bin' / 'cmake'
     options = [
         '-DBUILD_TESTING=OFF', '-DCMAKE_INSTALL_PREFIX=' + str(environment.venv),
@@ -313,10 +317,8 @@ def build_interfaces(environment: Environment, packages_key: str) -> str:
         build = environment.build / package.name
         shutil.rmtree(str(build), ignore_errors=True)
         run(environment, package.name, [cmake, '-S', package, '-B', build] + options)
-        run(environment, package.name, [cmake, '--build', build])
-        run(environment, package.name, [cmake, '--install', build])
+        run(environment, package.name, [cmake, '--build', build, '--target', 'install'])
     stamp.write_text(key)
-    return key
 
 
 def build_stacks(environment: Environment, packages_key: str) -> None:
@@ -343,12 +345,12 @@ def build_stacks(environment: Environment, packages_key: str) -> None:
     stamp.write_text(key)
 
 
-def build_package(environment: Environment, interfaces_key: str) -> None:
+def build_package(environment: Environment, packages_key: str) -> None:
     """
     Build this package with links to its modules, so that an edited module needs no build.
 
     :param environment: filled.
-    :param interfaces_key: of the packages that it is built with.
+    :param packages_key: of the packages that it is built with.
     """
     compiled = [ROOT / name for name in ('CMakeLists.txt', 'package.xml', 'setup.cfg')] + [LEAN]
     compiled += sorted((ROOT / 'msg').glob('*.msg'))
@@ -356,13 +358,13 @@ def build_package(environment: Environment, interfaces_key: str) -> None:
               for folder in ('state_sensor_ros', 'launch', 'config', 'resource')
               for path in sorted((ROOT / folder).rglob('*'))
               if path.is_file() and '__pycache__' not in path.parts]
-    key = digest([interfaces_key] + compiled + linked)
+    key = digest([packages_key] + compiled + linked)
     stamp = environment.install / 'package.stamp'
     done = stamp.read_text().split() if stamp.is_file() else ['', '']
-    if done == [interfaces_key, key]:
+    if done == [packages_key, key]:
         return
     print('setup: building state_sensor_ros', flush=True)
-    if done[0] != interfaces_key:
+    if done[0] != packages_key:
         shutil.rmtree(str(environment.build / 'state_sensor_ros'), ignore_errors=True)
         shutil.rmtree(str(environment.install), ignore_errors=True)
     for path in environment.install.rglob('*'):
@@ -375,7 +377,7 @@ def build_package(environment: Environment, interfaces_key: str) -> None:
         '--event-handlers', 'console_direct+', '--cmake-args', '-DBUILD_TESTING=OFF',
         '-DPython3_EXECUTABLE=' + str(environment.python),
         '-DLEAN_INTERFACES=' + ('OFF' if environment.is_sourced else 'ON')])
-    stamp.write_text(interfaces_key + ' ' + key)
+    stamp.write_text(packages_key + ' ' + key)
 
 
 def main() -> int:
@@ -397,7 +399,11 @@ def main() -> int:
         with (environment.records / 'lock').open('w') as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             packages_key = install_packages(environment)
-            build_package(environment, build_interfaces(environment, packages_key))
+            # Neither needs the other; each has steps that one core does alone.
+            with ThreadPoolExecutor(max_workers=1) as beside:
+                interfaces = beside.submit(build_interfaces, environment, packages_key)
+                build_package(environment, packages_key)
+            interfaces.result()
             if options.datasets:
                 install_datasets(environment)
             if options.stacks:

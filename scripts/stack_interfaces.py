@@ -28,10 +28,9 @@ _GENERATORS = (
 _CMAKE = """cmake_minimum_required(VERSION 3.20)
 project({name})
 {found}
-# Found with the type support of Fast DDS for C: generators that rclpy does not need.
-list(FILTER AMENT_EXTENSIONS_rosidl_generate_idl_interfaces EXCLUDE REGEX "_cpp:")
-rosidl_generate_interfaces({name} {files} DEPENDENCIES {dependencies})
 include({lean})
+lean_generators()
+rosidl_generate_interfaces({name} {files} DEPENDENCIES {dependencies})
 lean_libraries({name})
 ament_package()
 """
