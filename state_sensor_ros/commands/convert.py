@@ -215,8 +215,8 @@ def _to_own_form(recording: BagRecording, args: argparse.Namespace,
                  interruption: Interruption) -> Summary:
     """Write a bag in the form in which its simulator records."""
     if recording.simulator == MONODRIVE:
-        raise ConfigError('OUT', args.output, 'NAME.json or -: a bag becomes a trajectory, unless '
-                          'it is of CARLA')
+        raise ConfigError('OUT', args.output, 'NAME.json or - for a trajectory, or the name of a '
+                          'table or trace: a bag becomes a dataset only where it is of CARLA')
     simulator = find_simulator(recording.simulator)
     summary = Summary()
     with interruption.writing(

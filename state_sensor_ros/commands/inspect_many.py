@@ -14,6 +14,7 @@ from state_sensor_ros.commands.batch import BatchJob, BatchResult, plain_options
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.commands.summary import show_result
+from state_sensor_ros.drawing.wording import seconds
 from state_sensor_ros.errors import ConfigError, counted, one_line, TrajectoryFormatError
 from state_sensor_ros.recordings.files.whole_file import WholeFile
 from state_sensor_ros.recordings.recording import STANDARD_INPUT
@@ -124,10 +125,12 @@ def _print_rows(rows: Sequence[dict[str, object]]) -> None:
     width = max(len('recording'), *(len(one_line(str(row['file']))) for row in rows))
     print(f'{"recording":{width}}' + ''.join(f'  {heading:>9}' for heading, _ in _SHOWN[:-1]))
     for row in rows:
-        cells = ''.join(f'  {_text(row[key]):>9}' for _, key in _SHOWN[:-1])
+        cells = ''.join(f'  {_text(key, row[key]):>9}' for _, key in _SHOWN[:-1])
         error = f'  {one_line(str(row["error"]))}' if row['error'] else ''
         print(f'{one_line(str(row["file"])):{width}}{cells}{error}')
 
 
-def _text(value: object) -> str:
-    return '-' if value is None else f'{value:.4g}' if isinstance(value, float) else str(value)
+def _text(key: str, value: object) -> str:
+    if not isinstance(value, float):
+        return '-' if value is None else str(value)
+    return seconds(value) if key == 'duration_s' else f'{value:.4g} Hz'

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 
 from state_sensor_ros.commands.printing import print_line
-from state_sensor_ros.library.faults import CUT, FaultList
+from state_sensor_ros.library.faults import CUT, FaultList, PAYLOAD
 
 
 class Warnings:
@@ -55,5 +55,6 @@ def show_faults(name: str, faults: FaultList) -> None:
 
 
 def _print(name: str, kind: str, count: int, first: str) -> None:
+    what = 'payload left out' if kind == PAYLOAD else kind.replace('_', ' ')
     more = f' (and {count - 1} more of this kind)' if count > 1 else ''
-    print_line(f'warning: {name}: {kind.replace("_", " ")}: {first}{more}')
+    print_line(f'warning: {name}: {what}: {first}{more}')

@@ -332,7 +332,7 @@ def test_carla_bag_has_every_topic(tmp_path):
 def test_carla_bag_of_another_simulator_is_no_dataset(tmp_path, capsys):
     convert(SAMPLE.parent / 'sample.v2.json', tmp_path / 'bag')
     assert main(['convert', str(tmp_path / 'bag'), str(tmp_path / 'out')]) == 1
-    assert 'a bag becomes a trajectory, unless it is of CARLA' in capsys.readouterr().err
+    assert 'a bag becomes a dataset only where it is of CARLA' in capsys.readouterr().err
     assert not (tmp_path / 'out').exists()
 
 

@@ -5,6 +5,7 @@
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -160,6 +161,7 @@ def test_many_recordings_are_inspected(forked_jobs, drives, tmp_path, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 3
     assert lines[0].split() == ['recording', 'frames', 'duration', 'rate', 'actors', 'anomalies']
+    assert re.fullmatch(r'\S+/a\.json +\d+ +[\d.]+ s +20 Hz +\d+ +\d+', lines[1])
 
 
 @contextlib.contextmanager

@@ -161,7 +161,7 @@ def test_render_draws_the_rest_of_a_recording_with_a_bad_frame(tmp_path, capsys)
     source, out = tmp_path / 'in.json', tmp_path / 'out.png'
     source.write_text(json.dumps(frames))
     assert main(['render', str(source), str(out)]) == 0
-    assert capsys.readouterr().err.startswith(f'warning: {source}: payload: line 1')
+    assert capsys.readouterr().err.startswith(f'warning: {source}: payload left out: line 1')
     assert picture_of(out)[0] == 'PNG'
 
 
