@@ -42,11 +42,29 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(config, items):
-    if budgets.is_large():
-        return
-    excluded = [item for item in items if item.get_closest_marker('endurance')]
-    items[:] = [item for item in items if not item.get_closest_marker('endurance')]
-    config.hook.pytest_deselected(items=excluded)
+    if not budgets.is_large():
+        excluded = [item for item in items if item.get_closest_marker('endurance')]
+        items[:] = [item for item in items if not item.get_closest_marker('endurance')]
+        config.hook.pytest_deselected(items=excluded)
+    if hasattr(config, 'workerinput'):
+        items[:] = _spread(items)
+
+
+def _spread(items):
+    """
+    Distribute the files of ros/ evenly among the others.
+
+    Each worker starts with an equal part of the list. The tests with ROS mostly wait, the others
+    mostly compute: with some of both in each part, neither waits for the other at the end.
+    """
+    placed = []
+    for is_ros in (False, True):
+        own = [item for item in items if (item.path.parent.name == 'ros') is is_ros]
+        first = {}
+        for i, item in enumerate(own):
+            # Tests of one file stay together, for its fixtures.
+            placed.append((first.setdefault(item.path, i / len(own)), is_ros, i, item))
+    return [item for *_, item in sorted(placed, key=lambda entry: entry[:3])]
 
 
 @pytest.fixture(autouse=True)

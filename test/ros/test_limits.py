@@ -8,6 +8,7 @@ from pathlib import Path
 from statistics import median
 import time
 
+from budgets import tries
 from rig import check_counters_never_decrease, crowded, frame, packet, state
 
 ACTOR_TOPICS = '/state_sensor/actors/'
@@ -27,7 +28,7 @@ def topics_named(names):
 
 
 def test_topics_never_exceed_their_limit_over_restarts(bench):
-    limit, n_each, n_restarts = 100, 50, 60
+    limit, n_each, n_restarts = 100, 50, tries(12)
     rig = bench(max_actor_topics=limit, overflow='block', frame=False, tf='none')
     rig.simulator.accept()
 
@@ -200,7 +201,7 @@ def test_ten_thousand_actors_leave_in_linear_time(bench):
 
 
 def test_actors_that_leave_together_do_not_delay_the_next_frames(bench):
-    n, n_frames, timeout_s = 1000, 20, 0.5
+    n, n_frames, timeout_s = min(tries(300), 1000), 20, 0.5
     rig = bench(overflow='block', actor_timeout=timeout_s, frame=False, tf='ego')
     odometry = rig.listener.subscribe('/state_sensor/ego/odometry', 'nav_msgs/Odometry')
     rig.simulator.accept()
@@ -230,6 +231,6 @@ def test_actors_that_leave_together_do_not_delay_the_next_frames(bench):
         if ratios[-1] < 3.0:
             break
         rig.listener.until(lambda: len(topics_of_actors(rig)) == N_KINDS, 60.0)
-    # The frames without them are 1000 times smaller than the steady one.
+    # The frames without them are hundreds of times smaller than the steady one.
     assert min(ratios) < 3.0, ratios
     rig.finish()
