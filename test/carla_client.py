@@ -94,6 +94,14 @@ class CarlaClient:
         return b''.join(parts)
 
 
+def drive(world_port, n_frames):
+    """Drive for some frames of a synchronous episode."""
+    with CarlaClient(world_port, is_synchronous=True) as client:
+        for _ in range(n_frames):
+            client.frame()
+            client.command(throttle=0.5)
+
+
 def frame_number(message):
     """Return the number of a frame of :mod:`carla_late_server`: the last field, a varint."""
     at = len(message) - 1

@@ -4,12 +4,12 @@
 
 import itertools
 import json
-import threading
 
-from carla_client import CarlaClient
+from carla_client import drive
 from carla_late_server import LateServer
 from ports import free_ports
 import pytest
+from scripted_simulator import InBackground
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.command_line import main
@@ -57,18 +57,9 @@ def test_record_carla_as_the_client_of_the_episode(tmp_path):
 
 def test_record_carla_beside_the_client(tmp_path):
     port = free_ports(3)
-
-    def drive():
-        with CarlaClient(port, is_synchronous=True) as client:
-            for _ in range(6):
-                client.frame()
-                client.command(throttle=0.5)
-    with LateServer(free_ports(3)) as server:
-        client = threading.Thread(target=drive, daemon=True)
-        client.start()
+    with LateServer(free_ports(3)) as server, InBackground(lambda: drive(port, 6)):
         assert record(tmp_path / 'drive', server.world_port + 1, '--once', '--relay-port',
                       str(port)) == 0
-        client.join(60.0)
     assert len(list((tmp_path / 'drive').iterdir())) >= 6
 
 

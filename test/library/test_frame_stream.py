@@ -10,7 +10,7 @@ import struct
 import threading
 
 from budgets import AWAIT_S
-from carla_client import CarlaClient
+from carla_client import drive
 from carla_late_server import LateServer
 from ports import free_port, free_ports
 import pytest
@@ -145,12 +145,7 @@ def test_stream_of_carla_that_requests_the_episode():
 
 def test_stream_of_carla_beside_its_client():
     port = free_ports(3)
-
-    def drive():
-        with CarlaClient(port, is_synchronous=True) as client:
-            for _ in range(6):
-                client.frame()
-                client.command(throttle=0.5)
-    with LateServer(free_ports(3)) as server, InBackground(drive), sensor.open_stream(
+    with LateServer(free_ports(3)) as server, InBackground(
+            lambda: drive(port, 6)), sensor.open_stream(
             '127.0.0.1', server.world_port + 1, source='carla', relay_port=port) as stream:
         assert len(list(stream)) >= 6
