@@ -229,6 +229,7 @@ def test_carla_fault_world_port_is_silent(domain, listener, simulator):
         listener.until(lambda: [values for values in statuses(diagnostics) if values['level'] == 2
                                 and values['message'].startswith(f'not connected: {line}')],
                        what='the silent port by name')
+        listener.until(lambda: line in node.log, what='the line of the log')
         assert node.log.count(line) == 1
         code, seconds = node.end()
         assert (code, 'Traceback' in node.log) == (0, False)

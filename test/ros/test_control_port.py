@@ -68,6 +68,7 @@ def test_node_names_a_silent_control_port(domain, listener):
                                     if values['message'] == f'not connected: {line}'
                                     and values['connection state'] == 'connecting'
                                     and values['level'] == 2], NAMED_S, 'the silent port by name')
+            listener.until(lambda: line in node.log, what='the line of the log')
             assert node.log.count(line) == 1
         finally:
             silent.clear()

@@ -357,7 +357,8 @@ def test_counters_go_on_over_transitions_while_frames_flow(bench, simulator, par
                                what='a report while inactive')
             n_frames = len(rig.frames)
             assert managed.request('activate')
-            rig.listener.until(lambda n=n_frames: len(rig.frames) > n, what='frames again')
+            rig.listener.until(lambda n=n_frames: len(rig.frames) > n + 50,
+                               what='frames again')
     n_reports = len(rig.diagnostics)
     rig.listener.until(lambda: len(rig.diagnostics) >= n_reports + 2)
     values = statuses(rig.diagnostics)[-1]
