@@ -188,7 +188,7 @@ def _egos(actors: dict[str, ActorSummary]) -> list[str]:
 
 
 def _consistency_rows(found: Inspector) -> list[tuple[str, str]]:
-    verdict = found.consistency.verdict()
+    verdict = found.consistency.verdict(of_all=True)
     if not verdict.n_pairs:
         text = 'nothing moves'
     else:
@@ -219,7 +219,8 @@ def _figure(value: float) -> str:
 
 def _record(recording: Recording, found: Inspector) -> dict[str, object]:
     """Return the summary as JSON, with null for unknown values."""
-    pace, verdict, refusal = found.pacing.pace(), found.consistency.verdict(), found.refusal
+    pace, refusal = found.pacing.pace(), found.refusal
+    verdict = found.consistency.verdict(of_all=True)
     return {
         'file': recording.name, 'form': recording.form, 'frames': found.n_frames,
         'bytes': found.n_bytes, 'generations': dict(found.generations),

@@ -31,8 +31,10 @@ from state_sensor_ros.rep103 import CONJUGATE_XYZW, global_from_body, quaternion
 _MIN_SPEED = 1.0  # m/s
 _MIN_YAW_RATE = 0.1  # rad/s
 _MAX_GAP_S = 0.5
-# Each pair multiplies the sums by this factor, so that about the last twenty pairs count.
+# Each pair multiplies the sums by this factor: about the last twenty pairs count, or all.
 _MEMORY = 0.95
+_MEMORIES = np.array(((_MEMORY,), (1.0,)))
+_RECENT, _ALL = range(2)
 _MIN_PAIRS = 3
 # m or rad between two frames: more is an outlier, which would dominate the sums for long.
 _FARTHEST = 1e6
@@ -56,12 +58,13 @@ _PAIR_PERIOD_S, _PASSED_PAIR_PERIOD_S, _DETAILS_PERIOD_S = 0.8, 4.0, 5.0
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """
-    Result of the last seconds.
+    Result of the last seconds, or of all frames.
 
     ``linear_slope`` displacement per (velocity times time), 1 where units agree;
     ``angular_slope`` the same of rotation; ``linear_residual`` m and ``angular_residual`` rad, RMS
     per step; ``slip`` median sine between a vehicle's own x axis and its displacement; all NaN as
-    long as nothing moves. ``n_pairs`` compared; ``complaints`` a line for each inconsistency.
+    long as nothing moves. ``slip`` and ``complaints``, a line for each inconsistency, are those of
+    the last seconds; ``n_pairs`` compared.
     """
 
     linear_slope: float
@@ -83,10 +86,10 @@ class ConsistencyCheck:
         """Start without results."""
         self._last: Frame | None = None
         self._n_pairs = self._n_turns = 0
-        # Sums over actors of: observed*predicted, predicted^2, residual^2, count.
-        self._linear: Floats = np.zeros(4)
-        self._lateral: Floats = np.zeros(4)
-        self._angular: Floats = np.zeros(4)
+        # Sums over actors, recent and all: observed*predicted, predicted^2, residual^2, count.
+        self._linear: Floats = np.zeros((2, 4))
+        self._lateral: Floats = np.zeros((2, 4))
+        self._angular: Floats = np.zeros((2, 4))
         self._slip = math.nan
         self._handedness = 0.0
         self._radius = math.nan
@@ -174,12 +177,17 @@ class ConsistencyCheck:
             if vehicles.any():
                 self._length = _median(boxes.size_xyz[vehicles].max(axis=1))
 
-    def verdict(self) -> Verdict:
-        """Return the result of the frames so far."""
-        linear, lateral, angular = (_slope(sums) for sums in
-                                    (self._linear, self._lateral, self._angular))
-        return Verdict(linear, angular, _rms(self._linear), _rms(self._angular), self._slip,
-                       self._n_pairs, self._complaints(linear, lateral, angular))
+    def verdict(self, *, of_all: bool = False) -> Verdict:
+        """
+        Return the result of the frames so far.
+
+        :param of_all: whether slopes and residuals are those of all frames instead of the last.
+        """
+        slopes = [_slope(sums[_RECENT]) for sums in (self._linear, self._lateral, self._angular)]
+        linear, angular = (sums[_ALL if of_all else _RECENT]
+                           for sums in (self._linear, self._angular))
+        return Verdict(_slope(linear), _slope(angular), _rms(linear), _rms(angular), self._slip,
+                       self._n_pairs, self._complaints(*slopes))
 
     def _complaints(self, linear: float, lateral: float, angular: float) -> tuple[str, ...]:
         found = []
@@ -273,13 +281,13 @@ def _norm(vectors: Floats) -> Floats:
 
 
 def _accumulate(sums: Floats, observed: Floats, predicted: Floats) -> Floats:
-    """Add the pairs without outliers to sums in which older pairs count less."""
+    """Add the pairs without outliers to sums; in those of recent pairs, older ones count less."""
     fine = (np.abs(observed) < _FARTHEST).all(axis=1) & (np.abs(predicted) < _FARTHEST).all(axis=1)
     if not fine.any():
         return sums
     observed, predicted = observed[fine], predicted[fine]
     residual = observed - predicted
-    kept: Floats = _MEMORY * sums
+    kept: Floats = _MEMORIES * sums
     kept += (np.sum(observed * predicted), np.sum(predicted * predicted),
              np.sum(residual * residual), float(len(observed)))
     return kept

@@ -159,6 +159,19 @@ def test_inspect_prints_inconsistent_units(inspect, factor):
     assert bool(texts) == bool(of_units)
 
 
+def test_inspect_compares_all_frames(inspect):
+    """Velocities are 0.9 times too small in the first half: too little for a complaint."""
+    frames = traffic(60, rate_hz=10.0)
+    for frame in frames[:30]:
+        for each in frame['frame']['vehicles']:
+            velocity = each['state']['odometry']['linear_velocity']
+            velocity.update({axis: value * 0.9 for axis, value in velocity.items()})
+    _, found, _ = inspect(frames)
+    # Least squares of two halves with slopes of 1 / 0.9 and 1.
+    assert found['truth']['linear_slope'] == pytest.approx((0.9 + 1.0) / (0.81 + 1.0), abs=0.005)
+    assert found['truth']['complaints'] == []
+
+
 def without_ego(frames, begin):
     for frame in frames[begin:]:
         for each in frame['frame']['vehicles']:
