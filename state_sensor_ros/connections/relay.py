@@ -136,11 +136,16 @@ class Relay:
                 try:
                     listeners.append(stack.enter_context(_listening(self._bind, port)))
                 except OSError as error:
-                    found = 'a port in use' if error.errno == errno.EADDRINUSE \
-                        else reason_of(error)
-                    raise TransportError(f'{self._bind}:{port}', found,
-                                         'a free port for the relay') from error
+                    raise self._cannot_listen(port, error) from error
             yield listeners
+
+    def _cannot_listen(self, port: int, error: OSError) -> TransportError:
+        where = f'{self._bind}:{port}'
+        if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+            return TransportError(where, reason_of(error),
+                                  'an address of this machine as relay_bind')
+        found = 'a port in use' if error.errno == errno.EADDRINUSE else reason_of(error)
+        return TransportError(where, found, 'a free port for the relay')
 
     def _packets_of_a_process(self, listeners: list[socket.socket]) -> Iterator[Packet]:
         """Start the process; yield packets until it ends, and end it."""
@@ -154,9 +159,7 @@ class Relay:
             with theirs:
                 process = self._start(listeners, theirs)
             self._n_open = 0
-            first, *_, last = self._own_ports
-            self.health.fail(
-                f'no client is connected to the relay, {self._bind}:{first} to {last}')
+            self.health.fail(self._no_client())
             try:
                 while (received := _read(ours)) is not None:
                     kind, body = received
@@ -221,7 +224,26 @@ class Relay:
             health.last_error = text
             self._report('relay', text)
         elif event['port'] == self._copied:
-            self._count(event)
+            if kind in ('connected', 'closed'):
+                self._count(event)
+        elif event['port'] == self._described and not self._n_open:
+            self._note_client(kind)
+
+    def _note_client(self, kind: str) -> None:
+        """Note how far a client is that has no connection to the copied port."""
+        where = self._where(self._described)
+        if kind == 'waiting':
+            self.health.last_error = (f'{where}: found connection refused; expected the port of '
+                                      'the server for the client of the relay')
+        elif kind == 'connected':
+            self.health.last_error = (f'a client of the relay is connected to {where}, and not '
+                                      f'to {self._where(self._copied)}')
+        else:
+            self.health.last_error = self._no_client()
+
+    def _no_client(self) -> str:
+        first, *_, last = self._own_ports
+        return f'no client is connected to the relay, {self._bind}:{first} to {last}'
 
     def _count(self, event: dict[str, Any]) -> None:
         """Note that a pair of connections of the copied port has begun or ended."""

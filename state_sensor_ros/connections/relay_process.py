@@ -251,6 +251,7 @@ class Forwarding:
             return
         if server is None:
             self._client.close()
+            self._link.put_event(event='left', port=self._number)
             return
         self._link.put_event(event='connected', port=self._number)
         with self._client, server:
@@ -269,12 +270,16 @@ class Forwarding:
         :returns: None where the client has closed its connection.
         """
         until_s = time.monotonic() + self._patience_s
+        is_reported = False
         while True:
             try:
                 return _connected(self._address)
             except ConnectionRefusedError:
                 if time.monotonic() >= until_s:
                     raise
+            if not is_reported:
+                is_reported = True
+                self._link.put_event(event='waiting', port=self._number)
             if self._is_gone():
                 return None
             time.sleep(_RETRY_S)

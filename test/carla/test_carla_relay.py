@@ -19,6 +19,7 @@ import pytest
 
 from state_sensor_ros.carla.carla_source import open_relay
 from state_sensor_ros.carla.measurement_framing import split_messages
+from state_sensor_ros.errors import TransportError
 from state_sensor_ros.pipeline.source import SourceState
 from state_sensor_ros.settings import parse_settings
 
@@ -236,11 +237,38 @@ def test_relay_names_a_silent_server():
                 f'127.0.0.1:{measurements_port} accepted the connection and is silent; expected')
 
 
+def test_relay_names_a_client_that_sends_nothing():
+    with echo_server() as world_port, relayed(world_port) as (node, port):
+        no_client = node.relay.health.last_error
+        with socket.create_connection(('127.0.0.1', port), AWAIT_S):
+            until(lambda: node.relay.health.last_error == (
+                f'a client of the relay is connected to 127.0.0.1:{world_port}, and not to '
+                f'127.0.0.1:{world_port + 1}'), 'the client')
+            assert node.relay.health.state == 'waiting'
+        until(lambda: node.relay.health.last_error == no_client, 'the end of the client')
+        assert node.reports == []
+
+
+@pytest.mark.parametrize('bind', ['192.0.2.1', 'no-such-host.invalid'])
+def test_relay_names_an_address_that_is_not_of_this_machine(bind):
+    port = free_ports(3)
+    relay = open_relay(parse_settings({
+        'source': 'carla', 'port': 2001, 'relay_port': port, 'relay_bind': bind}),
+        lambda kind, text: None, reconnect=False)
+    with pytest.raises(TransportError, match='; expected an address of this machine as relay_bind'
+                       ) as refusal:
+        list(relay.packets())
+    assert str(refusal.value).startswith(f'{bind}:{port}: found ')
+
+
 def test_relay_names_a_server_that_refuses(monkeypatch):
     monkeypatch.setattr('state_sensor_ros.connections.relay._LATE_PORT_S', 1.0)
     world_port = free_ports(3)
     with relayed(world_port) as (node, port):
         client = socket.create_connection(('127.0.0.1', port), AWAIT_S)
+        until(lambda: node.relay.health.last_error == (
+            f'127.0.0.1:{world_port}: found connection refused; expected the port of the server '
+            'for the client of the relay'), 'the refusal, while it is tried again')
         # The relay tries again for a while: the server may be loading its level.
         client.settimeout(0.3)
         with pytest.raises(TimeoutError):

@@ -8,9 +8,12 @@ import random
 import socket
 import struct
 
+from carla_client import CarlaClient
+from carla_late_server import LateServer
 import carla_wire as wire
+from ports import free_ports
 import pytest
-from rig import Bench, END_S, NodeProcess, statuses
+from rig import Bench, END_S, Managed, NodeProcess, statuses
 
 MAX_FRAME_BYTES = 100_000
 
@@ -234,3 +237,63 @@ def test_carla_fault_world_port_is_silent(domain, listener, simulator):
         code, seconds = node.end()
         assert (code, 'Traceback' in node.log) == (0, False)
         assert seconds < END_S
+
+
+def test_carla_faults_of_a_relay_are_named(domain, listener):
+    """A port in use, no server, a client that sends nothing, deactivation, another node."""
+    diagnostics = listener.subscribe('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
+    odometry = listener.subscribe('/state_sensor/ego/odometry', 'nav_msgs/Odometry')
+    world_port, port = free_ports(3), free_ports(3)
+
+    def node_with_relay():
+        return NodeProcess(domain, source='carla', port=world_port + 1, relay_port=port,
+                           reconnect_min=0.05, reconnect_max=0.1)
+
+    def reports(words):
+        diagnostics.clear()
+        listener.until(lambda: [values for values in statuses(diagnostics)
+                                if words in values['message']], what=words)
+
+    def drive():
+        with CarlaClient(port, is_synchronous=True) as client:
+            n_before = len(odometry)
+
+            def step():
+                client.frame()
+                client.command(throttle=1.0)
+                listener.spin(0.0)
+                return len(odometry) > n_before + 2
+            listener.until(step, what='odometry')
+
+    with socket.create_server(('127.0.0.1', port)) as taken, node_with_relay() as node:
+        listener.matched('/diagnostics')
+        managed = Managed(listener)
+        in_use = f'127.0.0.1:{port}: found a port in use; expected a free port for the relay'
+        reports(in_use)
+        taken.close()
+        no_client = f'no client is connected to the relay, 127.0.0.1:{port} to {port + 2}'
+        reports(no_client)
+        with socket.create_connection(('127.0.0.1', port)):
+            refused = (f'127.0.0.1:{world_port}: found connection refused; expected the port of '
+                       'the server for the client of the relay')
+            reports(refused)
+        reports(no_client)
+        with LateServer(world_port):
+            with socket.create_connection(('127.0.0.1', port)):
+                silent = (f'a client of the relay is connected to 127.0.0.1:{world_port}, and not '
+                          f'to 127.0.0.1:{world_port + 1}')
+                reports(silent)
+            drive()
+            assert managed.request('deactivate')
+            with pytest.raises(ConnectionRefusedError):
+                socket.create_connection(('127.0.0.1', port))
+            assert managed.request('activate')
+            reports(no_client)
+            drive()
+            assert node.end()[0] == 0
+            for words in (in_use, no_client, refused, silent):
+                assert f'not connected: {words}' in node.log, words
+            with node_with_relay() as other:
+                listener.until(lambda: 'no client is connected' in other.log, what='open ports')
+                drive()
+                assert other.end()[0] == 0
