@@ -4,6 +4,8 @@
 A CARLA 0.8 server whose ports open late, for tests; shares nothing with the package.
 
 * The measurements and control port open some time after EpisodeReady, and refuse until then.
+* At random an open port closes again: a connection is reset at once, further ones are refused,
+  and it opens later. The world port resets connections at random, too.
 * Each port serves one connection; a second one waits in the backlog and receives nothing.
 * In synchronous mode the server waits for a command after each frame; else it sends the newest
   frame to a slow client and drops the others.
@@ -49,16 +51,21 @@ class LateServer:
     """
     Three consecutive ports from ``world_port`` on.
 
-    ``late_s``: bounds of the random time until a port opens; ``rate`` frames per second;
+    ``late_s``: bounds of the random time until a port opens; ``refuses``: probabilities that the
+    world, measurements and control port close again, drawn anew each time; ``n_refused`` how
+    often they did; ``rate`` frames per second;
     ``image_bytes`` size of one image in each frame; ``sensors`` fields of the scene, and
     ``sensor_messages`` returns those of a frame, given its number; ``keeps_bytes`` whether
     ``Episode.sent`` has what was sent on the measurements port.
     """
 
     def __init__(self, world_port, late_s=(0.0, 0.0), rate=50.0, image_bytes=0, seed=0,
-                 keeps_bytes=False, sensors=b'', sensor_messages=lambda number: ()):
+                 keeps_bytes=False, sensors=b'', sensor_messages=lambda number: (), refuses=()):
         self.world_port = world_port
         self.n_loads = 0
+        self.n_refused = 0
+        # Of the world, measurements and control port.
+        self._refuses = refuses or (0.0, 0.0, 0.0)
         self.episodes = []
         self._late_s, self._rate, self._image_bytes = late_s, rate, image_bytes
         self._keeps_bytes = keeps_bytes
@@ -126,9 +133,7 @@ class LateServer:
         while not self._is_closed:
             self.n_loads += 1
             with suppress(OSError, EOFError):
-                listener = self._listen(self.world_port)
-                world, _ = listener.accept()
-                self._keep(world)
+                world = self._accepted(0, lambda: None)
                 request = wire.read_message(world)
                 while not self._is_closed:
                     request = self._episode(world, request)
@@ -165,16 +170,32 @@ class LateServer:
                 thread.join(AWAIT_S)
 
     def _late_port(self, episode, number):
-        """Open a port after a while and return its only connection."""
-        with self._changed:
+        """Open a port after a while and return its only connection that stays."""
+        def wait():
             self._changed.wait_for(lambda: episode.is_over,
                                    self._chance.uniform(*self._late_s))
             if episode.is_over:
                 raise EOFError
-            listener = self._listen(self.world_port + number)
-        connection, _ = listener.accept()
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return self._keep(connection)
+        return self._accepted(number, wait)
+
+    def _accepted(self, number, wait):
+        """Open a port after each ``wait`` until it does not close again at random."""
+        while True:
+            with self._changed:
+                wait()
+                listener = self._listen(self.world_port + number)
+                closes = self._chance.random() < self._refuses[number]
+            connection, _ = listener.accept()
+            self._keep(connection)
+            if not closes:
+                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                return connection
+            with self._changed:
+                self.n_refused += 1
+                for each in (connection, listener):
+                    with suppress(ValueError):
+                        self._open.remove(each)
+                    _reset(each)
 
     def _read_commands(self, episode):
         with suppress(OSError, EOFError):

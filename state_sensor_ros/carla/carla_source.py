@@ -11,7 +11,7 @@ Sequence of the ports: doc/protocol/carla.md#ports.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 import struct
 
 from google.protobuf.message import DecodeError as ProtobufError
@@ -61,13 +61,12 @@ class CarlaSource:
     In such an episode each frame is answered with the command that the simulator's autopilot
     proposes, so that the player moves and a server in synchronous mode continues.
 
-    :param report: called with a kind, for throttling, and a line about a lost control port.
     :param reconnect: as :class:`TcpSource` has it.
     :raises ConfigError: when ``config_file`` cannot be read.
     """
 
-    def __init__(self, settings: Settings, report: Report, *, reconnect: bool = True) -> None:
-        client = EpisodeClient(settings, report, self._note_silence) \
+    def __init__(self, settings: Settings, *, reconnect: bool = True) -> None:
+        client = EpisodeClient(settings, self._note_silence, self._lose_control) \
             if settings.control_port else None
         self._client = client
         self._tcp = TcpSource(
@@ -106,6 +105,10 @@ class CarlaSource:
         """Keep the line about a world port that does not reply."""
         self.health.last_error = text
 
+    def _lose_control(self, text: str) -> None:
+        """End the episode: without commands a server in synchronous mode sends no frame."""
+        self._tcp.drop(text)
+
     def close(self) -> None:
         """End :meth:`packets` soon, from any thread; a second call has no effect."""
         self._tcp.close()
@@ -133,18 +136,21 @@ class EpisodeClient:
     """
     The client of an episode, on the world port and the control port.
 
-    :param report: called with a kind, for throttling, and a line about a lost control port.
     :param on_silence: called with one line when a reply has not arrived for a second.
+    :param on_lost_control: called from any thread with one line when the control connection has
+        failed, once for each.
     :ivar scene: protobuf SceneDescription with the sensors of the episode, and nothing else.
     """
 
-    def __init__(self, settings: Settings, report: Report, on_silence: OnSilence) -> None:
-        self._report, self._on_silence = report, on_silence
+    def __init__(self, settings: Settings, on_silence: OnSilence,
+                 on_lost_control: Callable[[str], None]) -> None:
+        self._on_silence, self._on_lost_control = on_silence, on_lost_control
         self.scene = b''
         self._start_spot = settings.carla_start_spot
         self._ini = read_ini(settings.config_file) if settings.config_file else DEFAULT_INI
         self._world = Connection(settings.host, settings.control_port)
         self._control = Connection(settings.host, settings.control_port + CONTROL_AFTER_WORLD)
+        self._has_control = False
 
     def begin_episode(self) -> None:
         """
@@ -152,6 +158,7 @@ class EpisodeClient:
 
         :raises TransportError: when the server does not reply as CARLA 0.8 does.
         """
+        self._has_control = False
         self._control.close()
         try:
             # In the connection of the episode before, a request has the server load the level
@@ -187,11 +194,23 @@ class EpisodeClient:
 
     def take_control(self) -> None:
         """
-        Connect to the control port; the server accepts it after the measurements port.
+        Connect to the control port, unless it is connected in this episode.
+
+        The server accepts it after the measurements port.
 
         :raises TransportError: when the connection fails.
         """
+        if self._has_control:
+            return
         _connect(self._control, _LATE_PORT_S)
+        self._has_control = True
+        self._control.watch(lambda: self._lose_control('the end of the connection'))
+
+    def _lose_control(self, found: str) -> None:
+        if self._has_control:
+            self._has_control = False
+            self._on_lost_control(f'{self._control.where}: found {found}; expected the control '
+                                  'port of the episode')
 
     def answer(self, packet: Packet) -> None:
         """Send the command that the autopilot proposes in ``packet``."""
@@ -199,22 +218,17 @@ class EpisodeClient:
             control = self._control.open_socket
             measurement = Measurements.FromString(split_frame(packet.payload)[0][0])
         except (OSError, ProtobufError, DecodeError):
-            return  # the lost port is already reported; the pipeline reports a damaged frame
+            return  # the episode ends already; the pipeline reports a damaged frame
         command = measurement.player_measurements.autopilot_control.SerializeToString()
         try:
             control.sendall(_LENGTH.pack(len(command)) + command)
         except OSError as error:
-            self._report('control', str(_failed(self._control, error)))
-            self._disconnect()
+            self._lose_control(reason_of(error))
 
     def close(self) -> None:
         """End all waits for the server, from any thread; later connections fail."""
         self._world.shut_down()
         self._control.shut_down()
-
-    def _disconnect(self) -> None:
-        self._world.close()
-        self._control.close()
 
     def _exchange(self, request: bytes, name: str) -> bytes:
         """Send a message of the world port and return the body of its reply."""

@@ -21,6 +21,7 @@ from state_sensor_ros.connections.lookup import look_up
 CONNECT_TIMEOUT_S = 5.0
 # Between two attempts to connect to a port that is about to open.
 _RETRY_PERIOD_S = 0.05
+_DISCARDED_BYTES = 4096
 
 
 class Connection:
@@ -37,6 +38,7 @@ class Connection:
         self._lock = threading.Lock()
         self._socket: socket.socket | None = None
         self._shut_down = threading.Event()
+        self._is_watched = False
 
     @property
     def is_shut_down(self) -> bool:
@@ -109,6 +111,27 @@ class Connection:
                     raise
             self._shut_down.wait(_RETRY_PERIOD_S)
 
+    def watch(self, on_end: Callable[[], None]) -> None:
+        """
+        Have the end of the connection reported while no other call waits for it.
+
+        :param on_end: called once, from another thread, where the peer closes the connection;
+            what the peer sends is not kept.
+        :raises OSError: when it is not connected or was shut down.
+        """
+        connected = self.open_socket
+        self._is_watched = True
+        threading.Thread(target=self._watch, args=(connected, connected.dup(), on_end),
+                         daemon=True, name='watch').start()
+
+    def _watch(self, connected: socket.socket, watched: socket.socket,
+               on_end: Callable[[], None]) -> None:
+        with watched:
+            while _is_open(watched):
+                pass
+        if connected is self._socket and not self.is_shut_down:
+            on_end()
+
     def is_alive(self) -> bool:
         """Return whether the peer keeps the connection open and has sent nothing unread."""
         try:
@@ -124,6 +147,10 @@ class Connection:
     def shut_down(self) -> None:
         """End all waits on the connection, from any thread, and refuse to connect from now on."""
         self._shut_down.set()
+        self.interrupt()
+
+    def interrupt(self) -> None:
+        """End all waits on the connection, from any thread; it may connect again."""
         with self._lock:
             if self._socket is not None:
                 # It may not be connected yet, or the peer has closed it: then no call waits.
@@ -135,8 +162,23 @@ class Connection:
         with self._lock:
             connected, self._socket = self._socket, None
         if connected is not None:
+            if self._is_watched:
+                # The socket of the watch is open as well, and waits.
+                self._is_watched = False
+                with suppress(OSError):
+                    connected.shutdown(socket.SHUT_RDWR)
             connected.close()
 
     def _check_open(self) -> None:
         if self._shut_down.is_set():
             raise ConnectionAbortedError('a request to end')
+
+
+def _is_open(connected: socket.socket) -> bool:
+    """Wait for data, the end or the time-out; return whether the peer has not closed it."""
+    try:
+        return bool(connected.recv(_DISCARDED_BYTES))
+    except TimeoutError:
+        return True
+    except OSError:
+        return False

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 import math
 import socket
 import threading
+import time
 from typing import Protocol
 
 from state_sensor_ros.connections.connection import Connection
@@ -74,8 +75,9 @@ class TcpSource:
     :param before_connect: called before each connect, for example to configure the simulator;
         its :class:`TransportError` counts as a failed connect.
     :param after_connect: called after each connect, for example to start the sampling.
-    :param patience_s: how long a refused connect is tried again before it counts as failed, s: for
-        a port that opens a little after ``before_connect``.
+    :param patience_s: how long a connect that is refused, or closed before its first byte, is
+        tried again before it counts as failed, s: for a port that opens a little after
+        ``before_connect``.
     """
 
     def __init__(self, host: str, port: int, new_framer: Callable[[str], Framer], *,
@@ -93,6 +95,7 @@ class TcpSource:
         self._patience_s = patience_s
         self._closing = threading.Event()
         self._connection = Connection(host, port)
+        self._drop_reason = ''
 
     def packets(self) -> Iterator[Packet]:
         """
@@ -105,10 +108,10 @@ class TcpSource:
             try:
                 self.health.state = SourceState.CONNECTING
                 self._connect()
-                for packet in self._receive():
+                for packet in self._receive_late():
                     delay = self._reconnect_min
                     yield packet
-                self._failed('the peer closed the connection')
+                self._failed(self._drop_reason or 'the peer closed the connection')
             except FramingError as error:
                 self.health.n_protocol_errors += 1
                 self._failed(str(error), error)
@@ -130,6 +133,15 @@ class TcpSource:
         self._closing.set()
         self._connection.shut_down()
 
+    def drop(self, why: str) -> None:
+        """
+        End the current connection, from any thread; the next one is made as after a loss.
+
+        :param why: reason, in words.
+        """
+        self._drop_reason = why
+        self._connection.interrupt()
+
     def _failed(self, why: str, error: Exception | None = None) -> None:
         """Note the end of a connection; raise its error where there is no other connection."""
         if not self._closing.is_set():
@@ -140,13 +152,17 @@ class TcpSource:
     def _connect(self) -> None:
         if self._before_connect is not None:
             self._before_connect()
+        self._open()
+
+    def _open(self, *, is_first: bool = True) -> None:
+        self._drop_reason = ''
         try:
             self._connection.connect_within(self._patience_s, self._set_options)
             self._connection.open_socket.settimeout(None)
         except OSError as error:
             raise TransportError(self._where, reason_of(error),
                                  'a simulator that listens there') from error
-        self.health.n_connects += 1
+        self.health.n_connects += is_first
         self.health.state = SourceState.CONNECTED
         if self._after_connect is not None:
             self._after_connect()
@@ -161,6 +177,26 @@ class TcpSource:
                               ('TCP_KEEPCNT', _KEEPALIVE_PROBES)):
             if hasattr(socket, option):  # not on every operating system
                 unconnected.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+
+    def _receive_late(self) -> Iterator[Packet]:
+        """Yield the packets of a connection; connect again where it is closed at its start."""
+        until_s = time.monotonic() + self._patience_s
+        n_bytes = self.health.n_bytes
+        while True:
+            try:
+                yield from self._receive()
+            except TransportError:
+                if not self._is_late(n_bytes, until_s):
+                    raise
+            if not self._is_late(n_bytes, until_s):
+                return
+            self._connection.close()
+            self._closing.wait(self._reconnect_min)
+            self._open(is_first=False)
+
+    def _is_late(self, n_bytes: int, until_s: float) -> bool:
+        return (self.health.n_bytes == n_bytes and time.monotonic() < until_s
+                and not self._drop_reason and not self._closing.is_set())
 
     def _receive(self) -> Iterator[Packet]:
         """Yield the packets of one connection until the peer closes it between two."""

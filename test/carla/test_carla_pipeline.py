@@ -185,7 +185,7 @@ def serving(*connections):
         thread.start()
         source = CarlaSource(
             Settings(source='carla', port=listener.getsockname()[1], reconnect_min=0.01,
-                     reconnect_max=0.02, max_frame_bytes=100_000), lambda kind, text: None)
+                     reconnect_max=0.02, max_frame_bytes=100_000))
         try:
             yield source
         finally:
@@ -222,8 +222,7 @@ def test_carla_source_takes_single_bytes():
                 for byte in GOOD:
                     connection.sendall(bytes([byte]))
         threading.Thread(target=drip, daemon=True).start()
-        source = CarlaSource(Settings(source='carla', port=listener.getsockname()[1]),
-                             lambda kind, text: None)
+        source = CarlaSource(Settings(source='carla', port=listener.getsockname()[1]))
         assert next(source.packets()).payload == GOOD
         source.close()
 

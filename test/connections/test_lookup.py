@@ -60,7 +60,7 @@ def test_lookup_of_an_invalid_name_is_an_error(host):
 @pytest.mark.parametrize('make', [
     lambda host: TcpSource(host, 8700, PacketFramer, reconnect_min=0.01),
     lambda host: CarlaSource(Settings(source='carla', host=host, control_port=2000,
-                                      reconnect_min=0.01), lambda kind, text: None)])
+                                      reconnect_min=0.01))])
 def test_lookup_of_an_invalid_name_fails_the_connect(host, make):
     source = make(host)
     thread = threading.Thread(target=lambda: list(source.packets()), daemon=True)

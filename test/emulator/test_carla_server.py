@@ -220,10 +220,9 @@ def settings_of(server, **changes):
 
 @contextmanager
 def source_of(settings):
-    reports = []
-    source = CarlaSource(settings, lambda kind, text: reports.append((kind, text)))
+    source = CarlaSource(settings)
     try:
-        yield source, source.packets(), reports
+        yield source, source.packets()
     finally:
         source.close()
 
@@ -236,14 +235,14 @@ def numbers(packets, n):
 
 
 def test_carla_source_receives_frames():
-    with CarlaServer(FAST) as server, source_of(settings_of(server)) as (source, packets, _):
+    with CarlaServer(FAST) as server, source_of(settings_of(server)) as (source, packets):
         assert numbers(packets, 5) == [(i, 100 * i) for i in range(5)]
         assert source.health.state == 'connected'
         assert source.health.n_packets == 5
 
 
 def test_carla_source_reconnects_after_a_lost_connection():
-    with CarlaServer(FAST) as server, source_of(settings_of(server)) as (source, packets, _):
+    with CarlaServer(FAST) as server, source_of(settings_of(server)) as (source, packets):
         first = numbers(packets, 3)
         server.disconnect()
         seen = first[-1][0]
@@ -255,7 +254,7 @@ def test_carla_source_reconnects_after_a_lost_connection():
 
 def test_carla_source_reads_episodes_as_restarts():
     options = CarlaOptions(rate='max', episode_frames=3)
-    with CarlaServer(options) as server, source_of(settings_of(server)) as (_, packets, _):
+    with CarlaServer(options) as server, source_of(settings_of(server)) as (_, packets):
         decoder = CarlaDecoder()
         frames = [decoder.decode(next(packets).payload)[0].frame for _ in range(7)]
     assert [frame.game_time for frame in frames] == [0.0, 0.1, 0.2, 0.0, 0.1, 0.2, 0.0]
@@ -268,20 +267,19 @@ def test_carla_source_sends_controls_in_synchronous_mode(tmp_path):
     with CarlaServer(FAST) as server:
         settings = settings_of(server, control_port=server.world_port, desired_tags=('vehicle',),
                                config_file=str(ini))
-        with source_of(settings) as (_, packets, reports):
+        with source_of(settings) as (_, packets):
             messages = [Measurements.FromString(split_messages(next(packets).payload)[0])
                         for _ in range(60)]
         assert [message.game_timestamp for message in messages] == [100 * i for i in range(60)]
         # The source sends the commands of the autopilot back, so the player moves.
         assert messages[-1].player_measurements.forward_speed == pytest.approx(
             CRUISE_SPEED, abs=1.0)
-        assert reports == []
 
 
 def test_carla_source_requests_a_new_episode_after_a_lost_connection():
     with CarlaServer(FAST) as server:
         settings = settings_of(server, control_port=server.world_port, desired_tags=('vehicle',))
-        with source_of(settings) as (source, packets, _):
+        with source_of(settings) as (source, packets):
             numbers(packets, 3)
             server.disconnect()
             while source.health.n_reconnects == 0:
@@ -308,7 +306,7 @@ def test_carla_source_reports_invalid_replies_of_a_world_port(answers):
         threading.Thread(target=answer, daemon=True).start()
         settings = Settings(source='carla', port=1, control_port=listener.getsockname()[1],
                             desired_tags=('x',), reconnect_min=0.01, reconnect_max=0.01)
-        with source_of(settings) as (source, packets, _):
+        with source_of(settings) as (source, packets):
             reader = threading.Thread(target=lambda: list(packets), daemon=True)
             reader.start()
             while not source.health.last_error:
@@ -335,7 +333,7 @@ def test_carla_source_names_a_silent_world_port(answers, request_name):
         threading.Thread(target=answer, daemon=True).start()
         settings = Settings(source='carla', port=1, control_port=listener.getsockname()[1],
                             desired_tags=('x',))
-        with source_of(settings) as (source, packets, reports):
+        with source_of(settings) as (source, packets):
             reader = threading.Thread(target=lambda: list(packets), daemon=True)
             reader.start()
             watch = Stopwatch()
@@ -349,7 +347,6 @@ def test_carla_source_names_a_silent_world_port(answers, request_name):
             source.close()
             reader.join(AWAIT_S)
             assert not reader.is_alive()
-        assert reports == []
         for connection in connections:
             connection.close()
 
@@ -357,7 +354,7 @@ def test_carla_source_names_a_silent_world_port(answers, request_name):
 def test_carla_source_refuses_a_missing_settings_file(tmp_path):
     settings = Settings(source='carla', control_port=2000, config_file=str(tmp_path / 'none'))
     with pytest.raises(ConfigError, match='config_file: found'):
-        CarlaSource(settings, lambda kind, text: None)
+        CarlaSource(settings)
 
 
 @pytest.mark.parametrize('port', ['1', '65535'])
