@@ -44,13 +44,14 @@ from state_sensor_ros.carla.carla_topics import (
 )
 from state_sensor_ros.carla.measurement_framing import join_messages, split_messages
 from state_sensor_ros.carla.points import POINT_BYTES
-from state_sensor_ros.carla.sensors import Sensor
-from state_sensor_ros.encode.topics import FRAME_TOPIC
+from state_sensor_ros.carla.sensors import mount_frame, Pose, Sensor
+from state_sensor_ros.encode.topics import FRAME_TOPIC, STATIC_TF_TOPIC
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.payloads import Decoded, SingleFrameDecoder
 from state_sensor_ros.recordings.bags.bag_types import typestore
 from state_sensor_ros.recordings.bags.state_frames import NOT_SUCH, stamp_s, StateFrameDecoder
+from state_sensor_ros.rep103 import from_rep103_rotator
 
 TOPICS: Final = {topic.name.removeprefix('~/'): topic for topic in (
     FRAME_TOPIC, STATUS_TOPIC, CONTROL_TOPIC, EXPERT_CONTROL_TOPIC, LIGHTS_TOPIC, LIMITS_TOPIC)}
@@ -74,6 +75,36 @@ def sensors_of_topics(topics: Iterable[tuple[str, str]]) -> tuple[Sensor, ...]:
     """
     return tuple(sensor for topic in sorted(topics)
                  if (sensor := sensor_of_topic(*topic)) is not None)
+
+
+def with_recorded_poses(sensors: Iterable[Sensor],
+                        messages: Iterable[bytes]) -> tuple[Sensor, ...]:
+    """
+    Return sensors with the poses that a bag has.
+
+    :param sensors: of the bag.
+    :param messages: serialised, of /tf_static; the last transform of a frame counts.
+    :raises DecodeError: where one is no TFMessage.
+    """
+    placed = {each.child_frame_id: each for data in messages
+              for each in _read(STATIC_TF_TOPIC.name, data).transforms}
+    found = []
+    for sensor in sensors:
+        end = f'/{mount_frame(sensor)}'
+        own = next((each for name, each in placed.items()
+                    if name == f'{each.header.frame_id}{end}'), None)
+        found.append(sensor if own is None else replace(
+            sensor, pose=_pose_of(own.transform), parent=own.header.frame_id))
+    return tuple(found)
+
+
+def _pose_of(transform: Any) -> Pose | None:  # noqa: ANN401
+    place, turn = transform.translation, transform.rotation
+    # CARLA's rotator has the opposite pitch and yaw.
+    roll, pitch, yaw = np.radians(from_rep103_rotator(
+        np.array([(turn.x, turn.y, turn.z, turn.w)])))[0].tolist()
+    numbers = place.x, place.y, place.z, roll, 0.0 - pitch, 0.0 - yaw
+    return numbers if all(map(math.isfinite, numbers)) else None
 
 
 def topics_with_sensors(topics: Iterable[tuple[str, str]]) -> tuple[str, ...]:
@@ -197,11 +228,14 @@ def _read(name: str, data: bytes) -> Any:  # noqa: ANN401
     try:
         return typestore().deserialize_cdr(data, type_name)
     except NOT_SUCH as error:
-        raise DecodeError(f'~/{name}', f'{len(data)} bytes that are no {type_name} ({error})',
+        raise DecodeError(name if name.startswith('/') else f'~/{name}',
+                          f'{len(data)} bytes that are no {type_name} ({error})',
                           'a message with the fields of its definition') from error
 
 
 def _type_of(name: str) -> str:
+    if name == STATIC_TF_TOPIC.name:
+        return STATIC_TF_TOPIC.type_name
     if name in TOPICS:
         return TOPICS[name].type_name
     if name.endswith(_INFO):

@@ -15,11 +15,13 @@ from state_sensor_ros.carla.bag_messages import (
     parts_of_frames,
     sensors_of_topics,
     topics_with_sensors,
+    with_recorded_poses,
 )
 from state_sensor_ros.carla.carla_decoder import DatasetDecoder
 from state_sensor_ros.carla.carla_topics import sensor_of_topic
 from state_sensor_ros.carla.dataset import find_dataset, read_frames
-from state_sensor_ros.errors import TruncatedError
+from state_sensor_ros.encode.topics import STATIC_TF_TOPIC
+from state_sensor_ros.errors import DecodeError, TrajectoryFormatError, TruncatedError
 from state_sensor_ros.payloads import Packet, PayloadDecoder
 from state_sensor_ros.recordings.bags.bag_reader import Bag
 from state_sensor_ros.recordings.bags.bag_recording import BagRecording
@@ -31,9 +33,10 @@ class CarlaBagRecording(BagRecording):
     The StateFrames of a bag, each with the messages of CARLA's topics that have its stamp.
 
     :param bag: closed by :meth:`close`.
-    :ivar sensors: that have topics in the bag.
+    :ivar sensors: that have topics in the bag, with the poses that its /tf_static has.
     :ivar sensor_counts: messages by name and kind of a sensor.
     :ivar ignored: empty.
+    :raises TrajectoryFormatError: where its /tf_static cannot be decoded.
     """
 
     simulator = 'carla'
@@ -43,6 +46,13 @@ class CarlaBagRecording(BagRecording):
         counts = bag.counts_of_node()
         self._topics = topics_with_sensors(counts)
         self.sensors = sensors_of_topics(counts)
+        if self.sensors:
+            try:
+                self.sensors = with_recorded_poses(self.sensors, bag.messages_of(
+                    STATIC_TF_TOPIC.name, STATIC_TF_TOPIC.type_name))
+            except DecodeError as error:
+                raise TrajectoryFormatError(f'{bag.name}: {error.where}', error.found,
+                                            error.expected) from error
         self.sensor_counts: Mapping[tuple[str, str], int] = {
             (sensor.name, sensor.kind): counts[key] for key in sorted(counts)
             if (sensor := sensor_of_topic(*key)) is not None}

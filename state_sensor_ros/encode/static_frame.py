@@ -32,12 +32,14 @@ class Mount:
     A sensor on the player.
 
     ``frame`` last part of its frame's name; ``pose`` x y z, m, roll pitch yaw, rad, on the player
-    (REP-103); ``is_camera`` whether it has a frame of its images as well.
+    (REP-103); ``is_camera`` whether it has a frame of its images as well; ``parent`` frame of a
+    recorded pose, empty for the origin of the player.
     """
 
     frame: str
     pose: tuple[float, ...]
     is_camera: bool
+    parent: str = ''
 
 
 def camera_frame(player_frame: str, camera: str) -> str:
@@ -85,7 +87,8 @@ def encode_static_frames(settings: Settings, definitions: Definitions,
                 offset = (*settings.base_link_xyz, 0.0, 0.0, 0.0)
         for mount in mounts:
             frame = f'{player}/{mount.frame}'
-            pose = [number - shift for number, shift in zip(mount.pose, offset, strict=True)]
+            pose = mount.pose if mount.parent == player else [
+                number - shift for number, shift in zip(mount.pose, offset, strict=True)]
             transforms.append(_transform(player, frame, pose))
             if mount.is_camera:
                 transforms.append(_transform(frame, f'{frame}{_OPTICAL_END}', _OPTICAL))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, ExitStack
+from itertools import islice
 from pathlib import Path
 
 from rosbags.typesys import get_types_from_msg, TypesysError
@@ -123,6 +124,22 @@ class Bag:
         selected = {one for one in self._topics if one[0] in short_names}
         for topic, _, data in self._messages(selected):
             yield short_names[topic], data
+
+    def messages_of(self, name: str, type_name: str) -> Iterator[bytes]:
+        """
+        Yield the messages of any topic in the order of log times.
+
+        :param name: of the topic.
+        :param type_name: ``package/msg/Name``.
+        :raises TrajectoryFormatError: where the bag is damaged.
+        """
+        n_messages = sum(
+            storage.counts[number] for storage in self._storages
+            for number, topic in storage.topics.items()
+            if (topic.name, topic.type_name) == (name, type_name))
+        # Those of a latched topic are at the start: the rest of the bag is not read.
+        for _, _, data in islice(self._messages({(name, type_name)}), n_messages):
+            yield data
 
     def close(self) -> None:
         """Close the bag; a second call has no effect."""
