@@ -26,9 +26,9 @@ SynchronousMode=true
 SendNonPlayerAgentsInfo=true
 [CARLA/Sensor]
 Sensors=Front,Front/Depth,Tags,Top
-[CARLA/Sensor/Front]
 SensorType=CAMERA
 ImageSizeX=8
+[CARLA/Sensor/Front]
 ImageSizeY=6
 FOV=60
 PositionZ=2.0

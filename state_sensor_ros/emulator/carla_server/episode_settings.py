@@ -112,8 +112,8 @@ def _count(section: configparser.SectionProxy, key: str, usual: int) -> int:
 
 def _sensor(parser: configparser.ConfigParser, name: str) -> SensorSettings | str:
     """Return a sensor, or why it is refused; a sub-section inherits from those above it."""
-    values: dict[str, str] = {}
     path = 'CARLA/Sensor'
+    values: dict[str, str] = dict(_section(parser, path))
     for part in name.split('/'):
         path += f'/{part}'
         # Each section of a camera sets its post-processing anew.
