@@ -73,7 +73,7 @@ class CarlaSimulator(Simulator):
         from state_sensor_ros.carla.carla_source import CarlaSource, open_relay
         if settings.relay_port:
             return open_relay(settings, report)
-        return CarlaSource(settings, report)
+        return CarlaSource(settings)
 
     def open_stream(self, settings: Settings, report: Report) -> Source:
         """
@@ -84,7 +84,7 @@ class CarlaSimulator(Simulator):
         from state_sensor_ros.carla.carla_source import CarlaSource, open_relay
         if settings.relay_port:
             return open_relay(settings, report, reconnect=False)
-        return CarlaSource(settings, report, reconnect=False)
+        return CarlaSource(settings, reconnect=False)
 
     def topics(self, settings: Settings, definitions: Definitions, report: Report, *,
                recording: Recording | None) -> SimulatorTopics:
@@ -151,14 +151,18 @@ class CarlaSimulator(Simulator):
             raise TrajectoryFormatError(f'{recording.name}: {error.where}', error.found,
                                         error.expected) from error
 
-    def new_writer(self, path: str, *, force: bool) -> FrameWriter:
+    def new_writer(self, path: str, settings: Settings, *, force: bool) -> FrameWriter:
         """
         Begin a dataset.
 
+        :raises ConfigError: when ``config_file`` cannot be read.
         :raises SinkError: when ``path`` exists and may not be replaced, or cannot be written.
         """
         from state_sensor_ros.carla.dataset_writer import DatasetWriter
-        return DatasetWriter(path, overwrite=force)
+        from state_sensor_ros.carla.sensor_files import read_sensors
+        from state_sensor_ros.carla.sensors import with_parameters
+        sensors = read_sensors(settings.config_file) if settings.config_file else ()
+        return DatasetWriter(path, overwrite=force, sensors=with_parameters(sensors, settings))
 
     def stand_in(self, options: argparse.Namespace) -> AbstractContextManager[StandIn]:
         """

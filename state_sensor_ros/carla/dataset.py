@@ -9,8 +9,9 @@ A dataset has a folder for each episode, or is one such folder: doc/protocol/car
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import reduce
 import math
 from pathlib import Path
 import re
@@ -20,9 +21,15 @@ import msgspec
 
 from state_sensor_ros.carla.carla_decoder import GameClock
 from state_sensor_ros.carla.measurement_framing import join_messages
-from state_sensor_ros.carla.sensor_files import Metadata, metadata_of, NO_METADATA
+from state_sensor_ros.carla.metadata_file import Metadata, metadata_of, NO_METADATA
 from state_sensor_ros.carla.sensor_payloads import pack_sensor_file
-from state_sensor_ros.carla.sensors import camera_and_kind, POINTS, Sensor, topic_token
+from state_sensor_ros.carla.sensors import (
+    camera_and_kind,
+    file_name_of,
+    POINTS,
+    Sensor,
+    topic_token,
+)
 from state_sensor_ros.encode.static_frame import CAMERAS
 from state_sensor_ros.errors import DecodeError, reason_of, TrajectoryFormatError
 from state_sensor_ros.json_values import parse_payload
@@ -31,7 +38,9 @@ from state_sensor_ros.recordings.files.regular_files import check_regular
 _MEASUREMENTS: Final = re.compile(r'measurements_(\d{1,18})\.json')
 _EPISODE: Final = re.compile(r'episode_(\d{1,18})')
 _IMAGE: Final = re.compile(r'(?P<name>.+)_0*(?P<number>\d{1,18})\.png', re.IGNORECASE)
-_POINTS: Final = re.compile(r'(?P<name>[^_]*lidar.*)_0*(?P<number>\d{1,18})\.ply', re.IGNORECASE)
+_POINTS: Final = re.compile(r'(?P<name>.+)_0*(?P<number>\d{1,18})\.ply', re.IGNORECASE)
+# Name of a lidar that needs no declaration.
+_LIDAR: Final = re.compile(r'[^_]*lidar.*', re.IGNORECASE)
 METADATA: Final = 'metadata.json'
 # Cameras that need no metadata.json: those of the configurations of the data collector.
 _KNOWN_CAMERAS: Final = frozenset((*CAMERAS, 'camera'))
@@ -39,7 +48,22 @@ _KNOWN_CAMERAS: Final = frozenset((*CAMERAS, 'camera'))
 _MAX_FILE_BYTES: Final = 67_108_864
 
 
-def sensor_file_parts(name: str, cameras: frozenset[str]) -> tuple[str, str, int] | None:
+def sensor_file_name(name: str, kind: str, number: int) -> str:
+    """
+    Return the name of an image or point file of a dataset.
+
+    >>> sensor_file_name('left', 'rgb', 42), sensor_file_name('lidar32', 'points', 7)
+    ('LeftRGB_00042.png', 'Lidar32_00007.ply')
+
+    :param name: of the camera or lidar in topics.
+    :param kind: of the sensor.
+    :param number: of the measurement.
+    """
+    return f'{file_name_of(name, kind)}_{number:05d}.{"ply" if kind == POINTS else "png"}'
+
+
+def sensor_file_parts(name: str, cameras: frozenset[str],
+                      lidars: frozenset[str] = frozenset()) -> tuple[str, str, int] | None:
     """
     Split the name of an image or point file of a dataset.
 
@@ -48,11 +72,14 @@ def sensor_file_parts(name: str, cameras: frozenset[str]) -> tuple[str, str, int
 
     :param name: without its folder; letter case is ignored.
     :param cameras: names in topics of those that the dataset may have.
+    :param lidars: names in topics of those that have another name than a lidar's.
     :returns: name of the camera or lidar in topics, kind, and number of the measurement; None for
         any other name.
     """
     if match := _POINTS.fullmatch(name):
-        return topic_token(match['name']), POINTS, int(match['number'])
+        lidar = topic_token(match['name'])
+        is_lidar = lidar in lidars or _LIDAR.fullmatch(match['name'])
+        return (lidar, POINTS, int(match['number'])) if is_lidar else None
     match = _IMAGE.fullmatch(name)
     split = None if match is None else camera_and_kind(match['name'])
     if match is None or split is None or split[0] not in cameras:
@@ -67,10 +94,12 @@ class Episode:
 
     ``measurements`` number and file of each; ``sensors`` by number: name of the camera or lidar,
     kind and file of each image and each file of points, of every step or of some; ``ignored``
-    other files, and those without a measurement.
+    other files, and those without a measurement; ``metadata`` its own, and of the dataset what its
+    own does not say.
     """
 
     folder: Path
+    metadata: Metadata
     measurements: list[tuple[int, Path]] = field(default_factory=list)
     sensors: dict[int, list[tuple[str, str, Path]]] = field(default_factory=dict)
     ignored: list[Path] = field(default_factory=list)
@@ -123,10 +152,13 @@ def find_dataset(path: Path) -> Dataset:
         are no measurements.
     """
     try:
-        folders = (path, *_episode_folders(path))
-        metadata = _metadata_of(folders)
-        cameras = _KNOWN_CAMERAS | metadata.cameras()
-        found = [_list_episode(folder, cameras) for folder in folders]
+        shared = _metadata_in(path).joined_with(_metadata_above(path))
+        found = [Episode(path, shared)]
+        for folder in _episode_folders(path):
+            found.append(Episode(folder, _metadata_in(folder).joined_with(shared)))
+        metadata = reduce(Metadata.joined_with, (episode.metadata for episode in found))
+        for episode in found:
+            _list_files(episode, _KNOWN_CAMERAS | metadata.cameras(), metadata.lidars())
     except OSError as error:
         raise TrajectoryFormatError(str(path), reason_of(error),
                                     'folders that can be read') from error
@@ -146,12 +178,12 @@ def read_frames(dataset: Dataset) -> Iterator[DatasetFrame]:
     :param dataset: from :func:`find_dataset`.
     :raises TrajectoryFormatError: where a file cannot be read.
     """
-    fov_deg = dataset.metadata.fov_deg
     for episode in dataset.episodes:
         clock = GameClock()
+        fov_deg = {key: episode.metadata.sensor(*key).fov_deg for key in dataset.counts}
         for number, file in episode.measurements:
             text = _read(file)
-            sensors = [pack_sensor_file(name, kind, fov_deg, _read(own))
+            sensors = [pack_sensor_file(name, kind, fov_deg[name, kind], _read(own))
                        for name, kind, own in episode.sensors.get(number, ())]
             # An empty message would end the frame; a blank is rejected by the decoder as well.
             payload = join_messages((text or b' ', *sensors))
@@ -184,26 +216,21 @@ def _game_time(text: bytes, clock: GameClock) -> float:
     return clock.seconds(times.gameTimestamp or times.game_timestamp)
 
 
-def _metadata_of(folders: Sequence[Path]) -> Metadata:
-    """
-    Return the sensors that the metadata.json of a dataset and those of its episodes declare.
+def _metadata_above(path: Path) -> Metadata:
+    """Return the sensors that the metadata.json above the folder of an episode declares."""
+    opened = path.resolve()
+    return _metadata_in(opened.parent) if _EPISODE.fullmatch(opened.name) else NO_METADATA
 
-    :param folders: the folder that was opened, and those of episodes in it.
-    """
-    opened = folders[0].resolve()
-    # The file of a dataset lies above the folders of its episodes.
-    above = (opened.parent,) if _EPISODE.fullmatch(opened.name) else ()
-    metadata = NO_METADATA
-    for folder in (*above, *folders):
-        file = folder / METADATA
-        if not file.is_file():
-            continue
-        try:
-            metadata = metadata.joined_with(metadata_of(_read(file)))
-        except DecodeError as error:
-            raise TrajectoryFormatError(f'{file}: {error.where}', error.found,
-                                        error.expected) from error
-    return metadata
+
+def _metadata_in(folder: Path) -> Metadata:
+    file = folder / METADATA
+    if not file.is_file():
+        return NO_METADATA
+    try:
+        return metadata_of(_read(file))
+    except DecodeError as error:
+        raise TrajectoryFormatError(f'{file}: {error.where}', error.found,
+                                    error.expected) from error
 
 
 def _episode_folders(path: Path) -> list[Path]:
@@ -212,15 +239,15 @@ def _episode_folders(path: Path) -> list[Path]:
     return [folder for _, folder in sorted(numbered)]
 
 
-def _list_episode(folder: Path, cameras: frozenset[str]) -> Episode:
-    episode = Episode(folder)
+def _list_files(episode: Episode, cameras: frozenset[str], lidars: frozenset[str]) -> None:
+    """List the files in the folder of an episode."""
     taken: set[tuple[str, str, int]] = set()
-    for file in sorted(folder.iterdir()):
+    for file in sorted(episode.folder.iterdir()):
         match = _MEASUREMENTS.fullmatch(file.name)
         if match is not None:
             episode.measurements.append((int(match[1]), file))
             continue
-        parts = sensor_file_parts(file.name, cameras)
+        parts = sensor_file_parts(file.name, cameras, lidars)
         if parts is not None and parts not in taken:
             taken.add(parts)
             name, kind, number = parts
@@ -233,7 +260,6 @@ def _list_episode(folder: Path, cameras: frozenset[str]) -> Episode:
         episode.ignored += [file for _, _, file in episode.sensors.pop(number)]
     for sensors in episode.sensors.values():
         sensors.sort()
-    return episode
 
 
 def _read(file: Path) -> bytes:

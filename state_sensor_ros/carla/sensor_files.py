@@ -1,26 +1,23 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 """
-The sensors that a file describes: a CarlaSettings.ini, and the metadata.json of a dataset.
+The sensors that a CarlaSettings.ini describes.
 
 Keys and defaults: doc/protocol/carla.md#sensors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 import configparser
-from dataclasses import dataclass
 import math
 from pathlib import Path
 from typing import Final
 
 from state_sensor_ros.carla.sensors import (
-    camera_and_kind,
     camera_name,
     DEPTH,
     POINTS,
-    Pose,
     pose_of_carla,
     RGB,
     SEGMENTATION,
@@ -28,7 +25,6 @@ from state_sensor_ros.carla.sensors import (
     topic_token,
 )
 from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.json_values import parse_payload
 
 _SECTION: Final = 'CARLA/Sensor'
 _LIDAR: Final = 'LIDAR_RAY_CAST'
@@ -39,11 +35,6 @@ _KINDS: Final = {'None': RGB, 'SceneFinal': RGB, 'Depth': DEPTH,
 _DEFAULTS: Final = {
     'PositionX': 1.7, 'PositionY': 0.0, 'PositionZ': 1.5, 'RotationPitch': 0.0,
     'RotationYaw': 0.0, 'RotationRoll': 0.0, 'FOV': 90.0}
-# Where every configuration of the data collector has its cameras and its lidar: metadata.json has
-# the yaw alone.
-_CAMERA_POSITION, _CAMERA_PITCH_DEG = (2.0, 0.0, 1.4), -15.0
-_LIDAR_POSITION: Final = (0.0, 0.0, 2.5)
-_LIDAR_MARK: Final = 'lidar'
 
 
 def read_sensors(path: str) -> tuple[Sensor, ...]:
@@ -105,6 +96,8 @@ def _sensor(name: str, parser: configparser.ConfigParser, where: str) -> Sensor:
     section = _SECTION
     for token in ('', *name.split('/')):
         section += f'/{token}' if token else ''
+        # The server sets the effect anew for each section.
+        values.pop('postprocessing', None)
         if parser.has_section(section):
             values.update(parser.items(section))
     type_ = values.get('sensortype', '')
@@ -133,76 +126,3 @@ def _number(key: str, default: float, values: Mapping[str, str], where: str) -> 
     if not math.isfinite(number):
         raise ConfigError('config_file', f'{where} with {key} {values[key.lower()]!r}', 'a number')
     return number
-
-
-@dataclass(frozen=True, slots=True)
-class Metadata:
-    """
-    The sensors that a metadata.json declares.
-
-    ``yaw_deg`` by sensor, + = right; ``fov_deg`` of all cameras, NaN where it is absent.
-    """
-
-    yaw_deg: Mapping[str, float]
-    fov_deg: float
-
-    def cameras(self) -> frozenset[str]:
-        """Return the names in topics of the cameras that are declared."""
-        return frozenset(split[0] for split in map(camera_and_kind, self.yaw_deg) if split)
-
-    def joined_with(self, other: Metadata) -> Metadata:
-        """
-        Return the values of both files; where both have one, that of this file.
-
-        :param other: that of the folder above.
-        """
-        return Metadata({**other.yaw_deg, **self.yaw_deg},
-                        other.fov_deg if math.isnan(self.fov_deg) else self.fov_deg)
-
-    def sensor(self, name: str, kind: str) -> Sensor:
-        """
-        Describe a sensor.
-
-        :param name: of the camera or lidar in topics.
-        :param kind: of the sensor.
-        :returns: with a pose where the yaw of that camera or lidar is declared.
-        """
-        if kind == POINTS:
-            yaw = next((yaw for own, yaw in self.yaw_deg.items() if topic_token(own) == name),
-                       None)
-            return Sensor(name, kind, pose=_pose(_LIDAR_POSITION, 0.0, yaw))
-        own = dict(_yaws(self.yaw_deg, name))
-        yaw = own.get(kind, next(iter(own.values()), None))
-        return Sensor(name, kind, self.fov_deg, _pose(_CAMERA_POSITION, _CAMERA_PITCH_DEG, yaw))
-
-
-NO_METADATA: Final = Metadata({}, math.nan)
-
-
-def _yaws(yaw_deg: Mapping[str, float], camera: str) -> Iterator[tuple[str, float]]:
-    """Yield kind and yaw of the sensors of a camera."""
-    for name, yaw in yaw_deg.items():
-        split = camera_and_kind(name)
-        if split is not None and split[0] == camera:
-            yield split[1], yaw
-
-
-def _pose(position: tuple[float, float, float], pitch: float, yaw: float | None) -> Pose | None:
-    return None if yaw is None else pose_of_carla(position, pitch, yaw, 0.0)
-
-
-def metadata_of(text: bytes) -> Metadata:
-    """
-    Parse a metadata.json.
-
-    :param text: JSON; that of an episode, which describes no sensors, gives an empty result.
-    :raises DecodeError: where it is not JSON.
-    """
-    tree = parse_payload(text)
-    numbers = {name: float(value) for name, value in (
-        tree.items() if isinstance(tree, dict) else ())
-        if isinstance(value, (int, float)) and not isinstance(value, bool)
-        and abs(value) < math.inf}
-    yaw_deg = {name: value for name, value in numbers.items()
-               if camera_and_kind(name) is not None or _LIDAR_MARK in name.lower()}
-    return Metadata(yaw_deg, numbers.get('fov', math.nan))

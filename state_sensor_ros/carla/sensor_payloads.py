@@ -11,7 +11,7 @@ A server names its sensors once, in the scene: doc/protocol/carla.md#sensors.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 import math
 import struct
 from typing import Final
@@ -106,7 +106,7 @@ class ServerSensors:
         self._scene = b''
         self._names: dict[int, tuple[str, bool]] = {}
 
-    def parse(self, messages: Iterable[memoryview], scene: memoryview) -> SensorData:
+    def parse(self, messages: Sequence[memoryview], scene: memoryview) -> SensorData:
         """
         Return the images and points of a frame; their data are views.
 
@@ -121,6 +121,10 @@ class ServerSensors:
         images: list[EncodedImage] = []
         points: list[EncodedPoints] = []
         errors: list[DecodeError] = []
+        if messages and not self._names:
+            errors.append(DecodeError('sensors', f'{len(messages)} messages in a frame, whose '
+                                      'sensors have no names', 'the scene of the episode, which '
+                                      'control_port or relay_port receives'))
         for message in messages if self._names else ():
             try:
                 name, is_lidar = self._name(message)

@@ -24,10 +24,13 @@ RGB, DEPTH, SEGMENTATION, POINTS = 'rgb', 'depth', 'segmentation', 'points'
 # Position, m, and roll pitch yaw, rad, in the axes of the player (REP-103).
 Pose: TypeAlias = tuple[float, float, float, float, float, float]
 
+_Triple: TypeAlias = tuple[float, float, float]
 _NOWHERE: Final[Pose] = (0.0,) * 6
 _KIND_AT_END: Final = re.compile(
     r'(?P<camera>.+?)_?(?:(?P<rgb>rgb)|(?P<depth>depth)|(?:semantic_?|sem_?)?seg(?:mentation)?)',
     re.IGNORECASE)
+_KIND_NAMES: Final = {RGB: 'RGB', DEPTH: 'Depth', SEGMENTATION: 'SemanticSeg', POINTS: ''}
+_ANGLE_DIGITS: Final = 9
 _ILLEGAL: Final = re.compile(r'[^a-z0-9]+')
 
 
@@ -38,13 +41,15 @@ class Sensor:
 
     ``name`` of the camera or lidar in topics and frames; ``kind`` RGB, DEPTH, SEGMENTATION or
     POINTS; ``fov_deg`` horizontal field of view, degrees, NaN where it is unknown; ``pose`` on the
-    player, None where it is unknown.
+    player, None where it is unknown; ``parent`` frame of a recorded pose, empty for the origin of
+    the player.
     """
 
     name: str
     kind: str
     fov_deg: float = math.nan
     pose: Pose | None = None
+    parent: str = ''
 
 
 def camera_and_kind(name: str) -> tuple[str, str] | None:
@@ -79,6 +84,20 @@ def camera_name(name: str, kind: str) -> str:
     return split[0] if split is not None and split[1] == kind else topic_token(name)
 
 
+def file_name_of(name: str, kind: str) -> str:
+    """
+    Return the name of a sensor as the data collector has it.
+
+    >>> file_name_of('central', 'segmentation'), file_name_of('lidar32', 'points')
+    ('CentralSemanticSeg', 'Lidar32')
+
+    :param name: of the camera or lidar in topics.
+    :param kind: RGB, DEPTH, SEGMENTATION or POINTS.
+    :returns: for cameras the inverse of :func:`camera_and_kind`.
+    """
+    return f'{name.capitalize()}{_KIND_NAMES[kind]}'
+
+
 def topic_token(name: str) -> str:
     """
     Make the name of a sensor legal as a token of a topic.
@@ -106,6 +125,19 @@ def pose_of_carla(position: Iterable[float], pitch: float, yaw: float, roll: flo
             0.0 - math.radians(yaw))
 
 
+def carla_of_pose(pose: Pose) -> tuple[_Triple, _Triple]:
+    """
+    Convert the pose of a sensor to CARLA's axes: the inverse of :func:`pose_of_carla`.
+
+    :param pose: in the axes of REP-103.
+    :returns: position, m, and pitch, yaw, roll, degrees.
+    """
+    x, y, z, roll, pitch, yaw = pose
+    # Rounded so that an ordinary angle is recovered exactly.
+    angles = [round(math.degrees(angle), _ANGLE_DIGITS) + 0.0 for angle in (-pitch, -yaw, roll)]
+    return (x, 0.0 - y, z), (angles[0], angles[1], angles[2])
+
+
 def with_parameters(sensors: Iterable[Sensor], settings: Settings) -> tuple[Sensor, ...]:
     """
     Replace what parameters give: a field of view that is not 0, and poses that are not all 0.
@@ -117,6 +149,7 @@ def with_parameters(sensors: Iterable[Sensor], settings: Settings) -> tuple[Sens
              if any(pose := _pose(settings.camera_poses[6 * i:6 * i + 6]))}
     return tuple([sensor if sensor.kind == POINTS else replace(
         sensor, pose=given.get(sensor.name, sensor.pose),
+        parent='' if sensor.name in given else sensor.parent,
         fov_deg=settings.camera_fov or sensor.fov_deg) for sensor in sensors])
 
 
@@ -131,10 +164,16 @@ def mounts(sensors: Iterable[Sensor], settings: Settings) -> tuple[Mount, ...]:
     known = tuple(sensors) or tuple([Sensor(camera, RGB) for camera in CAMERAS])
     found: dict[str, Mount] = {}
     for sensor in with_parameters(known, settings):
-        frame = lidar_frame(sensor.name) if sensor.kind == POINTS else f'camera_{sensor.name}'
+        frame = mount_frame(sensor)
         if frame not in found or (sensor.pose is not None and found[frame].pose == _NOWHERE):
-            found[frame] = Mount(frame, sensor.pose or _NOWHERE, sensor.kind != POINTS)
+            found[frame] = Mount(frame, sensor.pose or _NOWHERE, sensor.kind != POINTS,
+                                 sensor.parent)
     return tuple(found.values())
+
+
+def mount_frame(sensor: Sensor) -> str:
+    """Return the last part of the frame of a sensor."""
+    return lidar_frame(sensor.name) if sensor.kind == POINTS else f'camera_{sensor.name}'
 
 
 def lidar_frame(name: str) -> str:

@@ -127,7 +127,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
         elif args.output.endswith(OSI_SUFFIXES):
             summary = _to_osi(recording, args, interruption)
         elif isinstance(recording, BagRecording):
-            summary = _to_own_form(recording, args, interruption)
+            summary = _to_own_form(recording, args, settings, interruption)
         else:
             summary = _to_bag(recording, args, settings, interruption)
     show_result(args.output, [*summary.facts, *size_of(args.output)], is_quiet=args.quiet)
@@ -211,7 +211,7 @@ def _with_upcoming(frames: Iterator[RecordedFrame], recording: Recording,
         look_ahead.close()
 
 
-def _to_own_form(recording: BagRecording, args: argparse.Namespace,
+def _to_own_form(recording: BagRecording, args: argparse.Namespace, settings: Settings,
                  interruption: Interruption) -> Summary:
     """Write a bag in the form in which its simulator records."""
     if recording.simulator == MONODRIVE:
@@ -220,7 +220,7 @@ def _to_own_form(recording: BagRecording, args: argparse.Namespace,
     simulator = find_simulator(recording.simulator)
     summary = Summary()
     with interruption.writing(
-            lambda: simulator.new_writer(args.output, force=args.force)) as writer, \
+            lambda: simulator.new_writer(args.output, settings, force=args.force)) as writer, \
             progress_bar(recording, 'convert', is_quiet=args.quiet) as bar:
         for frame in simulator.frames_to_write(recording):
             writer.write(frame)

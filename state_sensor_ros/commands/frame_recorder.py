@@ -38,6 +38,15 @@ class FrameRecorder(Recorder):
         return self._stream.source
 
     @property
+    def notes(self) -> list[str]:
+        """Return lines about what the recording does not carry."""
+        writer, notes = self._writer, list(self._stream.notes.values())
+        if writer.n_left_out:
+            notes.append(f'left out {writer.n_left_out} messages of sensors; the last: '
+                         f'{writer.last_left_out}')
+        return notes
+
+    @property
     def _name(self) -> str:
         return self._writer.name
 

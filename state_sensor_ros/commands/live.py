@@ -87,16 +87,17 @@ class LiveStream:
 
     :param args: the parsed options.
     :param ends: whether the stream ends with its connection.
+    :ivar notes: the last line of each kind about what is lost.
     :raises StateSensorError: where the options exclude each other.
     """
 
     def __init__(self, args: argparse.Namespace, *, ends: bool) -> None:
         self.simulator = simulator_of(args)
-        settings = live_settings(args)
+        self.settings = settings = live_settings(args)
         self.where = f'{settings.host}:{settings.port}'
-        self.notes: list[str] = []
+        self.notes: dict[str, str] = {}
         opened = self.simulator.open_stream if ends else self.simulator.open_source
-        self.source: Source = opened(settings, lambda kind, text: self.notes.append(text))
+        self.source: Source = opened(settings, self.notes.__setitem__)
         self.decoder: PayloadDecoder = self.simulator.new_decoder(settings)
 
 

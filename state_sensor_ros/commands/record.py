@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """
     parser.epilog = _EPILOG
     parser.add_argument('out', metavar='OUT', help='trajectory to write, - for standard output; '
-                        'of carla, the folder of a dataset, without images')
+                        'of carla, the folder of a dataset')
     add_live_arguments(parser)
     parser.add_argument('--once', action='store_true',
                         help='end when the simulator closes the connection')
@@ -88,7 +88,8 @@ def _recorder(args: argparse.Namespace, interruption: Interruption) -> Recorder:
             raise ConfigError('--desired-tags', 'tags', f'none with --protocol {args.protocol}: a '
                               'recording of it has every actor')
         stream = LiveStream(args, ends=args.once)
-        writer = interruption.made(lambda: simulator.new_writer(args.out, force=args.force))
+        writer = interruption.made(
+            lambda: simulator.new_writer(args.out, stream.settings, force=args.force))
         return FrameRecorder(args, stream, writer)
     check_options_of_others(args)
     file = interruption.made(lambda: WholeFile(args.out, force=args.force))
@@ -124,6 +125,8 @@ def _warn(recorder: Recorder, out: str) -> None:
         n_skipped = counted(recorder.n_skipped, 'payload')
         print_line(f'warning: {out}: left out {n_skipped} without a frame; the last: '
                    f'{recorder.last_skipped}')
+    for note in recorder.notes:
+        print_line(f'{out}: {note}')
     if recorder.health.n_reconnects:
         print_line(f'warning: {out}: the stream was interrupted '
                    f'{counted(recorder.health.n_reconnects, "time")}')

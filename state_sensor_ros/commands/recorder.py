@@ -48,6 +48,11 @@ class Recorder(ABC):
         """Return the health of the source."""
         return self.source.health
 
+    @property
+    def notes(self) -> list[str]:
+        """Return lines about what the recording does not carry."""
+        return []
+
     def run(self) -> None:
         """Receive and write until :meth:`stop`, or the end set by the options."""
         try:

@@ -51,9 +51,16 @@ class SimulatorTopics:
 
 
 class FrameWriter(Output):
-    """A recording that is being written in a simulator's own form; ``n_frames`` so far."""
+    """
+    A recording that is being written in a simulator's own form.
+
+    ``n_frames`` so far; ``n_left_out`` messages of sensors that it does not carry, and in words
+    the last of them.
+    """
 
     n_frames: int
+    n_left_out = 0
+    last_left_out = ''
 
     @abstractmethod
     def write(self, frame: Frame) -> None:
@@ -192,11 +199,12 @@ class Simulator:
             for decoded in recording.decoder.decode(recorded.packet.payload):
                 yield decoded.frame
 
-    def new_writer(self, path: str, *, force: bool) -> FrameWriter:
+    def new_writer(self, path: str, settings: Settings, *, force: bool) -> FrameWriter:
         """
         Begin a recording in the simulator's own form.
 
         :param path: of the file or folder, which appears when the writer is committed.
+        :param settings: of the stream or the conversion.
         :param force: whether a recording of that name may be replaced.
         :raises SinkError: where it cannot be written.
         """

@@ -10,6 +10,8 @@ import shutil
 import struct
 
 from carla_example import EXAMPLE
+from carla_sensor_wire import image_message, lidar_message, scene
+from carla_wire import measurements, player, transform
 from hypothesis import given
 from hypothesis import strategies as st
 from message_store import typestore
@@ -24,18 +26,27 @@ from state_sensor_ros.carla.bag_messages import frame_of_messages, frames_of_mes
 from state_sensor_ros.carla.carla_decoder import CarlaDecoder, DatasetDecoder
 from state_sensor_ros.carla.carla_encoder import CarlaEncoder
 from state_sensor_ros.carla.carla_recording import DatasetRecording
+from state_sensor_ros.carla.carla_simulator import CarlaSimulator
 from state_sensor_ros.carla.carla_topics import DATASET_TOPICS, sensor_topics
-from state_sensor_ros.carla.dataset import find_dataset, read_frames
+from state_sensor_ros.carla.dataset import (
+    find_dataset,
+    read_frames,
+    sensor_file_name,
+    sensor_file_parts,
+)
 from state_sensor_ros.carla.dataset_writer import DatasetWriter
+from state_sensor_ros.carla.images import decode_rgb
 from state_sensor_ros.carla.measurement_formatting import format_measurement_file
-from state_sensor_ros.carla.measurement_framing import MeasurementFramer
+from state_sensor_ros.carla.measurement_framing import join_messages, MeasurementFramer
+from state_sensor_ros.carla.points import decode_points
 from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.encode import Demand, Encoder
+from state_sensor_ros.encode.static_frame import encode_static_frames
 from state_sensor_ros.errors import DecodeError, SinkError, StateError, TrajectoryFormatError
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.naming import Registry
-from state_sensor_ros.settings import Settings
+from state_sensor_ros.settings import parse_settings, Settings
 from state_sensor_ros.simulators.opening import open_any
 
 STATUS = 'state_sensor_ros/msg/CarlaPlayerStatus'
@@ -286,8 +297,92 @@ def test_carla_dataset_leaves_nothing_when_given_up(tmp_path):
         DatasetWriter(tmp_path / 'nowhere' / 'out')
 
 
+def live_frame(number, game_ms, *messages, names=None):
+    at = measurements(number, game_ms, 0, player(transform()))
+    payload = join_messages([at, *messages]) + scene(names or {1: ('FrontRGB', 1), 2: ('Top', 2)})
+    return CarlaDecoder().decode(payload)[0].frame
+
+
+def test_carla_dataset_of_a_stream_has_its_sensors(tmp_path):
+    """A late image is in the file of its own frame, and each episode has its own cameras."""
+    rng = np.random.default_rng(3)
+    bgra = rng.integers(0, 256, (3, 2, 3, 4), np.uint8)
+    points = np.array([[0.1, -1e-20, 3e20]], '<f4')
+    writer = DatasetWriter(tmp_path / 'out')
+    writer.write(live_frame(7, 100, lidar_message(2, 7, 0.0, points, [1])))
+    writer.write(live_frame(8, 200, image_message(1, 7, bgra[0], 1, 99.9),
+                            image_message(9, 8, bgra[0], 1, 90.0)))
+    writer.write(live_frame(9, 0, image_message(1, 9, bgra[1], 1, 60.0),
+                            image_message(5, 9, bgra[2], 1, 60.0),
+                            names={1: ('FrontRGB', 1), 5: ('front_rgb', 1)}))
+    writer.finish()
+    assert (writer.n_left_out, writer.last_left_out) == (
+        2, 'sensor FrontRGB: found two sensors with this name in the dataset; expected one')
+    found = []
+    for entry in DatasetRecording(tmp_path / 'out').frames():
+        data = DatasetDecoder().decode(entry.packet.payload)[0].frame.extension.sensor_data
+        found.append([(image.camera, image.fov_deg, decode_rgb(image).data)
+                      for image in data.images] + [decode_points(each) for each in data.points])
+    assert found == [
+        [('front', float(np.float32(99.9)), bgra[0, ..., 2::-1].tobytes()),
+         np.array([[1e-20, -0.1, -3e20]], '<f4').tobytes()],
+        [], [('front', 60.0, bgra[1, ..., 2::-1].tobytes())]]
+
+
+@pytest.mark.parametrize('name', ['Roof', 'lidar_2', 'Lidar32', '3rd', 'top/front'])
+def test_carla_lidar_of_any_name_is_read_back(tmp_path, name):
+    writer = DatasetWriter(tmp_path / 'out')
+    frame = live_frame(1, 0, lidar_message(1, 1, 0.0, np.ones((1, 3), '<f4'), [1]),
+                       names={1: (name, 2)})
+    writer.write(frame)
+    writer.finish()
+    recording = DatasetRecording(tmp_path / 'out')
+    (points,) = frame.extension.sensor_data.points
+    assert [(sensor.name, sensor.kind) for sensor in recording.sensors] == [
+        (points.lidar, 'points')]
+    assert recording.ignored == ()
+
+
+@pytest.mark.parametrize('camera', ['central', 'roof_front', 'seg', 'my_rgb', 'semantic', 'x_2'])
+@pytest.mark.parametrize('kind', ['rgb', 'depth', 'segmentation'])
+def test_carla_name_of_a_camera_is_read_back(camera, kind):
+    name = sensor_file_name(camera, kind, 3)
+    assert sensor_file_parts(name, frozenset([camera])) == (camera, kind, 3)
+
+
 def convert(*words):
     assert main(['convert', *map(str, words)]) == 0
+
+
+@pytest.mark.parametrize('options', [
+    {}, {'frame_prefix': 'a/'}, {'ego_frame': 'base_link', 'base_link_xyz': [1.0, 0.0, 0.5]}],
+    ids=['player', 'prefix', 'base-link'])
+def test_carla_poses_of_cameras_come_back_from_a_bag(tmp_path, options):
+    # Also straight down, where roll and yaw are one angle.
+    poses = [1.5, 0.25, 1.25, 0.1, -0.2, 0.3, 0.5, 1.0, 1.5, 0.0, math.pi / 2, 0.0,
+             0.0, -1.0, 2.0, 0.0, 0.0, -math.pi / 2]
+    words = [word for name, value in options.items() for word in (
+        f'--{name.replace("_", "-")}', *(value if isinstance(value, list) else [value]))]
+    convert(SAMPLE, tmp_path / 'bag', '--camera-tf', '--camera-poses', *poses, *words)
+    with Reader(tmp_path / 'bag') as reader:
+        (recorded,) = [typestore().deserialize_cdr(data, connection.msgtype).transforms
+                       for connection, _, data in reader.messages()
+                       if connection.topic == '/tf_static']
+    settings = parse_settings({'source': 'carla', 'camera_tf': True, **options})
+    recording, definitions = open_any(str(tmp_path / 'bag')), load_definitions()
+    topics = CarlaSimulator().topics(settings, definitions, lambda kind, text: None,
+                                     recording=recording)
+    recording.close()
+    _, data = encode_static_frames(settings, definitions, topics.mounts)
+    again = typestore().deserialize_cdr(data, 'tf2_msgs/msg/TFMessage').transforms
+    assert len(recorded) == 6
+    for one, other in zip(again, recorded, strict=True):
+        assert (one.header.frame_id, one.child_frame_id) == (
+            other.header.frame_id, other.child_frame_id)
+        for part, names in (('translation', 'xyz'), ('rotation', 'xyzw')):
+            ours, theirs = (np.array([getattr(getattr(each.transform, part), name)
+                                      for name in names]) for each in (one, other))
+            assert abs(ours - theirs).max() < 1e-15
 
 
 def test_carla_sample_is_recovered_from_a_bag_exactly(tmp_path):

@@ -20,7 +20,8 @@ from state_sensor_ros.carla.carla_encoder import CarlaEncoder
 from state_sensor_ros.carla.carla_topics import sensor_topics
 from state_sensor_ros.carla.dataset import sensor_file_parts
 from state_sensor_ros.carla.measurement_framing import join_messages
-from state_sensor_ros.carla.sensor_files import metadata_of, sensors_of_ini
+from state_sensor_ros.carla.metadata_file import metadata_of
+from state_sensor_ros.carla.sensor_files import sensors_of_ini
 from state_sensor_ros.carla.sensor_payloads import pack_sensor_file
 from state_sensor_ros.carla.sensors import mounts, Sensor, with_parameters
 from state_sensor_ros.cdr.definitions import load_definitions
@@ -91,13 +92,20 @@ def test_carla_settings_file_describes_sensors():
     assert math.isnan(lidar.fov_deg)
 
 
+def test_carla_settings_file_gives_the_effect_in_the_last_section():
+    text = ('[CARLA/Sensor]\nSensors=A,A/B\nSensorType=CAMERA\nPostProcessing=Depth\n'
+            '[CARLA/Sensor/A]\nPostProcessing=SemanticSegmentation\n')
+    assert [sensor.kind for sensor in sensors_of_ini(text, 'a.ini')] == ['segmentation', 'rgb']
+
+
 @pytest.mark.parametrize(('text', 'found'), [
     ('no section', 'contains no section headers'),
     ('[CARLA/Sensor]\nSensors=A', "sensor A with SensorType ''"),
     ('[CARLA/Sensor]\nSensors=A\nSensorType=RADAR', "'RADAR'"),
     ('[CARLA/Sensor]\nSensors=A\nSensorType=CAMERA\nFOV=wide', "FOV 'wide'"),
     ('[CARLA/Sensor]\nSensors=A\nSensorType=CAMERA\nFOV=nan', "FOV 'nan'"),
-    ('[CARLA/Sensor]\nSensors=A\nSensorType=CAMERA\nPostProcessing=Sepia', "'Sepia'"),
+    ('[CARLA/Sensor]\nSensors=A\n[CARLA/Sensor/A]\nSensorType=CAMERA\nPostProcessing=Sepia',
+     "'Sepia'"),
     ('[CARLA/Sensor]\nSensors=A,aRGB\nSensorType=CAMERA', 'sensors A and aRGB')])
 def test_carla_settings_file_that_describes_no_sensors_is_refused(text, found):
     with pytest.raises(ConfigError, match=r'^config_file: found a\.ini.+; expected ') as refusal:
@@ -342,6 +350,10 @@ def test_carla_unknown_sensors_are_left_out():
     at = measurements(9, 100, 0, player(transform()))
     payload = join_messages([at, image_message(1, 9, bgra, 1, 90.0)])
     (decoded,) = CarlaDecoder().decode(payload)
-    assert not decoded.frame.extension.sensor_data
+    sensor_data = decoded.frame.extension.sensor_data
+    assert sensor_data.images == ()
+    assert str(sensor_data.errors[0]) == (
+        'sensors: found 1 messages in a frame, whose sensors have no names; expected the scene of '
+        'the episode, which control_port or relay_port receives')
     with pytest.raises(DecodeError, match='scene: found 3 bytes'):
         CarlaDecoder().decode(payload + b'\xff\xff\xff')

@@ -7,8 +7,14 @@ import json
 
 from carla_client import drive
 from carla_late_server import LateServer
+import carla_sensor_frames as sent
+from carla_sensor_wire import scene
+from message_store import typestore
+import numpy as np
+from PIL import Image
 from ports import free_ports
 import pytest
+from rosbags.rosbag2 import Reader
 from scripted_simulator import InBackground
 
 import state_sensor_ros as sensor
@@ -61,6 +67,100 @@ def test_record_carla_beside_the_client(tmp_path):
         assert record(tmp_path / 'drive', server.world_port + 1, '--once', '--relay-port',
                       str(port)) == 0
     assert len(list((tmp_path / 'drive').iterdir())) >= 6
+
+
+def messages_of(folder, bag):
+    """Convert a folder to a bag and return its messages by topic below the node's."""
+    assert main(['convert', str(folder), str(bag), '--camera-tf']) == 0
+    found = {}
+    with Reader(bag) as reader:
+        for connection, _, data in reader.messages():
+            name = connection.topic.removeprefix('/state_sensor/').removeprefix('camera/')
+            found.setdefault(name, []).append(typestore().deserialize_cdr(
+                data, connection.msgtype))
+    return found
+
+
+def with_sensors(**options):
+    return LateServer(free_ports(3), rate=100.0, sensors=scene(sent.SENSORS),
+                      sensor_messages=sent.sensor_messages, **options)
+
+
+def test_record_carla_with_cameras_and_a_lidar(tmp_path, capsys):
+    ini, out = tmp_path / 'CarlaSettings.ini', tmp_path / 'drive'
+    ini.write_text(sent.INI)
+    with with_sensors() as server:
+        assert record(out, server.world_port + 1, '--frames', '12', '--control-port',
+                      str(server.world_port), '--config-file', str(ini)) == 0
+    # As another program reads them.
+    for i in range(12):
+        document = json.loads((out / f'measurements_{i:05d}.json').read_text())
+        number = int(document['frameNumber'])
+        for name, id_ in (('CentralRGB', sent.RGB), ('CentralDepth', sent.DEPTH),
+                          ('FrontSemanticSeg', sent.SEGMENTATION)):
+            with Image.open(out / f'{name}_{i:05d}.png') as image:
+                assert image.mode == 'RGB'
+                assert (np.asarray(image) == sent.pixels(id_, number)[..., 2::-1]).all()
+        lines = (out / f'Lidar32_{i:05d}.ply').read_text().splitlines()
+        rows = [line.split() for line in lines[lines.index('end_header') + 1:]]
+        assert np.array(rows, np.float32).reshape(-1, 3).tolist() == sent.points(number).tolist()
+        assert f'element vertex {len(rows)}' in lines
+    metadata = json.loads((out / 'metadata.json').read_text())
+    assert (metadata['fov'], metadata['width'], metadata['height']) == (
+        sent.FOV_DEG, sent.WIDTH, sent.HEIGHT)
+    assert (metadata['CentralRGB'], metadata['FrontSemanticSeg']) == (0.0, 90.0)
+    assert metadata['sensors']['FrontSemanticSeg'] == {
+        'type': 'CAMERA', 'fov': sent.FOV_DEG, 'width': sent.WIDTH, 'height': sent.HEIGHT,
+        'position': {'x': 0.5, 'y': 0.0, 'z': 1.25},
+        'rotation': {'pitch': 0.0, 'yaw': 90.0, 'roll': 0.0}}
+    assert len(list(out.iterdir())) == 12 * 5 + 1
+    # Read back, the folder gives the topics of the stream.
+    found = messages_of(out, tmp_path / 'bag')
+    numbers = {sent.stamp_of(each): each.frame_number for each in found['player/status']}
+    sent.check_images(found, numbers)
+    sent.check_clouds(found['lidar/lidar32/points'], numbers)
+    sent.check_transforms(found['/tf_static'][0].transforms)
+    capsys.readouterr()
+    assert main(['inspect', str(out)]) == 0
+    shown = capsys.readouterr().out
+    assert 'central: depth 12, rgb 12' in shown
+    assert 'ignored' not in shown
+
+
+def test_record_carla_replaces_its_own_images_only(tmp_path, capsys):
+    out = tmp_path / 'drive'
+    with with_sensors() as server:
+        as_client = ['--frames', '2', '--control-port', str(server.world_port)]
+        assert record(out, server.world_port + 1, *as_client) == 0
+        assert record(out, server.world_port + 1, *as_client, '--force') == 0
+        # Images without a metadata.json of this program are those of a collector.
+        (out / 'metadata.json').write_text('{"CentralRGB": 0, "fov": 100}')
+        assert record(out, server.world_port + 1, *as_client, '--force') == 1
+    assert 'which is not part of a dataset that this program writes' in capsys.readouterr().err
+    assert (out / 'CentralRGB_00001.png').exists()
+
+
+def test_record_carla_with_the_cameras_of_the_client(tmp_path):
+    """Beside a client of its own; the poses of the cameras are in the settings of that."""
+    port, out = free_ports(3), tmp_path / 'drive'
+    with with_sensors() as server, InBackground(lambda: drive(port, 8)):
+        assert record(out, server.world_port + 1, '--once', '--relay-port', str(port)) == 0
+    found = messages_of(out, tmp_path / 'bag')
+    numbers = {sent.stamp_of(each): each.frame_number for each in found['player/status']}
+    sent.check_images(found, numbers)
+    sent.check_clouds(found['lidar/lidar32/points'], numbers)
+    described = json.loads((out / 'metadata.json').read_text())['sensors']
+    assert set(described) == {'CentralRGB', 'CentralDepth', 'FrontSemanticSeg', 'Lidar32'}
+    assert 'position' not in described['CentralRGB']
+
+
+def test_record_carla_names_sensors_that_it_leaves_out(tmp_path, capsys):
+    broken = lambda number: [*sent.sensor_messages(number), b'\1\2\3\4five']  # noqa: E731
+    with LateServer(free_ports(3), sensors=scene(sent.SENSORS), sensor_messages=broken) as server:
+        assert record(tmp_path / 'drive', server.world_port + 1, '--frames', '3',
+                      '--control-port', str(server.world_port)) == 0
+    assert ('left out 3 messages of sensors; the last: sensor: found the id 67305985; expected '
+            'one of a sensor of the scene') in capsys.readouterr().err
 
 
 def test_record_carla_of_nothing(tmp_path, capsys):

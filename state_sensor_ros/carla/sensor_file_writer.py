@@ -1,0 +1,81 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""Writer of the images, the points and the metadata.json of one episode of a dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from state_sensor_ros.carla.carla_data import CarlaData, EncodedImage, Form
+from state_sensor_ros.carla.dataset import METADATA, sensor_file_name
+from state_sensor_ros.carla.metadata_file import format_metadata
+from state_sensor_ros.carla.sensor_formatting import format_image, format_points
+from state_sensor_ros.carla.sensors import POINTS, Sensor
+
+# Frames after which an image can still be written beside the measurement of its own frame.
+_MAX_NUMBERS: Final = 64
+
+
+class SensorFileWriter:
+    """
+    Write what the sensors of a server sent beside the measurements of an episode.
+
+    :param folder: of the episode.
+    :param sensors: descriptions by name and kind, as far as they are known.
+    :param leave_out: called with a line about a message that is not written.
+    """
+
+    def __init__(self, folder: Path, sensors: Mapping[tuple[str, str], Sensor],
+                 leave_out: Callable[[str], None]) -> None:
+        self._folder, self._sensors, self._leave_out = folder, sensors, leave_out
+        self._declared: dict[tuple[str, str], tuple[Sensor, tuple[int, int] | None]] = {}
+        self._numbers: dict[int, int] = {}
+
+    def write(self, number: int, data: CarlaData) -> None:
+        """
+        Write the files of a frame.
+
+        :param number: of its measurement in the episode; an image of an earlier frame gets the
+            number of that one.
+        :param data: of the frame; only what a server sent is written.
+        :raises OSError: where a file cannot be written.
+        """
+        self._numbers[data.frame_number] = number
+        if len(self._numbers) > _MAX_NUMBERS:
+            del self._numbers[next(iter(self._numbers))]
+        for error in data.sensor_data.errors:
+            self._leave_out(str(error))
+        taken: set[str] = set()
+        for image in data.sensor_data.images:
+            if image.form is Form.WIRE:
+                self._declare(Sensor(image.camera, image.kind, image.fov_deg), image.size)
+                name = sensor_file_name(image.camera, image.kind, self._number(image, number))
+                self._write(name, format_image(image), taken)
+        for points in data.sensor_data.points:
+            if points.form is Form.WIRE:
+                self._declare(Sensor(points.lidar, POINTS), None)
+                name = sensor_file_name(points.lidar, POINTS, number)
+                self._write(name, format_points(points), taken)
+
+    def _number(self, image: EncodedImage, number: int) -> int:
+        return number if image.frame_number is None else \
+            self._numbers.get(image.frame_number, number)
+
+    def _write(self, name: str, data: bytes, taken: set[str]) -> None:
+        if name in taken:
+            self._leave_out(f'sensor {name.rpartition("_")[0]}: found two sensors with this name '
+                            'in the dataset; expected one')
+            return
+        taken.add(name)
+        (self._folder / name).write_bytes(data)
+
+    def _declare(self, sensor: Sensor, size: tuple[int, int] | None) -> None:
+        """Write the metadata.json again where a sensor is new."""
+        key = sensor.name, sensor.kind
+        if key not in self._declared:
+            known = self._sensors.get(key, sensor)
+            self._declared[key] = replace(known, fov_deg=sensor.fov_deg), size
+            (self._folder / METADATA).write_bytes(format_metadata(self._declared.values()))
