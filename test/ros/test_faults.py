@@ -45,7 +45,8 @@ def test_fault_that_occurs_again_is_logged_again(bench):
         rig.simulator.hang_up()
         rig.connect(warm=False)
         rig.counted('reconnects', n_faults)
-    assert rig.node.log.count('the peer closed the connection') >= 2, rig.node.log
+        rig.listener.until(lambda n=n_faults: rig.node.log.count(
+            'the peer closed the connection') >= n, what='a line of the log for each fault')
     rig.finish()
 
 
