@@ -58,7 +58,7 @@ class _Rotation(msgspec.Struct):
 class _Description(msgspec.Struct, omit_defaults=True):
     """One sensor; ``width`` and ``height`` in pixels, ``fov`` in degrees."""
 
-    type: Literal['CAMERA', 'LIDAR_RAY_CAST']
+    type_: Literal['CAMERA', 'LIDAR_RAY_CAST'] = msgspec.field(name='type')
     width: int | None = None
     height: int | None = None
     fov: float | None = None
@@ -159,7 +159,7 @@ def _described(member: Json) -> dict[tuple[str, str], Sensor]:
             one = msgspec.convert(value, _Description)
         except msgspec.ValidationError:
             continue
-        split = (topic_token(name), POINTS) if one.type == _LIDAR else camera_and_kind(name)
+        split = (topic_token(name), POINTS) if one.type_ == _LIDAR else camera_and_kind(name)
         if split is None:
             continue
         pose = None
