@@ -26,9 +26,10 @@ from state_sensor_ros.commands.warnings import Warnings
 from state_sensor_ros.encode import Encoder, fixed_topics
 from state_sensor_ros.encode.static_frame import encode_static_frames
 from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
-from state_sensor_ros.exports.osi_output import OSI_SUFFIXES, OsiOutput
+from state_sensor_ros.exports.osi_output import DEFAULT_CLASSES, OSI_SUFFIXES, OsiOutput
+from state_sensor_ros.exports.table_gaps import gaps_of
 from state_sensor_ros.exports.table_output import TABLE_SUFFIXES, TableOutput
-from state_sensor_ros.exports.table_recording import LACKS, TableRecording
+from state_sensor_ros.exports.table_recording import TableRecording
 from state_sensor_ros.library.frame_recording import FrameRecording
 from state_sensor_ros.monodrive.generations.wire import GENERATIONS
 from state_sensor_ros.monodrive.trajectory_output import TrajectoryOutput
@@ -48,7 +49,13 @@ from state_sensor_ros.recordings.recording import (
 )
 from state_sensor_ros.rep103 import Units
 from state_sensor_ros.settings import parse_settings, Settings
-from state_sensor_ros.simulators.opening import find_simulator, MONODRIVE, open_any, opened
+from state_sensor_ros.simulators.opening import (
+    find_simulator,
+    MONODRIVE,
+    open_any,
+    opened,
+    simulators,
+)
 
 # What the messages of a bag depend on. Stamps by the clock of ROS mean nothing here.
 _BAG_PARAMETERS = (
@@ -87,9 +94,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--topic', default='', help='of a bag with several ~/frame topics')
     parser.add_argument('--columns', metavar='NAME,...',
                         help='of a table to write (default: all)')
-    parser.add_argument('--rate', type=seconds, metavar='HZ', help='of a trace of ASAM OSI: '
-                        'interpolated frames (default: the frames as they are)')
     add_bag_limit(parser)
+    trace = parser.add_argument_group('trace of ASAM OSI to write')
+    trace.add_argument('--rate', type=seconds, metavar='HZ',
+                       help='interpolated frames (default: the frames as they are)')
+    trace.add_argument('--gaps', choices=('split', 'fill'), default='split',
+                       help='an object that is absent for some frames: split gives it a new id '
+                       'when it returns, fill interpolates it for up to 1 s (default: split)')
+    trace.add_argument('--default-class', choices=DEFAULT_CLASSES, default='',
+                       metavar='CLASS', help='of actors whose tags name none: '
+                       f'{", ".join(DEFAULT_CLASSES)} (default: car for vehicles, other for '
+                       'objects)')
     bag = parser.add_argument_group('bag to write')
     bag.add_argument('--storage', choices=sorted(STORAGES), default='mcap',
                      help='form of the file (default: mcap)')
@@ -120,17 +135,27 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
         raise ConfigError('--stamp-source', 'ros', 'game_time or utc: a recording is not live')
     units = Units(settings.obb_extents, settings.road_s_unit)
     with opened(args.input, units, args.topic, max_bag_bytes=args.max_bag_bytes) as recording:
+        if isinstance(recording, TableRecording) \
+                and not args.output.endswith((*TABLE_SUFFIXES, *OSI_SUFFIXES)):
+            _warn_of_gaps(recording, args, settings)
         if _is_trajectory(args.output):
             summary = _to_trajectory(recording, args, units, interruption)
         elif args.output.endswith(TABLE_SUFFIXES):
-            summary = _to_table(recording, args, interruption)
+            summary = _to_table(recording, args, settings, interruption)
         elif args.output.endswith(OSI_SUFFIXES):
-            summary = _to_osi(recording, args, interruption)
+            summary = _to_osi(recording, args, settings, interruption)
         elif isinstance(recording, BagRecording):
             summary = _to_own_form(recording, args, settings, interruption)
         else:
             summary = _to_bag(recording, args, settings, interruption)
     show_result(args.output, [*summary.facts, *size_of(args.output)], is_quiet=args.quiet)
+
+
+def _warn_of_gaps(table: TableRecording, args: argparse.Namespace, settings: Settings) -> None:
+    """Name what the bag or the trajectory does not get from a table."""
+    gaps = gaps_of(table, settings, has_own=table.generation in simulators())
+    texts = [gap.parts for gap in gaps] if _is_trajectory(args.output) else map(str, gaps)
+    print_line(f'warning: {table.name}: a table has no columns for: {"; ".join(texts)}')
 
 
 def _is_trajectory(path: str) -> bool:
@@ -156,8 +181,6 @@ def _to_bag(recording: Recording, args: argparse.Namespace, settings: Settings,
                           'trajectory')
     if args.generation:
         raise ConfigError('--generation', args.generation, 'a trajectory to write, not a bag')
-    if recording.form == TableRecording.form:
-        print_line(f'warning: {recording.name}: a table does not carry: {LACKS}')
     settings = parse_settings({'publish_clock': args.clock}, base=settings)
     definitions = load_definitions()
     warnings = Warnings(recording.name)
@@ -233,7 +256,7 @@ def _to_own_form(recording: BagRecording, args: argparse.Namespace, settings: Se
     return summary
 
 
-def _to_table(recording: Recording, args: argparse.Namespace,
+def _to_table(recording: Recording, args: argparse.Namespace, settings: Settings,
               interruption: Interruption) -> Summary:
     """Write the frames of a recording as rows."""
     columns = None if args.columns is None else [
@@ -241,7 +264,7 @@ def _to_table(recording: Recording, args: argparse.Namespace,
     summary = Summary()
     with interruption.writing(lambda: TableOutput(
             args.output, force=args.force, columns=columns, source=recording.name,
-            form=recording.form)) as output:
+            form=recording.form, settings=settings)) as output:
         for frame in read_frames(FrameRecording(recording), 'convert', is_quiet=args.quiet):
             output.write(frame)
             summary.add(frame)
@@ -250,12 +273,13 @@ def _to_table(recording: Recording, args: argparse.Namespace,
     return summary
 
 
-def _to_osi(recording: Recording, args: argparse.Namespace,
+def _to_osi(recording: Recording, args: argparse.Namespace, settings: Settings,
             interruption: Interruption) -> Summary:
     """Write the frames of a recording as a trace of ASAM OSI, and warn of what differs."""
     summary = Summary()
     with interruption.writing(lambda: OsiOutput(
-            args.output, force=args.force, rate_hz=args.rate)) as output:
+            args.output, force=args.force, rate_hz=args.rate, fills_gaps=args.gaps == 'fill',
+            default_class=args.default_class, settings=settings)) as output:
         for frame in read_frames(FrameRecording(recording), 'convert', is_quiet=args.quiet):
             output.write(frame)
             summary.add(frame)
@@ -264,8 +288,8 @@ def _to_osi(recording: Recording, args: argparse.Namespace,
         output.complete()
         if not output.n_messages:
             raise TrajectoryFormatError(recording.name, 'no objects', 'at least one')
-    for note, count in output.notes.items():
-        print_line(f'warning: {args.output}: {count} {note}')
+    for line in output.notes.lines():
+        print_line(f'warning: {args.output}: {line}')
     return summary
 
 

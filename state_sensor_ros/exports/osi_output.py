@@ -6,7 +6,7 @@ A trace of ASAM OSI that is being written from frames: a GroundTruth for each.
 Reference point of an object is the centre of its box. A trace has strictly increasing times, a
 host in each message, and no object that is absent between two of its frames: repeated frames are
 left out, the times of a new run of the simulator follow those of the last one, and an object that
-returns has a new id.
+returns has a new id, or is interpolated in its gap.
 """
 
 from __future__ import annotations
@@ -16,11 +16,15 @@ import struct
 from typing import Any
 
 from state_sensor_ros.bodies import Floats
-from state_sensor_ros.exports.osi_objects import objects_of, OsiFrame, Resampler
-from state_sensor_ros.exports.table_rows import RowMaker
+from state_sensor_ros.exports.osi_interpolation import GapFiller, Resampler
+from state_sensor_ros.exports.osi_notes import OsiNotes
+from state_sensor_ros.exports.osi_objects import objects_of, OsiFrame
+from state_sensor_ros.exports.table_rows import FrameRows, RowMaker
 from state_sensor_ros.frame import Frame
-from state_sensor_ros.outputs.object_classes import CLASSES
+from state_sensor_ros.outputs.object_classes import CLASSES, UNKNOWN
+from state_sensor_ros.outputs.objects import default_sizes
 from state_sensor_ros.recordings.files.whole_file import WholeFile
+from state_sensor_ros.settings import DEFAULTS, Settings
 
 MCAP, PLAIN = '.osi.mcap', '.osi'
 OSI_SUFFIXES = (MCAP, PLAIN)
@@ -32,6 +36,11 @@ _ROLE_CIVIL = 2
 _VEHICLE_TYPES = {'cyclist': 11, 'motorcycle': 10, 'bus': 12, 'truck': 7, 'trailer': 9, 'car': 4}
 # Between the last frame of a run of the simulator and the first one of the next.
 _RUN_GAP_NS = 50_000_000
+# omega-prime recommends 10 Hz; with a tolerance for the rounding of times.
+_SLOW_NS = 101_000_000
+# Classes of actors whose tags name none: those of objects, and `other`.
+OTHER = 'other'
+DEFAULT_CLASSES = (*(each.name for each in CLASSES[:UNKNOWN]), OTHER)
 
 
 class OsiOutput(WholeFile):
@@ -41,22 +50,32 @@ class OsiOutput(WholeFile):
     :param path: NAME.osi.mcap, or NAME.osi for length-delimited messages.
     :param force: whether a file of that name may be replaced.
     :param rate_hz: of interpolated frames; None for the frames as they are.
-    :ivar notes: what differs from the recording, in words, with the number of each.
+    :param fills_gaps: whether an object that is absent for up to 1 s is interpolated; otherwise it
+        has a new id when it returns.
+    :param default_class: of actors whose tags name none, one of DEFAULT_CLASSES; ``''`` for
+        ``car`` of vehicles and ``other`` of objects.
+    :param settings: of which default_sizes is used.
+    :ivar notes: what differs from the recording.
     :raises SinkError: where the file cannot be written.
     """
 
-    def __init__(self, path: str, *, force: bool, rate_hz: float | None = None) -> None:
+    def __init__(self, path: str, *, force: bool, rate_hz: float | None = None,
+                 fills_gaps: bool = False, default_class: str = '',
+                 settings: Settings = DEFAULTS) -> None:
         import betterosi
         self._osi = betterosi
         self._classes = [self._classification(each.name) for each in CLASSES]
         self.n_frames = self.n_messages = 0
-        self.notes: dict[str, int] = {}
-        self._maker = RowMaker()
+        self.notes = OsiNotes(has_default_class=bool(default_class))
+        self._default_sizes = default_sizes(settings)
+        self._maker = RowMaker(settings, default_class=DEFAULT_CLASSES.index(default_class)
+                               if default_class else None)
+        self._filler = GapFiller(self.notes) if fills_gaps else None
         self._resampler = Resampler(rate_hz)
         self._shift_ns = self._last_ns = -1
         self._host: int | None = None
-        # Id of each actor in the trace, and the last message that has it.
-        self._ids: dict[int, tuple[int, int]] = {}
+        # Id of each actor in the trace, the last message that has it, and its time, ns.
+        self._ids: dict[int, tuple[int, int, int]] = {}
         self._next_id = 1
         self._mcap: Any = None
         super().__init__(path, force=force)
@@ -69,9 +88,9 @@ class OsiOutput(WholeFile):
         if name not in _VEHICLE_TYPES:
             return {'type': osi.MovingObjectType(_TYPE_OTHER)}
         return {'type': osi.MovingObjectType(_TYPE_VEHICLE),
-                'vehicle_classification': osi.MovingObjectVehicleClassification(
-                    type=osi.MovingObjectVehicleClassificationType(_VEHICLE_TYPES[name]),
-                    role=osi.MovingObjectVehicleClassificationRole(_ROLE_CIVIL))}
+                'vehicle_classification': osi.MovingObject.VehicleClassification(
+                    type=osi.MovingObject.VehicleClassification.Type(_VEHICLE_TYPES[name]),
+                    role=osi.MovingObject.VehicleClassification.Role(_ROLE_CIVIL))}
 
     def write(self, frame: Frame) -> None:
         """
@@ -81,44 +100,51 @@ class OsiOutput(WholeFile):
         """
         self.n_frames += 1
         for rows in self._maker.add(frame):
-            self._add(objects_of(rows, self._note))
+            self._add(rows)
 
     def complete(self) -> None:
         """Write the last frames and the end, and wait until everything has reached the disk."""
         if self._handle is not None and not self._handle.closed:
             for rows in self._maker.finish():
-                self._add(objects_of(rows, self._note))
+                self._add(rows)
+            for each in () if self._filler is None else self._filler.finish():
+                self._resample(each)
             for each in self._resampler.finish():
                 self._write_message(each)
             if self._mcap is not None:
                 self._mcap.finish()
         super().complete()
 
-    def _note(self, text: str) -> None:
-        self.notes[text] = self.notes.get(text, 0) + 1
-
-    def _add(self, objects: OsiFrame | None) -> None:
+    def _add(self, rows: FrameRows) -> None:
+        objects = objects_of(rows, self._default_sizes, self.notes)
         if objects is None:
             return
+        for each in (objects,) if self._filler is None else self._filler.add(objects):
+            self._resample(each)
+
+    def _resample(self, objects: OsiFrame) -> None:
         for each in self._resampler.add(objects):
             self._write_message(each)
 
     def _write_message(self, objects: OsiFrame) -> None:
         stamp_ns = objects.stamp_ns + max(self._shift_ns, 0)
         if stamp_ns <= self._last_ns:
-            self._note('restarts of the simulator, after which the time goes on')
+            self.notes.add('restarts', f'at {stamp_ns / _NS_PER_S:.6g} s')
             self._shift_ns = self._last_ns + _RUN_GAP_NS - objects.stamp_ns
             stamp_ns = self._last_ns + _RUN_GAP_NS
+        elif self._last_ns >= 0 and stamp_ns - self._last_ns > _SLOW_NS:
+            self.notes.add('slow', f'{(stamp_ns - self._last_ns) / _NS_PER_S:.3g} s before '
+                           f'{stamp_ns / _NS_PER_S:.6g} s')
         self._last_ns = stamp_ns
-        ids = [self._id_of(int(actor)) for actor in objects.ids]
+        ids = [self._id_of(int(actor), stamp_ns) for actor in objects.ids]
         if objects.host is not None:
             self._host = ids[objects.host]
         elif self._host is None:
             if not ids:
-                self._note('frames without an object before the first one, left out')
+                self.notes.add('empty', f'at {stamp_ns / _NS_PER_S:.6g} s')
                 return
             self._host = ids[0]
-            self._note('traces without an ego, whose host is the first object')
+            self.notes.add('hosts', self.notes.name_of(int(objects.ids[0])))
         osi = self._osi
         seconds, nanos = divmod(stamp_ns, _NS_PER_S)
         major, minor, patch = map(int, osi.DEFAULT_VERSION.split('.'))
@@ -131,15 +157,17 @@ class OsiOutput(WholeFile):
         self._write_bytes(message.to_binary(), stamp_ns)
         self.n_messages += 1
 
-    def _id_of(self, actor: int) -> int:
+    def _id_of(self, actor: int, stamp_ns: int) -> int:
         """Return the id of an actor in this message; a new one where it was absent before."""
         known = self._ids.get(actor)
         if known is None or known[1] < self.n_messages - 1:
             if known is not None:
-                self._note('objects that return after a gap, with a new id')
-            known = self._next_id, 0
+                gap_s, begin_s = (stamp_ns - known[2]) / _NS_PER_S, known[2] / _NS_PER_S
+                self.notes.add('returned', f'{self.notes.name_of(actor)} ({gap_s:.3g} s after '
+                               f'{begin_s:.6g} s)')
+            known = self._next_id, 0, 0
             self._next_id += 1
-        self._ids[actor] = known[0], self.n_messages
+        self._ids[actor] = known[0], self.n_messages, stamp_ns
         return known[0]
 
     def _moving_objects(self, objects: OsiFrame, ids: list[int]) -> Iterator[Any]:

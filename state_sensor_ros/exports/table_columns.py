@@ -20,6 +20,7 @@ TEXT, LIST, NAME, BOOL = 'string', 'list<string>', 'dictionary<string>', 'bool'
 INT64, UINT32, INT32, FLOAT64 = 'int64', 'uint32', 'int32', 'float64'
 # Keys of the schema's metadata.
 SOURCE, FORM, GENERATION, VERSION, UNITS = 'source', 'form', 'generation', 'version', 'units'
+DEFAULT_SIZES = 'default_sizes'
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +90,15 @@ def selected(names: Iterable[str] | None) -> tuple[TableColumn, ...]:
     return tuple(column for column in COLUMNS if column.name in chosen)
 
 
-def new_schema(columns: Iterable[TableColumn], *, source: str, form: str,
-               generation: str) -> pa.Schema:
+def new_schema(columns: Iterable[TableColumn], *, source: str, form: str, generation: str,
+               default_sizes: Iterable[float]) -> pa.Schema:
     """
     Return the schema of a table, with units and the source in its metadata.
 
     :param source: name of the recording.
     :param form: of the recording, in words.
     :param generation: of its first frame.
+    :param default_sizes: length, width and height of each class without a box, m.
     """
     import pyarrow as pa
     types = {TEXT: pa.string(), LIST: pa.list_(pa.string()), BOOL: pa.bool_(),
@@ -108,4 +110,5 @@ def new_schema(columns: Iterable[TableColumn], *, source: str, form: str,
     return pa.schema(fields, metadata={
         SOURCE: source, FORM: form, GENERATION: generation,
         VERSION: f'state_sensor_ros {__version__}',
+        DEFAULT_SIZES: json.dumps([*default_sizes]),
         UNITS: json.dumps({column.name: column.unit for column in columns if column.unit})})

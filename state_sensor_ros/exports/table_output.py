@@ -52,6 +52,7 @@ class TableBuilder:
         self._arrow = pyarrow
         self._columns = selected(columns)
         self._source, self._form = source, form
+        self._default_sizes = settings.default_sizes
         self.schema = self._schema('')
         self.n_frames = self.n_rows = 0
         self._maker = RowMaker(settings)
@@ -63,7 +64,7 @@ class TableBuilder:
 
     def _schema(self, generation: str) -> pa.Schema:
         return new_schema(self._columns, source=self._source, form=self._form,
-                          generation=generation)
+                          generation=generation, default_sizes=self._default_sizes)
 
     def add(self, frame: Frame) -> pa.RecordBatch | None:
         """
@@ -201,13 +202,14 @@ class TableOutput(WholeFile):
     :param columns: names, None for all.
     :param source: name of the recording.
     :param form: of the recording, in words.
+    :param settings: of which default_sizes is used.
     :raises ConfigError: where there is no such column.
     :raises SinkError: where the file cannot be written.
     """
 
     def __init__(self, path: str, *, force: bool, columns: Iterable[str] | None, source: str,
-                 form: str) -> None:
-        self._builder = TableBuilder(columns, source=source, form=form)
+                 form: str, settings: Settings = DEFAULTS) -> None:
+        self._builder = TableBuilder(columns, source=source, form=form, settings=settings)
         self._is_parquet = path.endswith(TABLE_SUFFIX)
         self._writer: Any = None
         super().__init__(path, force=force)

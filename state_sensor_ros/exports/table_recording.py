@@ -3,14 +3,16 @@
 """
 A table in a Parquet file as a recording: its rows back to frames, in constant memory.
 
-The payload of a frame is its rows as an Arrow message. What a table does not have: boxes of
-their own axes, wheels, inputs, appearance, times since 1970 and sample counts.
+The payload of a frame is its rows as an Arrow message. An actor has a box along its own axes
+where its centre and size are not those that an actor of its class has without a box.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
+import json
 import math
 from pathlib import Path
 from typing import Any, TYPE_CHECKING
@@ -23,9 +25,10 @@ from state_sensor_ros.errors import (
     TrajectoryFormatError,
     TruncatedError,
 )
-from state_sensor_ros.exports.table_columns import GENERATION
+from state_sensor_ros.exports.table_columns import DEFAULT_SIZES, GENERATION
 from state_sensor_ros.frame import (
     Appearance,
+    Boxes,
     Floats,
     Frame,
     KIND_OBJECT,
@@ -34,8 +37,11 @@ from state_sensor_ros.frame import (
     NO_BOXES,
     NO_WHEELS,
 )
+from state_sensor_ros.outputs.object_classes import class_of
+from state_sensor_ros.outputs.objects import centres_of, default_sizes
 from state_sensor_ros.payloads import Decoded, Packet, PayloadDecoder, SingleFrameDecoder
 from state_sensor_ros.recordings.recording import PERIOD_S, RecordedFrame
+from state_sensor_ros.settings import DEFAULTS, parse_settings
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,7 +53,8 @@ _LANES = ('lane_change_left', 'lane_change_right', 'road_id', 'section_id', 'lan
 NEEDED = ('frame', 'game_time', 'name', 'kind', 'tags', *_KINEMATICS, *_LANES)
 # The only velocity of sources that measure no other; without it, it is unknown.
 _SPEED = 'speed'
-LACKS = 'boxes, wheels, inputs, appearance, time and sample_count'
+# Of the boxes; all of them or none is used.
+BOXES = ('center_x', 'center_y', 'center_z', 'length', 'width', 'height')
 _BATCH_ROWS = 50_000
 
 
@@ -56,6 +63,7 @@ class TableRecording:
     The rows of a Parquet file as frames.
 
     :param path: of the file.
+    :ivar missing: columns of boxes that it lacks.
     :raises TrajectoryFormatError: where it is no such table, or lacks columns of a frame.
     """
 
@@ -76,8 +84,10 @@ class TableRecording:
             raise self._error(error) from error
         schema = self._file.schema_arrow
         metadata = schema.metadata or {}
-        self._generation = metadata.get(GENERATION.encode(), b'').decode('utf-8', 'replace')
-        self._columns = [*NEEDED]
+        self.generation = metadata.get(GENERATION.encode(), b'').decode('utf-8', 'replace')
+        self._default_sizes = self._sizes_in(metadata.get(DEFAULT_SIZES.encode()))
+        self.missing = [name for name in BOXES if name not in schema.names]
+        self._columns = [*NEEDED] if self.missing else [*NEEDED, *BOXES]
         if _SPEED in schema.names:
             self._columns.append(_SPEED)
         missing = [name for name in self._columns if name not in schema.names]
@@ -86,6 +96,16 @@ class TableRecording:
                                         'all columns of a frame')
         self.decoder = self.new_decoder()
 
+    def _sizes_in(self, text: bytes | None) -> Floats:
+        """Return the sizes of actors without a box, from the metadata of the schema."""
+        if text is None:
+            return default_sizes(DEFAULTS)
+        try:
+            return default_sizes(parse_settings({'default_sizes': json.loads(text)}))
+        except ValueError as error:
+            raise TrajectoryFormatError(f'{self.name}: {DEFAULT_SIZES}', repr(text)[1:],
+                                        'three lengths for each class') from error
+
     def _error(self, error: Exception) -> TrajectoryFormatError:
         found = reason_of(error) if isinstance(error, OSError) and error.strerror else \
             ' '.join(str(error).split())
@@ -93,7 +113,7 @@ class TableRecording:
 
     def new_decoder(self) -> PayloadDecoder:
         """Make a decoder of rows."""
-        return TableDecoder(self._generation)
+        return TableDecoder(self.generation, self._default_sizes)
 
     def frames(self) -> Iterator[RecordedFrame]:
         """
@@ -147,10 +167,13 @@ class TableDecoder(SingleFrameDecoder):
     A PayloadDecoder of the rows of a frame.
 
     :param generation: of the frames.
+    :param default_sizes: (len(CLASSES), 3) float64, m, of actors without a box.
     """
 
-    def __init__(self, generation: str) -> None:
+    def __init__(self, generation: str, default_sizes: Floats) -> None:
         self._generation = generation
+        self._default_sizes = default_sizes
+        self._classes: dict[tuple[int, tuple[str, ...]], int] = {}
 
     def decode(self, payload: bytes | bytearray | memoryview, *, game_time: float = math.nan,
                time: int = 0, sample_count: int = 0) -> list[Decoded]:
@@ -165,14 +188,38 @@ class TableDecoder(SingleFrameDecoder):
         import pyarrow as pa
         try:
             [rows] = pa.ipc.open_stream(payload)
-            return [Decoded(self._frame(rows, game_time), ())]
+            columns = {name: rows.column(i) for i, name in enumerate(rows.schema.names)}
+            frame = self._frame(columns, rows.num_rows, game_time)
+            if BOXES[0] in columns:
+                frame = self._with_boxes(
+                    frame, np.column_stack([_floats(columns[name]) for name in BOXES]))
+            return [Decoded(frame, ())]
         except (pa.ArrowException, TypeError, ValueError, KeyError) as error:
             raise DecodeError('rows', ' '.join(str(error).split()),
                               'the columns of a table') from error
 
-    def _frame(self, rows: pa.RecordBatch, game_time: float) -> Frame:
-        columns = {name: rows.column(i) for i, name in enumerate(rows.schema.names)}
-        n_actors = rows.num_rows
+    def _with_boxes(self, frame: Frame, shapes: Floats) -> Frame:
+        """
+        Add the boxes of actors whose centre and size are not the usual ones.
+
+        :param shapes: (N, 6) float64, centre and length, width, height, m, NaN where unknown.
+        """
+        classes = np.array([self._class_of(kind, tags) for kind, tags in zip(
+            frame.kinds.tolist(), frame.tags, strict=True)], np.uint8)
+        usual = centres_of(frame, self._default_sizes, classes)
+        is_usual = (shapes == np.column_stack((usual.poses[:, :3], usual.sizes))).all(axis=1)
+        actor = np.flatnonzero(frame.has_pose() & np.isfinite(shapes).all(axis=1) & ~is_usual)
+        rows = np.column_stack((shapes[actor, :3], frame.orientation_xyzw[actor],
+                                shapes[actor, 3:], np.ones((len(actor), 3))))
+        return replace(frame, boxes=Boxes(actor, ('',) * len(actor), rows))
+
+    def _class_of(self, kind: int, tags: tuple[str, ...]) -> int:
+        found = self._classes.get((kind, tags))
+        if found is None:
+            found = self._classes[kind, tags] = class_of(kind, tags)
+        return found
+
+    def _frame(self, columns: dict[str, Any], n_actors: int, game_time: float) -> Frame:
         time_s = columns['game_time'][0].as_py()
         kinematics = np.column_stack([_floats(columns[name]) for name in _KINEMATICS])
         names = tuple(columns['name'].to_pylist())

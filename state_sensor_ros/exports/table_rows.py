@@ -73,9 +73,12 @@ class RowMaker:
     Make the rows of consecutive frames.
 
     :param settings: of which default_sizes is used.
+    :param default_class: of actors whose tags name none, index in CLASSES; None for the usual one.
     """
 
-    def __init__(self, settings: Settings = DEFAULTS) -> None:
+    def __init__(self, settings: Settings = DEFAULTS, *,
+                 default_class: int | None = None) -> None:
+        self._default_class = default_class
         self._default_sizes = default_sizes(settings)
         self._stamper = Stamper('game_time')
         self._registry = Registry()
@@ -144,10 +147,18 @@ class RowMaker:
                 are_egos[frame.ego] = True
             self._actors = ActorColumns(
                 actor_list, np.array([actor.id for actor in actor_list.actors], np.uint32),
-                frame.kinds == KIND_VEHICLE, np.array(
-                    [class_of(kind, tags) for kind, tags in zip(
-                        frame.kinds.tolist(), frame.tags, strict=True)], np.uint8), are_egos)
+                frame.kinds == KIND_VEHICLE, self._classes(frame), are_egos)
         return self._actors
+
+    def _classes(self, frame: Frame) -> Kinds:
+        # Traffic lights and signs have no class.
+        displays = ('',) * frame.n_actors \
+            if self._default_class is None or frame.extension is None \
+            else frame.extension.displays()
+        return np.array(
+            [class_of(kind, tags, None if display else self._default_class)
+             for kind, tags, display in zip(frame.kinds.tolist(), frame.tags, displays,
+                                            strict=True)], np.uint8)
 
     def _fill_poses(self, frame: Frame, actors: ActorColumns, floats: Floats) -> None:
         """Set all columns of a frame but the accelerations and ``s``."""

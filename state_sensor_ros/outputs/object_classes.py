@@ -40,16 +40,19 @@ CLASSES = (
 CAR, UNKNOWN = len(CLASSES) - 2, len(CLASSES) - 1
 
 
-def class_of(kind: int, tags: tuple[str, ...]) -> int:
+def class_of(kind: int, tags: tuple[str, ...], default: int | None = None) -> int:
     """
     Return the class of an actor.
 
     :param kind: KIND_VEHICLE or another; a vehicle without a tag of a class is a car.
     :param tags: as sent; compared as a whole, in lower case.
+    :param default: index in CLASSES where no tag names a class; None for one by the kind.
     :returns: index in CLASSES; UNKNOWN where neither names one.
     """
     own = {tag.lower() for tag in tags}
     for i, each in enumerate(CLASSES):
         if own & each.tags:
             return i
+    if default is not None:
+        return default
     return CAR if kind == KIND_VEHICLE else UNKNOWN

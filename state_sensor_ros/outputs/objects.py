@@ -97,6 +97,8 @@ def centres_of(frame: Frame, default_sizes: Floats, classes: Kinds) -> Centres:
         sizes = default_sizes[classes]
         # Without a box the actor stands on its origin.
         arms = axes[:, :, 2] * (0.5 * sizes[:, 2:])
+        poses = unit[:n_actors, :7].copy()
+        poses[:, :3] += arms
         have_boxes = np.zeros(n_actors, np.bool_)
         largest = _NO_ROWS if frame.boxes is None else largest_boxes(frame, frame.boxes)
         if len(largest):
@@ -104,10 +106,11 @@ def centres_of(frame: Frame, default_sizes: Floats, classes: Kinds) -> Centres:
             owners, boxes = frame.boxes.actor[largest], unit[n_actors:][largest]
             have_boxes[owners] = True
             relative = axes[owners].transpose(0, 2, 1) @ global_from_unit(boxes[:, 3:7])
+            # Exactly: sizes and centres of a table remain the same when it becomes frames again.
+            relative[(boxes[:, 3:7] == unit[owners, 3:7]).all(axis=1)] = np.eye(3)
             sizes[owners] = (np.abs(relative) @ boxes[:, 7:10, None])[:, :, 0]
             arms[owners] = boxes[:, 0:3] - unit[owners, 0:3]
-        poses = unit[:n_actors, :7].copy()
-        poses[:, :3] += arms
+            poses[owners, :3] = boxes[:, 0:3]
     return Centres(poses, axes, sizes, arms, have_boxes)
 
 

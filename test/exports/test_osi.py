@@ -16,7 +16,9 @@ from real_recordings import FILES, path_of
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.command_line import main
 
-pytestmark = pytest.mark.skipif(not find_spec('betterosi'), reason='betterosi is not installed')
+pytestmark = [
+    pytest.mark.filterwarnings('error::DeprecationWarning'),
+    pytest.mark.skipif(not find_spec('betterosi'), reason='betterosi is not installed')]
 
 
 def read_trace(path):
@@ -104,7 +106,10 @@ def test_osi_objects_that_return_are_others(tmp_path, capsys):
     capsys.readouterr()
     assert main(['convert', str(tmp_path / 'gap.json'), str(tmp_path / 'out.osi.mcap')]) == 0
     lines = capsys.readouterr().err.splitlines()
-    assert any('2 objects that return after a gap, with a new id' in line for line in lines)
+    name = frames[0]['frame']['objects'][-1]['name']
+    assert any(f'2 objects that return after a gap, with a new id: {name} (0.15 s after ' in line
+               and line.endswith('; --gaps fill interpolates gaps of up to 1 s')
+               for line in lines)
     assert any('restarts of the simulator' in line for line in lines)
     _, _, messages = read_trace(tmp_path / 'out.osi.mcap')
     times = [log_ns for log_ns, _, _ in messages]
@@ -116,6 +121,98 @@ def test_osi_objects_that_return_are_others(tmp_path, capsys):
             present.setdefault(each.id.value, []).append(index)
     for indices in present.values():
         assert indices == list(range(indices[0], indices[-1] + 1))
+
+
+def objects_by_name(path):
+    """Return the ids of each message, and the way of each object along x."""
+    ids, ways = [], {}
+    for *_, message in read_trace(path)[2]:
+        ids.append({each.id.value for each in message.moving_object})
+        for each in message.moving_object:
+            ways.setdefault(each.id.value, []).append(each.base.position.x)
+    return ids, ways
+
+
+def test_osi_gaps_are_filled(tmp_path, capsys):
+    assert main(['synth', str(tmp_path / 'drive.json'), '--frames', '40', '--vehicles', '3']) == 0
+    frames = json.loads((tmp_path / 'drive.json').read_text())
+    gone = frames[0]['frame']['vehicles'][1]['state']['name']
+    for frame in frames[4:7]:
+        del frame['frame']['vehicles'][1]
+    for frame in frames[6:9]:
+        frame['frame']['vehicles'].pop(0)
+    # For longer than a second.
+    for frame in frames[10:31]:
+        del frame['frame']['vehicles'][2]
+    (tmp_path / 'gap.json').write_text(json.dumps(frames))
+    capsys.readouterr()
+    whole, filled = tmp_path / 'whole.osi.mcap', tmp_path / 'filled.osi.mcap'
+    assert main(['convert', str(tmp_path / 'drive.json'), str(whole), '--quiet']) == 0
+    capsys.readouterr()
+    assert main(['convert', str(tmp_path / 'gap.json'), str(filled), '--gaps', 'fill',
+                 '--default-class', 'other']) == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.partition('.mcap: ')[2] for line in lines] == [
+        (f'2 gaps of objects, interpolated: {gone} (3 frames after '
+         f'{frames[3]["game_time"]:.6g} s), '
+         f'{frames[0]["frame"]["vehicles"][0]["state"]["name"]} (3 frames after '
+         f'{frames[5]["game_time"]:.6g} s); --gaps split gives new ids instead'),
+        next(line.partition('.mcap: ')[2] for line in lines if '1 objects that return' in line)]
+    ids, ways = objects_by_name(filled)
+    expected, exact = objects_by_name(whole)
+    assert ids[:10] == expected[:10]
+    assert len(ids[10]) == len(ids[30]) == len(ids[0]) - 1
+    assert len(ids[31]) == len(ids[0])
+    for id_ in ids[0]:
+        assert ways[id_][:10] == pytest.approx(exact[id_][:10], abs=0.05)
+
+
+def test_osi_classes_of_objects_without_one(tmp_path, capsys):
+    assert main(['synth', str(tmp_path / 'drive.json'), '--frames', '3', '--vehicles', '2',
+                 '--objects', '1']) == 0
+    frames = json.loads((tmp_path / 'drive.json').read_text())
+    for frame in frames:
+        for each in frame['frame']['vehicles']:
+            each['state'] |= {'tags': ['vehicle'], 'oriented_bounding_box': []}
+        frame['frame']['objects'][0] |= {'tags': [], 'oriented_bounding_box': []}
+    (tmp_path / 'bare.json').write_text(json.dumps(frames))
+    found = {}
+    for default in ('', 'truck', 'other'):
+        capsys.readouterr()
+        words = ['--default-class', default] if default else []
+        assert main(['convert', str(tmp_path / 'bare.json'),
+                     str(tmp_path / f'{default}.osi.mcap'), *words]) == (default == 'other')
+        found[default] = capsys.readouterr().err
+    names = [each['state']['name'] for each in frames[0]['frame']['vehicles']]
+    assert f'2 vehicles whose tags name no class, as cars: {", ".join(names)}; ' in found['']
+    assert '2 objects without a box, of the usual size of their class: ' in found['']
+    assert '1 objects without a box whose tags name no class, left out: ' in found['']
+    assert 'name no class' not in found['truck']
+    *_, [*_, (*_, message)] = read_trace(tmp_path / 'truck.osi.mcap')
+    assert [(each.type, each.vehicle_classification.type, each.base.dimension.length)
+            for each in message.moving_object] == [(2, 7, pytest.approx(8.0, abs=8))] * 3
+    assert 'error: ' in found['other']
+    assert 'found no objects; expected at least one' in found['other']
+
+
+def test_osi_lights_of_carla_have_no_class(tmp_path):
+    traces = []
+    for words in ([], ['--default-class', 'bus']):
+        out = tmp_path / f'{len(words)}.osi.mcap'
+        assert main(['convert', str(CARLA / 'episode_00000'), str(out), *words]) == 0
+        traces.append([{each.base.position.x for each in message.moving_object}
+                       for *_, message in read_trace(out)[2]])
+    assert traces[0] == traces[1]
+
+
+def test_osi_slow_recording_is_named(tmp_path, capsys):
+    assert main(['synth', str(tmp_path / 'drive.json'), '--frames', '6', '--rate', '5']) == 0
+    for words, is_named in (([], True), (['--rate', '10'], False)):
+        capsys.readouterr()
+        assert main(['convert', str(tmp_path / 'drive.json'), str(tmp_path / 'out.osi.mcap'),
+                     '--force', *words]) == 0
+        line = 'steps of more than 0.1 s, where 10 Hz are recommended: 0.2 s before '
+        assert (line in capsys.readouterr().err) == is_named
 
 
 def test_osi_trace_at_a_rate(tmp_path):

@@ -1,0 +1,64 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""What a table has no column for, and the topics of a bag that therefore differ or are missing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from state_sensor_ros.encode.base_link import is_measured
+from state_sensor_ros.encode.topics import FRAME_TOPIC, MARKERS_TOPIC
+from state_sensor_ros.exports.table_recording import TableRecording
+from state_sensor_ros.outputs.output_topics import EGO_TOPICS, STEERING_TOPIC
+from state_sensor_ros.settings import Settings
+
+_OBJECTS = 'objects of --outputs'
+
+
+@dataclass(frozen=True, slots=True)
+class TableGap:
+    """Parts of a frame without a column, in words, and the topics of a bag that have them."""
+
+    parts: str
+    topics: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f'{self.parts} ({", ".join(self.topics)})' if self.topics else self.parts
+
+
+def gaps_of(table: TableRecording, settings: Settings, *, has_own: bool) -> list[TableGap]:
+    """
+    Return what the frames of a table lack.
+
+    :param table: also one with some of the columns.
+    :param settings: of the bag to write; topics that they switch off are not named.
+    :param has_own: whether its simulator has topics of its own.
+    """
+    frame = (FRAME_TOPIC.name,) if settings.frame else ()
+    has_stack = 'autoware' in settings.outputs
+    markers: tuple[str, ...] = (MARKERS_TOPIC.name,) \
+        if settings.debug_drawing and settings.include_obb else ()
+    gaps = [TableGap('time, sample_count, colors and replay classes', frame),
+            TableGap('inputs', (*frame, *((STEERING_TOPIC.name,) if has_stack else ()))),
+            TableGap('wheels', (*frame, *_wheel_topics(settings)))]
+    boxes = 'names and axes of boxes, and all but the largest of an actor'
+    if table.missing:
+        boxes = f'boxes: {", ".join(table.missing)}'
+        if settings.outputs:
+            markers += (_OBJECTS,)
+    gaps.append(TableGap(boxes, (*frame, *markers)))
+    if has_own:
+        gaps.append(TableGap(f'what only {table.generation} has', ('all its other topics',)))
+    return gaps
+
+
+def _wheel_topics(settings: Settings) -> list[str]:
+    topics = ['/tf'] if settings.wheel_tf else []
+    if settings.joint_states:
+        topics.append('~/actors/*/joint_states')
+    if is_measured(settings):
+        if settings.ego_frame:
+            topics += ['/tf', '~/ego/odometry']
+        if 'autoware' in settings.outputs:
+            topics += [topic.name for topic in EGO_TOPICS]
+    return list(dict.fromkeys(topics))
