@@ -23,6 +23,10 @@ from contextlib import contextmanager
 _DISTRIBUTIONS = {
     'PIL': 'pillow', 'google': 'protobuf', 'kornia_rs': 'kornia-rs', 're2': 'google-re2',
     '_ruamel_yaml': 'ruamel.yaml.clib', 'ruamel': 'ruamel.yaml'}
+# Extras of this package by their modules (setup.cfg).
+_EXTRAS = {
+    'matplotlib': 'plot', 'plotly': 'plot', 'PIL': 'carla', 'kornia_rs': 'carla',
+    'google': 'carla', 'pyarrow': 'tables', 'betterosi': 'osi', 'distributed': 'dask'}
 # What comes with a ROS 2, besides packages of messages: no pip installs it.
 _OF_ROS = frozenset({
     'rclpy', '_rclpy_pybind11', 'rpyutils', 'tf2_ros', 'ament_index_python', 'launch',
@@ -210,5 +214,9 @@ def importing(where: str) -> Iterator[None]:
             raise
         else:
             option = '' if is_missing else '--upgrade '
-            expected = f'the library {library}: pip install {option}{library}'
+            extra = _EXTRAS.get(package)
+            expected = f'the library {library}: pip install {option}{library}' \
+                if extra is None else (
+                    f"the library {library}: pip install {option}'{__package__}[{extra}]' "
+                    f'(in a ROS workspace: pip install {option}{library})')
         raise MissingLibraryError(where, found, expected, library=library) from error

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A library that is not installed is named in one line, by every program that needs it."""
 
+import configparser
+import re
 import subprocess
 import sys
 
@@ -9,6 +11,7 @@ from blocked_modules import environment_without
 from paths import ROOT, SAMPLE
 import pytest
 
+from state_sensor_ros import errors
 from state_sensor_ros.errors import importing, MissingLibraryError, StateSensorError
 
 
@@ -19,21 +22,36 @@ def run_without(modules, folder, *words):
                           text=True, timeout=60, env=environment)
 
 
-@pytest.mark.parametrize(('module', 'library', 'words'), [
-    ('msgspec', 'msgspec', ['inspect', SAMPLE]),
-    ('numpy', 'numpy', ['inspect', SAMPLE]),
-    ('rosbags', 'rosbags', ['convert', SAMPLE, 'bag']),
-    ('matplotlib', 'matplotlib', ['render', SAMPLE, 'out.png']),
-    ('pyarrow', 'pyarrow', ['convert', SAMPLE, 'out.parquet']),
-    ('plotly', 'plotly', ['render', SAMPLE, 'out.html']),
-    ('google.protobuf', 'protobuf', ['simulate', '--protocol', 'carla', '--frames', '1'])])
-def test_missing_library_is_one_line(tmp_path, module, library, words):
+@pytest.mark.parametrize(('module', 'library', 'extra', 'words'), [
+    ('msgspec', 'msgspec', '', ['inspect', SAMPLE]),
+    ('numpy', 'numpy', '', ['inspect', SAMPLE]),
+    ('rosbags', 'rosbags', '', ['convert', SAMPLE, 'bag']),
+    ('matplotlib', 'matplotlib', 'plot', ['render', SAMPLE, 'out.png']),
+    ('pyarrow', 'pyarrow', 'tables', ['convert', SAMPLE, 'out.parquet']),
+    ('betterosi', 'betterosi', 'osi', ['convert', SAMPLE, 'out.osi.mcap']),
+    ('distributed', 'distributed', 'dask', [
+        'convert', SAMPLE, 'out', '--to', 'json', '--dask', 'tcp://127.0.0.1:1']),
+    ('plotly', 'plotly', 'plot', ['render', SAMPLE, 'out.html']),
+    ('google.protobuf', 'protobuf', 'carla', [
+        'simulate', '--protocol', 'carla', '--frames', '1'])])
+def test_missing_library_is_one_line(tmp_path, module, library, extra, words):
+    remedy = f"'state_sensor_ros[{extra}]' (in a ROS workspace: pip install {library})" \
+        if extra else library
     found = run_without(module, tmp_path, '-m', 'state_sensor_ros', *words)
     assert found.stderr == (f'error: state_sensor {words[0]}: found no module {module}; expected '
-                            f'the library {library}: pip install {library}\n')
+                            f'the library {library}: pip install {remedy}\n')
     assert (found.returncode, found.stdout) == (1, '')
     assert [path.name for path in tmp_path.iterdir()
             if path.name != '__pycache__'] == ['sitecustomize.py']
+
+
+def test_extras_of_errors_are_those_of_the_package():
+    options = configparser.ConfigParser()
+    options.read(ROOT / 'setup.cfg')
+    extras = options['options.extras_require']
+    for module, extra in errors._EXTRAS.items():
+        names = re.findall(r'^([a-z-]+)>=', extras[extra], re.MULTILINE)
+        assert errors._DISTRIBUTIONS.get(module, module) in names
 
 
 def test_extras_are_needed_by_their_commands_only(tmp_path):

@@ -145,6 +145,25 @@ def test_pip_name_licence_and_libraries_match_package_xml():
     assert {ROSDEP_KEYS[name] for name in libraries if name in ROSDEP_KEYS} <= dependencies()
 
 
+def test_pip_ranges_contain_the_versions_of_the_set_up():
+    metadata = setup_cfg()
+    lines = '\n'.join([metadata['options']['install_requires'],
+                       *dict(metadata['options.extras_require']).values()])
+    pinned = {}
+    for line in [*requirements('run'), *requirements('datasets')]:
+        name, _, version = line.partition(';')[0].strip().partition('==')
+        pinned.setdefault(name, []).append(numbers_of(version))
+    ranges = re.findall(r'^([\w.-]+)>=([\d.]+)(?:,<([\d.]+))?$', lines, re.MULTILINE)
+    assert {name for name, *_ in ranges} <= pinned.keys()
+    for name, lowest, too_high in ranges:
+        assert min(pinned[name]) >= numbers_of(lowest), name
+        assert not too_high or max(pinned[name]) < numbers_of(too_high), name
+
+
+def numbers_of(version):
+    return tuple(map(int, version.split('.')))
+
+
 def test_licence_is_the_whole_apache_2():
     licence = (ROOT / 'LICENSE').read_text(encoding='utf-8')
     for part in ('Version 2.0, January 2004', '9. Accepting Warranty or Additional Liability',

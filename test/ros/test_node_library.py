@@ -16,6 +16,6 @@ def test_node_names_a_missing_library(domain, tmp_path, module, library, paramet
         assert node.process.wait(AWAIT_S) == 1
         lines = node.log.splitlines()
     assert lines[-1].startswith('error: state_sensor')
-    assert lines[-1].endswith(f': found no module {module}; expected the library {library}: '
-                              f'pip install {library}')
+    assert f': found no module {module}; expected the library {library}: pip install ' in lines[-1]
+    assert lines[-1].rstrip(')').endswith(f'pip install {library}')
     assert not [line for line in lines if 'Traceback' in line]
