@@ -3,7 +3,8 @@
 """
 The same command for many recordings: a process for each, on this machine or on a Dask cluster.
 
-A process that fails, or is killed, costs its own recording only.
+A process that fails, or is killed, costs its own recording only. Where the command is interrupted,
+its processes end, and remove what they have not completed.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from dataclasses import dataclass
 import json
 import os
 from pathlib import Path
+import signal
 import subprocess
 import sys
+import time
 from typing import Any
 
 from state_sensor_ros.commands.printing import print_line
@@ -29,6 +32,8 @@ _PACKAGES = str(Path(__file__).resolve().parents[2])
 # A Dask cluster sends a task to another worker where one was lost, at most so often.
 _RETRIES = 3
 _CONNECT_S = 10.0
+# For processes to remove their unfinished outputs, before they are killed.
+_END_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +104,25 @@ def run_job(job: BatchJob, running: set[subprocess.Popen[str]] | None = None) ->
             process.kill()
             if running is not None:
                 running.discard(process)
+    if process.returncode < 0 and job.output:
+        with suppress(OSError):
+            remove_parts(Path(job.output))
     lines = errors.splitlines()
     failures = [line.removeprefix('error: ') for line in lines if line.startswith('error: ')]
     failure = failures[0] if failures else ''
-    if process.returncode and not failure:
+    if process.returncode < 0:
+        failure = f'{job.source}: found {_name_of(-process.returncode)}; expected an exit code'
+    elif process.returncode and not failure:
         failure = f'exit code {process.returncode}: {lines[-1] if lines else "no message"}'
     return BatchResult(process.returncode, text, one_line(failure), tuple(
         line for line in lines if line.startswith('warning: ')))
+
+
+def _name_of(number: int) -> str:
+    """Return a signal that has ended a process, in words."""
+    with suppress(ValueError):
+        return f'a process ended by {signal.Signals(number).name}'
+    return f'a process ended by signal {number}'
 
 
 def run_jobs(jobs: Sequence[BatchJob], *, n_processes: int,
@@ -130,9 +147,21 @@ def _here(jobs: Sequence[BatchJob], n_processes: int) -> Iterator[tuple[BatchJob
         finally:
             for future in futures:
                 future.cancel()
-            for process in list(running):
-                with suppress(OSError):
-                    process.kill()
+            _end(running)
+
+
+def _end(running: set[subprocess.Popen[str]]) -> None:
+    """End processes; those that are not over in time are killed."""
+    processes = list(running)
+    for process in processes:
+        with suppress(OSError):
+            process.terminate()
+    end_s = time.monotonic() + _END_S
+    for process in processes:
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(max(0.0, end_s - time.monotonic()))
+        with suppress(OSError):
+            process.kill()
 
 
 def _on_cluster(jobs: Sequence[BatchJob],

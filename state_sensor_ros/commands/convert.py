@@ -124,7 +124,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     :raises StateSensorError: when IN cannot be read or OUT cannot be written.
     """
     if args.to is not None:
-        convert_many(args)
+        convert_many(args, interruption)
         return
     if len(args.input) > 1 or args.jobs is not None or args.dask:
         raise ConfigError('--to', 'none, and several recordings or --jobs or --dask',

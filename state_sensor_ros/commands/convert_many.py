@@ -17,9 +17,11 @@ from state_sensor_ros.commands.batch import (
     run_jobs,
     show_failures,
 )
-from state_sensor_ros.commands.printing import print_line
+from state_sensor_ros.commands.interruption import Interruption
+from state_sensor_ros.commands.printing import listed, print_line
 from state_sensor_ros.commands.summary import show_result
 from state_sensor_ros.errors import ConfigError, counted, TrajectoryFormatError
+from state_sensor_ros.recordings.bags.bag_form import is_bag
 from state_sensor_ros.simulators.search import find_recordings, FoundRecording
 
 
@@ -36,11 +38,14 @@ FORMS = {'mcap': BatchForm(''), 'sqlite3': BatchForm('', 'sqlite3'),
          'osi': BatchForm('.osi.mcap')}
 
 
-def convert_many(args: argparse.Namespace) -> None:
+def convert_many(args: argparse.Namespace, interruption: Interruption) -> None:
     """
     Convert all recordings whose outputs are not there, or older than they are.
 
+    Bags are left out where bags are to be written.
+
     :param args: the parsed options.
+    :param interruption: of the program.
     :raises TrajectoryFormatError: where one failed, after a table of the reasons.
     :raises ConfigError: where there is no recording, or an output would be among the inputs.
     """
@@ -48,26 +53,45 @@ def convert_many(args: argparse.Namespace) -> None:
     if folder.exists() and not folder.is_dir():
         raise ConfigError('OUT', args.output, 'a folder')
     found = find_recordings(args.input)
+    bags = [recording.path for recording in found if not form.suffix
+            and is_bag(Path(recording.path))]
+    if bags:
+        print_line(f'warning: {args.output}: left out, because they are bags: {listed(bags)}')
+        found = [recording for recording in found if recording.path not in bags]
     jobs = [_job(args, recording, form) for recording in found]
     for job in jobs:
         if os.path.realpath(job.source) == os.path.realpath(job.output):
             raise ConfigError('OUT', f'{job.output}, which is one of IN', 'another folder')
     waiting = [job for job in jobs if args.force or not _is_done(job)]
     failures: list[tuple[BatchJob, BatchResult]] = []
-    for n_done, (job, result) in enumerate(run_jobs(
-            waiting, n_processes=args.jobs or os.cpu_count() or 1, dask=args.dask), 1):
-        for line in result.warnings:
-            print_line(line)
-        if result.code:
-            failures.append((job, result))
-        if sys.stderr.isatty() and not args.quiet:
-            sys.stderr.write(f'\r{n_done} of {len(waiting)}' + '\n' * (n_done == len(waiting)))
+    left = {job.source: job for job in waiting}
+
+    def remains() -> str:
+        n_converted = len(waiting) - len(left) - len(failures)
+        return (f'{counted(n_converted, "recording")} converted; not converted: '
+                f'{listed([*left])}; the same command goes on with them')
+
+    interruption.describe(remains)
+    try:
+        for job, result in run_jobs(
+                waiting, n_processes=args.jobs or os.cpu_count() or 1, dask=args.dask):
+            for line in result.warnings:
+                print_line(line)
+            if result.code:
+                failures.append((job, result))
+            del left[job.source]
+            if sys.stderr.isatty() and not args.quiet:
+                sys.stderr.write(f'\r{len(waiting) - len(left)} of {len(waiting)}'
+                                 + '\n' * (not left))
+    finally:
+        if failures:
+            show_failures(failures)
     if failures:
-        show_failures(failures)
         raise TrajectoryFormatError(args.output, f'{len(failures)} of {len(jobs)} recordings that '
                                     'could not be converted', 'all of them')
     facts = [f'{counted(len(waiting), "recording")} converted',
-             f'{len(jobs) - len(waiting)} done before']
+             f'{len(jobs) - len(waiting)} done before',
+             *([f'{len(bags)} left out'] if bags else [])]
     show_result(args.output, facts, is_quiet=args.quiet)
 
 

@@ -130,6 +130,16 @@ class Interruption:
         with self._decided():
             self._remains, self._stop = remains, stop
 
+    def describe(self, remains: Callable[[], str]) -> None:
+        """
+        Set what is printed where a signal ends the work.
+
+        :param remains: as of :meth:`stopped_by`.
+        :raises KeyboardInterrupt: where a signal was received before.
+        """
+        with self._decided():
+            self._remains = remains
+
     def made(self, make: Callable[[], AnyOutput]) -> AnyOutput:
         """Return the output that ``make`` makes; it is discarded where a signal ends the work."""
         self._is_held = True

@@ -5,6 +5,7 @@
 import contextlib
 import json
 import os
+from pathlib import Path
 import re
 import shutil
 import signal
@@ -111,17 +112,88 @@ def test_many_recordings_go_on_after_a_failure(forked_jobs, drives, tmp_path, ca
     capsys.readouterr()
     assert main(['convert', str(drives), str(out), '--to', 'mcap', '--jobs', '2']) == 1
     lines = capsys.readouterr().err.splitlines()
-    assert lines[-1] == (f'error: {out}: found 3 of 7 recordings that could not be converted; '
+    assert lines[0] == (f'warning: {out}: left out, because they are bags: '
+                        f'{drives / "day1" / "bag"}')
+    assert lines[-1] == (f'error: {out}: found 2 of 6 recordings that could not be converted; '
                          'expected all of them')
     table = lines[lines.index(next(line for line in lines if line.startswith('failed '))) + 1:-1]
     assert [line.split('  ')[0] for line in table] == [
-        str(drives / name) for name in ('bad.json', 'day1/bag', 'day1/empty.json')]
+        str(drives / name) for name in ('bad.json', 'day1/empty.json')]
     assert all('; expected ' in line for line in table)
     assert {name.partition('/')[0] for name in tree(out)} == {'a', 'day1', 'town'}
     assert not [name for name in tree(out) if '.part' in name]
     for bag in ('a', 'day1/b', 'day1/c', 'town'):
         with sensor.open_recording(out / bag) as recording:
             assert list(recording)
+
+
+@contextlib.contextmanager
+def running(*words):
+    """Run a command as a process, whose errors can be read."""
+    with subprocess.Popen([sys.executable, '-m', 'state_sensor_ros', *map(str, words)],
+                          env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def await_that(is_true, process):
+    """Wait until a function returns something true, and return that."""
+    end_s = time.monotonic() + AWAIT_S
+    while not (found := is_true()):
+        assert time.monotonic() < end_s
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.01)
+    return found
+
+
+def jobs_of(process):
+    """Return the numbers of the processes of the jobs of a command."""
+    return [int(number) for task in Path(f'/proc/{process.pid}/task').iterdir()
+            for number in (task / 'children').read_text().split()]
+
+
+def test_many_recordings_are_interrupted_and_resumed(drives, tmp_path, capsys):
+    shutil.rmtree(drives / 'town')
+    out = tmp_path / 'out'
+    words = 'convert', drives, out, '--to', 'json', '--jobs', '1'
+    with running(*words) as process:
+        await_that(lambda: [name for name in tree(out) if '.part' not in name], process)
+        process.send_signal(signal.SIGINT)
+        printed, errors = process.communicate(timeout=AWAIT_S)
+        assert (process.returncode, printed) == (130, '')
+    [line] = errors.splitlines()
+    assert line.startswith('interrupted: ')
+    assert ' converted; not converted: ' in line
+    assert line.endswith('; the same command goes on with them')
+    done = tree(out)
+    assert not [name for name in done if '.part' in name]
+    left = line.partition('not converted: ')[2].partition(';')[0].split(', ')
+    assert len(left) + len(done) in (4, 5)
+    before = (out / done[0]).stat().st_mtime_ns
+    capsys.readouterr()
+    assert main([*map(str, words)]) == 0
+    assert f' converted, {len(done)} done before' in capsys.readouterr().out
+    assert tree(out) == ['a.json', 'day1/b.json', 'day1/bag.json', 'day1/c.json']
+    assert (out / done[0]).stat().st_mtime_ns == before
+
+
+def test_many_recordings_lose_a_process(drives, tmp_path):
+    shutil.rmtree(drives / 'town')
+    out = tmp_path / 'out'
+    with running('convert', drives, out, '--to', 'json', '--jobs', '1') as process:
+        os.kill(await_that(lambda: jobs_of(process), process)[0], signal.SIGKILL)
+        _, errors = process.communicate(timeout=4 * AWAIT_S)
+    assert process.returncode == 1
+    heading, reason, error = errors.splitlines()
+    assert heading.startswith('failed ')
+    assert reason == (f'{drives / "a.json"}  found a process ended by SIGKILL; '
+                      'expected an exit code')
+    assert error == (f'error: {out}: found 1 of 4 recordings that could not be converted; '
+                     'expected all of them')
+    assert tree(out) == ['day1/b.json', 'day1/bag.json', 'day1/c.json']
 
 
 def test_many_recordings_need_a_place_each(drives, tmp_path, capsys):
