@@ -30,7 +30,7 @@ from state_sensor_ros.carla.sensors import (
     SEGMENTATION,
     topic_token,
 )
-from state_sensor_ros.errors import DecodeError
+from state_sensor_ros.errors import counted, DecodeError
 
 # Field of view, degrees, and the lengths of name and kind.
 _LABEL: Final = struct.Struct('<dBB')
@@ -122,9 +122,9 @@ class ServerSensors:
         points: list[EncodedPoints] = []
         errors: list[DecodeError] = []
         if messages and not self._names:
-            errors.append(DecodeError('sensors', f'{len(messages)} messages in a frame, whose '
-                                      'sensors have no names', 'the scene of the episode, which '
-                                      'control_port or relay_port receives'))
+            errors.append(DecodeError(
+                'sensors', f'{counted(len(messages), "message")} in a frame, whose sensors have '
+                'no names', 'the scene of the episode, which control_port or relay_port receives'))
         for message in messages if self._names else ():
             try:
                 name, is_lidar = self._name(message)

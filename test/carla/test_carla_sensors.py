@@ -353,7 +353,7 @@ def test_carla_unknown_sensors_are_left_out():
     sensor_data = decoded.frame.extension.sensor_data
     assert sensor_data.images == ()
     assert str(sensor_data.errors[0]) == (
-        'sensors: found 1 messages in a frame, whose sensors have no names; expected the scene of '
+        'sensors: found 1 message in a frame, whose sensors have no names; expected the scene of '
         'the episode, which control_port or relay_port receives')
     with pytest.raises(DecodeError, match='scene: found 3 bytes'):
         CarlaDecoder().decode(payload + b'\xff\xff\xff')
