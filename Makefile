@@ -27,7 +27,7 @@ help:
 	@echo 'make test-all  the same with endurance tests and large budgets of random inputs, as in CI'
 	@echo 'make coverage  the tests of `make test` with the coverage of the package'
 	@echo 'make demo      setup, then simulator, node and bag on this machine; DURATION=60 (s) for longer'
-	@echo 'make bench     setup, then the benchmark'
+	@echo 'make bench     setup, then the benchmark; where rclcpp is sourced, beside a driver in C++'
 	@echo 'make lint      setup, then ruff, mypy and the ament linters that are there'
 	@echo 'make docs      the documentation as a site in build/doc; warnings and dead links are errors'
 	@echo 'make clean     remove all that setup, test and demo made'

@@ -20,6 +20,7 @@ import time
 
 from carla_cost import carla_rows
 from conversion import conversion_rows, memory_rows
+from cpp_rival import cpp_rows
 from in_process import frame_rows, spawn_rows
 from processes import BenchError
 from stack_cost import stack_rows
@@ -28,8 +29,8 @@ from whole_node import latency_rows, overload_rows, process_rows, soak_rows, sta
 HERE = Path(__file__).parent
 # (actors, Hz), as the goals name them.
 SIZES = ((10, 50.0), (100, 50.0), (1000, 60.0))
-PARTS = ('frame', 'process', 'latency', 'spawn', 'start', 'overload', 'soak', 'carla', 'stacks',
-         'convert', 'memory')
+PARTS = ('frame', 'process', 'cpp', 'latency', 'spawn', 'start', 'overload', 'soak', 'carla',
+         'stacks', 'convert', 'memory')
 
 
 def plot(scaling, machine, path):
@@ -80,6 +81,7 @@ def measured(args):
     parts = {
         'frame': frames,
         'process': lambda: process_rows(args.rounds, sizes),
+        'cpp': lambda: cpp_rows(args.rounds),
         'latency': lambda: latency_rows(sizes),
         'spawn': lambda: spawn_rows(sizes),
         'start': lambda: start_rows(args.rounds),
