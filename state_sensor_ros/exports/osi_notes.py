@@ -66,7 +66,11 @@ class OsiNotes:
         self._noted: dict[str, set[int]] = {}
 
     def name_of(self, actor: int) -> str:
-        """Return the raw name of an actor, by its id."""
+        """
+        Return the raw name of an actor.
+
+        :param actor: its id.
+        """
         return self._names.get(actor, '')
 
     def add(self, kind: str, place: str) -> None:
@@ -95,7 +99,11 @@ class OsiNotes:
                 self.add(kind, self._names[actor])
 
     def add_actors(self, actor_list: ActorList) -> None:
-        """Take the names of the actors of a frame, and whether their tags name a class."""
+        """
+        Take the names of actors, and whether their tags name a class.
+
+        :param actor_list: the actors of a frame.
+        """
         if actor_list is self._actor_list:
             return
         self._actor_list = actor_list
@@ -108,7 +116,11 @@ class OsiNotes:
                 self._assumed[actor.id] = 'vehicles' if kind == KIND_VEHICLE else 'others'
 
     def add_objects(self, actors: npt.NDArray[np.uint32]) -> None:
-        """Note the objects of a message whose class is assumed, each once; ``actors`` (K,) ids."""
+        """
+        Note the objects of a message whose class is assumed, each once.
+
+        :param actors: (K,) uint32, their ids.
+        """
         for actor in actors.tolist() if self._assumed else ():
             kind = self._assumed.pop(actor, '')
             if kind:
