@@ -62,13 +62,18 @@ def _explain(option: str) -> int:
         sys.stderr.write(f'error: {option}: found no such option; expected ROS arguments, see '
                          '--help\n')
         return 2
-    lines = [f'  {name:<26} {rule_of(name).help} Default: {as_yaml(value_of(DEFAULTS, name))}'
-             for name in NAMES]
+    lines = [f'  {name:<26} {rule_of(name).help}{_choices_of(name)} Default: '
+             f'{as_yaml(value_of(DEFAULTS, name))}' for name in NAMES]
     sys.stdout.write('\n'.join((
         'usage: state_sensor_node [--version] [--ros-args -p NAME:=VALUE … --params-file FILE]',
         '', 'Ground truth of a driving simulator on ROS 2 topics. Parameters:', *lines,
         '', 'qos_overrides.*, actor_qos.reliability and .depth set the QoS of topics.\n')))
     return 0
+
+
+def _choices_of(name: str) -> str:
+    choices = rule_of(name).choices
+    return f' Values: {", ".join(choices)}.' if choices else ''
 
 
 def _enter_ros(words: Sequence[str]) -> list[str]:

@@ -93,7 +93,8 @@ def test_parameters_wrong_ros_arguments_are_one_line(domain, arguments):
 
 @pytest.mark.parametrize(('option', 'code', 'words'), [
     ('--help', 0, 'max_actor_topics'), ('--help', 0, 'Default: true\n'),
-    ('--help', 0, 'Default: []\n'), ('--fast', 2, 'error: --fast: found no such option')])
+    ('--help', 0, 'Default: []\n'), ('--help', 0, 'Values: all, ego, none. Default: all\n'),
+    ('--fast', 2, 'error: --fast: found no such option')])
 def test_parameters_help_and_unknown_options(option, code, words):
     found = subprocess.run(['state_sensor_node', option], capture_output=True, text=True,
                            timeout=AWAIT_S, check=False)
