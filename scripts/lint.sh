@@ -25,7 +25,7 @@ lint ruff check --output-format concise .
 lint mypy --strict state_sensor_ros
 lint ament_flake8 $python_folders setup.py
 lint ament_pep257 state_sensor_ros launch
-# No ament_copyright: it finds licences by their full text, not by SPDX lines; a test checks those.
+lint ament_copyright $python_folders cmake LICENSE CONTRIBUTING.md
 lint ament_xmllint package.xml
 lint ament_lint_cmake CMakeLists.txt
 

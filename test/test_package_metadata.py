@@ -1,5 +1,11 @@
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
 """The files that describe the package agree with each other."""
 
 import configparser
@@ -170,6 +176,15 @@ def test_licence_is_the_whole_apache_2():
                  'END OF TERMS AND CONDITIONS'):
         assert part in licence
 
+# The words of the template for Apache-2.0 in ament_copyright.
+NOTICE = (
+    'Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file '
+    'except in compliance with the License. You may obtain a copy of the License at '
+    'http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in '
+    'writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT '
+    'WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the '
+    'specific language governing permissions and limitations under the License.')
+
 
 def test_every_source_file_names_owner_and_licence():
     folders = ('state_sensor_ros', 'launch', 'scripts', 'bench', 'test', 'doc')
@@ -182,6 +197,16 @@ def test_every_source_file_names_owner_and_licence():
         found = [line.lstrip('#/ ') for line in head]
         assert found == ['Copyright 2026 The state_sensor_ros maintainers',
                          'SPDX-License-Identifier: Apache-2.0'], path
+
+
+def test_every_source_file_has_the_notice_that_ament_copyright_finds():
+    paths = [path for folder in ('state_sensor_ros', 'launch', 'scripts', 'bench', 'fuzz', 'test',
+                                 'doc', 'examples', 'cmake')
+             for path in (ROOT / folder).rglob('*') if path.suffix in ('.py', '.cmake', '.cpp')]
+    for path in paths:
+        head = path.read_text(encoding='utf-8')[:1500]
+        words = ' '.join(line.lstrip('#/ ') for line in head.splitlines()[:12])
+        assert NOTICE in words, path
 
 
 def test_every_interface_message_is_there():
