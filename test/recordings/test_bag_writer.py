@@ -304,7 +304,7 @@ def test_bag_on_a_full_disk_is_one_error(path):
     def full(*_):
         raise OSError(28, 'No space left on device')
 
-    sink._files.storage.write = full
+    sink._files.storage.write_frame = full
     with pytest.raises(SinkError, match='found no space left on device; expected room'):
         sink.publish([(TF_TOPIC, TF)], 1)
     sink.abort()

@@ -15,6 +15,7 @@ and each message with all topics, and formats the QoS of each topic as YAML thre
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -58,7 +59,7 @@ class BagFiles:
         self._storage_name = storage
         # By the number of the topic, from 1 on.
         self._topics: dict[int, StoredTopic] = {}
-        self._counts: dict[int, int] = {}
+        self._counts: Counter[int] = Counter()
         self._types: set[str] = set()
         self._first_ns, self._last_ns = _MAX_TIME_NS, 0
         folder.mkdir()
@@ -91,22 +92,22 @@ class BagFiles:
         topic = replace(topic, qos=profiles_text(tuple(profiles)))
         self.storage.add_connection(connection, topic.qos)
         self._topics[connection.id] = topic
-        self._counts[connection.id] = 0
         return connection
 
-    def write(self, messages: Sequence[tuple[Connection, bytes]], log_ns: int) -> None:
+    def write(self, connections: Sequence[Connection], data: Sequence[bytes],
+              log_ns: int) -> None:
         """
         Write messages of one log time.
 
-        :param messages: topic as :meth:`add_topic` returned it, and serialised message, of each.
+        :param connections: the topic of each, as :meth:`add_topic` returned it.
+        :param data: of each, serialised.
         :param log_ns: their log time, and time of publishing, ns.
         """
-        write, counts = self.storage.write, self._counts
-        for connection, data in messages:
-            write(connection, log_ns, data)
-            counts[connection.id] += 1
-        if messages:
-            self._note_time(log_ns)
+        if not connections:
+            return
+        self.storage.write_frame(connections, log_ns, data)
+        self._counts.update([connection.id for connection in connections])
+        self._note_time(log_ns)
 
     def copy(self, connection: Connection, log_ns: int, data: bytes, *,
              publish_ns: int | None = None, sequence: int = 0) -> None:

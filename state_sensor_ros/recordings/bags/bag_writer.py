@@ -121,9 +121,12 @@ class BagSink(Output):
         :raises SinkError: where they cannot be written.
         """
         log_ns = self._log_time(stamp_ns)
+        if self._latched:
+            messages = [*self._latched, *messages]
+        known = self._connections
         with self._failing():
-            self._files.write([(self._connection(topic), data)
-                               for topic, data in (*self._latched, *messages)], log_ns)
+            self._files.write([known.get(topic.name) or self._connection(topic)
+                               for topic, _ in messages], [data for _, data in messages], log_ns)
         self._latched.clear()
 
     def copy_topic(self, topic: StoredTopic, profiles: list[Profile]) -> Connection:

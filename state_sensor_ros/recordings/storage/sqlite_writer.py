@@ -10,6 +10,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import repeat
 from pathlib import Path
 
 from rosbags.interfaces import Connection, MessageDefinitionFormat
@@ -55,7 +57,25 @@ class SqliteStorageWriter(Sqlite3Writer):
         :param publish_ns: not stored, as ``sequence``: the table has no columns for them.
         """
         super().write(connection, timestamp, data)
-        self._n_bytes += len(data)
+        self._count(len(data))
+
+    def write_frame(self, connections: Sequence[Connection], timestamp: int,
+                    data: Sequence[bytes]) -> None:
+        """
+        Write messages of one log time.
+
+        :param connections: the topic of each.
+        :param timestamp: their log time, ns.
+        :param data: of each, serialised.
+        """
+        self.cursor.executemany(
+            'INSERT INTO messages (topic_id, timestamp, data) VALUES(?, ?, ?)',
+            zip([connection.id for connection in connections], repeat(timestamp), data,
+                strict=False))
+        self._count(sum(map(len, data)))
+
+    def _count(self, n_bytes: int) -> None:
+        self._n_bytes += n_bytes
         if self._n_bytes > _COMMIT_BYTES:
             self._n_bytes = 0
             self.conn.commit()
