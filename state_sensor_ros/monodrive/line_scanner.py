@@ -21,6 +21,7 @@ fifth of the time. Example, ``[\n{"a": 1},\n{"b": 2}\n]`` behind its ``[``::
 
 from __future__ import annotations
 
+from collections.abc import Callable
 import re
 
 from state_sensor_ros.json_values import is_strict_json
@@ -31,7 +32,8 @@ _LEAD = re.compile(rb'[ \t\r\n]*(,?)[ \t\r\n]*')
 _BLANKS = b' \t\r'
 
 
-def frame_end_on_line(text: bytearray, *, is_first: bool) -> int:
+def frame_end_on_line(text: bytearray, *, is_first: bool,
+                      is_json: Callable[[bytes], bool] = is_strict_json) -> int:
     """
     Return the end of the frame at the beginning of ``text`` if it occupies one line.
 
@@ -40,6 +42,7 @@ def frame_end_on_line(text: bytearray, *, is_first: bool) -> int:
 
     :param text: with the comma before the frame, unless ``is_first``.
     :param is_first: whether it is the first frame of the array.
+    :param is_json: returns whether a text is strict JSON.
     :returns: the offset behind the frame; INCOMPLETE when more text must be read to decide;
         NO_LINE when the frame does not occupy one line: its brackets must be scanned.
     """
@@ -54,5 +57,9 @@ def frame_end_on_line(text: bytearray, *, is_first: bool) -> int:
     end = text.find(b'\n', begin)
     if end < 0:
         return INCOMPLETE
-    frame = bytes(text[begin:end]).rstrip(_BLANKS).removesuffix(b',').rstrip(_BLANKS)
-    return begin + len(frame) if is_strict_json(frame) else NO_LINE
+    # Where the comma ends the line, one copy is enough.
+    ends_with_comma = text.endswith(b',', begin, end)
+    frame = bytes(memoryview(text)[begin:end - ends_with_comma]).rstrip(_BLANKS)
+    if not ends_with_comma:
+        frame = frame.removesuffix(b',').rstrip(_BLANKS)
+    return begin + len(frame) if is_json(frame) else NO_LINE

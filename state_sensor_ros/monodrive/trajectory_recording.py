@@ -21,6 +21,7 @@ from typing import BinaryIO, TYPE_CHECKING
 import msgspec
 
 from state_sensor_ros.errors import reason_of, TrajectoryFormatError, TruncatedError
+from state_sensor_ros.json_values import is_strict_json, NOT_TYPED
 from state_sensor_ros.monodrive.decoder import Decoder
 from state_sensor_ros.monodrive.trajectory import Payload, read_payloads
 from state_sensor_ros.payloads import Packet, PayloadDecoder
@@ -64,6 +65,27 @@ def game_time_of(payload: bytes) -> float:
     return math.nan if game_time is None else game_time
 
 
+class _Clocks:
+    """Times of frames, read while it is checked whether a frame is JSON: one pass, not two."""
+
+    def __init__(self) -> None:
+        self._text, self._game_time = b'', math.nan
+
+    def is_json(self, text: bytes) -> bool:
+        """Return whether a text is strict JSON, and keep its time."""
+        try:
+            game_time = _HEAD.decode(text).game_time
+        except NOT_TYPED:
+            return is_strict_json(text)
+        if game_time is not None:
+            self._text, self._game_time = text, game_time
+        return True
+
+    def of(self, payload: bytes) -> float:
+        """Return the time of a frame as :func:`game_time_of`."""
+        return self._game_time if payload == self._text else game_time_of(payload)
+
+
 class TrajectoryRecording:
     """
     A trajectory file, or standard input for ``-``.
@@ -103,8 +125,9 @@ class TrajectoryRecording:
         self.cut = None
         game_time = -PERIOD_S
         content, compressed = self._content()
-        for payload in self._payloads(content, compressed):
-            clock_s = game_time_of(payload.data)
+        clocks = _Clocks()
+        for payload in self._payloads(content, compressed, clocks):
+            clock_s = clocks.of(payload.data)
             game_time = game_time + PERIOD_S if math.isnan(clock_s) else clock_s
             yield RecordedFrame(Packet(payload.data, game_time, 0, 0), clock_s, payload.index,
                                 f'line {payload.line} column {payload.column}',
@@ -119,11 +142,11 @@ class TrajectoryRecording:
             return decompressed(self._file)
         return self._file, None
 
-    def _payloads(self, content: BinaryIO,
-                  compressed: DecompressedFile | None) -> Iterator[Payload]:
+    def _payloads(self, content: BinaryIO, compressed: DecompressedFile | None,
+                  clocks: _Clocks) -> Iterator[Payload]:
         n_frames = 0
         try:
-            for payload in read_payloads(content, self.name):
+            for payload in read_payloads(content, self.name, is_json=clocks.is_json):
                 n_frames += 1
                 yield payload
         except TruncatedError as error:

@@ -53,7 +53,7 @@ def test_lines_and_brackets_find_the_same(seed, monkeypatch):
         rng.choice((b',', b'\n,\n', b',\n', b', \n\n')) + frame for frame in frames[1:]) \
         + rng.choice((b'', b'\n')) + b']' + rng.choice((b'', b'\n'))
     by_lines = list(read_payloads(Pieces(text, rng), 'x'))
-    monkeypatch.setattr(trajectory, 'frame_end_on_line', lambda text, is_first: NO_LINE)
+    monkeypatch.setattr(trajectory, 'frame_end_on_line', lambda text, **_: NO_LINE)
     by_brackets = list(read_payloads(Pieces(text, rng), 'x'))
     assert by_lines == by_brackets
     assert [payload.data for payload in by_lines] == [frame.strip() for frame in frames]

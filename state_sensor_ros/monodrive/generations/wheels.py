@@ -28,7 +28,8 @@ its wheel turns (> 0.1 rad/s). Its rows, with poses p and speeds s::
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -58,7 +59,7 @@ _IDENTITY = np.array((0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0))
 _POSITION, _ORIENTATION, _POSE, _SPEED = slice(0, 3), slice(3, 7), slice(0, 7), 7
 
 
-def read_wheels(vehicles: Iterable[Vehicle], i_first: int) -> Wheels:
+def read_wheels(vehicles: Sequence[Vehicle], i_first: int) -> Wheels:
     """
     Collect the wheels of v2.
 
@@ -67,17 +68,16 @@ def read_wheels(vehicles: Iterable[Vehicle], i_first: int) -> Wheels:
     :returns: wheels in SI, REP-103 axes.
     :raises DecodeError: when two wheels of a vehicle have the same id.
     """
-    actors: list[int] = []
-    ids: list[int] = []
+    wheels = [wheel for vehicle in vehicles for wheel in vehicle.wheels]
+    ids = [wheel.id for wheel in wheels]
     numbers: list[Number] = []
     extend = numbers.extend
-    for i_actor, vehicle in enumerate(vehicles, i_first):
-        for wheel in vehicle.wheels:
-            p, q = wheel.pose.position, wheel.pose.orientation
-            actors.append(i_actor)
-            ids.append(wheel.id)
-            extend((p.x, p.y, p.z, q.x, q.y, q.z, q.w, wheel.speed))
-    actor, entry_ids = np.array(actors, np.int64), np.array(ids, np.int64)
+    for wheel in wheels:
+        pose = wheel.pose
+        p, q = pose.position, pose.orientation
+        extend((p.x, p.y, p.z, q.x, q.y, q.z, q.w, wheel.speed))
+    actor = _owners(i_first, tuple([len(vehicle.wheels) for vehicle in vehicles]))
+    entry_ids = np.array(ids, np.int64)
     source_ids, rows = entry_ids.astype(np.int32), as_rows(numbers, 8)
     if _all_in_order(actor, ids):
         every_four = np.arange(len(ids)).reshape(-1, 4)
@@ -86,6 +86,15 @@ def read_wheels(vehicles: Iterable[Vehicle], i_first: int) -> Wheels:
         raise DecodeError('wheels', 'an id twice', 'each id once a vehicle')
     return _placed(actor, _front_wheels_alone(actor, entry_ids), source_ids, rows,
                    _groups(actor, entry_ids, 4))
+
+
+# Most frames of a stream have the same actors: the array is shared, and therefore read-only.
+@lru_cache(maxsize=16)
+def _owners(i_first: int, counts: tuple[int, ...]) -> Rows:
+    """Return the row of the actor of each wheel; ``counts`` of the actors from ``i_first`` on."""
+    rows = np.repeat(np.arange(i_first, i_first + len(counts)), counts)
+    rows.setflags(write=False)
+    return rows
 
 
 def _all_in_order(actor: Rows, ids: list[int]) -> bool:
