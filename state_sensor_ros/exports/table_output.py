@@ -16,13 +16,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from itertools import chain
 from typing import Any, TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
+from state_sensor_ros.bodies import Bools
 from state_sensor_ros.exports.table_columns import FLOAT_NAMES, new_schema, selected
 from state_sensor_ros.exports.table_rows import FrameRows, RowMaker
-from state_sensor_ros.frame import Frame
+from state_sensor_ros.frame import Frame, Needs
 from state_sensor_ros.outputs.object_classes import CLASSES
 from state_sensor_ros.recordings.files.whole_file import WholeFile
 from state_sensor_ros.recordings.recording import TABLE_SUFFIX
@@ -34,6 +37,8 @@ if TYPE_CHECKING:
 CSV = '.csv'
 TABLE_SUFFIXES = (TABLE_SUFFIX, CSV, f'{CSV}.gz', f'{CSV}.zst')
 GROUP_ROWS = 100_000
+# The parts of a frame that have columns.
+NEEDS = Needs(wheels=False, inputs=False, appearance=False)
 _KINDS = ('object', 'vehicle')
 _LANES = ('road_id', 'section_id', 'lane_id')
 _CHANGES = ('lane_change_left', 'lane_change_right')
@@ -72,27 +77,30 @@ class TableBuilder:
         return new_schema(self._columns, source=self._source, form=self._form,
                           generation=generation, default_sizes=self._default_sizes)
 
-    def add(self, frame: Frame) -> pa.RecordBatch | None:
+    def add(self, frame: Frame) -> list[pa.RecordBatch]:
         """
         Add a frame.
 
         :param frame: SI, REP-103 axes; the next one in time.
-        :returns: a batch where there are enough rows for one.
+        :returns: a batch for each group of enough rows.
         """
         if not self.n_frames:
             self.schema = self._schema(frame.generation)
         self.n_frames += 1
-        self._collect(self._maker.add(frame))
-        return self._batch() if self._n_collected >= GROUP_ROWS else None
+        return self._collect(self._maker.add(frame))
 
-    def finish(self) -> pa.RecordBatch:
-        """Return the last batch, which may be empty."""
-        self._collect(self._maker.finish())
-        return self._batch()
+    def finish(self) -> list[pa.RecordBatch]:
+        """Return the last batches, of which the last one may be empty."""
+        return [*self._collect(self._maker.finish()), self._batch()]
 
-    def _collect(self, frames: list[FrameRows]) -> None:
-        self._frames += frames
-        self._n_collected += sum(len(rows.floats) for rows in frames)
+    def _collect(self, frames: list[FrameRows]) -> list[pa.RecordBatch]:
+        batches = []
+        for rows in frames:
+            self._frames.append(rows)
+            self._n_collected += len(rows.floats)
+            if self._n_collected >= GROUP_ROWS:
+                batches.append(self._batch())
+        return batches
 
     def _batch(self) -> pa.RecordBatch:
         """Return the collected rows."""
@@ -126,14 +134,12 @@ class _Arrays:
             'stamp_ns': self._stamp_ns, 'frame': self._frame, 'game_time': self._game_time,
             'actor_id': self._actor_id, 'name': self._name, 'kind': self._kind,
             'class': self._class, 'tags': self._tag_lists, 'is_ego': self._is_ego}
-        self._no_lane = ~np.concatenate([rows.has_lane for rows in frames])
+        self._has_lane = np.concatenate([rows.has_lane for rows in frames])
 
     def of(self, name: str) -> Any:  # noqa: ANN401
         """Return a column."""
         if name in FLOAT_NAMES:
-            # A column of a table of rows is not contiguous.
-            return self._arrow.array(np.ascontiguousarray(
-                self._floats[:, FLOAT_NAMES.index(name)]))
+            return self._array(self._floats[:, FLOAT_NAMES.index(name)])
         if name in _LANES:
             return self._with_null([rows.lanes[:, _LANES.index(name)] for rows in self._frames])
         if name in _CHANGES:
@@ -141,11 +147,32 @@ class _Arrays:
                 [rows.may_change[:, _CHANGES.index(name)] for rows in self._frames])
         return self._makers[name]()
 
-    def _with_null(self, parts: list[Any]) -> Any:  # noqa: ANN401
-        return self._arrow.array(np.concatenate(parts), mask=self._no_lane)
+    def _array(self, values: npt.NDArray[Any],
+               known: Bools | None = None) -> Any:  # noqa: ANN401
+        """
+        Return numbers or flags as an Arrow array.
 
-    def _repeated(self, values: list[Any]) -> Any:  # noqa: ANN401
-        return np.repeat(np.array(values), self._counts)
+        ``pyarrow.array`` would import pandas where that is installed, a fifth of the time of a
+        conversion of a minute.
+
+        :param values: (N,) of any type of numbers, or bool.
+        :param known: (N,) bool, False where the column has null; None for nowhere.
+        """
+        def buffer(flags: npt.NDArray[Any]) -> Any:  # noqa: ANN401
+            return self._arrow.py_buffer(np.packbits(flags, bitorder='little'))
+
+        # A column of a table of rows is not contiguous.
+        data = buffer(values) if values.dtype == np.bool_ else self._arrow.py_buffer(
+            np.ascontiguousarray(values))
+        return self._arrow.Array.from_buffers(
+            self._arrow.from_numpy_dtype(values.dtype), len(values),
+            [None if known is None or known.all() else buffer(known), data])
+
+    def _with_null(self, parts: list[Any]) -> Any:  # noqa: ANN401
+        return self._array(np.concatenate(parts), self._has_lane)
+
+    def _repeated(self, values: list[Any], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+        return np.repeat(np.array(values, dtype), self._counts)
 
     def _of_actors(self, part: str) -> Any:  # noqa: ANN401
         return np.concatenate([getattr(rows.actors, part) for rows in self._frames])
@@ -164,39 +191,50 @@ class _Arrays:
 
     def _stamp_ns(self) -> Any:  # noqa: ANN401
         stamps = [rows.stamp_ns for rows in self._frames]
-        return self._arrow.array(self._repeated([stamp or 0 for stamp in stamps]),
-                                 mask=self._repeated([stamp is None for stamp in stamps]))
+        return self._array(self._repeated([stamp or 0 for stamp in stamps], np.int64),
+                           self._repeated([stamp is not None for stamp in stamps], np.bool_))
 
     def _frame(self) -> Any:  # noqa: ANN401
-        return self._arrow.array(self._repeated([rows.index for rows in self._frames]))
+        return self._array(self._repeated([rows.index for rows in self._frames], np.int64))
 
     def _game_time(self) -> Any:  # noqa: ANN401
-        return self._arrow.array(self._repeated([rows.game_time for rows in self._frames]))
+        return self._array(self._repeated(
+            [rows.game_time for rows in self._frames], np.float64))
 
     def _actor_id(self) -> Any:  # noqa: ANN401
-        return self._arrow.array(self._of_actors('ids'))
+        return self._array(self._of_actors('ids'))
 
     def _name(self) -> Any:  # noqa: ANN401
         numbers = self._numbers(self._names, 'names')
         return self._arrow.DictionaryArray.from_arrays(
-            numbers, self._arrow.array(list(self._names), self._arrow.string()))
+            self._array(numbers), _texts(self._arrow, self._names))
 
     def _kind(self) -> Any:  # noqa: ANN401
-        return self._arrow.array(_KINDS).take(
-            self._arrow.array(self._of_actors('are_vehicles').astype(np.int32)))
+        return _texts(self._arrow, _KINDS).take(
+            self._array(self._of_actors('are_vehicles').astype(np.int32)))
 
     def _class(self) -> Any:  # noqa: ANN401
-        return self._arrow.array([each.name for each in CLASSES]).take(
-            self._arrow.array(self._of_actors('classes')))
+        return _texts(self._arrow, [each.name for each in CLASSES]).take(
+            self._array(self._of_actors('classes')))
 
     def _tag_lists(self) -> Any:  # noqa: ANN401
         numbers = self._numbers(self._tags, 'tags')
-        lists = self._arrow.array([list(each) for each in self._tags],
-                                  self._arrow.list_(self._arrow.string()))
-        return lists.take(self._arrow.array(numbers))
+        ends = np.cumsum([0, *map(len, self._tags)], dtype=np.int32)
+        lists = self._arrow.ListArray.from_arrays(
+            self._array(ends), _texts(self._arrow, chain.from_iterable(self._tags)))
+        return lists.take(self._array(numbers))
 
     def _is_ego(self) -> Any:  # noqa: ANN401
-        return self._arrow.array(self._of_actors('are_egos'))
+        return self._array(self._of_actors('are_egos'))
+
+
+def _texts(arrow: Any, texts: Iterable[str]) -> Any:  # noqa: ANN401
+    """Return strings as an Arrow array, without pandas like numbers."""
+    encoded = [text.encode() for text in texts]
+    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
+    return arrow.Array.from_buffers(
+        arrow.string(), len(encoded),
+        [None, arrow.py_buffer(ends), arrow.py_buffer(b''.join(encoded))])
 
 
 class TableOutput(WholeFile):
@@ -237,15 +275,15 @@ class TableOutput(WholeFile):
         :param frame: SI, REP-103 axes.
         :raises OSError: where the file cannot be written.
         """
-        batch = self._builder.add(frame)
-        if batch is not None:
+        for batch in self._builder.add(frame):
             self._write(batch)
 
     def complete(self) -> None:
         """Write the last rows and the end, and wait until everything has reached the disk."""
         if self._handle is None or not self._handle.closed:
             if self._writer is None or self._builder.n_frames:
-                self._write(self._builder.finish())
+                for batch in self._builder.finish():
+                    self._write(batch)
             self._writer.close()
         super().complete()
 
@@ -277,13 +315,14 @@ def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
     import pyarrow as pa
     import pyarrow.compute as pc
     arrays, names = [], batch.schema.names
+    separator = _texts(pa, [TAG_SEPARATOR])[0]
     for array in batch.columns:
         kind = array.type
         if pa.types.is_dictionary(kind):
             array = array.cast(pa.string())
         elif pa.types.is_list(kind):
-            array = pc.binary_join(array, TAG_SEPARATOR)
+            array = pc.binary_join(array, separator)
         elif pa.types.is_floating(kind):
-            array = pc.if_else(pc.is_nan(array), pa.scalar(None, kind), array)
+            array = pc.if_else(pc.is_nan(array), pa.nulls(1, kind)[0], array)
         arrays.append(array)
     return pa.RecordBatch.from_arrays(arrays, names=names)

@@ -9,7 +9,7 @@
 """
 The rows of a table: one for each actor of each frame.
 
-A central difference needs the frame after, so that rows are completed one frame later::
+A central difference needs the frame after, so that rows are completed at least one frame later::
 
     frame       0    1    2 repeated    3
     completed        0                  1, 2
@@ -18,7 +18,9 @@ A central difference needs the frame after, so that rows are completed one frame
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +28,7 @@ import numpy.typing as npt
 from state_sensor_ros.bodies import Bools, Floats
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.exports.table_columns import FLOAT_NAMES
-from state_sensor_ros.frame import Frame, Ints, KIND_VEHICLE, Kinds, Rows
+from state_sensor_ros.frame import Boxes, Frame, Ints, KIND_VEHICLE, Kinds, Lanes, Rows
 from state_sensor_ros.naming import ActorList, Registry
 from state_sensor_ros.outputs.object_classes import class_of, UNKNOWN
 from state_sensor_ros.outputs.objects import centres_of, default_sizes, MAX_GAP_S
@@ -40,6 +42,9 @@ _ACCELERATION, _SPEED = _AT['ax'], _AT['speed']
 _CENTRE, _SIZE, _S = _AT['center_x'], _AT['length'], _AT['s']
 # Frames of a simulator that is paused: more of them are completed without an acceleration.
 _MAX_REPEATED = 256
+_LANE_COLUMNS = [column.name for column in fields(Lanes) if column.name != 'actor']
+# Larger blocks save no more, and OpenBLAS would start threads for their products.
+_BLOCK_ROWS, _MAX_BLOCK_FRAMES = 1024, 256
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,9 +79,22 @@ class FrameRows:
     step: Step
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _NamedFrame:
+    """A frame with its stamp and its actors, whose rows are not computed yet."""
+
+    frame: Frame
+    stamp_ns: int | None
+    actors: ActorColumns
+    step: Step
+
+
 class RowMaker:
     """
     Make the rows of consecutive frames.
+
+    Frames are computed in blocks of about a thousand rows: the calls of numpy would take most of
+    the time of a frame of fifty actors.
 
     :param settings: of which default_sizes is used.
     :param default_class: of actors whose tags name none, index in CLASSES; None for the usual one.
@@ -90,6 +108,8 @@ class RowMaker:
         self._registry = Registry()
         self._actors: ActorColumns | None = None
         self._n_frames = 0
+        self._block: list[_NamedFrame] = []
+        self._n_block_rows = 0
         # The last frame that is complete, and those that wait for the next one.
         self._last: FrameRows | None = None
         self._waiting: deque[FrameRows] = deque()
@@ -101,16 +121,28 @@ class RowMaker:
         :param frame: SI, REP-103 axes; the next one in time.
         :returns: the rows of frames that are complete now, in their order.
         """
-        rows = self._rows(frame)
         complete: list[FrameRows] = []
-        if rows.step is not Step.REPEATED or len(self._waiting) > _MAX_REPEATED:
-            complete = self._completed(rows)
-        self._waiting.append(rows)
+        if self._block and not _are_alike(self._block[0].frame, frame):
+            complete = self._compute_block()
+        self._block.append(self._named(frame))
+        self._n_block_rows += frame.n_actors
+        if self._n_block_rows >= _BLOCK_ROWS or len(self._block) >= _MAX_BLOCK_FRAMES:
+            complete += self._compute_block()
         return complete
 
     def finish(self) -> list[FrameRows]:
         """Return the rows of the last frames."""
-        return self._completed(None)
+        complete = self._compute_block() if self._block else []
+        return complete + self._completed(None)
+
+    def _compute_block(self) -> list[FrameRows]:
+        """Compute the rows of a block; return those of frames that are complete now."""
+        complete: list[FrameRows] = []
+        for rows in self._rows():
+            if rows.step is not Step.REPEATED or len(self._waiting) > _MAX_REPEATED:
+                complete += self._completed(rows)
+            self._waiting.append(rows)
+        return complete
 
     def _completed(self, following: FrameRows | None) -> list[FrameRows]:
         """Compute the accelerations of the waiting frames, and return these."""
@@ -124,7 +156,7 @@ class RowMaker:
             self._last = now
         return complete
 
-    def _rows(self, frame: Frame) -> FrameRows:
+    def _named(self, frame: Frame) -> _NamedFrame:
         stamp_ns: int | None = None
         try:
             step = self._stamper.step(frame, 0)
@@ -137,14 +169,26 @@ class RowMaker:
                 self._registry.restart()
         actor_list = self._registry.name_repeated(frame) if step is Step.REPEATED \
             else self._registry.update(frame)
-        actors = self._actor_columns(frame, actor_list)
-        floats = np.full((frame.n_actors, len(FLOAT_NAMES)), np.nan)
+        return _NamedFrame(frame, stamp_ns, self._actor_columns(frame, actor_list), step)
+
+    def _rows(self) -> list[FrameRows]:
+        """Return the rows of the frames of the block, and begin another one."""
+        block, self._block, self._n_block_rows = self._block, [], 0
+        whole = _joined([named.frame for named in block])
+        floats = np.full((whole.n_actors, len(FLOAT_NAMES)), np.nan)
         with np.errstate(all='ignore'):
-            self._fill_poses(frame, actors, floats)
-        lanes, may_change, has_lane = _lanes(frame, floats)
-        index, self._n_frames = self._n_frames, self._n_frames + 1
-        return FrameRows(index, stamp_ns, frame.game_time, actors, floats, lanes, may_change,
-                         has_lane, step)
+            self._fill_poses(whole, np.concatenate([named.actors.classes for named in block]),
+                             floats)
+        lanes, may_change, has_lane = _lanes(whole, floats)
+        rows, begin = [], 0
+        for named in block:
+            own = slice(begin, begin + named.frame.n_actors)
+            rows.append(FrameRows(
+                self._n_frames, named.stamp_ns, named.frame.game_time, named.actors, floats[own],
+                lanes[own], may_change[own], has_lane[own], named.step))
+            self._n_frames += 1
+            begin = own.stop
+        return rows
 
     def _actor_columns(self, frame: Frame, actor_list: ActorList) -> ActorColumns:
         if self._actors is None or self._actors.actor_list is not actor_list:
@@ -166,23 +210,54 @@ class RowMaker:
              for kind, tags, display in zip(frame.kinds.tolist(), frame.tags, displays,
                                             strict=True)], np.uint8)
 
-    def _fill_poses(self, frame: Frame, actors: ActorColumns, floats: Floats) -> None:
+    def _fill_poses(self, frame: Frame, classes: Kinds, floats: Floats) -> None:
         """Set all columns of a frame but the accelerations and ``s``."""
-        n_actors = frame.n_actors
         usable = frame.has_pose()
         floats[:, _POSE:_POSE + 7] = frame.kinematics[:, :7]
         floats[:, _TWIST:_TWIST + 6] = frame.kinematics[:, 7:]
-        unit = frame.bodies().normalised()[:n_actors, 3:7]
-        floats[:, _ANGLES:_ANGLES + 3] = np.where(usable[:, None], angles_of(unit), np.nan)
-        centres = centres_of(frame, self._default_sizes, actors.classes)
+        centres = centres_of(frame, self._default_sizes, classes)
+        floats[:, _ANGLES:_ANGLES + 3] = np.where(
+            usable[:, None], angles_of(centres.poses[:, 3:7]), np.nan)
         if frame.forward_speed is not None:
             floats[:, _SPEED] = frame.forward_speed
         else:
             floats[:, _SPEED] = np.where(usable, np.einsum(
                 'ij,ij->i', frame.velocity_xyz, centres.axes[:, :, 0]), np.nan)
-        have_centres = usable & (centres.have_boxes | (actors.classes != UNKNOWN))
+        have_centres = usable & (centres.have_boxes | (classes != UNKNOWN))
         floats[have_centres, _CENTRE:_CENTRE + 3] = centres.poses[have_centres, :3]
         floats[have_centres, _SIZE:_SIZE + 3] = centres.sizes[have_centres]
+
+
+def _are_alike(frame: Frame, other: Frame) -> bool:
+    """Return whether two frames have the same parts, and can be in one block."""
+    return (frame.boxes is None) is (other.boxes is None) \
+        and (frame.forward_speed is None) is (other.forward_speed is None)
+
+
+def _joined(frames: Sequence[Frame]) -> Frame:
+    """Return the actors of frames with the same parts, one frame behind the other, as one."""
+    first = frames[0]
+    if len(frames) == 1:
+        return first
+    begins = np.cumsum([0, *[frame.n_actors for frame in frames]]).tolist()
+
+    def owners(parts: Iterable[Boxes | Lanes]) -> Rows:
+        return np.concatenate([part.actor + begin
+                               for part, begin in zip(parts, begins, strict=False)])
+
+    boxes = [frame.boxes for frame in frames if frame.boxes is not None]
+    lanes = [frame.lanes for frame in frames]
+    speeds = [frame.forward_speed for frame in frames if frame.forward_speed is not None]
+    return Frame(
+        first.generation, first.game_time, 0, 0,
+        tuple(chain.from_iterable([frame.names for frame in frames])),
+        np.concatenate([frame.kinds for frame in frames]),
+        tuple(chain.from_iterable([frame.tags for frame in frames])),
+        np.concatenate([frame.kinematics for frame in frames]),
+        Lanes(owners(lanes), *[np.concatenate([getattr(own, column) for own in lanes])
+                               for column in _LANE_COLUMNS]),
+        Boxes(owners(boxes), (), np.concatenate([own.rows for own in boxes])) if boxes else None,
+        forward_speed=np.concatenate(speeds) if speeds else None)
 
 
 def _lanes(frame: Frame, floats: Floats) -> tuple[Ints, Bools, Bools]:
@@ -192,9 +267,10 @@ def _lanes(frame: Frame, floats: Floats) -> tuple[Ints, Bools, Bools]:
     may_change = np.zeros((n_actors, 2), np.bool_)
     has_lane = np.zeros(n_actors, np.bool_)
     if len(lanes.actor):
-        numbers[lanes.actor] = np.column_stack((lanes.road_id, lanes.section_id, lanes.lane_id))
-        may_change[lanes.actor] = np.column_stack(
-            (lanes.lane_change_left, lanes.lane_change_right))
+        for i, column in enumerate((lanes.road_id, lanes.section_id, lanes.lane_id)):
+            numbers[lanes.actor, i] = column
+        may_change[lanes.actor, 0] = lanes.lane_change_left
+        may_change[lanes.actor, 1] = lanes.lane_change_right
         has_lane[lanes.actor] = True
         floats[lanes.actor, _S] = lanes.s
     return numbers, may_change, has_lane
@@ -220,13 +296,18 @@ def _set_accelerations(before: FrameRows, now: FrameRows, after: FrameRows) -> N
     if not (now.game_time - before.game_time <= MAX_GAP_S
             and after.game_time - now.game_time <= MAX_GAP_S):
         return
+    elapsed = after.game_time - before.game_time
+    if before.actors is now.actors is after.actors:
+        now.floats[:, _ACCELERATION:_ACCELERATION + 3] = (
+            after.floats[:, _TWIST:_TWIST + 3] - before.floats[:, _TWIST:_TWIST + 3]) / elapsed
+        return
     rows: Rows = np.arange(len(now.floats), dtype=np.int64)
     rows_before, rows_after = (_rows_of(now.actors, other.actors) for other in (before, after))
     known = (rows_before >= 0) & (rows_after >= 0)
     rows, rows_before, rows_after = rows[known], rows_before[known], rows_after[known]
     now.floats[rows, _ACCELERATION:_ACCELERATION + 3] = (
         after.floats[rows_after, _TWIST:_TWIST + 3]
-        - before.floats[rows_before, _TWIST:_TWIST + 3]) / (after.game_time - before.game_time)
+        - before.floats[rows_before, _TWIST:_TWIST + 3]) / elapsed
 
 
 def _rows_of(actors: ActorColumns, others: ActorColumns) -> Rows:

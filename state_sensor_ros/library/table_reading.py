@@ -59,6 +59,6 @@ def read_table(path: str | os.PathLike[str], *, columns: Iterable[str] | None = 
     with open_recording(path, topic=topic, obb_extents=obb_extents,
                         road_s_unit=road_s_unit) as recording:
         builder = TableBuilder(names, source=recording.name, form=recording.form)
-        batches = [batch for frame in recording if (batch := builder.add(frame)) is not None]
-    batches.append(builder.finish())
+        batches = [batch for frame in recording for batch in builder.add(frame)]
+    batches += builder.finish()
     return pa.Table.from_batches(batches, schema=builder.schema).unify_dictionaries()

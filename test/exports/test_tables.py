@@ -14,9 +14,12 @@ import itertools
 import json
 import math
 import re
+import subprocess
+import sys
 
 import numpy as np
 from paths import CARLA, SAMPLE
+from programs import ENVIRONMENT
 import pytest
 from raw_frames import actors_of, xyz_of
 from real_recordings import FILES, path_of
@@ -183,6 +186,19 @@ def test_table_is_written_in_groups_of_constant_size(drive, tmp_path, monkeypatc
     # As text: NaN equals no number.
     assert repr(file.read().to_pylist()) == repr(
         pq.read_table(drive / 'drive.parquet').to_pylist())
+
+
+def test_table_is_written_without_pandas(drive):
+    code = """
+import sys
+from state_sensor_ros.commands.command_line import main
+for name in ('light.parquet', 'light.csv'):
+    assert main(['convert', 'drive.json', name]) == 0
+assert 'pandas' not in sys.modules, 'pandas is loaded, half of the time of the start'
+"""
+    done = subprocess.run([sys.executable, '-c', code], cwd=drive, env=ENVIRONMENT,
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize('suffix', ['.csv', '.csv.gz'])
