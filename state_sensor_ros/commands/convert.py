@@ -34,7 +34,7 @@ from state_sensor_ros.encode.static_frame import encode_static_frames
 from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
 from state_sensor_ros.exports.osi_output import DEFAULT_CLASSES, OSI_SUFFIXES, OsiOutput
 from state_sensor_ros.exports.table_gaps import gaps_of
-from state_sensor_ros.exports.table_output import TABLE_SUFFIXES, TableOutput
+from state_sensor_ros.exports.table_output import NEEDS, TABLE_SUFFIXES, TableOutput
 from state_sensor_ros.exports.table_recording import TableRecording
 from state_sensor_ros.library.frame_recording import FrameRecording
 from state_sensor_ros.monodrive.generations.wire import GENERATIONS
@@ -267,6 +267,8 @@ def _to_table(recording: Recording, args: argparse.Namespace, settings: Settings
     """Write the frames of a recording as rows."""
     columns = None if args.columns is None else [
         name.strip() for name in args.columns.split(',')]
+    # Half of the time: a table has no column of the other parts.
+    recording.decoder.needs = NEEDS
     summary = Summary()
     with interruption.writing(lambda: TableOutput(
             args.output, force=args.force, columns=columns, source=recording.name,

@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import suppress
 from dataclasses import dataclass
 import os
 from pathlib import Path
@@ -79,8 +80,10 @@ def convert_many(args: argparse.Namespace, interruption: Interruption) -> None:
 
     interruption.describe(remains)
     try:
+        # The largest first: a long one at the end would run alone.
         for job, result in run_jobs(
-                waiting, n_processes=args.jobs or os.cpu_count() or 1, dask=args.dask):
+                sorted(waiting, key=lambda job: _size(Path(job.source)), reverse=True),
+                n_processes=args.jobs or os.cpu_count() or 1, dask=args.dask):
             for line in result.warnings:
                 print_line(line)
             if result.code:
@@ -113,6 +116,15 @@ def _is_done(job: BatchJob) -> bool:
     if not os.path.lexists(job.output):
         return False
     return _newest(Path(job.output)) >= _newest(Path(job.source))
+
+
+def _size(path: Path) -> int:
+    """Return the size of a file, or of all in a folder, bytes; 0 where it is unknown."""
+    with suppress(OSError):
+        if not path.is_dir():
+            return path.stat().st_size
+        return sum(file.stat().st_size for file in path.rglob('*') if file.is_file())
+    return 0
 
 
 def _newest(path: Path) -> int:

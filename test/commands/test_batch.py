@@ -27,7 +27,7 @@ from programs import start_script
 import pytest
 
 import state_sensor_ros as sensor
-from state_sensor_ros.commands import batch
+from state_sensor_ros.commands import batch, convert_many
 from state_sensor_ros.commands.command_line import main
 
 # Of the test that ends a worker: enough that one waits for each worker then.
@@ -109,6 +109,22 @@ def test_many_recordings_are_resumed(forked_jobs, drives, tmp_path, capsys):
     assert '2 recordings converted, 1 done before' in capsys.readouterr().out
     assert (out / 'a.json').stat().st_mtime_ns == before
     assert tree(out) == ['a.json', 'b.json', 'c.json']
+
+
+def test_many_recordings_begin_with_the_largest(tmp_path, monkeypatch):
+    sizes = {'a': 1, 'b': 6, 'c': 3}
+    for name, n_frames in sizes.items():
+        assert main(['synth', str(tmp_path / f'{name}.json'), '--frames', str(n_frames),
+                     '--quiet']) == 0
+    order = []
+
+    def run_jobs(jobs, **_):
+        order.extend(os.path.basename(job.source) for job in jobs)
+        return iter(())
+
+    monkeypatch.setattr(convert_many, 'run_jobs', run_jobs)
+    assert main(['convert', str(tmp_path), str(tmp_path / 'out'), '--to', 'mcap']) == 0
+    assert order == ['b.json', 'c.json', 'a.json']
 
 
 def test_many_recordings_go_on_after_a_failure(forked_jobs, drives, tmp_path, capsys):
