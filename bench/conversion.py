@@ -7,12 +7,15 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-Measure the conversion of recordings to bags, with the start of the command: time and memory.
+Measure the conversion of recordings to bags and tables, with the start of the command.
+
+Time on one core, memory, and what a second core saves where there are many recordings.
 
 The minimum over the rounds is taken: other programs can only make one slower.
 """
 
 from itertools import count, takewhile
+import os
 from pathlib import Path
 import subprocess
 import sys
@@ -25,9 +28,15 @@ from traffic import Cycle
 
 N_ACTORS, RATE_HZ = 50, 20.0
 DURATIONS_S = (60, 20)
-STORAGES = ('mcap', 'sqlite3')
-PACE = 20
+# Name of the output, options of the command, and the goals for both durations.
+FORMS = (('mcap', 'bag', (), (60, 20)),
+         ('sqlite3', 'bag', ('--storage', 'sqlite3'), (20, 20)),
+         ('Parquet', 'table.parquet', (), (60, 20)),
+         ('CSV', 'table.csv', (), (20, 20)))
+N_RECORDINGS, SHARED = 8, 0.6
 SIZES_MB = (10, 100, 1000)
+# A table is written in groups of rows: the smallest fills one of them.
+TABLE_SIZES_MB = (250, 1000)
 # A file ten or a hundred times as large may need this much more than the smallest.
 GROWTH_MB = 25.0
 
@@ -42,33 +51,55 @@ def write_recording(path, continues):
         file.write(b'\n]\n')
 
 
-def conversion_s(recording, storage):
-    """Convert once on the command line; return the wall time, s."""
-    with tempfile.TemporaryDirectory() as folder:
-        began_s = time.perf_counter()
-        done = subprocess.run(
-            ['state_sensor', 'convert', recording, Path(folder) / 'bag', '--storage', storage],
-            capture_output=True, text=True, timeout=LIMIT_S)
-        elapsed_s = time.perf_counter() - began_s
+def converted_s(*words, n_cores=1):
+    """Run the command once, on so many cores; return the wall time, s."""
+    cores = sorted(os.sched_getaffinity(0))[:n_cores]
+    began_s = time.perf_counter()
+    done = subprocess.run(['state_sensor', 'convert', *words], capture_output=True, text=True,
+                          timeout=LIMIT_S, preexec_fn=lambda: os.sched_setaffinity(0, cores))
+    elapsed_s = time.perf_counter() - began_s
     if done.returncode:
         raise BenchError(f'state_sensor convert ended with {done.returncode}\n{done.stderr}')
     return elapsed_s
 
 
+def conversion_s(recording, name, options):
+    """Convert one recording; return the wall time, s."""
+    with tempfile.TemporaryDirectory() as folder:
+        return converted_s(recording, Path(folder) / name, *options)
+
+
 def conversion_rows(rounds):
-    """Convert a long and a short recording into both kinds of bags, in turn."""
-    cases = [(duration_s, storage) for duration_s in DURATIONS_S for storage in STORAGES]
+    """Convert a long and a short recording into each form, in turn, then many of them."""
+    cases = [(duration_s, *form[:3], goal) for form in FORMS
+             for duration_s, goal in zip(DURATIONS_S, form[3], strict=True)]
     with tempfile.TemporaryDirectory() as folder:
         recordings = {duration_s: Path(folder) / f'{duration_s}.json'
                       for duration_s in DURATIONS_S}
         for duration_s, path in recordings.items():
             write_recording(path, lambda i, _, n=duration_s * RATE_HZ: i < n)
-        found = [[conversion_s(recordings[duration_s], storage) for duration_s, storage in cases]
-                 for _ in range(rounds)]
+        found = [[conversion_s(recordings[duration_s], name, options)
+                  for duration_s, _, name, options, _ in cases] for _ in range(rounds)]
+        many = [many_s(recordings[min(DURATIONS_S)]) for _ in range(rounds)]
+    one_s, two_s = map(min, zip(*many, strict=True))
     return show([
-        Row(f'real time / convert to {storage}, {duration_s} s at {RATE_HZ:g} Hz', N_ACTORS,
-            duration_s / min(times_s), f'>= {PACE}')
-        for (duration_s, storage), times_s in zip(cases, zip(*found, strict=True), strict=True)])
+        Row(f'real time / convert to {form}, {duration_s} s at {RATE_HZ:g} Hz', N_ACTORS,
+            duration_s / min(times_s), f'>= {goal}')
+        for (duration_s, form, *_, goal), times_s in zip(
+            cases, zip(*found, strict=True), strict=True)] + [
+        Row(f'{N_RECORDINGS} recordings on two cores: two jobs / one', N_ACTORS, two_s / one_s,
+            f'<= {SHARED}')])
+
+
+def many_s(recording):
+    """Convert copies of a recording by one job and by two, on two cores; return both times, s."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / 'in'
+        source.mkdir()
+        for i in range(N_RECORDINGS):
+            (source / f'{i}.json').symlink_to(recording)
+        return [converted_s(source, Path(folder) / str(n_jobs), '--to', 'mcap', '--jobs',
+                            str(n_jobs), n_cores=2) for n_jobs in (1, 2)]
 
 
 # A process starts with the peak of the one that started it: this one is small.
@@ -93,12 +124,16 @@ def memory_rows():
     """Inspect and convert recordings of 10 MB to 1 GB, which takes 3 GB on the disk."""
     rows, least = [], {}
     with tempfile.TemporaryDirectory() as folder:
-        path, bag, back = (Path(folder) / name for name in ('in.json', 'bag', 'back.json'))
-        for size_mb in SIZES_MB:
+        path, bag, back, parquet, csv = (Path(folder) / name for name in (
+            'in.json', 'bag', 'back.json', 'table.parquet', 'table.csv'))
+        cases = (('inspect', SIZES_MB, 'inspect', path),
+                 ('convert to a bag', SIZES_MB, 'convert', path, bag, '--force'),
+                 ('convert from a bag', SIZES_MB, 'convert', bag, back, '--force'),
+                 ('convert to Parquet', TABLE_SIZES_MB, 'convert', path, parquet, '--force'),
+                 ('convert to CSV', TABLE_SIZES_MB, 'convert', path, csv, '--force'))
+        for size_mb in sorted({*SIZES_MB, *TABLE_SIZES_MB}):
             write_recording(path, lambda _, n_bytes, most=size_mb * 10**6: n_bytes < most)
-            for what, *words in (('inspect', 'inspect', path),
-                                 ('convert to a bag', 'convert', path, bag, '--force'),
-                                 ('convert from a bag', 'convert', bag, back, '--force')):
+            for what, _, *words in [case for case in cases if size_mb in case[1]]:
                 found_mb = peak_mb(*words)
                 least.setdefault(what, found_mb)
                 rows += show([Row(f'{what}, {size_mb} MB: peak memory', N_ACTORS, found_mb,

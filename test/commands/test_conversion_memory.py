@@ -1,0 +1,57 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""The memory of a conversion does not depend on the length of the recording."""
+
+from importlib.util import find_spec
+import json
+import subprocess
+import sys
+
+from programs import ENVIRONMENT, STATE_SENSOR
+import pytest
+
+pytestmark = pytest.mark.endurance
+# A process starts with the peak of the one that started it: this one is small.
+LAUNCHER = """
+import resource, subprocess, sys
+code = subprocess.call(sys.argv[1:], stdout=subprocess.DEVNULL)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+sys.exit(code)
+"""
+GROWTH_MB = 15.0
+
+
+def write_recording(path, n_actors, n_frames):
+    """Write actors of v1 that drive straight ahead."""
+    frame = [{'name': f'car_{i}', 'position': [100.0 * i, 50.0, 10.0],
+              'orientation': [0.0, 0.0, 0.0, 1.0], 'velocity': [100.0, 0.0, 0.0],
+              'angular_velocity': [0.0, 0.0, 0.0], 'tags': ['vehicle'] + ['ego'] * (not i)}
+             for i in range(n_actors)]
+    text = json.dumps({'frame': frame}).removesuffix('}')
+    with path.open('w') as file:
+        for i in range(n_frames):
+            file.write(f'{"," if i else "["}\n{text}, "game_time": {0.05 * i:.2f}}}')
+        file.write('\n]\n')
+    return path
+
+
+def peak_mb(*words):
+    """Return the peak of resident memory of `state_sensor convert`."""
+    done = subprocess.run(
+        [sys.executable, '-S', '-c', LAUNCHER, *STATE_SENSOR, 'convert', *map(str, words)],
+        env=ENVIRONMENT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return int(done.stdout) / 1024
+
+
+@pytest.mark.parametrize(('name', 'options', 'n_actors', 'n_frames'), [
+    # The shorter one has two groups of rows.
+    ('table.parquet', (), 500, 400), ('table.csv', (), 500, 400), ('bag', (), 50, 600),
+    # Longer than the predicted paths.
+    ('bag', ('--outputs', 'autoware'), 50, 600)])
+def test_memory_of_a_conversion_does_not_grow(tmp_path, name, options, n_actors, n_frames):
+    if name.startswith('table') and not find_spec('pyarrow'):
+        pytest.skip('pyarrow is not installed')
+    short, long = (peak_mb(write_recording(tmp_path / 'in.json', n_actors, times * n_frames),
+                           tmp_path / name, '--force', *options) for times in (1, 5))
+    assert long < short + GROWTH_MB
