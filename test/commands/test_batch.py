@@ -55,7 +55,8 @@ def forked_jobs(monkeypatch, tmp_path):
         assert words[1:] == ['-m', batch._WORKER]
         return start_script([str(script)], **options)
 
-    monkeypatch.setattr(batch, 'subprocess', SimpleNamespace(Popen=forked, PIPE=subprocess.PIPE))
+    monkeypatch.setattr(batch, 'subprocess', SimpleNamespace(
+        **{**vars(subprocess), 'Popen': forked}))
 
 
 @pytest.fixture
