@@ -297,11 +297,18 @@ class Frame:
     def bodies(self) -> Bodies:
         """Return the poses of actors and boxes; computed at the first call."""
         if self._bodies is None:
-            rows = self.kinematics if self.boxes is None \
-                else np.concatenate((self.kinematics, self.boxes.rows))
-            object.__setattr__(self, '_bodies', Bodies(rows, self.n_actors))
+            self.set_rows(self.kinematics if self.boxes is None
+                          else np.concatenate((self.kinematics, self.boxes.rows)))
         assert self._bodies is not None
         return self._bodies
+
+    def set_rows(self, rows: Floats) -> None:
+        """
+        Compute the poses from ``rows``, which saves a copy where they are in one block.
+
+        :param rows: (N + M, 13) float64, ``kinematics`` and the ``rows`` of the boxes, if any.
+        """
+        object.__setattr__(self, '_bodies', Bodies(rows, self.n_actors))
 
     def select(self, rows: Rows) -> Frame:
         """

@@ -36,6 +36,7 @@ instance behind it up to the first one whose phase has not changed.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -140,8 +141,18 @@ class PatchBuffer:
         :param numbers: (R, table.width), a row for each row that the instances hold, in their
             order; or (table.width,), one row for all.
         """
+        put, targets = self.patcher(table)
+        put(targets, numbers)
+
+    def patcher(self, table: Table) -> tuple[Callable[[Rows, npt.NDArray[Any]], object], Rows]:
+        """
+        Return what :meth:`patch` does, without its look-ups; valid until :meth:`update`.
+
+        :param table: one of :attr:`tables`.
+        :returns: a function and its first argument; the second one is ``numbers``.
+        """
         words, targets = self._patches[table]
-        words.put(targets, numbers)
+        return words.put, targets
 
     def message_bounds(self) -> tuple[Rows, Rows]:
         """Return where each of the n messages begins and ends: twice (n,) int64, bytes."""
@@ -153,7 +164,11 @@ class PatchBuffer:
 
     def tobytes(self, begin: int, end: int) -> bytes:
         """Return a copy of the bytes from ``begin`` to ``end``."""
-        return self._bytes.numbers[begin:end].tobytes()
+        return self.section(begin, end).tobytes()
+
+    def section(self, begin: int, end: int) -> npt.NDArray[np.uint8]:
+        """Return the bytes from ``begin`` to ``end`` themselves; valid until :meth:`update`."""
+        return self._bytes.numbers[begin:end]
 
     def _phase_at(self, i: int) -> int:
         """Return the phase at which instance ``i`` begins."""

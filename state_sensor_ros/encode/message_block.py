@@ -35,17 +35,19 @@ class MessageBlock:
     :param also: further topics, each with the index of the message that it shares.
     """
 
-    __slots__ = ('_also', '_begin', '_begins', '_buffer', '_end', '_ends', '_patches', '_topics',
-                 'rows', 'tables')
+    __slots__ = ('_also', '_data', '_parts', '_patches', 'rows', 'tables')
 
     def __init__(self, buffer: PatchBuffer, rows: Mapping[Table, Rows], topics: list[Topic],
                  also: tuple[tuple[Topic, int], ...] = ()) -> None:
-        self._buffer, self._topics, self._also = buffer, topics, also
-        self.rows, self.tables = rows, buffer.tables
-        self._patches = [(table, rows.get(table)) for table in self.tables]
+        self.rows, self.tables, self._also = rows, buffer.tables, also
+        # The look-ups of each frame are done here, once: they take as long as the patches.
+        self._patches = [(table, rows.get(table), *buffer.patcher(table))
+                         for table in self.tables]
         begins, ends = buffer.message_bounds()
-        self._begin, self._end = int(begins[0]), int(ends[-1])
-        self._begins, self._ends = (begins - begins[0]).tolist(), (ends - begins[0]).tolist()
+        begin = int(begins[0])
+        self._data = buffer.section(begin, int(ends[-1]))
+        self._parts = list(zip(topics, (begins - begin).tolist(), (ends - begin).tolist(),
+                               strict=True))
 
     def messages(self, numbers: Mapping[Table, npt.NDArray[Any]]) -> Messages:
         """
@@ -53,15 +55,12 @@ class MessageBlock:
 
         :param numbers: of all :attr:`tables`, (rows, table.width) each.
         """
-        for table, rows in self._patches:
-            self._buffer.patch(table, numbers[table] if rows is None else numbers[table][rows])
+        for table, rows, put, targets in self._patches:
+            put(targets, numbers[table] if rows is None else numbers[table][rows])
         # One copy of the block and slices of it take less time than a copy of each message.
-        data = self._buffer.tobytes(self._begin, self._end)
-        if len(self._topics) == 1:
-            messages = [(self._topics[0], data)]
-        else:
-            messages = [(topic, data[begin:end]) for topic, begin, end
-                        in zip(self._topics, self._begins, self._ends, strict=True)]
+        data = self._data.tobytes()
+        # A slice of all bytes is the object itself.
+        messages = [(topic, data[begin:end]) for topic, begin, end in self._parts]
         for topic, i in self._also:
             messages.append((topic, messages[i][1]))
         return messages

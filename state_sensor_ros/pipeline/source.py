@@ -14,7 +14,7 @@ One thread iterates over the packets of a source; any other thread may close it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
@@ -53,7 +53,8 @@ class Health:
     impossible lengths; ``n_cut_packets`` streams that ended in a packet; ``n_earlier_reconnects``
     of earlier sources of the same stream; ``n_losses`` connections that ended, ``loss`` why the
     last of them did; ``error`` the last one; ``silence`` what it suggests that nothing was
-    received since the connect, empty afterwards and where nothing is known.
+    received since the connect, empty afterwards and where nothing is known. ``on_error`` is called
+    by the source's thread behind each error.
     """
 
     state: SourceState = SourceState.CONNECTING
@@ -67,6 +68,7 @@ class Health:
     loss: str = ''
     error: LastError = field(default_factory=LastError)
     silence: str = ''
+    on_error: Callable[[], object] = field(default=lambda: None, repr=False, compare=False)
 
     @property
     def n_reconnects(self) -> int:
@@ -81,6 +83,7 @@ class Health:
     @last_error.setter
     def last_error(self, text: str) -> None:
         self.error.note(text)
+        self.on_error()
 
     def fail(self, why: str) -> None:
         """
@@ -91,8 +94,8 @@ class Health:
         if self.state is SourceState.CONNECTED:
             self.loss = why
             self.n_losses += 1
-        self.last_error = why
         self.state = SourceState.WAITING
+        self.last_error = why
 
     def count_on(self, earlier: Health) -> None:
         """

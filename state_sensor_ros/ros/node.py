@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial, wraps
 import gc
@@ -22,6 +23,7 @@ from typing import cast, TYPE_CHECKING
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from lifecycle_msgs.srv import ChangeState
 from rclpy.clock import Clock, ClockType
+from rclpy.exceptions import InvalidHandle
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.logging import LoggingSeverity
 from rclpy.serialization import deserialize_message
@@ -36,7 +38,7 @@ from state_sensor_ros.outputs.output_topics import output_topics
 from state_sensor_ros.payloads import Report
 from state_sensor_ros.pipeline.counters import Counters, latest
 from state_sensor_ros.pipeline.pipeline import Codec, Pipeline, Snapshot
-from state_sensor_ros.pipeline.source import Source
+from state_sensor_ros.pipeline.source import Source, SourceState
 from state_sensor_ros.pipeline.stream import PacketQueue, Stream
 from state_sensor_ros.ros.connection_log import ConnectionLog
 from state_sensor_ros.ros.diagnostics import (
@@ -58,7 +60,7 @@ if TYPE_CHECKING:
 
 NODE_NAME = 'state_sensor'
 _DIAGNOSTICS_PERIOD_S = 1.0
-# A line about the stream follows its event within this time.
+# Period of the log of a stream until its rate is known, and while it is not connected.
 _STREAM_LOG_PERIOD_S = 0.2
 # Shortest period of log lines of one kind.
 _LOG_PERIOD_S = 1.0
@@ -124,7 +126,8 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         # A steady clock: with sim time, a paused simulation would stop the diagnostics.
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         self.create_timer(_DIAGNOSTICS_PERIOD_S, self._publish_diagnostics, clock=steady)
-        self.create_timer(_STREAM_LOG_PERIOD_S, self._log_stream, clock=steady)
+        self._log_timer = self.create_timer(_STREAM_LOG_PERIOD_S, self._log_stream, clock=steady)
+        self._waker = self.create_guard_condition(self._log_at_once)
 
     def _refuse_wrong_transitions(self) -> None:
         """Refuse a transition that the state does not have: rclpy would end the program."""
@@ -230,6 +233,7 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         source = self._input.open_source()
         if self._stopped is not None:
             source.health.count_on(self._stopped.source.health)
+        source.health.on_error = self.wake
         self._connection_log = ConnectionLog()
         self._stream = Stream(
             source, self._pipeline, on_failure=self._fail,
@@ -241,6 +245,7 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         # Objects built until now stay: they are excluded from the collections during frames.
         gc.collect()
         gc.freeze()
+        self._log_timer.reset()
         self._stream.start()
         if self._other_publishers is not None:
             self._other_publishers.search()
@@ -285,9 +290,16 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         """
         return self.on_shutdown(state)
 
+    def wake(self) -> None:
+        """Let the executor have a turn, which logs the state of the stream; from any thread."""
+        # The node may have been destroyed.
+        with suppress(InvalidHandle):
+            self._waker.trigger()
+
     def _fail(self, error: BaseException) -> None:
         """Note the exception that ended a thread: a defect, or the end of the context."""
         self.failure = error
+        self.wake()
 
     def _stop(self) -> None:
         self._log_stream()
@@ -338,6 +350,7 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         return True
 
     def _publish_diagnostics(self) -> None:
+        self._log_stream()
         array = DiagnosticArray()
         array.header.stamp = self.get_clock().now().to_msg()
         name = self.get_fully_qualified_name().lstrip('/')
@@ -360,12 +373,19 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
                 pipeline.consistency.verdict())))
         self._diagnostics.publish(array)
 
+    def _log_at_once(self) -> None:
+        self._log_timer.reset()
+        self._log_stream()
+
     def _log_stream(self) -> None:
         if self._stream is not None and self._stream_log is not None:
             assert self._pipeline is not None
             self._log_connection(self._stream.source)
-            self._stream_log.update(time.monotonic(), self._stream.source.health,
-                                    self._pipeline.counters)
+            health = self._stream.source.health
+            self._stream_log.update(time.monotonic(), health, self._pipeline.counters)
+            # An error wakes the node; other lines can wait for the next diagnostics.
+            if self._stream_log.has_rate and health.state is SourceState.CONNECTED:
+                self._log_timer.cancel()
 
     def _log_connection(self, source: Source) -> None:
         for line in self._connection_log.new_lines(source.health):

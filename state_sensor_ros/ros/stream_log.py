@@ -57,6 +57,11 @@ class StreamLog:
         self._connected_s: float | None = None
         self._first_frame: tuple[float, int] | None = None
 
+    @property
+    def has_rate(self) -> bool:
+        """Whether the line with the rate has been written."""
+        return 'connected' in self._written
+
     def update(self, now_s: float, health: Health, counters: Counters) -> None:
         """
         Write the lines that have become due; called several times a second.

@@ -50,3 +50,35 @@ def test_source_closed_releases_a_blocked_simulator():
         assert list(packets) == []
         simulator.join(2 * AWAIT_S)
     assert [type(error) for error in errors] in ([ConnectionResetError], [BrokenPipeError])
+
+
+def test_source_yields_each_packet_of_one_segment():
+    payloads = [b'{}', b'', b'[1]' * 40_000, b'{"a": 1}', b'x' * 3]
+    data = b''.join(struct.pack('>IIfI', len(payload) + 16, 0, 0.0, i + 1) + payload
+                    for i, payload in enumerate(payloads))
+    with socket.create_server(('127.0.0.1', 0)) as listener:
+        source = TcpSource(*listener.getsockname(), lambda where: PacketFramer(1 << 20, where),
+                           reconnect=False)
+        packets = source.packets()
+        simulator = threading.Thread(target=lambda: listener.accept()[0].sendall(data))
+        simulator.start()
+        found = [next(packets) for _ in payloads]
+        assert (source.health.n_packets, source.health.n_bytes) == (len(payloads), len(data))
+        source.close()
+        assert list(packets) == []
+        simulator.join(AWAIT_S)
+    assert [bytes(packet.payload) for packet in found] == payloads
+    assert [packet.sample_count for packet in found] == [1, 2, 3, 4, 5]
+
+
+def test_source_that_is_closed_yields_nothing_that_was_read_ahead():
+    packet = struct.pack('>IIfI', 18, 0, 0.0, 1) + b'{}'
+    with socket.create_server(('127.0.0.1', 0)) as listener:
+        source = TcpSource(*listener.getsockname(), lambda where: PacketFramer(100, where))
+        packets = source.packets()
+        simulator = threading.Thread(target=lambda: listener.accept()[0].sendall(9 * packet))
+        simulator.start()
+        next(packets)
+        source.close()
+        assert list(packets) == []
+        simulator.join(AWAIT_S)

@@ -86,7 +86,7 @@ def frame_of_v2(objects: Sequence[State], vehicles: Sequence[Vehicle], head: Hea
         rows[n_actors:, 7:] = table.sizes([box.extents for box in boxes],
                                           [box.scale for box in boxes])
     bodies = to_rep103_bodies(rows, n_actors, units)
-    return Frame(
+    frame = Frame(
         'v2', *head,
         table.names(tuple([state.name for state in states])),
         _kinds_of_v2(n_objects, len(vehicles)),
@@ -99,6 +99,8 @@ def frame_of_v2(objects: Sequence[State], vehicles: Sequence[Vehicle], head: Hea
         np.full((n_actors, 4), np.nan) if needs.inputs else None,
         Appearance(tuple([state.color for state in states]),
                    tuple([state.replay_class for state in states])) if needs.appearance else None)
+    frame.set_rows(bodies)
+    return frame
 
 
 def _rows_of(states: list[State], boxes: list[Box], pack_body: Callable[..., None],
