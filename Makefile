@@ -18,7 +18,7 @@ SIDE_BY_SIDE = -n $(PROCESSES) --dist worksteal
 # (0.7 of 1.4 s, some 600 starts).
 CACHED = PYTHONDONTWRITEBYTECODE=
 
-.PHONY: help setup setup-all test test-all coverage demo bench lint docs clean
+.PHONY: help setup setup-all test test-all coverage demo bench bench-quick lint docs clean
 
 help:
 	@echo 'make setup     the environment: ROS 2 and libraries, the messages, this package; ROS_DISTRO_WHEELS=kilted for Kilted;'
@@ -28,6 +28,8 @@ help:
 	@echo 'make coverage  the tests of `make test` with the coverage of the package'
 	@echo 'make demo      setup, then simulator, node and bag on this machine; DURATION=60 (s) for longer'
 	@echo 'make bench     setup, then the benchmark; where rclcpp is sourced, beside a driver in C++'
+	@echo 'make bench-quick  setup, then what a change can spoil, two minutes; fails where a figure is a quarter worse than'
+	@echo '               stored; STORE=1 stores the figures'
 	@echo 'make lint      setup, then ruff, mypy and the ament linters that are there'
 	@echo 'make docs      the documentation as a site in build/doc; warnings and dead links are errors'
 	@echo 'make clean     remove all that setup, test and demo made'
@@ -58,6 +60,9 @@ demo: setup
 
 bench: setup-all
 	@$(ENTER) && $(APART) python3 bench/run.py
+
+bench-quick: setup-all
+	@$(ENTER) && $(APART) python3 bench/quick.py $(if $(STORE),--store)
 
 lint: setup-all
 	@$(ENTER) && sh scripts/lint.sh

@@ -40,3 +40,38 @@ def show(rows):
 def percentile(values, share):
     """Return the smallest value that ``share`` of ``values`` do not exceed."""
     return sorted(values)[max(math.ceil(share * len(values)) - 1, 0)]
+
+
+# A figure above its stored one by this factor is worse.
+TOLERANCE = 1.25
+
+
+def least(measure, n_attempts, enough=-math.inf):
+    """Measure up to ``n_attempts`` times, at most until ``enough``; return the least figure."""
+    found = math.inf
+    for _ in range(n_attempts):
+        found = min(found, measure())
+        if found <= enough:
+            break
+    return found
+
+
+def compared(rows, stored, n_attempts):
+    """
+    Measure rows and print them beside the stored figures, of which less is better.
+
+    :param rows: a function that measures, by name.
+    :param stored: the stored figures by name; a row without one is worse.
+    :param n_attempts: how often a row is measured that seems worse.
+    :returns: the names of the rows that are worse by TOLERANCE or more in every attempt.
+    """
+    worse = []
+    for name, measure in rows.items():
+        before = stored.get(name, 0.0)
+        # A row that is worse by exactly TOLERANCE fails.
+        found = least(measure, n_attempts, math.nextafter(TOLERANCE * before, 0.0))
+        if found >= TOLERANCE * before:
+            worse.append(name)
+        print(f'{name:<80}{found:9.3f}  stored {before:9.3f}  '
+              f'{"WORSE" if name in worse else "holds"}', flush=True)
+    return worse

@@ -77,12 +77,16 @@ def process_rows(rounds, sizes):
 def start_rows(rounds):
     """Measure how long after its exec a node's first frame reaches a subscriber."""
     with Listener() as listener:
-        times = [start_s(listener) for _ in range(rounds)]
+        times = [first_frame(listener)[0] for _ in range(rounds)]
     return show([Row('exec to the first frame at a subscriber', 10, median(times), '<= 1.5', 's')])
 
 
-def start_s(listener):
-    """Start a node for a simulator that is already running."""
+def first_frame(listener):
+    """
+    Start a node for a simulator that is already running, until a frame is at a subscriber.
+
+    :returns: seconds since its start, and CPU seconds of the node.
+    """
     received = []
     subscription = listener.node.create_subscription(TFMessage, '/tf', received.append, 10)
     with serving(10, 50.0, 1500) as (server, port):
@@ -92,10 +96,10 @@ def start_s(listener):
                 listener.spin(0.1)
                 if node.poll() is not None:
                     raise BenchError(f'the node ended with {node.returncode}')
-            taken_s = time.perf_counter() - began_s
+            taken_s, spent_s = time.perf_counter() - began_s, cpu_s(node.pid)
             server.kill()
     listener.node.destroy_subscription(subscription)
-    return taken_s
+    return taken_s, spent_s
 
 
 @dataclass(frozen=True)

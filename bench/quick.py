@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""
+Measure in two minutes what a change can spoil; compare with the stored figures.
+
+Every row is a ratio of costs within one run, mostly of CPU time, so that the figures hold on
+other machines; less is better. A row that is a quarter above its stored figure is measured again,
+up to three times: other programs on the machine can only add to the cost.
+"""
+
+import argparse
+from functools import partial
+import json
+from pathlib import Path
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+
+from conversion import N_ACTORS, RATE_HZ, write_recording
+from in_process import interleaved
+import orjson
+from processes import (
+    BenchError,
+    HERE,
+    line_of,
+    Listener,
+    memory_mb,
+    node_command,
+    PAGE_MB,
+    running,
+    serving,
+)
+from row import compared, least
+from traffic import Cycle
+from whole_node import cpu_of_node, first_frame
+
+FIGURES = HERE / 'quick_figures.json'
+N_ATTEMPTS = 3
+N_CONVERTED = 400
+# A process that does what every node in Python does; prints its CPU time and resident pages.
+PLAIN_NODE = """
+import time, numpy, rclpy
+rclpy.init()
+node = rclpy.create_node('plain')
+print(time.process_time(), open('/proc/self/statm').read().split()[1])
+"""
+
+
+def frame(other, actors, readers='none'):
+    """Return the CPU of a frame from payload to publish, ours / ``other``."""
+    found = interleaved(1, actors, readers, ('ours', other))
+    return found['ours'] / found[other]
+
+
+def process(actors):
+    """Return the CPU per frame of whole processes, ours / rival."""
+    return cpu_of_node('ours', actors, 50.0, 75, 200) \
+        / cpu_of_node('rival', actors, 50.0, 50, 100)
+
+
+def plain_node():
+    """Return the CPU time (s) and the memory (MB) of a node that does nothing."""
+    done = subprocess.run([sys.executable, '-c', PLAIN_NODE], capture_output=True, text=True,
+                          check=True)
+    cpu_s, pages = done.stdout.split()
+    return float(cpu_s), int(pages) * PAGE_MB
+
+
+def start():
+    """Return the CPU from exec to the first frame at a subscriber, ours / a plain node's start."""
+    with Listener() as listener:
+        return first_frame(listener)[1] / plain_node()[0]
+
+
+def memory():
+    """Return the resident memory after 150 frames of 100 actors, ours / a plain node."""
+    with serving(100, 50.0, 150, '--marks', 150) as (server, port), \
+            running(node_command('ours', port)) as node:
+        line_of(server, 'mark')
+        found_mb = memory_mb(node.pid)
+        server.kill()
+    return found_mb / plain_node()[1]
+
+
+def conversion():
+    """Return the CPU of `state_sensor convert` into a bag / that of decoding the same frames."""
+    cycle = Cycle(N_ACTORS, RATE_HZ)
+    payloads = [cycle.payload(i) for i in range(N_CONVERTED)]
+    before_s = time.process_time()
+    for payload in payloads:
+        orjson.loads(payload)
+    decoding_s = time.process_time() - before_s
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / 'in.json'
+        write_recording(path, lambda i, _: i < N_CONVERTED)
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        done = subprocess.run(['state_sensor', 'convert', path, Path(folder) / 'bag'],
+                              capture_output=True, text=True, check=False)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    if done.returncode:
+        raise BenchError(f'state_sensor convert ended with {done.returncode}\n{done.stderr}')
+    return (after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime) / decoding_s
+
+
+ROWS = {
+    **{f'frame to publish, {n} actors, no subscriber: CPU / bound': partial(frame, 'bound', n)
+       for n in (10, 100, 1000)},
+    'frame to publish, 100 actors, markers, TF, one odometry: CPU / tight bound': partial(
+        frame, 'tight', 100, 'rviz'),
+    **{f'node process, {n} actors at 50 Hz, no subscriber: CPU / rival': partial(process, n)
+       for n in (10, 100)},
+    f'convert {N_ACTORS} actors to a bag: CPU / decoding by orjson': conversion,
+    'start to the first frame: CPU / start of a plain node': start,
+    'memory, 100 actors: resident / plain node': memory}
+
+
+def main():
+    """Measure all rows; return 1 if one is worse than stored."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument('--store', action='store_true', help='write the figures, compare nothing')
+    parser.add_argument('--rows', default='', help='only those with this in their names')
+    args = parser.parse_args()
+    began_s = time.monotonic()
+    rows = {name: measure for name, measure in ROWS.items() if args.rows in name}
+    stored = json.loads(FIGURES.read_text()) if FIGURES.exists() else {}
+    try:
+        if args.store:
+            found = {name: round(least(measure, N_ATTEMPTS), 4) for name, measure in rows.items()}
+            kept = {name: figure for name, figure in stored.items() if name in ROWS}
+            FIGURES.write_text(json.dumps({**kept, **found}, indent=1, sort_keys=True) + '\n')
+            print(f'stored in {FIGURES}')
+            return 0
+        worse = compared(rows, stored, N_ATTEMPTS)
+    except (BenchError, subprocess.CalledProcessError) as error:
+        sys.stderr.write(f'error: {error}\n')
+        return 1
+    print(f'{len(rows) - len(worse)} of {len(rows)} rows as stored or better; '
+          f'{time.monotonic() - began_s:.0f} s')
+    return 1 if worse else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,42 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+"""A row of the short benchmark fails where it is a quarter worse than its stored figure."""
+
+import importlib
+
+from paths import ROOT
+import pytest
+
+STORED = {'steady': 2.0, 'spoilt': 2.0}
+
+
+@pytest.fixture
+def compared(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / 'bench'))
+    return importlib.import_module('row').compared
+
+
+def measuring(*figures):
+    """Return a function that measures ``figures``, one after the other."""
+    remaining = iter(figures)
+    return lambda: next(remaining)
+
+
+def test_row_a_quarter_worse_fails(compared, capsys):
+    rows = {'steady': measuring(2.49), 'spoilt': measuring(2.5, 2.6, 2.7)}
+    assert compared(rows, STORED, 3) == ['spoilt']
+    steady, spoilt = capsys.readouterr().out.splitlines()
+    assert steady.split()[0::4] == ['steady', 'holds']
+    assert spoilt.split() == ['spoilt', '2.500', 'stored', '2.000', 'WORSE']
+
+
+def test_row_that_recovers_holds(compared):
+    assert compared({'steady': measuring(4.0, 3.0, 2.4)}, STORED, 3) == []
+
+
+def test_better_row_is_measured_once(compared):
+    assert compared({'steady': measuring(0.5)}, STORED, 3) == []
+
+
+def test_row_without_a_stored_figure_fails(compared):
+    assert compared({'new': measuring(0.1, 0.1, 0.1)}, STORED, 3) == ['new']
