@@ -176,6 +176,7 @@ def test_licence_is_the_whole_apache_2():
                  'END OF TERMS AND CONDITIONS'):
         assert part in licence
 
+
 # The words of the template for Apache-2.0 in ament_copyright.
 NOTICE = (
     'Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file '

@@ -94,7 +94,7 @@ def test_set_up_without_network_says_so(tmp_path):
 
 @pytest.mark.parametrize('folder', ['/opt/python/cp311-cp311', '/another/clone/.venv-jazzy'])
 def test_header_folders_are_replaced_in_this_environment_only(tmp_path, monkeypatch, folder):
-    """uv links the files of all environments to its cache; see also a cache written to."""
+    """Files are linked to the cache of uv, which may have been written to."""
     monkeypatch.syspath_prepend(str(SCRIPT.parent))
     from set_up import rewrite_header_paths
     name = 'export_tf2_msgs__rosidl_generator_pyExport.cmake'

@@ -186,7 +186,9 @@ def _client(address: str) -> Iterator[Any]:
     import logging
 
     from distributed import Client
-    logging.getLogger('distributed').setLevel(logging.CRITICAL)
+    # Each has a level of its own. A lost worker is no news: its recording is converted by another.
+    for name in ('distributed', 'distributed.client'):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
         client = Client(address, timeout=_CONNECT_S)
     except (OSError, ValueError) as error:

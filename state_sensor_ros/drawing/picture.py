@@ -72,11 +72,12 @@ def write_picture(scene: Scene, handle: BinaryIO, *, title: str, coloring: str =
         figure.savefig(handle, format='png', dpi=DPI)
 
 
-def style_of(fonts: Fonts) -> dict[str, Any]:
+def style_of(fonts: Fonts) -> dict[Any, Any]:
     """
     Return the settings of matplotlib for a page.
 
     :param fonts: of the page.
+    :returns: as rc_context takes them; matplotlib 3.11 has a type for their names, 3.10 has not.
     """
     return {
         'font.family': fonts.families, 'font.size': 8.5, 'axes.linewidth': 0.7,

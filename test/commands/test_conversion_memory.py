@@ -24,7 +24,10 @@ code = subprocess.call(sys.argv[1:], stdout=subprocess.DEVNULL)
 print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
 sys.exit(code)
 """
-GROWTH_MB = 15.0
+# A bag: the allowance is for noise. A table: the shorter recording has two groups of rows, and the
+# memory allocator takes ten to level off, below 400 MB. All rows of the longer one would take
+# 1700 MB more.
+GROWTH_MB = {'bag': 15.0, 'table': 200.0}
 
 
 def write_recording(path, n_actors, n_frames):
@@ -51,7 +54,6 @@ def peak_mb(*words):
 
 
 @pytest.mark.parametrize(('name', 'options', 'n_actors', 'n_frames'), [
-    # The shorter one has two groups of rows.
     ('table.parquet', (), 500, 400), ('table.csv', (), 500, 400), ('bag', (), 50, 600),
     # Longer than the predicted paths.
     ('bag', ('--outputs', 'autoware'), 50, 600)])
@@ -60,4 +62,4 @@ def test_memory_of_a_conversion_does_not_grow(tmp_path, name, options, n_actors,
         pytest.skip('pyarrow is not installed')
     short, long = (peak_mb(write_recording(tmp_path / 'in.json', n_actors, times * n_frames),
                            tmp_path / name, '--force', *options) for times in (1, 5))
-    assert long < short + GROWTH_MB
+    assert long < short + GROWTH_MB[name.partition('.')[0]]
