@@ -9,10 +9,8 @@
 """
 Two threads and the queue between them: one receives packets, one processes their frames.
 
-While frames leave a quarter of the time free, the receiving thread processes them itself, which
-saves the hand-over. Otherwise the processing thread does, and the receiving thread waits for it
-only where the queue blocks. The processing thread also applies settings and does deferred work
-while no packet comes. A lock lets one of them use the pipeline at a time.
+The receiving thread waits for the processing thread only where the queue blocks. The processing
+thread owns the pipeline with its encoder: it also applies settings while no packet comes.
 """
 
 from __future__ import annotations
@@ -30,8 +28,6 @@ from state_sensor_ros.pipeline.source import Source
 
 # Time budget for deferred work after each frame while the queue is not empty.
 _CATCH_UP_NS = 1_000_000
-# The receiving thread processes frames that take less than this share of their period.
-_MAX_SHARE = 0.75
 # Time budget for the end of both threads: a program has to end within 2 s of a signal.
 _JOIN_S = 0.5
 # While a stream waits for the last frame of its predecessor, its own stop is checked this often.
@@ -77,9 +73,6 @@ class PacketQueue:
         # Both threads, the closing thread and those of another queue count frames.
         self._lock = counters.lock
         self._is_closed = False
-        # Batches added and not dropped, written under the lock, and batches taken and processed,
-        # written by the processing thread.
-        self._n_added = self._n_done = 0
 
     def put(self, frames: Sequence[Packet], received_ns: int) -> None:
         """
@@ -99,28 +92,7 @@ class PacketQueue:
                 # Release the next put(): the consumer has stopped.
                 self._places.put(None)
             else:
-                self._n_added += 1
                 self._waiting.put(batch)
-
-    def bypass(self, frames: Sequence[Packet], received_ns: int) -> Batch:
-        """
-        Count the frames of a packet that the caller processes itself; parameters as of put().
-
-        :returns: the batch to process.
-        """
-        with self._lock:
-            batch = Batch(frames, received_ns, self._counters.n_received)
-            self._counters.n_received += len(frames)
-        return batch
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether no batch waits, and the last one has been processed: see :meth:`done`."""
-        return self._n_added == self._n_done
-
-    def done(self) -> None:
-        """Note that the last result of :meth:`get` was processed; called by the same thread."""
-        self._n_done += 1
 
     def get(self) -> Batch | None:
         """Wait for the oldest packet and return it; None when closed and empty."""
@@ -135,7 +107,6 @@ class PacketQueue:
         """Let :meth:`get` return a batch without frames where no packet waits."""
         with self._lock:
             if not self._waiting.qsize():
-                self._n_added += 1
                 self._waiting.put(Batch((), 0, 0))
 
     def __len__(self) -> int:
@@ -164,7 +135,6 @@ class PacketQueue:
         if oldest is None:
             self._waiting.put(None)
             return False
-        self._n_added -= 1
         self._counters.n_dropped += len(oldest.frames)
         return True
 
@@ -202,7 +172,7 @@ class Processor(Protocol):
 
 class Stream:
     """
-    Run ``source`` in one thread and ``processor`` in the same or another, until :meth:`stop`.
+    Run ``source`` in one thread and ``processor`` in another, until :meth:`stop`.
 
     :param on_failure: called with the exception that ended a thread.
     :param catch_up: does one piece of deferred work; returns whether there is more. Called after
@@ -222,12 +192,6 @@ class Stream:
         self._on_failure, self._catch_up = on_failure, catch_up
         self._predecessor = predecessor
         self._stopping = threading.Event()
-        # Held by the thread that uses the processor; released first behind begin().
-        self._processing = threading.Lock()
-        self._processing.acquire()
-        self._is_receiver_processing = False
-        # How long the frames of the last packet took.
-        self._spent_ns = 0
         self.last_receipt_ns = time.perf_counter_ns()
         self._receiver, self._worker = (
             threading.Thread(target=self._guard, args=(work,), daemon=True, name=name)
@@ -236,7 +200,7 @@ class Stream:
     @property
     def is_running(self) -> bool:
         """Whether a thread of this stream or of its predecessor still uses the processor."""
-        return self._worker.is_alive() or self._is_receiver_processing or (
+        return self._worker.is_alive() or (
             self._predecessor is not None and self._predecessor.is_running)
 
     def start(self) -> None:
@@ -264,52 +228,24 @@ class Stream:
 
     def _receive(self) -> None:
         for packet in self.source.packets():
-            now_ns = time.perf_counter_ns()
-            period_ns, self.last_receipt_ns = now_ns - self.last_receipt_ns, now_ns
-            frames = self._processor.split(packet)
-            # An idle queue keeps the order of the frames.
-            if len(frames) == 1 and self._spent_ns <= _MAX_SHARE * period_ns \
-                    and self.queue.is_idle and self._processing.acquire(blocking=False):
-                self._process_here(self.queue.bypass(frames, now_ns))
-            else:
-                self.queue.put(frames, now_ns)
-
-    def _process_here(self, batch: Batch) -> None:
-        """Process one frame in the receiving thread, which has acquired the lock."""
-        self._is_receiver_processing = True
-        try:
-            self._process(batch)
-            has_more = not self._stopping.is_set() and self._catch_up()
-        finally:
-            self._processing.release()
-            self._is_receiver_processing = False
-        if has_more:
-            self.queue.wake()
+            self.last_receipt_ns = time.perf_counter_ns()
+            self.queue.put(self._processor.split(packet), self.last_receipt_ns)
 
     def _work(self) -> None:
         if not self._wait_for_predecessor():
             return
         self._processor.begin()
-        self._processing.release()
         while (batch := self.queue.get()) is not None:
-            with self._processing:
-                if batch.frames:
-                    self._process(batch, self._do_deferred_work)
-                else:
-                    self._processor.apply_settings()
-                    self._do_deferred_work()
-                self.queue.done()
-
-    def _process(self, batch: Batch, behind_each: Callable[[], object] = lambda: None) -> None:
-        began_ns = time.perf_counter_ns()
-        for i, packet in enumerate(batch.frames):
-            if self._stopping.is_set():
-                self.queue.count_dropped(len(batch.frames) - i)
-                break
-            if not self._processor.process(packet, batch.received_ns, batch.number + i):
-                self.queue.count_dropped(1)
-            behind_each()
-        self._spent_ns = time.perf_counter_ns() - began_ns
+            if not batch.frames:
+                self._processor.apply_settings()
+                self._do_deferred_work()
+            for i, packet in enumerate(batch.frames):
+                if self._stopping.is_set():
+                    self.queue.count_dropped(len(batch.frames) - i)
+                    break
+                if not self._processor.process(packet, batch.received_ns, batch.number + i):
+                    self.queue.count_dropped(1)
+                self._do_deferred_work()
 
     def _wait_for_predecessor(self) -> bool:
         """Return True when the predecessor has ended, False where this stream is stopped first."""

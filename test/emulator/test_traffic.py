@@ -108,7 +108,7 @@ def test_vehicles_drive_along_their_own_x_axis(table):
     steady = ~(table.left | table.right)
     slip = np.abs(np.arctan2(body[..., 1], speed))
     # The origin is ahead of the rear axle, which alone does not slip: v_y = distance * yaw rate.
-    assert np.degrees(slip[steady].max()) < 0.6
+    assert np.degrees(slip[steady].max()) < 0.65
     assert np.degrees(slip.max()) < 1.5
     # 1.4 m ahead of the rear axle, a change of slope moves the origin by a few cm/s at most.
     assert np.abs(body[..., 2]).max() < 5.0

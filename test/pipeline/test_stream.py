@@ -176,63 +176,6 @@ def test_stream_blocking_loses_nothing_of_a_fast_source():
     assert processor.numbers == list(range(500))
 
 
-class Answered(Numbers):
-    """A source each of whose packets follows when ``go_on`` is set."""
-
-    def __init__(self, n, go_on):
-        super().__init__(n)
-        self._go_on, self._is_closed = go_on, False
-
-    def packets(self):
-        for item in super().packets():
-            self._go_on.wait()
-            self._go_on.clear()
-            if self._is_closed:
-                return
-            yield item
-
-    def close(self):
-        self._is_closed = True
-        self._go_on.set()
-
-
-def test_stream_processes_frames_where_it_receives_them_while_it_is_idle():
-    threads, go_on, is_processed = [], threading.Event(), threading.Event()
-
-    def process(item):
-        threads.append(threading.current_thread().name)
-        is_processed.set()
-
-    processor = Processor(process)
-    stream = stream_of(Answered(1000, go_on), processor)
-    stream.start()
-    until_s = time.monotonic() + AWAIT_S
-    while 'receive' not in threads:
-        go_on.set()
-        assert is_processed.wait(AWAIT_S)
-        is_processed.clear()
-        assert time.monotonic() < until_s
-    stream.stop()
-    assert processor.calls[:2] == ['begin', 1]
-    assert processor.numbers == list(range(len(threads)))
-
-
-def test_stream_receives_while_it_processes_frames_that_follow_at_once():
-    threads = []
-
-    def process(item):
-        threads.append(threading.current_thread().name)
-        time.sleep(0.002)
-
-    processor = Processor(process)
-    stream = stream_of(Numbers(50), processor)
-    stream.start()
-    ended(stream)
-    stream.stop()
-    assert threads.count('publish') > 40
-    assert processor.numbers == list(range(50))
-
-
 @pytest.mark.parametrize('n_packets', [0, 3])
 def test_stream_applies_settings_without_a_packet(n_packets):
     caught_up = threading.Event()
