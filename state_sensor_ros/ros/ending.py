@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 import gc
 import os
 import select
@@ -40,15 +39,11 @@ class Ending:
     A thread waits for the signals, because the main thread may be in a call that does not return.
     :data:`END_S` after the first signal it ends the process with the exit code 0 unless
     :meth:`leave` was called before.
-
-    :ivar on_wanted: called by that thread at the first signal, for example to wake the main
-        thread.
     """
 
     def __init__(self) -> None:
         self._is_wanted = threading.Event()
         self._is_over = threading.Event()
-        self.on_wanted: Callable[[], object] = lambda: None
         reader, writer = os.pipe()
         os.set_blocking(writer, False)
         signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
@@ -81,7 +76,6 @@ class Ending:
     def _watch(self, reader: int) -> None:
         os.read(reader, 1)
         self._is_wanted.set()
-        self.on_wanted()
         # With the objects of a large frame, a collection would stop all threads for a second.
         gc.disable()
         if not self._is_over.wait(END_S):

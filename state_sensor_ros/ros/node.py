@@ -299,7 +299,6 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
     def _fail(self, error: BaseException) -> None:
         """Note the exception that ended a thread: a defect, or the end of the context."""
         self.failure = error
-        self.wake()
 
     def _stop(self) -> None:
         self._log_stream()
