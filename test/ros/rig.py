@@ -160,8 +160,7 @@ class NodeProcess:
         given = [part for name, value in parameters.items()
                  for part in ('-p', f'{name}:={_as_yaml(value)}')]
         words = [program or shutil.which('state_sensor_node'), '--ros-args', *given, *arguments]
-        # Appended to: reads here move the position that the node has, too.
-        self._log = tempfile.TemporaryFile('a+b')  # noqa: SIM115
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115
         options = {'stdout': self._log, 'stderr': subprocess.STDOUT, 'env': {
             **os.environ, **(environment or {}), 'ROS_DOMAIN_ID': str(domain),
             'ROS_AUTOMATIC_DISCOVERY_RANGE': 'LOCALHOST'}}
@@ -173,8 +172,9 @@ class NodeProcess:
     @property
     def log(self):
         """All that the node has printed so far."""
-        self._log.seek(0)
-        return self._log.read().decode()
+        # Without a move of the position, which the node's output shares.
+        file = self._log.fileno()
+        return os.pread(file, os.fstat(file).st_size, 0).decode()
 
     @property
     def is_alive(self):
