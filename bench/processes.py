@@ -37,12 +37,12 @@ class BenchError(Exception):
 
 
 @contextmanager
-def running(command, **options):
-    """Run a program for as long as the block lasts, at most LIMIT_S; yields it."""
+def running(command, limit_s=LIMIT_S, **options):
+    """Run a program for as long as the block lasts, at most ``limit_s``; yields it."""
     with tempfile.TemporaryFile('w+') as errors:
         process = subprocess.Popen([str(part) for part in command], stderr=errors, text=True,
                                    stdin=subprocess.PIPE, **options)
-        limit = threading.Timer(LIMIT_S, process.kill)
+        limit = threading.Timer(limit_s, process.kill)
         limit.start()
         try:
             yield process
@@ -91,18 +91,18 @@ def name_of(process):
 
 
 @contextmanager
-def serving(actors, rate, frames, *arguments):
+def serving(actors, rate, frames, *arguments, limit_s=LIMIT_S):
     """Run a server of synthetic frames; yields its process and its port."""
     command = [sys.executable, HERE / 'serve.py', '--actors', actors, '--rate', rate, '--frames',
                frames, *arguments]
-    with running(command, stdout=subprocess.PIPE) as server:
+    with running(command, limit_s, stdout=subprocess.PIPE) as server:
         yield server, int(line_of(server))
 
 
 @contextmanager
-def reading(kind, owner):
+def reading(kind, owner, limit_s=LIMIT_S):
     """Run a reader, which is ready as soon as it is matched with a publisher."""
-    with running([sys.executable, HERE / 'reader.py', kind, owner]) as reader:
+    with running([sys.executable, HERE / 'reader.py', kind, owner], limit_s) as reader:
         yield reader
 
 

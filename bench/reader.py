@@ -26,6 +26,7 @@ from rclpy.signals import SignalHandlerOptions
 from tf2_msgs.msg import TFMessage
 from visualization_msgs.msg import MarkerArray
 
+from state_sensor_ros.msg import ControlStateArray
 from state_sensor_ros.ros.topic_sink import message_class
 
 SCAN_S = 0.5
@@ -51,6 +52,11 @@ class Reader(Node):
         self.subscribe(f'/{self._owner}/markers', MarkerArray)
         self.subscribe(f'/{self._owner}/ego/odometry', Odometry)
 
+    def subscribe_to_arrays(self):
+        """Subscribe to the poses and the lanes of all actors, each in one message."""
+        self.subscribe('/tf', TFMessage)
+        self.subscribe(f'/{self._owner}/control_states', ControlStateArray)
+
     def subscribe_to_all(self):
         """Subscribe to all topics that exist."""
         for topic, types in self.get_topic_names_and_types():
@@ -59,7 +65,7 @@ class Reader(Node):
 
 
 def main():
-    """Read ``rviz``: /tf, markers and one odometry; or ``all`` topics."""
+    """Read ``rviz``: /tf, markers, one odometry; ``arrays``: /tf, lanes; or ``all`` topics."""
     ended = []
     signal.signal(signal.SIGTERM, lambda *_: ended.append(True))
     rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
@@ -67,6 +73,8 @@ def main():
     reader = Reader(owner)
     if kind == 'rviz':
         reader.subscribe_like_rviz()
+    if kind == 'arrays':
+        reader.subscribe_to_arrays()
     next_scan_s = 0.0
     while not ended and not select.select([sys.stdin], [], [], 0.0)[0]:
         if kind == 'all' and time.monotonic() > next_scan_s:

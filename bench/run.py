@@ -30,13 +30,20 @@ from cpp_rival import cpp_rows
 from in_process import frame_rows, spawn_rows
 from processes import BenchError
 from stack_cost import stack_rows
-from whole_node import latency_rows, overload_rows, process_rows, soak_rows, start_rows
+from whole_node import (
+    latency_rows,
+    overload_rows,
+    process_rows,
+    scale_rows,
+    soak_rows,
+    start_rows,
+)
 
 HERE = Path(__file__).parent
 # (actors, Hz), as the goals name them.
 SIZES = ((10, 50.0), (100, 50.0), (1000, 60.0))
-PARTS = ('frame', 'process', 'cpp', 'latency', 'spawn', 'start', 'overload', 'soak', 'carla',
-         'stacks', 'convert', 'memory')
+PARTS = ('frame', 'process', 'cpp', 'latency', 'spawn', 'start', 'overload', 'soak', 'scale',
+         'carla', 'stacks', 'convert', 'memory')
 
 
 def plot(scaling, machine, path):
@@ -69,6 +76,8 @@ def parsed():
     parser.add_argument('--soak-seconds', type=float, default=60.0)
     parser.add_argument('--soak-frames', type=int, default=60000,
                         help='of 20 vehicles: 10 minutes of stream time at 100 Hz')
+    parser.add_argument('--scale-seconds', type=float, default=60.0,
+                        help='of 10,000 vehicles at 10 Hz; 600 for ten minutes')
     parser.add_argument('--skip', nargs='*', default=[], choices=PARTS)
     parser.add_argument('--only', nargs='*', default=PARTS, choices=PARTS)
     return parser.parse_args()
@@ -93,6 +102,7 @@ def measured(args):
         'start': lambda: start_rows(args.rounds),
         'overload': overload_rows,
         'soak': lambda: soak_rows(args.soak_seconds, args.soak_frames),
+        'scale': lambda: scale_rows(args.scale_seconds),
         'carla': carla_rows,
         'stacks': stack_rows,
         'convert': lambda: conversion_rows(args.rounds),

@@ -22,6 +22,7 @@ from processes import (
     BenchError,
     cpu_s,
     HERE,
+    LIMIT_S,
     line_of,
     Listener,
     memory_mb,
@@ -188,8 +189,15 @@ def overload_rows(actors=100, frames=600):
 
 @dataclass(frozen=True)
 class Soak:
-    """Result of a long run; growth in MB of resident memory after the settling time."""
+    """
+    Result of a long run.
 
+    ``cpu_ms`` per frame of the node, its start included; memory at the end and growth after the
+    settling time in MB, resident.
+    """
+
+    cpu_ms: float
+    memory_mb: float
     n_lost: int
     growth_mb: float
     n_handles_gained: int
@@ -198,21 +206,26 @@ class Soak:
 
 
 @contextmanager
-def soaking(actors, rate, frames):
+def soaking(actors, rate, frames, reader, given):
     """Run a node, by default dropping when paced and blocking when not."""
-    overflow = 'drop_oldest' if rate else 'block'
-    with serving(actors, rate, frames, '--marks', frames) as (server, port), \
-            Listener() as listener, \
-            running(node_command('ours', port, overflow=overflow)) as node:
+    limit_s = LIMIT_S + (frames / rate if rate else 0.0)
+    given = {'overflow': 'drop_oldest' if rate else 'block', **given}
+    with ExitStack() as stack:
+        server, port = stack.enter_context(
+            serving(actors, rate, frames, '--marks', frames, limit_s=limit_s))
+        listener = stack.enter_context(Listener())
+        if reader:
+            stack.enter_context(reading(reader, 'state_sensor', limit_s))
+        node = stack.enter_context(running(node_command('ours', port, **given), limit_s))
         values = listener.diagnostics()
         yield server, node, listener, values
         server.kill()
 
 
-def soak(actors, rate, frames):
-    """Sample a node once a second for the duration of a stream."""
+def soak(actors, rate, frames, reader=None, **given):
+    """Sample a node once a second for the duration of a stream; ``given`` are its parameters."""
     samples = []
-    with soaking(actors, rate, frames) as (server, node, listener, values):
+    with soaking(actors, rate, frames, reader, given) as (server, node, listener, values):
         os.set_blocking(server.stdout.fileno(), False)
         began_s = time.monotonic()
         deadline_s = None
@@ -221,17 +234,21 @@ def soak(actors, rate, frames):
             next_s = time.monotonic() + 1.0
             while time.monotonic() < next_s:
                 listener.spin(0.2)
+            if node.poll() is not None:
+                raise BenchError(f'the node ended with {node.returncode}')
             samples.append((time.monotonic() - began_s, memory_mb(node.pid), n_handles(node.pid),
                             len(segments(node.pid))))
             if deadline_s is None and server.stdout.readline().startswith('mark'):
                 deadline_s = time.monotonic() + 30.0
         mapped = segments(node.pid)
+        spent_s = cpu_s(node.pid)
     settled_s = min(SETTLE_S, samples[-1][0] / 6)
     settled = next(sample for sample in samples if sample[0] >= settled_s)
     most = [max(sample[i] for sample in samples if sample[0] >= settled_s) for i in range(4)]
-    n_lost = frames - int(values['frames published']) + int(values['frames dropped'])
-    return Soak(n_lost, *[most[i] - settled[i] for i in (1, 2, 3)],
-                len(orphans(mapped)))
+    # Dropped ones are not published either.
+    n_lost = frames - int(values['frames published'])
+    return Soak(1e3 * spent_s / frames, samples[-1][1], n_lost,
+                *[most[i] - settled[i] for i in (1, 2, 3)], len(orphans(mapped)))
 
 
 def soak_rows(seconds, frames):
@@ -250,4 +267,22 @@ def soak_rows(seconds, frames):
                 'files'),
             Row('  the same: /dev/shm segments left at the end', actors, found.n_segments_left,
                 '<= 0', 'files')])
+    return rows
+
+
+def scale_rows(seconds, actors=10000, rate=10.0):
+    """Run with many actors without topics of single ones: not read, and its arrays read."""
+    frames = round(rate * seconds)
+    rows = []
+    for listeners, reader in (('no subscriber', None), ('/tf, ~/control_states read', 'arrays')):
+        found = soak(actors, rate, frames, reader, odometry='false')
+        print(f'    {found.cpu_ms:.1f} CPU ms per frame, {found.memory_mb:.0f} MB resident',
+              flush=True)
+        rows += show([
+            Row(f'aggregates at {rate:g} Hz for {seconds:g} s, {listeners}: frames dropped',
+                actors, found.n_lost, '<= 0', 'frames'),
+            Row('  the same: CPU of the process', actors, found.cpu_ms * rate / 1e3, '<= 1',
+                'cores'),
+            Row('  the same: memory growth once settled', actors, found.growth_mb, '<= 20',
+                'MB')])
     return rows
