@@ -46,7 +46,7 @@ def percentile(values, share):
 TOLERANCE = 1.25
 
 
-def least(measure, n_attempts, enough=-math.inf):
+def least(measure, n_attempts, enough):
     """Measure up to ``n_attempts`` times, at most until ``enough``; return the least figure."""
     found = math.inf
     for _ in range(n_attempts):
