@@ -19,18 +19,13 @@ import numpy as np
 import pytest
 
 from state_sensor_ros.rep103 import (
-    body_from_global,
-    body_from_unit,
     from_rep103_boxes,
     from_rep103_inputs,
     from_rep103_kinematics,
     from_rep103_road_s,
     from_rep103_rotator,
     from_rep103_wheels,
-    global_from_body,
     mirrored_orientation,
-    normalised,
-    quaternion_from_rpy,
     to_rep103_boxes,
     to_rep103_inputs,
     to_rep103_kinematics,
@@ -38,6 +33,13 @@ from state_sensor_ros.rep103 import (
     to_rep103_rotator,
     to_rep103_wheels,
     Units,
+)
+from state_sensor_ros.rotations import (
+    body_from_global,
+    body_from_unit,
+    global_from_body,
+    normalised,
+    quaternion_from_rpy,
 )
 
 HALF = math.sqrt(0.5)

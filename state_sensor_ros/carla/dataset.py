@@ -38,7 +38,7 @@ from state_sensor_ros.carla.sensors import (
 )
 from state_sensor_ros.encode.static_frame import CAMERAS
 from state_sensor_ros.errors import DecodeError, reason_of, TrajectoryFormatError
-from state_sensor_ros.json_values import parse_payload
+from state_sensor_ros.json_forms.json_text import parse_payload
 from state_sensor_ros.recordings.files.regular_files import check_regular
 
 _MEASUREMENTS: Final = re.compile(r'measurements_(\d{1,18})\.json')

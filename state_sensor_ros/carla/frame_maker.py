@@ -45,14 +45,10 @@ from state_sensor_ros.frame import (
     NO_LANES,
     NO_WHEELS,
 )
-from state_sensor_ros.json_values import as_rows
+from state_sensor_ros.json_forms.json_values import as_rows
 from state_sensor_ros.payloads import Fault
-from state_sensor_ros.rep103 import (
-    global_from_unit,
-    mirrored_vectors,
-    quaternion_product,
-    to_rep103_rotator,
-)
+from state_sensor_ros.rep103 import mirrored_vectors, to_rep103_rotator
+from state_sensor_ros.rotations import global_from_unit, quaternion_product
 
 _TAGS: Final = (PLAYER_TAGS, *((name,) for name in AGENT_CLASSES[1:]))
 _KINDS: Final = np.array((KIND_VEHICLE, KIND_VEHICLE, KIND_OBJECT, KIND_OBJECT, KIND_OBJECT),

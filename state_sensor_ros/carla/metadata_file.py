@@ -33,7 +33,7 @@ from state_sensor_ros.carla.sensors import (
     Sensor,
     topic_token,
 )
-from state_sensor_ros.json_values import Json, parse_payload
+from state_sensor_ros.json_forms.json_text import Json, parse_payload
 
 # Where every configuration of the data collector has its cameras and its lidar: its metadata.json
 # has the yaw alone.

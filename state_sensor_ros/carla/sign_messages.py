@@ -29,7 +29,7 @@ from state_sensor_ros.encode.tables import Fields, header, pose, xyz
 from state_sensor_ros.encode.topics import Demand, MARKERS_TOPIC, Topic
 from state_sensor_ros.frame import Bools, Frame
 from state_sensor_ros.naming import ActorList
-from state_sensor_ros.rep103 import normalised
+from state_sensor_ros.rotations import normalised
 from state_sensor_ros.settings import Settings
 
 # One row for each actor of the frame: pose, state of a light, limit of a sign in m/s, colour of a

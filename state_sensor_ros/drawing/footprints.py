@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from state_sensor_ros.frame import Boxes, Floats, Frame, Rows
-from state_sensor_ros.rep103 import global_from_body
+from state_sensor_ros.rotations import global_from_body
 
 # Length and width (m) of an actor without a box: a mid-size car and a cone.
 DEFAULT_VEHICLE_M = (4.6, 1.9)

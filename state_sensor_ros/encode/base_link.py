@@ -16,7 +16,7 @@ import math
 import numpy as np
 
 from state_sensor_ros.frame import Floats, Frame, REAR_LEFT, REAR_RIGHT, Wheels
-from state_sensor_ros.rep103 import global_from_unit
+from state_sensor_ros.rotations import global_from_unit
 from state_sensor_ros.settings import Settings
 
 # Child frame of the ego's pose for a stack where ``ego_frame`` is empty.

@@ -52,7 +52,7 @@ from state_sensor_ros.frame import (
     Rows,
     Wheels,
 )
-from state_sensor_ros.rep103 import body_from_unit, global_from_unit, normalised
+from state_sensor_ros.rotations import body_from_unit, global_from_unit, normalised
 from state_sensor_ros.settings import Settings
 
 # The numbers of some tables, (rows, table.width) each.

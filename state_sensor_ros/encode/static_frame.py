@@ -21,7 +21,7 @@ from state_sensor_ros.cdr.templates import MESSAGE_PHASE, Template
 from state_sensor_ros.encode.base_link import is_measured
 from state_sensor_ros.encode.tables import Fields
 from state_sensor_ros.encode.topics import STATIC_TF_TOPIC, Topic
-from state_sensor_ros.rep103 import quaternion_from_rpy
+from state_sensor_ros.rotations import quaternion_from_rpy
 from state_sensor_ros.settings import Settings
 
 # From a body's axes to those of its images: z forward, x right, y down (REP-103).

@@ -9,6 +9,6 @@
 """
 Everything about monoDrive: sensor and control connections, frame generations, trajectory files.
 
-It may import pipeline/, connections/, recordings/, simulators/, emulator/ and the modules directly
-in the package, but no other simulator, no message encoding and no rclpy.
+It may import json_forms/, pipeline/, connections/, recordings/, simulators/, emulator/ and the
+modules directly in the package, but no other simulator, no message encoding and no rclpy.
 """

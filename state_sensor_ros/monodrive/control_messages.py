@@ -29,7 +29,7 @@ import struct
 import msgspec
 
 from state_sensor_ros.errors import DecodeError, FramingError, RefusalError
-from state_sensor_ros.json_values import NOT_TYPED, shortened
+from state_sensor_ros.json_forms.json_text import NOT_TYPED, shortened
 
 CONFIGURE_SIMULATOR = 'SimulatorConfig_ID'
 CONFIGURE_TRAJECTORY = 'REPLAY_ConfigureTrajectoryCommand_ID'

@@ -22,7 +22,7 @@ import msgspec
 
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.frame import EVERYTHING, Frame, Needs
-from state_sensor_ros.json_values import check_utf8, Json, NOT_TYPED
+from state_sensor_ros.json_forms.json_text import check_utf8, Json, NOT_TYPED
 from state_sensor_ros.monodrive.bracket_scanner import split_array
 from state_sensor_ros.monodrive.generations.actor_table import ActorTable
 from state_sensor_ros.monodrive.generations.assemble import (

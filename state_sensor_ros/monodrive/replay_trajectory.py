@@ -21,7 +21,7 @@ import io
 
 from state_sensor_ros.errors import DecodeError, TrajectoryFormatError
 from state_sensor_ros.frame import EGO_TAG, Needs
-from state_sensor_ros.json_values import is_strict_json
+from state_sensor_ros.json_forms.json_text import is_strict_json
 from state_sensor_ros.monodrive.decoder import Decoder
 from state_sensor_ros.monodrive.trajectory import TrajectoryWriter
 from state_sensor_ros.recordings.recording import PERIOD_S, RecordedFrame

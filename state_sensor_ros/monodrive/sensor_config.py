@@ -19,7 +19,7 @@ import json
 from pathlib import Path
 
 from state_sensor_ros.errors import ConfigError, reason_of
-from state_sensor_ros.json_values import shortened
+from state_sensor_ros.json_forms.json_text import shortened
 from state_sensor_ros.settings import Settings
 
 STATE = 'State'

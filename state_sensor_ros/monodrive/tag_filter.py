@@ -28,7 +28,7 @@ from __future__ import annotations
 import msgspec
 
 from state_sensor_ros.errors import DecodeError
-from state_sensor_ros.json_values import NOT_TYPED, parse_payload
+from state_sensor_ros.json_forms.json_text import NOT_TYPED, parse_payload
 from state_sensor_ros.monodrive.generations.lenient_payload import STRING_KEY
 from state_sensor_ros.pipeline.tag_rule import TagRule
 

@@ -25,7 +25,12 @@ from typing import BinaryIO
 import msgspec
 
 from state_sensor_ros.errors import DecodeError, TrajectoryFormatError, TruncatedError
-from state_sensor_ros.json_values import is_strict_json, JsonError, parse_payload, repaired
+from state_sensor_ros.json_forms.json_text import (
+    is_strict_json,
+    JsonError,
+    parse_payload,
+    repaired,
+)
 from state_sensor_ros.monodrive.bracket_scanner import BracketScanner
 from state_sensor_ros.monodrive.generations.lenient_payload import STRING_KEY
 from state_sensor_ros.monodrive.line_scanner import frame_end_on_line, INCOMPLETE, NO_LINE

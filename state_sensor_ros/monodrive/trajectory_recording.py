@@ -21,7 +21,7 @@ from typing import BinaryIO, TYPE_CHECKING
 import msgspec
 
 from state_sensor_ros.errors import reason_of, TrajectoryFormatError, TruncatedError
-from state_sensor_ros.json_values import is_strict_json, NOT_TYPED
+from state_sensor_ros.json_forms.json_text import is_strict_json, NOT_TYPED
 from state_sensor_ros.monodrive.decoder import Decoder
 from state_sensor_ros.monodrive.trajectory import Payload, read_payloads
 from state_sensor_ros.payloads import Packet, PayloadDecoder

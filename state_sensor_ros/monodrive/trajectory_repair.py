@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from state_sensor_ros.errors import TrajectoryFormatError, TruncatedError
-from state_sensor_ros.json_values import is_strict_json
+from state_sensor_ros.json_forms.json_text import is_strict_json
 from state_sensor_ros.monodrive.trajectory import MAX_ELEMENT_BYTES, read_payloads
 
 _BLOCK_BYTES = 1024 * 1024

@@ -18,7 +18,7 @@ import numpy as np
 from state_sensor_ros.frame import Floats, Frame
 from state_sensor_ros.outputs.convex_hulls import hulls_overlap
 from state_sensor_ros.outputs.objects import largest_boxes
-from state_sensor_ros.rep103 import global_from_body
+from state_sensor_ros.rotations import global_from_body
 
 # A box is turned where an axis of it differs by more from those of its actor (a sine).
 _ALIGNED = 1e-3

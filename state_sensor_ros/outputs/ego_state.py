@@ -44,7 +44,7 @@ from state_sensor_ros.outputs.output_topics import (
     STEERING_TOPIC,
     VELOCITY_TOPIC,
 )
-from state_sensor_ros.rep103 import global_from_unit
+from state_sensor_ros.rotations import global_from_unit
 from state_sensor_ros.settings import Settings
 
 _STEERING_ANGLE = 3

@@ -29,7 +29,7 @@ from state_sensor_ros.encode.per_actor import Column, PerActor
 from state_sensor_ros.frame import Bools, Boxes, Floats, Frame, Kinds, Rows
 from state_sensor_ros.naming import ActorList
 from state_sensor_ros.outputs.object_classes import class_of, CLASSES, UNKNOWN
-from state_sensor_ros.rep103 import global_from_body, global_from_unit
+from state_sensor_ros.rotations import global_from_body, global_from_unit
 from state_sensor_ros.settings import Settings
 
 # Over a longer time between two frames no acceleration is computed, s.

@@ -31,7 +31,7 @@ from state_sensor_ros.frame import (
     REAR_LEFT,
     REAR_RIGHT,
 )
-from state_sensor_ros.rep103 import CONJUGATE_XYZW, global_from_body, quaternion_product
+from state_sensor_ros.rotations import CONJUGATE_XYZW, global_from_body, quaternion_product
 
 # Slower actors are left out: noise would dominate. Over a longer gap a mean rate means nothing.
 _MIN_SPEED = 1.0  # m/s

@@ -20,7 +20,7 @@ from state_sensor_ros.naming import Registry
 from state_sensor_ros.outputs.box_bounds import box_of, point_of
 from state_sensor_ros.outputs.object_classes import CLASSES
 from state_sensor_ros.outputs.objects import ObjectMaker
-from state_sensor_ros.rep103 import quaternion_from_rpy
+from state_sensor_ros.rotations import quaternion_from_rpy
 from state_sensor_ros.settings import CLASS_NAMES, Settings
 
 HALF = 0.5 ** 0.5

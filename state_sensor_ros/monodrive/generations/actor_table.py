@@ -28,7 +28,7 @@ import numpy as np
 from state_sensor_ros.common_ends import common_ends, spliced
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.frame import Floats
-from state_sensor_ros.json_values import as_rows, Tags
+from state_sensor_ros.json_forms.json_values import as_rows, Tags
 from state_sensor_ros.monodrive.generations.wire import Vector
 
 _TAGS = JsonDecoder(Tags)

@@ -35,7 +35,7 @@ from state_sensor_ros.frame import (
     NO_LANES,
     Rows,
 )
-from state_sensor_ros.json_values import as_rows, NAN, Number, Tags
+from state_sensor_ros.json_forms.json_values import as_rows, NAN, Number, Tags
 from state_sensor_ros.monodrive.generations.actor_table import ActorTable
 from state_sensor_ros.monodrive.generations.wheels import read_flat_wheels, read_wheels
 from state_sensor_ros.monodrive.generations.wire import (

@@ -27,7 +27,7 @@ from state_sensor_ros.frame import (
     KIND_VEHICLE,
     NO_SOURCE_ID,
 )
-from state_sensor_ros.json_values import Number
+from state_sensor_ros.json_forms.json_values import Number
 from state_sensor_ros.monodrive.generations.wheels import entry_ids, wheel_entries
 from state_sensor_ros.monodrive.generations.wire import GENERATIONS, V0, V1, V1T, V2
 from state_sensor_ros.rep103 import (

@@ -17,8 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from state_sensor_ros.json_values import (
-    Json,
+from state_sensor_ros.json_forms.json_text import Json
+from state_sensor_ros.json_forms.json_values import (
     member,
     Quadruple,
     to_flag,

@@ -23,17 +23,8 @@ import msgspec
 from msgspec.json import Decoder as JsonDecoder
 
 from state_sensor_ros.errors import DecodeError
-from state_sensor_ros.json_values import (
-    Json,
-    NOT_TYPED,
-    parse_payload,
-    shortened,
-    to_list,
-    to_number,
-    to_object,
-    to_text,
-    wrong,
-)
+from state_sensor_ros.json_forms.json_text import Json, NOT_TYPED, parse_payload, shortened
+from state_sensor_ros.json_forms.json_values import to_list, to_number, to_object, to_text, wrong
 from state_sensor_ros.monodrive.generations.lenient_actors import (
     located,
     optional_integer,

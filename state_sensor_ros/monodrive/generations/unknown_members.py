@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from state_sensor_ros.errors import DecodeError
-from state_sensor_ros.json_values import Json, parse_payload, shortened
+from state_sensor_ros.json_forms.json_text import Json, parse_payload, shortened
 from state_sensor_ros.monodrive.generations.lenient_payload import HEAD_KEYS, STRING_KEY
 from state_sensor_ros.monodrive.generations.wire import V0
 

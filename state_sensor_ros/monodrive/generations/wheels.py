@@ -43,7 +43,7 @@ from state_sensor_ros.frame import (
     Rows,
     Wheels,
 )
-from state_sensor_ros.json_values import as_rows, NAN, Number
+from state_sensor_ros.json_forms.json_values import as_rows, NAN, Number
 from state_sensor_ros.monodrive.generations.wire import FlatActor, Vehicle, WHEEL_MAX
 from state_sensor_ros.rep103 import from_rep103_wheels, to_rep103_wheels
 

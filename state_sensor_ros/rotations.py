@@ -1,0 +1,149 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""
+Quaternions and rotation matrices: products, and vectors between body and global frame.
+
+Quaternions are xyzw; axes follow REP 103.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from state_sensor_ros.frame import Floats
+
+
+def quaternion_from_rpy(roll_pitch_yaw: Floats) -> Floats:
+    """
+    Make quaternions of fixed-axis roll, pitch and yaw, as REP-103 orders them.
+
+    :param roll_pitch_yaw: (..., 3) float64, rad, REP-103.
+    :returns: (..., 4) float64, orientation xyzw, unit length.
+    """
+    half = np.asarray(roll_pitch_yaw).reshape(-1, 3).T / 2.0
+    (cr, cp, cy), (sr, sp, sy) = np.cos(half), np.sin(half)
+    level, across = cp * cy, sp * sy
+    turned, raised = cp * sy, sp * cy
+    quaternions = np.empty((half.shape[1], 4))
+    quaternions[:, 0] = sr * level - cr * across
+    quaternions[:, 1] = cr * raised + sr * turned
+    quaternions[:, 2] = cr * turned - sr * raised
+    quaternions[:, 3] = cr * level + sr * across
+    return quaternions.reshape(*np.shape(roll_pitch_yaw)[:-1], 4)
+
+
+# Factors of a unit quaternion's components in its inverse.
+CONJUGATE_XYZW = (-1.0, -1.0, -1.0, 1.0)
+
+
+def quaternion_product(left_xyzw: Floats, right_xyzw: Floats) -> Floats:
+    """
+    Turn first by ``right_xyzw``, then by ``left_xyzw``.
+
+    :param left_xyzw: (N, 4) float64, such as global from body.
+    :param right_xyzw: (N, 4) float64, such as body from box.
+    :returns: (N, 4) float64, then global from box.
+    """
+    x0, y0, z0, w0 = left_xyzw.T
+    x1, y1, z1, w1 = right_xyzw.T
+    return np.stack((w0 * x1 + x0 * w1 + y0 * z1 - z0 * y1, w0 * y1 - x0 * z1 + y0 * w1 + z0 * x1,
+                     w0 * z1 + x0 * y1 - y0 * x1 + z0 * w1, w0 * w1 - x0 * x1 - y0 * y1 - z0 * z1),
+                    axis=1)
+
+
+def normalised(orientation_xyzw: Floats) -> Floats:
+    """
+    Scale quaternions to unit length.
+
+    :param orientation_xyzw: (N, 4) float64, none of them zero.
+    :returns: (N, 4) float64.
+    """
+    norm2 = np.einsum('ij,ij->i', orientation_xyzw, orientation_xyzw)
+    scaled: Floats = orientation_xyzw / np.sqrt(norm2)[:, None]
+    return scaled
+
+
+def _rotation_terms() -> Floats:
+    """
+    Write the rotation matrix as a linear map of the products of the quaternion's components.
+
+    :returns: (16, 9) float64; outer(q, q) flattened, times this, is |q|^2 times the matrix
+        flattened row by row.
+    """
+    x, y, z, w = range(4)
+    diagonal = {(0, 0): (x, y, z), (1, 1): (y, x, z), (2, 2): (z, x, y)}
+    mixed = {(0, 1): (x, y, z, -1), (0, 2): (x, z, y, 1), (1, 0): (x, y, z, 1),
+             (1, 2): (y, z, x, -1), (2, 0): (x, z, y, -1), (2, 1): (y, z, x, 1)}
+    terms = np.zeros((4, 4, 3, 3))
+    for (row, column), (plus, minus, also_minus) in diagonal.items():
+        terms[w, w, row, column] = terms[plus, plus, row, column] = 1.0
+        terms[minus, minus, row, column] = terms[also_minus, also_minus, row, column] = -1.0
+    for (row, column), (one, other, axis, sign) in mixed.items():
+        terms[one, other, row, column] = 2.0
+        terms[axis, w, row, column] = 2.0 * sign
+    return terms.reshape(16, 9)
+
+
+_ROTATION_TERMS = _rotation_terms()
+
+
+def global_from_body(orientation_xyzw: Floats) -> Floats:
+    """
+    Make rotation matrices.
+
+    :param orientation_xyzw: (N, 4) float64, REP-103, of any length but zero.
+    :returns: (N, 3, 3) float64; each takes a column vector of the body into the global frame.
+    """
+    norm2 = np.einsum('ij,ij->i', orientation_xyzw, orientation_xyzw)
+    matrices: Floats = global_from_unit(orientation_xyzw) / norm2[:, None, None]
+    return matrices
+
+
+def global_from_unit(orientation_xyzw: Floats) -> Floats:
+    """
+    Make rotation matrices of quaternions that are known to be normalised.
+
+    :param orientation_xyzw: (N, 4) float64, REP-103, of unit length.
+    :returns: (N, 3, 3) float64; each takes a column vector of the body into the global frame.
+    """
+    outer = orientation_xyzw[:, :, None] * orientation_xyzw[:, None, :]
+    flat: Floats = outer.reshape(-1, 16) @ _ROTATION_TERMS
+    return flat.reshape(-1, 3, 3)
+
+
+def body_from_unit(orientation_xyzw: Sequence[float],
+                   vector_xyz: Sequence[float]) -> tuple[float, float, float]:
+    """
+    Rotate one vector by the inverse of its body's orientation, without numpy.
+
+    :param orientation_xyzw: 4, REP-103, of unit length.
+    :param vector_xyz: 3, axes of the global frame.
+    :returns: 3, axes of the body.
+    """
+    x, y, z, w = orientation_xyzw
+    a, b, c = vector_xyz
+    # v' = v + w t + t u, where t = 2 v u; u is the vector part, products are cross products.
+    d, e, f = 2.0 * (b * z - c * y), 2.0 * (c * x - a * z), 2.0 * (a * y - b * x)
+    return a + w * d + e * z - f * y, b + w * e + f * x - d * z, c + w * f + d * y - e * x
+
+
+def body_from_global(orientation_xyzw: Floats, vectors_xyz: Floats) -> Floats:
+    """
+    Rotate vectors by the inverse of their body's orientation.
+
+    :param orientation_xyzw: (N, 4) float64, REP-103, of any length but zero.
+    :param vectors_xyz: (N, K, 3) float64, K vectors a body, axes of the global frame; any
+        reshape of (N, 3 K) will do.
+    :returns: (N, K, 3) float64, axes of the body.
+    """
+    # A row vector times the matrix is the column vector times its transpose, the inverse.
+    rotated: Floats = vectors_xyz @ global_from_body(orientation_xyzw)
+    return rotated
