@@ -7,7 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-The CARLA 0.8 server: three consecutive ports (world, measurements, control) and its episodes.
+The CARLA 0.8 server: its episodes on three ports (world, measurements, control).
 
 Each port serves one client; further ones wait in the backlog. An episode begins on the world port:
 
@@ -25,7 +25,6 @@ in which the autopilot drives and a lost connection of the measurements port can
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 import logging
 import math
@@ -38,6 +37,7 @@ from state_sensor_ros.carla.schema import (
     EpisodeStart,
     RequestNewEpisode,
 )
+from state_sensor_ros.emulator.carla_server.client_ports import ClientPort, three_ports
 from state_sensor_ros.emulator.carla_server.episode_settings import (
     EpisodeSettings,
     parse_settings,
@@ -50,20 +50,10 @@ from state_sensor_ros.emulator.carla_server.message_bytes import (
 )
 from state_sensor_ros.emulator.carla_server.sensor_messages import EmulatedSensor, make_sensors
 from state_sensor_ros.emulator.carla_server.town import N_START_SPOTS, Town, VehicleControl
-from state_sensor_ros.emulator.threaded_server import (
-    BACKLOG,
-    close_connection,
-    listen,
-    Pacer,
-    Rate,
-    reserve,
-    ThreadedServer,
-)
-from state_sensor_ros.errors import FramingError, TransportError
+from state_sensor_ros.emulator.threaded_server import Pacer, Rate, ThreadedServer
+from state_sensor_ros.errors import FramingError
 
 DEFAULT_EPISODE = EpisodeSettings()
-# Three consecutive ports are nearly always free; after this many tries there is another cause.
-MAX_TRIES = 50
 # The real server opens its ports some milliseconds after EpisodeReady; long enough here that a
 # client which does not try again is always refused.
 LATE_PORT_S = 0.05
@@ -94,62 +84,6 @@ class CarlaOptions:
     episode_frames: int | None = None
 
 
-class ClientPort:
-    """
-    A port that is bound all the time, and open to one client.
-
-    A port that is bound and does not listen refuses connections. Only the accepting thread opens
-    and closes: :meth:`apply`.
-
-    :param listener: listening.
-    :ivar client: its connection, None before it connects and after it is lost.
-    :ivar holder: the connection for which the port accepts no other one, lost or not.
-    """
-
-    def __init__(self, listener: socket.socket) -> None:
-        self.listener = listener
-        self.number: int = listener.getsockname()[1]
-        self._address: str = listener.getsockname()[0]
-        self._is_open = True
-        self.is_wanted_open = True
-        self.client: socket.socket | None = None
-        self.holder: socket.socket | None = None
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether the port is as it is wanted."""
-        return self._is_open is self.is_wanted_open
-
-    @property
-    def accepts(self) -> bool:
-        """Whether a client may be accepted."""
-        return self._is_open and self.is_wanted_open and self.holder is None
-
-    def apply(self) -> None:
-        """Open or close the port as wanted; connections in the backlog are reset."""
-        if self._is_open and not self.is_wanted_open:
-            self.listener.close()
-            self.listener = _reserve_again(self._address, self.number)
-        elif self.is_wanted_open and not self._is_open:
-            self.listener.listen(BACKLOG)
-        self._is_open = self.is_wanted_open
-
-    def drop_client(self) -> None:
-        """Close the connection of the client, if there is one."""
-        client, self.client = self.client, None
-        if client is not None:
-            close_connection(client)
-
-
-def _reserve_again(address: str, number: int) -> socket.socket:
-    """Bind a port that was open a moment ago."""
-    for _ in range(MAX_TRIES):
-        with suppress(TransportError):
-            return reserve(address, number)
-        time.sleep(LATE_PORT_S)
-    return reserve(address, number)
-
-
 class CarlaServer(ThreadedServer):
     """
     A server of the CARLA 0.8 protocol.
@@ -160,8 +94,7 @@ class CarlaServer(ThreadedServer):
 
     def __init__(self, options: CarlaOptions | None = None) -> None:
         self._options = options = options or CarlaOptions()
-        self._ports = [ClientPort(listener)
-                       for listener in _three_listeners(options.bind, options.port)]
+        self._ports = three_ports(options.bind, options.port)
         self.world_port, self.port, self.control_port = (port.number for port in self._ports)
         self._frame_number = 0
         self._settings = options.episode
@@ -395,24 +328,3 @@ class CarlaServer(ThreadedServer):
 
 def _finite(value: float) -> float:
     return value if math.isfinite(value) else 0.0
-
-
-def _three_listeners(bind: str, port: int) -> tuple[socket.socket, socket.socket, socket.socket]:
-    """Listen on the port below ``port``, on it and on the one above it."""
-    if port:
-        return _listeners_around(bind, port)
-    for _ in range(MAX_TRIES):
-        with listen(bind, 0) as free:
-            candidate = free.getsockname()[1]
-        with suppress(TransportError):
-            return _listeners_around(bind, candidate)
-    raise TransportError(bind, f'no three consecutive free ports in {MAX_TRIES} tries',
-                         'three of them')
-
-
-def _listeners_around(bind: str, port: int) -> tuple[socket.socket, socket.socket, socket.socket]:
-    with ExitStack() as stack:
-        world, measurements, control = (
-            stack.enter_context(listen(bind, number)) for number in (port - 1, port, port + 1))
-        stack.pop_all()
-    return world, measurements, control

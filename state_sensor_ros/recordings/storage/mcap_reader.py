@@ -32,10 +32,10 @@ import struct
 from typing import TypeVar
 
 from state_sensor_ros.recordings.storage.bag_limits import BagError, BagLimits, damaged, too_large
+from state_sensor_ros.recordings.storage.mcap_chunk import LoadedChunk
 from state_sensor_ros.recordings.storage.mcap_file import McapFile, RunningCrc
 from state_sensor_ros.recordings.storage.mcap_records import (
     Channel,
-    ChunkHead,
     FOOTER_CRC_AT,
     HEAD,
     Head,
@@ -239,7 +239,7 @@ class McapReader:
             yield message
             add(i_chunk, others)
 
-    def _held(self, loaded: _LoadedChunk, head: Head) -> Iterator[StoredMessage]:
+    def _held(self, loaded: LoadedChunk, head: Head) -> Iterator[StoredMessage]:
         """Yield the messages of a chunk; count its size as long as it is in memory."""
         self._n_held += loaded.n_bytes
         limit = _MAX_OVERLAP * self._file.limits.n_bytes
@@ -250,13 +250,13 @@ class McapReader:
         self._n_held -= loaded.n_bytes
 
     def _load(self, head: Head, selected: Collection[int], counts: Counter[int],
-              crc: RunningCrc | None) -> _LoadedChunk:
+              crc: RunningCrc | None) -> LoadedChunk:
         """Read a chunk, check all of its records, and note the selected messages."""
         chunk = self._file.chunk_head(head)
         data = self._file.read(head.offset, HEAD.size + head.length)
         if crc is not None:
             crc.add(head.offset, data)
-        loaded = _LoadedChunk(self._file.records_of(head, chunk, memoryview(data)[HEAD.size:]))
+        loaded = LoadedChunk(self._file.records_of(head, chunk, memoryview(data)[HEAD.size:]))
         try:
             for opcode, content in loaded.scan(chunk, selected, counts):
                 self._enter(opcode, content, head.offset)
@@ -296,66 +296,6 @@ class McapReader:
             if number in selected:
                 yield number, log_ns, self._file.read(
                     head.offset + MESSAGE_HEAD.size, head.length - LEAST_MESSAGE_BYTES)
-
-
-class _LoadedChunk:
-    """
-    A chunk in memory.
-
-    :param records: of the chunk, decompressed.
-    :ivar n_bytes: their size.
-    """
-
-    def __init__(self, records: memoryview) -> None:
-        self._records = records
-        self.n_bytes = len(records)
-        # Log times, ns, and offsets of the selected messages.
-        self._times, self._places = array('Q'), array('Q')
-
-    def scan(self, chunk: ChunkHead, selected: Collection[int], counts: Counter[int],
-             ) -> Iterator[tuple[int, memoryview]]:
-        """
-        Check all records and note the selected messages.
-
-        :param counts: incremented for each message, by channel.
-        :returns: opcode and content of each schema and channel.
-        :raises ValueError: where a record is damaged; struct.error likewise.
-        """
-        records, unpack, message = self._records, MESSAGE_HEAD.unpack_from, Opcode.MESSAGE
-        first_ns, last_ns = chunk.first_ns, chunk.last_ns
-        at, end = 0, len(records)
-        while at < end:
-            if records[at] == message:
-                _, length, number, _, log_ns, _ = unpack(records, at)
-                if length < LEAST_MESSAGE_BYTES:
-                    raise ValueError('a message that is cut')
-                if not first_ns <= log_ns <= last_ns:
-                    raise ValueError(f'a log time of {log_ns} ns, which its head excludes')
-                counts[number] += 1
-                if number in selected:
-                    self._times.append(log_ns)
-                    self._places.append(at)
-            else:
-                opcode, length = HEAD.unpack_from(records, at)
-                if opcode in (Opcode.SCHEMA, Opcode.CHANNEL):
-                    yield opcode, records[at + HEAD.size:at + HEAD.size + length]
-                elif not opcode:
-                    raise ValueError('no record in it')
-            at += HEAD.size + length
-        if at != end:
-            raise ValueError('a record that is longer than the chunk')
-
-    def in_order(self) -> Iterator[StoredMessage]:
-        """Yield the selected messages in the order of their log times."""
-        times, records = self._times, self._records
-        order: Collection[int] = range(len(times))
-        if any(map(int.__gt__, times, times[1:])):
-            order = sorted(order, key=times.__getitem__)
-        for i in order:
-            at = self._places[i]
-            _, length, number, *_ = MESSAGE_HEAD.unpack_from(records, at)
-            data = records[at + MESSAGE_HEAD.size:at + HEAD.size + length]
-            yield number, times[i], bytes(data)
 
 
 def _is_new(records: dict[int, Record], record: Record) -> bool:
