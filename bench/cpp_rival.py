@@ -18,9 +18,8 @@ from ament_index_python.packages import get_packages_with_prefixes
 from in_process import n_readers
 from processes import (
     BenchError,
-    cpu_s,
+    cpu_between_marks_s,
     HERE,
-    line_of,
     Listener,
     node_command,
     reading,
@@ -109,12 +108,7 @@ def cpu_ms(peer, programs, actors, rate, reader):
             await_readers(listener, node, owner, n_readers(
                 reader, 'ours' if peer == 'ours' else 'rival', actors))
         write_line(server, 'go')
-        line_of(server, 'mark')
-        before_s = cpu_s(node.pid)
-        line_of(server, 'mark')
-        spent_s = cpu_s(node.pid) - before_s
-        server.kill()
-    return 1e3 * spent_s / frames
+        return 1e3 * cpu_between_marks_s(server, node) / frames
 
 
 def cpp_rows(rounds, cases=CASES):

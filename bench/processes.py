@@ -127,6 +127,16 @@ def cpu_s(pid):
     return time.clock_gettime((~pid << 3) | 2)
 
 
+def cpu_between_marks_s(server, node):
+    """Return the CPU time of a node between two marks of a server, s; end the server."""
+    line_of(server, 'mark')
+    before_s = cpu_s(node.pid)
+    line_of(server, 'mark')
+    spent_s = cpu_s(node.pid) - before_s
+    server.kill()
+    return spent_s
+
+
 def memory_mb(pid):
     """Return the resident memory of a process."""
     return int(Path(f'/proc/{pid}/statm').read_text().split()[1]) * PAGE_MB

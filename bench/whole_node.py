@@ -20,6 +20,7 @@ import time
 from in_process import paced_ms
 from processes import (
     BenchError,
+    cpu_between_marks_s,
     cpu_s,
     HERE,
     LIMIT_S,
@@ -47,12 +48,7 @@ def cpu_of_node(path, actors, rate, warm, frames):
     """Return the CPU milliseconds per frame of a node that has been running for ``warm``."""
     with serving(actors, rate, warm + frames, '--marks', warm, warm + frames) as (server, port), \
             running(node_command(path, port)) as node:
-        line_of(server, 'mark')
-        before_s = cpu_s(node.pid)
-        line_of(server, 'mark')
-        spent_s = cpu_s(node.pid) - before_s
-        server.kill()
-    return 1e3 * spent_s / frames
+        return 1e3 * cpu_between_marks_s(server, node) / frames
 
 
 def process_rows(rounds, sizes):

@@ -51,54 +51,57 @@ def position(packet):
     return CarlaDecoder().decode(packet.payload)[0].frame.position_xyz[0]
 
 
-@pytest.mark.parametrize('mode', ['false', 'true'], ids=['asynchronous', 'synchronous'])
-def test_carla_starts_drive_in_the_first_episode(tmp_path, mode):
-    ini = tmp_path / 'CarlaSettings.ini'
+def await_movement(packets):
+    """Receive until the player has driven forward."""
+    first = position(next(packets))
+    while position(next(packets))[0] <= first[0]:
+        pass
+
+
+def starts(folder, mode, latest_s, **options):
+    """Yield server, source and packets of each of N_STARTS starts with a settings file."""
+    ini = folder / 'CarlaSettings.ini'
     ini.write_text(INI.format(mode))
     for i in range(N_STARTS):
-        with LateServer(free_ports(3), (0.0, 0.3), rate=200.0, seed=i) as server, \
+        with LateServer(free_ports(3), (0.0, latest_s), rate=200.0, seed=i, **options) as server, \
                 packets_of(server, config_file=str(ini)) as (source, packets):
-            first = position(next(packets))
-            while position(next(packets))[0] <= first[0]:
-                pass
-            assert source.health.n_connects == 1
-            assert len(server.episodes) == 1
-            assert server.n_loads == 1
-            assert set(server.episodes[0].commands) == {0.5}
-            assert server.episodes[0].is_synchronous is (mode == 'true')
+            yield server, source, packets
 
 
-@pytest.mark.parametrize('mode', ['false', 'true'], ids=['asynchronous', 'synchronous'])
+BOTH_MODES = pytest.mark.parametrize('mode', ['false', 'true'],
+                                     ids=['asynchronous', 'synchronous'])
+
+
+@BOTH_MODES
+def test_carla_starts_drive_in_the_first_episode(tmp_path, mode):
+    for server, source, packets in starts(tmp_path, mode, 0.3):
+        await_movement(packets)
+        assert source.health.n_connects == 1
+        assert len(server.episodes) == 1
+        assert server.n_loads == 1
+        assert set(server.episodes[0].commands) == {0.5}
+        assert server.episodes[0].is_synchronous is (mode == 'true')
+
+
+@BOTH_MODES
 def test_carla_starts_drive_where_ports_close_again(tmp_path, mode):
     """Where the measurements port closes its first connection, the episode is kept as well."""
-    ini = tmp_path / 'CarlaSettings.ini'
-    ini.write_text(INI.format(mode))
     n_refused = 0
-    for i in range(N_STARTS):
-        with LateServer(free_ports(3), (0.0, 0.1), rate=200.0, seed=i,
-                        refuses=(0.0, 0.5, 0.0)) as server, \
-                packets_of(server, config_file=str(ini)) as (source, packets):
-            first = position(next(packets))
-            while position(next(packets))[0] <= first[0]:
-                pass
-            assert (source.health.n_connects, len(server.episodes), server.n_loads) == (1, 1, 1)
-            n_refused += server.n_refused
+    for server, source, packets in starts(tmp_path, mode, 0.1, refuses=(0.0, 0.5, 0.0)):
+        await_movement(packets)
+        assert (source.health.n_connects, len(server.episodes), server.n_loads) == (1, 1, 1)
+        n_refused += server.n_refused
     assert n_refused > N_STARTS / 4
 
 
-@pytest.mark.parametrize('mode', ['false', 'true'], ids=['asynchronous', 'synchronous'])
+@BOTH_MODES
 def test_carla_starts_drive_where_every_port_closes_again(tmp_path, mode):
     """A control connection that is lost ends the episode; the next one drives."""
-    ini = tmp_path / 'CarlaSettings.ini'
-    ini.write_text(INI.format(mode))
     n_refused = 0
-    for i in range(N_STARTS):
-        with LateServer(free_ports(3), (0.0, 0.1), rate=200.0, seed=i,
-                        refuses=(0.3, 0.3, 0.3)) as server, \
-                packets_of(server, config_file=str(ini)) as (_, packets):
-            while not any(episode.distance > 0.0 for episode in server.episodes):
-                next(packets)
-            n_refused += server.n_refused
+    for server, _, packets in starts(tmp_path, mode, 0.1, refuses=(0.3, 0.3, 0.3)):
+        while not any(episode.distance > 0.0 for episode in server.episodes):
+            next(packets)
+        n_refused += server.n_refused
     assert n_refused > N_STARTS / 4
 
 
