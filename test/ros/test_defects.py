@@ -162,7 +162,7 @@ def test_an_exception_of_deferred_work_costs_no_frame(defective):
     if 'bad' in args[0].name:
         fail()
     return original(self, *args, **options)
-"""))
+"""), overflow='block')
     odometry = rig.listener.subscribe('/state_sensor/actors/ego_car/odometry', 'nav_msgs/Odometry')
     newcomer = rig.listener.subscribe('/state_sensor/actors/newcomer/odometry',
                                       'nav_msgs/Odometry')
