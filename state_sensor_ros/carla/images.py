@@ -214,6 +214,6 @@ def _usual_pixels(image: EncodedImage, opened: Image.Image) -> npt.NDArray[np.ui
         pixels = decode_image_png_u8(bytes(image.data), (opened.height, opened.width),
                                      opened.mode.lower())
     except Exception:  # noqa: BLE001
-        # The library raises nothing narrower. Pillow reads the file or gives the reason.
+        # The library raises nothing narrower than Exception; Pillow reads the file or refuses it.
         return None
     return np.ascontiguousarray(pixels[..., :3])

@@ -164,7 +164,7 @@ def _names_of(scene: memoryview) -> dict[int, tuple[str, bool]]:
 
 def _image(name: str, body: memoryview) -> EncodedImage:
     """Parse the message of a camera behind its id."""
-    # Servers before 0.8.2 send no frame number: the length tells which form it is.
+    # Servers before 0.8.2 send no frame number: the two forms differ in length.
     for number_bytes in (_FRAME_NUMBER.size, 0):
         head_bytes = number_bytes + _CAMERA.size
         if len(body) < head_bytes:

@@ -178,7 +178,11 @@ def mounts(sensors: Iterable[Sensor], settings: Settings) -> tuple[Mount, ...]:
 
 
 def mount_frame(sensor: Sensor) -> str:
-    """Return the last part of the frame of a sensor."""
+    """
+    Return the last part of the frame of a sensor.
+
+    :param sensor: camera or lidar.
+    """
     return lidar_frame(sensor.name) if sensor.kind == POINTS else f'camera_{sensor.name}'
 
 

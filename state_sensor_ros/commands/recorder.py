@@ -64,6 +64,7 @@ class Recorder(ABC):
         try:
             self._receive()
         except Exception as error:  # noqa: BLE001
+            # Any error of this thread is raised again by save(), in the thread that ends it.
             self._error = error
         finally:
             self.over.set()

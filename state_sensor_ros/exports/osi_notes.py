@@ -9,7 +9,7 @@
 """
 What a trace of ASAM OSI has that its recording does not, in words.
 
-The format wants a class, a size and a host, and no object may be absent between two frames.
+The format requires a class, a size and a host, and no object may be absent between two frames.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ _UNKNOWN = '_NODE_NAME_UNKNOWN_'
 
 class OtherPublishers:
     """
-    Look for a second publisher on the topics of a stack: two truths at once are an accident.
+    Search for other publishers on the topics of a stack, which would contradict those of the node.
 
     Discovery takes some time, so the search is repeated some times.
 

@@ -492,7 +492,7 @@ def test_convert_interrupted_leaves_nothing(source, tmp_path, out, signum):
 
 
 def _has_read(path, n_bytes):
-    """Tell whether a process has read that much, and waits for more."""
+    """Return whether a process has read that much, and waits for more."""
     counters = dict(line.split(': ') for line in path.read_text().splitlines())
     state = (path.parent / 'stat').read_text().rpartition(')')[2].split()[0]
     return int(counters['rchar']) > n_bytes and state == 'S'

@@ -7,7 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 # flake8: noqa: I100
-"""`state_sensor record` against simulators that behave and others that do not."""
+"""`state_sensor record` against simulators that follow the protocol or violate it."""
 
 import errno
 import fcntl

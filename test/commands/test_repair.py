@@ -87,7 +87,7 @@ def described(path):
 
 
 def is_part_of(found, whole):
-    """Tell whether the messages found are among those of the whole bag, in their order."""
+    """Return whether the messages found are among those of the whole bag, in their order."""
     remaining = iter(whole)
     return all(message in remaining for message in found)
 

@@ -7,7 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-Damaged payloads and trajectories: whatever comes in, one error class comes out, or a sound frame.
+Damaged payloads and trajectories: each gives a sound frame or an error of one class.
 
 ``--budget`` multiplies the number of inputs. A failure prints the number of its input, which alone
 reproduces it.
@@ -96,7 +96,7 @@ def damaged(chance):
 
 
 def refusal(action, *args):
-    """Call ``action``; return its result, or the only kind of error that may come of it."""
+    """Call ``action``; return its result, or the error, which has to be of one kind."""
     try:
         return action(*args), None
     except (DecodeError, TrajectoryFormatError) as error:

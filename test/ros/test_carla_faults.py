@@ -35,7 +35,7 @@ def framed(number, body=None):
 
 
 class CarlaBench(Bench):
-    """A node that listens to a scripted CARLA server."""
+    """A node that is connected to a scripted CARLA server."""
 
     def __init__(self, *args, **parameters):
         super().__init__(*args, source='carla', max_frame_bytes=MAX_FRAME_BYTES, **parameters)

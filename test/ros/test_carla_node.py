@@ -84,7 +84,7 @@ def test_carla_server_on_the_topics(domain, listener, server):
 
 
 def check_agreement(frames, statuses_, lights, limits):
-    """All messages of a stamp speak of the same frame."""
+    """All messages of a stamp are of the same frame."""
     found = {stamp_of(message): message for message in frames}
     matched = 0
     for status in statuses_:

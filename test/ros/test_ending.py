@@ -249,7 +249,7 @@ def cpu_of(node):
 
 
 def is_idle(node):
-    """Tell whether the node spends next to nothing for half a second."""
+    """Return whether the node spends next to nothing for half a second."""
     began_s = cpu_of(node)
     time.sleep(0.5)
     return cpu_of(node) - began_s < 0.05

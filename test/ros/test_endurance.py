@@ -148,7 +148,7 @@ def test_churn_of_actors(domain, listener, simulator):
         assert len(shown) == n_each + 1
         assert node.memory_mb() < early_mb + 25.0
         assert len(os.listdir(f'/proc/{node.process.pid}/task')) <= early_threads + 2
-        # Everybody but the ego leaves; only its topics are left after the timeout.
+        # All actors but the ego leave; only its topics are left after the timeout.
         for i in range(n_frames + 1, n_frames + 9):
             simulator.send(framed(i, ego(i)))
 

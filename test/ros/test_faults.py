@@ -101,12 +101,12 @@ def test_fault_half_open(bench):
     rig.connect()
     connection = rig.simulator.connection
     try:
-        # In repair mode a socket goes without telling its peer, as a pulled cable does.
+        # In repair mode a socket closes without a packet to its peer, as with a pulled cable.
         connection.setsockopt(socket.IPPROTO_TCP, repair, 1)
     except PermissionError:
         pytest.skip('a connection can be dropped silently by root alone')
     connection.close()
-    # stale_after 1 s, then keep-alive finds out within 3 s.
+    # stale_after 1 s, then keep-alive probes fail within 3 s.
     rig.connect(warm=False)
     rig.publishes_again()
     rig.counted('reconnects')

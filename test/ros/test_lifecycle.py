@@ -148,7 +148,7 @@ def test_lifecycle_signals_end_it(domain, listener, streaming, signum, moment):
 
 
 def _handles(node, signum):
-    """Tell whether the process catches ``signum``."""
+    """Return whether the process catches ``signum``."""
     with open(f'/proc/{node.process.pid}/status') as status:
         caught = next(line.split()[1] for line in status if line.startswith('SigCgt'))
     # Python handles SIGINT from the start; the program sets all handlers together.

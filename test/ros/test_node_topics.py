@@ -96,7 +96,7 @@ def xyzw(quaternion):
 
 
 def advancing(frames):
-    """Return the frames whose clock goes on: the others bring nothing but ~/frame."""
+    """Return the frames whose clock advances: of the others, ~/frame alone is published."""
     kept, last = [], -1.0
     for frame in frames:
         game_time = time_of(frame)

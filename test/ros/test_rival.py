@@ -59,7 +59,7 @@ def traffic():
 
 
 class Recorder(SilentSink):
-    """A sink that listens to everything and keeps it, deserialised, by topic."""
+    """A sink that demands every topic and stores its messages, deserialised."""
 
     def __init__(self):
         super().__init__(EVERYTHING)

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Three consecutive ports, each bound all the time and open to one client when it is wanted."""
+"""Three consecutive ports, each bound all the time, that open for one client."""
 
 from __future__ import annotations
 
