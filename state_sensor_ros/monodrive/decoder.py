@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 import math
-from typing import TypeGuard
+from typing import cast, TypeGuard
 
 import msgspec
 
@@ -46,9 +46,12 @@ from state_sensor_ros.monodrive.generations.unknown_members import (
 from state_sensor_ros.monodrive.generations.wire import (
     FlatActor,
     FrameV0,
+    FrameV1,
+    FrameV2,
     Head,
     INT64_MAX,
     json_decoders,
+    JsonDecoders,
     PayloadHead,
     UINT32_MAX,
     V0,
@@ -81,6 +84,9 @@ class Decoder:
         self._inspected: set[str] = set()
         self._unknown: set[str] = set()
         self._needs, self._json = needs, json_decoders(needs)
+        self._last: bytes | bytearray | memoryview = b''
+        # A payload, the decoders and the generation that it was decoded with, and the result.
+        self._ahead: tuple[bytes, JsonDecoders, str, FrameV2 | FrameV1] | None = None
 
     @property
     def needs(self) -> Needs:
@@ -96,6 +102,34 @@ class Decoder:
     def unknown_members(self) -> frozenset[str]:
         """Key paths that were ignored in the first and in unusual payloads of a generation."""
         return frozenset(self._unknown)
+
+    def is_at(self, payload: bytes) -> bool:
+        """Return whether this object is the last one that :meth:`decode` was called with."""
+        return payload is self._last
+
+    def is_read_ahead(self, payload: bytes) -> bool:
+        """Return whether the next :meth:`decode` of this object needs not parse its text."""
+        return self._ahead is not None and self._ahead[0] is payload
+
+    def read_ahead(self, payload: bytes) -> float:
+        """
+        Check that a payload is JSON of the usual form of the last one.
+
+        If the next call of :meth:`decode` is with this object, the text is not parsed again.
+
+        :param payload: JSON text, UTF-8, of one frame.
+        :returns: its ``game_time``; NaN where it has none, or another form, or is not JSON.
+        """
+        generation = self._order[0]
+        try:
+            if generation == V0:
+                return math.nan
+            frame = self._json.v2.decode(payload) if generation == V2 \
+                else self._json.v1.decode(payload)
+        except NOT_TYPED:
+            return math.nan
+        self._ahead = payload, self._json, generation, frame
+        return math.nan if frame.game_time is None else frame.game_time
 
     def split(self, payload: bytes | bytearray) -> Sequence[bytes | bytearray]:
         """
@@ -118,6 +152,7 @@ class Decoder:
         :raises DecodeError: when the payload is not a frame; no other error is raised.
         """
         packet = game_time, time, sample_count
+        self._last = payload
         for generation in self._order:
             try:
                 frame = self._usual(generation, payload, packet)
@@ -137,12 +172,12 @@ class Decoder:
                packet: Head) -> Frame:
         """Decode a payload in the usual form of a generation."""
         if generation == V2:
-            v2 = self._json.v2.decode(payload)
+            v2 = cast(FrameV2, self._read(payload, V2)) or self._json.v2.decode(payload)
             return frame_of_v2(v2.frame.objects, v2.frame.vehicles,
                                head_of((v2.game_time, v2.time, v2.sample_count), packet),
                                self._needs, self._units, self._table)
         if generation == V1:
-            v1 = self._json.v1.decode(payload)
+            v1 = cast(FrameV1, self._read(payload, V1)) or self._json.v1.decode(payload)
             return self._flat_frame(V1, tuple([actor.name for actor in v1.frame]), v1.frame,
                                     (v1.game_time, v1.time, v1.sample_count), packet)
         v0 = self._json.v0.decode(payload)
@@ -151,6 +186,15 @@ class Decoder:
             raise DecodeError('payload', 'no actors', 'a frame')
         return self._flat_frame(V0, tuple(actors), tuple(actors.values()), _head_of_v0(v0),
                                 packet)
+
+    def _read(self, payload: bytes | bytearray | memoryview,
+              generation: str) -> FrameV2 | FrameV1 | None:
+        """Return what was read ahead of a payload in a generation, None for nothing."""
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None and ahead[0] is payload and ahead[1] is self._json \
+                and ahead[2] == generation:
+            return ahead[3]
+        return None
 
     def _flat_frame(self, generation: str, names: tuple[str, ...],
                     actors: tuple[FlatActor, ...] | list[FlatActor],

@@ -143,10 +143,17 @@ class _Reader:
 
     def _on_own_lines(self) -> Iterator[Payload]:
         """Yield frames up to the first that does not occupy one line."""
+        text = b''
+
+        def is_json(frame: bytes) -> bool:
+            nonlocal text
+            text = frame
+            return self._is_json(frame)
+
         while (end := frame_end_on_line(self._buffer, is_first=not self._index,
-                                        is_json=self._is_json)) != NO_LINE:
+                                        is_json=is_json)) != NO_LINE:
             if end != INCOMPLETE:
-                yield self._element(self._offset + end, 1, is_json=True)
+                yield self._element(self._offset + end, 1, text)
             elif len(self._buffer) > min(_MAX_LINE_BYTES, MAX_ELEMENT_BYTES) or not self._fill():
                 break
         self._n_scanned = 0
@@ -157,10 +164,10 @@ class _Reader:
         self._buffer += chunk
         return bool(chunk)
 
-    def _consume(self, n_bytes: int) -> bytes:
-        """Remove bytes from the buffer, return them and update the position."""
+    def _consume(self, n_bytes: int, taken: bytes = b'') -> bytes:
+        """Remove bytes, ``taken`` where they were copied, return them, update the position."""
         # Without the copy that a slice of the buffer would be.
-        taken = bytes(memoryview(self._buffer)[:n_bytes])
+        taken = taken or bytes(memoryview(self._buffer)[:n_bytes])
         del self._buffer[:n_bytes]
         self._offset += n_bytes
         self._n_scanned -= n_bytes
@@ -217,8 +224,8 @@ class _Reader:
         i_last = next((i for i, depth in enumerate(depths) if depth < scanner.outer), len(ends))
         return ends[:i_last], (ends[i_last] if i_last < len(ends) else None)
 
-    def _element(self, end: int, outer: int, *, is_json: bool = False) -> Payload:
-        """Remove the frame that ends before offset ``end``, and check it unless ``is_json``."""
+    def _element(self, end: int, outer: int, text: bytes = b'') -> Payload:
+        """Remove the frame that ends before offset ``end``: ``text`` where it was checked."""
         self._skip_blank()
         if self._index:
             self._expect(self._buffer.startswith(b','), "',' or ']'")
@@ -226,8 +233,8 @@ class _Reader:
             self._skip_blank()
         self._expect(self._buffer.startswith(b'{'), "'{', a frame")
         offset, line, column = self._offset, self._line, self._column
-        payload = Payload(self._consume(end - offset), self._index, offset, line, column)
-        if not is_json:
+        payload = Payload(self._consume(end - offset, text), self._index, offset, line, column)
+        if not text:
             self._check(payload)
         if not outer:
             self._check_no_scenario(payload)

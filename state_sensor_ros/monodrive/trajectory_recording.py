@@ -66,13 +66,24 @@ def game_time_of(payload: bytes) -> float:
 
 
 class _Clocks:
-    """Times of frames, read while it is checked whether a frame is JSON: one pass, not two."""
+    """
+    Times of frames, read while it is checked whether a frame is JSON: one pass, not two.
 
-    def __init__(self) -> None:
+    :param decoder: of the recording. Where it decoded the frame before, it decodes the next one
+        here already, so that the text is parsed once.
+    """
+
+    def __init__(self, decoder: Decoder) -> None:
+        self._decoder = decoder
         self._text, self._game_time = b'', math.nan
 
     def is_json(self, text: bytes) -> bool:
         """Return whether a text is strict JSON, and keep its time."""
+        if self._text and self._decoder.is_at(self._text):
+            clock_s = self._decoder.read_ahead(text)
+            if not math.isnan(clock_s):
+                self._text, self._game_time = text, clock_s
+                return True
         try:
             game_time = _HEAD.decode(text).game_time
         except NOT_TYPED:
@@ -100,7 +111,8 @@ class TrajectoryRecording:
     def __init__(self, path: str, units: Units = DEFAULT_UNITS) -> None:
         self.name = path
         self._units = units
-        self.decoder = self.new_decoder()
+        self._own_decoder = Decoder(units)
+        self.decoder: PayloadDecoder = self._own_decoder
         self.cut: TruncatedError | None = None
         self.total: int | None = None
         self._file: BinaryIO = sys.stdin.buffer
@@ -125,7 +137,7 @@ class TrajectoryRecording:
         self.cut = None
         game_time = -PERIOD_S
         content, compressed = self._content()
-        clocks = _Clocks()
+        clocks = _Clocks(self._own_decoder)
         for payload in self._payloads(content, compressed, clocks):
             clock_s = clocks.of(payload.data)
             game_time = game_time + PERIOD_S if math.isnan(clock_s) else clock_s
