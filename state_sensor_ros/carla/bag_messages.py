@@ -211,7 +211,8 @@ def frame_of_messages(parts: Mapping[str, bytes]) -> Frame:
     :raises DecodeError: where one is not of the type of its topic, or the frame is not CARLA's.
     """
     frame = StateFrameDecoder().decode(parts[FRAME])[0].frame
-    read = {name: _read(name, data) for name, data in parts.items() if name != FRAME}
+    read = {name: _read(name, data) for name, data in parts.items()
+            if name in TOPICS and name != FRAME}
     ids, classes = _identities(frame)
     lights = {light.id: light.state for light in _entries(read.get(_LIGHTS), 'traffic_lights')}
     limits = {sign.id: sign.speed_limit for sign in _entries(read.get(_LIMITS), 'speed_limits')}
@@ -225,7 +226,7 @@ def frame_of_messages(parts: Mapping[str, bytes]) -> Frame:
         speed_limits=np.array([limits.get(id_, math.nan) if class_ == CLASS_SPEED_LIMIT_SIGN
                                else math.nan for id_, class_ in rows]),
         player=_player_status(status, read),
-        sensor_data=_sensor_data(read)))
+        sensor_data=_sensor_data(parts)))
 
 
 # rosbags makes message classes at run time: they have no static type.
@@ -249,14 +250,19 @@ def _type_of(name: str) -> str:
     return POINT_CLOUD if sensor_of_topic(name, POINT_CLOUD) else IMAGE
 
 
-def _sensor_data(read: Mapping[str, Any]) -> SensorData:
-    images, points = [], []
-    for name in sorted(read):
-        if (image := sensor_of_topic(name, IMAGE)) is not None:
-            images.append(_image_of(name, image, read[name], read.get(_info_name(image.name))))
-        elif (lidar := sensor_of_topic(name, POINT_CLOUD)) is not None:
-            points.append(_points_of(name, lidar, read[name]))
-    return SensorData(tuple(images), tuple(points))
+def _sensor_data(parts: Mapping[str, bytes]) -> SensorData:
+    images, points, errors = [], [], []
+    infos = {name: _read(name, data) for name, data in parts.items() if name.endswith(_INFO)}
+    for name, data in sorted(parts.items()):
+        try:
+            if (image := sensor_of_topic(name, IMAGE)) is not None:
+                images.append(_image_of(name, image, _read(name, data),
+                                        infos.get(_info_name(image.name))))
+            elif (lidar := sensor_of_topic(name, POINT_CLOUD)) is not None:
+                points.append(_points_of(name, lidar, _read(name, data)))
+        except DecodeError as error:
+            errors.append(error)
+    return SensorData(tuple(images), tuple(points), tuple(errors))
 
 
 def _image_of(name: str, sensor: Sensor, message: Any, info: Any) -> EncodedImage:  # noqa: ANN401

@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 import math
 from pathlib import Path
 
@@ -23,9 +24,11 @@ from state_sensor_ros.carla.bag_messages import (
     topics_with_sensors,
     with_recorded_poses,
 )
+from state_sensor_ros.carla.carla_data import PLAYER_NAME
 from state_sensor_ros.carla.carla_decoder import DatasetDecoder
 from state_sensor_ros.carla.carla_topics import sensor_of_topic
 from state_sensor_ros.carla.dataset import find_dataset, read_frames
+from state_sensor_ros.carla.sensors import Sensor
 from state_sensor_ros.encode.topics import STATIC_TF_TOPIC
 from state_sensor_ros.errors import DecodeError, TrajectoryFormatError, TruncatedError
 from state_sensor_ros.payloads import Packet, PayloadDecoder
@@ -70,8 +73,17 @@ class CarlaBagRecording(BagRecording):
 
     def payloads(self) -> Iterator[tuple[bytes, bytes]]:
         """Yield each serialised StateFrame, and it with the other messages of its frame."""
-        return ((parts[FRAME], pack_parts(parts)) for parts in parts_of_frames(
-            self.messages_of_node(self._topics)))
+        return ((parts[FRAME], pack_parts(parts)) for parts in parts_of_frames(self.messages()))
+
+    def messages(self) -> Iterator[tuple[str, bytes]]:
+        """Yield name and serialised message of the topics of which frames are made."""
+        return self.messages_of_node(self._topics)
+
+    def placed_sensors(self) -> tuple[Sensor, ...]:
+        """Return the sensors with the poses that are known in the frame of the player."""
+        return tuple(replace(sensor, pose=None)
+                     if sensor.parent.rpartition('/')[2] != PLAYER_NAME
+                     or not any(sensor.pose or ()) else sensor for sensor in self.sensors)
 
 
 class DatasetRecording:

@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,6 +30,7 @@ from state_sensor_ros.simulators.simulator import (
 )
 
 if TYPE_CHECKING:
+    from state_sensor_ros.carla.sensors import Sensor
     from state_sensor_ros.cdr.definitions import Definitions
     from state_sensor_ros.pipeline.source import Source
     from state_sensor_ros.recordings.bags.bag_reader import Bag
@@ -144,30 +145,36 @@ class CarlaSimulator(Simulator):
 
     def frames_to_write(self, recording: Recording) -> Iterator[Frame]:
         """
-        Yield the frames of a bag that have a player's status, without images.
+        Yield the frames of a bag that have a player's status.
 
         :raises TrajectoryFormatError: where a message cannot be decoded.
         """
-        from state_sensor_ros.carla.bag_messages import frames_of_messages, TOPICS
-        from state_sensor_ros.recordings.bags.bag_recording import BagRecording
-        assert isinstance(recording, BagRecording)
+        from state_sensor_ros.carla.bag_messages import frames_of_messages
+        from state_sensor_ros.carla.carla_recording import CarlaBagRecording
+        assert isinstance(recording, CarlaBagRecording)
         try:
-            yield from frames_of_messages(recording.messages_of_node(TOPICS))
+            yield from frames_of_messages(recording.messages())
         except DecodeError as error:
             raise TrajectoryFormatError(f'{recording.name}: {error.where}', error.found,
                                         error.expected) from error
 
-    def new_writer(self, path: str, settings: Settings, *, force: bool) -> FrameWriter:
+    def new_writer(self, path: str, settings: Settings, *, force: bool,
+                   recording: Recording | None = None) -> FrameWriter:
         """
-        Begin a dataset.
+        Begin a dataset; sensors are described by ``config_file``, else by the recording.
 
         :raises ConfigError: when ``config_file`` cannot be read.
         :raises SinkError: when ``path`` exists and may not be replaced, or cannot be written.
         """
+        from state_sensor_ros.carla.carla_recording import CarlaBagRecording
         from state_sensor_ros.carla.dataset_writer import DatasetWriter
         from state_sensor_ros.carla.sensor_files import read_sensors
         from state_sensor_ros.carla.sensors import with_parameters
-        sensors = read_sensors(settings.config_file) if settings.config_file else ()
+        sensors: Iterable[Sensor] = ()
+        if settings.config_file:
+            sensors = read_sensors(settings.config_file)
+        elif isinstance(recording, CarlaBagRecording):
+            sensors = recording.placed_sensors()
         return DatasetWriter(path, overwrite=force, sensors=with_parameters(sensors, settings))
 
     def stand_in(self, options: argparse.Namespace) -> AbstractContextManager[StandIn]:

@@ -9,13 +9,14 @@
 """
 Writer of the folder of a dataset, which gets its name only when it is complete.
 
-Images and points are written as a server sent them. Those of a bag are not: beyond 512 m the
-24-bit depth cannot be recovered from metres in float32.
+Images and points are written as a server sent them, and of a bag as close to that as its
+messages have them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 import re
 
@@ -61,6 +62,7 @@ class DatasetWriter(FrameWriter):
         self._dataset = self._folder.inside / 'dataset'
         self._episodes: list[Path] = []
         self._sensor_files: SensorFileWriter | None = None
+        self._pool = ThreadPoolExecutor(thread_name_prefix='images')
         self._n_in_episode = 0
         self._game_time = 0.0
 
@@ -82,8 +84,8 @@ class DatasetWriter(FrameWriter):
             if not self._episodes or frame.game_time < self._game_time:
                 self._episodes.append(self._dataset / f'episode_{len(self._episodes):05d}')
                 self._episodes[-1].mkdir(parents=True)
-                self._sensor_files = SensorFileWriter(self._episodes[-1], self._described,
-                                                      self._leave_out)
+                self._sensor_files = SensorFileWriter(self._episodes[-1], self._pool,
+                                                      self._described, self._leave_out)
                 self._n_in_episode = 0
             name = f'measurements_{self._n_in_episode:05d}.json'
             (self._episodes[-1] / name).write_bytes(text)
@@ -105,6 +107,7 @@ class DatasetWriter(FrameWriter):
 
         :raises SinkError: when that fails.
         """
+        self._pool.shutdown()
         self._folder.complete()
 
     def commit(self) -> None:
@@ -118,10 +121,12 @@ class DatasetWriter(FrameWriter):
 
     def discard(self) -> str:
         """Remove the written files; return a description of files that are left."""
+        self._pool.shutdown()
         return self._folder.discard()
 
     def abort(self) -> None:
         """Remove the written files."""
+        self._pool.shutdown()
         self._folder.abort()
 
 

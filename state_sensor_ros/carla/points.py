@@ -45,10 +45,28 @@ def decode_points(points: EncodedPoints) -> bytes:
     """
     if points.form is Form.MESSAGE:
         return bytes(points.data)
-    rows = _ply_rows(points) if points.form is Form.FILE \
-        else np.frombuffer(points.data, '<f4').reshape(-1, 3)
+    rows = _ply_rows(points) if points.form is Form.FILE else _rows(points)
+    return _turned(rows).tobytes()
+
+
+def server_points(points: EncodedPoints) -> npt.NDArray[np.float32]:
+    """
+    Return the points in the axes of the server, (N, 3), m.
+
+    :param points: in the form WIRE or MESSAGE.
+    """
+    rows = _rows(points)
+    return rows if points.form is Form.WIRE else _turned(rows)
+
+
+def _rows(points: EncodedPoints) -> npt.NDArray[np.float32]:
+    return np.frombuffer(points.data, '<f4').reshape(-1, 3)
+
+
+def _turned(rows: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Convert points, (N, 3), from the axes of the server to REP 103, or back."""
     # A difference, because a negative 0 would be -0.0.
-    return np.subtract(np.float32(0.0), rows[:, _FORWARD_LEFT_UP], dtype='<f4').tobytes()
+    return np.subtract(np.float32(0.0), rows[:, _FORWARD_LEFT_UP], dtype='<f4')
 
 
 def _ply_rows(points: EncodedPoints) -> npt.NDArray[np.float32]:

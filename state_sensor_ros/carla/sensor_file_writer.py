@@ -11,7 +11,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +22,7 @@ from state_sensor_ros.carla.dataset import METADATA, sensor_file_name
 from state_sensor_ros.carla.metadata_file import format_metadata
 from state_sensor_ros.carla.sensor_formatting import format_image, format_points
 from state_sensor_ros.carla.sensors import POINTS, Sensor
+from state_sensor_ros.errors import DecodeError
 
 # Frames after which an image can still be written beside the measurement of its own frame.
 _MAX_NUMBERS: Final = 64
@@ -30,13 +33,15 @@ class SensorFileWriter:
     Write what the sensors of a server sent beside the measurements of an episode.
 
     :param folder: of the episode.
+    :param pool: of the threads that compress: zlib and numpy release the lock of the interpreter.
     :param sensors: descriptions by name and kind, as far as they are known.
     :param leave_out: called with a line about a message that is not written.
     """
 
-    def __init__(self, folder: Path, sensors: Mapping[tuple[str, str], Sensor],
+    def __init__(self, folder: Path, pool: Executor, sensors: Mapping[tuple[str, str], Sensor],
                  leave_out: Callable[[str], None]) -> None:
-        self._folder, self._sensors, self._leave_out = folder, sensors, leave_out
+        self._folder, self._pool = folder, pool
+        self._sensors, self._leave_out = sensors, leave_out
         self._declared: dict[tuple[str, str], tuple[Sensor, tuple[int, int] | None]] = {}
         self._numbers: dict[int, int] = {}
 
@@ -46,7 +51,7 @@ class SensorFileWriter:
 
         :param number: of its measurement in the episode; an image of an earlier frame gets the
             number of that one.
-        :param data: of the frame; only what a server sent is written.
+        :param data: of the frame; what is a file already is not written.
         :raises OSError: where a file cannot be written.
         """
         self._numbers[data.frame_number] = number
@@ -54,29 +59,40 @@ class SensorFileWriter:
             del self._numbers[next(iter(self._numbers))]
         for error in data.sensor_data.errors:
             self._leave_out(str(error))
-        taken: set[str] = set()
+        files: dict[str, Callable[[], bytes]] = {}
         for image in data.sensor_data.images:
-            if image.form is Form.WIRE:
+            if image.form is not Form.FILE:
                 self._declare(Sensor(image.camera, image.kind, image.fov_deg), image.size)
                 name = sensor_file_name(image.camera, image.kind, self._number(image, number))
-                self._write(name, format_image(image), taken)
+                self._add(name, partial(format_image, image), files)
         for points in data.sensor_data.points:
-            if points.form is Form.WIRE:
+            if points.form is not Form.FILE:
                 self._declare(Sensor(points.lidar, POINTS), None)
                 name = sensor_file_name(points.lidar, POINTS, number)
-                self._write(name, format_points(points), taken)
+                self._add(name, partial(format_points, points), files)
+        for refusal in self._pool.map(self._write, files.items()):
+            if refusal is not None:
+                self._leave_out(str(refusal))
 
     def _number(self, image: EncodedImage, number: int) -> int:
         return number if image.frame_number is None else \
             self._numbers.get(image.frame_number, number)
 
-    def _write(self, name: str, data: bytes, taken: set[str]) -> None:
-        if name in taken:
+    def _add(self, name: str, format_: Callable[[], bytes],
+             files: dict[str, Callable[[], bytes]]) -> None:
+        if files.setdefault(name, format_) is not format_:
             self._leave_out(f'sensor {name.rpartition("_")[0]}: found two sensors with this name '
                             'in the dataset; expected one')
-            return
-        taken.add(name)
+
+    def _write(self, file: tuple[str, Callable[[], bytes]]) -> DecodeError | None:
+        """Write a file; return the reason where its data have none."""
+        name, format_ = file
+        try:
+            data = format_()
+        except DecodeError as error:
+            return error
         (self._folder / name).write_bytes(data)
+        return None
 
     def _declare(self, sensor: Sensor, size: tuple[int, int] | None) -> None:
         """Write the metadata.json again where a sensor is new."""

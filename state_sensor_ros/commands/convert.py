@@ -248,8 +248,8 @@ def _to_own_form(recording: BagRecording, args: argparse.Namespace, settings: Se
                           'table or trace: a bag becomes a dataset only where it is of CARLA')
     simulator = find_simulator(recording.simulator)
     summary = Summary()
-    with interruption.writing(
-            lambda: simulator.new_writer(args.output, settings, force=args.force)) as writer, \
+    with interruption.writing(lambda: simulator.new_writer(
+            args.output, settings, force=args.force, recording=recording)) as writer, \
             progress_bar(recording, 'convert', is_quiet=args.quiet) as bar:
         for frame in simulator.frames_to_write(recording):
             writer.write(frame)
@@ -259,6 +259,8 @@ def _to_own_form(recording: BagRecording, args: argparse.Namespace, settings: Se
         if not writer.n_frames:
             raise TrajectoryFormatError(recording.name, 'no frame that has a ~/player/status',
                                         'at least one')
+    if writer.note:
+        print_line(f'warning: {recording.name}: {writer.note}')
     return summary
 
 

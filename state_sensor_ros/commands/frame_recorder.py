@@ -16,7 +16,7 @@ from contextlib import suppress
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.live import LiveStream
 from state_sensor_ros.commands.recorder import Recorder
-from state_sensor_ros.errors import counted, DecodeError, TransportError
+from state_sensor_ros.errors import DecodeError, TransportError
 from state_sensor_ros.pipeline.source import Source
 from state_sensor_ros.simulators.simulator import FrameWriter
 
@@ -46,11 +46,7 @@ class FrameRecorder(Recorder):
     @property
     def notes(self) -> list[str]:
         """Return lines about what the recording does not carry."""
-        writer, notes = self._writer, list(self._stream.notes.values())
-        if writer.n_left_out:
-            notes.append(f'left out {counted(writer.n_left_out, "message")} of sensors; the last: '
-                         f'{writer.last_left_out}')
-        return notes
+        return [*self._stream.notes.values(), *filter(None, (self._writer.note,))]
 
     @property
     def _name(self) -> str:

@@ -67,7 +67,8 @@ class MonodriveSimulator(Simulator):
         """Open a trajectory; every file may be one."""
         return TrajectoryRecording(str(path), units)
 
-    def new_writer(self, path: str, settings: Settings, *, force: bool) -> FrameWriter:
+    def new_writer(self, path: str, settings: Settings, *, force: bool,
+                   recording: Recording | None = None) -> FrameWriter:
         """Begin a trajectory; frames keep their generation."""
         from state_sensor_ros.monodrive.trajectory_output import TrajectoryOutput
         return TrajectoryOutput(path, force=force)

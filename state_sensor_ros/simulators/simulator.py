@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Protocol, TYPE_CHECKING
 
-from state_sensor_ros.errors import ConfigError
+from state_sensor_ros.errors import ConfigError, counted
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.payloads import PayloadDecoder, Report
 from state_sensor_ros.recordings.files.output import Output
@@ -67,6 +67,13 @@ class FrameWriter(Output):
     n_frames: int
     n_left_out = 0
     last_left_out = ''
+
+    @property
+    def note(self) -> str:
+        """Return a line about the messages that were left out, empty where none was."""
+        return '' if not self.n_left_out else (
+            f'left out {counted(self.n_left_out, "message")} of sensors; the last: '
+            f'{self.last_left_out}')
 
     @abstractmethod
     def write(self, frame: Frame) -> None:
@@ -205,13 +212,15 @@ class Simulator:
             for decoded in recording.decoder.decode(recorded.packet.payload):
                 yield decoded.frame
 
-    def new_writer(self, path: str, settings: Settings, *, force: bool) -> FrameWriter:
+    def new_writer(self, path: str, settings: Settings, *, force: bool,
+                   recording: Recording | None = None) -> FrameWriter:
         """
         Begin a recording in the simulator's own form.
 
         :param path: of the file or folder, which appears when the writer is committed.
         :param settings: of the stream or the conversion.
         :param force: whether a recording of that name may be replaced.
+        :param recording: that the frames come from, None for a live source.
         :raises SinkError: where it cannot be written.
         """
         raise ConfigError('OUT', path, 'NAME.json or -: a bag becomes a trajectory')
