@@ -95,9 +95,10 @@ def run(folder: Path, duration_s: float, interruption: Interruption) -> None:
     """Make the demonstration and print the paths of its files."""
     prepare(folder)
     with ExitStack() as stack:
-        os.environ['ROS_DOMAIN_ID'] = str(empty_domain(stack, interruption))
+        # It has no part in ROS: it starts while the domain is searched.
         simulator = Program(stack, interruption, folder / 'simulator.log', 'state_sensor',
                             'simulate', '--port', '0')
+        os.environ['ROS_DOMAIN_ID'] = str(empty_domain(stack, interruption))
         port = simulator.wait_for(r'listening on 127\.0\.0\.1:(\d+)')
         driver = Program(stack, interruption, folder / 'driver.log', 'state_sensor_node',
                          '--ros-args', '-p', f'port:={port}', '-p', 'debug_drawing:=true')
