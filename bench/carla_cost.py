@@ -44,7 +44,8 @@ from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.encode import Demand, Encoder, fixed_topics
 from state_sensor_ros.monodrive.decoder import Decoder
 from state_sensor_ros.payloads import Packet
-from state_sensor_ros.pipeline.pipeline import Codec, Pipeline
+from state_sensor_ros.pipeline.interfaces import Codec
+from state_sensor_ros.pipeline.pipeline import Pipeline
 from state_sensor_ros.settings import Settings
 
 N_ACTORS, N_FRAMES, N_WARM, N_ROUNDS = 100, 40, 5, 5

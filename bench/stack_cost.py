@@ -27,7 +27,8 @@ from state_sensor_ros.encode import Encoder, EVERYTHING
 from state_sensor_ros.monodrive.decoder import Decoder
 from state_sensor_ros.outputs.output_encoder import open_outputs
 from state_sensor_ros.payloads import Packet
-from state_sensor_ros.pipeline.pipeline import Codec, Pipeline
+from state_sensor_ros.pipeline.interfaces import Codec
+from state_sensor_ros.pipeline.pipeline import Pipeline
 from state_sensor_ros.settings import OUTPUTS, Settings
 
 N_ACTORS, N_FRAMES, N_WARM, N_ROUNDS = 100, 40, 5, 7

@@ -39,7 +39,8 @@ from state_sensor_ros.encode.topics import Qos
 from state_sensor_ros.monodrive.decoder import Decoder
 from state_sensor_ros.monodrive.generations.wire import ControlState, Odometry, Quaternion, Vector
 from state_sensor_ros.payloads import Packet
-from state_sensor_ros.pipeline.pipeline import Codec, Pipeline
+from state_sensor_ros.pipeline.interfaces import Codec
+from state_sensor_ros.pipeline.pipeline import Pipeline
 from state_sensor_ros.ros.topic_sink import message_class, TopicSink
 from state_sensor_ros.settings import parse_settings
 

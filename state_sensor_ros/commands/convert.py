@@ -42,7 +42,8 @@ from state_sensor_ros.monodrive.trajectory_output import TrajectoryOutput
 from state_sensor_ros.outputs.look_ahead import is_needed, LookAhead
 from state_sensor_ros.outputs.output_encoder import open_outputs
 from state_sensor_ros.outputs.output_topics import output_topics
-from state_sensor_ros.pipeline.pipeline import Codec, Pipeline
+from state_sensor_ros.pipeline.interfaces import Codec
+from state_sensor_ros.pipeline.pipeline import Pipeline
 from state_sensor_ros.recordings.bags.bag_files import STORAGES
 from state_sensor_ros.recordings.bags.bag_recording import BagRecording
 from state_sensor_ros.recordings.bags.bag_writer import BagSink

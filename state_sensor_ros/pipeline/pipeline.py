@@ -9,8 +9,8 @@
 """
 The steps of each frame: decode, select, stamp, name, encode, publish, count, check.
 
-Sources, decoders, encoders and sinks are interfaces here. doc/design/payload.md follows a payload
-through these steps.
+doc/design/payload.md follows a payload through these steps. An unexpected exception of a step, of
+any class, is a defect: it is counted and reported, and the next frame has a new codec.
 """
 
 from __future__ import annotations
@@ -20,78 +20,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 import threading
 import time
-from typing import Protocol
 
 import numpy as np
 
-from state_sensor_ros.encode import Demand, Encoder, needs_of, Topic
+from state_sensor_ros.encode import Demand, needs_of, Topic
 from state_sensor_ros.errors import DecodeError, StateSensorError
 from state_sensor_ros.frame import Frame, Needs, NO_BOXES
 from state_sensor_ros.naming import ActorList, EMPTY_ACTOR_LIST, Registry
-from state_sensor_ros.payloads import Decoded, FutureFrame, Packet, PayloadDecoder, Report
-from state_sensor_ros.pipeline.actor_topics import ActorTopics, TopicSwitch
+from state_sensor_ros.payloads import Decoded, Packet, Report
+from state_sensor_ros.pipeline.actor_topics import ActorTopics
 from state_sensor_ros.pipeline.consistency import SampledConsistencyCheck
 from state_sensor_ros.pipeline.counters import Counters
+from state_sensor_ros.pipeline.interfaces import Codec, Sink
 from state_sensor_ros.pipeline.stamps import float32_step, Stamper, Step
 from state_sensor_ros.pipeline.tag_rule import TagRule
 from state_sensor_ros.settings import Settings
-
-
-class Sink(TopicSwitch, Protocol):
-    """The destination of messages. Used by one thread."""
-
-    def demand(self) -> Demand:
-        """Return which topics have subscribers."""
-
-    def publish(self, messages: Sequence[tuple[Topic, bytes]], stamp_ns: int) -> None:
-        """
-        Send messages in their order.
-
-        :param messages: topic and serialised message of each.
-        :param stamp_ns: of their frame, ns since the epoch of the messages' clock.
-        """
-
-
-class SimulatorEncoder(Protocol):
-    """Encodes the topics of one simulator only, such as CARLA's traffic lights."""
-
-    def encode(self, frame: Frame, actor_list: ActorList, stamp_ns: int, demand: Demand, *,
-               advanced: bool = True) -> list[tuple[Topic, bytes]]:
-        """
-        Encode these topics; nothing where the frame is of another simulator.
-
-        :param frame: all actors, SI, REP-103 axes; ``extension`` has the data of the simulator.
-        :param actor_list: of the registry, rows as in ``frame``.
-        :param stamp_ns: ns since the epoch of the messages' clock.
-        :param demand: topics that have subscribers; others need not be encoded.
-        :param advanced: False for a frame whose clock did not advance.
-        :returns: the messages in the order in which they are to be sent.
-        """
-
-    def reconfigure(self, settings: Settings) -> None:
-        """Use ``settings``, which differ in dynamic parameters only, from the next frame on."""
-
-
-class StackEncoder(Protocol):
-    """Encodes topics for autonomy stacks, of frames of any simulator."""
-
-    def encode(self, frame: Frame, actor_list: ActorList, stamp_ns: int, demand: Demand,
-               upcoming: FutureFrame | None) -> list[tuple[Topic, bytes]]:
-        """
-        Encode the topics that ``demand`` names, of a frame whose clock has advanced.
-
-        :param frame: all actors, SI, REP-103 axes.
-        :param actor_list: of the registry, rows as in ``frame``.
-        :param stamp_ns: ns since the epoch of the messages' clock.
-        :param upcoming: of the packet.
-        :returns: the messages in the order in which they are to be sent.
-        """
-
-    def reconfigure(self, settings: Settings) -> None:
-        """Use ``settings``, which differ in dynamic parameters only, from the next frame on."""
-
-    def restart(self) -> None:
-        """Start a new run of the simulator."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,21 +51,6 @@ class Snapshot:
     stamp_ns: int
     packet: Packet
     before: Frame | None
-
-
-@dataclass(frozen=True, slots=True)
-class Codec:
-    """
-    The decoder and the encoders of one stream; all of them keep state of the last frames.
-
-    ``decoder`` of the source's payloads; ``encoder`` of the common topics; ``simulator_encoders``
-    of simulator-specific topics; ``stack_encoder`` of those for autonomy stacks, if any.
-    """
-
-    decoder: PayloadDecoder
-    encoder: Encoder
-    simulator_encoders: Sequence[SimulatorEncoder] = ()
-    stack_encoder: StackEncoder | None = None
 
 
 class _Cancelled(Exception):  # noqa: N818
@@ -194,6 +122,7 @@ class Pipeline:
         try:
             self._apply_settings()
         except Exception as error:  # noqa: BLE001
+            # A defect in the use of new settings must not end the node.
             self._note_defect(error)
             self._recover()
 
@@ -202,6 +131,7 @@ class Pipeline:
         try:
             payloads = self._codec.decoder.split(packet.payload)
         except Exception as error:  # noqa: BLE001
+            # A defect of the decoder must not end the node; the packet counts as one frame.
             self._note_defect(error)
             return (packet,)
         if len(payloads) == 1:
@@ -264,6 +194,7 @@ class Pipeline:
         try:
             return work()
         except Exception as error:  # noqa: BLE001
+            # As a defect in a frame, one outside of it must not end the node.
             self._note_defect(error)
             return False
 
@@ -330,7 +261,7 @@ class Pipeline:
             self._are_clocks_reported = True
             self._report('clocks', 'the header of a packet says game_time '
                          f'{packet.game_time:.9g}, time {packet.time}, its JSON '
-                         f'{frame.game_time:.9g}, {frame.time}: the JSON counts (said once)')
+                         f'{frame.game_time:.9g}, {frame.time}: the JSON counts (reported once)')
 
     def _publish(self, packet: Packet, decoded: Decoded, demand: Demand, received_ns: int,
                  number: int) -> None:

@@ -37,7 +37,8 @@ from state_sensor_ros.outputs.output_encoder import open_outputs
 from state_sensor_ros.outputs.output_topics import output_topics
 from state_sensor_ros.payloads import Report
 from state_sensor_ros.pipeline.counters import Counters, latest
-from state_sensor_ros.pipeline.pipeline import Codec, Pipeline, Snapshot
+from state_sensor_ros.pipeline.interfaces import Codec
+from state_sensor_ros.pipeline.pipeline import Pipeline, Snapshot
 from state_sensor_ros.pipeline.source import Source, SourceState
 from state_sensor_ros.pipeline.stream import PacketQueue, Stream
 from state_sensor_ros.ros.connection_log import ConnectionLog

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from state_sensor_ros.cdr.definitions import Definitions
     from state_sensor_ros.encode import Sample, Topic
     from state_sensor_ros.encode.static_frame import Mount
-    from state_sensor_ros.pipeline.pipeline import SimulatorEncoder
+    from state_sensor_ros.pipeline.interfaces import SimulatorEncoder
     from state_sensor_ros.pipeline.source import Source
     from state_sensor_ros.recordings.bags.bag_reader import Bag
     from state_sensor_ros.recordings.bags.bag_recording import BagRecording

@@ -21,7 +21,8 @@ from state_sensor_ros.encode import Demand, Encoder, EVERYTHING
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.monodrive.decoder import Decoder, split_frames
 from state_sensor_ros.payloads import Packet
-from state_sensor_ros.pipeline.pipeline import Codec, Pipeline
+from state_sensor_ros.pipeline.interfaces import Codec
+from state_sensor_ros.pipeline.pipeline import Pipeline
 from state_sensor_ros.settings import Settings
 
 

@@ -31,7 +31,8 @@ from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.encode import Encoder, EVERYTHING
 from state_sensor_ros.monodrive.decoder import Decoder
 from state_sensor_ros.payloads import Packet
-from state_sensor_ros.pipeline.pipeline import Codec, Pipeline
+from state_sensor_ros.pipeline.interfaces import Codec
+from state_sensor_ros.pipeline.pipeline import Pipeline
 from state_sensor_ros.ros.topic_sink import message_class
 from state_sensor_ros.settings import parse_settings
 
