@@ -10,32 +10,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial, wraps
+from functools import partial
 import gc
 from importlib.util import find_spec
 import time
-import traceback
 from typing import cast, TYPE_CHECKING
 
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
-from lifecycle_msgs.srv import ChangeState
 from rclpy.clock import Clock, ClockType
 from rclpy.exceptions import InvalidHandle
-from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
-from rclpy.logging import LoggingSeverity
+from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from rclpy.serialization import deserialize_message
 
 from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.encode import Encoder, fixed_topics, samples, verify
 from state_sensor_ros.encode.static_frame import encode_static_frames
-from state_sensor_ros.errors import importing, one_line, StateSensorError
+from state_sensor_ros.errors import one_line
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.outputs.output_encoder import open_outputs
 from state_sensor_ros.outputs.output_topics import output_topics
-from state_sensor_ros.payloads import Report
 from state_sensor_ros.pipeline.counters import Counters, latest
 from state_sensor_ros.pipeline.interfaces import Codec
 from state_sensor_ros.pipeline.pipeline import Pipeline, Snapshot
@@ -44,15 +38,19 @@ from state_sensor_ros.pipeline.stream import PacketQueue, Stream
 from state_sensor_ros.ros.connection_log import ConnectionLog
 from state_sensor_ros.ros.diagnostics import (
     consistency_status,
+    Level,
     Status,
     StreamDiagnosis,
     StreamReading,
 )
+from state_sensor_ros.ros.diagnostics_topic import DiagnosticsTopic
+from state_sensor_ros.ros.node_log import NodeLog
 from state_sensor_ros.ros.node_parameters import NodeParameters
 from state_sensor_ros.ros.stack_checks import check_packages, OtherPublishers
 from state_sensor_ros.ros.static_tf import StaticFrame
 from state_sensor_ros.ros.stream_log import StreamLog
 from state_sensor_ros.ros.topic_sink import message_class, TopicSink
+from state_sensor_ros.ros.transitions import ManagedNode, noting
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.opening import FILE, Input
 
@@ -63,46 +61,20 @@ NODE_NAME = 'state_sensor'
 _DIAGNOSTICS_PERIOD_S = 1.0
 # Period of the log of a stream until its rate is known, and while it is not connected.
 _STREAM_LOG_PERIOD_S = 0.2
-# Shortest period of log lines of one kind.
-_LOG_PERIOD_S = 1.0
 # Kinds of reports that are not errors.
 _REMARKS = frozenset({'unknown', 'clocks', 'restart', 'base_link'})
 _SUCCESS = TransitionCallbackReturn.SUCCESS
 
 
-Transition = Callable[['StateSensorNode', LifecycleState], TransitionCallbackReturn]
-
-
-def _noting(transition: Transition) -> Transition:
-    """Keep the exception of ``transition`` in the node: rclpy only logs it."""
-    @wraps(transition)
-    def noting(self: StateSensorNode, state: LifecycleState) -> TransitionCallbackReturn:
-        try:
-            with importing(NODE_NAME):
-                return transition(self, state)
-        except StateSensorError as error:
-            self.refusal = error
-            self.get_logger().error(str(error))
-            return TransitionCallbackReturn.FAILURE
-        except BaseException as error:
-            self.failure = error
-            raise
-    return noting
-
-
-class StateSensorNode(LifecycleNode):  # type: ignore[misc]
+class StateSensorNode(ManagedNode):
     """
     The State sensor of a simulator on ROS topics: doc/interface.md.
 
-    :ivar failure: the unexpected exception of a transition or a thread, None for none.
-    :ivar refusal: the reason why the last transition was refused, None for none.
     :raises ConfigError: when a parameter given at start is wrong.
     """
 
     def __init__(self) -> None:
         super().__init__(NODE_NAME)
-        self.failure: BaseException | None = None
-        self.refusal: StateSensorError | None = None
         self._own_parameters = NodeParameters(self, self._reconfigure)
         self._pipeline: Pipeline | None = None
         self._sink: TopicSink | None = None
@@ -116,11 +88,9 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         self._other_publishers: OtherPublishers | None = None
         add_playback(self)
         add_services(self)
-        self._logged_ns: dict[str, int] = {}
+        self._fault_log = NodeLog(self.get_logger())
         self._connection_log = ConnectionLog()
-        self._report: Report = self._warn
-        self._diagnostics = self.create_publisher(DiagnosticArray, '/diagnostics', 10)
-        self._refuse_wrong_transitions()
+        self._diagnostics = DiagnosticsTopic(self)
         for name, similar in self._own_parameters.unknown().items():
             hint = f'; the most similar known name is {similar}' if similar else ''
             self.get_logger().warning(one_line(f'unknown parameter {name} is ignored{hint}'))
@@ -129,22 +99,6 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         self.create_timer(_DIAGNOSTICS_PERIOD_S, self._publish_diagnostics, clock=steady)
         self._log_timer = self.create_timer(_STREAM_LOG_PERIOD_S, self._log_stream, clock=steady)
         self._waker = self.create_guard_condition(self._log_at_once)
-
-    def _refuse_wrong_transitions(self) -> None:
-        """Refuse a transition that the state does not have: rclpy would end the program."""
-        service = next(each for each in self.services if each.srv_type is ChangeState)
-        change = service.callback
-
-        def change_or_refuse(request: ChangeState.Request,
-                             response: ChangeState.Response) -> ChangeState.Response:
-            try:
-                return change(request, response)
-            except RuntimeError as error:
-                self.get_logger().warning(f'transition refused: {error}')
-                response.success = False
-                return response
-
-        service.callback = change_or_refuse
 
     @property
     def settings(self) -> Settings:
@@ -177,7 +131,7 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
             packet.payload, game_time=packet.game_time, time=packet.time,
             sample_count=packet.sample_count)[0].frame
 
-    @_noting
+    @noting
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         """
         Read files, verify the message definitions, create the fixed topics.
@@ -189,11 +143,10 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         counters = Counters()
 
         def report(kind: str, text: str) -> None:
-            self._warn(kind, text)
+            self._fault_log.warn(kind, text)
             if kind not in _REMARKS:
                 counters.last_error.note(text)
 
-        self._report = report
         check_packages(settings.outputs)
         self._input = received = Input(settings, definitions, report)
         outputs = open_outputs(settings, definitions)
@@ -209,7 +162,7 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
                 received.new_decoder(), Encoder(settings, definitions, report),
                 received.topics.encoders(settings),
                 open_outputs(settings, definitions, report)), self._sink, report=report,
-            on_defect=self._log_defect, counters=counters,
+            on_defect=self._fault_log.defect, counters=counters,
             ros_now_ns=lambda: self.get_clock().now().nanoseconds)
         self._diagnosis = StreamDiagnosis(settings.stale_after, settings.max_actor_topics)
         static_frames = encode_static_frames(settings, definitions, received.topics.mounts)
@@ -218,7 +171,7 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         self._own_parameters.freeze()
         return _SUCCESS
 
-    @_noting
+    @noting
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """
         Open the source and start to publish.
@@ -252,7 +205,7 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
             self._other_publishers.search()
         return super().on_activate(state)
 
-    @_noting
+    @noting
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """
         Close the source and delete the markers; no frame is published afterwards.
@@ -262,7 +215,7 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         self._stop()
         return super().on_deactivate(state)
 
-    @_noting
+    @noting
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
         """
         Remove the topics and the state of the actors.
@@ -272,7 +225,7 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         self._tear_down()
         return _SUCCESS
 
-    @_noting
+    @noting
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
         """
         Close the source and remove the topics, from any state.
@@ -330,35 +283,11 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
             self._stream.source.reconfigure(settings)
             self._stream.wake()
 
-    def _warn(self, kind: str, text: str) -> None:
-        """Log a fault of the stream, at most once per second and kind."""
-        if self._may_log(kind):
-            self.get_logger().log(one_line(text), LoggingSeverity.WARN)
-
-    def _log_defect(self, error: Exception) -> None:
-        """Log an unexpected exception with its traceback."""
-        if self._may_log('defect'):
-            lines = ''.join(traceback.format_exception(error)).splitlines()
-            self.get_logger().error('\n'.join((
-                'internal error, please report it', *map(one_line, lines))))
-
-    def _may_log(self, kind: str) -> bool:
-        now_ns = time.monotonic_ns()
-        if now_ns - self._logged_ns.get(kind, -10**18) < _LOG_PERIOD_S * 1e9:
-            return False
-        self._logged_ns[kind] = now_ns
-        return True
-
     def _publish_diagnostics(self) -> None:
         self._log_stream()
-        array = DiagnosticArray()
-        array.header.stamp = self.get_clock().now().to_msg()
-        name = self.get_fully_qualified_name().lstrip('/')
         stream, pipeline = self._stream, self._pipeline
         if stream is None or pipeline is None:
-            array.status.append(DiagnosticStatus(
-                level=DiagnosticStatus.OK, name=f'{name}: stream', message='not active',
-                hardware_id=self._hardware_id()))
+            statuses = {'stream': Status(Level.OK, 'not active', ())}
         else:
             if self._other_publishers is not None:
                 self._other_publishers.search()
@@ -367,11 +296,10 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
                 time.monotonic(), (time.perf_counter_ns() - stream.last_receipt_ns) / 1e9,
                 stream.source.health, counters, pipeline.stamper.n_missed,
                 pipeline.stamper.n_coarse)
-            array.status.append(self._message(f'{name}: stream', self._diagnosis.status(
-                reading, counters.take_latencies())))
-            array.status.append(self._message(f'{name}: truth', consistency_status(
-                pipeline.consistency.verdict())))
-        self._diagnostics.publish(array)
+            statuses = {
+                'stream': self._diagnosis.status(reading, counters.take_latencies()),
+                'truth': consistency_status(pipeline.consistency.verdict())}
+        self._diagnostics.publish(self._hardware_id(), statuses)
 
     def _log_at_once(self) -> None:
         self._log_timer.reset()
@@ -394,12 +322,6 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
                 self.get_logger().warning(one_line(line.text))
             else:
                 self.get_logger().info(one_line(line.text))
-
-    def _message(self, name: str, status: Status) -> DiagnosticStatus:
-        return DiagnosticStatus(
-            level=bytes([status.level]), name=name, message=status.message,
-            hardware_id=self._hardware_id(),
-            values=[KeyValue(key=key, value=value) for key, value in status.values])
 
     def _hardware_id(self) -> str:
         settings = self.settings

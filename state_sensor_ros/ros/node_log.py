@@ -1,0 +1,62 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""The log of the node about faults: one line for each, of one kind at most once a second."""
+
+from __future__ import annotations
+
+import time
+import traceback
+
+from rclpy.impl.rcutils_logger import RcutilsLogger
+from rclpy.logging import LoggingSeverity
+
+from state_sensor_ros.errors import one_line
+
+# Shortest period of log lines of one kind.
+_PERIOD_S = 1.0
+
+
+class NodeLog:
+    """
+    Throttled lines of the log of a node; from any thread.
+
+    :param logger: of the node.
+    """
+
+    def __init__(self, logger: RcutilsLogger) -> None:
+        self._logger = logger
+        self._logged_ns: dict[str, int] = {}
+
+    def warn(self, kind: str, text: str) -> None:
+        """
+        Log a fault of the stream.
+
+        :param kind: of the fault; another one of it within a second is not logged.
+        :param text: of the line.
+        """
+        if self._may_log(kind):
+            self._logger.log(one_line(text), LoggingSeverity.WARN)
+
+    def defect(self, error: Exception) -> None:
+        """
+        Log an unexpected exception with its traceback.
+
+        :param error: as it was caught.
+        """
+        if self._may_log('defect'):
+            lines = ''.join(traceback.format_exception(error)).splitlines()
+            self._logger.error('\n'.join((
+                'internal error, please report it', *map(one_line, lines))))
+
+    def _may_log(self, kind: str) -> bool:
+        now_ns = time.monotonic_ns()
+        if now_ns - self._logged_ns.get(kind, -10**18) < _PERIOD_S * 1e9:
+            return False
+        self._logged_ns[kind] = now_ns
+        return True
