@@ -219,7 +219,7 @@ def test_graph_other_distribution_receives_odometry(domain, listener, simulator)
     if not others:
         pytest.skip('one distribution only is set up: `ROS_DISTRO_WHEELS=kilted make setup`')
     distribution = others[0].name.removeprefix('.venv-')
-    script = Path(__file__).parent / 'hear_odometry.py'
+    script = Path(__file__).parent / 'print_odometry.py'
     environment = {key: os.environ[key] for key in ('PATH', 'HOME') if key in os.environ}
     environment |= {'ROS_DOMAIN_ID': str(domain), 'ROS_AUTOMATIC_DISCOVERY_RANGE': 'LOCALHOST'}
     with NodeProcess(domain, port=simulator.port), subprocess.Popen(
