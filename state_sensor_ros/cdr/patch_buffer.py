@@ -50,6 +50,8 @@ from state_sensor_ros.frame import Rows
 WORD_DTYPES: dict[int, npt.DTypeLike] = {8: np.float64, 4: np.int32, 1: np.uint8}
 _SHIFTS = {8: 3, 4: 2, 1: 0}
 _OFFSET_BYTES = 8
+# Of a table that is patched by groups of rows.
+_MIN_ROWS = 64
 
 
 class _GrowingArray:
@@ -152,7 +154,20 @@ class PatchBuffer:
         :returns: a function and its first argument; the second one is ``numbers``.
         """
         words, targets = self._patches[table]
-        return words.put, targets
+        n_words = _words_of_groups(targets)
+        if n_words == table.width:
+            return words.put, targets
+        # A view of the words from each place on: one copy for each group of words takes a tenth of
+        # the time of one for each word.
+        groups = np.lib.stride_tricks.as_strided(
+            words, (len(words) - n_words + 1, n_words), words.strides * 2)
+
+        def put(firsts: Rows, numbers: npt.NDArray[Any]) -> None:
+            if numbers.ndim == 1:
+                numbers = np.broadcast_to(numbers, targets.shape)
+            groups[firsts] = numbers.reshape(-1, n_words)
+
+        return put, targets.reshape(-1, n_words)[:, 0].copy()
 
     def message_bounds(self) -> tuple[Rows, Rows]:
         """Return where each of the n messages begins and ends: twice (n,) int64, bytes."""
@@ -200,6 +215,26 @@ class PatchBuffer:
         if self._is_array:
             # The first instance ends with the length of the sequence.
             words[4][(int(self._starts.numbers[1]) >> 2) - 1] = len(self._layouts) - 1
+
+
+def _words_of_groups(targets: Rows) -> int:
+    """
+    Return how many consecutive words of a table can be patched at once.
+
+    The rows of a sequence in an instance, such as the poses of a path, follow each other without a
+    gap: they form a group.
+
+    :param targets: (R, width) int64.
+    :returns: the greatest common divisor of the lengths of all groups, a multiple of the width;
+        the width where the first rows form no group.
+    """
+    n_rows, width = targets.shape
+    if n_rows < _MIN_ROWS or targets[1, 0] != targets[0, -1] + 1:
+        return width
+    words = targets.ravel()
+    gaps = np.flatnonzero(words[1:] != words[:-1] + 1) + 1
+    n_words = int(np.gcd.reduce(np.diff(gaps, prepend=0, append=len(words))))
+    return width if n_words % width else n_words
 
 
 def _targets_of(table: Table, layouts: list[Layout], starts: Rows) -> Rows:

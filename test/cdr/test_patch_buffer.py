@@ -128,6 +128,35 @@ def test_bounds_of_messages_of_any_length():
             first += n
 
 
+@pytest.mark.parametrize('lengths', [
+    [70], [31] * 20, [31, 21] * 10, [40, 0, 40], [2, *[3] * 30], [0, 1, *[2] * 40]])
+@pytest.mark.parametrize('name', ['', 'name'])
+def test_sequences_of_rows_in_each_message(lengths, name):
+    xyz = Table('xyz', 8, 3)
+    definitions = Definitions({
+        'x/msg/Point': tuple(Field(axis, 'float64') for axis in 'xyz'),
+        'x/msg/Path': (Field('name', 'string'), Field('points', 'x/msg/Point', SEQUENCE),
+                       Field('last', 'float64'))}.get)
+    template = Template(definitions, 'x/msg/Path', {
+        'name': Given('name'), 'last': 9.0,
+        'points': Each('points', {axis: Slot(xyz, i) for i, axis in enumerate('xyz')})},
+        is_message=True)
+    buffer = PatchBuffer()
+    buffer.update([MessageInstance(template, {'name': name, 'points': [{}] * n})
+                   for n in lengths])
+    numbers = np.arange(sum(lengths) * 3.0).reshape(-1, 3)
+    for rows in numbers, np.array([1.0, 2.0, 3.0]):
+        buffer.patch(xyz, rows)
+        expected = np.broadcast_to(rows, numbers.shape)
+        first = 0
+        for n, begin, end in zip(lengths, *buffer.message_bounds(), strict=True):
+            data = buffer.tobytes(begin, end)
+            assert data[-8:] == struct.pack('<d', 9.0)
+            found = np.frombuffer(data[-8 - 24 * n:-8], np.float64).reshape(-1, 3)
+            assert found.tolist() == expected[first:first + n].tolist()
+            first += n
+
+
 class CountingTemplate(Template):
     """A template that counts how often it is serialised."""
 
