@@ -114,7 +114,7 @@ def global_from_unit(orientation_xyzw: Floats) -> Floats:
     :param orientation_xyzw: (N, 4) float64, REP-103, of unit length.
     :returns: (N, 3, 3) float64; each takes a column vector of the body into the global frame.
     """
-    outer = orientation_xyzw[:, :, None] * orientation_xyzw[:, None, :]
+    outer = orientation_xyzw[:, :, None] @ orientation_xyzw[:, None, :]
     flat: Floats = outer.reshape(-1, 16) @ _ROTATION_TERMS
     return flat.reshape(-1, 3, 3)
 

@@ -85,8 +85,20 @@ def move_to(numbers: Floats, offset: Floats) -> None:
         velocity; global frame. Where a number of the velocities is NaN, the velocity stays.
     :param offset: (3,) float64, the new point in the axes of the body, m.
     """
-    arm = global_from_unit(numbers[None, 3:7])[0] @ offset
+    move_by(numbers, global_from_unit(numbers[None, 3:7])[0] @ offset)
+
+
+def move_by(numbers: Floats, arm: Floats) -> None:
+    """
+    Do the same with the way to the other point in the global frame.
+
+    :param numbers: as of :func:`move_to`.
+    :param arm: (3,) float64, m, axes of the global frame.
+    """
     numbers[0:3] += arm
-    moved = numbers[7:10] + np.cross(numbers[10:13], arm)
-    if np.isfinite(moved).all():
+    # Without numpy, whose calls take longer for one body.
+    (x, y, z), (a, b, c) = numbers[10:13].tolist(), arm.tolist()
+    v_x, v_y, v_z = numbers[7:10].tolist()
+    moved = v_x + (y * c - z * b), v_y + (z * a - x * c), v_z + (x * b - y * a)
+    if all(map(math.isfinite, moved)):
         numbers[7:10] = moved

@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+import math
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ import numpy.typing as npt
 from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.cdr.patch_buffer import PatchBuffer
 from state_sensor_ros.cdr.templates import MessageInstance, Slot, Template
-from state_sensor_ros.encode.base_link import BASE_LINK, BaseLink, move_to
+from state_sensor_ros.encode.base_link import BASE_LINK, BaseLink, move_by
 from state_sensor_ros.encode.message_block import MessageBlock
 from state_sensor_ros.encode.numbers import Numbers
 from state_sensor_ros.encode.tables import Fields, header, pose, STAMP, twist, UNKNOWN_VARIANCE
@@ -48,6 +49,7 @@ from state_sensor_ros.rotations import global_from_unit
 from state_sensor_ros.settings import Settings
 
 _STEERING_ANGLE = 3
+_FRONT = FRONT_LEFT, FRONT_RIGHT
 
 
 class EgoState:
@@ -110,8 +112,9 @@ class EgoState:
                 variance = UNKNOWN_VARIANCE
             else:
                 row[7:10] = speed * axes[:, 0]
-        row[7:] = np.where(np.isfinite(row[7:]), row[7:], 0.0)
-        move_to(row, self._base_link.offset(frame, i_ego))
+        if not frame.bodies().is_finite:
+            row[7:] = np.where(np.isfinite(row[7:]), row[7:], 0.0)
+        move_by(row, axes @ self._base_link.offset(frame, i_ego))
         velocities = row[7:].reshape(2, 3) @ axes
         accelerations = self._accelerations(frame.game_time, row[7:]).reshape(2, 3) @ axes
         speeds = np.array((velocities[0, 0], velocities[0, 1], velocities[1, 2]), np.float32)
@@ -148,20 +151,19 @@ def tyre_angle(frame: Frame, i_ego: int) -> float:
     """
     if frame.inputs is not None:
         measured = float(frame.inputs[i_ego, _STEERING_ANGLE])
-        if np.isfinite(measured):
+        if math.isfinite(measured):
             return measured
     wheels = frame.wheels
     if wheels is None:
-        return np.nan
+        return math.nan
     begin, end = np.searchsorted(wheels.actor, (i_ego, i_ego + 1)).tolist()
-    own = slice(begin, end)
-    is_front = wheels.orientation_known[own] & (
-        (wheels.wheel[own] == FRONT_LEFT) | (wheels.wheel[own] == FRONT_RIGHT))
-    if not is_front.any():
-        return np.nan
-    # Steering about z, then spin about y (doc/protocol/units.md#wheel-rotation).
-    x, y, z, w = wheels.orientation_xyzw[own][is_front].T
-    return float(np.mean(2.0 * np.arctan2(z * w - x * y, w * w + y * y)))
+    angles = []
+    for row, wheel in enumerate(wheels.wheel[begin:end].tolist(), begin):
+        if wheel in _FRONT and wheels.orientation_known[row]:
+            # Steering about z, then spin about y (doc/protocol/units.md#wheel-rotation).
+            x, y, z, w = wheels.orientation_xyzw[row].tolist()
+            angles.append(2.0 * math.atan2(z * w - x * y, w * w + y * y))
+    return sum(angles) / len(angles) if angles else math.nan
 
 
 def _templates(settings: Settings, definitions: Definitions,

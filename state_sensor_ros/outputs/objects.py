@@ -99,25 +99,39 @@ def centres_of(frame: Frame, default_sizes: Floats, classes: Kinds) -> Centres:
     n_actors = frame.n_actors
     with np.errstate(all='ignore'):
         unit = frame.bodies().normalised()
-        axes = global_from_unit(unit[:n_actors, 3:7])
-        sizes = default_sizes[classes]
-        # Without a box the actor stands on its origin.
-        arms = axes[:, :, 2] * (0.5 * sizes[:, 2:])
-        poses = unit[:n_actors, :7].copy()
-        poses[:, :3] += arms
-        have_boxes = np.zeros(n_actors, np.bool_)
+        matrices = global_from_unit(unit[:, 3:7])
+        axes, poses = matrices[:n_actors], unit[:n_actors, :7].copy()
         largest = _NO_ROWS if frame.boxes is None else largest_boxes(frame, frame.boxes)
+        if len(largest) == n_actors:
+            # Each has one.
+            have_boxes = np.ones(n_actors, np.bool_)
+            sizes: Floats = np.empty((n_actors, 3))
+            arms: Floats = np.empty((n_actors, 3))
+        else:
+            have_boxes = np.zeros(n_actors, np.bool_)
+            sizes = default_sizes[classes]
+            # Without a box the actor stands on its origin.
+            arms = axes[:, :, 2] * (0.5 * sizes[:, 2:])
+            poses[:, :3] += arms
         if len(largest):
             assert frame.boxes is not None
-            owners, boxes = frame.boxes.actor[largest], unit[n_actors:][largest]
+            owners = _as_slice(frame.boxes.actor[largest])
+            boxes = _as_slice(n_actors + largest)
             have_boxes[owners] = True
-            relative = axes[owners].transpose(0, 2, 1) @ global_from_unit(boxes[:, 3:7])
+            relative = axes[owners].transpose(0, 2, 1) @ matrices[boxes]
             # Exactly: sizes and centres of a table remain the same when it becomes frames again.
-            relative[(boxes[:, 3:7] == unit[owners, 3:7]).all(axis=1)] = np.eye(3)
-            sizes[owners] = (np.abs(relative) @ boxes[:, 7:10, None])[:, :, 0]
-            arms[owners] = boxes[:, 0:3] - unit[owners, 0:3]
-            poses[owners, :3] = boxes[:, 0:3]
+            relative[(unit[boxes, 3:7] == unit[owners, 3:7]).all(axis=1)] = np.eye(3)
+            sizes[owners] = (np.abs(relative) @ unit[boxes, 7:10, None])[:, :, 0]
+            arms[owners] = unit[boxes, 0:3] - unit[owners, 0:3]
+            poses[owners, :3] = unit[boxes, 0:3]
     return Centres(poses, axes, sizes, arms, have_boxes)
+
+
+def _as_slice(rows: Rows) -> Rows | slice:
+    """Return ascending rows as a slice, which needs no copy, where none is left out between."""
+    if len(rows) and rows[-1] - rows[0] == len(rows) - 1:
+        return slice(int(rows[0]), int(rows[-1]) + 1)
+    return rows
 
 
 _NO_ROWS: Rows = np.zeros(0, np.int64)
@@ -131,9 +145,10 @@ def largest_boxes(frame: Frame, boxes: Boxes) -> Rows:
     :param boxes: of it.
     :returns: (K,) int64, rows of ``boxes``, in the order of the actors.
     """
-    edges = boxes.size_xyz
-    usable = frame.bodies().usable_boxes & (edges >= _MIN_EDGE).all(axis=1) \
-        & (edges <= _MAX_EDGE).all(axis=1)
+    edges, usable = boxes.size_xyz, frame.bodies().usable_boxes
+    # A comparison with NaN is false.
+    if not (len(edges) and edges.min() >= _MIN_EDGE and edges.max() <= _MAX_EDGE):
+        usable = usable & (edges >= _MIN_EDGE).all(axis=1) & (edges <= _MAX_EDGE).all(axis=1)
     rows = np.flatnonzero(usable)
     owners = boxes.actor[rows]
     # Usually each actor has one.
@@ -211,8 +226,9 @@ class ObjectMaker:
             are_objects &= self._chosen[classes]
             rows = np.flatnonzero(are_objects)
             accelerations = _accelerations(self._last, last)
-        return Objects(rows, classes[rows], centres.poses[rows], centres.axes[rows],
-                       centres.sizes[rows], twists[rows], accelerations[rows])
+        own = _as_slice(rows)
+        return Objects(rows, classes[own], centres.poses[own], centres.axes[own],
+                       centres.sizes[own], twists[own], accelerations[own])
 
     def _are_near(self, frame: Frame, centres: Centres, i_ego: int) -> Bools:
         distances = centres.poses[:, :3] - frame.position_xyz[i_ego]
