@@ -21,7 +21,7 @@ from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 import struct
-from typing import Any, cast, NamedTuple, Protocol
+from typing import Any, cast, NamedTuple, Protocol, TypeAlias
 
 from state_sensor_ros.errors import EncodeError
 
@@ -78,12 +78,22 @@ class Layout(NamedTuple):
     slot_offsets: Mapping[Table, bytes]
 
 
-class _RowSlots(NamedTuple):
-    """Slots of one row of a table: columns and, for each, its offset."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _RowSlots:
+    """Slots of one row of a table: columns and, for each, its offset; compared by identity."""
 
     table: Table
     columns: list[int]
     offsets: list[int]
+
+
+# Row, offset that the offsets of the slots are relative to, slots.
+_PlacedSlots: TypeAlias = tuple[int, int, _RowSlots]
+
+# Instances of a template whose texts have equal lengths have their slots at equal offsets.
+KnownOffsets: TypeAlias = dict[tuple[_PlacedSlots, ...], Mapping[Table, bytes]]
+# Bounds the memory when the texts have ever new lengths.
+_MAX_KNOWN_OFFSETS = 256
 
 
 class CdrWriter:
@@ -98,8 +108,7 @@ class CdrWriter:
     def __init__(self, phase: int) -> None:
         self.data = bytearray()
         self._phase = phase
-        # By table: row, offset that the offsets of the slots are relative to, slots.
-        self._slots: dict[Table, list[tuple[int, int, _RowSlots]]] = {}
+        self._slots: list[_PlacedSlots] = []
 
     @property
     def phase(self) -> int:
@@ -144,20 +153,32 @@ class CdrWriter:
         :param base: offset in ``data`` that the offsets of the slots are relative to, bytes.
         :param slots: of one table.
         """
-        self._slots.setdefault(slots.table, []).append((row, base, slots))
+        self._slots.append((row, base, slots))
 
-    def layout(self, type_name: str) -> Layout:
+    def layout(self, type_name: str, known: KnownOffsets) -> Layout:
         """
         Return all that was written.
 
         :param type_name: named in the error.
+        :param known: offsets of earlier messages of the same template; those of a new combination
+            are added.
         :raises EncodeError: if the message holds a part of a row only.
         """
-        return Layout(bytes(self.data), self.phase, {
-            table: _in_order(type_name, table, slots) for table, slots in self._slots.items()})
+        placed = tuple(self._slots)
+        offsets = known.get(placed)
+        if offsets is None:
+            by_table: dict[Table, list[_PlacedSlots]] = {}
+            for slots in placed:
+                by_table.setdefault(slots[2].table, []).append(slots)
+            offsets = {table: _in_order(type_name, table, slots)
+                       for table, slots in by_table.items()}
+            if len(known) >= _MAX_KNOWN_OFFSETS:
+                known.clear()
+            known[placed] = offsets
+        return Layout(bytes(self.data), self.phase, offsets)
 
 
-def _in_order(type_name: str, table: Table, slots: list[tuple[int, int, _RowSlots]]) -> bytes:
+def _in_order(type_name: str, table: Table, slots: list[_PlacedSlots]) -> bytes:
     """Return the offsets of all slots of a table, row after row, packed int64."""
     rows = [row for row, _, _ in slots]
     if rows == list(range(len(rows))) or not any(rows):

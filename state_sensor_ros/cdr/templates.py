@@ -42,6 +42,7 @@ from state_sensor_ros.cdr.cdr_writer import (
     EachElement,
     ENCAPSULATION,
     GivenField,
+    KnownOffsets,
     Layout,
     MESSAGE_PHASE,
     packed_text,
@@ -178,6 +179,7 @@ class Template:
         compiler = _Compiler(definitions)
         compiler.add_fields(type_name, prototype)
         self._steps = compiler.steps
+        self._offsets: KnownOffsets = {}
 
     def lay_out(self, values: Values, phase: int) -> Layout:
         """
@@ -191,7 +193,7 @@ class Template:
             writer.data += bytes(-(phase + len(ENCAPSULATION)) % ALIGNMENT) + ENCAPSULATION
         for step in self._steps:
             step.write(writer, values, 0)
-        return writer.layout(self.type_name)
+        return writer.layout(self.type_name, self._offsets)
 
 
 class MessageInstance:

@@ -292,6 +292,22 @@ def test_unknown_members_are_collected_once_a_generation():
     assert decoder.unknown_members == expected | {'<actor>.mood', 'comment'}
 
 
+@pytest.mark.parametrize('last', [
+    {}, {'state': None}, {'wheels': [[{'odd': 1}]]}, {'state': {'odometry': {'pose': 'none'}}},
+    {'state': {'name': float('nan')}}])
+def test_unknown_members_of_one_actor_are_found_among_others(last):
+    # Whatever the other actors are: that of the second one is found, and no other.
+    decoder = Decoder()
+    value = json.loads(sample('minimal_v2'))
+    vehicle = value['frame']['vehicles'][0]
+    odd = {**vehicle, 'state': {**vehicle['state'], 'name': 'odd', 'odometry': {
+        **vehicle['state']['odometry'], 'since': 3}}}
+    value['frame']['vehicles'] = [vehicle, odd, last]
+    with contextlib.suppress(DecodeError):
+        decoder.decode(json.dumps(value).encode())
+    assert decoder.unknown_members == {'frame.vehicles[].state.odometry.since'}
+
+
 def test_unknown_members_are_collected_in_unusual_payloads_too():
     decoder = Decoder()
     value = json.loads(sample('minimal_v2'))

@@ -8,14 +8,17 @@
 # language governing permissions and limitations under the License.
 """The check passes consistent streams and names each wrong unit or axis."""
 
+from dataclasses import replace
 import json
 
+import numpy as np
 import pytest
 from real_recordings import each_recording
 
 from state_sensor_ros.emulator.traffic.frame_generator import generate
+from state_sensor_ros.frame import frame_of_poses
 from state_sensor_ros.monodrive.decoder import Decoder
-from state_sensor_ros.pipeline.consistency import ConsistencyCheck
+from state_sensor_ros.pipeline.consistency import ConsistencyCheck, SampledConsistencyCheck
 
 N_FRAMES = 60
 
@@ -131,3 +134,14 @@ def test_consistency_restart_has_no_pairs(traffic):
     assert check.verdict().n_pairs == 9
     check.restart()
     assert check.verdict().n_pairs == 0
+
+
+@pytest.mark.parametrize(('n_actors', 'period_s'), [(10, 5.0), (1000, 5.0), (10000, 50.0)])
+def test_wheels_and_boxes_are_due_more_seldom_with_many_actors(n_actors, period_s):
+    check = SampledConsistencyCheck()
+    names = tuple(map(str, range(n_actors)))
+    frame = frame_of_poses('v2', 100.0, names, ((),) * n_actors, np.zeros((n_actors, 13)))
+    check.add(replace(frame, wheels=None))
+    assert check.next_details_s < 100.0
+    check.add(frame)
+    assert check.next_details_s == 100.0 + period_s

@@ -12,11 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
+from types import GenericAlias
+from typing import Any, cast, Union
 
 import msgspec
+from msgspec import Raw
+from msgspec.json import Decoder as JsonDecoder
 
 from state_sensor_ros.errors import DecodeError
-from state_sensor_ros.json_forms.json_text import Json, parse_payload, shortened
+from state_sensor_ros.json_forms.json_text import Json, NOT_TYPED, parse_payload, shortened
 from state_sensor_ros.monodrive.generations.lenient_payload import HEAD_KEYS, STRING_KEY
 from state_sensor_ros.monodrive.generations.wire import V0
 
@@ -24,7 +29,7 @@ from state_sensor_ros.monodrive.generations.wire import V0
 MAX_UNKNOWN_MEMBERS = 64
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Known:
     """Known members of an object, or of each object of an array; None accepts any content."""
 
@@ -93,7 +98,7 @@ def _unknown(generation: str, value: Mapping[str, Json], in_text: bool) -> Itera
 def _walk(value: Json, known: _Known, path: str, in_text: bool = False) -> Iterator[str]:
     if isinstance(value, list):
         for item in value:
-            inner = _parsed(item) if in_text and isinstance(item, msgspec.Raw) else item
+            inner = _parsed(item, known) if in_text and isinstance(item, Raw) else item
             # Arrays in arrays are skipped, at any depth: they have no members.
             if isinstance(inner, dict):
                 yield from _walk(inner, known, f'{path}[]')
@@ -106,9 +111,32 @@ def _walk(value: Json, known: _Known, path: str, in_text: bool = False) -> Itera
                 yield from _walk(item, inside, at, in_text)
 
 
-def _parsed(item: msgspec.Raw) -> Json:
-    """Parse an actor; None if a skipped member is nested too deep to be parsed."""
+def _parsed(item: Raw, known: _Known) -> Json:
+    """
+    Parse an actor that may have unknown members.
+
+    :returns: None where it has none, or if a skipped member is nested too deep to be parsed.
+    """
     try:
-        return parse_payload(item)
-    except DecodeError:
-        return None
+        # A fifth of the time of parsing and walking, in the first frame of many actors.
+        _known_alone(known).decode(item)
+    except NOT_TYPED:
+        try:
+            return parse_payload(item)
+        except DecodeError:
+            pass
+    return None
+
+
+@lru_cache(maxsize=8)
+def _known_alone(known: _Known) -> JsonDecoder[Any]:
+    """Return a decoder that raises where there are members beside the known ones."""
+    return JsonDecoder(_exact(known))
+
+
+def _exact(known: _Known) -> type:
+    """Make a type of objects, and of arrays of objects, that have known members alone."""
+    own = msgspec.defstruct('Known', [
+        (name, Raw if inside is None else _exact(inside), None)
+        for name, inside in known.members.items()], forbid_unknown_fields=True, gc=False)
+    return cast('type', Union[own, GenericAlias(tuple, (own, ...)), None])  # noqa: UP007
