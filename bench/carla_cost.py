@@ -34,7 +34,6 @@ from state_sensor_ros.carla.carla_encoder import CarlaEncoder
 from state_sensor_ros.carla.carla_recording import DatasetRecording
 from state_sensor_ros.carla.carla_topics import sensor_topics
 from state_sensor_ros.carla.measurement_framing import join_messages
-from state_sensor_ros.carla.schema import SceneDescription
 from state_sensor_ros.carla.sensors import camera_and_kind, Sensor
 from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.emulator.carla_server.message_bytes import measurements_bytes
@@ -46,6 +45,7 @@ from state_sensor_ros.monodrive.decoder import Decoder
 from state_sensor_ros.payloads import Packet
 from state_sensor_ros.pipeline.interfaces import Codec
 from state_sensor_ros.pipeline.pipeline import Pipeline
+from state_sensor_ros.schemas.carla_schema import SceneDescription
 from state_sensor_ros.settings import Settings
 
 N_ACTORS, N_FRAMES, N_WARM, N_ROUNDS = 100, 40, 5, 5

@@ -37,12 +37,12 @@ from state_sensor_ros.carla.number_extraction import (
     agents_of_message,
     Tree,
 )
-from state_sensor_ros.carla.schema import Measurements
 from state_sensor_ros.carla.sensor_payloads import sensor_files, ServerSensors
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.frame import EVERYTHING, Needs
 from state_sensor_ros.payloads import Decoded, Fault, LEFT_OUT, SingleFrameDecoder
 from state_sensor_ros.rep103 import mirrored_vectors
+from state_sensor_ros.schemas.carla_schema import Measurements
 
 _UINT32_MAX = 2 ** 32 - 1
 _UINT64_MAX = 2 ** 64 - 1

@@ -23,13 +23,6 @@ import struct
 from google.protobuf.message import DecodeError as ProtobufError
 
 from state_sensor_ros.carla.measurement_framing import MeasurementFramer, split_frame
-from state_sensor_ros.carla.schema import (
-    EpisodeReady,
-    EpisodeStart,
-    Measurements,
-    RequestNewEpisode,
-    SceneDescription,
-)
 from state_sensor_ros.carla.sensor_files import read_ini
 from state_sensor_ros.carla.sensor_payloads import sensors_of_reply
 from state_sensor_ros.connections.connection import Connection
@@ -38,6 +31,13 @@ from state_sensor_ros.connections.tcp import TcpSource
 from state_sensor_ros.connections.wait import OnSilence, Wait
 from state_sensor_ros.errors import DecodeError, reason_of, TransportError
 from state_sensor_ros.payloads import Packet, Report
+from state_sensor_ros.schemas.carla_schema import (
+    EpisodeReady,
+    EpisodeStart,
+    Measurements,
+    RequestNewEpisode,
+    SceneDescription,
+)
 from state_sensor_ros.settings import Settings
 
 # Settings of an episode unless config_file names a CarlaSettings.ini.

@@ -35,11 +35,11 @@ from state_sensor_ros.carla.carla_data import (
     PlayerStatus,
 )
 from state_sensor_ros.carla.number_extraction import OLD_BOX_NAME
-from state_sensor_ros.carla.schema import Measurements
 from state_sensor_ros.errors import StateError
 from state_sensor_ros.frame import Boxes, Floats, Frame
 from state_sensor_ros.rep103 import from_rep103_rotator, mirrored_vectors
 from state_sensor_ros.rotations import body_from_global, CONJUGATE_XYZW, quaternion_product
+from state_sensor_ros.schemas.carla_schema import Measurements
 
 # m and degrees: bounds the rounding error of a zero converted to the global frame and back.
 _ZERO: Final = 1e-9

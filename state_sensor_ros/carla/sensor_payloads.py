@@ -27,7 +27,6 @@ import numpy as np
 
 from state_sensor_ros.carla.carla_data import EncodedImage, EncodedPoints, Form, SensorData
 from state_sensor_ros.carla.points import POINT_BYTES
-from state_sensor_ros.carla.schema import SceneDescription
 from state_sensor_ros.carla.sensors import (
     camera_name,
     DEPTH,
@@ -37,6 +36,7 @@ from state_sensor_ros.carla.sensors import (
     topic_token,
 )
 from state_sensor_ros.errors import counted, DecodeError
+from state_sensor_ros.schemas.carla_schema import SceneDescription
 
 # Field of view, degrees, and the lengths of name and kind.
 _LABEL: Final = struct.Struct('<dBB')

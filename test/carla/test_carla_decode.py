@@ -26,9 +26,9 @@ from state_sensor_ros.carla.carla_data import NO_LIGHT
 from state_sensor_ros.carla.carla_decoder import CarlaDecoder, DatasetDecoder, GameClock
 from state_sensor_ros.carla.measurement_formatting import format_measurement_file
 from state_sensor_ros.carla.measurement_framing import join_messages
-from state_sensor_ros.carla.schema import Measurements
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.frame import KIND_OBJECT, KIND_VEHICLE
+from state_sensor_ros.schemas.carla_schema import Measurements
 
 MEASUREMENT_MEMBERS = ('frameNumber', 'gameTimestamp', 'platformTimestamp', 'nonPlayerAgents',
                        'playerMeasurements')

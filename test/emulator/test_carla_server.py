@@ -27,12 +27,12 @@ from stopwatch import Stopwatch
 from state_sensor_ros.carla.carla_decoder import CarlaDecoder
 from state_sensor_ros.carla.carla_source import CarlaSource
 from state_sensor_ros.carla.measurement_framing import split_messages
-from state_sensor_ros.carla.schema import EpisodeReady, Measurements, SceneDescription
 from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.emulator.carla_server.episode_settings import EpisodeSettings
 from state_sensor_ros.emulator.carla_server.town import CRUISE_SPEED, LIMITS_KMH
 from state_sensor_ros.emulator.carla_server.town_server import CarlaOptions, CarlaServer
 from state_sensor_ros.errors import ConfigError, TransportError
+from state_sensor_ros.schemas.carla_schema import EpisodeReady, Measurements, SceneDescription
 from state_sensor_ros.settings import Settings
 
 FAST = CarlaOptions(rate='max')

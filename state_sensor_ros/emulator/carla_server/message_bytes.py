@@ -25,7 +25,6 @@ from typing import Any
 
 from google.protobuf.message import DecodeError as ProtobufError
 
-from state_sensor_ros.carla.schema import Measurements, SceneDescription
 from state_sensor_ros.emulator.carla_server.sensor_messages import EmulatedSensor
 from state_sensor_ros.emulator.carla_server.town import (
     CarlaPose,
@@ -38,6 +37,7 @@ from state_sensor_ros.emulator.carla_server.town import (
 )
 from state_sensor_ros.emulator.threaded_server import receive
 from state_sensor_ros.errors import FramingError
+from state_sensor_ros.schemas.carla_schema import Measurements, SceneDescription
 
 # The settings of a client are a few kilobytes; longer messages are refused.
 MAX_MESSAGE_BYTES = 2**20
