@@ -17,41 +17,35 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 import re
 import time
+from typing import TYPE_CHECKING
 
-from state_sensor_ros.cdr.definitions import load_definitions
-from state_sensor_ros.commands.convert_many import convert_many, FORMS
 from state_sensor_ros.commands.interruption import Interruption
-from state_sensor_ros.commands.options import add_bag_limit, add_batch_options, add_quiet, seconds
+from state_sensor_ros.commands.options import (
+    add_bag_limit,
+    add_batch_options,
+    add_quiet,
+    FORMS,
+    seconds,
+)
 from state_sensor_ros.commands.parameter_options import add_parameters, settings_of
 from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.commands.reading import progress_bar, read_frames, reading
 from state_sensor_ros.commands.summary import show_result, size_of, Summary
 from state_sensor_ros.commands.warnings import Warnings
-from state_sensor_ros.encode import Encoder, fixed_topics
-from state_sensor_ros.encode.static_frame import encode_static_frames
 from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
-from state_sensor_ros.exports.osi_output import DEFAULT_CLASSES, OSI_SUFFIXES, OsiOutput
-from state_sensor_ros.exports.table_gaps import gaps_of
-from state_sensor_ros.exports.table_output import NEEDS, TABLE_SUFFIXES, TableOutput
-from state_sensor_ros.exports.table_recording import TableRecording
+from state_sensor_ros.exports.export_forms import DEFAULT_CLASSES, OSI_SUFFIXES, TABLE_SUFFIXES
 from state_sensor_ros.library.frame_recording import FrameRecording
 from state_sensor_ros.monodrive.generations.wire import GENERATIONS
-from state_sensor_ros.monodrive.trajectory_output import TrajectoryOutput
-from state_sensor_ros.outputs.look_ahead import is_needed, LookAhead
-from state_sensor_ros.outputs.output_encoder import open_outputs
-from state_sensor_ros.outputs.output_topics import output_topics
-from state_sensor_ros.pipeline.interfaces import Codec
-from state_sensor_ros.pipeline.pipeline import Pipeline
-from state_sensor_ros.recordings.bags.bag_files import STORAGES
-from state_sensor_ros.recordings.bags.bag_recording import BagRecording
-from state_sensor_ros.recordings.bags.bag_writer import BagSink
+from state_sensor_ros.recordings.bags.bag_form import is_bag, STORAGE_OF_SUFFIX
 from state_sensor_ros.recordings.files.whole_file import STANDARD_OUTPUT
 from state_sensor_ros.recordings.recording import (
     RecordedFrame,
     Recording,
     STANDARD_INPUT,
+    TABLE_SUFFIX,
     TRAJECTORY_SUFFIXES,
 )
 from state_sensor_ros.rep103 import Units
@@ -64,6 +58,10 @@ from state_sensor_ros.simulators.opening import (
     simulators,
 )
 
+if TYPE_CHECKING:
+    from state_sensor_ros.cdr.definitions import Definitions
+    from state_sensor_ros.outputs.output_encoder import OutputEncoder
+
 # What the messages of a bag depend on. Stamps by the clock of ROS mean nothing here.
 _BAG_PARAMETERS = (
     'desired_tags', 'undesired_tags', 'global_frame', 'frame_prefix', 'parent_frame',
@@ -74,7 +72,6 @@ _BAG_PARAMETERS = (
     'object_classes', 'object_range', 'base_link_xyz', 'default_sizes')
 _UNITS = ('obb_extents', 'road_s_unit')
 _TOKEN = re.compile(r'[A-Za-z_][A-Za-z0-9_]*')
-_STORAGE_SUFFIXES = ('.mcap', '.db3')
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -113,7 +110,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                        f'{", ".join(DEFAULT_CLASSES)} (default: car for vehicles, other for '
                        'objects)')
     bag = parser.add_argument_group('bag to write')
-    bag.add_argument('--storage', choices=sorted(STORAGES), default='mcap',
+    bag.add_argument('--storage', choices=sorted(STORAGE_OF_SUFFIX.values()), default='mcap',
                      help='form of the file (default: mcap)')
     bag.add_argument('--clock', action='store_true', help='with /clock')
     bag.add_argument('--name', default='state_sensor', metavar='NODE',
@@ -131,6 +128,8 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     :raises StateSensorError: when IN cannot be read or OUT cannot be written.
     """
     if args.to is not None:
+        # Here and below: what one form needs is imported for it only.
+        from state_sensor_ros.commands.convert_many import convert_many
         convert_many(args, interruption)
         return
     if len(args.input) > 1 or args.jobs is not None or args.dask:
@@ -142,7 +141,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
         raise ConfigError('--stamp-source', 'ros', 'game_time or utc: a recording is not live')
     units = Units(settings.obb_extents, settings.road_s_unit)
     with opened(args.input, units, args.topic, max_bag_bytes=args.max_bag_bytes) as recording:
-        if isinstance(recording, TableRecording) \
+        if args.input.endswith(TABLE_SUFFIX) \
                 and not args.output.endswith((*TABLE_SUFFIXES, *OSI_SUFFIXES)):
             _warn_of_gaps(recording, args, settings)
         if _is_trajectory(args.output):
@@ -151,15 +150,19 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
             summary = _to_table(recording, args, settings, interruption)
         elif args.output.endswith(OSI_SUFFIXES):
             summary = _to_osi(recording, args, settings, interruption)
-        elif isinstance(recording, BagRecording):
+        elif args.input != STANDARD_INPUT and is_bag(Path(args.input)):
             summary = _to_own_form(recording, args, settings, interruption)
         else:
             summary = _to_bag(recording, args, settings, interruption)
     show_result(args.output, [*summary.facts, *size_of(args.output)], is_quiet=args.quiet)
 
 
-def _warn_of_gaps(table: TableRecording, args: argparse.Namespace, settings: Settings) -> None:
+def _warn_of_gaps(table: Recording, args: argparse.Namespace, settings: Settings) -> None:
     """Name what the bag or the trajectory does not get from a table."""
+    from state_sensor_ros.exports.table_gaps import gaps_of
+    from state_sensor_ros.exports.table_recording import TableRecording
+    if not isinstance(table, TableRecording):
+        return
     gaps = gaps_of(table, settings, has_own=table.generation in simulators())
     texts = [gap.parts for gap in gaps] if _is_trajectory(args.output) else map(str, gaps)
     print_line(f'warning: {table.name}: a table has no columns for: {"; ".join(texts)}')
@@ -183,7 +186,14 @@ def _node_name(args: argparse.Namespace) -> str:
 def _to_bag(recording: Recording, args: argparse.Namespace, settings: Settings,
             interruption: Interruption) -> Summary:
     """Run the pipeline of the node into a bag."""
-    if args.output.endswith(_STORAGE_SUFFIXES):
+    from state_sensor_ros.cdr.definitions import load_definitions
+    from state_sensor_ros.encode import Encoder, fixed_topics
+    from state_sensor_ros.encode.static_frame import encode_static_frames
+    from state_sensor_ros.outputs.output_topics import output_topics
+    from state_sensor_ros.pipeline.interfaces import Codec
+    from state_sensor_ros.pipeline.pipeline import Pipeline
+    from state_sensor_ros.recordings.bags.bag_writer import BagSink
+    if args.output.endswith(tuple(STORAGE_OF_SUFFIX)):
         raise ConfigError('OUT', args.output, 'the name of a folder, or NAME.json for a '
                           'trajectory')
     if args.generation:
@@ -203,7 +213,7 @@ def _to_bag(recording: Recording, args: argparse.Namespace, settings: Settings,
         pipeline = Pipeline(
             settings, lambda settings: Codec(
                 recording.decoder, Encoder(settings, definitions, warnings.add),
-                own.encoders(settings), open_outputs(settings, definitions, warnings.add)),
+                own.encoders(settings), _stack_encoder(settings, definitions, warnings)),
             sink, report=warnings.add)
         summary, snapshot = Summary(), pipeline.snapshot
         with reading(recording, 'convert', is_quiet=args.quiet) as progress, \
@@ -222,11 +232,24 @@ def _to_bag(recording: Recording, args: argparse.Namespace, settings: Settings,
     return summary
 
 
+def _stack_encoder(settings: Settings, definitions: Definitions,
+                   warnings: Warnings) -> OutputEncoder | None:
+    """Return the encoder of topics for autonomy stacks, None where there are none."""
+    if not settings.outputs:
+        return None
+    from state_sensor_ros.outputs.output_encoder import open_outputs
+    return open_outputs(settings, definitions, warnings.add)
+
+
 @contextmanager
 def _with_upcoming(frames: Iterator[RecordedFrame], recording: Recording,
                    args: argparse.Namespace, settings: Settings) -> Iterator[
                        Iterator[RecordedFrame]]:
     """Link frames with those that follow, where an output has predicted paths."""
+    if not settings.outputs:
+        yield frames
+        return
+    from state_sensor_ros.outputs.look_ahead import is_needed, LookAhead
     if not is_needed(settings):
         yield frames
         return
@@ -241,9 +264,11 @@ def _with_upcoming(frames: Iterator[RecordedFrame], recording: Recording,
         look_ahead.close()
 
 
-def _to_own_form(recording: BagRecording, args: argparse.Namespace, settings: Settings,
+def _to_own_form(recording: Recording, args: argparse.Namespace, settings: Settings,
                  interruption: Interruption) -> Summary:
     """Write a bag in the form in which its simulator records."""
+    from state_sensor_ros.recordings.bags.bag_recording import BagRecording
+    assert isinstance(recording, BagRecording)
     if recording.simulator == MONODRIVE:
         raise ConfigError('OUT', args.output, 'NAME.json or - for a trajectory, or the name of a '
                           'table or trace: a bag becomes a dataset only where it is of CARLA')
@@ -268,6 +293,7 @@ def _to_own_form(recording: BagRecording, args: argparse.Namespace, settings: Se
 def _to_table(recording: Recording, args: argparse.Namespace, settings: Settings,
               interruption: Interruption) -> Summary:
     """Write the frames of a recording as rows."""
+    from state_sensor_ros.exports.table_output import NEEDS, TableOutput
     columns = None if args.columns is None else [
         name.strip() for name in args.columns.split(',')]
     # Half of the time: a table has no column of the other parts.
@@ -287,6 +313,7 @@ def _to_table(recording: Recording, args: argparse.Namespace, settings: Settings
 def _to_osi(recording: Recording, args: argparse.Namespace, settings: Settings,
             interruption: Interruption) -> Summary:
     """Write the frames of a recording as a trace of ASAM OSI, and warn of what differs."""
+    from state_sensor_ros.exports.osi_output import OsiOutput
     summary = Summary()
     with interruption.writing(lambda: OsiOutput(
             args.output, force=args.force, rate_hz=args.rate, fills_gaps=args.gaps == 'fill',
@@ -307,6 +334,7 @@ def _to_osi(recording: Recording, args: argparse.Namespace, settings: Settings,
 def _to_trajectory(recording: Recording, args: argparse.Namespace, units: Units,
                    interruption: Interruption) -> Summary:
     """Write the frames of a recording as JSON, and warn of what cannot be written."""
+    from state_sensor_ros.monodrive.trajectory_output import TrajectoryOutput
     summary = Summary()
     with interruption.writing(lambda: TrajectoryOutput(
             args.output, force=args.force, generation=args.generation, units=units)) as writer:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 from contextlib import suppress
-from dataclasses import dataclass
 import os
 from pathlib import Path
 import sys
@@ -25,24 +24,12 @@ from state_sensor_ros.commands.batch import (
     show_failures,
 )
 from state_sensor_ros.commands.interruption import Interruption
+from state_sensor_ros.commands.options import BatchForm, FORMS
 from state_sensor_ros.commands.printing import listed, print_line
 from state_sensor_ros.commands.summary import show_result
 from state_sensor_ros.errors import ConfigError, counted, TrajectoryFormatError
 from state_sensor_ros.recordings.bags.bag_form import is_bag
 from state_sensor_ros.simulators.search import find_recordings, FoundRecording
-
-
-@dataclass(frozen=True, slots=True)
-class BatchForm:
-    """A form to write: the suffix of its outputs, and the storage of bags."""
-
-    suffix: str
-    storage: str = 'mcap'
-
-
-FORMS = {'mcap': BatchForm(''), 'sqlite3': BatchForm('', 'sqlite3'),
-         'json': BatchForm('.json'), 'parquet': BatchForm('.parquet'),
-         'osi': BatchForm('.osi.mcap')}
 
 
 def convert_many(args: argparse.Namespace, interruption: Interruption) -> None:

@@ -12,8 +12,21 @@ from __future__ import annotations
 
 import argparse
 import math
+from typing import NamedTuple
 
 from state_sensor_ros.settings import DEFAULTS
+
+
+class BatchForm(NamedTuple):
+    """A form to write many recordings in: the suffix of the outputs, and the storage of bags."""
+
+    suffix: str
+    storage: str = 'mcap'
+
+
+FORMS = {'mcap': BatchForm(''), 'sqlite3': BatchForm('', 'sqlite3'),
+         'json': BatchForm('.json'), 'parquet': BatchForm('.parquet'),
+         'osi': BatchForm('.osi.mcap')}
 
 
 def add_stream_arguments(parser: argparse.ArgumentParser,

@@ -22,18 +22,17 @@ import struct
 from typing import Any
 
 from state_sensor_ros.bodies import Floats
+from state_sensor_ros.exports.export_forms import DEFAULT_CLASSES, OSI_PLAIN
 from state_sensor_ros.exports.osi_interpolation import GapFiller, Resampler
 from state_sensor_ros.exports.osi_notes import OsiNotes
 from state_sensor_ros.exports.osi_objects import objects_of, OsiFrame
 from state_sensor_ros.exports.table_rows import FrameRows, RowMaker
 from state_sensor_ros.frame import Frame
-from state_sensor_ros.outputs.object_classes import CLASSES, UNKNOWN
+from state_sensor_ros.outputs.object_classes import CLASSES
 from state_sensor_ros.outputs.objects import default_sizes
 from state_sensor_ros.recordings.files.whole_file import WholeFile
 from state_sensor_ros.settings import DEFAULTS, Settings
 
-MCAP, PLAIN = '.osi.mcap', '.osi'
-OSI_SUFFIXES = (MCAP, PLAIN)
 _TOPIC = 'ground_truth'
 _NS_PER_S = 1_000_000_000
 _TYPE_OTHER, _TYPE_VEHICLE, _TYPE_PEDESTRIAN = 1, 2, 3
@@ -45,8 +44,6 @@ _RUN_GAP_NS = 50_000_000
 # omega-prime recommends 10 Hz; with a tolerance for the rounding of times.
 _SLOW_NS = 101_000_000
 # Classes of actors whose tags name none: those of objects, and `other`.
-OTHER = 'other'
-DEFAULT_CLASSES = (*(each.name for each in CLASSES[:UNKNOWN]), OTHER)
 
 
 class OsiOutput(WholeFile):
@@ -197,7 +194,7 @@ class OsiOutput(WholeFile):
                 **self._classes[int(objects.classes[i])])
 
     def _write_bytes(self, data: bytes, stamp_ns: int) -> None:
-        if self.name.endswith(PLAIN):
+        if self.name.endswith(OSI_PLAIN):
             self.handle.write(struct.pack('<I', len(data)) + data)
             return
         if self._mcap is None:

@@ -34,8 +34,6 @@ from state_sensor_ros.settings import DEFAULTS, Settings
 if TYPE_CHECKING:
     import pyarrow as pa
 
-CSV = '.csv'
-TABLE_SUFFIXES = (TABLE_SUFFIX, CSV, f'{CSV}.gz', f'{CSV}.zst')
 GROUP_ROWS = 100_000
 # The parts of a frame that have columns.
 NEEDS = Needs(wheels=False, inputs=False, appearance=False)

@@ -14,17 +14,19 @@ import argparse
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.monodrive.decoder import Decoder
-from state_sensor_ros.monodrive.sensor_port import ConfiguredSource, open_sensor_port
 from state_sensor_ros.monodrive.trajectory_recording import TrajectoryRecording
 from state_sensor_ros.payloads import PayloadDecoder, Report
-from state_sensor_ros.pipeline.source import Source
 from state_sensor_ros.recordings.recording import Recording
 from state_sensor_ros.rep103 import Units
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.simulator import FrameWriter, Simulator, StandIn
+
+if TYPE_CHECKING:
+    from state_sensor_ros.pipeline.source import Source
 
 
 class MonodriveSimulator(Simulator):
@@ -55,12 +57,15 @@ class MonodriveSimulator(Simulator):
 
     def open_source(self, settings: Settings, report: Report) -> Source:
         """Make the source of the sensor port; with a control port, configure the sensor first."""
+        # Loaded for streams only.
+        from state_sensor_ros.monodrive.sensor_port import ConfiguredSource, open_sensor_port
         if settings.control_port:
             return ConfiguredSource(settings, report)
         return open_sensor_port(settings)
 
     def open_stream(self, settings: Settings, report: Report) -> Source:
         """Make a source of the sensor port that ends with its connection."""
+        from state_sensor_ros.monodrive.sensor_port import open_sensor_port
         return open_sensor_port(settings, reconnect=False)
 
     def open_recording(self, path: Path, units: Units) -> Recording:

@@ -8,6 +8,7 @@
 # language governing permissions and limitations under the License.
 """The bag sink, read back by other implementations: rosbags, mcap, sqlite3, YAML."""
 
+from importlib.metadata import version
 import sqlite3
 import textwrap
 import zlib
@@ -129,7 +130,8 @@ def test_bag_metadata_equals_that_of_rosbags(path, tmp_path, storage):
     assert YAML(typ='safe').load(text) == theirs['rosbag2_bagfile_information']
 
 
-def test_bag_except_its_crcs_equals_that_of_rosbags(path, tmp_path, monkeypatch):
+def test_bag_except_crcs_and_name_of_writer_equals_that_of_rosbags(path, tmp_path, monkeypatch):
+    monkeypatch.setattr(mcap_writer, '_LIBRARY', f'rosbags-{version("rosbags")}')
     # Chunks of their size, the last of them small.
     monkeypatch.setattr(mcap_writer, '_CHUNK_BYTES', 2**20)
     sink = BagSink(path)

@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rosbags.interfaces import (
     Connection,
@@ -35,13 +36,21 @@ from state_sensor_ros.recordings.bags.bag_metadata import (
 )
 from state_sensor_ros.recordings.bags.bag_qos import profiles_text
 from state_sensor_ros.recordings.storage.mcap_writer import ENCODINGS, McapStorageWriter
-from state_sensor_ros.recordings.storage.sqlite_writer import SqliteStorageWriter
 from state_sensor_ros.recordings.storage.storage_file import StoredTopic
 
-STORAGES: dict[str, type[McapStorageWriter | SqliteStorageWriter]] = {
-    'mcap': McapStorageWriter, 'sqlite3': SqliteStorageWriter}
+if TYPE_CHECKING:
+    from state_sensor_ros.recordings.storage.sqlite_writer import SqliteStorageWriter
+
 _FORMATS = {encoding: form for form, encoding in ENCODINGS.items()}
 _MAX_TIME_NS = 2**63 - 1
+
+
+def _new_storage(name: str, folder: Path) -> McapStorageWriter | SqliteStorageWriter:
+    if name == 'mcap':
+        return McapStorageWriter(folder)
+    # Loaded where it is used: 20 ms.
+    from state_sensor_ros.recordings.storage.sqlite_writer import SqliteStorageWriter
+    return SqliteStorageWriter(folder)
 
 
 class BagFiles:
@@ -49,7 +58,7 @@ class BagFiles:
     A bag that is written, ended by :meth:`close` or :meth:`abort`.
 
     :param folder: of the bag, which is created; the storage file gets its name.
-    :param storage: one of ``STORAGES``.
+    :param storage: ``mcap`` or ``sqlite3``.
     :raises OSError: where a file cannot be written, here and by all methods.
     :raises sqlite3.Error: likewise.
     """
@@ -63,7 +72,7 @@ class BagFiles:
         self._types: set[str] = set()
         self._first_ns, self._last_ns = _MAX_TIME_NS, 0
         folder.mkdir()
-        self.storage = STORAGES[storage](folder)
+        self.storage = _new_storage(storage, folder)
         self._is_open = True
 
     @property

@@ -25,17 +25,6 @@ import re
 import textwrap
 from typing import TypeAlias, TypeVar, Union
 
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
-from ruamel.yaml.events import (
-    AliasEvent,
-    MappingEndEvent,
-    MappingStartEvent,
-    ScalarEvent,
-    SequenceEndEvent,
-    SequenceStartEvent,
-)
-
 from state_sensor_ros.recordings.bags.bag_form import METADATA
 from state_sensor_ros.recordings.storage.bag_limits import BagLimits, damaged, too_large
 from state_sensor_ros.recordings.storage.storage_file import StoredTopic
@@ -46,6 +35,7 @@ _INFORMATION = 'rosbag2_bagfile_information'
 _MAX_DEPTH = 16
 # Names of topics and types and hashes that are valid YAML without quotes.
 _PLAIN = re.compile(r'cdr|/[A-Za-z0-9_/]*|[A-Za-z][A-Za-z0-9]*[_/][A-Za-z0-9_/]*')
+_PLAIN_FILE = re.compile(r'[A-Za-z0-9_][A-Za-z0-9_.-]*\.(mcap|db3)')
 
 Value: TypeAlias = Union[str, 'list[Value]', 'dict[str, Value]']
 Kind = TypeVar('Kind', str, 'list[Value]', 'dict[str, Value]')
@@ -83,7 +73,7 @@ def read_metadata(folder: Path, limits: BagLimits) -> BagMetadata:
         raise too_large(str(path), 'metadata', limits.n_metadata_bytes)
     try:
         return _metadata(parse_yaml(text.decode('utf-8-sig')))
-    except (YAMLError, ValueError) as error:
+    except ValueError as error:
         raise damaged(str(path), ' '.join(str(error).split())) from error
 
 
@@ -92,9 +82,27 @@ def parse_yaml(text: str) -> Value:
     Parse YAML; all scalars stay text.
 
     :param text: one document.
-    :raises ValueError: where it has aliases, repeated keys, too many levels, or not one document.
-    :raises YAMLError: where it is no YAML.
+    :raises ValueError: where it is no YAML, or has aliases, repeated keys, too many levels, or
+        not one document.
     """
+    # Loaded where a bag is read: a bag that is written needs lines of text.
+    from ruamel.yaml.error import YAMLError
+    try:
+        return _parsed(text)
+    except YAMLError as error:
+        raise ValueError(str(error)) from error
+
+
+def _parsed(text: str) -> Value:
+    from ruamel.yaml import YAML
+    from ruamel.yaml.events import (
+        AliasEvent,
+        MappingEndEvent,
+        MappingStartEvent,
+        ScalarEvent,
+        SequenceEndEvent,
+        SequenceStartEvent,
+    )
     open_values: list[list[Value]] = [[]]
     for event in YAML(typ='safe').parse(text):
         if isinstance(event, ScalarEvent):
@@ -175,18 +183,31 @@ def metadata_text(storage: str, file: str, first_ns: int, last_ns: int,
     :param topics: each with its number of messages, in the order of their numbers.
     :returns: the value of the only key of metadata.yaml; storage files contain it as well.
     """
-    def extent() -> dict[str, object]:
-        # A new object each time: YAML writes an alias for one that it has written before.
-        return {'starting_time': {'nanoseconds_since_epoch': first_ns},
-                'duration': {'nanoseconds': max(0, last_ns - first_ns)},
-                'message_count': sum(n_messages for _, n_messages in topics)}
-
-    head = yaml_text({
-        'version': METADATA_VERSION, 'storage_identifier': storage, 'relative_file_paths': [file],
-        **extent(), 'compression_format': '', 'compression_mode': '',
-        'files': [{'path': file, **extent()}], 'custom_data': None, 'ros_distro': 'rosbags'})
-    return '\n'.join((head, 'topics_with_message_count:', *(
-        [_topic_text(topic, n_messages) for topic, n_messages in topics] or ['  []'])))
+    name = _file_scalar(file)
+    n_messages = sum(n_messages for _, n_messages in topics)
+    duration_ns = max(0, last_ns - first_ns)
+    return '\n'.join((f"""\
+compression_format: ''
+compression_mode: ''
+custom_data: null
+duration:
+  nanoseconds: {duration_ns}
+files:
+- duration:
+    nanoseconds: {duration_ns}
+  message_count: {n_messages}
+  path: {name}
+  starting_time:
+    nanoseconds_since_epoch: {first_ns}
+message_count: {n_messages}
+relative_file_paths:
+- {name}
+ros_distro: rosbags
+starting_time:
+  nanoseconds_since_epoch: {first_ns}
+storage_identifier: {storage}
+version: {METADATA_VERSION}
+topics_with_message_count:""", *([_topic_text(*topic) for topic in topics] or ['  []'])))
 
 
 def write_metadata(folder: Path, text: str) -> None:
@@ -198,19 +219,6 @@ def write_metadata(folder: Path, text: str) -> None:
     :raises OSError: where it cannot be written.
     """
     (folder / METADATA).write_text(f'{_INFORMATION}:\n{textwrap.indent(text, "  ")}\n', 'utf-8')
-
-
-def yaml_text(value: object) -> str:
-    """
-    Format a value as YAML in block style, without a line break at the end.
-
-    :param value: of dicts, lists and scalars; an object that occurs twice becomes an alias.
-    """
-    yaml = YAML(typ='safe')
-    yaml.default_flow_style = False
-    text = io.StringIO()
-    yaml.dump(value, text)
-    return text.getvalue().strip()
 
 
 def _topic_text(topic: StoredTopic, n_messages: int) -> str:
@@ -228,6 +236,17 @@ def _topic_text(topic: StoredTopic, n_messages: int) -> str:
 def _scalar(text: str) -> str:
     """Format text as YAML: as it is where that is valid, else as JSON."""
     return text if _PLAIN.fullmatch(text) else json.dumps(text)
+
+
+def _file_scalar(name: str) -> str:
+    """Format the name of a file as YAML."""
+    if _PLAIN_FILE.fullmatch(name):
+        return name
+    from ruamel.yaml import YAML
+    yaml, text = YAML(typ='safe'), io.StringIO()
+    yaml.width = 65_536
+    yaml.dump([name], text)
+    return text.getvalue().strip().removeprefix('[').removesuffix(']')
 
 
 def _member(owner: dict[str, Value], key: str, kind: type[Kind]) -> Kind:

@@ -24,11 +24,9 @@ from rosbags.interfaces import (
     QosReliability,
     QosTime,
 )
-from rosbags.rosbag2.metadata import dump_qos_v9
-from ruamel.yaml.error import YAMLError
 
 from state_sensor_ros.encode import Qos
-from state_sensor_ros.recordings.bags.bag_metadata import parse_yaml, Value, yaml_text
+from state_sensor_ros.recordings.bags.bag_metadata import parse_yaml, Value
 
 # The duration that rmw reports for a profile without deadline, lifespan or lease.
 _INFINITE = QosTime(9223372036, 854775807)
@@ -59,7 +57,27 @@ def profiles_text(profiles: tuple[Profile, ...]) -> str:
     :param profiles: offered for one topic.
     :returns: a list in the form of metadata version 9, without a line break at the end.
     """
-    return yaml_text(dump_qos_v9(list(profiles)))
+    return '\n'.join(map(_profile_text, profiles)) or '[]'
+
+
+def _profile_text(profile: Profile) -> str:
+    # As lines of text: the library for YAML takes longer to load.
+    return f"""\
+- avoid_ros_namespace_conventions: {str(profile.avoid_ros_namespace_conventions).lower()}
+  deadline:
+    nsec: {profile.deadline.nsec}
+    sec: {profile.deadline.sec}
+  depth: {profile.depth}
+  durability: {profile.durability.name.lower()}
+  history: {profile.history.name.lower()}
+  lifespan:
+    nsec: {profile.lifespan.nsec}
+    sec: {profile.lifespan.sec}
+  liveliness: {profile.liveliness.name.lower()}
+  liveliness_lease_duration:
+    nsec: {profile.liveliness_lease_duration.nsec}
+    sec: {profile.liveliness_lease_duration.sec}
+  reliability: {profile.reliability.name.lower()}"""
 
 
 def parse_profiles(text: str) -> list[Profile] | None:
@@ -72,7 +90,7 @@ def parse_profiles(text: str) -> list[Profile] | None:
     try:
         value = parse_yaml(text) if text.strip() else []
         return [_profile(item) for item in value] if isinstance(value, list) else None
-    except (ValueError, KeyError, YAMLError):
+    except (ValueError, KeyError):
         return None
 
 

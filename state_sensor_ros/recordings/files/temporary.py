@@ -14,9 +14,7 @@ import atexit
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-import secrets
 import shutil
-import tempfile
 
 _folders: set[Path] = set()
 
@@ -31,6 +29,9 @@ def temporary_folder() -> Iterator[Path]:
 
     :raises OSError: where no folder can be made.
     """
+    # Loaded where a folder is made: 10 ms of each start of a command.
+    import secrets
+    import tempfile
     path = Path(tempfile.gettempdir(), f'state_sensor_{secrets.token_hex(8)}')
     _folders.add(path)
     try:

@@ -67,7 +67,8 @@ class Opcode:
     """Kinds of records."""
 
     HEADER, FOOTER, SCHEMA, CHANNEL, MESSAGE, CHUNK = 0x01, 0x02, 0x03, 0x04, 0x05, 0x06
-    MESSAGE_INDEX, STATISTICS, DATA_END = 0x07, 0x0B, 0x0F
+    MESSAGE_INDEX, CHUNK_INDEX, STATISTICS, METADATA = 0x07, 0x08, 0x0B, 0x0C
+    METADATA_INDEX, SUMMARY_OFFSET, DATA_END = 0x0D, 0x0E, 0x0F
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +174,12 @@ class _Fields:
             key = self.text()
             found[key] = self.text()
         return found
+
+
+def text_field(text: str) -> bytes:
+    """Return ``text`` in UTF-8, behind its 32-bit length in bytes."""
+    data = text.encode()
+    return _U32.pack(len(data)) + data
 
 
 def parse_header(content: bytes) -> str:
