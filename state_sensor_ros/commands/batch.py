@@ -175,10 +175,16 @@ def _on_cluster(jobs: Sequence[BatchJob],
     from distributed import as_completed as completed
     with _client(address) as client:
         futures = {client.submit(run_job, job, pure=False, retries=_RETRIES): job for job in jobs}
-        for future in completed(list(futures)):
-            error = future.exception()
-            yield futures[future], future.result() if error is None else BatchResult(
-                1, '', one_line(f'{type(error).__name__}: {error}'))
+        try:
+            for future in completed(list(futures)):
+                error = future.exception()
+                yield futures[future], future.result() if error is None else BatchResult(
+                    1, '', one_line(f'{type(error).__name__}: {error}'))
+        except BaseException:
+            # What has not begun does not begin. A worker cannot end what it has begun: its
+            # process completes the output.
+            client.cancel(list(futures))
+            raise
 
 
 @contextmanager

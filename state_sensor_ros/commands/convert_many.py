@@ -62,8 +62,9 @@ def convert_many(args: argparse.Namespace, interruption: Interruption) -> None:
 
     def remains() -> str:
         n_converted = len(waiting) - len(left) - len(failures)
+        begun = ', except for those that workers have begun and complete' if args.dask else ''
         return (f'{counted(n_converted, "recording")} converted; not converted: '
-                f'{listed([*left])}; the same command goes on with them')
+                f'{listed([*left])}{begun}; the same command goes on with them')
 
     interruption.describe(remains)
     try:

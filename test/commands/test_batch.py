@@ -167,7 +167,7 @@ def await_that(is_true, process):
     end_s = time.monotonic() + AWAIT_S
     while not (found := is_true()):
         assert time.monotonic() < end_s
-        assert process.poll() is None, process.stderr.read()
+        assert process.poll() is None, process.stderr and process.stderr.read()
         time.sleep(0.01)
     return found
 
@@ -290,34 +290,48 @@ def cluster(tmp_path):
 
 
 def test_a_cluster_loses_a_worker_and_no_recording(tmp_path):
+    """Also: `inspect` on the worker that is left, and an interruption."""
     distributed = pytest.importorskip('distributed')
-    drives, out, here = (tmp_path / name for name in ('drives', 'out', 'here'))
+    drives, out, cut, here = (tmp_path / name for name in ('drives', 'out', 'cut', 'here'))
     drives.mkdir()
     for i in range(N_JOBS):
         assert main(['synth', str(drives / f'{i}.json'), '--frames', '20', '--seed', str(i)]) == 0
+    assert main(['convert', str(drives), str(here), '--to', 'json']) == 0
+    expected = {f'{i}.json': (here / f'{i}.json').read_bytes() for i in range(N_JOBS)}
+    assert tree(here) == [*expected]
     with cluster(tmp_path) as (address, workers):
         with distributed.Client(address, timeout=AWAIT_S) as client:
             client.wait_for_workers(2, timeout=AWAIT_S)
-        with subprocess.Popen(
-                [sys.executable, '-m', 'state_sensor_ros', 'convert', str(drives), str(out),
-                 '--to', 'json', '--dask', address], env=ENVIRONMENT, stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE, text=True) as process:
-            try:
-                end_s = time.monotonic() + AWAIT_S
-                while not list(out.glob('*.json')):
-                    assert time.monotonic() < end_s
-                    assert process.poll() is None, process.stderr.read()
-                    time.sleep(0.02)
-                workers[0].send_signal(signal.SIGKILL)
-                printed, errors = process.communicate(timeout=4 * AWAIT_S)
-            finally:
-                process.kill()
-    assert (process.returncode, errors) == (0, ''), errors
-    assert printed.startswith(f'{out}: {N_JOBS} recordings converted')
-    assert main(['convert', str(drives), str(here), '--to', 'json']) == 0
-    assert tree(out) == tree(here) == [f'{i}.json' for i in range(N_JOBS)]
-    for name in tree(out):
-        assert (out / name).read_bytes() == (here / name).read_bytes()
+        with running('convert', drives, out, '--to', 'json', '--dask', address) as process:
+            await_that(lambda: list(out.glob('*.json')), process)
+            workers[0].send_signal(signal.SIGKILL)
+            printed, errors = process.communicate(timeout=4 * AWAIT_S)
+        assert (process.returncode, errors) == (0, ''), errors
+        assert printed.startswith(f'{out}: {N_JOBS} recordings converted')
+        assert {name: (out / name).read_bytes() for name in tree(out)} == expected
+
+        with running('inspect', drives, '--json', '--dask', address) as process:
+            printed, errors = process.communicate(timeout=4 * AWAIT_S)
+        assert (process.returncode, errors) == (0, ''), errors
+        assert [(record['file'], record['frames']) for record in map(
+            json.loads, printed.splitlines())] == [(str(drives / name), 20) for name in expected]
+
+        with running('convert', drives, cut, '--to', 'json', '--dask', address) as process:
+            await_that(lambda: list(cut.glob('*.json')), process)
+            process.send_signal(signal.SIGINT)
+            printed, errors = process.communicate(timeout=AWAIT_S)
+        assert (process.returncode, printed) == (130, '')
+        [line] = errors.splitlines()
+        assert re.fullmatch(
+            r'interrupted: \d recordings? converted; not converted: .+, except for those that '
+            'workers have begun and complete; the same command goes on with them', line)
+        with distributed.Client(address, timeout=AWAIT_S) as client:
+            await_that(lambda: not client.run_on_scheduler(
+                lambda dask_scheduler: len(dask_scheduler.tasks)), workers[1])
+        await_that(lambda: not jobs_of(workers[1]), workers[1])
+        done = tree(cut)
+        assert {*done} < {*expected}
+        assert all((cut / name).read_bytes() == expected[name] for name in done)
 
 
 def test_a_scheduler_that_is_not_there_is_an_error(drives, tmp_path, capsys, monkeypatch):
