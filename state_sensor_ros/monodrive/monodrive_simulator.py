@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -26,6 +25,8 @@ from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.simulator import FrameWriter, Simulator, StandIn
 
 if TYPE_CHECKING:
+    import argparse
+
     from state_sensor_ros.pipeline.source import Source
 
 

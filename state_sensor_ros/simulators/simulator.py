@@ -16,7 +16,6 @@ naming, encoding and publishing as those of every other simulator.
 from __future__ import annotations
 
 from abc import abstractmethod
-import argparse
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -32,6 +31,8 @@ from state_sensor_ros.rep103 import Units
 from state_sensor_ros.settings import DEFAULTS, Settings
 
 if TYPE_CHECKING:
+    import argparse
+
     from state_sensor_ros.cdr.definitions import Definitions
     from state_sensor_ros.encode import Sample, Topic
     from state_sensor_ros.encode.static_frame import Mount
