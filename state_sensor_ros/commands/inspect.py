@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable
-from contextlib import AbstractContextManager, closing
 from dataclasses import asdict
 from datetime import datetime, timezone
 import json
@@ -26,6 +25,7 @@ import math
 import sys
 
 from state_sensor_ros.commands.inspect_many import inspect_many, is_batch
+from state_sensor_ros.commands.inspection import ActorSummary, Inspector
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.live import (
     add_live_arguments,
@@ -35,16 +35,13 @@ from state_sensor_ros.commands.live import (
 )
 from state_sensor_ros.commands.options import add_bag_limit, add_batch_options, add_quiet
 from state_sensor_ros.commands.printing import listed
-from state_sensor_ros.commands.reading import reading
+from state_sensor_ros.commands.reading import read_frames
 from state_sensor_ros.drawing.wording import seconds
 from state_sensor_ros.errors import counted, one_line
 from state_sensor_ros.frame import EGO_TAG
+from state_sensor_ros.library.frame_recording import FrameRecording, open_recording
 from state_sensor_ros.monodrive.generations.wire import GENERATIONS
-from state_sensor_ros.recordings.inspection import ActorSummary, Inspector
-from state_sensor_ros.recordings.recording import Recording, SensorRecording
-from state_sensor_ros.rep103 import Units
 from state_sensor_ros.settings import DEFAULTS, rule_of
-from state_sensor_ros.simulators.opening import opened
 
 _VERDICTS = {True: 'yes', False: 'no', None: 'does not apply: the simulator has no Replay Mode'}
 
@@ -91,8 +88,8 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     args.file = args.file[0] if args.file else None
     with _opened(args, interruption) as recording:
         inspector = Inspector(recording, GENERATIONS)
-        with reading(recording, 'inspect', is_quiet=args.quiet) as progress:
-            inspector.evaluate(progress.frames)
+        inspector.evaluate(read_frames(recording, 'inspect', is_quiet=args.quiet,
+                                       warns=False))
     if args.json:
         print(json.dumps(_record(recording, inspector), indent=2, allow_nan=False))
     elif inspector.n_frames:
@@ -103,27 +100,26 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
         raise inspector.refusal
 
 
-def _opened(args: argparse.Namespace,
-            interruption: Interruption) -> AbstractContextManager[Recording]:
+def _opened(args: argparse.Namespace, interruption: Interruption) -> FrameRecording:
     if not args.live:
-        return opened(args.file, Units(obb_extents=args.obb_extents), args.topic,
-                      max_bag_bytes=args.max_bag_bytes)
+        return open_recording(args.file, topic=args.topic, obb_extents=args.obb_extents,
+                              max_bag_bytes=args.max_bag_bytes, is_timed=False)
     if args.protocol == MONODRIVE:
         check_options_of_others(args)
     interruption.is_endless = args.frames is None and args.seconds is None
-    recording = LiveRecording(args)
-    interruption.stopped_by(recording.close, lambda: '')
-    return closing(recording)
+    stream = LiveRecording(args)
+    interruption.stopped_by(stream.close, lambda: '')
+    return FrameRecording(stream, is_timed=False)
 
 
-def _screen(recording: Recording, found: Inspector) -> list[tuple[str, str]]:
+def _screen(recording: FrameRecording, found: Inspector) -> list[tuple[str, str]]:
     """Return headings, each with a line of text."""
     generations = ', '.join(
         f'{name} ({counted(count, "frame")})' if len(found.generations) > 1 else name
         for name, count in found.generations.items())
     rows = [('recording', f'{recording.name} ({recording.form})'),
             ('generation', generations),
-            ('frames', f'{found.n_frames}, {found.n_bytes / 1e6:.3g} MB'),
+            ('frames', f'{found.n_frames}, {recording.n_bytes / 1e6:.3g} MB'),
             *_clock_rows(found), *_actor_rows(found),
             ('present', _counted(found.parts.items(), found.n_frames) or 'poses alone'),
             *_sensor_rows(recording)]
@@ -134,8 +130,8 @@ def _screen(recording: Recording, found: Inspector) -> list[tuple[str, str]]:
     return [*rows, ('replayable', _VERDICTS[found.is_replayable])]
 
 
-def _sensor_rows(recording: Recording) -> list[tuple[str, str]]:
-    if not isinstance(recording, SensorRecording):
+def _sensor_rows(recording: FrameRecording) -> list[tuple[str, str]]:
+    if recording.sensor_counts is None:
         return []
     rows = [('sensors' if not i else '', f'{name}: ' + ', '.join(
         f'{kind} {count}' for kind, count in counts.items()))
@@ -145,10 +141,10 @@ def _sensor_rows(recording: Recording) -> list[tuple[str, str]]:
         if n_ignored else rows
 
 
-def _counts_by_sensor(recording: SensorRecording) -> dict[str, dict[str, int]]:
+def _counts_by_sensor(recording: FrameRecording) -> dict[str, dict[str, int]]:
     """Return the number of images and clouds of points by camera or lidar and kind."""
     found: dict[str, dict[str, int]] = {}
-    for (name, kind), count in recording.sensor_counts.items():
+    for (name, kind), count in (recording.sensor_counts or {}).items():
         found.setdefault(name, {})[kind] = count
     return found
 
@@ -223,13 +219,13 @@ def _figure(value: float) -> str:
     return 'unknown' if math.isnan(value) else f'{value:.4g}'
 
 
-def _record(recording: Recording, found: Inspector) -> dict[str, object]:
+def _record(recording: FrameRecording, found: Inspector) -> dict[str, object]:
     """Return the summary as JSON, with null for unknown values."""
     pace, refusal = found.pacing.pace(), found.refusal
     verdict = found.consistency.verdict(of_all=True)
     return {
         'file': recording.name, 'form': recording.form, 'frames': found.n_frames,
-        'bytes': found.n_bytes, 'generations': dict(found.generations),
+        'bytes': recording.n_bytes, 'generations': dict(found.generations),
         'duration_s': found.pacing.duration, 'rate_hz': _known(pace.rate),
         'step_s': {'median': _known(pace.median), 'least': _known(pace.least),
                    'greatest': _known(pace.greatest), 'jitter': _known(pace.jitter)},
@@ -254,8 +250,8 @@ def _record(recording: Recording, found: Inspector) -> dict[str, object]:
             'where': refusal.where, 'found': refusal.found, 'expected': refusal.expected}}
 
 
-def _sensor_members(recording: Recording) -> dict[str, object]:
-    if not isinstance(recording, SensorRecording):
+def _sensor_members(recording: FrameRecording) -> dict[str, object]:
+    if recording.sensor_counts is None:
         return {}
     return {'sensors': _counts_by_sensor(recording), 'ignored_files': list(recording.ignored)}
 

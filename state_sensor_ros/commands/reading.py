@@ -67,13 +67,14 @@ def reading(recording: Recording, what: str, *, is_quiet: bool = False) -> Itera
             gc.unfreeze()
 
 
-def read_frames(recording: FrameRecording, what: str, *,
-                is_quiet: bool = False) -> Iterator[Frame]:
+def read_frames(recording: FrameRecording, what: str, *, is_quiet: bool = False,
+                warns: bool = True) -> Iterator[Frame]:
     """
     Yield the frames of a recording with progress, then print a warning for each kind of fault.
 
     :param what: name of the work, one word, for the progress bar.
     :param is_quiet: whether to show no progress.
+    :param warns: whether to warn of faults, besides that of a recording that was cut.
     """
     with progress_bar(recording, what, is_quiet=is_quiet) as bar:
         # As in :func:`reading`.
@@ -87,7 +88,8 @@ def read_frames(recording: FrameRecording, what: str, *,
             gc.unfreeze()
     if recording.cut is not None:
         print_line(f'warning: {recording.cut.warning}')
-    show_faults(recording.name, recording.faults)
+    if warns:
+        show_faults(recording.name, recording.faults)
 
 
 def progress_bar(recording: Recording | FrameRecording, what: str, *,

@@ -31,12 +31,16 @@ class FrameFault:
 
     ``kind`` is ``left_out`` or ``duplicate`` for an actor, ``payload`` for a whole payload,
     ``cut`` for the missing end of a recording, ``connection`` for a lost connection; ``place`` in
-    the recording or stream, in words; ``text`` what was found and what is expected.
+    the recording or stream, in words; ``text`` what was found and what is expected; ``error`` the
+    same with ``where``, ``found`` and ``expected`` apart, None of ``cut`` and ``connection``;
+    ``index`` of the payload in a recording, from 0, else None.
     """
 
     kind: str
     place: str
     text: str
+    error: DecodeError | None = None
+    index: int | None = None
 
     def __str__(self) -> str:
         return f'{self.place}: {self.kind.replace("_", " ")}: {self.text}'
@@ -53,17 +57,15 @@ class FaultList(list[FrameFault]):
         super().__init__()
         self.counts: Counter[str] = Counter()
 
-    def add(self, kind: str, place: str, text: str) -> None:
+    def add(self, fault: FrameFault) -> None:
         """
         Append a fault, or only count it where the list is full.
 
         The first fault of a kind is always appended.
-
-        :param kind: as :class:`FrameFault` has it, like ``place`` and ``text``.
         """
-        self.counts[kind] += 1
-        if len(self) < MAX_KEPT or self.counts[kind] == 1:
-            self.append(FrameFault(kind, place, text))
+        self.counts[fault.kind] += 1
+        if len(self) < MAX_KEPT or self.counts[fault.kind] == 1:
+            self.append(fault)
 
     def clear(self) -> None:
         """Remove all faults."""
@@ -71,12 +73,13 @@ class FaultList(list[FrameFault]):
         self.counts.clear()
 
     def frames_of(self, decoder: PayloadDecoder, packet: Packet, place: str, *,
-                  is_timed: bool = True) -> Iterator[Frame]:
+                  index: int | None = None, is_timed: bool = True) -> Iterator[Frame]:
         """
         Decode a payload, and add its faults.
 
         :param packet: with the payload, and the times for frames without times of their own.
         :param place: of the payload, in words.
+        :param index: of the payload in a recording.
         :param is_timed: whether frames without a time get that of the packet.
         :returns: the frames of the payload, none where it cannot be decoded.
         """
@@ -85,9 +88,15 @@ class FaultList(list[FrameFault]):
                 packet.payload, game_time=packet.game_time, time=packet.time,
                 sample_count=packet.sample_count) if is_timed else decoder.decode(packet.payload)
         except DecodeError as error:
-            self.add(PAYLOAD, place, str(error))
+            self.add(_fault_of(PAYLOAD, place, error, index))
             return
         for one in decoded:
             for fault in one.faults:
-                self.add(fault.kind, place, str(fault.error))
+                self.add(_fault_of(fault.kind, place, fault.error, index))
             yield one.frame
+
+
+def _fault_of(kind: str, place: str, error: DecodeError, index: int | None) -> FrameFault:
+    # A new error: the traceback of a raised one keeps the payload in memory.
+    return FrameFault(kind, place, str(error), DecodeError(
+        error.where, error.found, error.expected), index)

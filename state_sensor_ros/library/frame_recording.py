@@ -10,14 +10,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 import os
 from types import TracebackType
 
 from state_sensor_ros.errors import StateError, TruncatedError
 from state_sensor_ros.frame import Frame
-from state_sensor_ros.library.faults import CUT, FaultList
-from state_sensor_ros.recordings.recording import Recording
+from state_sensor_ros.library.faults import CUT, FaultList, FrameFault
+from state_sensor_ros.recordings.recording import Recording, SensorRecording
 from state_sensor_ros.rep103 import Units
 from state_sensor_ros.settings import DEFAULTS, parse_settings
 from state_sensor_ros.simulators.opening import open_any
@@ -37,8 +37,17 @@ class FrameRecording:
     :ivar form: in words.
     :ivar faults: what the last loop left out: a list of :class:`FrameFault`, empty for nothing. It
         has the first thousand; ``faults.counts`` counts all of them by kind.
-    :ivar place: of the last frame in the recording, in words.
+    :ivar index: of the payload that the last frame is from, from 0.
+    :ivar place: of that payload in the recording, in words.
+    :ivar payload: its bytes, for what a :class:`Frame` does not have: JSON of a trajectory, a
+        serialised message of a bag, of other recordings in a form of the package's own.
+    :ivar n_bytes: in all payloads of the last loop until then, also in those without a frame.
     :ivar position: how much of the recording lies before the end of the last frame, of ``total``.
+    :ivar total: that of the whole recording, None where it is unknown; ``unit`` (``B`` or
+        ``frame``) is that of both.
+    :ivar sensor_counts: of a dataset or a bag of CARLA, the number of images or clouds of points
+        by name and kind of a sensor; None of other recordings.
+    :ivar ignored: names of the files of a dataset that are not read.
     """
 
     def __init__(self, recording: Recording, *, is_timed: bool = True) -> None:
@@ -46,7 +55,13 @@ class FrameRecording:
         self.simulator = recording.simulator
         self.total, self.unit = recording.total, recording.unit
         self.faults = FaultList()
-        self.place, self.position = '', 0
+        self.index, self.place, self.position = -1, '', 0
+        self.payload: bytes | bytearray = b''
+        self.n_bytes = 0
+        self.sensor_counts: Mapping[tuple[str, str], int] | None = None
+        self.ignored: Sequence[str] = ()
+        if isinstance(recording, SensorRecording):
+            self.sensor_counts, self.ignored = recording.sensor_counts, recording.ignored
         self._recording = recording
         self._is_timed = is_timed
         self._n_loops = 0
@@ -67,18 +82,22 @@ class FrameRecording:
         self._n_loops += 1
         number = self._n_loops
         self.faults.clear()
+        self.n_bytes = 0
         if self._is_closed:
             raise StateError(self.name, 'a closed recording', 'an open one')
         for recorded in self._recording.frames():
-            self.place, self.position = recorded.place, recorded.position
-            for frame in self.faults.frames_of(self._recording.decoder, recorded.packet,
-                                               recorded.place, is_timed=self._is_timed):
+            self.index, self.place = recorded.index, recorded.place
+            self.position, self.payload = recorded.position, recorded.packet.payload
+            self.n_bytes += len(self.payload)
+            for frame in self.faults.frames_of(
+                    self._recording.decoder, recorded.packet, recorded.place,
+                    index=recorded.index, is_timed=self._is_timed):
                 yield frame
                 if self._is_closed or self._n_loops != number:
                     raise StateError(self.name, 'a second loop, or the end of the recording, '
                                      'inside of a loop', 'one loop at a time')
         if self.cut is not None:
-            self.faults.add(CUT, 'end', self.cut.warning)
+            self.faults.add(FrameFault(CUT, 'end', self.cut.warning))
 
     def close(self) -> None:
         """Close the recording; a second call has no effect."""
@@ -96,7 +115,8 @@ class FrameRecording:
 def open_recording(path: str | os.PathLike[str], *, topic: str = '',
                    obb_extents: str = DEFAULTS.obb_extents,
                    road_s_unit: str = DEFAULTS.road_s_unit,
-                   max_bag_bytes: int | None = None) -> FrameRecording:
+                   max_bag_bytes: int | None = None,
+                   is_timed: bool = True) -> FrameRecording:
     """
     Open a recording: a trajectory, a rosbag2 bag or a dataset of CARLA.
 
@@ -117,6 +137,8 @@ def open_recording(path: str | os.PathLike[str], *, topic: str = '',
     :param road_s_unit: unit of ``s`` in the trajectory, ``cm`` or ``m``.
     :param max_bag_bytes: size above which a message or a chunk of a bag is refused; None for 64
         MiB.
+    :param is_timed: whether a frame without a ``game_time`` gets one that continues at 20 Hz, as
+        the driver would stamp it; otherwise it has NaN.
     :returns: a context manager to iterate over, any number of times.
     :raises TrajectoryFormatError: where it cannot be read, or has no known form.
     :raises ConfigError: where a parameter is out of its range.
@@ -124,4 +146,4 @@ def open_recording(path: str | os.PathLike[str], *, topic: str = '',
     settings = parse_settings({'obb_extents': obb_extents, 'road_s_unit': road_s_unit})
     return FrameRecording(open_any(
         os.fspath(path), Units(settings.obb_extents, settings.road_s_unit), topic,
-        max_bag_bytes=max_bag_bytes))
+        max_bag_bytes=max_bag_bytes), is_timed=is_timed)

@@ -15,7 +15,7 @@ from types import TracebackType
 
 from state_sensor_ros.errors import FramingError, StateError, TransportError
 from state_sensor_ros.frame import Frame
-from state_sensor_ros.library.faults import CONNECTION, FaultList
+from state_sensor_ros.library.faults import CONNECTION, FaultList, FrameFault
 from state_sensor_ros.settings import DEFAULTS, Settings
 from state_sensor_ros.simulators.opening import checked_settings, find_simulator
 
@@ -37,8 +37,7 @@ class FrameStream:
         self._where = f'{settings.host}:{settings.port}'
         simulator = find_simulator(settings.source)
         opened = simulator.open_source if reconnect else simulator.open_stream
-        self._source = opened(settings, lambda kind, text: self.faults.add(
-            CONNECTION, f'packet {self._source.health.n_packets}', text))
+        self._source = opened(settings, lambda kind, text: self._note_connection(text))
         self._decoder = simulator.new_decoder(settings)
         self._is_begun = False
 
@@ -63,14 +62,17 @@ class FrameStream:
             except TransportError as error:
                 if not health.n_connects:
                     raise
-                self.faults.add(CONNECTION, f'packet {health.n_packets}', str(error))
+                self._note_connection(str(error))
                 return
             if packet is None:
                 return
             if health.n_reconnects > n_reconnects:
                 n_reconnects = health.n_reconnects
-                self.faults.add(CONNECTION, f'packet {health.n_packets}', health.last_error)
+                self._note_connection(health.last_error)
             yield from self.faults.frames_of(self._decoder, packet, f'packet {health.n_packets}')
+
+    def _note_connection(self, text: str) -> None:
+        self.faults.add(FrameFault(CONNECTION, f'packet {self._source.health.n_packets}', text))
 
     def close(self) -> None:
         """End the stream, also from another thread; a second call has no effect."""

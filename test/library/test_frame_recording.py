@@ -114,6 +114,11 @@ def test_library_tells_what_was_left_out(tmp_path):
         assert all('line 1 column' in fault.place and '; expected ' in fault.text
                    for fault in recording.faults)
         assert 'vehicles' in str(recording.faults[0])
+        assert [fault.index for fault in recording.faults[:3]] == [1, 2, 3]
+        for fault in recording.faults:
+            assert str(fault.error) == fault.text
+            assert fault.error.__traceback__ is None
+            assert fault.error.expected
 
 
 def test_library_tells_that_a_trajectory_was_cut(drive):
@@ -158,3 +163,29 @@ def test_library_gives_frames_without_a_time_one(tmp_path):
     path.write_text(json.dumps([{'frame': [actor]}] * 3))
     with sensor.open_recording(path) as recording:
         assert [frame.game_time for frame in recording] == pytest.approx([0.0, 0.05, 0.1])
+    with sensor.open_recording(path, is_timed=False) as recording:
+        assert [np.isnan(frame.game_time) for frame in recording] == [True] * 3
+
+
+def test_library_has_the_payload_of_each_frame(drive, tmp_path):
+    """A member that no frame has can be read from it; also those of no frame are counted."""
+    frames = json.loads(drive.read_text())
+    for i, frame in enumerate(frames):
+        frame['weather'] = i
+    texts = [json.dumps(frame) for frame in frames]
+    texts.insert(2, '{"frame": 3}')
+    drive.write_text(f'[{",".join(texts)}]')
+    with sensor.open_recording(drive) as recording:
+        for _ in range(2):
+            found = [(recording.index, json.loads(recording.payload)['weather'])
+                     for _ in recording]
+            assert found == [(i + (i >= 2), i) for i in range(12)]
+            assert recording.n_bytes == sum(map(len, texts))
+        assert (recording.sensor_counts, recording.ignored) == (None, ())
+
+
+def test_library_counts_the_files_of_sensors():
+    with sensor.open_recording(CARLA / 'episode_00000') as recording:
+        frames = list(recording)
+    assert recording.sensor_counts
+    assert set(recording.sensor_counts.values()) <= {*range(1, len(frames) + 1)}

@@ -25,20 +25,21 @@ import numpy as np
 
 from state_sensor_ros.errors import DecodeError, TrajectoryFormatError
 from state_sensor_ros.frame import Bools, EGO_TAG, Frame, KIND_VEHICLE
+from state_sensor_ros.library.faults import PAYLOAD
+from state_sensor_ros.library.frame_recording import FrameRecording
 from state_sensor_ros.payloads import DUPLICATE, LEFT_OUT
 from state_sensor_ros.pipeline.consistency import ConsistencyCheck
 from state_sensor_ros.pipeline.stamps import Stamper, Step
 from state_sensor_ros.recordings.pacing import Pacing
-from state_sensor_ros.recordings.recording import RecordedFrame, Recording
 
 # Bounds the memory: a stream may have new names in each frame.
 _MAX_NAMES = 10_000
 # Frames between two evaluations: the check averages over about twenty pairs of frames.
 _CHECK_PERIOD = 20
 
-_FAULTS = {LEFT_OUT: 'actors left out', DUPLICATE: 'duplicate names'}
 NOT_STRICT = 'frames that are not strict JSON'
 NO_FRAME = 'entries that are no frame'
+_FAULTS = {LEFT_OUT: 'actors left out', DUPLICATE: 'duplicate names', PAYLOAD: NO_FRAME}
 NO_EGO = 'frames without an ego'
 CUT = 'ends inside the array'
 # The oddities with which Replay Mode refuses a recording, and what it expects instead.
@@ -76,13 +77,14 @@ class Inspector:
     of the consistency check, each with the place of the first one; ``refusal`` the reason why it
     cannot be read or replayed.
 
+    :param recording: whose frames are evaluated.
     :param replayable: generations of frames that Replay Mode takes.
     """
 
-    def __init__(self, recording: Recording, replayable: Collection[str]) -> None:
+    def __init__(self, recording: FrameRecording, replayable: Collection[str]) -> None:
         self._recording = recording
         self._replayable = replayable
-        self.n_frames = self.n_bytes = 0
+        self.n_frames = 0
         self.first_game_time = self.last_game_time = math.nan
         self.first_time = 0
         self.n_actors_least = self.n_actors_most = 0
@@ -98,7 +100,6 @@ class Inspector:
         self._stamper = Stamper('game_time')
         self._sample_count = 0
         self._greatest_step_at = ''
-        self._no_frame: TrajectoryFormatError | None = None
 
     @property
     def is_replayable(self) -> bool | None:
@@ -112,53 +113,56 @@ class Inspector:
         """Whether all frames are of generations that Replay Mode takes."""
         return self.generations.keys() <= set(self._replayable)
 
-    def evaluate(self, frames: Iterable[RecordedFrame]) -> None:
+    def evaluate(self, frames: Iterable[Frame]) -> None:
         """
         Evaluate frames to the end of the recording, or to where it is damaged.
 
-        :param frames: of the recording.
+        :param frames: of the recording, without times that it does not have.
         """
         try:
-            for recorded in frames:
-                self._evaluate(recorded)
+            for frame in frames:
+                if self._recording.form == 'trajectory' \
+                        and not _is_strict(self._recording.payload):
+                    self._note(NOT_STRICT, 'text that only a lenient reader takes')
+                self._note_faults()
+                self._add_frame(frame)
         except TrajectoryFormatError as error:
             self.refusal = error
+        self._note_faults()
         self._conclude()
 
-    def _evaluate(self, recorded: RecordedFrame) -> None:
-        payload = recorded.packet.payload
-        self.n_bytes += len(payload)
-        if self._recording.form == 'trajectory' and not _is_strict(payload):
-            self._note(NOT_STRICT, recorded, 'text that only a lenient reader takes')
-        try:
-            decoded = self._recording.decoder.decode(payload)
-        except DecodeError as error:
-            self._note(NO_FRAME, recorded, str(error))
-            self._no_frame = self._no_frame or TrajectoryFormatError(
-                f'{self._recording.name}: {recorded.place}: frame {recorded.index}: {error.where}',
-                error.found, error.expected)
-            return
-        for one in decoded:
-            for fault in one.faults:
-                self._note(_FAULTS.get(fault.kind, fault.kind), recorded, str(fault.error))
-            self._add_frame(recorded, one.frame)
+    def _note_faults(self) -> None:
+        """Update the oddities of what the recording has left out of its frames."""
+        faults = self._recording.faults
+        for kind, count in faults.counts.items():
+            name = _FAULTS.get(kind)
+            if name is None:
+                continue
+            if name not in self.oddities:
+                first = next(fault for fault in faults if fault.kind == kind)
+                self.oddities[name] = Oddity(0, f'{first.place}: frame {first.index}', first.text)
+            self.oddities[name].count = count
 
-    def _note(self, kind: str, recorded: RecordedFrame, text: str) -> None:
-        """Count an oddity of a recorded frame."""
-        _note(self.oddities, kind, f'{recorded.place}: frame {recorded.index}', text)
+    def _note(self, kind: str, text: str) -> None:
+        """Count an oddity of the last frame."""
+        _note(self.oddities, kind, self._place(), text)
 
-    def _add_frame(self, recorded: RecordedFrame, frame: Frame) -> None:
+    def _place(self) -> str:
+        """Return the place of the last frame."""
+        return f'{self._recording.place}: frame {self._recording.index}'
+
+    def _add_frame(self, frame: Frame) -> None:
         self.n_frames += 1
         self.generations[frame.generation] += 1
         self.n_actors_most = max(self.n_actors_most, frame.n_actors)
         self.n_actors_least = frame.n_actors if self.n_frames == 1 else min(
             self.n_actors_least, frame.n_actors)
         self.parts.update(_parts(frame))
-        self._add_actors(recorded, frame)
-        self._check_numbers(recorded, frame)
-        self._check_clock(recorded, frame)
+        self._add_actors(frame)
+        self._check_numbers(frame)
+        self._check_clock(frame)
 
-    def _add_actors(self, recorded: RecordedFrame, frame: Frame) -> None:
+    def _add_actors(self, frame: Frame) -> None:
         n_egos = 0
         for name, kind, tags in zip(frame.names, frame.kinds.tolist(), frame.tags, strict=True):
             n_egos += any(tag.lower() == EGO_TAG for tag in tags)
@@ -168,56 +172,56 @@ class Inspector:
             elif len(self.actors) < _MAX_NAMES:
                 self.actors[name] = ActorSummary(1, kind == KIND_VEHICLE, tags)
         if not n_egos:
-            self._note(NO_EGO, recorded, f'no actor tagged {EGO_TAG}')
+            self._note(NO_EGO, f'no actor tagged {EGO_TAG}')
         elif n_egos > 1:
-            self._note('frames with several egos', recorded, f'{n_egos} actors tagged {EGO_TAG}')
+            self._note('frames with several egos', f'{n_egos} actors tagged {EGO_TAG}')
 
-    def _check_numbers(self, recorded: RecordedFrame, frame: Frame) -> None:
+    def _check_numbers(self, frame: Frame) -> None:
         usable = frame.has_pose()
         if not usable.all():
             known = np.isfinite(frame.kinematics[:, :7].sum(axis=1))
-            self._note_actors(recorded, frame, np.logical_not(known), 'poses with null')
-            self._note_actors(recorded, frame, known & ~usable, 'quaternions that are no rotation')
+            self._note_actors(frame, np.logical_not(known), 'poses with null')
+            self._note_actors(frame, known & ~usable, 'quaternions that are no rotation')
         # A vector that is missing altogether is a matter of the generation.
         finite: Bools = np.isfinite(frame.kinematics[:, 7:]).reshape(-1, 2, 3)
         n_finite = np.count_nonzero(finite, axis=2)
-        self._note_actors(recorded, frame, np.any((n_finite > 0) & (n_finite < 3), axis=1),
+        self._note_actors(frame, np.any((n_finite > 0) & (n_finite < 3), axis=1),
                           'velocities with null')
 
-    def _note_actors(self, recorded: RecordedFrame, frame: Frame, rows: Bools, kind: str) -> None:
+    def _note_actors(self, frame: Frame, rows: Bools, kind: str) -> None:
         for i in np.flatnonzero(rows):
-            self._note(kind, recorded, frame.names[i])
+            self._note(kind, frame.names[i])
 
-    def _check_clock(self, recorded: RecordedFrame, frame: Frame) -> None:
+    def _check_clock(self, frame: Frame) -> None:
         last = self.last_game_time
         n_missing = frame.sample_count - self._sample_count - 1
         if n_missing > 0 and self._sample_count:
-            self._note('gaps in sample_count', recorded, f'{n_missing} samples missing before it')
+            self._note('gaps in sample_count', f'{n_missing} samples missing before it')
         self._sample_count = frame.sample_count
         try:
             step = self._stamper.step(frame, 0)
         except DecodeError as error:
-            self._note('frames without a usable time', recorded, str(error))
+            self._note('frames without a usable time', str(error))
             return
         if math.isnan(last):
             self.first_game_time, self.first_time = frame.game_time, frame.time
         self.last_game_time = frame.game_time
         if step is Step.REPEATED:
-            self._note('repeated frames', recorded, f'game_time {frame.game_time:.6g} again')
+            self._note('repeated frames', f'game_time {frame.game_time:.6g} again')
             return
         if step is Step.RESTARTED:
-            self._note('restarts', recorded, f'game_time from {last:.6g} to {frame.game_time:.6g}')
+            self._note('restarts', f'game_time from {last:.6g} to {frame.game_time:.6g}')
             # An episode of a dataset is a run; the results are those of all runs.
             self._note_complaints(self._last_place)
             self.consistency.begin_run()
         elif not math.isnan(last) and self.pacing.add(frame.game_time - last):
-            self._greatest_step_at = f'{recorded.place}: frame {recorded.index}'
-        self._check_consistency(recorded, frame)
+            self._greatest_step_at = self._place()
+        self._check_consistency(frame)
 
-    def _check_consistency(self, recorded: RecordedFrame, frame: Frame) -> None:
+    def _check_consistency(self, frame: Frame) -> None:
         self.consistency.add(frame)
-        self._last_place = f'{recorded.place}: frame {recorded.index}'
-        if recorded.index % _CHECK_PERIOD == 0:
+        self._last_place = self._place()
+        if self._recording.index % _CHECK_PERIOD == 0:
             self._note_complaints(self._last_place)
 
     def _note_complaints(self, place: str) -> None:
@@ -238,7 +242,7 @@ class Inspector:
                 pace.n_jumps, self._greatest_step_at,
                 f'{pace.greatest:.6g} s after the frame before, usual are {pace.median:.6g} s')
         name = self._recording.name
-        self.refusal = self.refusal or self._no_frame
+        self.refusal = self.refusal or self._no_frame()
         for kind, expected in _REFUSED if self._is_for_replay else ():
             if self.refusal is None and kind in self.oddities:
                 first = self.oddities[kind]
@@ -246,6 +250,15 @@ class Inspector:
                                                      expected)
         if self.refusal is None and not self.n_frames:
             self.refusal = TrajectoryFormatError(name, 'no frames', 'at least one frame')
+
+    def _no_frame(self) -> TrajectoryFormatError | None:
+        """Return the error of the first payload that is no frame, None without one."""
+        for fault in self._recording.faults:
+            if fault.kind == PAYLOAD and fault.error is not None:
+                return TrajectoryFormatError(
+                    f'{self._recording.name}: {fault.place}: frame {fault.index}: '
+                    f'{fault.error.where}', fault.error.found, fault.error.expected)
+        return None
 
 
 def _note(oddities: dict[str, Oddity], kind: str, place: str, text: str) -> None:
