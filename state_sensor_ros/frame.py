@@ -133,6 +133,10 @@ class Wheels:
         _freeze(self.actor, self.wheel, self.source_id, self.position_xyz, self.orientation_xyzw,
                 self.position_known, self.orientation_known, self.speed)
 
+    def rows_of(self, actor: int) -> range:
+        """Return the rows of the wheels of the actor at row ``actor``."""
+        return range(*self.actor.searchsorted((actor, actor + 1)).tolist())
+
 
 NO_WHEELS = Wheels(np.zeros(0, np.int64), np.zeros(0, np.uint8), np.zeros(0, np.int32),
                    np.zeros((0, 3)), np.zeros((0, 4)), np.zeros(0, np.bool_),

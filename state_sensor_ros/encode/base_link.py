@@ -67,8 +67,7 @@ def is_measured(settings: Settings) -> bool:
 
 
 def _rear_middle(wheels: Wheels, i_ego: int) -> Floats | None:
-    begin, end = np.searchsorted(wheels.actor, (i_ego, i_ego + 1)).tolist()
-    places = {wheel: row for row, wheel in enumerate(wheels.wheel[begin:end].tolist(), begin)
+    places = {int(wheels.wheel[row]): row for row in wheels.rows_of(i_ego)
               if wheels.position_known[row]}
     if REAR_LEFT not in places or REAR_RIGHT not in places:
         return None

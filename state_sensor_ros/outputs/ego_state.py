@@ -156,10 +156,9 @@ def tyre_angle(frame: Frame, i_ego: int) -> float:
     wheels = frame.wheels
     if wheels is None:
         return math.nan
-    begin, end = np.searchsorted(wheels.actor, (i_ego, i_ego + 1)).tolist()
     angles = []
-    for row, wheel in enumerate(wheels.wheel[begin:end].tolist(), begin):
-        if wheel in _FRONT and wheels.orientation_known[row]:
+    for row in wheels.rows_of(i_ego):
+        if wheels.orientation_known[row] and int(wheels.wheel[row]) in _FRONT:
             # Steering about z, then spin about y (doc/protocol/units.md#wheel-rotation).
             x, y, z, w = wheels.orientation_xyzw[row].tolist()
             angles.append(2.0 * math.atan2(z * w - x * y, w * w + y * y))

@@ -20,6 +20,7 @@ vehicles have permuted axes (doc/protocol/units.md#boxes): sizes are turned into
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 import math
 
@@ -97,7 +98,7 @@ def centres_of(frame: Frame, default_sizes: Floats, classes: Kinds) -> Centres:
     :param classes: (N,) uint8, index in CLASSES.
     """
     n_actors = frame.n_actors
-    with np.errstate(all='ignore'):
+    with _NOTHING if frame.bodies().is_plain else np.errstate(all='ignore'):
         unit = frame.bodies().normalised()
         matrices = global_from_unit(unit[:, 3:7])
         axes, poses = matrices[:n_actors], unit[:n_actors, :7].copy()
@@ -120,7 +121,8 @@ def centres_of(frame: Frame, default_sizes: Floats, classes: Kinds) -> Centres:
             have_boxes[owners] = True
             relative = axes[owners].transpose(0, 2, 1) @ matrices[boxes]
             # Exactly: sizes and centres of a table remain the same when it becomes frames again.
-            relative[(unit[boxes, 3:7] == unit[owners, 3:7]).all(axis=1)] = np.eye(3)
+            relative[np.logical_and.reduce(
+                unit[boxes, 3:7] == unit[owners, 3:7], axis=1)] = _IDENTITY
             sizes[owners] = (np.abs(relative) @ unit[boxes, 7:10, None])[:, :, 0]
             arms[owners] = unit[boxes, 0:3] - unit[owners, 0:3]
             poses[owners, :3] = unit[boxes, 0:3]
@@ -135,6 +137,8 @@ def _as_slice(rows: Rows) -> Rows | slice:
 
 
 _NO_ROWS: Rows = np.zeros(0, np.int64)
+_IDENTITY: Floats = np.eye(3)
+_NOTHING = nullcontext()
 
 
 def largest_boxes(frame: Frame, boxes: Boxes) -> Rows:
@@ -147,12 +151,13 @@ def largest_boxes(frame: Frame, boxes: Boxes) -> Rows:
     """
     edges, usable = boxes.size_xyz, frame.bodies().usable_boxes
     # A comparison with NaN is false.
-    if not (len(edges) and edges.min() >= _MIN_EDGE and edges.max() <= _MAX_EDGE):
+    if not (len(edges) and np.minimum.reduce(edges, axis=None) >= _MIN_EDGE
+            and np.maximum.reduce(edges, axis=None) <= _MAX_EDGE):
         usable = usable & (edges >= _MIN_EDGE).all(axis=1) & (edges <= _MAX_EDGE).all(axis=1)
-    rows = np.flatnonzero(usable)
+    rows: Rows = usable.nonzero()[0]
     owners = boxes.actor[rows]
     # Usually each actor has one.
-    if len(rows) < 2 or (owners[1:] > owners[:-1]).all():
+    if len(rows) < 2 or np.logical_and.reduce(owners[1:] > owners[:-1]):
         return rows
     # The first of equal volumes counts.
     order = np.lexsort((rows, -np.prod(edges[rows], axis=1), owners))
@@ -224,7 +229,7 @@ class ObjectMaker:
                     are_objects &= self._are_near(frame, centres, i_ego)
                 are_objects[i_ego] = False
             are_objects &= self._chosen[classes]
-            rows = np.flatnonzero(are_objects)
+            rows = are_objects.nonzero()[0]
             accelerations = _accelerations(self._last, last)
         own = _as_slice(rows)
         return Objects(rows, classes[own], centres.poses[own], centres.axes[own],

@@ -61,7 +61,7 @@ class Paths(NamedTuple):
     def rows(self) -> Floats:
         """Return (R, 7) the poses that there are, object by object."""
         n_poses = self.poses.shape[1]
-        if (self.lengths == n_poses).all():
+        if np.logical_and.reduce(self.lengths == n_poses):
             return self.poses.reshape(-1, 7)
         rows: Floats = self.poses[np.arange(n_poses) < self.lengths[:, None]]
         return rows
@@ -89,7 +89,7 @@ def constant_paths(objects: Objects) -> Paths:
     velocity, steps = _complex(twists[:, :2]), half_turns * half_turns.imag
     # Velocities are finite, and may be large.
     with np.errstate(all='ignore'):
-        if are_straight.any():
+        if np.logical_or.reduce(are_straight):
             steps *= velocity * (2.0 / np.where(are_straight, 1.0, rates))[:, None]
             steps[are_straight] = velocity[are_straight] * TIMES_S
         else:
