@@ -101,18 +101,72 @@
     return `<b>${scene.names[actor]}</b><br>${state}${where}${size}`;
   };
 
+  // Where a name can be, in pixels from the left bottom corner: beside `box`, or a line further.
+  const NAME_HEIGHT = 12;
+  const LETTER_WIDTH = 5.6;
+  const PLACES = [[0, 1, 0], [0, -1, 0], [1, 0, 0], [-1, 0, 0], [0, 1, 1], [0, -1, 1]].map(
+    ([right, up, lines]) => ({
+      position: up ? `${up > 0 ? 'top' : 'bottom'} center`
+        : `middle ${right > 0 ? 'right' : 'left'}`,
+      // The place in the map to which plotly attaches the name.
+      anchor: ({ left, bottom, right: end, top }) => [
+        right ? (right > 0 ? end : left) : (left + end) / 2,
+        up ? (up > 0 ? top : bottom) + up * lines * NAME_HEIGHT : (bottom + top) / 2],
+      around: ([x, y], width) => {
+        const left = right ? (right > 0 ? x : x - width) : x - width / 2;
+        const bottom = up ? (up > 0 ? y : y - NAME_HEIGHT) : y - NAME_HEIGHT / 2;
+        return { left, bottom, right: left + width, top: bottom + NAME_HEIGHT };
+      },
+    }));
+  // That of each actor at the last instant: a name stays where it is while that is free.
+  const placeOf = new Int8Array(scene.names.length);
+  const overlap = (a, b) => a.left < b.right && b.left < a.right && a.bottom < b.top
+    && b.bottom < a.top;
+
+  // Calls label(x, y, text, position) for each of `named`, { actor, text, box }, so that names
+  // cover as few others and as few actors as can be and are in the view; the first ones have the
+  // choice. Names of actors outside of the view are left out. Boxes and view in m.
+  const placeNames = (named, view, pixel, label) => {
+    const inPixels = ({ left, bottom, right, top }) => ({
+      left: left / pixel, bottom: bottom / pixel, right: right / pixel, top: top / pixel });
+    const seen = inPixels(view);
+    const taken = [];
+    const boxes = new Map(named.map((each) => [each, inPixels(each.box)]));
+    for (const [each, box] of boxes) if (!overlap(box, seen)) boxes.delete(each);
+    const others = [...boxes.values()];
+    for (const [{ actor, text }, own] of boxes) {
+      const width = LETTER_WIDTH * scene.names[actor].length;
+      let [best, least] = [null, Infinity];
+      for (const k of [placeOf[actor], ...PLACES.keys()]) {
+        const anchor = PLACES[k].anchor(own);
+        const box = PLACES[k].around(anchor, width);
+        const isCut = box.left < seen.left || box.right > seen.right || box.bottom < seen.bottom
+          || box.top > seen.top;
+        // Another name costs more than an actor.
+        const cost = isCut + 2 * taken.filter((other) => overlap(box, other)).length
+          + others.filter((other) => other !== own && overlap(box, other)).length;
+        if (cost < least) [best, least] = [{ k, anchor, box }, cost];
+        if (!least) break;
+      }
+      placeOf[actor] = best.k;
+      taken.push(best.box);
+      label(best.anchor[0] * pixel, best.anchor[1] * pixel, text, PLACES[best.k].position);
+    }
+  };
+
   // Corners of the closed polygon `points` (u, v) in the axes of a road user at x, y, yaw.
-  // Returns the highest y.
+  // Returns the box around it.
   const addShape = (trace, points, x, y, yaw) => {
     const [cos, sin] = [Math.cos(yaw), Math.sin(yaw)];
     for (const [u, v] of points) {
       trace.x.push(x + cos * u - sin * v);
       trace.y.push(y + sin * u + cos * v);
     }
-    const top = Math.max(...trace.y.slice(-points.length));
+    const [xs, ys] = [trace.x.slice(-points.length), trace.y.slice(-points.length)];
     trace.x.push(null);
     trace.y.push(null);
-    return top;
+    return { left: Math.min(...xs), bottom: Math.min(...ys), right: Math.max(...xs),
+      top: Math.max(...ys) };
   };
 
   // The outline of each actor, an arrow head at its front, and its middle; its own axes.
@@ -142,6 +196,7 @@
     const [outlines, assumed, fronts] = [0, 1, 2].map(() => ({ x: [], y: [] }));
     const labels = { x: [], y: [], text: [], textposition: [] };
     const dots = [];
+    const named = [];
     let ego = null;
     const label = (x, y, text, place) => {
       labels.x.push(x);
@@ -160,7 +215,7 @@
         y: y + Math.sin(yaw) * u + Math.cos(yaw) * v,
         text: describe(actor, row, speed), isEgo,
       };
-      let top = dot.y;
+      let box = { left: dot.x, bottom: dot.y, right: dot.x, top: dot.y };
       if (symbol) {
         const fill = symbol.fills[display] || symbol.fills[''];
         Object.assign(dot, { color: fill, size: symbol.size, edge: symbol.edge, opacity: 1 });
@@ -169,7 +224,7 @@
         }
       } else {
         const kind = classOf(actor, speed);
-        top = addShape(fills[kind], shape.outline, x, y, yaw);
+        box = addShape(fills[kind], shape.outline, x, y, yaw);
         addShape(scene.has_box[actor] ? outlines : assumed, shape.outline, x, y, yaw);
         if ((scene.is_vehicle[actor] || isEgo) && !isFar) addShape(fronts, shape.head, x, y, yaw);
         Object.assign(dot, {
@@ -179,11 +234,15 @@
       }
       dots.push(dot);
       if (names.checked) {
-        const above = dot.opacity ? Math.max(top, dot.y + pixel * dot.size / 2) : top;
-        label(dot.x, above, scene.names[actor], 'top center');
+        const radius = dot.opacity ? pixel * dot.size / 2 : 0;
+        named.push({ actor, isEgo, text: scene.names[actor], box: {
+          left: Math.min(box.left, dot.x - radius), bottom: Math.min(box.bottom, dot.y - radius),
+          right: Math.max(box.right, dot.x + radius), top: Math.max(box.top, dot.y + radius) } });
       }
       if (isEgo) ego = [x, y];
     });
+    named.sort((a, b) => b.isEgo - a.isEgo);
+    placeNames(named, viewOf(ego), pixel, label);
     // The ego on top of all others: the last one.
     dots.sort((a, b) => a.isEgo - b.isEgo);
     const each = (name) => dots.map((dot) => dot[name]);
@@ -212,6 +271,14 @@
       'xaxis.range': [x + dx - half, x + dx + half],
       'yaxis.range': [y + dy - half * shape, y + dy + half * shape],
     };
+  };
+
+  // The part of the world that the map shows.
+  const viewOf = (ego) => {
+    const ranges = follow.checked && ego ? around(ego) : {
+      'xaxis.range': map.layout.xaxis.range, 'yaxis.range': map.layout.yaxis.range };
+    const [[left, right], [bottom, top]] = [ranges['xaxis.range'], ranges['yaxis.range']];
+    return { left, right, bottom, top };
   };
 
   const metresPerPixel = () => {

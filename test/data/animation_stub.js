@@ -64,7 +64,8 @@ const state = () => {
     points: points.x.map((x, i) => [x, points.y[i]]), text: points.text,
     clock: elements.clock.value, button: elements.play.textContent,
     xRange: map.layout.xaxis.range, yRange: map.layout.yaxis.range, marker: points.marker,
-    labels: part('labels').text || [], outlines: part('outlines').x, assumed: part('assumed').x,
+    labels: part('labels').text || [], positions: part('labels').textposition || [],
+    places: (part('labels').x || []).map((x, i) => [x, part('labels').y[i]]), outlines: part('outlines').x, assumed: part('assumed').x,
   };
 };
 

@@ -279,6 +279,31 @@ def test_animation_shows_all_names_on_demand():
 
 
 @needs_node
+def test_animation_writes_names_beside_each_other():
+    """Two rows of six vehicles, so close that names above all of them would overlap."""
+    names = [f'vehicle_{i:02}' for i in range(12)]
+    corners = Agent('low', -100.0, -100.0), Agent('high', 200.0, 130.0)
+    scene = scene_of(*(frame(float(i), *corners, *(
+        Agent(name, 8.0 * (k // 2), 30.0 * (k % 2) + i) for k, name in enumerate(names)))
+        for i in range(2)))
+    page, states = played(scene, [0.0, 'names', 1.0])
+    for state in states[1:]:
+        assert sorted(state['labels']) == ['high', 'low', *names]
+        pixel = (state['xRange'][1] - state['xRange'][0]) / 920.0
+        boxes = []
+        for (x, y), position in zip(state['places'], state['positions'], strict=True):
+            vertical, horizontal = position.split()
+            left = x / pixel - {'center': 25, 'right': 0, 'left': 50}[horizontal]
+            bottom = y / pixel - {'middle': 5, 'top': 0, 'bottom': 10}[vertical]
+            boxes.append((left, bottom, left + 50, bottom + 10))
+        for i, one in enumerate(boxes):
+            assert not any(one[0] < other[2] and other[0] < one[2] and one[1] < other[3]
+                           and other[1] < one[3] for other in boxes[:i])
+    # They do not jump while nothing else is in the way.
+    assert states[1]['positions'] == states[2]['positions']
+
+
+@needs_node
 def test_animation_draws_assumed_sizes_differently():
     known = box(0, (1.0, 0.0, 0.5), (0, 0, 0, 1), (4.0, 2.0, 1.0))
     page, [state] = played(scene_of(frame(0.0, Agent('a'), Agent('b', 50.0), boxes=known)), [0.0])
