@@ -21,7 +21,7 @@ import math
 import re
 from typing import Any, cast, get_args, get_type_hints, TypeAlias
 
-from state_sensor_ros.errors import ConfigError
+from state_sensor_ros.errors import ConfigError, counted
 
 Value: TypeAlias = bool | int | float | str | tuple[str, ...] | tuple[float, ...]
 
@@ -291,7 +291,7 @@ def _checked_array(name: str, value: object, item: type, rule: Rule) -> Value:
         # An empty list of YAML has no type of items: a list of '' stands for it.
         items = tuple(item for item in items if item != '')
     if rule.length is not None and len(items) != rule.length:
-        raise ConfigError(name, f'{len(items)} items', f'{rule.length} items: {rule.help}')
+        raise ConfigError(name, counted(len(items), 'item'), f'{rule.length} items: {rule.help}')
     if item is float:
         if rule.may_be_nan:
             # One object for all NaN: tuples compare equal by identity.
@@ -344,7 +344,7 @@ def _check_together(settings: Settings) -> None:
                           'three numbers, or NaN three times')
     n_sizes = len(settings.default_sizes)
     if n_sizes not in (3 * len(CLASS_NAMES) - 3, 3 * len(CLASS_NAMES)):
-        raise ConfigError('default_sizes', f'{n_sizes} numbers',
+        raise ConfigError('default_sizes', counted(n_sizes, 'number'),
                           f'{3 * len(CLASS_NAMES) - 3}: three for each class')
     if settings.ego_frame == settings.global_frame:
         raise ConfigError('ego_frame', repr(settings.ego_frame), 'another name than global_frame')

@@ -52,7 +52,7 @@ from state_sensor_ros.carla.measurement_framing import join_messages, split_mess
 from state_sensor_ros.carla.points import POINT_BYTES
 from state_sensor_ros.carla.sensors import mount_frame, Pose, Sensor
 from state_sensor_ros.encode.topics import FRAME_TOPIC, STATIC_TF_TOPIC
-from state_sensor_ros.errors import DecodeError
+from state_sensor_ros.errors import counted, DecodeError
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.payloads import Decoded, SingleFrameDecoder
 from state_sensor_ros.recordings.bags.bag_types import typestore
@@ -236,7 +236,7 @@ def _read(name: str, data: bytes) -> Any:  # noqa: ANN401
         return typestore().deserialize_cdr(data, type_name)
     except NOT_SUCH as error:
         raise DecodeError(name if name.startswith('/') else f'~/{name}',
-                          f'{len(data)} bytes that are no {type_name} ({error})',
+                          f'{counted(len(data), "byte")} but no {type_name} ({error})',
                           'a message with the fields of its definition') from error
 
 
@@ -268,7 +268,8 @@ def _sensor_data(parts: Mapping[str, bytes]) -> SensorData:
 def _image_of(name: str, sensor: Sensor, message: Any, info: Any) -> EncodedImage:  # noqa: ANN401
     encoding, n_bytes = ENCODINGS[sensor.kind]
     size = message.width, message.height
-    found = f'{message.encoding}, {size[0]} x {size[1]} pixels in {len(message.data)} bytes'
+    found = f'{message.encoding}, {size[0]} x {size[1]} pixels in ' \
+        + counted(len(message.data), 'byte')
     if (message.encoding, message.is_bigendian, len(message.data)) != (
             encoding, 0, size[0] * size[1] * n_bytes):
         raise DecodeError(f'~/{name}', found, f'{encoding}, little-endian, without gaps')
@@ -289,7 +290,8 @@ def _points_of(name: str, sensor: Sensor, message: Any) -> EncodedPoints:  # noq
     n_points = message.width * message.height
     if (fields, message.is_bigendian, message.point_step, len(message.data)) != (
             _POINT_FIELDS, False, POINT_BYTES, n_points * POINT_BYTES):
-        raise DecodeError(f'~/{name}', f'{n_points} points in {len(message.data)} bytes, with the '
+        raise DecodeError(f'~/{name}', f'{counted(n_points, "point")} in '
+                          f'{counted(len(message.data), "byte")}, with the '
                           f'fields {", ".join(field[0] for field in fields)}',
                           'x, y, z as float32, little-endian, without gaps')
     return EncodedPoints(sensor.name, memoryview(message.data), Form.MESSAGE)

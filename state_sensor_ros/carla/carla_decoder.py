@@ -38,7 +38,7 @@ from state_sensor_ros.carla.number_extraction import (
     Tree,
 )
 from state_sensor_ros.carla.sensor_payloads import sensor_files, ServerSensors
-from state_sensor_ros.errors import DecodeError
+from state_sensor_ros.errors import counted, DecodeError
 from state_sensor_ros.frame import EVERYTHING, Needs
 from state_sensor_ros.payloads import Decoded, Fault, LEFT_OUT, SingleFrameDecoder
 from state_sensor_ros.rep103 import mirrored_vectors
@@ -133,7 +133,7 @@ class CarlaDecoder(_MeasurementDecoder):
         try:
             message.ParseFromString(payload)
         except ProtobufError as error:
-            raise DecodeError('payload', f'{len(payload)} bytes ({error})',
+            raise DecodeError('payload', f'{counted(len(payload), "byte")} ({error})',
                               'a protobuf Measurements') from error
         player = message.player_measurements if message.HasField('player_measurements') else None
         return self._decoded(message, agents_of_message(message.non_player_agents), player,

@@ -29,7 +29,7 @@ from state_sensor_ros.connections.connection import Connection
 from state_sensor_ros.connections.relay import Relay
 from state_sensor_ros.connections.tcp import TcpSource
 from state_sensor_ros.connections.wait import OnSilence, Wait
-from state_sensor_ros.errors import DecodeError, reason_of, TransportError
+from state_sensor_ros.errors import counted, DecodeError, reason_of, TransportError
 from state_sensor_ros.payloads import Packet, Report
 from state_sensor_ros.schemas.carla_schema import (
     EpisodeReady,
@@ -188,7 +188,7 @@ class EpisodeClient:
             reply = self._exchange(request, 'RequestNewEpisode')
             scene = SceneDescription.FromString(reply)
             if self._start_spot >= len(scene.player_start_spots):
-                raise TransportError(where, f'{len(scene.player_start_spots)} start spots',
+                raise TransportError(where, counted(len(scene.player_start_spots), 'start spot'),
                                      f'more than carla.start_spot, {self._start_spot}')
             ready = EpisodeReady.FromString(self._exchange(start, 'EpisodeStart'))
         except ProtobufError as error:

@@ -26,7 +26,7 @@ from PIL import Image
 
 from state_sensor_ros.carla.carla_data import EncodedImage, Form
 from state_sensor_ros.carla.sensors import RGB, SEGMENTATION
-from state_sensor_ros.errors import DecodeError
+from state_sensor_ros.errors import counted, DecodeError
 
 try:
     from kornia_rs.io import decode_image_png_u8
@@ -197,11 +197,11 @@ def _png_header(image: EncodedImage) -> tuple[int, int, int]:
     """Return width, height and bits per colour of a PNG file."""
     head = bytes(image.data[:_HEADER.size])
     if len(head) < _HEADER.size:
-        raise DecodeError(_where(image), f'{len(image.data)} bytes', 'a PNG file')
+        raise DecodeError(_where(image), counted(len(image.data), 'byte'), 'a PNG file')
     signature, chunk, width, height, n_bits = _HEADER.unpack(head)
     if (signature, chunk) != (_SIGNATURE, b'IHDR'):
-        raise DecodeError(_where(image), f'{len(image.data)} bytes that begin otherwise',
-                          'a PNG file')
+        raise DecodeError(_where(image), f'{counted(len(image.data), "byte")} with another '
+                          'beginning', 'a PNG file')
     if width * height > _MAX_PIXELS:
         raise DecodeError(_where(image), f'{width} x {height} pixels',
                           f'at most {_MAX_PIXELS} pixels')
@@ -228,7 +228,7 @@ def _pixels(image: EncodedImage) -> npt.NDArray[np.uint8]:
     except DecodeError:
         raise
     except _NO_IMAGE as error:
-        raise DecodeError(_where(image), f'{len(image.data)} bytes ({error})',
+        raise DecodeError(_where(image), f'{counted(len(image.data), "byte")} ({error})',
                           'a PNG file') from error
 
 

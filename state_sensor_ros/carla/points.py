@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from state_sensor_ros.carla.carla_data import EncodedPoints, Form
-from state_sensor_ros.errors import DecodeError
+from state_sensor_ros.errors import counted, DecodeError
 
 POINT_BYTES: Final = 12
 _HEAD_END: Final = b'end_header'
@@ -75,11 +75,11 @@ def _ply_rows(points: EncodedPoints) -> npt.NDArray[np.float32]:
     end = data.find(_HEAD_END, 0, _MAX_HEAD_BYTES)
     head = data[:max(end, 0)].decode('ascii', 'replace').splitlines()
     if end < 0 or head[:2] != ['ply', _FORMAT]:
-        raise DecodeError(where, f'{len(data)} bytes that begin otherwise', _EXPECTED)
+        raise DecodeError(where, f'{counted(len(data), "byte")} with another beginning', _EXPECTED)
     counts = [match[1] for line in head if (match := _VERTICES.fullmatch(line))]
     names = [line.split()[-1] for line in head if line.startswith(_PROPERTY)]
     if len(counts) != 1 or names[:3] != _XYZ:
-        raise DecodeError(where, f'{len(counts)} vertex elements with the properties '
+        raise DecodeError(where, f'{counted(len(counts), "vertex element")} with the properties '
                           f'{", ".join(names) or "none"}', _EXPECTED)
     body = data[end + len(_HEAD_END):]
     try:

@@ -75,7 +75,7 @@ def sensor_files(messages: Iterable[memoryview]) -> SensorData:
     images, points = [], []
     for message in messages:
         if len(message) < _LABEL.size:
-            raise DecodeError('sensor', f'{len(message)} bytes', f'at least {_LABEL.size}')
+            raise DecodeError('sensor', counted(len(message), 'byte'), f'at least {_LABEL.size}')
         fov_deg, n_name, n_kind = _LABEL.unpack_from(message)
         begin = _LABEL.size + n_name
         name = bytes(message[_LABEL.size:begin]).decode('ascii', 'replace')
@@ -145,7 +145,7 @@ class ServerSensors:
     def _name(self, message: memoryview) -> tuple[str, bool]:
         """Return the name of the sensor of a message, and whether it is a lidar."""
         if len(message) < _ID.size:
-            raise DecodeError('sensor', f'{len(message)} bytes', 'an id and data')
+            raise DecodeError('sensor', counted(len(message), 'byte'), 'an id and data')
         (id_,) = _ID.unpack_from(message)
         if id_ not in self._names:
             raise DecodeError('sensor', f'the id {id_}', 'one of a sensor of the scene')
@@ -157,7 +157,7 @@ def _names_of(scene: memoryview) -> dict[int, tuple[str, bool]]:
     try:
         sensors = SceneDescription.FromString(bytes(scene)).sensors
     except ProtobufError as error:
-        raise DecodeError('scene', f'{len(scene)} bytes ({error})',
+        raise DecodeError('scene', f'{counted(len(scene), "byte")} ({error})',
                           'a protobuf SceneDescription') from error
     return {one.id: (one.name, one.type == _TYPE_LIDAR) for one in sensors}
 
@@ -180,8 +180,8 @@ def _image(name: str, body: memoryview) -> EncodedImage:
         return EncodedImage(camera_name(name, kind), kind, body[head_bytes:], Form.WIRE,
                             (width, height), fov_deg if math.isfinite(fov_deg) else math.nan,
                             number)
-    raise DecodeError(f'sensor {name}', f'{len(body)} bytes', 'the header of an image and four '
-                      'bytes for each of its pixels')
+    raise DecodeError(f'sensor {name}', counted(len(body), 'byte'), 'the header of an image and '
+                      'four bytes for each of its pixels')
 
 
 def _points(name: str, body: memoryview) -> EncodedPoints:
@@ -197,5 +197,5 @@ def _points(name: str, body: memoryview) -> EncodedPoints:
         n_points = int(np.frombuffer(body[begin:end], '<u4').sum(dtype=np.uint64))
         if len(body) == end + POINT_BYTES * n_points:
             return EncodedPoints(topic_token(name), body[end:], Form.WIRE)
-    raise DecodeError(f'sensor {name}', f'{len(body)} bytes', 'the header of a lidar and twelve '
-                      'bytes for each of its points')
+    raise DecodeError(f'sensor {name}', counted(len(body), 'byte'), 'the header of a lidar and '
+                      'twelve bytes for each of its points')

@@ -23,7 +23,7 @@ import re
 import msgspec
 import numpy as np
 
-from state_sensor_ros.errors import DecodeError, TrajectoryFormatError
+from state_sensor_ros.errors import counted, DecodeError, TrajectoryFormatError
 from state_sensor_ros.frame import Bools, EGO_TAG, Frame, KIND_VEHICLE
 from state_sensor_ros.library.faults import PAYLOAD
 from state_sensor_ros.library.frame_recording import FrameRecording
@@ -196,7 +196,7 @@ class Inspector:
         last = self.last_game_time
         n_missing = frame.sample_count - self._sample_count - 1
         if n_missing > 0 and self._sample_count:
-            self._note('gaps in sample_count', f'{n_missing} samples missing before it')
+            self._note('gaps in sample_count', f'{counted(n_missing, "sample")} missing before it')
         self._sample_count = frame.sample_count
         try:
             step = self._stamper.step(frame, 0)

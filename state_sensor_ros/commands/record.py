@@ -132,7 +132,7 @@ def _warn(recorder: Recorder, out: str) -> None:
         print_line(f'warning: {out}: left out {n_skipped} without a frame; the last: '
                    f'{recorder.last_skipped}')
     for note in recorder.notes:
-        print_line(f'{out}: {note}')
+        print_line(f'warning: {out}: {note}')
     if recorder.health.n_reconnects:
         print_line(f'warning: {out}: the stream was interrupted '
                    f'{counted(recorder.health.n_reconnects, "time")}')

@@ -22,6 +22,7 @@ import math
 import numpy as np
 
 from state_sensor_ros.bodies import Floats
+from state_sensor_ros.errors import counted
 from state_sensor_ros.exports.osi_notes import OsiNotes
 from state_sensor_ros.exports.osi_objects import ANGLES, OsiFrame
 from state_sensor_ros.frame import Rows
@@ -124,8 +125,8 @@ class GapFiller:
                 self._frames[i] = _with(frame, _row(before, id_), _row(after, id_), before, after)
                 n_filled += 1
         begin_s = before.stamp_ns / 1e9
-        self._notes.add('filled', f'{self._notes.name_of(id_)} ({n_filled} frames after '
-                        f'{begin_s:.6g} s)')
+        self._notes.add('filled', f'{self._notes.name_of(id_)} '
+                        f'({counted(n_filled, "frame")} after {begin_s:.6g} s)')
 
 
 def _row(frame: OsiFrame, id_: int) -> int:

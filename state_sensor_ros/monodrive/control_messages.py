@@ -28,7 +28,7 @@ import struct
 
 import msgspec
 
-from state_sensor_ros.errors import DecodeError, FramingError, RefusalError
+from state_sensor_ros.errors import counted, DecodeError, FramingError, RefusalError
 from state_sensor_ros.json_forms.json_text import NOT_TYPED, shortened
 
 CONFIGURE_SIMULATOR = 'SimulatorConfig_ID'
@@ -160,7 +160,7 @@ class ReplyReader:
         """
         n_bytes = len(self._header) + len(self._body)
         raise self._unfinished or DecodeError(
-            self._where, f'{n_bytes} bytes of a reply', f'{self.n_wanted} more')
+            self._where, f'{counted(n_bytes, "byte")} of a reply', f'{self.n_wanted} more')
 
     def _body_bytes(self) -> int:
         magic, length = _HEADER.unpack(self._header)

@@ -24,7 +24,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from state_sensor_ros.errors import DecodeError, TrajectoryFormatError, TruncatedError
+from state_sensor_ros.errors import counted, DecodeError, TrajectoryFormatError, TruncatedError
 from state_sensor_ros.json_forms.json_text import (
     is_strict_json,
     JsonError,
@@ -276,7 +276,7 @@ class _Reader:
         begun_at, lost = f'frame {self._index}', 'nothing but the end of the array'
         if payload.data:
             begun_at += f', begun at line {payload.line} column {payload.column}'
-            lost = f'{len(payload.data)} bytes of {begun_at}'
+            lost = f'{counted(len(payload.data), "byte")} of {begun_at}'
         self._consume(len(self._buffer))
         return TruncatedError(_place(self._name, self._line, self._column),
                               f'the end of the file in {begun_at}', "']' at the end of the array",

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from state_sensor_ros.errors import TrajectoryFormatError, TruncatedError
+from state_sensor_ros.errors import counted, TrajectoryFormatError, TruncatedError
 from state_sensor_ros.json_forms.json_text import is_strict_json
 from state_sensor_ros.monodrive.trajectory import MAX_ELEMENT_BYTES, read_payloads
 
@@ -58,7 +58,7 @@ def copy_whole_frames(source: BinaryIO, target: BinaryIO, name: str) -> tuple[in
             n_frames += 1
             n_lost -= len(frame)
         place = error.where.removeprefix(f'{name}: ')
-        lost = f'{n_lost} bytes at {place} or behind it, where there is {error.found}'
+        lost = f'{counted(n_lost, "byte")} at {place} or behind it, where there is {error.found}'
     target.write(b'\n]\n')
     return n_frames, lost
 

@@ -259,9 +259,10 @@ class Pipeline:
         if abs(packet.game_time - frame.game_time) > float32_step(frame.game_time) or (
                 packet.time and frame.time and abs(packet.time - frame.time) > 1):
             self._are_clocks_reported = True
-            self._report('clocks', 'the header of a packet says game_time '
+            self._report('clocks', 'the header of a packet has game_time '
                          f'{packet.game_time:.9g}, time {packet.time}, its JSON '
-                         f'{frame.game_time:.9g}, {frame.time}: the JSON counts (reported once)')
+                         f'{frame.game_time:.9g}, {frame.time}: those of the JSON '
+                         'are used (reported once)')
 
     def _publish(self, packet: Packet, decoded: Decoded, demand: Demand, received_ns: int,
                  number: int) -> None:

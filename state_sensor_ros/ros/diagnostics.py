@@ -66,9 +66,9 @@ class StreamReading:
 
 
 # Counters whose increase since the last report is a warning, each with its words.
-_FAULTS = (('n_skipped', 'frames were skipped'), ('n_left_out', 'actors were left out'),
-           ('n_duplicates', 'actors had the name of another'),
-           ('n_bad_poses', 'actors had no usable pose'))
+_FAULTS = (('n_skipped', 'frame', 'skipped'), ('n_left_out', 'actor', 'left out'),
+           ('n_duplicates', 'actor', 'with the name of another'),
+           ('n_bad_poses', 'actor', 'without a usable pose'))
 
 
 class StreamDiagnosis:
@@ -103,8 +103,8 @@ class StreamDiagnosis:
         health, counters = now.health, now.counters
         n_defects = counters.n_defects - last.counters.n_defects
         if n_defects:
-            return Level.ERROR, (f'{n_defects} internal errors: {counters.last_defect}; the log '
-                                 'has the traceback')
+            return Level.ERROR, (f'{counted(n_defects, "internal error")}: '
+                                 f'{counters.last_defect}; the log has the traceback')
         if health.state in ('connecting', 'waiting'):
             why = f': {health.last_error}' if health.last_error else ''
             return Level.ERROR, f'not connected{why}'
@@ -119,26 +119,27 @@ class StreamDiagnosis:
 
     def _warnings(self, last: StreamReading, now: StreamReading) -> list[str]:
         found = []
-        for name, words in _FAULTS:
+        for name, noun, words in _FAULTS:
             n_new = getattr(now.counters, name) - getattr(last.counters, name)
             if n_new > 0:
-                found.append(f'{n_new} {words}')
+                found.append(f'{counted(n_new, noun)} {words}')
         n_dropped = now.counters.n_dropped - last.counters.n_dropped
         if n_dropped > 0:
-            found.append(f'{n_dropped} frames were dropped: the stream is faster than this '
-                         'machine')
+            found.append(f'{counted(n_dropped, "frame")} dropped: the stream is faster than '
+                         'this machine')
         if now.n_missed > last.n_missed:
-            found.append(f'{now.n_missed - last.n_missed} samples never arrived')
+            n_missed = counted(now.n_missed - last.n_missed, 'sample')
+            found.append(f'{n_missed} missing in the stream')
         if now.health.n_reconnects > last.health.n_reconnects:
             found.append('the connection was lost and made again')
         if now.n_coarse > last.n_coarse:
             found.append('game_time, a float32, has grown too large for this rate: restart the '
                          'simulation')
         if now.counters.n_without_topics:
-            found.append(f'{now.counters.n_without_topics} actors have no topics of their own: '
+            found.append(f'{counted(now.counters.n_without_topics, "actor")} without own topics: '
                          f'max_actor_topics is {self._max_actor_topics}')
         if now.counters.n_actors and now.counters.n_egos != 1:
-            found.append(f'{now.counters.n_egos} actors carry the ego tag')
+            found.append(f'{counted(now.counters.n_egos, "actor")} with the ego tag')
         return found
 
     def _values(self, last: StreamReading, now: StreamReading,

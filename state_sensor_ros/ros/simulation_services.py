@@ -57,7 +57,7 @@ from simulation_interfaces.srv import (
 )
 
 from state_sensor_ros.encode.tables import NS_PER_S
-from state_sensor_ros.errors import ConfigError
+from state_sensor_ros.errors import ConfigError, counted
 from state_sensor_ros.frame import Floats, Frame, KIND_VEHICLE
 from state_sensor_ros.outputs.box_bounds import ActorBox, box_of, point_of
 from state_sensor_ros.outputs.objects import MAX_GAP_S, origin_twist
@@ -297,7 +297,7 @@ def _overlap_test(bounds: Bounds) -> Callable[[ActorBox], bool] | None:
     points = np.array([(each.x, each.y, each.z) for each in bounds.points]).reshape(-1, 3)
     is_hull = bounds.type == Bounds.TYPE_CONVEX_HULL
     if not np.isfinite(points).all() or not (len(points) >= 3 if is_hull else len(points) == 2):
-        raise ConfigError('bounds', f'{len(points)} points',
+        raise ConfigError('bounds', counted(len(points), 'point'),
                           f'{"three or more" if is_hull else "two"} of finite numbers')
     if is_hull:
         return lambda box: box.overlaps_hull(points)

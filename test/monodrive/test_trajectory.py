@@ -23,7 +23,7 @@ from paths import GOOD
 import pytest
 from real_recordings import FILES, path_of
 
-from state_sensor_ros.errors import DecodeError, TrajectoryFormatError
+from state_sensor_ros.errors import counted, DecodeError, TrajectoryFormatError
 from state_sensor_ros.monodrive import trajectory
 from state_sensor_ros.monodrive.decoder import Decoder
 from state_sensor_ros.monodrive.trajectory import (
@@ -194,7 +194,7 @@ def test_a_cut_at_any_byte_leaves_the_whole_frames(form):
         assert error.where == f'x.json: {place(cut, n_bytes)}'
         begin = cut.find(b'{', error.end)
         assert error.lost == ('nothing but the end of the array' if begin < 0 else
-                              f'{n_bytes - begin} bytes of frame {n_frames}, begun at '
+                              f'{counted(n_bytes - begin, "byte")} of frame {n_frames}, begun at '
                               f'{place(cut, begin)}')
 
 

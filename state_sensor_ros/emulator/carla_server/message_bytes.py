@@ -36,7 +36,7 @@ from state_sensor_ros.emulator.carla_server.town import (
     VehicleControl,
 )
 from state_sensor_ros.emulator.threaded_server import receive
-from state_sensor_ros.errors import FramingError
+from state_sensor_ros.errors import counted, FramingError
 from state_sensor_ros.schemas.carla_schema import Measurements, SceneDescription
 
 # The settings of a client are a few kilobytes; longer messages are refused.
@@ -73,7 +73,8 @@ def read_message(connection: socket.socket, message_class: Any) -> Any:  # noqa:
         raise FramingError('message', f'{head.hex()}', f'a length up to {MAX_MESSAGE_BYTES}')
     body = receive(connection, size)
     if len(body) < size:
-        raise FramingError('message', f'{len(body)} bytes, then the end', f'{size} bytes')
+        raise FramingError('message', f'{counted(len(body), "byte")}, then the end',
+                           counted(size, 'byte'))
     try:
         return message_class.FromString(body)
     except ProtobufError as error:

@@ -30,7 +30,7 @@ import struct
 import msgspec
 
 from state_sensor_ros.emulator.threaded_server import receive
-from state_sensor_ros.errors import FramingError
+from state_sensor_ros.errors import counted, FramingError
 
 SENSOR_HEADERS = {16: struct.Struct('>IIfI'), 12: struct.Struct('>IIf')}
 CONTROL_HEADER = struct.Struct('>II')
@@ -115,7 +115,8 @@ def read_request(connection: socket.socket) -> bytes | None:
     if not head:
         return None
     if len(head) < CONTROL_HEADER.size:
-        raise FramingError('control header', f'{len(head)} bytes, then the end', '8 bytes')
+        raise FramingError('control header', f'{counted(len(head), "byte")}, then the end',
+                           '8 bytes')
     magic, length = CONTROL_HEADER.unpack(head)
     if magic != REQUEST_MAGIC:
         raise FramingError('control header', f'magic {magic:#010x}', f'{REQUEST_MAGIC:#010x}')
@@ -125,5 +126,6 @@ def read_request(connection: socket.socket) -> bytes | None:
                            f'8 to {MAX_REQUEST_BYTES + CONTROL_HEADER.size}')
     body = receive(connection, size)
     if len(body) < size:
-        raise FramingError('control body', f'{len(body)} bytes, then the end', f'{size} bytes')
+        raise FramingError('control body', f'{counted(len(body), "byte")}, then the end',
+                           counted(size, 'byte'))
     return body

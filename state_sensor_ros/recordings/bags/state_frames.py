@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from rosbags.serde import SerdeError
 
-from state_sensor_ros.errors import DecodeError
+from state_sensor_ros.errors import counted, DecodeError
 from state_sensor_ros.frame import Appearance, Boxes, Floats, Frame, Lanes, Rows, Wheels
 from state_sensor_ros.payloads import Decoded, SingleFrameDecoder
 from state_sensor_ros.recordings.bags.bag_types import typestore
@@ -68,8 +68,8 @@ class StateFrameDecoder(SingleFrameDecoder):
             message = self._store.deserialize_cdr(bytes(payload), STATE_FRAME)
             return [Decoded(_frame(message), ())]
         except NOT_SUCH as error:
-            raise DecodeError('~/frame', f'{len(payload)} bytes that are no StateFrame ({error})',
-                              'a message of that definition') from error
+            raise DecodeError('~/frame', f'{counted(len(payload), "byte")} but no StateFrame '
+                              f'({error})', 'a message of that definition') from error
 
 
 # rosbags generates message classes at run time; they have no static type.

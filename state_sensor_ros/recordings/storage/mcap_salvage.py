@@ -34,6 +34,7 @@ from pathlib import Path
 import re
 import struct
 
+from state_sensor_ros.errors import counted
 from state_sensor_ros.recordings.storage.bag_limits import BagError, BagLimits
 from state_sensor_ros.recordings.storage.decompression import decompress
 from state_sensor_ros.recordings.storage.mcap_file import McapFile, RunningCrc
@@ -110,7 +111,7 @@ class McapSalvage:
         if self._n_messages is None:
             self.defects.append('no summary')
         if self._n_unknown:
-            self.losses.append(f'{self._n_unknown} messages of unknown topics')
+            self.losses.append(f'{counted(self._n_unknown, "message")} of unknown topics')
         if self.n_lost == 0:
             # The unreadable bytes held no messages.
             self.defects += self.losses
@@ -169,7 +170,7 @@ class McapSalvage:
             records = self._file.records_of(head, chunk, memoryview(self._file.content(head)))
         except BagError as error:
             n_messages = self._n_indexed(head.end)
-            what = f'{n_messages} messages in ' if n_messages else ''
+            what = f'{counted(n_messages, "message")} in ' if n_messages else ''
             self.losses.append(f'{what}the chunk at byte {head.offset} ({error.fault})')
             return
         begin = self._n_found

@@ -28,6 +28,7 @@ import shutil
 
 import apsw
 
+from state_sensor_ros.errors import counted
 from state_sensor_ros.recordings.files.temporary import temporary_folder
 from state_sensor_ros.recordings.storage.bag_limits import BagError, BagLimits
 from state_sensor_ros.recordings.storage.sqlite_reader import (
@@ -95,7 +96,7 @@ class SqliteSalvage:
             else:
                 yield Recovered(topic, log_ns, data)
         if n_unknown:
-            self._lose(n_unknown, f'{n_unknown} rows without a topic or without data')
+            self._lose(n_unknown, f'{counted(n_unknown, "row")} without a topic or without data')
 
     def _copied(self, path: Path) -> Path:
         """Copy the file and its logs to a temporary folder; return the copy of the file."""
@@ -133,7 +134,7 @@ class SqliteSalvage:
             found = self._first_from(last + step)
             if found is not None:
                 n_lost = (last + step if found == _NO_ROW else found) - row
-                self._lose(n_lost, f'{n_lost} messages from number {row} on ({fault})')
+                self._lose(n_lost, f'{counted(n_lost, "message")} from number {row} on ({fault})')
                 return None if found == _NO_ROW else found
             last += step
             if last - row > _N_SINGLE_STEPS:
