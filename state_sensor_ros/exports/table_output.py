@@ -14,7 +14,7 @@ Rows are collected and written as row groups of about a hundred thousand.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from itertools import chain
 from typing import Any, TYPE_CHECKING
@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from state_sensor_ros.bodies import Bools
 from state_sensor_ros.exports.table_columns import FLOAT_NAMES, new_schema, selected
-from state_sensor_ros.exports.table_rows import FrameRows, RowMaker
+from state_sensor_ros.exports.table_rows import ActorColumns, FrameRows, RowMaker
 from state_sensor_ros.frame import Frame, Needs
 from state_sensor_ros.outputs.object_classes import CLASSES
 from state_sensor_ros.recordings.files.whole_file import WholeFile
@@ -67,9 +67,8 @@ class TableBuilder:
         self._maker = RowMaker(settings)
         self._frames: list[FrameRows] = []
         self._n_collected = 0
-        # Numbers of names and of lists of tags, in the order of their first rows.
+        # Numbers of names, in the order of their first rows.
         self._names: dict[str, int] = {}
-        self._tags: dict[tuple[str, ...], int] = {}
 
     def _schema(self, generation: str) -> pa.Schema:
         return new_schema(self._columns, source=self._source, form=self._form,
@@ -107,7 +106,7 @@ class TableBuilder:
         self.n_rows += n_rows
         if not n_rows:
             return self._arrow.RecordBatch.from_pylist([], schema=self.schema)
-        arrays = _Arrays(self._arrow, frames, self._names, self._tags)
+        arrays = _Arrays(self._arrow, frames, self._names)
         return self._arrow.RecordBatch.from_arrays(
             [arrays.of(column.name) for column in self._columns], schema=self.schema)
 
@@ -119,13 +118,11 @@ class _Arrays:
     :param arrow: the module pyarrow.
     :param frames: at least one row.
     :param names: numbers of names so far, added to.
-    :param tags: numbers of lists of tags so far, likewise.
     """
 
     def __init__(self, arrow: Any, frames: Sequence[FrameRows],  # noqa: ANN401
-                 names: dict[str, int], tags: dict[tuple[str, ...], int]) -> None:
-        self._arrow, self._frames = arrow, frames
-        self._names, self._tags = names, tags
+                 names: dict[str, int]) -> None:
+        self._arrow, self._frames, self._names = arrow, frames, names
         self._counts = np.array([len(rows.floats) for rows in frames], np.int64)
         self._floats = np.concatenate([rows.floats for rows in frames])
         self._makers = {
@@ -175,17 +172,21 @@ class _Arrays:
     def _of_actors(self, part: str) -> Any:  # noqa: ANN401
         return np.concatenate([getattr(rows.actors, part) for rows in self._frames])
 
-    def _numbers(self, numbers: dict[Any, int], part: str) -> Any:  # noqa: ANN401
-        """Return the number of the name or the tags of each row."""
+    def _of_each(self, made: Callable[[ActorColumns], Any]) -> list[Any]:
+        """Return what ``made`` returns for the actors of each frame; equal ones are made once."""
         parts, last = [], None
         found: Any = None
         for rows in self._frames:
             if rows.actors is not last:
                 last = rows.actors
-                found = np.array([numbers.setdefault(value, len(numbers))
-                                  for value in getattr(last.actor_list, part)], np.int32)
+                found = made(last)
             parts.append(found)
-        return np.concatenate(parts)
+        return parts
+
+    def _texts_of_each(self, texts: Callable[[ActorColumns], Iterable[str]]) -> Any:  # noqa: ANN401
+        # Array.take would load pyarrow.compute, a twentieth of the conversion of a minute.
+        return self._arrow.concat_arrays(
+            self._of_each(lambda actors: _texts(self._arrow, texts(actors))))
 
     def _stamp_ns(self) -> Any:  # noqa: ANN401
         stamps = [rows.stamp_ns for rows in self._frames]
@@ -203,24 +204,28 @@ class _Arrays:
         return self._array(self._of_actors('ids'))
 
     def _name(self) -> Any:  # noqa: ANN401
-        numbers = self._numbers(self._names, 'names')
+        names = self._names
+        numbers = self._of_each(lambda actors: np.array(
+            [names.setdefault(name, len(names)) for name in actors.actor_list.names], np.int32))
         return self._arrow.DictionaryArray.from_arrays(
-            self._array(numbers), _texts(self._arrow, self._names))
+            self._array(np.concatenate(numbers)), _texts(self._arrow, names))
 
     def _kind(self) -> Any:  # noqa: ANN401
-        return _texts(self._arrow, _KINDS).take(
-            self._array(self._of_actors('are_vehicles').astype(np.int32)))
+        return self._texts_of_each(
+            lambda actors: [_KINDS[is_vehicle] for is_vehicle in actors.are_vehicles.tolist()])
 
     def _class(self) -> Any:  # noqa: ANN401
-        return _texts(self._arrow, [each.name for each in CLASSES]).take(
-            self._array(self._of_actors('classes')))
+        return self._texts_of_each(
+            lambda actors: [CLASSES[each].name for each in actors.classes.tolist()])
 
     def _tag_lists(self) -> Any:  # noqa: ANN401
-        numbers = self._numbers(self._tags, 'tags')
-        ends = np.cumsum([0, *map(len, self._tags)], dtype=np.int32)
-        lists = self._arrow.ListArray.from_arrays(
-            self._array(ends), _texts(self._arrow, chain.from_iterable(self._tags)))
-        return lists.take(self._array(numbers))
+        def lists(actors: ActorColumns) -> Any:  # noqa: ANN401
+            tags = actors.actor_list.tags
+            ends = np.cumsum([0, *map(len, tags)], dtype=np.int32)
+            return self._arrow.ListArray.from_arrays(
+                self._array(ends), _texts(self._arrow, chain.from_iterable(tags)))
+
+        return self._arrow.concat_arrays(self._of_each(lists))
 
     def _is_ego(self) -> Any:  # noqa: ANN401
         return self._array(self._of_actors('are_egos'))

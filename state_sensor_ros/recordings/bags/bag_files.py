@@ -69,6 +69,9 @@ class BagFiles:
         # By the number of the topic, from 1 on.
         self._topics: dict[int, StoredTopic] = {}
         self._counts: Counter[int] = Counter()
+        # Topics of the last frames, and the number of frames that are not in the counts yet.
+        self._frame: Sequence[Connection] = ()
+        self._n_frames = 0
         self._types: set[str] = set()
         self._first_ns, self._last_ns = _MAX_TIME_NS, 0
         folder.mkdir()
@@ -108,15 +111,25 @@ class BagFiles:
         """
         Write messages of one log time.
 
-        :param connections: the topic of each, as :meth:`add_topic` returned it.
+        :param connections: the topic of each, as :meth:`add_topic` returned it; must not be
+            changed afterwards. The same object as in the last call saves time.
         :param data: of each, serialised.
         :param log_ns: their log time, and time of publishing, ns.
         """
         if not connections:
             return
         self.storage.write_frame(connections, log_ns, data)
-        self._counts.update([connection.id for connection in connections])
+        if connections is not self._frame:
+            self._count_frames()
+            self._frame = connections
+        self._n_frames += 1
         self._note_time(log_ns)
+
+    def _count_frames(self) -> None:
+        """Count the messages of the frames that have the same topics, all at once."""
+        for connection in self._frame:
+            self._counts[connection.id] += self._n_frames
+        self._n_frames = 0
 
     def copy(self, connection: Connection, log_ns: int, data: bytes, *,
              publish_ns: int | None = None, sequence: int = 0) -> None:
@@ -135,6 +148,7 @@ class BagFiles:
 
     def close(self) -> None:
         """Complete the files."""
+        self._count_frames()
         text = metadata_text(
             self._storage_name, self.storage.path.name, self._first_ns, self._last_ns,
             [(topic, self._counts[number]) for number, topic in self._topics.items()])

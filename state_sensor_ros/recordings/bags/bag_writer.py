@@ -64,6 +64,9 @@ class BagSink(Output):
         self.name = str(path)
         self._node_name = node_name
         self._connections: dict[str, Connection] = {}
+        # Of the last frame: the next one has the same topics in most cases.
+        self._topics: list[Topic] = []
+        self._frame_connections: list[Connection] = []
         # Written before the first other message.
         self._latched: list[tuple[Topic, bytes]] = []
         self._offset_ns = 0
@@ -123,10 +126,14 @@ class BagSink(Output):
         log_ns = self._log_time(stamp_ns)
         if self._latched:
             messages = [*self._latched, *messages]
-        known = self._connections
+        topics = [topic for topic, _ in messages]
         with self._failing():
-            self._files.write([known.get(topic.name) or self._connection(topic)
-                               for topic, _ in messages], [data for _, data in messages], log_ns)
+            if topics != self._topics:
+                known = self._connections
+                self._frame_connections = [known.get(topic.name) or self._connection(topic)
+                                           for topic in topics]
+                self._topics = topics
+            self._files.write(self._frame_connections, [data for _, data in messages], log_ns)
         self._latched.clear()
 
     def copy_topic(self, topic: StoredTopic, profiles: list[Profile]) -> Connection:

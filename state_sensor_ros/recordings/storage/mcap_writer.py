@@ -63,12 +63,13 @@ class _FrameLayout:
     A frame has the topics and sizes of the frame before in most cases: its heads differ in the
     time only.
 
-    :param channels: of the messages.
+    :param connections: the topics of the messages.
     :param sizes: of their data, bytes.
     """
 
-    def __init__(self, channels: list[int], sizes: list[int]) -> None:
-        self.channels, self.sizes = channels, sizes
+    def __init__(self, connections: Sequence[Connection], sizes: list[int]) -> None:
+        channels = [connection.id for connection in connections]
+        self.connections, self.sizes = connections, sizes
         self.packed_channels = array('H', channels)
         self._heads = np.zeros(len(channels), _MESSAGE_HEADS)
         self._heads['opcode'], self._heads['channel'] = Opcode.MESSAGE, channels
@@ -104,7 +105,7 @@ class _MessageIndex:
     def add_frame(self, layout: _FrameLayout, timestamp: int, offset: int) -> None:
         """Add the messages of a frame."""
         self._channels += layout.packed_channels
-        self._times += array('Q', [timestamp]) * len(layout.channels)
+        self._times += array('Q', [timestamp]) * len(layout.sizes)
         self._offsets.frombytes(layout.begins(offset))
 
     def by_channel(self) -> list[tuple[int, bytes]]:
@@ -214,13 +215,13 @@ class McapStorageWriter:
         """
         Write messages of one log time, in a fifth of the time of as many calls of :meth:`write`.
 
-        :param connections: the topic of each.
+        :param connections: the topic of each; must not be changed afterwards.
         :param timestamp: their log time and time of publishing, ns.
         :param data: of each, serialised.
         """
-        channels, sizes = [connection.id for connection in connections], list(map(len, data))
-        if channels != self._layout.channels or sizes != self._layout.sizes:
-            self._layout = _FrameLayout(channels, sizes)
+        sizes = list(map(len, data))
+        if connections is not self._layout.connections or sizes != self._layout.sizes:
+            self._layout = _FrameLayout(connections, sizes)
         layout, file = self._layout, self._chunk
         offset = file.tell()
         if offset + layout.n_bytes > _CHUNK_BYTES:
