@@ -7,25 +7,19 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-Build the message packages of autonomy stacks from their field lists, for tests and on request.
+Write CMake projects of the message packages of autonomy stacks from their field lists.
 
-Only what rclpy needs is built: C messages, the type support of Fast DDS for C, introspection in C,
-of which Fast DDS makes the description of a type, and Python. A package is one CMake project,
-whose files are generated; several are built side by side. In the syntax of Python 3.6, as
-environment.py.
+A project builds only what rclpy needs: C messages, the type support of Fast DDS for C,
+introspection in C, of which Fast DDS makes the description of a type, and Python. In the syntax of
+Python 3.6, as environment.py.
 """
-from concurrent.futures import ThreadPoolExecutor
-import os
 from pathlib import Path
 import re
 import shutil
-import sys
-from typing import Callable
 
-from environment import Environment, ROOT
+from environment import LEAN, ROOT
 
 # Packages of messages, and of services.
-LEAN = ROOT / 'cmake' / 'lean_interfaces.cmake'
 FOLDERS = (ROOT / 'resource' / 'interfaces', ROOT / 'scripts' / 'stack_interfaces')
 _GENERATORS = (
     'ament_cmake', 'rosidl_cmake', 'rosidl_generator_type_description',
@@ -91,29 +85,3 @@ def write_project(name: str, definitions: list, folder: Path) -> None:
         name=name, found=found, lean=LEAN, files=' '.join(files), dependencies=' '.join(names)))
     (folder / 'package.xml').write_text(_MANIFEST.format(
         name=name, depends=''.join('<depend>{}</depend>'.format(each) for each in names)))
-
-
-def build(environment: Environment, run: Callable) -> None:
-    """
-    Build all packages into the environment.
-
-    :param environment: filled.
-    :param run: runs a program of a step; raises SetupError where it fails.
-    """
-    cmake = environment.venv / 'bin' / 'cmake'
-    options = [
-        '-DBUILD_TESTING=OFF', '-DCMAKE_INSTALL_PREFIX=' + str(environment.venv),
-        '-DPYTHON_INSTALL_DIR=lib/python{}.{}/site-packages'.format(*sys.version_info),
-        '-DPython3_EXECUTABLE=' + str(environment.python),
-        '-DLEAN_INTERFACES=ON']
-
-    def build_one(name: str) -> None:
-        folder = environment.build / 'stacks' / name
-        write_project(name, known[name], folder)
-        run(environment, name, [cmake, '-S', folder, '-B', folder / 'build'] + options)
-        run(environment, name, [cmake, '--build', folder / 'build'])
-        run(environment, name, [cmake, '--install', folder / 'build'])
-
-    known = packages()
-    with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
-        list(pool.map(build_one, known))

@@ -36,8 +36,8 @@ def set_up(folder: Path, patch: str = '', **variables: str) -> subprocess.Comple
     """
     copy = folder / 'copy'
     (copy / 'scripts').mkdir(parents=True)
-    for name in ('set_up.py', 'stack_interfaces.py', 'environment.py'):
-        (copy / 'scripts' / name).write_bytes((SCRIPT.parent / name).read_bytes())
+    for path in SCRIPT.parent.glob('*.py'):
+        (copy / 'scripts' / path.name).write_bytes(path.read_bytes())
     (copy / 'requirements').mkdir()
     for name in ('jazzy', 'kilted', 'build', 'run', 'tools', 'constraints', 'installer'):
         text = 'ros-rclpy==0\n' if name in ('jazzy', 'kilted') else ''
@@ -92,11 +92,13 @@ def test_set_up_without_network_says_so(tmp_path):
     assert not list(tmp_path.glob('copy/.venv*/*.stamp'))
 
 
-@pytest.mark.parametrize('folder', ['/opt/python/cp311-cp311', '/another/clone/.venv-jazzy'])
-def test_header_folders_are_replaced_in_this_environment_only(tmp_path, monkeypatch, folder):
+@pytest.mark.parametrize('is_of_clone', [False, True], ids=['of-wheel', 'of-another-clone'])
+def test_header_folders_are_replaced_in_this_environment_only(tmp_path, monkeypatch, is_of_clone):
     """Files are linked to the cache of uv, which may have been written to."""
     monkeypatch.syspath_prepend(str(SCRIPT.parent))
-    from set_up import rewrite_header_paths
+    from wheel_headers import rewrite_header_paths
+    # The folder of the image that wheels are built in.
+    folder = tmp_path / 'clone' / '.venv-jazzy' if is_of_clone else '/opt/python/cp311-cp311'
     name = 'export_tf2_msgs__rosidl_generator_pyExport.cmake'
     found = (f'INCLUDE_DIRECTORIES "{folder}/include/python3.11;'
              f'{folder}/lib/python3.11/site-packages/numpy/_core/include"\n')
@@ -111,3 +113,22 @@ def test_header_folders_are_replaced_in_this_environment_only(tmp_path, monkeypa
     assert cached.read_text(encoding='utf-8') == found
     assert installed.read_text(encoding='utf-8') == (
         f'INCLUDE_DIRECTORIES "{sysconfig.get_path("include")};{np.get_include()}"\n')
+
+
+def test_options_of_an_installation_reach_pip_where_uv_fails(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(SCRIPT.parent))
+    import packages
+    import steps
+    monkeypatch.setattr(packages, 'ROOT', tmp_path)
+    monkeypatch.setattr(steps, 'ROOT', tmp_path)
+    (tmp_path / 'bin').mkdir()
+    for name, code in (('python3', 0), ('uv', 1)):
+        program = tmp_path / 'bin' / name
+        program.write_text(f'#!/bin/sh\necho {name} "$@" >>"{tmp_path}/calls"; exit {code}\n')
+        program.chmod(0o755)
+    packages.install(SimpleNamespace(
+        venv=tmp_path, python=tmp_path / 'bin' / 'python3', records=tmp_path, is_sourced=False,
+        variables=lambda: {'PATH': os.environ['PATH']}), ['--no-deps', '-r', 'some.txt'])
+    calls = [call.split() for call in (tmp_path / 'calls').read_text().splitlines()]
+    installed = [call for call in calls if call[-3:] == ['--no-deps', '-r', 'some.txt']]
+    assert [call[0] for call in installed] == ['uv', 'python3']
