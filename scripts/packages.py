@@ -102,7 +102,11 @@ def install(environment: Environment, arguments: list) -> None:
     install_with_pip = pip + ['install', '--no-compile', '--no-input', '--retries', '2']
     has_own_index = re.search(r'[.:]index-url', run(environment, 'pip', pip + ['config', 'list']))
     if not environment.is_sourced and not has_own_index:
-        run(environment, 'pip', install_with_pip + ['-r', ROOT / 'requirements' / 'installer.txt'])
+        installer = ROOT / 'requirements' / 'installer.txt'
+        stamp = environment.venv / 'installer.stamp'
+        if not stamp.is_file() or stamp.read_text() != digest([installer]):
+            run(environment, 'pip', install_with_pip + ['-r', installer])
+            stamp.write_text(digest([installer]))
         try:
             run(environment, 'uv', [environment.venv / 'bin' / 'uv', 'pip', 'install',
                                     '--python', environment.python, '--no-progress',

@@ -121,6 +121,8 @@ def test_options_of_an_installation_reach_pip_where_uv_fails(tmp_path, monkeypat
     import steps
     monkeypatch.setattr(packages, 'ROOT', tmp_path)
     monkeypatch.setattr(steps, 'ROOT', tmp_path)
+    (tmp_path / 'requirements').mkdir()
+    (tmp_path / 'requirements' / 'installer.txt').touch()
     (tmp_path / 'bin').mkdir()
     for name, code in (('python3', 0), ('uv', 1)):
         program = tmp_path / 'bin' / name
