@@ -144,7 +144,7 @@ def with_pose(position, orientation):
 @pytest.mark.parametrize(('norm', 'is_pose'), [
     (1.0, True), (0.9001, True), (1.0999, True), (0.8999, False), (1.1001, False), (0.0, False),
     (math.nan, False), (math.inf, False), (1e200, False)])
-def test_has_pose_wants_a_rotation(norm, is_pose):
+def test_has_pose_requires_a_rotation(norm, is_pose):
     with warnings.catch_warnings():
         warnings.simplefilter('error')
         assert with_pose((0, 0, 0), (0, 0.6 * norm, 0, 0.8 * norm)) is is_pose
@@ -152,7 +152,7 @@ def test_has_pose_wants_a_rotation(norm, is_pose):
 
 @pytest.mark.parametrize('i_component', range(3))
 @pytest.mark.parametrize('value', [math.nan, math.inf, -math.inf])
-def test_has_pose_wants_a_place(i_component, value):
+def test_has_pose_requires_a_place(i_component, value):
     position = [0.0, 0.0, 0.0]
     position[i_component] = value
     assert not with_pose(position, (0, 0, 0, 1))

@@ -87,7 +87,7 @@ def test_launch_starts_the_driver_alone_by_default(started):
     assert kinds(processes) == ['state_sensor_ros']
 
 
-def test_launch_starts_what_is_asked_for_before_the_driver(started):
+def test_launch_starts_what_is_chosen_before_the_driver(started):
     processes, _ = started(rviz='true', record='bag')
     assert kinds(processes) == ['rviz2', 'command', 'state_sensor_ros']
 

@@ -244,7 +244,7 @@ def test_requirements_are_pinned():
             assert re.match(r'[\w.-]+==[\w.]+(;|$)', line), f'{name}: {line}'
 
 
-def test_shared_files_are_found_and_missing_ones_are_told():
+def test_shared_files_are_found_and_missing_ones_are_reported():
     assert share_file('msg', 'ControlState.msg').is_file()
     assert share_file('resource').is_dir()
     with pytest.raises(FileNotFoundError, match=r'found no msg/None\.msg in .*; expected'):

@@ -200,11 +200,11 @@ def _decoded_images(image: EncodedImage,
                     demand: Demand) -> Iterator[tuple[Topic, str, DecodedImage]]:
     topic, (encoding, _) = image_topic(image.camera, image.kind), ENCODINGS[image.kind]
     in_colours = colored_topic(image.camera)
-    wants_colours = image.kind == SEGMENTATION and demand.has_other(in_colours)
-    if not wants_colours and not demand.has_other(topic):
+    is_colored = image.kind == SEGMENTATION and demand.has_other(in_colours)
+    if not is_colored and not demand.has_other(topic):
         return
     decoded = _DECODERS.get(image.kind, decode_depth)(image)
     if demand.has_other(topic):
         yield topic, encoding, decoded
-    if wants_colours:
+    if is_colored:
         yield in_colours, ENCODINGS[RGB][0], colored(decoded)

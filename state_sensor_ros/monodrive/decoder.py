@@ -104,11 +104,19 @@ class Decoder:
         return frozenset(self._unknown)
 
     def is_at(self, payload: bytes) -> bool:
-        """Return whether this object is the last one that :meth:`decode` was called with."""
+        """
+        Return whether this object is the last one that :meth:`decode` was called with.
+
+        :param payload: compared by identity.
+        """
         return payload is self._last
 
     def is_read_ahead(self, payload: bytes) -> bool:
-        """Return whether the next :meth:`decode` of this object needs not parse its text."""
+        """
+        Return whether the next :meth:`decode` of this object uses what :meth:`read_ahead` parsed.
+
+        :param payload: compared by identity.
+        """
         return self._ahead is not None and self._ahead[0] is payload
 
     def read_ahead(self, payload: bytes) -> float:

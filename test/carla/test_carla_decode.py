@@ -261,7 +261,7 @@ def test_carla_agent_twice_keeps_the_first():
     assert [fault.kind for fault in decoded.faults] == ['duplicate']
 
 
-def test_carla_message_without_pose_is_told_from_one_at_the_origin():
+def test_carla_message_without_pose_differs_from_one_at_the_origin():
     there = wire.sub(4, wire.fixed32(1, 1) + wire.sub(2, wire.sub(1, b'')))
     nowhere = wire.sub(4, wire.fixed32(1, 2) + wire.sub(2, wire.real(3, 5.0)))
     decoded = CarlaDecoder().decode_measurements(wire.measurements(1, 1, 1, there, nowhere))

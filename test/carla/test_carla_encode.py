@@ -99,8 +99,8 @@ def test_carla_status_has_the_measurements(messages):
     ('~/player/autopilot_control', 'ORIGIN_AUTOPILOT', 0.0, 0.5, 0.0, (True, False)),
     ('~/player/expert_control', 'ORIGIN_EXPERT', 0.125, 0.5, 0.0, (False, True)),
     ('~/player/control', 'ORIGIN_APPLIED', -0.25, 0.75, 0.25, (False, True))])
-def test_carla_commands_are_told_apart(messages, topic, origin, raw_steer, throttle, brake,
-                                       switches):
+def test_carla_commands_are_distinguished(messages, topic, origin, raw_steer, throttle, brake,
+                                          switches):
     control = messages[topic]
     check_header(control.header, 'sim/player')
     assert control.origin == getattr(control, origin)
@@ -240,7 +240,7 @@ def test_carla_markers_have_unit_quaternions():
     assert norms == pytest.approx([1.0] * len(norms))
 
 
-def test_carla_encodes_no_more_than_is_asked_for():
+def test_carla_encodes_no_more_than_is_demanded():
     rig = Rig(debug_drawing=True)
     assert rig.messages(demand=Demand.nothing()) == {}
     assert set(rig.messages(demand=Demand.of([STATUS_TOPIC]))) == {'~/player/status'}

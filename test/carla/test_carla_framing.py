@@ -80,7 +80,7 @@ def test_carla_framing_empty_frame_is_an_empty_payload():
     assert [packet.payload for packet in packets] == [b'', stream(FRAMES[0])]
 
 
-def test_carla_framing_end_inside_a_frame_is_told_from_the_end_behind_one():
+def test_carla_framing_end_inside_a_frame_differs_from_the_end_behind_one():
     data = stream(FRAMES[0], FRAMES[1])
     boundaries = {0, len(stream(FRAMES[0])), len(data)}
     for length in range(len(data) + 1):

@@ -126,7 +126,7 @@ def test_interrupted_while_it_opens_a_pipe_ends(tmp_path, start, words):
 
 @pytest.mark.parametrize('words', [
     ('convert', str(SAMPLE), '-'), ('synth', '-', '--frames', '100000')], ids=' '.join)
-def test_interrupted_while_nobody_reads_its_output_ends(tmp_path, start, words):
+def test_interrupted_while_its_output_is_not_read_ends(tmp_path, start, words):
     process = start(*words, stdout=subprocess.PIPE)
     wait_until_asleep(process)
     assert ended(process, signal.SIGTERM) == (

@@ -82,7 +82,7 @@ def test_palette_differences_are_those_that_are_published(first, second, differe
 
 
 @pytest.mark.parametrize('vision', VISIONS)
-def test_palette_colors_can_be_told_apart(vision):
+def test_palette_colors_can_be_distinguished(vision):
     colors = {color: lab_of(color, VISIONS[vision])
               for color in (*ACTORS, EGO, OBJECT, PEDESTRIAN, UNKNOWN)}
     differences = {(first, second): ciede2000(colors[first], colors[second])

@@ -94,7 +94,7 @@ def test_library_frames_cannot_be_changed(drive):
     assert frame.select(np.flatnonzero(np.arange(len(frame.names)) != frame.ego)).ego is None
 
 
-def test_library_tells_what_was_left_out(tmp_path):
+def test_library_reports_what_was_left_out(tmp_path):
     [good] = json.loads(SAMPLE.read_text())[:1]
     bad_actor, twice = (json.loads(json.dumps(good)) for _ in range(2))
     vehicles = bad_actor['frame']['vehicles']
@@ -121,7 +121,7 @@ def test_library_tells_what_was_left_out(tmp_path):
             assert fault.error.expected
 
 
-def test_library_tells_that_a_trajectory_was_cut(drive):
+def test_library_reports_that_a_trajectory_was_cut(drive):
     drive.write_bytes(drive.read_bytes()[:-300])
     with sensor.open_recording(drive) as recording:
         assert len(list(recording)) == 11

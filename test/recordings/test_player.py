@@ -166,7 +166,7 @@ def test_source_gives_frames_without_time_one(trajectory):
     assert [packet.game_time for packet in packets] == pytest.approx([0.0, 0.05, 7.0, 7.05])
 
 
-def test_source_ends_and_plays_again_when_asked(trajectory):
+def test_source_ends_and_plays_again_on_request(trajectory):
     source = file_source(trajectory(at(1.0, 2.0)), rate=0.0)
     for _ in range(2):
         assert [packet.game_time for packet in source.packets()] == [1.0, 2.0]

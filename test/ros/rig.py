@@ -371,9 +371,9 @@ class Bench:
         """Wait for the node to connect and for its topics to be received."""
         self.simulator.accept()
         if warm:
-            self.listener.until(self.send_until_heard, what='a first frame')
+            self.listener.until(self.send_until_received, what='a first frame')
 
-    def send_until_heard(self):
+    def send_until_received(self):
         self.send()
         self.listener.spin(0.1)
         return self.frames

@@ -76,9 +76,9 @@ class Recorder:
         """Subscribe to what there is now."""
         for topic, types in self._node.get_topic_names_and_types():
             if not topic.endswith(NOT_OF_THE_STREAM) and topic not in self.received:
-                self._hear(topic, message_class(types[0]))
+                self._subscribe_to(topic, message_class(types[0]))
 
-    def _hear(self, topic, class_):
+    def _subscribe_to(self, topic, class_):
         received = self.received[topic] = []
         latched = topic in ('/tf_static', '/state_sensor/actors')
         self._node.create_subscription(class_, topic, received.append, QoSProfile(
@@ -105,7 +105,7 @@ def test_bag_has_the_topics_and_bytes_of_the_node(frames, tmp_path, domain, list
     first = bag_of([prelude(frames[0], 0)], tmp_path / 'first')
     recorder, n_preludes = Recorder(listener), 0
 
-    def everything_is_heard():
+    def all_topics_are_received():
         nonlocal n_preludes
         recorder.subscribe()
         simulator.send(packet(prelude(frames[0], n_preludes)))
@@ -117,7 +117,7 @@ def test_bag_has_the_topics_and_bytes_of_the_node(frames, tmp_path, domain, list
 
     with NodeProcess(domain, port=simulator.port, **PARAMETERS):
         simulator.accept()
-        listener.until(everything_is_heard)
+        listener.until(all_topics_are_received)
         preludes = [prelude(frames[0], number) for number in range(n_preludes)]
         n_before = {topic: len(data) for topic, (_, data)
                     in bag_of(preludes, tmp_path / 'before').items()}

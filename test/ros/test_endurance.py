@@ -47,13 +47,13 @@ def test_pressure_block_publishes_every_sample(domain, listener, simulator):
         thread = threading.Thread(target=pour, daemon=True)
         thread.start()
 
-        def all_heard():
+        def all_received():
             while len(counts) < len(frames):
                 counts.append(frames[len(counts)].sample_count)
                 room.release()
             return counts[-1] == first + n
 
-        listener.until(all_heard, 60.0, 'every sample')
+        listener.until(all_received, 60.0, 'every sample')
         assert counts[-n:] == list(range(first + 1, first + n + 1))
         values = listener.until(lambda: [each for each in statuses(diagnostics)
                                          if each['frames received'] == str(first + n)])[0]

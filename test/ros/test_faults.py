@@ -148,7 +148,7 @@ def test_fault_impossible_length(bench, length):
     rig = bench(max_frame_bytes=1024 if length == 1025 else 67108864, frame=True)
     rig.simulator.accept()
     if length != 1025:
-        rig.listener.until(rig.send_until_heard)
+        rig.listener.until(rig.send_until_received)
     rig.simulator.send(struct.pack('>IIfI', length, 0, 0.0, 0))
     # The node closes the connection with unread data, and connects again.
     with suppress(ConnectionResetError):

@@ -94,7 +94,7 @@ def test_utc_times_that_ros_cannot_represent_cost_their_frames_only(bench, time_
     assert (values['frames published'], values['frames skipped']) == ('0', '5')
     assert values['last error'].startswith('time: found a stamp of'), values
     first = rig.n_sent
-    rig.listener.until(rig.send_until_heard)
+    rig.listener.until(rig.send_until_received)
     # Later times do not count, whatever they are.
     rig.send_packet(packet(rig.content(time=time_s)))
     rig.send_packet(arrayed(rig.content(time=time_s), rig.content()), 2)
@@ -141,7 +141,7 @@ def test_utc_time_that_runs_out_costs_the_frames_behind_its_end(bench):
     # 20 Hz: a second is left.
     assert (values['frames published'], values['frames skipped']) == ('20', '10')
     rig.n_sent = 0
-    rig.listener.until(rig.send_until_heard)
+    rig.listener.until(rig.send_until_received)
     rig.finish()
 
 
@@ -178,7 +178,7 @@ def test_ros_clock_that_goes_back_is_a_restart(bench):
     rig.simulator.accept()
     clock = SimulatedClock(rig)
     clock.set(100 * NS_PER_S)
-    rig.listener.until(lambda: (rig.send_until_heard(), markers and actors and rig.tf)[-1])
+    rig.listener.until(lambda: (rig.send_until_received(), markers and actors and rig.tf)[-1])
     rig.wait_until_counted()
     # Each topic has the last frame: topics do not arrive in the order in which they are sent.
     rig.listener.until(lambda: rig.frames[-1].sample_count == rig.n_sent
@@ -355,7 +355,7 @@ def test_stop_while_thousands_of_actors_are_processed(bench, transitions):
     if 'activate' in transitions:
         slow_bench.reconnect()
         began = time.monotonic()
-        rig.listener.until(lambda: (rig.send_until_heard(), [
+        rig.listener.until(lambda: (rig.send_until_received(), [
             each for each in rig.frames if ns_of(each.header.stamp) > stamp_ns + NS_PER_S // 5
         ])[-1], 120.0, what='frames behind the slow one')
         assert rig.wait_until_counted(60.0 + time.monotonic() - began)['internal errors'] == '0'

@@ -43,6 +43,8 @@ class LoadedChunk:
         """
         Check all records and note the selected messages.
 
+        :param chunk: its head, whose first and last time contain all log times.
+        :param selected: numbers of channels.
         :param counts: incremented for each message, by channel.
         :returns: opcode and content of each schema and channel.
         :raises ValueError: where a record is damaged; struct.error likewise.
