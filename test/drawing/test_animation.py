@@ -286,7 +286,7 @@ def test_animation_writes_names_beside_each_other():
     scene = scene_of(*(frame(float(i), *corners, *(
         Agent(name, 8.0 * (k // 2), 30.0 * (k % 2) + i) for k, name in enumerate(names)))
         for i in range(2)))
-    page, states = played(scene, [0.0, 'names', 1.0])
+    _, states = played(scene, [0.0, 'names', 1.0])
     for state in states[1:]:
         assert sorted(state['labels']) == ['high', 'low', *names]
         pixel = (state['xRange'][1] - state['xRange'][0]) / 920.0
