@@ -211,6 +211,23 @@ def test_rviz_of_stacks_shows_their_topics():
             '/localization/kinematic_state'} <= shown <= topics() | STACK
 
 
+def test_rviz_of_stacks_is_the_other_one_with_more_displays():
+    plain, stacks = (yaml.safe_load((CONFIG / f'{name}.rviz').read_text())
+                     for name in ('state_sensor', 'stacks'))
+    added = [display for display in stacks['Visualization Manager']['Displays']
+             if display.get('Topic', {}).get('Value') in STACK]
+    assert [display['Class'].rpartition('/')[2] for display in added] == [
+        'Odometry', 'Detection3DArray']
+    assert all(display['Enabled'] for display in added)
+    # As the driver offers them.
+    assert {(each['Topic']['Reliability Policy'], each['Topic']['Durability Policy'])
+            for each in added} == {('Reliable', 'Volatile')}
+    stacks['Visualization Manager']['Displays'] = [
+        display for display in stacks['Visualization Manager']['Displays']
+        if display not in added]
+    assert stacks == plain
+
+
 def test_foxglove_layout_of_autoware_names_its_topics():
     layout = json.loads((CONFIG / 'foxglove_autoware_layout.json').read_text())
     assert sorted(panels(layout['layout'])) == sorted(layout['configById'])

@@ -180,6 +180,28 @@ def test_launch_rviz_follows_a_frame_of_the_driver(started, tmp_path, name, cont
     assert parameters == {'debug_drawing': True, **overridden}
 
 
+@pytest.mark.parametrize('autoware', ['true', 'false'])
+@pytest.mark.parametrize('name', ['state_sensor', 'truth'])
+@pytest.mark.parametrize('namespace', ['', '/', 'sim1', '/a/b'])
+def test_launch_rviz_shows_the_topics_of_the_driver(started, namespace, name, autoware):
+    from launch_ros.utilities import make_namespace_absolute
+    (rviz, *_), _ = started(rviz='true', namespace=namespace, name=name, autoware=autoware)
+
+    def text_of(parts):
+        return ''.join(getattr(part, 'text', part) for part in parts)
+    found = {text_of(old): text_of(new) for old, new in rviz._Node__remappings}
+    config = yaml.safe_load((LAUNCH.parent / 'config' / 'state_sensor.rviz').read_text())
+    shown = {display['Topic']['Value'] for display in config['Visualization Manager']['Displays']
+             if 'Topic' in display}
+    assert shown == set(found)
+    # A relative name is resolved in the namespace of RViz, which is that of the driver.
+    namespace_ = make_namespace_absolute(
+        text_of(rviz._Node__node_namespace) or '/').rstrip('/')
+    driver = f'/{namespace.strip("/")}/{name}'.replace('//', '/')
+    assert {f'{namespace_}/{topic}' for topic in found.values()} == {
+        topic.replace('/state_sensor', driver) for topic in shown}
+
+
 def test_launch_log_level_is_of_the_driver_alone(started):
     processes, _ = started(namespace='/a/b', name='truth', log_level='debug')
     assert processes[-1]._Node__ros_arguments == ['--log-level', 'a.b.truth:=debug']
