@@ -14,7 +14,11 @@ import argparse
 import math
 from typing import NamedTuple
 
+from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.settings import DEFAULTS
+
+# Names of what `convert` writes beside trajectories.
+_OTHER_FORMS = ('.parquet', '.csv', '.osi', '.mcap', '.db3')
 
 
 class BatchForm(NamedTuple):
@@ -66,6 +70,18 @@ def add_batch_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument('--dask', default='', metavar='ADDRESS',
                        help='run them on the Dask cluster of this scheduler, such as '
                        'tcp://HOST:8786; all workers need the same paths')
+
+
+def check_output_name(path: str) -> None:
+    """
+    Check that an output that is a trajectory has no name of another form.
+
+    :param path: as it was given.
+    :raises ConfigError: where it has one.
+    """
+    if path.endswith(_OTHER_FORMS):
+        raise ConfigError('OUT', path, 'NAME.json: `state_sensor convert` makes other forms of a '
+                          'recording')
 
 
 def port(text: str) -> int:

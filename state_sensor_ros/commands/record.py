@@ -32,7 +32,7 @@ from state_sensor_ros.commands.live import (
     MONODRIVE,
     simulator_of,
 )
-from state_sensor_ros.commands.options import add_quiet
+from state_sensor_ros.commands.options import add_quiet, check_output_name
 from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.commands.recorder import Recorder
 from state_sensor_ros.commands.summary import show_result, size_of
@@ -88,6 +88,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
 
 
 def _recorder(args: argparse.Namespace, interruption: Interruption) -> Recorder:
+    check_output_name(args.out)
     simulator = simulator_of(args)
     if args.protocol != MONODRIVE:
         if args.desired_tags or args.undesired_tags:

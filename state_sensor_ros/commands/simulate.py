@@ -18,6 +18,10 @@ from state_sensor_ros.commands.synth import add_traffic_arguments, frame_rate
 from state_sensor_ros.emulator.threaded_server import Rate
 from state_sensor_ros.simulators.opening import by_protocol
 
+# Options of synthetic traffic, and those of CARLA, with their values where none is given.
+_OF_TRAFFIC = {'vehicles': 12, 'objects': 9, 'seed': 1, 'cycle': 0}
+_OF_CARLA = ('synchronous', 'episode')
+
 
 def _port(text: str) -> int:
     """Read a port; 0 has a meaning of its own."""
@@ -69,9 +73,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     carla.add_argument('--synchronous', action='store_true',
                        help='wait for a command of the client after each frame')
     carla.add_argument('--episode', type=count, metavar='N', help='a new episode every N frames')
-    parser.add_argument('--cycle', type=index, default=0, metavar='K',
+    parser.add_argument('--cycle', type=index, metavar='K',
                         help='write K synthetic frames once and repeat them (cheap at any size)')
     add_traffic_arguments(parser)
+    # None where it is not given.
+    parser.set_defaults(**dict.fromkeys(_OF_TRAFFIC), refuse=parser.error)
 
 
 def run(args: argparse.Namespace, interruption: Interruption) -> None:
@@ -82,6 +88,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     :param interruption: of the program.
     :raises StateSensorError: when the file or a port is not usable.
     """
+    _check_together(args)
     interruption.is_endless = True
     simulator = by_protocol()[args.protocol]
     with simulator.stand_in(args) as server:
@@ -89,3 +96,17 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
             if not args.quiet:
                 print(f'{name} on {args.bind}:{port}', flush=True)
         server.wait()
+
+
+def _check_together(args: argparse.Namespace) -> None:
+    """Refuse options that have no effect beside others; set those that are not given."""
+    given = [f'--{name}' for name in _OF_TRAFFIC if getattr(args, name) is not None]
+    if given and args.file is not None:
+        args.refuse(f'{", ".join(given)}: found FILE {args.file}; expected none: these are '
+                    'options of synthetic traffic')
+    of_carla = [f'--{name}' for name in _OF_CARLA if getattr(args, name)]
+    if of_carla and args.protocol == 'monodrive':
+        args.refuse(f'{", ".join(of_carla)}: found --protocol monodrive; expected carla')
+    for name, value in _OF_TRAFFIC.items():
+        if getattr(args, name) is None:
+            setattr(args, name, value)

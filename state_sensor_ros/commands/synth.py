@@ -16,7 +16,13 @@ import argparse
 from tqdm import tqdm
 
 from state_sensor_ros.commands.interruption import Interruption
-from state_sensor_ros.commands.options import add_quiet, count, index, number
+from state_sensor_ros.commands.options import (
+    add_quiet,
+    check_output_name,
+    count,
+    index,
+    number,
+)
 from state_sensor_ros.commands.summary import facts_of, show_result, size_of
 from state_sensor_ros.emulator.monodrive_server.packet_bytes import encode_json
 from state_sensor_ros.emulator.traffic.frame_generator import generate, MAX_RATE_HZ
@@ -71,8 +77,10 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
 
     :param args: the parsed options.
     :param interruption: of the program.
+    :raises ConfigError: where OUT has the name of another form.
     :raises SinkError: when the file cannot be written.
     """
+    check_output_name(args.out)
     frames = generate(args.vehicles, args.objects, args.rate, args.seed, args.generation)
     with interruption.writing(lambda: WholeFile(args.out, force=args.force)) as file:
         file.handle.write(b'[')

@@ -23,6 +23,20 @@ from state_sensor_ros.recordings.bags.bag_form import is_bag
 from state_sensor_ros.recordings.recording import RecordedFrame, Recording, STANDARD_INPUT
 from state_sensor_ros.simulators.opening import open_any
 
+_TABLE_SUFFIXES = ('.parquet', '.csv')
+
+
+def check_no_table(path: str) -> None:
+    """
+    Check that a recording is no table, which lacks parts of a frame.
+
+    :param path: of the recording, - for standard input.
+    :raises TrajectoryFormatError: where it is one.
+    """
+    if path.endswith(_TABLE_SUFFIXES):
+        raise TrajectoryFormatError(path, 'a table', 'a trajectory, a bag or a dataset; '
+                                    '`state_sensor convert` makes a trajectory of a .parquet file')
+
 
 def is_trajectory(path: str) -> bool:
     """
@@ -45,6 +59,7 @@ class JsonRecording:
     """
 
     def __init__(self, path: str, generation: str) -> None:
+        check_no_table(path)
         self._recording: Recording = TrajectoryRecording(path) if is_trajectory(path) \
             else open_any(path)
         self.lost: dict[str, None] = {}

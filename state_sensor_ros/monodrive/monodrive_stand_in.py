@@ -33,7 +33,7 @@ from state_sensor_ros.emulator.monodrive_server.frame_source import (
 from state_sensor_ros.emulator.monodrive_server.packet_bytes import encode_json
 from state_sensor_ros.emulator.traffic.frame_generator import generate, WARM_UP_S
 from state_sensor_ros.errors import one_line, reason_of, TrajectoryFormatError, TruncatedError
-from state_sensor_ros.monodrive.json_recording import is_trajectory, JsonRecording
+from state_sensor_ros.monodrive.json_recording import check_no_table, is_trajectory, JsonRecording
 from state_sensor_ros.monodrive.trajectory import read_payloads
 from state_sensor_ros.recordings.storage.compressed_form import compression_of
 
@@ -106,6 +106,7 @@ def read_recording(path: str, generation: str) -> list[EmulatedFrame]:
     :returns: its frames; those of a trajectory are not decoded.
     :raises TrajectoryFormatError: when there are none.
     """
+    check_no_table(path)
     if is_trajectory(path):
         return read_trajectory(path)
     recording = JsonRecording(path, generation)

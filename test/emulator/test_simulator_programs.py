@@ -274,6 +274,36 @@ def test_simulate_refuses_a_folder_with_advice(finish, tmp_path):
                       'one that was cut), or a dataset of CARLA\n')
 
 
+@pytest.mark.parametrize(('options', 'named'), [
+    (('drive.json', '--vehicles', '3'), '--vehicles'),
+    (('drive.json', '--seed', '1', '--cycle', '5', '--loop'), '--seed, --cycle'),
+    (('--synchronous', '--episode', '5'), '--synchronous, --episode')])
+def test_simulate_names_options_that_do_not_go_together(finish, options, named):
+    code, output, errors = finish('simulate', *options)
+    assert (code, output) == (2, '')
+    assert errors.startswith(f'error: state_sensor simulate: {named}: found ')
+    assert errors.count('\n') == 1
+
+
+@pytest.mark.parametrize('words', [('simulate', 'IN'), ('replay', 'IN')])
+def test_a_table_is_no_recording_to_send(finish, tmp_path, words):
+    for name in ('drive.parquet', 'drive.csv'):
+        path = tmp_path / name
+        path.write_text('x')
+        code, _, errors = finish(*[word.replace('IN', str(path)) for word in words])
+        assert code == 1
+        assert errors.startswith(f'error: {path}: found a table; expected a trajectory, ')
+
+
+@pytest.mark.parametrize('command', ['synth', 'record'])
+def test_a_trajectory_has_no_name_of_another_form(finish, tmp_path, command):
+    out = str(tmp_path / 'drive.parquet')
+    code, output, errors = finish(command, out)
+    assert (code, output) == (1, '')
+    assert errors == (f'error: OUT: found {out}; expected NAME.json: `state_sensor convert` makes '
+                      'other forms of a recording\n')
+
+
 @pytest.mark.parametrize('words', [
     ('simulate', '--port', '70000'), ('simulate', '--port', 'x'), ('simulate', '--rate', 'slow'),
     ('simulate', '--rate', '-1'), ('simulate', '--rate', 'inf'), ('simulate', '--header', '20'),
