@@ -82,6 +82,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors='backslashreplace')
     words = list(sys.argv[1:] if argv is None else argv)
     interruption = Interruption(is_program=argv is None)
+    # Before its module is imported, which sets it again.
+    interruption.is_endless = _named(words) == ['simulate']
     return interruption.run(lambda: _code(
         _named(words), lambda: _run(words, interruption), interruption))
 

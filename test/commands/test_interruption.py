@@ -194,6 +194,34 @@ def test_interrupted_while_it_loads_its_modules_writes_no_traceback(tmp_path, st
     assert names(tmp_path) == []
 
 
+LOADING = """
+import os, signal, sys, time
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == sys.argv[-1]:
+            os.kill(os.getpid(), signal.Signals[sys.argv[-2]])
+            time.sleep(60)
+
+sys.meta_path.insert(0, Finder())
+from state_sensor_ros.__main__ import main
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize(('module', 'number'), [
+    ('state_sensor_ros.commands.command_line', signal.SIGINT), ('argparse', signal.SIGTERM),
+    ('state_sensor_ros.commands.interruption', signal.SIGINT),
+    ('state_sensor_ros.commands.{}', signal.SIGTERM), ('numpy', signal.SIGINT)])
+@pytest.mark.parametrize('command', ['simulate', 'convert'])
+def test_interrupted_by_a_signal_at_an_import_has_the_usual_exit_code(command, module, number):
+    done = subprocess.run([sys.executable, '-c', LOADING, command, number.name,
+                           module.format(command)], env=ENVIRONMENT, capture_output=True,
+                          text=True, timeout=AWAIT_S, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (
+        (0, '', '') if command == 'simulate' else (128 + number, '', f'{NOTHING}\n'))
+
+
 @pytest.fixture(scope='module')
 def sources(tmp_path_factory):
     """Make what the programs read: a trajectory, bags, a compressed one."""
