@@ -52,7 +52,7 @@ from state_sensor_ros.outputs.output_tables import (
     SPEED_VARIANCE,
 )
 from state_sensor_ros.outputs.output_topics import EGO_TOPICS, OBJECT_TOPICS, output_topics
-from state_sensor_ros.outputs.predicted_paths import constant_paths, Paths, TruePaths
+from state_sensor_ros.outputs.predicted_paths import ConstantPaths, Paths, TruePaths
 from state_sensor_ros.outputs.vision import VisionObjects
 from state_sensor_ros.payloads import FutureFrame
 from state_sensor_ros.settings import Settings
@@ -123,7 +123,7 @@ class OutputEncoder:
         self._topics = {is_forward_only: [_ObjectTopic(each) for each in self._messages(
             settings, definitions, is_forward_only)] for is_forward_only in (False, True)}
         self._variance = settings.twist_covariance_diagonal[0]
-        self._true_paths = TruePaths()
+        self._constant_paths, self._true_paths = ConstantPaths(), TruePaths()
         self._are_labels_sent = False
         self._key: LayoutKey | None = None
         self._blocks: list[MessageBlock] = []
@@ -231,7 +231,7 @@ class OutputEncoder:
     def _paths(self, objects: Objects, actor_list: ActorList,
                upcoming: FutureFrame | None) -> Paths:
         if upcoming is None:
-            return constant_paths(objects)
+            return self._constant_paths.paths(objects)
         names = tuple([actor_list.names[row] for row in objects.rows.tolist()])
         return self._true_paths.paths(objects, names, upcoming)
 

@@ -16,7 +16,7 @@ import pytest
 from raw_actors import product, turned
 
 from state_sensor_ros.outputs.object_classes import CAR, CLASSES
-from state_sensor_ros.outputs.predicted_paths import constant_paths, TIMES_S, TruePaths
+from state_sensor_ros.outputs.predicted_paths import ConstantPaths, TIMES_S, TruePaths
 from state_sensor_ros.payloads import FutureFrame
 
 PERSON = next(i for i, each in enumerate(CLASSES) if each.name == 'person')
@@ -38,8 +38,8 @@ def yawed(angle):
 def test_constant_motion_is_its_own_integral(yaw_rate):
     start = product(yawed(0.7), (math.sin(0.1), 0.0, 0.0, math.cos(0.1)))
     velocity = np.array((6.0, -2.0, 0.5))
-    paths = constant_paths(objects_of([(1.0, 2.0, 3.0, *start)],
-                                      [(*velocity, 0.0, 0.0, yaw_rate)]))
+    paths = ConstantPaths().paths(objects_of([(1.0, 2.0, 3.0, *start)],
+                                             [(*velocity, 0.0, 0.0, yaw_rate)]))
     assert paths.lengths.tolist() == [31]
     # Simpson's rule over the turning velocity.
     n_steps = 3000
@@ -58,9 +58,12 @@ def test_constant_motion_is_its_own_integral(yaw_rate):
 
 
 def test_lengths_are_those_of_the_classes():
-    paths = constant_paths(objects_of([(0.0, 0.0, 0.0, *yawed(0.0))] * 2, classes=[CAR, PERSON]))
-    assert paths.lengths.tolist() == [31, 21]
-    assert paths.rows().shape == (52, 7)
+    maker, start = ConstantPaths(), (0.0, 0.0, 0.0, *yawed(0.0))
+    for n_people in 1, 2, 0:
+        classes = [CAR] + [PERSON] * n_people
+        paths = maker.paths(objects_of([start] * len(classes), classes=classes))
+        assert paths.lengths.tolist() == [31] + [21] * n_people
+        assert paths.rows().shape == (31 + 21 * n_people, 7)
 
 
 def recorded(times, names=('car',), at=lambda time_s: (time_s, 0.0, 0.0, *yawed(0.0)), lost=()):
