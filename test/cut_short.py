@@ -76,7 +76,9 @@ def run(memory, limit, is_killed, at_call, at_event, number):
     # A run that does not end prints where it waits.
     faulthandler.dump_traceback_later(AWAIT_S, exit=True)
     if memory is not None:
-        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+        # A fork has the memory of its server from the beginning.
+        mapped = int(Path('/proc/self/statm').read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (mapped + memory, mapped + memory))
     if limit is not None:
         signal.signal(signal.SIGXFSZ, signal.SIG_DFL if is_killed else signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

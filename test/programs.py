@@ -84,7 +84,7 @@ def run_cut_short(*words, folder, memory=None, limit=None, is_killed=False, at_c
 
     :param words: its arguments.
     :param folder: to run in; of one named tmp in it, temporary files are made there.
-    :param memory: limit of its address space, bytes.
+    :param memory: limit of the address space that it takes from now on, bytes.
     :param limit: of the size of each file, bytes.
     :param is_killed: whether to write beyond it kills, instead of failing.
     :param at_call: before which of its calls that change a folder or sync to send a signal, or as

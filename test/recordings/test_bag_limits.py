@@ -86,10 +86,10 @@ def bombs():
 
 
 def run(path, command, *words):
-    """Read a bag in a process limited to 1 GiB; return it after its end."""
+    """Read a bag in a process that may take 768 MiB; return it after its end."""
     (path.parent / 'tmp').mkdir()
     # A signal ends a program that writes a larger file.
-    done = run_cut_short(command, path, *words, folder=path.parent, memory=2**30, limit=2**26,
+    done = run_cut_short(command, path, *words, folder=path.parent, memory=3 * 2**28, limit=2**26,
                          is_killed=True)
     assert list((path.parent / 'tmp').iterdir()) == []
     return done

@@ -391,8 +391,11 @@ def test_convert_replaces_no_dataset_with_images(carla_bag, tmp_path, capsys):
             assert refused(capsys, carla_bag, out)
             path.unlink()
     assert main(['convert', str(carla_bag), str(out), '--force']) == 0
-    assert all(name.startswith(('episode_', 'measurements_')) for name in names(out))
     assert names(tmp_path) == ['out']
+    new = tmp_path / 'new'
+    assert main(['convert', str(carla_bag), str(new)]) == 0
+    assert {path.relative_to(out) for path in out.rglob('*')} == {
+        path.relative_to(new) for path in new.rglob('*')}
 
 
 def test_convert_replaces_no_dataset_with_other_files(carla_bag, tmp_path, capsys):

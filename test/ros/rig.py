@@ -45,6 +45,11 @@ TRANSITIONS = {
     'deactivate': Transition.TRANSITION_DEACTIVATE, 'cleanup': Transition.TRANSITION_CLEANUP}
 
 
+def end_limit_s():
+    """Return how long the end of a program may take; longer where much more waits than runs."""
+    return END_S * max(1.0, os.getloadavg()[0] / (4 * os.cpu_count()))
+
+
 def packet(payload, *, game_time=0.0, sample_count=0, time_s=1600000000, header_bytes=16):
     """Frame ``payload`` (bytes, or any value of JSON) as the sensor port does."""
     if not isinstance(payload, bytes):
@@ -425,7 +430,7 @@ class Bench:
         code, seconds = self.node.end()
         log = self.node.log
         assert code == 0, log
-        assert seconds < 2.0
+        assert seconds < end_limit_s()
         assert 'Traceback' not in log
 
 

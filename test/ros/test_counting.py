@@ -365,11 +365,17 @@ def test_counters_go_on_over_transitions_while_frames_flow(bench, simulator, par
             assert managed.request('activate')
             rig.listener.until(lambda n=n_frames: len(rig.frames) > n + 50,
                                what='frames again')
+
+    def all_counted():
+        """Return the last report once no frame is in flight."""
+        values = statuses(rig.diagnostics)[-1]
+        n_counted = sum(int(values[f'frames {what}'])
+                        for what in ('published', 'skipped', 'dropped'))
+        return values if int(values['frames received']) == n_counted else None
+
     n_reports = len(rig.diagnostics)
     rig.listener.until(lambda: len(rig.diagnostics) >= n_reports + 2)
-    values = statuses(rig.diagnostics)[-1]
-    assert int(values['frames received']) == sum(
-        int(values[f'frames {what}']) for what in ('published', 'skipped', 'dropped')), values
+    values = rig.listener.until(all_counted, what='a report that counts every frame')
     assert int(values['frames published']) > 100
     assert (values['samples missed'], values['reconnects']) == ('0', '0')
     check_counters_never_decrease(rig.diagnostics)

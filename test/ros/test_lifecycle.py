@@ -15,7 +15,7 @@ import threading
 from budgets import tries
 from ports import free_port
 import pytest
-from rig import framed, Managed, NodeProcess, ScriptedSimulator
+from rig import end_limit_s, framed, Managed, NodeProcess, ScriptedSimulator
 
 N_ROUNDS = tries(15)
 
@@ -143,7 +143,7 @@ def test_lifecycle_signals_end_it(domain, listener, streaming, signum, moment):
             listener.until(lambda: _handles(node, signum), what='a handler')
         code, seconds = node.end(signum)
         assert code == 0, node.log
-        assert seconds < 2.0
+        assert seconds < end_limit_s()
         assert 'Traceback' not in node.log
 
 
