@@ -142,9 +142,12 @@
         const box = PLACES[k].around(anchor, width);
         const isCut = box.left < seen.left || box.right > seen.right || box.bottom < seen.bottom
           || box.top > seen.top;
-        // Another name costs more than an actor.
-        const cost = isCut + 2 * taken.filter((other) => overlap(box, other)).length
-          + others.filter((other) => other !== own && overlap(box, other)).length;
+        // Another name costs more than an actor. Counted up to the least cost so far only.
+        let cost = Number(isCut);
+        for (let i = 0; i < taken.length && cost < least; i++) cost += 2 * overlap(box, taken[i]);
+        for (let i = 0; i < others.length && cost < least; i++) {
+          cost += others[i] !== own && overlap(box, others[i]);
+        }
         if (cost < least) [best, least] = [{ k, anchor, box }, cost];
         if (!least) break;
       }
