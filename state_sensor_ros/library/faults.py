@@ -62,6 +62,8 @@ class FaultList(list[FrameFault]):
         Append a fault, or only count it where the list is full.
 
         The first fault of a kind is always appended.
+
+        :param fault: what was left out, and where.
         """
         self.counts[fault.kind] += 1
         if len(self) < MAX_KEPT or self.counts[fault.kind] == 1:
