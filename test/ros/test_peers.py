@@ -264,6 +264,9 @@ class SlowBench:
         rig.n_sent += 1
         rig.send(3)
         rig.listener.until(lambda: self._is_processing(rig), 60.0, 'the slow frame to begin')
+        # What a stop finds in the socket is not counted.
+        rig.listener.until(lambda: int(statuses(rig.diagnostics)[-1]['frames received'])
+                           == rig.n_frames, what='the receipt of the frames behind it')
         return stamp_ns
 
     def reconnect(self):
