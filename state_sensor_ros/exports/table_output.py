@@ -183,7 +183,8 @@ class _Arrays:
             parts.append(found)
         return parts
 
-    def _texts_of_each(self, texts: Callable[[ActorColumns], Iterable[str]]) -> Any:  # noqa: ANN401
+    def _texts_of_each(
+            self, texts: Callable[[ActorColumns], Iterable[str]]) -> Any:  # noqa: ANN401
         # Array.take would load pyarrow.compute, a twentieth of the conversion of a minute.
         return self._arrow.concat_arrays(
             self._of_each(lambda actors: _texts(self._arrow, texts(actors))))
