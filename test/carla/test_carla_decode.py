@@ -64,6 +64,9 @@ def check_example(frame):
     assert frame.kinds.tolist() == [KIND_VEHICLE] * 2 + [KIND_OBJECT] * 4
     np.testing.assert_array_equal(frame.position_xyz, [
         (80, -12, 38), (100, -20, 38), (90, 20, 39), (88, -12.5, 0), (90, 0, 0), (0, 0, 3)])
+    # An inverted 0 is 0.0, not -0.0.
+    for numbers in (frame.position_xyz, frame.orientation_xyzw[2:], frame.boxes.position_xyz):
+        assert not np.signbit(numbers[numbers == 0]).any()
     half = math.sqrt(0.5)
     np.testing.assert_allclose(frame.orientation_xyzw, [
         (0, 0, -1, 0), (0, 0, -half, half), *[(0, 0, 0, 1)] * 4], atol=1e-15)
