@@ -56,7 +56,7 @@ coverage: setup-all
 	@$(ENTER) && $(APART) $(CACHED) pytest $(SIDE_BY_SIDE) --cov --cov-report=term $(TESTS)
 
 demo: setup
-	@$(ENTER) && $(APART) python3 scripts/demo.py --duration $(DURATION)
+	@$(ENTER) && $(APART) $(CACHED) python3 scripts/demo.py --duration $(DURATION)
 
 bench: setup-all
 	@$(ENTER) && $(APART) python3 bench/run.py
