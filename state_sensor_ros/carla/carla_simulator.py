@@ -28,6 +28,7 @@ from state_sensor_ros.simulators.simulator import (
     SimulatorTopics,
     StandIn,
 )
+from state_sensor_ros.simulators.stand_in_options import StandInOptions, whole_number
 
 if TYPE_CHECKING:
     from state_sensor_ros.carla.sensors import Sensor
@@ -176,6 +177,13 @@ class CarlaSimulator(Simulator):
         elif isinstance(recording, CarlaBagRecording):
             sensors = recording.placed_sensors()
         return DatasetWriter(path, overwrite=force, sensors=with_parameters(sensors, settings))
+
+    def add_stand_in_options(self, options: StandInOptions) -> None:
+        """Add the settings of an episode."""
+        options.add('--synchronous', action='store_true',
+                    help='wait for a command of the client after each frame')
+        options.add('--episode', type=lambda text: whole_number(text, 1), metavar='N',
+                    help='a new episode every N frames')
 
     def stand_in(self, options: argparse.Namespace) -> AbstractContextManager[StandIn]:
         """

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.settings import DEFAULTS
+from state_sensor_ros.simulators.stand_in_options import whole_number
 
 # Names of what `convert` writes beside trajectories.
 _OTHER_FORMS = ('.parquet', '.csv', '.osi', '.mcap', '.db3')
@@ -86,17 +87,17 @@ def check_output_name(path: str) -> None:
 
 def port(text: str) -> int:
     """Return the port in ``text``, 1 to 65535; raise ArgumentTypeError otherwise."""
-    return _whole(text, 1, 65535)
+    return whole_number(text, 1, 65535)
 
 
 def count(text: str) -> int:
     """Return the whole number in ``text``, at least 1; raise ArgumentTypeError otherwise."""
-    return _whole(text, 1, None)
+    return whole_number(text, 1)
 
 
 def index(text: str) -> int:
     """Return the whole number in ``text``, at least 0; raise ArgumentTypeError otherwise."""
-    return _whole(text, 0, None)
+    return whole_number(text, 0)
 
 
 def seconds(text: str) -> float:
@@ -115,14 +116,4 @@ def number(text: str) -> float:
         raise argparse.ArgumentTypeError(f'{text!r} is not a number') from error
     if not math.isfinite(value) or value < 0:
         raise argparse.ArgumentTypeError(f'{text} is not a number of 0 or more')
-    return value
-
-
-def _whole(text: str, low: int, high: int | None) -> int:
-    if not (text.isascii() and text.isdigit()):
-        raise argparse.ArgumentTypeError(f'{text!r} is not a whole number')
-    value = int(text)
-    if value < low or (high is not None and value > high):
-        raise argparse.ArgumentTypeError(
-            f'{text} is not ' + (f'{low} or more' if high is None else f'{low} to {high}'))
     return value

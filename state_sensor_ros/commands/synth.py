@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 
 from tqdm import tqdm
 
@@ -38,21 +39,17 @@ def frame_rate(text: str) -> float:
     return value
 
 
-def add_traffic_arguments(parser: argparse.ArgumentParser) -> None:
+def add_traffic_arguments(add: Callable[..., object]) -> None:
     """
-    Add the options of synthetic traffic.
+    Declare the options of synthetic traffic.
 
-    :param parser: of a sub-command.
+    :param add: the method ``add_argument`` of a group, or one that is called as it is.
     """
-    group = parser.add_argument_group('synthetic traffic')
-    group.add_argument('--vehicles', type=count, default=12, metavar='N',
-                       help='vehicles, one of them the ego (default: 12)')
-    group.add_argument('--objects', type=index, default=9, metavar='N',
-                       help='cones and signs (default: 9)')
-    group.add_argument('--seed', type=index, default=1, metavar='N',
-                       help='same seed, same traffic (default: 1)')
-    group.add_argument('--generation', choices=GENERATIONS, default='v2',
-                       help='schema of the frames (default: v2)')
+    add('--vehicles', type=count, default=12, metavar='N',
+        help='vehicles, one of them the ego (default: 12)')
+    add('--objects', type=index, default=9, metavar='N', help='cones and signs (default: 9)')
+    add('--seed', type=index, default=1, metavar='N',
+        help='same seed, same traffic (default: 1)')
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -68,7 +65,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help='frames per second (default: 20)')
     parser.add_argument('--force', action='store_true', help='overwrite OUT')
     add_quiet(parser)
-    add_traffic_arguments(parser)
+    group = parser.add_argument_group('synthetic traffic')
+    add_traffic_arguments(group.add_argument)
+    group.add_argument('--generation', choices=GENERATIONS, default='v2',
+                       help='schema of the frames (default: v2)')
 
 
 def run(args: argparse.Namespace, interruption: Interruption) -> None:

@@ -23,6 +23,12 @@ from state_sensor_ros.recordings.recording import Recording
 from state_sensor_ros.rep103 import Units
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.simulator import FrameWriter, Simulator, StandIn
+from state_sensor_ros.simulators.stand_in_options import (
+    StandInOptions,
+    whole_number,
+    with_file,
+    without_file,
+)
 
 if TYPE_CHECKING:
     import argparse
@@ -79,7 +85,37 @@ class MonodriveSimulator(Simulator):
         from state_sensor_ros.monodrive.trajectory_output import TrajectoryOutput
         return TrajectoryOutput(path, force=force)
 
+    def add_stand_in_options(self, options: StandInOptions) -> None:
+        """Add the variants of the protocol, and what is done with a recording."""
+        # Loaded for the command only.
+        from state_sensor_ros.emulator.traffic.json_template import GENERATIONS
+        options.add('--control-port', type=lambda text: whole_number(text, 0, 65535), default=0,
+                    help='control port, 8999 on the real one; 0 = none (default: 0)')
+        options.add('--on-sample', action='store_true',
+                    help='send a frame per sample or step command, not by itself')
+        options.add('--header', type=int, choices=(16, 12), default=16,
+                    help='bytes of the packet header (default: 16)')
+        options.add('--reply-magic', choices=('new', 'old'), default='new',
+                    help='magic of control replies (default: new)')
+        options.add('--no-success', action='store_true',
+                    help='leave the member success out of control replies')
+        options.add('--loop', with_file, action='store_true', help='begin FILE again at its end')
+        options.add('--generation', _without_trajectory, choices=GENERATIONS, default='v2',
+                    help='schema of frames that are synthetic or of a dataset (default: v2)')
+        options.add('--cycle', without_file, type=lambda text: whole_number(text, 0), default=0,
+                    metavar='K', help='write K synthetic frames once and repeat them (cheap at '
+                    'any size)')
+
     def stand_in(self, options: argparse.Namespace) -> AbstractContextManager[StandIn]:
         """Serve a trajectory or synthetic traffic as the simulator does."""
         from state_sensor_ros.monodrive.monodrive_stand_in import open_stand_in
         return open_stand_in(options)
+
+
+def _without_trajectory(args: argparse.Namespace) -> str:
+    """Return the objection to a generation in ``args``: the frames of a trajectory have one."""
+    # Loaded for this option only.
+    from state_sensor_ros.monodrive.json_recording import is_trajectory
+    if args.file is None or not is_trajectory(args.file):
+        return ''
+    return f'found FILE {args.file}; expected none or a dataset: a trajectory is sent as it is'

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from state_sensor_ros.pipeline.source import Source
     from state_sensor_ros.recordings.bags.bag_reader import Bag
     from state_sensor_ros.recordings.bags.bag_recording import BagRecording
+    from state_sensor_ros.simulators.stand_in_options import StandInOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,6 +226,13 @@ class Simulator:
         :raises SinkError: where it cannot be written.
         """
         raise ConfigError('OUT', path, 'NAME.json or -: a bag becomes a trajectory')
+
+    def add_stand_in_options(self, options: StandInOptions) -> None:
+        """
+        Declare the options of `simulate` that only this stand-in takes.
+
+        :param options: the group to add them to.
+        """
 
     def stand_in(self, options: argparse.Namespace) -> AbstractContextManager[StandIn]:
         """

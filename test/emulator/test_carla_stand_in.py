@@ -89,6 +89,8 @@ def refuses(port):
         socket.create_connection(('127.0.0.1', port), AWAIT_S).close()
     except ConnectionRefusedError:
         return True
+    except ConnectionResetError:
+        pass  # the port was closed between the handshake and the return of connect()
     return False
 
 

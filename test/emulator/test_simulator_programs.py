@@ -276,7 +276,14 @@ def test_simulate_refuses_a_folder_with_advice(finish, tmp_path):
 
 @pytest.mark.parametrize(('options', 'named'), [
     (('drive.json', '--vehicles', '3'), '--vehicles'),
-    (('drive.json', '--seed', '1', '--cycle', '5', '--loop'), '--seed, --cycle'),
+    (('drive.json', '--seed', '1', '--objects', '5', '--loop'), '--objects, --seed'),
+    (('drive.json', '--cycle', '0'), '--cycle'),
+    (('drive.json', '--generation', 'v2'), '--generation'),
+    (('-', '--generation', 'v1'), '--generation'), (('--loop',), '--loop'),
+    (('--protocol', 'carla', '--header', '16', '--loop'), '--header, --loop'),
+    (('--protocol', 'carla', '--control-port', '0'), '--control-port'),
+    (('--protocol', 'carla', '--on-sample', '--reply-magic', 'new', '--no-success', '--cycle', '0',
+      '--generation', 'v2'), '--on-sample, --reply-magic, --no-success, --generation, --cycle'),
     (('--synchronous', '--episode', '5'), '--synchronous, --episode')])
 def test_simulate_names_options_that_do_not_go_together(finish, options, named):
     code, output, errors = finish('simulate', *options)
