@@ -196,7 +196,8 @@ class EpisodeClient:
                                  EXPECTED_SERVER) from error
         self.scene = sensors_of_reply(reply) or b''
         if not ready.ready:
-            raise TransportError(where, 'an episode that is not ready', 'one that is')
+            raise TransportError(where, 'the reply that the episode is not ready',
+                                 'a server that can load its level')
 
     def take_control(self) -> None:
         """
@@ -253,7 +254,8 @@ class EpisodeClient:
         while len(data) < n_bytes:
             part = wait.receive(self._world.open_socket, n_bytes - len(data))
             if not part:
-                raise TransportError(self._world.where, 'the end of the connection', 'an answer')
+                raise TransportError(self._world.where, 'the end of the connection',
+                                     'an answer to the request of an episode')
             data += part
         return bytes(data)
 

@@ -20,7 +20,7 @@ from collections.abc import Iterable
 import math
 import struct
 
-from state_sensor_ros.errors import DecodeError, FramingError, TransportError
+from state_sensor_ros.errors import counted, DecodeError, FramingError, TransportError
 from state_sensor_ros.payloads import Packet
 
 _LENGTH = struct.Struct('<I')
@@ -96,7 +96,8 @@ class MeasurementFramer:
         """
         if self._filled:
             raise TransportError(self._where,
-                                 f'the end of the stream {self._filled} bytes into a frame',
+                                 f'the end of the stream {counted(self._filled, "byte")} into a '
+                                 'frame',
                                  'its other messages and the empty one')
 
 
@@ -122,7 +123,7 @@ def split_messages(payload: bytes | bytearray | memoryview) -> list[memoryview]:
     """
     messages, scene = split_frame(payload)
     if scene:
-        raise _wrong_lengths(scene.nbytes, 'bytes behind the messages')
+        raise _wrong_lengths(scene.nbytes, 'behind the messages')
     return messages
 
 
@@ -143,10 +144,10 @@ def split_frame(payload: bytes | bytearray | memoryview) -> tuple[list[memoryvie
         if length:
             messages.append(view[at - length:at])
     if not messages or length or at > len(view):
-        raise _wrong_lengths(len(view), 'bytes that end elsewhere than its messages')
+        raise _wrong_lengths(len(view), 'with an end elsewhere than that of the messages')
     return messages, view[at:]
 
 
 def _wrong_lengths(n_bytes: int, text: str) -> DecodeError:
-    return DecodeError('payload', f'{n_bytes} {text}',
+    return DecodeError('payload', f'{counted(n_bytes, "byte")} {text}',
                        'messages with their lengths, then a length of 0')

@@ -86,5 +86,6 @@ def _ply_rows(points: EncodedPoints) -> npt.NDArray[np.float32]:
         numbers = np.array(body.split(), np.float32)
         return numbers.reshape(int(counts[0]), len(names))[:, :3]
     except ValueError as error:
-        raise DecodeError(where, f'{counts[0]} vertices and {len(body)} bytes of them ({error})',
+        raise DecodeError(where, f'{counted(len(body), "byte")} for a count of '
+                          f'{counts[0]} ({error})',
                           f'{len(names)} numbers for each vertex') from error

@@ -75,7 +75,8 @@ def sensor_files(messages: Iterable[memoryview]) -> SensorData:
     images, points = [], []
     for message in messages:
         if len(message) < _LABEL.size:
-            raise DecodeError('sensor', counted(len(message), 'byte'), f'at least {_LABEL.size}')
+            raise DecodeError('sensor', counted(len(message), 'byte'),
+                              f'at least the {_LABEL.size} of a label')
         fov_deg, n_name, n_kind = _LABEL.unpack_from(message)
         begin = _LABEL.size + n_name
         name = bytes(message[_LABEL.size:begin]).decode('ascii', 'replace')

@@ -65,4 +65,4 @@ def _resolve(host: str, port: int, results: SimpleQueue[Addresses | OSError]) ->
         results.put(error)
     except UnicodeError as error:
         # A label of the name is empty or longer than 63 characters.
-        results.put(OSError(f'no host name ({error})'))
+        results.put(OSError(f'a name that no host can have ({error})'))

@@ -37,7 +37,7 @@ from typing import Any
 
 from state_sensor_ros.connections import relay_process
 from state_sensor_ros.connections.relay_process import FRAME, HEAD, MESSAGE
-from state_sensor_ros.errors import reason_of, TransportError
+from state_sensor_ros.errors import counted, reason_of, TransportError
 from state_sensor_ros.payloads import Packet, Report
 from state_sensor_ros.pipeline.source import Health, SourceState
 from state_sensor_ros.settings import Settings
@@ -216,8 +216,9 @@ class Relay:
         """Note an event of the process in the health."""
         health, kind = self.health, event['event']
         if kind == 'dropped':
-            self._report('relay', f'the relay dropped {event["n"]} frames so far: this process '
-                         'reads slower than the server sends')
+            self._report('relay', f'{self._where(self._copied)}: found '
+                         f'{counted(event["n"], "frame")} too many so far, which are dropped; '
+                         'expected a node that reads as fast as the server sends')
         elif kind == 'too long':
             health.n_protocol_errors += 1
             health.last_error = (f'{self._where(self._copied)}: found a frame of {event["n"]} '

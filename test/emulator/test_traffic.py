@@ -411,8 +411,8 @@ def test_road_closes_and_is_smooth():
 
 
 @pytest.mark.parametrize(('values', 'message'), [
-    ((0, 0, 20.0, 1, 'v2'), r'vehicles, objects: found 0, 0'),
-    ((1, -1, 20.0, 1, 'v2'), r'vehicles, objects: found 1, -1'),
+    ((0, 0, 20.0, 1, 'v2'), r'vehicles and objects: found 0 and 0'),
+    ((1, -1, 20.0, 1, 'v2'), r'vehicles and objects: found 1 and -1'),
     ((1, 0, 0.0, 1, 'v2'), r'rate: found 0.0 Hz'),
     ((1, 0, float('nan'), 1, 'v2'), r'rate: found nan Hz'),
     ((1, 0, 20.0, 1, 'v3'), r"generation: found 'v3'; expected one of v0, v1, v2"),

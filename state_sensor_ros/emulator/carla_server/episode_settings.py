@@ -96,7 +96,7 @@ def parse_settings(text: str, defaults: EpisodeSettings) -> EpisodeSettings:
     except (configparser.Error, ValueError) as error:
         raise FramingError('RequestNewEpisode', str(error).replace('\n', ' '),
                            'a CarlaSettings.ini') from error
-    unserved = [f'{key}: found {level[key]}, which has no effect here'
+    unserved = [f'{key}: found {level[key]}; expected {usual or "none"}: it has no effect here'
                 for key, usual in _WITHOUT_EFFECT.items()
                 if level.get(key, usual).lower() not in (usual, 'none')]
     return replace(settings, refused=(*(each for each in found if isinstance(each, str)),
@@ -112,7 +112,7 @@ def _section(parser: configparser.ConfigParser, name: str) -> configparser.Secti
 def _count(section: configparser.SectionProxy, key: str, usual: int) -> int:
     value = section.getint(key, usual)
     if value < 0:
-        raise ValueError(f'{key}={value}')
+        raise ValueError(f'{key}={value}, which is below 0')
     return value
 
 

@@ -69,8 +69,11 @@ def read_message(connection: socket.socket, message_class: Any) -> Any:  # noqa:
     if not head:
         return None
     size = int.from_bytes(head, 'little')
-    if len(head) < 4 or size > MAX_MESSAGE_BYTES:
-        raise FramingError('message', f'{head.hex()}', f'a length up to {MAX_MESSAGE_BYTES}')
+    if len(head) < 4:
+        raise FramingError('message length', f'{counted(len(head), "byte")}, then the end',
+                           '4 bytes')
+    if size > MAX_MESSAGE_BYTES:
+        raise FramingError('message', f'{size} bytes', f'at most {MAX_MESSAGE_BYTES}')
     body = receive(connection, size)
     if len(body) < size:
         raise FramingError('message', f'{counted(len(body), "byte")}, then the end',

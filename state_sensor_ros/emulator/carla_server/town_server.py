@@ -205,7 +205,7 @@ class CarlaServer(ThreadedServer):
             return
         spot = start.player_start_spot_index
         if spot >= N_START_SPOTS:
-            LOG.warning('found start spot %d; expected 0 to %d, began at 0', spot,
+            LOG.warning('EpisodeStart: found start spot %d; expected 0 to %d, begins at 0', spot,
                         N_START_SPOTS - 1)
             spot = 0
         with self._changed:

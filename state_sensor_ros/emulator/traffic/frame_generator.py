@@ -90,9 +90,10 @@ def generate(n_vehicles: int, n_objects: int, rate_hz: float, seed: int, generat
     :raises ConfigError: when a value is out of range.
     """
     if n_vehicles < 1 or n_objects < 0:
-        raise ConfigError('vehicles, objects', f'{n_vehicles}, {n_objects}', '>= 1, >= 0')
+        raise ConfigError('vehicles and objects', f'{n_vehicles} and {n_objects}',
+                          'at least 1 and at least 0')
     if not 0.0 < rate_hz <= MAX_RATE_HZ:
-        raise ConfigError('rate', f'{rate_hz} Hz', f'more than 0, at most {MAX_RATE_HZ:g}')
+        raise ConfigError('rate', f'{rate_hz} Hz', f'more than 0 and at most {MAX_RATE_HZ:g} Hz')
     if generation not in TEMPLATES:
         raise ConfigError('generation', repr(generation), f'one of {", ".join(GENERATIONS)}')
     return _frames(Traffic(n_vehicles, n_objects, rate_hz, seed), generation, epoch_s)
