@@ -142,6 +142,12 @@ def memory_mb(pid):
     return int(Path(f'/proc/{pid}/statm').read_text().split()[1]) * PAGE_MB
 
 
+def peak_memory_mb(pid):
+    """Return the most resident memory that a process has had."""
+    lines = Path(f'/proc/{pid}/status').read_text().splitlines()
+    return int(next(line.split()[1] for line in lines if line.startswith('VmHWM:'))) / 2 ** 10
+
+
 def n_handles(pid):
     """Return how many files a process has open."""
     return len(os.listdir(f'/proc/{pid}/fd'))

@@ -17,9 +17,14 @@ STORED = {'steady': 2.0, 'spoilt': 2.0}
 
 
 @pytest.fixture
-def compared(monkeypatch):
+def row(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / 'bench'))
-    return importlib.import_module('row').compared
+    return importlib.import_module('row')
+
+
+@pytest.fixture
+def compared(row):
+    return row.compared
 
 
 def measuring(*figures):
@@ -46,3 +51,13 @@ def test_better_row_is_measured_once(compared):
 
 def test_row_without_a_stored_figure_fails(compared):
     assert compared({'new': measuring(0.1, 0.1, 0.1)}, STORED, 3) == ['new']
+
+
+@pytest.mark.parametrize(('memory', 'trend'), [
+    ([100, 110, 100, 110, 240, 100], 0),  # a queue that is full once
+    ([240, 240, 100, 240, 240, 240], 0),  # a queue that is empty once
+    ([240, 100, 110, 110, 100, 240], 0),
+    ([100, 240, 110, 140, 280, 150], 40),  # a leak below a queue that comes and goes
+    ([100, 110, 120, 130, 140, 150], 30)])
+def test_trend_of_memory_is_of_a_leak_and_not_of_a_queue(row, memory, trend):
+    assert row.trend(memory) == trend

@@ -137,7 +137,7 @@ class PacketFramer:
     def _allocate(self, header_bytes: int) -> None:
         """Allocate the payload; its first bytes may have been read as those of a new header."""
         received = self._header[header_bytes:max(self._filled, header_bytes)]
-        self._payload = bytearray(self._length - header_bytes)
+        self._payload = _new_payload(self._length - header_bytes)
         self._payload[:len(received)] = received
         self._view = memoryview(self._payload)[len(received):]
 
@@ -151,3 +151,17 @@ class PacketFramer:
         self._offset += self._length
         self._begin()
         return packet
+
+
+def _new_payload(n_bytes: int) -> bytearray:
+    """
+    Return ``n_bytes`` in memory of up to an eighth more, the same for all of about that length.
+
+    The packets of a stream differ in length by some bytes. In memory of its own length one would
+    seldom fit where another had been: eleven took that of thirteen to sixteen, and more in time.
+    """
+    step = 1 << max(n_bytes.bit_length() - 4, 0)
+    payload = bytearray(-(-n_bytes // step) * step)
+    # A bytearray that loses less than half of its bytes keeps their memory.
+    del payload[n_bytes:]
+    return payload
