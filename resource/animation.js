@@ -189,6 +189,8 @@
     };
   });
 
+  // A copy: plotly writes the arrays of each update into the traces that it is given.
+  const plainEdge = { ...data.map.data[parts.points].marker.line };
   // What the traces of the map hold at `time`, in the order of `filled`, and where the ego is;
   // `pixel` is the length of a pixel, m.
   const filled = [...parts.classes, parts.outlines, parts.assumed, parts.fronts, parts.points,
@@ -232,7 +234,7 @@
         if ((scene.is_vehicle[actor] || isEgo) && !isFar) addShape(fronts, shape.head, x, y, yaw);
         Object.assign(dot, {
           color: colors[kind], size: { [EGO]: 12, [OBJECT]: 6 }[kind] || 9,
-          edge: data.map.data[parts.points].marker.line, opacity: isFar ? 1 : 0,
+          edge: plainEdge, opacity: isFar ? 1 : 0,
         });
       }
       dots.push(dot);

@@ -222,6 +222,16 @@ def test_animation_colors_by_speed_and_by_kind():
 
 
 @needs_node
+def test_animation_takes_no_more_numbers_for_a_later_step():
+    # plotly writes what it is given into the traces, from where an edge must not be taken again.
+    _, states = played(scene_of(frame(0.0, Agent('a'), Agent('b', x=9.0))), [0.0] * 4)
+    for state in states:
+        line = state['marker']['line']
+        assert [len(line['color']), len(line['width'])] == [2, 2]
+        assert all(isinstance(color, str) for color in line['color'])
+
+
+@needs_node
 def test_animation_shows_the_lane():
     _, [state] = played(scene_of(frame(0.0, Agent('a', lane=(7, 1, -2)))), [0.0])
     assert state['text'] == [
