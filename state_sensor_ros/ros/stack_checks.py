@@ -15,6 +15,7 @@ from importlib.util import find_spec
 import os
 
 from rclpy.node import Node
+from rclpy.topic_endpoint_info import TopicEndpointInfo
 
 from state_sensor_ros.encode import Topic
 from state_sensor_ros.errors import ConfigError
@@ -43,6 +44,12 @@ def check_packages(outputs: Iterable[str]) -> None:
 _UNKNOWN = '_NODE_NAME_UNKNOWN_'
 
 
+def _name_of(publisher: TopicEndpointInfo) -> str:
+    if publisher.node_name == _UNKNOWN:
+        return 'of a node that is not discovered yet'
+    return f'{publisher.node_namespace.rstrip("/")}/{publisher.node_name}'
+
+
 class OtherPublishers:
     """
     Search for other publishers on the topics of a stack, which would contradict those of the node.
@@ -54,7 +61,7 @@ class OtherPublishers:
     :param warn: called once for each topic that has another publisher.
     """
 
-    _N_SEARCHES = 5
+    _N_SEARCHES = 20
 
     def __init__(self, node: Node, topics: Iterable[Topic], warn: Callable[[str], None]) -> None:
         self._node, self._warn = node, warn
@@ -73,8 +80,7 @@ class OtherPublishers:
             publishers = self._node.get_publishers_info_by_topic(name)
             if self._n_left and any(each.node_name == _UNKNOWN for each in publishers):
                 continue
-            others = sorted({f'{each.node_namespace.rstrip("/")}/{each.node_name}'
-                             for each in publishers
+            others = sorted({_name_of(each) for each in publishers
                              if (each.node_name, each.node_namespace) != own})
             self._topics.remove(name)
             self._warn(f'{name}: found another publisher, {", ".join(others) or "of this name"}; '
