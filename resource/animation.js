@@ -29,7 +29,7 @@
   const FOLLOW_M = 60;
   // plotly reports a turn of the wheel after a pause, ms.
   const WHEEL_MS = 250;
-  // Pixels at the sides of both figures, as their layout says.
+  // Pixels at the sides of both figures, as in their layout.
   const MARGIN_LEFT = data.strip.layout.margin.l;
   const MARGINS = MARGIN_LEFT + data.strip.layout.margin.r;
 

@@ -76,7 +76,7 @@ class Environment:
                 kept = [str(self.venv)] if name.endswith('_PREFIX_PATH') else []
             if kept:
                 variables[name] = os.pathsep.join(kept)
-        # Otherwise colcon lets make wait while the load of the machine exceeds its cores.
+        # Otherwise colcon makes `make` wait while the load of the machine exceeds its cores.
         variables['MAKEFLAGS'] = '-j{}'.format(os.cpu_count() or 1)
         variables['VIRTUAL_ENV'] = str(self.venv)
         variables['PIP_DISABLE_PIP_VERSION_CHECK'] = '1'

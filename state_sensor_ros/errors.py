@@ -13,7 +13,7 @@ StateSensorError
  +- ConfigError            a parameter or option has a value it cannot have
  +- TransportError         a socket did what the protocol does not foresee
  |   +- RefusalError       the simulator replied that it refuses a command
- +- FramingError           a packet cannot be what its header says
+ +- FramingError           a packet cannot have the length in its header
  +- DecodeError            a payload is not a frame
  +- StateError             arrays of a frame break an invariant
  +- EncodeError            a message cannot be laid out: our own mistake

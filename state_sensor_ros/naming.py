@@ -175,7 +175,7 @@ class Registry:
         """
         Remove all names, as after a restart of the simulator; ids are not used again.
 
-        :param with_topics: topic names whose topics stay open, and count until :meth:`forget`.
+        :param with_topics: topic names whose topics stay open, and count until :meth:`remove`.
         """
         self._with_topics = set(with_topics)
         self._known: dict[str, Actor] = {}
@@ -266,7 +266,7 @@ class Registry:
             [self._known[name] for name in self.actor_list.names]))
         return self.actor_list
 
-    def forget(self, topic_name: str) -> None:
+    def remove(self, topic_name: str) -> None:
         """
         Free the names and the place of an actor that has left.
 

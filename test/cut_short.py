@@ -7,7 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-Run `state_sensor`, cut short as the first argument says (see ``programs.run_cut_short``).
+Run `state_sensor`, cut short at the point in the first argument (see ``programs.run_cut_short``).
 
 Each of its calls that change a folder or sync is reported by a byte to standard input.
 """

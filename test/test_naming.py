@@ -88,11 +88,11 @@ def test_forgotten_names_are_free_and_ids_are_not_used_again():
     registry = Registry()
     registry.update(frame_of('a.b', 'a-b'))
     registry.update(frame_of('a-b'))
-    registry.forget('a_b')
+    registry.remove('a_b')
     [kept, new] = registry.update(frame_of('a-b', 'a_b')).actors
     assert (kept.topic_name, kept.id) == ('a_b_2', 2)
     assert (new.topic_name, new.id) == ('a_b', 3)
-    registry.forget('unknown')
+    registry.remove('unknown')
     assert registry.update(frame_of('a-b', 'a_b')).actors == (kept, new)
 
 
@@ -156,8 +156,8 @@ def test_only_so_many_actors_have_topics():
     # An actor that has left keeps its identity until it is forgotten.
     [*_, d] = registry.update(frame_of('b', 'c', 'd')).actors
     assert not d.has_topics
-    registry.forget('a')
-    registry.forget('d')
+    registry.remove('a')
+    registry.remove('d')
     [*_, e] = registry.update(frame_of('b', 'c', 'e')).actors
     assert e.has_topics
 

@@ -9,7 +9,7 @@
 """
 The shell blocks of the README, run as written.
 
-An HTML comment above a block says what it needs; without one it runs in an empty folder and ends
+An HTML comment above a block names what it needs; without one it runs in an empty folder and ends
 by itself. Where the system allows it a block has a network of its own, so that ports are free;
 elsewhere one block runs at a time.
 """
@@ -86,7 +86,7 @@ def connected_to(port, process):
                for line in lines)
 
 
-def test_readme_says_how_each_block_ends():
+def test_readme_names_the_end_of_each_block():
     assert {UNTIL_CTRL_C, RUN_ALONE} <= {mark for mark, _ in BLOCKS}
     for mark, _ in BLOCKS:
         assert mark in (RUN_ALONE, UNTIL_CTRL_C) or mark.startswith(NOT_HERE)

@@ -9,8 +9,8 @@
 """
 Templates of messages, compiled from the installed definitions, and their instances.
 
-A prototype says for each field whether it is constant, given for each actor (``Given``, ``Each``)
-or changes with each frame (``Slot``: a column of a table). A template is a prototype compiled once
+In a prototype each field is constant, or given for each actor (``Given``, ``Each``), or it changes
+with each frame (``Slot``: a column of a table). A template is a prototype compiled once
 into write steps. An instance is a template with its givens; its layout has the bytes, zero in the
 slots, and the offsets at which :mod:`state_sensor_ros.cdr.patch_buffer` patches numbers.
 

@@ -44,7 +44,7 @@ from state_sensor_ros.recordings.storage.storage_file import StoredTopic
 _EPILOG = (
     'A recorder that was killed leaves a trajectory without its end, .OUT.*.part beside it, a bag '
     'without metadata.yaml, or .OUT.*/ with a bag in it. All whole frames of a trajectory, and '
-    'all messages of a bag that can be read, are copied as they are; one line says what is lost.')
+    'all messages of a bag that can be read, are copied as they are; one line names what is lost.')
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

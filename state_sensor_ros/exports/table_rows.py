@@ -65,7 +65,7 @@ class FrameRows:
 
     ``stamp_ns`` None for a frame whose time ROS cannot represent; ``floats`` (N, 27) columns
     FLOAT_NAMES; ``lanes`` (N, 3) road, section and lane, ``may_change`` (N, 2) left and right,
-    both where ``has_lane`` (N,) says so; ``step`` of the clock before the frame.
+    both valid where ``has_lane`` (N,) is set; ``step`` of the clock before the frame.
     """
 
     index: int

@@ -121,7 +121,7 @@ class ControlClient:
         Create the sensor in the simulator.
 
         No request is sent within a second of the last one when its sensor port has not been
-        connected since and the control connection is alive: the port may be about to open.
+        connected since and the control connection is open: the port may be about to open.
 
         :raises RefusalError: with the message of the simulator's reply.
         :raises TransportError: when there is no reply.

@@ -124,7 +124,7 @@ class ReplyReader:
 
     @property
     def is_incomplete_json(self) -> bool:
-        """Whether the body ends inside its JSON: the wanted bytes are beyond the length."""
+        """Whether the body ends inside its JSON: the rest of it is beyond the given length."""
         return self._unfinished is not None
 
     @property

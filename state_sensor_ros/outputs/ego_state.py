@@ -56,7 +56,7 @@ class EgoState:
     """
     One message for each of EGO_TOPICS.
 
-    The axes of base_link are those of the ego, its origin is where :class:`BaseLink` says.
+    The axes of base_link are those of the ego, its origin is that of :class:`BaseLink`.
 
     :param report: called with a kind and a line, once where the place of base_link is unknown.
     """

@@ -168,4 +168,4 @@ class ActorTopics:
     def _close(self, topic_name: str) -> None:
         del self._absent_since_ns[topic_name]
         self._sink.shut(self._own.pop(topic_name).topics)
-        self._registry.forget(topic_name)
+        self._registry.remove(topic_name)

@@ -131,7 +131,7 @@ def test_carla_metadata_gives_yaw_and_field_of_view():
     assert metadata.sensor('left', 'depth') == Sensor('left', 'depth', 100.0, left.pose)
     assert metadata.sensor('right', 'rgb').pose is None
     assert metadata.sensor('lidar32', 'points').pose == (0.0, 0.0, 2.5, 0.0, 0.0, 0.0)
-    # That of an episode says nothing of sensors.
+    # That of an episode has no sensors.
     assert not metadata_of(b'{"weather": 3, "seeds_vehicles": NaN}').yaw_deg
     with pytest.raises(DecodeError):
         metadata_of(b'{')

@@ -1,7 +1,7 @@
 // Copyright 2026 The state_sensor_ros maintainers
 // SPDX-License-Identifier: Apache-2.0
 //
-// A browser and a plotly that show nothing: runs the player of an animation and tells after each
+// A browser and a plotly that show nothing: runs the player of an animation and prints after each
 // action what it has put on the map. Input and output are JSON; see test_animation.py.
 'use strict';
 const { player, data, actions } = JSON.parse(require('fs').readFileSync(0, 'utf8'));
@@ -52,7 +52,7 @@ globalThis.Plotly = {
   },
 };
 
-const settled = () => new Promise((resolve) => { realTimeout(resolve, 0); });
+const timersDone = () => new Promise((resolve) => { realTimeout(resolve, 0); });
 
 const state = () => {
   const { map } = elements;
@@ -102,13 +102,13 @@ const act = async (action) => {
     elements.time.value = verb;
     elements.time.listeners.input();
   }
-  await settled();
+  await timersDone();
 };
 
 (async () => {
   // The player runs in this page's own scope, as a script of it does.
   (0, eval)(player);
-  await settled();
+  await timersDone();
   const states = [];
   for (const action of actions) {
     await act(action);

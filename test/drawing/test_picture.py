@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""What is on a picture: positions, names, legends, titles; and what is said to be outside."""
+"""What is on a picture: positions, names, legends, titles; and the texts about what is outside."""
 
 from functools import cache
 import io
@@ -263,7 +263,7 @@ def test_picture_shows_lights_in_their_color_and_signs_with_their_number():
     assert {'30', '60'} <= numbers
 
 
-def test_picture_says_what_is_counted_but_not_on_the_map():
+def test_picture_names_what_is_counted_but_not_on_the_map():
     far = [Agent(f'sign{i}', 5000.0, float(i), kind=KIND_OBJECT) for i in range(35)]
     near = [Agent(f'cone{i}', 10.0 * i, -3.0, kind=KIND_OBJECT) for i in range(13)]
     scene = scene_of(*(frame(float(i), Agent('hero', 10.0 * i, speed=10.0, tags=('ego',)),
@@ -308,7 +308,7 @@ def test_picture_of_invalid_scenes_is_drawn(scene, coloring):
     assert drawn(scene, coloring=coloring).shape[1] == 1650
 
 
-def test_picture_of_an_empty_scene_says_so():
+def test_picture_of_an_empty_scene_has_a_text():
     empty, one_actor = drawn(scene_of()), drawn(scene_of(frame(1.0, Agent('a'))))
     assert len(spots(empty, '#7b8794')) > len(spots(one_actor, '#7b8794')) / 2 > 0
 

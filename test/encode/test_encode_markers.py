@@ -349,6 +349,6 @@ def test_ids_are_used_again_so_that_churn_does_not_grow_them():
     for i in range(300):
         stage.show(make_frame(('stays', f'new_{i}'), boxes=boxes_of(box_at(0), box_at(1))))
         if i % 3 == 0:
-            stage.registry.forget(f'new_{i}')
+            stage.registry.remove(f'new_{i}')
     assert len(stage.shown) == 4
     assert max(id_ for _, id_ in stage.shown) < 8

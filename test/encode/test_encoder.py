@@ -320,7 +320,7 @@ def test_nothing_is_kept_of_actors_that_have_left():
         encoder.encode(frame, actor_list, i, EVERYTHING)
         encoder.encode_actors(actor_list, i)
         for k in range(5):
-            registry.forget(f'new_{i}_{k}')
+            registry.remove(f'new_{i}_{k}')
         if i in (10, 59):
             gc.collect()
             counts.append(sum(isinstance(each, (MessageInstance, Actor))

@@ -153,7 +153,7 @@ def test_empty_file_is_named(text):
     (b'[{"a": 1}, {"b": nothing, "c": [2', 1, 'line 1 column 18', "'nothing", 'JSON'),
     (b'{"vehicles": [], "trigger_boxes": []}', 0, 'line 1 column 1',
      "a closed-loop scenario (member 'trigger_boxes')", 'a JSON array of frames')])
-def test_errors_say_where(text, n_before, where, found, expected):
+def test_errors_name_the_place(text, n_before, where, found, expected):
     n_frames, error = failure(text)
     assert n_frames == n_before
     assert error.where == f'x.json: {where}'
@@ -229,7 +229,7 @@ def test_a_frame_without_end_does_not_fill_the_memory(monkeypatch, begin, again,
 
 
 class Endless(io.RawIOBase):
-    """An array of as many frames as one likes, none of which has to be held."""
+    """An array of any number of frames, made while it is read."""
 
     def __init__(self, n_frames):
         self._pieces = itertools.chain(

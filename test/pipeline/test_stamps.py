@@ -45,7 +45,7 @@ def test_stamps_utc_is_the_first_time_plus_what_elapsed():
     stamper = Stamper('utc')
     stamper.step(frame(10.0, time=1_600_000_000), 0)
     assert stamper.stamp_ns == 1_600_000_000_000_000_000
-    # time has whole seconds only and is not looked at again.
+    # ``time`` has whole seconds only: later frames are stamped by the game time.
     stamper.step(frame(10.25, time=1_600_000_001), 0)
     assert stamper.stamp_ns == 1_600_000_000_250_000_000
 

@@ -306,7 +306,7 @@ def test_source_refuses_a_step_back_and_no_time(trajectory):
         source.seek(math.nan)
 
 
-def test_source_says_what_is_wrong_with_a_file(trajectory, tmp_path):
+def test_source_names_what_is_wrong_with_a_file(trajectory, tmp_path):
     with pytest.raises(TrajectoryFormatError, match='no such file'):
         file_source(str(tmp_path / 'none.json'))
     with pytest.raises(TrajectoryFormatError, match='found no frames'):

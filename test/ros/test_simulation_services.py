@@ -47,7 +47,7 @@ def call(domain, listener, tmp_path):
             listener.until(client.service_is_ready, what='the services')
         listener.until(lambda: len(frames) > 3, what='frames')
 
-        def ask(type_, **fields):
+        def call_service(type_, **fields):
             request = type_.Request()
             for name, value in fields.items():
                 owner = request
@@ -59,12 +59,12 @@ def call(domain, listener, tmp_path):
             listener.until(future.done, what='an answer')
             return future.result()
 
-        ask.frames = frames
-        ask.listener = listener
-        yield ask
+        call_service.frames = frames
+        call_service.listener = listener
+        yield call_service
 
 
-def test_services_tell_of_entities(call):
+def test_services_list_entities(call):
     assert list(call(GetEntities).entities) == ['ego_car']
     assert list(call(GetEntities, filters__filter='e.*r').entities) == ['ego_car']
     assert list(call(GetEntities, filters__filter='car').entities) == []
@@ -88,7 +88,7 @@ def corners(*points):
     return [Vector3(x=x, y=y, z=z) for x, y, z in points]
 
 
-def test_services_tell_of_bounds(call):
+def test_services_report_bounds(call):
     answer = call(GetEntityBounds, entity='ego_car')
     assert (answer.result.result, answer.bounds.type) == (Result.RESULT_OK, Bounds.TYPE_BOX)
     highest, lowest = [(each.x, each.y, each.z) for each in answer.bounds.points]

@@ -46,7 +46,7 @@ class ClientPort:
 
     @property
     def is_settled(self) -> bool:
-        """Whether the port is as it is wanted."""
+        """Whether the port is open or closed as ``is_wanted_open`` requires."""
         return self._is_open is self.is_wanted_open
 
     @property
@@ -55,7 +55,7 @@ class ClientPort:
         return self._is_open and self.is_wanted_open and self.holder is None
 
     def apply(self) -> None:
-        """Open or close the port as wanted; connections in the backlog are reset."""
+        """Open or close the port as required; connections in the backlog are reset."""
         if self._is_open and not self.is_wanted_open:
             self.listener.close()
             self.listener = _reserve_again(self._address, self.number)

@@ -164,7 +164,7 @@ class CarlaServer(ThreadedServer):
             return True
 
     def _leave(self, number: int, session: socket.socket, *, is_over: bool) -> None:
-        """Note the end of a connection; only ``is_over`` lets another client connect."""
+        """Note the end of a connection; only with ``is_over`` can another client connect."""
         port = self._ports[number]
         with self._changed:
             if port.holder is session:

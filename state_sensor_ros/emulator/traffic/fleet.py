@@ -9,8 +9,7 @@
 """
 The vehicles of a run: dimensions, names, tags and desired speeds.
 
-Dimensions lie in the range that recordings of the real simulator have; names and tags are formed
-as in them.
+Dimensions, and the form of names and tags, are those of recordings of the real simulator.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ class WholeFile(Output):
         self._force = force
         self._is_committed = False
         self._handle: BinaryIO | None = None
-        # Of the same file; compresses what is written to it, where its name says so.
+        # Compresses what is written to the same file; None unless its name ends in .gz or .zst.
         self._compressor: BinaryIO | None = None
         # None where the output is written directly.
         self._part: Part | None = None

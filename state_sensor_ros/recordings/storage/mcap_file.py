@@ -151,7 +151,7 @@ class McapFile:
         elif chunk.compression:
             raise BagError(where, f'the compression {chunk.compression!r}', 'lz4, zstd or none')
         if len(records) != chunk.size:
-            raise damaged(where, 'another size than its head says')
+            raise damaged(where, 'another size than in its head')
         if chunk.crc and crc32(records) != chunk.crc:
             raise damaged(where, f'the CRC-32 {crc32(records):08x} in place of {chunk.crc:08x}')
         return records
