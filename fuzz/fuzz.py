@@ -20,6 +20,7 @@ which belongs into ``test/data/bad`` together with the correction. ``make test``
 budget of the same kind without atheris (test/monodrive/test_fuzz.py).
 """
 
+from contextlib import closing
 import io
 from pathlib import Path
 import sys
@@ -35,7 +36,7 @@ with atheris.instrument_imports(include=['state_sensor_ros']):
     from state_sensor_ros.monodrive.trajectory import read_payloads
     from state_sensor_ros.recordings.storage.bag_limits import DEFAULT_LIMITS
     from state_sensor_ros.recordings.storage.mcap_salvage import McapSalvage
-    from state_sensor_ros.simulators.opening import opened
+    from state_sensor_ros.simulators.opening import open_any
 
 LIMIT = 1 << 16
 
@@ -88,7 +89,7 @@ def fuzz_bag(data: bytes) -> None:
     """Read any bytes as a storage file, and salvage messages from them as from a damaged one."""
     BAG.write_bytes(data)
     try:
-        with opened(str(BAG)) as recording:
+        with closing(open_any(str(BAG))) as recording:
             for _ in recording.frames():
                 pass
     except StateSensorError:

@@ -8,6 +8,7 @@
 # language governing permissions and limitations under the License.
 """Frames and scenes for the tests of drawing, made by hand."""
 
+from contextlib import closing
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy as np
 from state_sensor_ros.drawing.scene_builder import SceneBuilder
 from state_sensor_ros.frame import Boxes, Frame, KIND_OBJECT, KIND_VEHICLE, Lanes
 from state_sensor_ros.rep103 import Units
-from state_sensor_ros.simulators.opening import opened
+from state_sensor_ros.simulators.opening import open_any
 
 
 @dataclass
@@ -61,7 +62,7 @@ def scene_of(*frames, ego_tag='ego'):
 def scene_of_file(path):
     """Return the scene of a recording."""
     builder = SceneBuilder('ego')
-    with opened(str(path), Units()) as recording:
+    with closing(open_any(str(path), Units())) as recording:
         for recorded in recording.frames():
             for decoded in recording.decoder.decode(
                     recorded.packet.payload, game_time=recorded.packet.game_time):

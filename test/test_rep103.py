@@ -17,6 +17,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 import numpy as np
 import pytest
+from raw_actors import turned
 
 from state_sensor_ros.rep103 import (
     from_rep103_boxes,
@@ -55,17 +56,6 @@ components = st.floats(-1.0, 1.0)
 def source_rows(*, position=(0, 0, 0), orientation=(0, 0, 0, 1), velocity=(0, 0, 0),
                 rate=(0, 0, 0)):
     return np.array([[*position, *orientation, *velocity, *rate]], np.float64)
-
-
-def rotated(q, v):
-    """Rotate v by q with Hamilton's product written out, which the code under test has not."""
-    def product(a, b):
-        ax, ay, az, aw = a
-        bx, by, bz, bw = b
-        return (aw * bx + ax * bw + ay * bz - az * by, aw * by - ax * bz + ay * bw + az * bx,
-                aw * bz + ax * by - ay * bx + az * bw, aw * bw - ax * bx - ay * by - az * bz)
-    x, y, z, w = q
-    return np.array(product(product(q, (*v, 0.0)), (-x, -y, -z, w))[:3])
 
 
 def unreal_rotator(roll, pitch, yaw):
@@ -206,14 +196,14 @@ def test_body_from_global_is_the_inverse_rotation(yaw, slope, bank, vector):
     in_body = body_from_global(q[None], np.array([[vector, vector]]))
     assert in_body.shape == (1, 2, 3)
     for row in in_body[0]:
-        np.testing.assert_allclose(rotated(q, row), vector, atol=1e-9)
+        np.testing.assert_allclose(turned(q, row), vector, atol=1e-9)
 
 
 @given(angles, slopes, slopes, st.tuples(lengths, lengths, lengths))
 def test_body_from_unit_is_the_inverse_rotation(yaw, slope, bank, vector):
     q = quaternion_from_rpy(np.array([bank, slope, yaw]))
     in_body = body_from_unit(q.tolist(), vector)
-    np.testing.assert_allclose(rotated(q, np.array(in_body)), vector, atol=1e-9)
+    np.testing.assert_allclose(turned(q, np.array(in_body)), vector, atol=1e-9)
     assert body_from_unit((-q).tolist(), vector) == in_body
 
 
@@ -236,7 +226,7 @@ def test_normalised_has_unit_length_and_the_same_direction(q):
 @given(st.floats(-180, 180), st.floats(-60, 60), st.floats(-60, 60), st.floats(-5000, 5000))
 def test_a_car_driving_along_its_own_x_has_body_twist_v_0_0(yaw, pitch, roll, speed):
     q_there = unreal_rotator(roll, pitch, yaw)
-    velocity_there = rotated(q_there, (speed, 0, 0))
+    velocity_there = turned(q_there, (speed, 0, 0))
     rows = to_rep103_kinematics(source_rows(orientation=q_there, velocity=velocity_there))
     in_body = body_from_global(rows[:, 3:7], rows[:, 7:10].reshape(1, 1, 3))
     np.testing.assert_allclose(in_body[0, 0], (speed / 100, 0, 0), atol=1e-9)
@@ -268,10 +258,10 @@ def test_pose_differences_equal_rotation_times_twist(yaw, pitch, roll, rate, vel
 def test_box_corners_are_the_mirrored_corners(yaw, pitch, roll, center, extents):
     q = unreal_rotator(roll, pitch, yaw)
     signs = list(itertools.product((-0.5, 0.5), repeat=3))
-    there = {tuple(np.round((np.array(center) + rotated(q, np.array(extents) * sign))
+    there = {tuple(np.round((np.array(center) + turned(q, np.array(extents) * sign))
                             * (0.01, -0.01, 0.01), 6) + 0.0) for sign in signs}
     box = to_rep103_boxes(np.array([[*center, *q, *extents, 1, 1, 1]]), FULL_CM)[0]
-    here = {tuple(np.round(box[0:3] + rotated(box[3:7], box[7:10] * sign), 6) + 0.0)
+    here = {tuple(np.round(box[0:3] + turned(box[3:7], box[7:10] * sign), 6) + 0.0)
             for sign in signs}
     for corner in here:
         assert min(math.dist(corner, other) for other in there) < 1e-5

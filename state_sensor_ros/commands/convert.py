@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 import re
 import time
@@ -54,7 +54,6 @@ from state_sensor_ros.simulators.opening import (
     find_simulator,
     MONODRIVE,
     open_any,
-    opened,
     simulators,
 )
 
@@ -140,7 +139,8 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     if settings.stamp_source == 'ros':
         raise ConfigError('--stamp-source', 'ros', 'game_time or utc: a recording is not live')
     units = Units(settings.obb_extents, settings.road_s_unit)
-    with opened(args.input, units, args.topic, max_bag_bytes=args.max_bag_bytes) as recording:
+    with closing(open_any(args.input, units, args.topic,
+                          max_bag_bytes=args.max_bag_bytes)) as recording:
         if args.input.endswith(TABLE_SUFFIX) \
                 and not args.output.endswith((*TABLE_SUFFIXES, *OSI_SUFFIXES)):
             _warn_of_gaps(recording, args, settings)
@@ -216,8 +216,8 @@ def _to_bag(recording: Recording, args: argparse.Namespace, settings: Settings,
                 own.encoders(settings), _stack_encoder(settings, definitions, warnings)),
             sink, report=warnings.add)
         summary, snapshot = Summary(), pipeline.snapshot
-        with reading(recording, 'convert', is_quiet=args.quiet) as progress, \
-                _with_upcoming(progress.frames, recording, args, settings) as frames:
+        with reading(recording, 'convert', is_quiet=args.quiet) as recorded_frames, \
+                _with_upcoming(recorded_frames, recording, args, settings) as frames:
             for recorded in frames:
                 warnings.place = recorded.place
                 pipeline.process(recorded.packet, time.perf_counter_ns())

@@ -29,31 +29,11 @@ if TYPE_CHECKING:
 _REFRESH_S = 0.2
 
 
-class Reading:
-    """
-    The result of :func:`reading`: ``frames`` to iterate over, once.
-
-    :param recording: that is open.
-    :param bar: of the progress, None for none.
-    """
-
-    def __init__(self, recording: Recording, bar: tqdm[NoReturn] | None) -> None:
-        self.frames = self._with_progress(recording, bar)
-
-    def _with_progress(self, recording: Recording,
-                       bar: tqdm[NoReturn] | None) -> Iterator[RecordedFrame]:
-        for recorded in recording.frames():
-            yield recorded
-            if bar is not None:
-                bar.update(recorded.position - bar.n)
-        if recording.cut is not None:
-            print_line(f'warning: {recording.cut.warning}')
-
-
 @contextmanager
-def reading(recording: Recording, what: str, *, is_quiet: bool = False) -> Iterator[Reading]:
+def reading(recording: Recording, what: str, *,
+            is_quiet: bool = False) -> Iterator[Iterator[RecordedFrame]]:
     """
-    Read a recording.
+    Read a recording: its frames with progress, then a warning where it was cut.
 
     :param what: name of the work, one word, for the progress bar.
     :param is_quiet: whether to show no progress.
@@ -62,9 +42,19 @@ def reading(recording: Recording, what: str, *, is_quiet: bool = False) -> Itera
         # Saves a tenth of the time: objects built until now are excluded from collections.
         gc.freeze()
         try:
-            yield Reading(recording, bar)
+            yield _with_progress(recording, bar)
         finally:
             gc.unfreeze()
+
+
+def _with_progress(recording: Recording,
+                   bar: tqdm[NoReturn] | None) -> Iterator[RecordedFrame]:
+    for recorded in recording.frames():
+        yield recorded
+        if bar is not None:
+            bar.update(recorded.position - bar.n)
+    if recording.cut is not None:
+        print_line(f'warning: {recording.cut.warning}')
 
 
 def read_frames(recording: FrameRecording, what: str, *, is_quiet: bool = False,

@@ -150,8 +150,8 @@ def _step(text: str) -> int:
 def _read(args: argparse.Namespace) -> Trajectory:
     recording = JsonRecording(args.file, _GENERATION)
     try:
-        with reading(recording, 'read', is_quiet=args.quiet) as progress:
-            trajectory = read_trajectory(args.file, progress.frames)
+        with reading(recording, 'read', is_quiet=args.quiet) as frames:
+            trajectory = read_trajectory(args.file, frames)
     finally:
         recording.close()
     if recording.lost:

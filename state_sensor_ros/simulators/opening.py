@@ -16,8 +16,7 @@ Each simulator is imported where it is needed, with the libraries that only it n
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -118,26 +117,6 @@ def checked_settings(values: Mapping[str, object], base: Settings = DEFAULTS) ->
                           f'0 where source is {settings.source}, which has no relay')
     simulator.check(settings)
     return settings
-
-
-@contextmanager
-def opened(path: str, units: Units = DEFAULT_UNITS, topic: str = '', *,
-           max_bag_bytes: int | None = None) -> Iterator[Recording]:
-    """
-    Open a recording as :func:`open_any` does, and close it at the end.
-
-    :param path: a file, a folder, or ``-`` for a trajectory on standard input.
-    :param units: of box extents and of ``s``.
-    :param topic: of a bag with several topics of the type StateFrame.
-    :param max_bag_bytes: size above which a message or a chunk of a bag is refused; None for the
-        default.
-    :raises TrajectoryFormatError: where it has no known form, or cannot be read.
-    """
-    recording = open_any(path, units, topic, max_bag_bytes=max_bag_bytes)
-    try:
-        yield recording
-    finally:
-        recording.close()
 
 
 def open_any(path: str, units: Units = DEFAULT_UNITS, topic: str = '', *,

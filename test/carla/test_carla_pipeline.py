@@ -9,7 +9,7 @@
 # flake8: noqa: I100
 """CARLA in the pipeline: faults, restarts, the consistency check, and the cost."""
 
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 import math
 import shutil
 import socket
@@ -36,7 +36,7 @@ from state_sensor_ros.payloads import Packet
 from state_sensor_ros.pipeline.interfaces import Codec
 from state_sensor_ros.pipeline.pipeline import Pipeline
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.simulators.opening import find_simulator, opened
+from state_sensor_ros.simulators.opening import find_simulator, open_any
 
 SETTINGS = Settings(debug_drawing=True)
 
@@ -253,7 +253,7 @@ def played(path, settings=SETTINGS):
     def report(kind, text):
         reports.append((kind, text))
 
-    with opened(str(path)) as recording:
+    with closing(open_any(str(path))) as recording:
         topics = find_simulator(recording.simulator).topics(
             settings, definitions, report, recording=recording)
         codec = Codec(recording.decoder, Encoder(settings, definitions), topics.encoders(settings))

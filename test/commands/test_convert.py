@@ -38,13 +38,6 @@ STATE_FRAME = 'state_sensor_ros/msg/StateFrame'
 N_FRAMES = 60
 
 
-@pytest.fixture(autouse=True)
-def _signals():
-    before = signal.getsignal(signal.SIGTERM)
-    yield
-    signal.signal(signal.SIGTERM, before)
-
-
 def loaded(path):
     content = json.loads(Path(path).read_text())
     return content if isinstance(content, list) else [content]

@@ -11,7 +11,6 @@
 import itertools
 import json
 from pathlib import Path
-import signal
 import subprocess
 
 from budgets import AWAIT_S
@@ -29,13 +28,6 @@ KNOWN = [('left_turn_cross_walk.v0', 'v0', 90, 7, 0.2, 0),
          ('scenario.v1', 'v1', 70, 8, 0.2, 0),
          ('ncap_noncollision.v1', 'v1', 563, 2, 0.0333, 0),
          ('car_to_car_rear_stationary.v2', 'v2', 210, 2, 0.0333, 9)]
-
-
-@pytest.fixture(autouse=True)
-def _signals():
-    before = signal.getsignal(signal.SIGTERM)
-    yield
-    signal.signal(signal.SIGTERM, before)
 
 
 @pytest.fixture

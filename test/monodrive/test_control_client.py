@@ -108,6 +108,16 @@ def new_client(reports):
 
 
 @pytest.fixture
+def connected(peer, new_client):
+    """Provide a client with a sensor whose port is connected, and its settings."""
+    settings = settings_for(peer)
+    client = new_client(settings)
+    client.configure()
+    client.connected()
+    return client, settings
+
+
+@pytest.fixture
 def run(reports):
     """Return a function that runs a source and returns it with the list of its packets."""
     running = []
@@ -162,11 +172,8 @@ def test_control_client_states(peer, new_client, reports):
     assert client.state is ClientState.CLOSED
 
 
-def test_control_client_stays_connected_after_a_refused_recovery(peer, new_client, reports):
-    settings = settings_for(peer)
-    client = new_client(settings)
-    client.configure()
-    client.connected()
+def test_control_client_stays_connected_after_a_refused_recovery(peer, connected, reports):
+    client, settings = connected
     peer.drop_control()
     peer.answer = lambda request: reply(request, 'failed')
     client.reconfigure(parse_settings({'desired_tags': ['cone']}, settings))
@@ -232,10 +239,8 @@ def test_control_client_configures_again_when_the_control_connection_ended(peer,
     assert peer.types() == [CONFIGURE] * 2
 
 
-def test_control_client_does_not_let_a_refused_sensor_settle(peer, new_client):
-    client = new_client(settings_for(peer))
-    client.configure()
-    client.connected()
+def test_control_client_does_not_let_a_refused_sensor_settle(peer, connected):
+    client, _ = connected
     peer.answer = lambda request: reply(request, 'failed')
     for _ in range(2):
         with pytest.raises(RefusalError):
@@ -243,11 +248,8 @@ def test_control_client_does_not_let_a_refused_sensor_settle(peer, new_client):
     assert peer.types() == [CONFIGURE] * 3
 
 
-def test_control_client_reconfigures_what_has_changed(peer, new_client):
-    settings = settings_for(peer)
-    client = new_client(settings)
-    client.configure()
-    client.connected()
+def test_control_client_reconfigures_what_has_changed(peer, connected):
+    client, settings = connected
     client.reconfigure(parse_settings({'labels': False}, settings))
     client.reconfigure(parse_settings({'desired_tags': ['cone'], 'include_obb': False},
                                       settings))
@@ -258,11 +260,8 @@ def test_control_client_reconfigures_what_has_changed(peer, new_client):
     assert (sensor['desired_tags'], sensor['include_obb']) == (['cone'], False)
 
 
-def test_control_client_reports_a_refused_change_once(peer, new_client, reports):
-    settings = settings_for(peer)
-    client = new_client(settings)
-    client.configure()
-    client.connected()
+def test_control_client_reports_a_refused_change_once(peer, connected, reports):
+    client, settings = connected
     peer.answer = lambda request: reply(request, 'invalid tag', success=False)
     client.reconfigure(parse_settings({'desired_tags': ['?']}, settings))
     reports.wait_for_text('invalid tag')
@@ -273,11 +272,8 @@ def test_control_client_reports_a_refused_change_once(peer, new_client, reports)
     assert [kind for kind, _ in reports] == ['control']
 
 
-def test_control_client_reconnects_when_only_the_control_port_was_lost(peer, new_client, reports):
-    settings = settings_for(peer)
-    client = new_client(settings)
-    client.configure()
-    client.connected()
+def test_control_client_reconnects_when_only_the_control_port_was_lost(peer, connected, reports):
+    client, settings = connected
     peer.drop_control()
     client.reconfigure(parse_settings({'desired_tags': ['cone']}, settings))
     peer.wait_for_requests(2)
@@ -286,11 +282,8 @@ def test_control_client_reconnects_when_only_the_control_port_was_lost(peer, new
     assert 'control' in {kind for kind, _ in reports}
 
 
-def test_control_client_configures_when_the_sensor_does_not_exist(peer, new_client):
-    settings = settings_for(peer)
-    client = new_client(settings)
-    client.configure()
-    client.connected()
+def test_control_client_configures_when_the_sensor_does_not_exist(peer, connected):
+    client, settings = connected
     peer.drop_control()
     peer.answer = lambda request: (
         reply(request, 'no sensor on this port', success=False)

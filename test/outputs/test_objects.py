@@ -14,7 +14,7 @@ import math
 from encode_world import box_at, boxes_of, make_frame
 import numpy as np
 import pytest
-from raw_actors import cross, into, turned
+from raw_actors import cross, into, product, turned
 
 from state_sensor_ros.naming import Registry
 from state_sensor_ros.outputs.box_bounds import box_of, point_of
@@ -34,13 +34,6 @@ ATTITUDES = ((0.0, 0.0, 0.0), (0.0, -0.2, 0.0), (0.15, 0.0, 0.0), (0.1, 0.25, 2.
 
 def quaternion(*roll_pitch_yaw):
     return tuple(quaternion_from_rpy(np.array(roll_pitch_yaw)).tolist())
-
-
-def product(a, b):
-    ax, ay, az, aw = a
-    bx, by, bz, bw = b
-    return (aw * bx + ax * bw + ay * bz - az * by, aw * by - ax * bz + ay * bw + az * bx,
-            aw * bz + ax * by - ay * bx + az * bw, aw * bw - ax * bx - ay * by - az * bz)
 
 
 def row(position=(0.0, 0.0, 0.0), orientation=LEVEL, velocity=(0.0, 0.0, 0.0),

@@ -8,6 +8,7 @@
 # language governing permissions and limitations under the License.
 """Damaged bags: reading yields the frames that were written, or an error, never other frames."""
 
+from contextlib import closing
 import itertools
 import json
 import random
@@ -24,7 +25,7 @@ from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.errors import TrajectoryFormatError
 from state_sensor_ros.recordings.player import FileSource
 from state_sensor_ros.recordings.storage import mcap_writer as storage_writer
-from state_sensor_ros.simulators.opening import open_any, opened
+from state_sensor_ros.simulators.opening import open_any
 
 PAGE_BYTES = 4096
 MESSAGE_INDEX, CHUNK_INDEX, STATISTICS = 0x07, 0x08, 0x0B
@@ -57,7 +58,7 @@ def mcap(bags, tmp_path):
 
 
 def frames_of(path):
-    with opened(str(path)) as recording:
+    with closing(open_any(str(path))) as recording:
         return [bytes(entry.packet.payload) for entry in recording.frames()]
 
 

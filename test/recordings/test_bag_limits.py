@@ -8,6 +8,7 @@
 # language governing permissions and limitations under the License.
 """Small bags that would take gigabytes are refused before memory or disk is used."""
 
+from contextlib import closing
 import os
 import shutil
 import sqlite3
@@ -24,7 +25,7 @@ from state_sensor_ros.recordings.bags.bag_types import definition
 from state_sensor_ros.recordings.storage import mcap_reader
 from state_sensor_ros.recordings.storage.decompression import zstd
 from state_sensor_ros.settings import parse_settings
-from state_sensor_ros.simulators.opening import Input, opened
+from state_sensor_ros.simulators.opening import Input, open_any
 
 STATE_FRAME = 'state_sensor_ros/msg/StateFrame'
 MAGIC = b'\x89MCAP0\r\n'
@@ -159,7 +160,7 @@ def test_chunks_are_limited_in_number(tmp_path, monkeypatch):
     path = tmp_path / 'many.mcap'
     path.write_bytes(mcap(schema(), channel(), *[chunk(b'', '', 0)] * 101))
     with pytest.raises(TrajectoryFormatError, match='found more than 100 chunks'), \
-            opened(str(path)):
+            closing(open_any(str(path))):
         pass
 
 

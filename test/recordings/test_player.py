@@ -22,7 +22,7 @@ from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
 from state_sensor_ros.monodrive.trajectory_recording import game_time_of
 from state_sensor_ros.recordings import player
 from state_sensor_ros.recordings.player import FileSource
-from state_sensor_ros.simulators.opening import open_any, opened
+from state_sensor_ros.simulators.opening import open_any
 
 
 def actor(**members):
@@ -329,7 +329,7 @@ def test_source_plays_a_bag_as_its_trajectory(trajectory, tmp_path, storage):
     with closing(file_source(bag, rate=0.0)) as source:
         packets = list(source.packets())
         assert [packet.game_time for packet in packets] == [1.0, 1.0, 1.25, 3.0]
-        with opened(bag) as recording:
+        with closing(open_any(bag)) as recording:
             frames = [recording.decoder.decode(packet.payload)[0].frame for packet in packets]
         assert [(frame.generation, frame.game_time, frame.names) for frame in frames] == [
             ('v1', when, ('car',)) for when in (1.0, 1.0, 1.25, 3.0)]
@@ -352,7 +352,7 @@ def test_game_time_is_found_without_decoding(payload, expected):
 def test_recording_from_a_pipe_has_no_size(trajectory, monkeypatch):
     with open(trajectory(at(1.0, 2.0)), 'rb') as stream:
         monkeypatch.setattr('sys.stdin', type('Stdin', (), {'buffer': stream}))
-        with opened('-') as recording:
+        with closing(open_any('-')) as recording:
             assert recording.total is None
             assert [entry.clock_s for entry in recording.frames()] == [1.0, 2.0]
         assert not stream.closed

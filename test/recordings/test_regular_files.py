@@ -8,6 +8,7 @@
 # language governing permissions and limitations under the License.
 """Pipes, sockets and devices where a recording is expected: refused without a wait."""
 
+from contextlib import closing
 import os
 import shutil
 import socket
@@ -19,7 +20,7 @@ from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.errors import TrajectoryFormatError
 from state_sensor_ros.recordings.files.regular_files import check_regular
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.simulators.opening import Input, opened
+from state_sensor_ros.simulators.opening import Input, open_any
 
 EPISODE = CARLA / 'episode_00000'
 
@@ -66,7 +67,7 @@ def test_bag_with_a_pipe_for_a_file_is_refused(tmp_path, storage):
     file.unlink()
     os.mkfifo(file)
     with pytest.raises(TrajectoryFormatError, match=f'{file}: found a pipe; expected a file'), \
-            opened(str(bag)):
+            closing(open_any(str(bag))):
         pass
 
 
@@ -76,6 +77,6 @@ def test_dataset_with_a_pipe_for_a_file_is_refused_there(tmp_path, name):
     shutil.copytree(EPISODE, folder)
     (folder / name).unlink()
     os.mkfifo(folder / name)
-    with opened(str(tmp_path)) as recording, \
+    with closing(open_any(str(tmp_path))) as recording, \
             pytest.raises(TrajectoryFormatError, match='found a pipe; expected a file'):
         list(recording.frames())

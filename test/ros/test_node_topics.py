@@ -19,6 +19,7 @@ import re
 
 from paths import GOOD, SAMPLE
 import pytest
+from raw_actors import into
 from real_recordings import RECORDINGS
 from rig import NodeProcess, packet
 
@@ -53,19 +54,6 @@ def actors_of(frame):
             for name, actor in items]
 
 
-def multiplied(p, q):
-    """Multiply two quaternions x y z w, Hamilton."""
-    px, py, pz, pw = p
-    qx, qy, qz, qw = q
-    return (pw * qx + px * qw + py * qz - pz * qy, pw * qy - px * qz + py * qw + pz * qx,
-            pw * qz + px * qy - py * qx + pz * qw, pw * qw - px * qx - py * qy - pz * qz)
-
-
-def into_body(orientation, v):
-    x, y, z, w = orientation
-    return multiplied(multiplied((-x, -y, -z, w), (*v, 0.0)), orientation)[:3]
-
-
 def number(value):
     return math.nan if value is None else value
 
@@ -79,8 +67,8 @@ def expected_odometry(position, orientation, velocity, angular):
     r = [number(component) for component in angular]
     linear = [0.0 if math.isnan(c) else c for c in (v[0] / 100, -v[1] / 100, v[2] / 100)]
     rates = [0.0 if math.isnan(c) else c for c in (-r[0], r[1], -r[2])]
-    return ((position[0] / 100, -position[1] / 100, position[2] / 100), q, into_body(q, linear),
-            into_body(q, rates))
+    return ((position[0] / 100, -position[1] / 100, position[2] / 100), q, into(q, linear),
+            into(q, rates))
 
 
 def topic_name(raw):
