@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from state_sensor_ros.recordings.bags.bag_reader import Bag
     from state_sensor_ros.recordings.bags.bag_recording import BagRecording
 
-
+# The imitation-learning dataset was collected at this rate.
+_DATASET_RATE_HZ = 10.0
 # Names of one machine, on which a relay cannot have the ports of the server.
 _THIS_MACHINE = frozenset(('127.0.0.1', 'localhost', '::1', '0.0.0.0', '::'))
 
@@ -191,8 +192,21 @@ class CarlaSimulator(Simulator):
 
         :raises StateSensorError: where an option or a port is not usable.
         """
-        from state_sensor_ros.carla.carla_stand_in import open_stand_in
-        return open_stand_in(options)
+        from state_sensor_ros.emulator.carla_server.episode_settings import EpisodeSettings
+        from state_sensor_ros.emulator.carla_server.town_server import CarlaOptions, CarlaServer
+        if options.file is not None:
+            raise ConfigError('FILE', options.file, 'none with --protocol carla: its traffic is '
+                              'synthetic')
+        if options.port in (1, 65535):
+            raise ConfigError('--port', str(options.port), '0, or 2 to 65534: the world port is '
+                              'the one before, the control port the one after')
+        rate_hz = _DATASET_RATE_HZ if isinstance(options.rate, str) else options.rate
+        return CarlaServer(CarlaOptions(
+            port=self.default_port if options.port is None else options.port, bind=options.bind,
+            rate=options.rate, period_s=1.0 / rate_hz, n_frames=options.frames,
+            episode_frames=options.episode, episode=EpisodeSettings(
+                is_synchronous=options.synchronous, n_vehicles=options.vehicles - 1,
+                n_pedestrians=options.objects, seed=options.seed)))
 
 
 def _check_relay(settings: Settings) -> None:

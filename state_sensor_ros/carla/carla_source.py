@@ -167,8 +167,8 @@ class EpisodeClient:
         self._has_control = False
         self._control.close()
         try:
-            # In the connection of the episode before, a request has the server load the level
-            # once; closing that connection has it load the level as well.
+            # The server loads the level at each request, and at the end of each connection of
+            # the world port: a new connection for each episode would make it load twice.
             if not self._world.is_alive():
                 self._world.close()
                 _connect(self._world)

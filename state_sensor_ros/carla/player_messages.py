@@ -43,7 +43,8 @@ CONTROLS = Table('carla controls', 8, 5)
 # Rows by origin: hand brake, reverse.
 CONTROL_SWITCHES = Table('carla switches', 1, 2)
 
-ORIGIN_AUTOPILOT, ORIGIN_EXPERT, ORIGIN_APPLIED = range(3)
+# By the value of VehicleControl.origin.
+_ORIGIN_AUTOPILOT = 0
 _TOPIC_OF_ORIGIN = (AUTOPILOT_CONTROL_TOPIC, EXPERT_CONTROL_TOPIC, CONTROL_TOPIC)
 _NUMBERS = ('collision_vehicles', 'collision_pedestrians', 'collision_other',
             'intersection_otherlane', 'intersection_offroad', 'directions', 'stop_pedestrian',
@@ -65,7 +66,7 @@ class PlayerMessages:
             'game_timestamp': Slot(STATUS_COUNTS, 0), 'platform_timestamp': Slot(STATUS_COUNTS, 1),
             'acceleration': xyz(STATUS_NUMBERS, 1), 'forward_speed': Slot(STATUS_NUMBERS, 4),
             **{name: Slot(STATUS_NUMBERS, 5 + i) for i, name in enumerate(_NUMBERS)},
-            'autopilot_control': _control(ORIGIN_AUTOPILOT),
+            'autopilot_control': _control(_ORIGIN_AUTOPILOT),
             'is_dataset': Given('is_dataset'), 'has_switches': Given('has_switches'),
             'extra_members': Given('extra_members'),
         }, is_message=True)
@@ -97,10 +98,10 @@ class PlayerMessages:
         if demand.has_other(STATUS_TOPIC):
             topics.append(STATUS_TOPIC)
             instances.append(MessageInstance(self.status, _givens(player, frame_id)))
-            rows.append(ORIGIN_AUTOPILOT)
+            rows.append(_ORIGIN_AUTOPILOT)
         for origin, topic in enumerate(_TOPIC_OF_ORIGIN):
             if demand.has_other(topic) and (
-                    origin == ORIGIN_AUTOPILOT or player.dataset is not None):
+                    origin == _ORIGIN_AUTOPILOT or player.dataset is not None):
                 topics.append(topic)
                 instances.append(MessageInstance(self.controls[origin], {'frame': frame_id}))
                 rows.append(origin)

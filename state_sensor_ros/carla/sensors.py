@@ -24,7 +24,6 @@ from typing import Final, TypeAlias
 from state_sensor_ros.encode.static_frame import CAMERAS, Mount
 from state_sensor_ros.settings import Settings
 
-CENTRAL: Final = CAMERAS[0]
 RGB, DEPTH, SEGMENTATION, POINTS = 'rgb', 'depth', 'segmentation', 'points'
 
 # Position, m, and roll pitch yaw, rad, in the axes of the player (REP-103).

@@ -26,11 +26,24 @@ import numpy.typing as npt
 from plotly.offline import get_plotlyjs
 
 from state_sensor_ros.drawing import kinds, palette
-from state_sensor_ros.drawing.figures import class_colors, config, map_figure, strip_figure
-from state_sensor_ros.drawing.marks import LIGHT_MARKS, Mark
-from state_sensor_ros.drawing.page_key import page_key
+from state_sensor_ros.drawing.figures import (
+    class_colors,
+    config,
+    map_figure,
+    N_SPEED_CLASSES,
+    strip_figure,
+    TRACK,
+)
+from state_sensor_ros.drawing.marks import (
+    has_unknown_speed,
+    LIGHT_MARKS,
+    Mark,
+    marks_of,
+    track_marks,
+)
 from state_sensor_ros.drawing.scene import Scene
 from state_sensor_ros.drawing.tracks import JUMP_FACTOR, JUMP_M
+from state_sensor_ros.drawing.wording import names_text
 from state_sensor_ros.share import share_file
 
 Json = dict[str, object]
@@ -39,6 +52,9 @@ _PACKED = {'time_s': '<f8', 'row_start': '<i4', 'actor': '<i4', 'position_xy': '
            'yaw': '<f4', 'speed': '<f4', 'lane': '<i4', 'display': '<i4', 'footprint_xy': '<f4'}
 # Diameters of symbols by kind, pixels.
 _SYMBOL_PX = {kinds.PEDESTRIAN: 8, kinds.LIGHT: 11, kinds.SIGN: 19}
+# Shapes of swatches, by class of animation.css.
+_ROUND = frozenset((Mark.PEDESTRIAN, Mark.RED, Mark.YELLOW, Mark.GREEN, Mark.LIGHT, Mark.SIGN))
+_LINES = {Mark.EGO_TRACK: palette.EGO_BED, Mark.TRACK: TRACK}
 
 
 def write_animation(scene: Scene, handle: BinaryIO, *, title: str,
@@ -62,7 +78,7 @@ def write_animation(scene: Scene, handle: BinaryIO, *, title: str,
         'speed_range': palette.speed_range(scene), 'jump': {'m': JUMP_M, 'factor': JUMP_FACTOR}}
     pieces = {
         'title': html.escape(title), 'facts': html.escape('  ·  '.join(scene.facts())),
-        'key': page_key(scene, coloring), 'style': _text('animation.css'),
+        'key': _page_key(scene, coloring), 'style': _text('animation.css'),
         'plotly': get_plotlyjs(), 'player': _text('animation.js'),
         # Names come from the network: in a script element no "<" may begin a tag.
         'data': json.dumps(data, cls=_Encoder, allow_nan=False).replace('<', r'\u003c'),
@@ -112,3 +128,42 @@ def _symbols() -> Json:
 
 def _base64(array: npt.NDArray[np.generic], type_: str) -> str:
     return base64.b64encode(np.ascontiguousarray(array, type_).tobytes()).decode('ascii')
+
+
+def _page_key(scene: Scene, coloring: str) -> str:
+    """Return the key in HTML: an item for each mark, and for the colours of vehicles."""
+    marks = marks_of(scene, slice(None)) | track_marks(scene)
+    if scene.lane_changes:
+        marks.add(Mark.LANE_CHANGE)
+    items = []
+    if coloring == palette.BY_SPEED:
+        if has_unknown_speed(scene, np.arange(len(scene.actor))):
+            marks.add(Mark.UNKNOWN_SPEED)
+        items = [_speed_scale(scene)]
+    else:
+        marks.discard(Mark.VEHICLE)
+        items = [_item('box', color, names_text(names))
+                 for color, names in palette.actor_key(scene)]
+    return '\n'.join([_entry(mark) for mark in Mark if mark in marks] + items)
+
+
+def _entry(mark: Mark) -> str:
+    if mark is Mark.LANE_CHANGE:
+        return f'<li><b>▷</b>{mark.value}</li>'
+    if mark in _LINES:
+        return _item('line', _LINES[mark], mark.value)
+    shape = 'round' if mark in _ROUND else 'assumed' if mark is Mark.ASSUMED else 'box'
+    return _item(f'{shape} sign' if mark is Mark.SIGN else shape,
+                 palette.FILLS.get(mark, 'white'), mark.value)
+
+
+def _item(shape: str, color: str, label: str) -> str:
+    return f'<li><i class="{shape}" style="background:{color}"></i>{html.escape(label)}</li>'
+
+
+def _speed_scale(scene: Scene) -> str:
+    """Return the scale of speeds."""
+    low, high = palette.speed_range(scene)
+    colors = ','.join(palette.speed_scale(N_SPEED_CLASSES))
+    return (f'<li>{low:g}<i class="scale" style="background:linear-gradient(to right,{colors})">'
+            f'</i>{high:g} m/s</li>')

@@ -22,11 +22,11 @@ from state_sensor_ros.drawing.wording import part_of, seconds
 from state_sensor_ros.frame import Bools, Floats, Rows
 
 # Shown around all tracks: m at each side, and a fraction of their extent.
-MARGIN_M, MARGIN = 8.0, 0.04
+_MARGIN_M, _MARGIN = 8.0, 0.04
 # Static objects are shown if the extents become at most this many times as large.
 _MAX_GROWTH = 1.5
 # Width of an empty map, m.
-EMPTY_M = 50.0
+_EMPTY_M = 50.0
 # Width of a close-up, m.
 CLOSE_UP_M = 80.0
 # A close-up has at least this many actors: a single one has the same shape in every scale.
@@ -86,21 +86,26 @@ def data_area(scene: Scene) -> Area:
 
     :param scene: with all samples.
     """
-    everything = _extent(scene.position_xy)
+    everything = extent(scene.position_xy)
     moving = tracks.actors_in_motion(scene)[scene.actor]
     if not moving.any():
         return everything
-    area = _extent(scene.position_xy[moving])
+    area = extent(scene.position_xy[moving])
     is_near = everything.width <= _MAX_GROWTH * area.width \
         and everything.height <= _MAX_GROWTH * area.height
     return everything if is_near else area
 
 
-def _extent(position_xy: npt.NDArray[np.float32]) -> Area:
+def extent(position_xy: npt.NDArray[np.float32]) -> Area:
+    """
+    Return the area of some points with a margin around them.
+
+    :param position_xy: (n, 2) m; without points, the area of an empty map.
+    """
     if not len(position_xy):
-        return Area(0.0, 0.0, EMPTY_M, EMPTY_M / 2)
+        return Area(0.0, 0.0, _EMPTY_M, _EMPTY_M / 2)
     low, high = position_xy.min(axis=0).astype(float), position_xy.max(axis=0).astype(float)
-    (x, y), (width, height) = (low + high) / 2, (1 + MARGIN) * (high - low) + 2 * MARGIN_M
+    (x, y), (width, height) = (low + high) / 2, (1 + _MARGIN) * (high - low) + 2 * _MARGIN_M
     return Area(float(x), float(y), float(width), float(height))
 
 

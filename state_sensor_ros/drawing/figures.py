@@ -20,6 +20,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from state_sensor_ros.drawing import palette, tracks
+from state_sensor_ros.drawing.areas import extent
 from state_sensor_ros.drawing.scene import LEFT, Scene
 from state_sensor_ros.drawing.wording import (
     NOTHING,
@@ -37,9 +38,6 @@ MAX_POINTS = 4000
 MAX_EGO_POINTS = 1000
 # Length of the arrow of a lane change, about the width of a lane, m.
 _LANE_M = 3.5
-# Shown around all actors: m at each side, and a fraction of the extent.
-_MARGIN_M, _MARGIN = 8.0, 0.04
-
 
 # Zoom and image only: nothing that sends data, selects or edits.
 TOOLBAR = [['zoomIn2d', 'zoomOut2d', 'resetScale2d'], ['toImage']]
@@ -104,7 +102,7 @@ def map_figure(scene: Scene, coloring: str) -> tuple[go.Figure, MovingTraces]:
     _add_lines(figure, scene, moving & scene.is_ego, x, y, palette.EGO_BED, 5.0)
     _add_lane_changes(figure, scene)
     traces = _add_moving(figure, class_colors(coloring))
-    (x_low, x_high), (y_low, y_high) = _extent(scene)
+    area = extent(scene.position_xy)
     axis = {'gridcolor': 'white', 'gridwidth': 1, 'zeroline': False, 'ticks': 'outside',
             'tickcolor': palette.FAINT}
     figure.update_layout(
@@ -112,8 +110,8 @@ def map_figure(scene: Scene, coloring: str) -> tuple[go.Figure, MovingTraces]:
         uirevision='map', font={'color': palette.INK, 'size': 11},
         modebar={'bgcolor': 'rgba(0,0,0,0)', 'color': palette.QUIET, 'activecolor': palette.INK},
         margin={'l': _LEFT_PX, 'r': _RIGHT_PX, 't': _TOOLBAR_PX, 'b': 44},
-        xaxis={**axis, 'range': [x_low, x_high], 'title': {'text': X_TITLE, 'standoff': 6}},
-        yaxis={**axis, 'range': [y_low, y_high], 'title': {'text': Y_TITLE, 'standoff': 6},
+        xaxis={**axis, 'range': list(area.x_range), 'title': {'text': X_TITLE, 'standoff': 6}},
+        yaxis={**axis, 'range': list(area.y_range), 'title': {'text': Y_TITLE, 'standoff': 6},
                'scaleanchor': 'x'})
     if not len(scene.actor):
         figure.add_annotation(text=NOTHING, showarrow=False,
@@ -202,14 +200,3 @@ def _add_lane_changes(figure: go.Figure, scene: Scene) -> None:
         hovertemplate='%{text}<extra></extra>', line={'color': palette.INK, 'width': 1},
         marker={'symbol': 'arrow', 'size': columns['size'], 'angle': columns['angle'],
                 'color': 'white', 'opacity': 1, 'line': {'color': palette.INK, 'width': 1}})
-
-
-def _extent(scene: Scene) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Return the ranges of x and y that the map shows first, m."""
-    if not len(scene.actor):
-        return (-25.0, 25.0), (-25.0, 25.0)
-    low, high = (edge.astype(float) for edge in (scene.position_xy.min(axis=0),
-                                                 scene.position_xy.max(axis=0)))
-    margin = _MARGIN_M + _MARGIN / 2 * (high - low)
-    low, high = low - margin, high + margin
-    return (low[0], high[0]), (low[1], high[1])

@@ -6,12 +6,13 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Layers of a map in matplotlib: tracks, lane changes, footprints and symbols of actors."""
+"""Layers of a map in matplotlib: tracks, lane changes, footprints, symbols and the scale bar."""
 
 from __future__ import annotations
 
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.patches import Rectangle
 from matplotlib.transforms import Affine2D
 import numpy as np
 
@@ -29,6 +30,11 @@ _ARROW_PT = 0.9 * np.array([(5.0, 0.0), (-2.5, 3.2), (-1.2, 0.0), (-2.5, -3.2)])
 _MIN_LENGTH_PT = 5.0
 DOT_PT, EGO_DOT_PT = 3.4, 5.0
 _NUMBER_PT = 6.0
+# Mark of the artists of a scale bar.
+SCALE_GID = 'scale'
+# The longest bar, its thickness, its distance below the map and from its text, inches.
+_LONGEST, _THICK, _BELOW, _GAP = 1.1, 0.05, 0.38, 0.06
+_N_PARTS = 4
 
 
 def draw_tracks(axes: Axes, scene: Scene, coloring: str, width_pt: float) -> None:
@@ -160,3 +166,33 @@ def _draw_symbols(axes: Axes, scene: Scene, rows: Rows, coloring: str, kind: int
         for i, display in enumerate(scene.display[rows].tolist()):
             axes.text(x[i], y[i], scene.displays[display], ha='center', va='center_baseline',
                       fontsize=_NUMBER_PT, color=palette.INK, clip_on=True, zorder=8)
+
+
+def draw_scale_bar(axes: Axes, inches_per_m: float) -> None:
+    """
+    Draw a bar of a round length, about an inch, below the map, where no data is.
+
+    :param axes: of the map: x and y in m; their limits must be final.
+    :param inches_per_m: scale of the map.
+    """
+    length = round_length(_LONGEST / inches_per_m)
+    thick, gap = _THICK / inches_per_m, _GAP / inches_per_m
+    right, y = axes.get_xlim()[1], axes.get_ylim()[0] - _BELOW / inches_per_m
+    for k in range(_N_PARTS):
+        axes.add_patch(Rectangle(
+            (right - length * (1.0 - k / _N_PARTS), y), length / _N_PARTS, thick, linewidth=0.6,
+            edgecolor=palette.INK, facecolor=palette.INK if k % 2 == 0 else 'white',
+            clip_on=False, gid=SCALE_GID))
+    axes.text(right - length - gap, y + thick / 2, f'{length:g} m', ha='right',
+              va='center_baseline', fontsize=8, gid=SCALE_GID)
+
+
+def round_length(longest: float) -> float:
+    """
+    Return the largest of 1, 2, 5, 10, 20 … and their tenths that is not above ``longest``.
+
+    >>> round_length(37.0), round_length(0.3)
+    (20.0, 0.2)
+    """
+    power = 10.0 ** np.floor(np.log10(longest))
+    return float(power * max(step for step in (1.0, 2.0, 5.0) if step * power <= longest))

@@ -33,7 +33,6 @@ from state_sensor_ros.drawing.legend import (
 )
 from state_sensor_ros.drawing.map_layout import GAP, layout_of, Map, MapLayout, WIDTH
 from state_sensor_ros.drawing.names import draw_names
-from state_sensor_ros.drawing.scale_bar import draw_scale_bar
 from state_sensor_ros.drawing.scene import Scene
 from state_sensor_ros.drawing.speed_strip import draw_strip
 from state_sensor_ros.drawing.wording import (
@@ -172,7 +171,7 @@ class _Drawing:
         if is_detail or len(samples) <= MAX_NAMED:
             draw_names(axes, scene, samples, self.fonts, view.inches_per_m,
                        None if detail is None else detail.area)
-        draw_scale_bar(axes, view.inches_per_m)
+        layers.draw_scale_bar(axes, view.inches_per_m)
         if not len(scene.actor):
             axes.text(0.5, 0.5, NOTHING, transform=axes.transAxes, ha='center', va='center',
                       color=palette.QUIET, fontsize=12)

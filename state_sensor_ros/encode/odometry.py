@@ -20,6 +20,7 @@ from state_sensor_ros.encode.layout_key import LayoutRequest
 from state_sensor_ros.encode.message_block import MessageBlock
 from state_sensor_ros.encode.per_actor_topic import PerActorTopic
 from state_sensor_ros.encode.tables import (
+    diagonal,
     FORWARD_VARIANCE,
     header,
     POSE,
@@ -78,13 +79,6 @@ def _template(settings: Settings, definitions: Definitions,
               twist_variances: Sequence[float | Slot]) -> Template:
     return Template(definitions, ODOMETRY, {
         'header': header(settings.global_frame), 'child_frame_id': Given('child'),
-        'pose': {'pose': pose(POSE), 'covariance': _diagonal(settings.pose_covariance_diagonal)},
-        'twist': {'twist': twist(TWIST, 0), 'covariance': _diagonal(twist_variances)},
+        'pose': {'pose': pose(POSE), 'covariance': diagonal(settings.pose_covariance_diagonal)},
+        'twist': {'twist': twist(TWIST, 0), 'covariance': diagonal(twist_variances)},
     }, is_message=True)
-
-
-def _diagonal(variances: Sequence[float | Slot]) -> list[float | Slot]:
-    """Return a 6x6 matrix row by row, in the order of axes of REP-103."""
-    matrix: list[float | Slot] = [0.0] * 36
-    matrix[::7] = variances
-    return matrix

@@ -14,7 +14,7 @@ SI units, REP-103 axes; a table has a row for each actor, lane, wheel or box of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from state_sensor_ros.cdr.templates import Given, Prototype, Slot, Table
 
@@ -123,13 +123,24 @@ def pose(table: Table, column: int = 0) -> Fields:
 
 def twist(table: Table, column: int) -> Fields:
     """
-    Return a twist from six columns.
+    Return a twist, or an acceleration, from six columns.
 
     :param table: that holds linear xyz, then angular xyz.
     :param column: index of the first of them.
-    :returns: prototype of a Twist.
+    :returns: prototype of a Twist or an Accel.
     """
     return {'linear': xyz(table, column), 'angular': xyz(table, column + 3)}
+
+
+def diagonal(variances: Sequence[float | Slot]) -> list[float | Slot]:
+    """
+    Return a 6x6 matrix row by row, in the order of axes of REP-103.
+
+    :param variances: six numbers: x, y, z and the rotations about them.
+    """
+    matrix: list[float | Slot] = [0.0] * 36
+    matrix[::7] = variances
+    return matrix
 
 
 def lane() -> Fields:

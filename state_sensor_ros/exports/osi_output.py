@@ -22,6 +22,7 @@ import struct
 from typing import Any
 
 from state_sensor_ros.bodies import Floats
+from state_sensor_ros.encode.tables import NS_PER_S
 from state_sensor_ros.exports.export_forms import DEFAULT_CLASSES, OSI_PLAIN
 from state_sensor_ros.exports.osi_interpolation import GapFiller, Resampler
 from state_sensor_ros.exports.osi_notes import OsiNotes
@@ -34,7 +35,6 @@ from state_sensor_ros.recordings.files.whole_file import WholeFile
 from state_sensor_ros.settings import DEFAULTS, Settings
 
 _TOPIC = 'ground_truth'
-_NS_PER_S = 1_000_000_000
 _TYPE_OTHER, _TYPE_VEHICLE, _TYPE_PEDESTRIAN = 1, 2, 3
 _ROLE_CIVIL = 2
 # MovingObject.VehicleClassification.Type of the classes that are vehicles.
@@ -43,7 +43,6 @@ _VEHICLE_TYPES = {'cyclist': 11, 'motorcycle': 10, 'bus': 12, 'truck': 7, 'trail
 _RUN_GAP_NS = 50_000_000
 # omega-prime recommends 10 Hz; with a tolerance for the rounding of times.
 _SLOW_NS = 101_000_000
-# Classes of actors whose tags name none: those of objects, and `other`.
 
 
 class OsiOutput(WholeFile):
@@ -132,24 +131,24 @@ class OsiOutput(WholeFile):
     def _write_message(self, objects: OsiFrame) -> None:
         stamp_ns = objects.stamp_ns + max(self._shift_ns, 0)
         if stamp_ns <= self._last_ns:
-            self.notes.add('restarts', f'at {stamp_ns / _NS_PER_S:.6g} s')
+            self.notes.add('restarts', f'at {stamp_ns / NS_PER_S:.6g} s')
             self._shift_ns = self._last_ns + _RUN_GAP_NS - objects.stamp_ns
             stamp_ns = self._last_ns + _RUN_GAP_NS
         elif self._last_ns >= 0 and stamp_ns - self._last_ns > _SLOW_NS:
-            self.notes.add('slow', f'{(stamp_ns - self._last_ns) / _NS_PER_S:.3g} s before '
-                           f'{stamp_ns / _NS_PER_S:.6g} s')
+            self.notes.add('slow', f'{(stamp_ns - self._last_ns) / NS_PER_S:.3g} s before '
+                           f'{stamp_ns / NS_PER_S:.6g} s')
         self._last_ns = stamp_ns
         ids = [self._id_of(int(actor), stamp_ns) for actor in objects.ids]
         if objects.host is not None:
             self._host = ids[objects.host]
         elif self._host is None:
             if not ids:
-                self.notes.add('empty', f'at {stamp_ns / _NS_PER_S:.6g} s')
+                self.notes.add('empty', f'at {stamp_ns / NS_PER_S:.6g} s')
                 return
             self._host = ids[0]
             self.notes.add('hosts', self.notes.name_of(int(objects.ids[0])))
         osi = self._osi
-        seconds, nanos = divmod(stamp_ns, _NS_PER_S)
+        seconds, nanos = divmod(stamp_ns, NS_PER_S)
         major, minor, patch = map(int, osi.DEFAULT_VERSION.split('.'))
         message = osi.GroundTruth(
             version=osi.InterfaceVersion(version_major=major, version_minor=minor,
@@ -165,7 +164,7 @@ class OsiOutput(WholeFile):
         known = self._ids.get(actor)
         if known is None or known[1] < self.n_messages - 1:
             if known is not None:
-                gap_s, begin_s = (stamp_ns - known[2]) / _NS_PER_S, known[2] / _NS_PER_S
+                gap_s, begin_s = (stamp_ns - known[2]) / NS_PER_S, known[2] / NS_PER_S
                 self.notes.add('returned', f'{self.notes.name_of(actor)} ({gap_s:.3g} s after '
                                f'{begin_s:.6g} s)')
             known = self._next_id, 0, 0

@@ -16,14 +16,12 @@ from uuid import UUID
 
 from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.cdr.templates import Each, Given, Prototype, Slot, Table, Template, Values
-from state_sensor_ros.encode.tables import Fields, header, pose, twist, xyz
+from state_sensor_ros.encode.tables import diagonal, Fields, header, NS_PER_S, pose, twist, xyz
 from state_sensor_ros.naming import Actor
 from state_sensor_ros.outputs.object_classes import CLASSES
 from state_sensor_ros.outputs.output_tables import (
-    accel,
     CENTRE,
     CHANGE_VARIANCE,
-    diagonal,
     IS_STATIONARY,
     motion_variances,
     OWN_ACCELERATION,
@@ -41,7 +39,6 @@ NAMESPACE: Final = UUID('3f0c2d6e-9b1a-5c47-8e55-0d6a7b21c9f4')
 _ORIENTATION_AVAILABLE: Final = 2
 _BOUNDING_BOX: Final = 0
 _UUID_BYTES: Final = 16
-_NS_PER_S: Final = 1e9
 
 
 def object_id(name: str) -> bytes:
@@ -79,7 +76,7 @@ class AutowareObjects:
 
         with_twist: Fields = {'twist': twist(OWN_TWIST, 0),
                               'covariance': covariance(SPEED_VARIANCE)}
-        with_accel: Fields = {'accel': accel(OWN_ACCELERATION, 0),
+        with_accel: Fields = {'accel': twist(OWN_ACCELERATION, 0),
                               'covariance': covariance(CHANGE_VARIANCE)}
         kinematics: Fields
         if kind == 'predicted':
@@ -89,7 +86,7 @@ class AutowareObjects:
                 'initial_acceleration_with_covariance': with_accel,
                 'predicted_paths': [{'path': Each('path', pose(PATH)), 'confidence': 1.0,
                                      'time_step': {'sec': int(STEP_S), 'nanosec': int(
-                                         STEP_S % 1.0 * _NS_PER_S)}}]}
+                                         STEP_S % 1.0 * NS_PER_S)}}]}
         elif kind == 'detection':
             kinematics = {
                 'pose_with_covariance': with_pose, 'has_position_covariance': True,

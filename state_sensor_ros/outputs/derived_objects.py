@@ -18,7 +18,6 @@ from state_sensor_ros.encode.tables import header, pose, twist
 from state_sensor_ros.naming import Actor
 from state_sensor_ros.outputs.object_classes import CLASSES, UNKNOWN
 from state_sensor_ros.outputs.output_tables import (
-    accel,
     CENTRE,
     GLOBAL_ACCELERATION,
     GLOBAL_TWIST,
@@ -49,7 +48,7 @@ class DerivedObjects:
             'header': header(settings.global_frame), 'id': Given('id'),
             'detection_level': _TRACKED, 'object_classified': Given('is_classified'),
             'pose': pose(CENTRE), 'twist': twist(GLOBAL_TWIST, 0),
-            'accel': accel(GLOBAL_ACCELERATION, 0),
+            'accel': twist(GLOBAL_ACCELERATION, 0),
             'shape': {'type': _BOX, 'dimensions': [Slot(SIZE, i) for i in range(3)]},
             'classification': Given('class'), 'classification_certainty': Given('certainty')})
 

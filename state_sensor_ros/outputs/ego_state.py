@@ -23,13 +23,19 @@ from state_sensor_ros.cdr.templates import MessageInstance, Slot, Template
 from state_sensor_ros.encode.base_link import BASE_LINK, BaseLink, move_by
 from state_sensor_ros.encode.message_block import MessageBlock
 from state_sensor_ros.encode.numbers import Numbers
-from state_sensor_ros.encode.tables import Fields, header, pose, STAMP, twist, UNKNOWN_VARIANCE
+from state_sensor_ros.encode.tables import (
+    diagonal,
+    Fields,
+    header,
+    pose,
+    STAMP,
+    twist,
+    UNKNOWN_VARIANCE,
+)
 from state_sensor_ros.encode.topics import Demand, Topic
 from state_sensor_ros.frame import Floats, Frame, FRONT_LEFT, FRONT_RIGHT
 from state_sensor_ros.outputs.objects import MAX_GAP_S
 from state_sensor_ros.outputs.output_tables import (
-    accel,
-    diagonal,
     EGO_ACCELERATION,
     EGO_POSE,
     EGO_SPEED_VARIANCE,
@@ -179,7 +185,7 @@ def _templates(settings: Settings, definitions: Definitions,
                      'covariance': diagonal(settings.pose_covariance_diagonal)},
             'twist': {'twist': twist(EGO_TWIST, 0), 'covariance': covariance}},
         ACCELERATION_TOPIC: {
-            'header': own, 'accel': {'accel': accel(EGO_ACCELERATION, 0),
+            'header': own, 'accel': {'accel': twist(EGO_ACCELERATION, 0),
                                      'covariance': covariance}},
         VELOCITY_TOPIC: {
             'header': own, **{name: Slot(EGO_SPEEDS, i) for i, name in enumerate(

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from state_sensor_ros.cdr.templates import Slot, Table
-from state_sensor_ros.encode.tables import Fields, UNKNOWN_VARIANCE, xyz
+from state_sensor_ros.encode.tables import UNKNOWN_VARIANCE
 from state_sensor_ros.settings import Settings
 
 # Of objects: centre xyz, orientation xyzw; a second place for the same in one message.
@@ -48,17 +48,6 @@ EGO_SPEEDS = Table('ego speeds', 4, 3)
 TYRE_ANGLE = Table('ego tyre angle', 4, 1)
 
 
-def diagonal(variances: Sequence[float | Slot]) -> list[float | Slot]:
-    """
-    Return a 6x6 matrix row by row, in the order of axes of REP-103.
-
-    :param variances: six numbers: x, y, z and the rotations about them.
-    """
-    matrix: list[float | Slot] = [0.0] * 36
-    matrix[::7] = variances
-    return matrix
-
-
 def motion_variances(settings: Settings, speed: Table | None) -> Sequence[float | Slot]:
     """
     Return the variances of a twist or an acceleration in the body's own axes.
@@ -68,13 +57,3 @@ def motion_variances(settings: Settings, speed: Table | None) -> Sequence[float 
     """
     return settings.twist_covariance_diagonal if speed is None \
         else (Slot(speed, 0), *[UNKNOWN_VARIANCE] * 5)
-
-
-def accel(table: Table, column: int) -> Fields:
-    """
-    Return an Accel from six columns.
-
-    :param table: that holds linear xyz, then angular xyz.
-    :param column: index of the first of them.
-    """
-    return {'linear': xyz(table, column), 'angular': xyz(table, column + 3)}

@@ -12,11 +12,18 @@ from __future__ import annotations
 
 from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.cdr.templates import Given, MESSAGE_PHASE, Template, Values
-from state_sensor_ros.encode.tables import given_header, given_stamp, header, pose, xyz
+from state_sensor_ros.encode.tables import (
+    diagonal,
+    given_header,
+    given_stamp,
+    header,
+    pose,
+    xyz,
+)
 from state_sensor_ros.encode.topics import Topic
 from state_sensor_ros.naming import Actor
 from state_sensor_ros.outputs.object_classes import CLASSES
-from state_sensor_ros.outputs.output_tables import CENTRE, CENTRE_AGAIN, diagonal, SIZE
+from state_sensor_ros.outputs.output_tables import CENTRE, CENTRE_AGAIN, SIZE
 from state_sensor_ros.outputs.output_topics import DETECTIONS_TOPIC, LABELS_TOPIC
 from state_sensor_ros.settings import Settings
 
