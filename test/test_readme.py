@@ -49,6 +49,10 @@ def alone_on_the_ports():
         yield
 
 
+def network_of(process):
+    return os.readlink(f'/proc/{process}/ns/net')
+
+
 @pytest.fixture
 def start(tmp_path):
     """Return a function that starts a script with ``state_sensor`` in its path."""
@@ -69,6 +73,10 @@ def start(tmp_path):
         with (tmp_path / 'output').open('w') as output:
             started.append(subprocess.Popen([*shell, script], cwd=folder, env=environment,
                                             stdout=output, stderr=output, start_new_session=True))
+        # Until then its connections are those of the other programs of this machine.
+        while is_allowed and started[-1].poll() is None and (
+                network_of('self') == network_of(started[-1].pid)):
+            time.sleep(0.01)
         return started[-1], tmp_path / 'output'
 
     with nullcontext() if is_allowed else alone_on_the_ports():
