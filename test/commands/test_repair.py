@@ -147,12 +147,13 @@ def test_repair_finds_frames_behind_a_damaged_page(source, tmp_path, repair):
 
 
 @pytest.mark.parametrize('text', [b'', b'[', b'[{"frame": [', b'hello', b'\x89MCAP0\r\n',
-                                  b'SQLite format 3\0', b'\0' * 5000])
+                                  b'\x89MCAP0\r\n' * 2, b'SQLite format 3\0', b'\0' * 5000])
 def test_repair_of_nothing_is_an_error(tmp_path, repair, text):
     (tmp_path / 'part').write_bytes(text)
     for out in ('out.json', 'out'):
-        code, _ = repair(tmp_path / 'part', out)
+        code, line = repair(tmp_path / 'part', out)
         assert code == 1
+        assert line.startswith((f'error: {tmp_path / "part"}', 'error: OUT: '))
         assert [entry.name for entry in tmp_path.iterdir()] == ['part']
 
 

@@ -123,7 +123,10 @@ class McapSalvage:
     def _read_summary(self) -> None:
         """Read topics and the number of messages from the summary, if there is one."""
         file = self._file
-        footer = next(file.heads(file.size - len(MAGIC) - FOOTER_RECORD.size))
+        at = file.size - len(MAGIC) - FOOTER_RECORD.size
+        if at < len(MAGIC):
+            return
+        footer = next(file.heads(at))
         if footer.opcode != Opcode.FOOTER:
             return
         begin, crc = parse_footer(file.content(footer))
