@@ -42,7 +42,7 @@ from row import percentile, Row, show, trend
 from tf2_msgs.msg import TFMessage
 
 QUEUE_SIZE = 8
-SETTLE_S = 10.0
+START_S = 10.0
 
 
 def cpu_of_node(path, actors, rate, warm, frames):
@@ -243,8 +243,8 @@ def soak(actors, rate, frames, reader=None, **given):
         mapped = segments(node.pid)
         spent_s = cpu_s(node.pid)
         peak_mb = peak_memory_mb(node.pid)
-    settled_s = min(SETTLE_S, samples[-1][0] / 6)
-    samples = [sample for sample in samples if sample[0] >= settled_s]
+    start_s = min(START_S, samples[-1][0] / 6)
+    samples = [sample for sample in samples if sample[0] >= start_s]
     most = [max(sample[i] for sample in samples) for i in range(4)]
     # Dropped ones are not published either.
     n_lost = frames - int(values['frames published'])
@@ -263,7 +263,7 @@ def soak_rows(seconds, frames):
         found = soak(actors, rate, n_frames)
         rows += show([
             Row(f'{name}: frames dropped or lost', actors, found.n_lost, '<= 0', 'frames'),
-            Row('  the same: memory growth once settled', actors, found.growth_mb, '<= 5', 'MB'),
+            Row('  the same: memory growth after 10 s', actors, found.growth_mb, '<= 5', 'MB'),
             Row('  the same: file handles gained', actors, found.n_handles_gained, '<= 0',
                 'handles'),
             Row('  the same: /dev/shm segments gained', actors, found.n_segments_gained, '<= 0',
@@ -282,7 +282,7 @@ def scale_rows(seconds, actors=10000, rate=10.0):
         # As doc/performance.md has it.
         bound_mb = 100.0 + 0.01 * actors + (QUEUE_SIZE + 3) * 1.125 * found.packet_mb
         print(f'    {found.cpu_ms:.1f} CPU ms per frame sent, memory at most {found.peak_mb:.0f} '
-              f'MB, {found.growth_mb:+.0f} MB once settled', flush=True)
+              f'MB, {found.growth_mb:+.0f} MB after 10 s', flush=True)
         rows += show([
             Row(f'aggregates at {rate:g} Hz for {seconds:g} s, {listeners}: frames dropped',
                 actors, found.n_lost, '<= 0', 'frames'),
