@@ -13,6 +13,7 @@ import json
 import re
 import struct
 
+from message_store import typestore
 from paths import ROOT
 import pytest
 import yaml
@@ -186,14 +187,6 @@ def panels(node):
     return [node] if isinstance(node, str) else panels(node['first']) + panels(node['second'])
 
 
-def test_foxglove_layout_is_whole_and_names_our_topics():
-    layout = json.loads((CONFIG / 'foxglove_layout.json').read_text())
-    assert sorted(panels(layout['layout'])) == sorted(layout['configById'])
-    named = set(re.findall(rf'{NODE}/[a-z_/]+', json.dumps(layout)))
-    assert named
-    assert {name.split('.')[0] for name in named} <= topics()
-
-
 def test_config_names_are_those_of_the_launch_file():
     text = (CONFIG.parent / 'launch' / 'state_sensor.launch.py').read_text()
     for path in re.findall(r"'config', '([\w.]+)'", text):
@@ -228,9 +221,64 @@ def test_rviz_of_stacks_is_the_other_one_with_more_displays():
     assert stacks == plain
 
 
-def test_foxglove_layout_of_autoware_names_its_topics():
-    layout = json.loads((CONFIG / 'foxglove_autoware_layout.json').read_text())
+TYPES = {topic.name.replace('~', NODE): topic.type_name for topic in (
+    *fixed_topics(DEFAULTS), *output_topics(parse_settings({'outputs': list(OUTPUTS)})))}
+# What the 3D panel draws of the driver's topics, besides transforms.
+DRAWN = {'visualization_msgs/msg/MarkerArray', 'nav_msgs/msg/Odometry'}
+
+
+def type_at(path):
+    """Return the type of what a message path of Foxglove selects."""
+    topic, *members = path.split('.')
+    type_name = TYPES[topic]
+    for member in members:
+        name, slice_, _ = member.partition('[')
+        kind, of = dict(typestore().get_msgdef(type_name).fields)[name]
+        assert (kind.name in ('ARRAY', 'SEQUENCE')) is bool(slice_), path
+        type_name = of[0][1] if slice_ else of
+    return type_name
+
+
+@pytest.fixture(params=['foxglove_layout.json', 'foxglove_autoware_layout.json'])
+def layout(request):
+    return json.loads((CONFIG / request.param).read_text())
+
+
+def test_foxglove_layout_is_whole(layout):
     assert sorted(panels(layout['layout'])) == sorted(layout['configById'])
-    named = set(re.findall(r'"((?:/[a-z_]+){2,})', json.dumps(layout)))
-    assert {name for name in named if name.startswith(('/localization', '/vehicle'))}
-    assert named <= topics() | STACK
+
+
+def test_foxglove_layout_follows_the_ego_over_the_map(layout):
+    scene = layout['configById']['3D!traffic']
+    assert scene['followTf'] == parameters_of(CONFIG / 'demo.yaml')['ego_frame']
+    # A grid without a frame moves with the view.
+    assert scene['layers']['grid']['frameId'] == DEFAULTS.global_frame
+
+
+def test_foxglove_layout_draws_topics_that_the_panel_can_draw(layout):
+    drawn = layout['configById']['3D!traffic']['topics']
+    assert f'{NODE}/markers' in drawn
+    assert {TYPES[name] for name in drawn} <= DRAWN
+
+
+def test_foxglove_layout_plots_numbers(layout):
+    paths = [path['value'] for panel in layout['configById'].values()
+             for path in panel.get('paths', ())]
+    assert len(paths) > 3
+    for path in paths:
+        # The name of a number's type, and the length of a string: none.
+        assert type_at(path)[0] in ('float32', 'float64', 'int32'), path
+
+
+def test_foxglove_layout_names_its_plots_for_both_viewers(layout):
+    for key, panel in layout['configById'].items():
+        if key.startswith('Plot!'):
+            assert panel['foxglovePanelTitle'] == panel['lichtblickPanelTitle'] != ''
+
+
+def test_foxglove_layout_of_autoware_has_its_topics():
+    text = (CONFIG / 'foxglove_autoware_layout.json').read_text()
+    assert set(re.findall(r'"(/(?:perception|localization|vehicle)/[a-z_/]+)', text)) == {
+        '/perception/object_recognition/ground_truth/objects', '/localization/kinematic_state',
+        '/localization/acceleration', '/vehicle/status/velocity_status',
+        '/vehicle/status/steering_status'}
