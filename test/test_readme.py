@@ -7,7 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-The shell blocks of the README, run as written.
+The shell blocks of the README and of pages about conversions, run as written.
 
 An HTML comment above a block names what it needs; without one it runs in an empty folder and ends
 by itself. Where the system allows it a block has a network of its own, so that ports are free;
@@ -33,6 +33,14 @@ BLOCKS = re.findall(r'(?:<!-- (.*?) -->\n)?```sh\n(.*?)```',
                     (ROOT / 'README.md').read_text(encoding='utf-8'), re.DOTALL)
 RUN_ALONE, UNTIL_CTRL_C = '', 'ends with Ctrl-C'
 NOT_HERE = ('needs a ROS installation', 'needs a simulator', 'tested by ')
+# Of other pages: the heading above a block, and the library that it needs besides. Such a block
+# runs in a folder with recordings.
+PAGES = (('guide/tables.md', 'Tables', 'pyarrow'), ('guide/osi.md', 'ASAM OSI', 'betterosi'),
+         ('guide/recordings.md', 'Many recordings', 'pyarrow'))
+RECORDINGS = ('state_sensor synth drive.json --frames 20 --vehicles 3\n'
+              'mkdir drives more\n'
+              'cp drive.json drives\n'
+              'gzip -c drive.json > more/other.json.gz\n')
 # Brings up the loopback of a new network namespace (SIOCSIFFLAGS, IFF_UP), then becomes bash.
 ENTER = ('import fcntl, os, socket, struct, sys\n'
          'fcntl.ioctl(socket.socket(), 0x8914, struct.pack("16sh14x", b"lo", 1))\n'
@@ -87,6 +95,13 @@ def start(tmp_path):
                 process.wait()
 
 
+def block_of(page, heading, language):
+    """Return the first block below a heading of a page in doc/."""
+    text = (ROOT / 'doc' / page).read_text(encoding='utf-8')
+    return re.search(rf'^#+ {heading}\n(?:(?!^#+ ).)*?```{language}\n(.*?)```', text,
+                     re.MULTILINE | re.DOTALL)[1]
+
+
 def connected_to(port, process):
     """Whether a connection to ``port`` exists in the network of ``process``."""
     lines = Path(f'/proc/{process.pid}/net/tcp').read_text().splitlines()[1:]
@@ -109,6 +124,34 @@ def test_readme_block_runs_as_written(script, start, tmp_path):
     assert 'error:' not in output.read_text()
     for name in re.findall(r'^state_sensor (?:synth|record) (\S+)', script, re.MULTILINE):
         assert (folder / name).stat().st_size > 2
+
+
+@pytest.mark.parametrize(('page', 'heading', 'library'), PAGES)
+def test_block_of_a_page_runs_as_written(page, heading, library, start, tmp_path):
+    pytest.importorskip(library)
+    script = block_of(page, heading, 'sh')
+    process, output = start(RECORDINGS + script, tmp_path)
+    assert process.wait(timeout=300) == 0, output.read_text()
+    assert 'error:' not in output.read_text()
+    made = re.findall(r'^state_sensor convert .*? (\S+?)(?: +--.*| +#.*)?$', script, re.MULTILINE)
+    assert made
+    for name in made:
+        assert (tmp_path / name).exists(), name
+
+
+def test_block_of_the_library_runs_as_written(start, tmp_path):
+    pytest.importorskip('pyarrow')
+    (tmp_path / 'block.py').write_text(block_of('reference/python.md', 'Python library', 'python')
+                                       + 'print(table.num_rows)\n')
+    # The stand-in ends the stream after the recording; it sends nothing before the first reader.
+    process, output = start(
+        f'{RECORDINGS}state_sensor simulate drive.json --rate max > listening &\n'
+        'until grep -q listening listening; do sleep 0.05; done\n'
+        f'{sys.executable} block.py\n'
+        'wait $!', tmp_path)
+    assert process.wait(timeout=300) == 0, output.read_text()
+    # Rows of 20 frames with 3 vehicles and 9 other objects.
+    assert output.read_text().splitlines()[-1] == '240'
 
 
 @pytest.mark.parametrize('script', [script for mark, script in BLOCKS if mark == UNTIL_CTRL_C])
