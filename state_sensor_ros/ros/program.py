@@ -105,10 +105,12 @@ def _run(ending: Ending) -> int:
     executor = SingleThreadedExecutor()
     executor.add_node(node)
     try:
+        node.is_starting = True
         if node.settings.autostart and node.trigger_configure() == _SUCCESS:
             node.trigger_activate()
         if node.settings.autostart and node.refusal is not None:
             raise node.refusal
+        node.is_starting = False
         while not ending.is_wanted() and node.failure is None:
             executor.spin_once(_SIGNAL_PERIOD_S)
         if node.failure is not None and not ending.is_wanted():

@@ -37,7 +37,8 @@ def noting(transition: _Transition[_Node]) -> _Transition[_Node]:
                 return transition(self, state)
         except StateSensorError as error:
             self.refusal = error
-            self.get_logger().error(str(error))
+            if not self.is_starting:
+                self.get_logger().error(str(error))
             return TransitionCallbackReturn.FAILURE
         except BaseException as error:
             self.failure = error
@@ -53,6 +54,7 @@ class ManagedNode(LifecycleNode):  # type: ignore[misc]
     :ivar default_name: that name, which errors begin with.
     :ivar failure: the unexpected exception of a transition or a thread, None for none.
     :ivar refusal: the reason why the last transition was refused, None for none.
+    :ivar is_starting: whether the program makes the transitions, and prints a refusal itself.
     """
 
     def __init__(self, name: str) -> None:
@@ -60,6 +62,7 @@ class ManagedNode(LifecycleNode):  # type: ignore[misc]
         self.default_name = name
         self.failure: BaseException | None = None
         self.refusal: StateSensorError | None = None
+        self.is_starting = False
         self._refuse_wrong_transitions()
 
     def _refuse_wrong_transitions(self) -> None:

@@ -83,6 +83,7 @@ def test_parameters_wrong_at_start_end_the_node(domain, parameters, words):
         errors = [line for line in node.log.splitlines() if line.startswith('error: ')]
         assert len(errors) == 1, node.log
         assert re.search(words, errors[0])
+        assert node.log.count(errors[0].removeprefix('error: ')) == 1
         assert 'Traceback' not in node.log
 
 
