@@ -177,6 +177,25 @@ def test_rviz_shows_60_m_around_the_ego_with_legible_labels():
     assert LABEL_HEIGHT * view['Scale'] >= 11.0
 
 
+def test_rviz_draws_axes_and_the_arrow_of_the_ego_in_sight():
+    tree, shown = displays()
+    scale = tree['Views']['Current']['Scale']
+    # Pixels. RViz draws axes of 0.2 m, and takes the radii of an arrow as diameters.
+    assert 0.2 * shown['TF']['Marker Scale'] * scale >= 10.0
+    arrow = shown['Odometry']['Shape']
+    assert arrow['Shaft Radius'] * scale >= 4.0
+    assert arrow['Head Radius'] * scale >= 10.0
+    # m: ahead of a lorry, too.
+    assert arrow['Shaft Length'] + arrow['Head Length'] >= 8.0
+
+
+def test_rviz_draws_the_last_odometry_however_slow_it_is():
+    for name in ('state_sensor', 'stacks'):
+        tree = yaml.safe_load((CONFIG / f'{name}.rviz').read_text())['Visualization Manager']
+        assert {display['Topic']['Depth'] for display in tree['Displays']
+                if display['Class'].endswith('/Odometry')} == {1}
+
+
 def test_rviz_follows_the_frame_of_the_demo():
     tree, _ = displays()
     assert tree['Views']['Current']['Target Frame'] \
