@@ -15,7 +15,7 @@ DecodeError with key path, found and expected.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 import json
 import math
 import struct
@@ -257,3 +257,15 @@ def as_rows(numbers: Sequence[Number], n_columns: int) -> Floats:
     except struct.error:
         flat = np.array(numbers, np.float64)
     return flat.reshape(-1, n_columns)
+
+
+def packed_with_nulls(packed: struct.Struct) -> Callable[..., None]:
+    """
+    Return ``packed.pack_into`` that packs NaN for ``None``, in several times the time.
+
+    :param packed: of float64 only.
+    """
+    def pack_into(buffer: bytearray, offset: int, *numbers: Number) -> None:
+        packed.pack_into(buffer, offset, *[NAN if number is None else number
+                                           for number in numbers])
+    return pack_into

@@ -19,8 +19,10 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import chain
 import struct
+from typing import cast
 
 import numpy as np
+import numpy.typing as npt
 
 from state_sensor_ros.frame import (
     Appearance,
@@ -35,7 +37,7 @@ from state_sensor_ros.frame import (
     NO_LANES,
     Rows,
 )
-from state_sensor_ros.json_forms.json_values import as_rows, NAN, Number, Tags
+from state_sensor_ros.json_forms.json_values import as_rows, Number, packed_with_nulls, Tags
 from state_sensor_ros.monodrive.generations.actor_table import ActorTable
 from state_sensor_ros.monodrive.generations.wheels import read_flat_wheels, read_wheels
 from state_sensor_ros.monodrive.generations.wire import (
@@ -81,7 +83,7 @@ def frame_of_v2(objects: Sequence[State], vehicles: Sequence[Vehicle], head: Hea
         rows = _rows_of(states, boxes, _BODY.pack_into, _POSE.pack_into)
     except struct.error:
         # There is a null.
-        rows = _rows_of(states, boxes, _with_nulls(_BODY), _with_nulls(_POSE))
+        rows = _rows_of(states, boxes, packed_with_nulls(_BODY), packed_with_nulls(_POSE))
     if boxes:
         rows[n_actors:, 7:] = table.sizes([box.extents for box in boxes],
                                           [box.scale for box in boxes])
@@ -119,13 +121,6 @@ def _rows_of(states: list[State], boxes: list[Box], pack_body: Callable[..., Non
         pack_pose(buffer, offset, c.x, c.y, c.z, q.x, q.y, q.z, q.w)
         offset += _BODY.size
     return np.frombuffer(buffer).reshape(-1, 13)
-
-
-def _with_nulls(packed: struct.Struct) -> Callable[..., None]:
-    def pack_into(buffer: bytearray, offset: int, *numbers: Number) -> None:
-        packed.pack_into(buffer, offset, *[NAN if number is None else number
-                                           for number in numbers])
-    return pack_into
 
 
 def frame_of_flat(generation: str, names: tuple[str, ...], actors: Sequence[FlatActor],
@@ -203,16 +198,22 @@ def _lanes(control_states: list[ControlState | UnreadControlState | None], i_fir
         [i_actor for i_actor, lane in enumerate(control_states, i_first) if lane is not None])
     if not needs.lanes:
         return replace(_blank_lanes(0, n_lanes), actor=actor)
-    numbers: list[Number] = []
-    extend = numbers.extend
-    for lane in control_states:
-        if isinstance(lane, ControlState):
-            extend((lane.lane_change_left, lane.lane_change_right, lane.road_id,
-                    lane.section_id, lane.lane_id, lane.s))
-    rows = as_rows(numbers, 6)
-    flags, ids = rows[:, 0:2] != 0.0, rows[:, 2:5].astype(np.int32)
-    return Lanes(actor, flags[:, 0], flags[:, 1], ids[:, 0], ids[:, 1], ids[:, 2],
-                 to_rep103_road_s(rows[:, 5], units))
+    lanes = cast(Sequence[ControlState], control_states if is_complete else [
+        lane for lane in control_states if lane is not None])
+    flags, ids = _lane_columns(tuple([
+        (lane.lane_change_left, lane.lane_change_right, lane.road_id, lane.section_id,
+         lane.lane_id) for lane in lanes]))
+    return Lanes(actor, *flags, *ids,
+                 to_rep103_road_s(as_rows([lane.s for lane in lanes], 1)[:, 0], units))
+
+
+# In most frames all actors are in the lanes of the frame before.
+@lru_cache(maxsize=8)
+def _lane_columns(rows: tuple[tuple[bool, bool, int, int, int], ...]) -> tuple[
+        npt.NDArray[np.bool_], npt.NDArray[np.int32]]:
+    """Return (2, L) bool, changes to the left and right; (3, L) int32, road, section and lane."""
+    columns = np.array(rows, np.int32).T
+    return columns[:2].astype(np.bool_), columns[2:].copy()
 
 
 @lru_cache(maxsize=16)

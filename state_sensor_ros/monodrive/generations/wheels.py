@@ -28,10 +28,12 @@ its wheel turns (> 0.1 rad/s). Its rows, with poses p and speeds s::
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
+import struct
 
 import numpy as np
+import numpy.typing as npt
 
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.frame import (
@@ -43,8 +45,8 @@ from state_sensor_ros.frame import (
     Rows,
     Wheels,
 )
-from state_sensor_ros.json_forms.json_values import as_rows, NAN, Number
-from state_sensor_ros.monodrive.generations.wire import FlatActor, Vehicle, WHEEL_MAX
+from state_sensor_ros.json_forms.json_values import as_rows, NAN, Number, packed_with_nulls
+from state_sensor_ros.monodrive.generations.wire import FlatActor, Vehicle, Wheel, WHEEL_MAX
 from state_sensor_ros.rep103 import from_rep103_wheels, to_rep103_wheels
 
 # Entry 0 of a shifted sample is an identity rotation although its wheel turns.
@@ -57,6 +59,9 @@ _SHIFTED_SOURCE_IDS = (1, 2, 3, NO_SOURCE_ID)
 _NO_POSE = (NAN,) * 7
 _IDENTITY = np.array((0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0))
 _POSITION, _ORIENTATION, _POSE, _SPEED = slice(0, 3), slice(3, 7), slice(0, 7), 7
+_ROW = struct.Struct('8d')
+
+WheelNumbers = npt.NDArray[np.uint8]
 
 
 def read_wheels(vehicles: Sequence[Vehicle], i_first: int) -> Wheels:
@@ -69,37 +74,48 @@ def read_wheels(vehicles: Sequence[Vehicle], i_first: int) -> Wheels:
     :raises DecodeError: when two wheels of a vehicle have the same id.
     """
     wheels = [wheel for vehicle in vehicles for wheel in vehicle.wheels]
-    ids = [wheel.id for wheel in wheels]
-    numbers: list[Number] = []
-    extend = numbers.extend
+    try:
+        rows = _rows_of(wheels, _ROW.pack_into)
+    except struct.error:
+        # There is a null.
+        rows = _rows_of(wheels, packed_with_nulls(_ROW))
+    return _placed(*_entries(i_first, tuple([len(vehicle.wheels) for vehicle in vehicles]),
+                             tuple([wheel.id for wheel in wheels])), rows)
+
+
+def _rows_of(wheels: list[Wheel], pack_into: Callable[..., None]) -> Floats:
+    """Return (W, 8) float64, source units: position xyz, orientation xyzw, speed."""
+    buffer, offset = bytearray(len(wheels) * _ROW.size), 0
     for wheel in wheels:
         pose = wheel.pose
         p, q = pose.position, pose.orientation
-        extend((p.x, p.y, p.z, q.x, q.y, q.z, q.w, wheel.speed))
-    actor = _owners(i_first, tuple([len(vehicle.wheels) for vehicle in vehicles]))
+        pack_into(buffer, offset, p.x, p.y, p.z, q.x, q.y, q.z, q.w, wheel.speed)
+        offset += _ROW.size
+    return np.frombuffer(buffer).reshape(-1, 8)
+
+
+# Most frames of a stream have the same actors: the arrays are shared, and therefore read-only.
+@lru_cache(maxsize=8)
+def _entries(i_first: int, counts: tuple[int, ...],
+             ids: tuple[int, ...]) -> tuple[Rows, WheelNumbers, Ints, Rows]:
+    """
+    Return what all frames have in common whose vehicles have the same entries.
+
+    :param i_first: row of the first vehicle.
+    :param counts: of the entries of each vehicle.
+    :param ids: of all entries.
+    :returns: the first four arguments of :func:`_placed`, read-only.
+    :raises DecodeError: when two entries of a vehicle have the same id.
+    """
+    actor = np.repeat(np.arange(i_first, i_first + len(counts)), counts)
     entry_ids = np.array(ids, np.int64)
-    source_ids, rows = entry_ids.astype(np.int32), as_rows(numbers, 8)
-    if _all_in_order(actor, ids):
-        every_four = np.arange(len(ids)).reshape(-1, 4)
-        return _placed(actor, entry_ids, source_ids, rows, every_four)
     if len(np.unique(actor * (WHEEL_MAX + 1) + entry_ids)) < len(actor):
         raise DecodeError('wheels', 'an id twice', 'each id once a vehicle')
-    return _placed(actor, _front_wheels_alone(actor, entry_ids), source_ids, rows,
-                   _groups(actor, entry_ids, 4))
-
-
-# Most frames of a stream have the same actors: the array is shared, and therefore read-only.
-@lru_cache(maxsize=16)
-def _owners(i_first: int, counts: tuple[int, ...]) -> Rows:
-    """Return the row of the actor of each wheel; ``counts`` of the actors from ``i_first`` on."""
-    rows = np.repeat(np.arange(i_first, i_first + len(counts)), counts)
-    rows.setflags(write=False)
-    return rows
-
-
-def _all_in_order(actor: Rows, ids: list[int]) -> bool:
-    """Return whether each actor has the entries 0 to 3, the usual case, which needs no sorting."""
-    return ids == [0, 1, 2, 3] * (len(ids) // 4) and bool((actor[0::4] == actor[3::4]).all())
+    shared = (actor, _front_wheels_alone(actor, entry_ids).astype(np.uint8),
+              entry_ids.astype(np.int32), _groups(actor, entry_ids, 4))
+    for column in shared:
+        column.setflags(write=False)
+    return shared
 
 
 def read_flat_wheels(actors: Iterable[FlatActor]) -> Wheels:
@@ -127,8 +143,8 @@ def read_flat_wheels(actors: Iterable[FlatActor]) -> Wheels:
             numbers += entries.get(source_id, _NO_POSE)
             numbers.append(actor.wheel_speed[wheel] if wheel < len(actor.wheel_speed) else NAN)
     actor_rows, wheels = np.array(rows, np.int64), np.array(wheel_ids, np.int64)
-    return _placed(actor_rows, wheels, np.array(source_ids, np.int32), as_rows(numbers, 8),
-                   _groups(actor_rows, wheels, 4))
+    return _placed(actor_rows, wheels.astype(np.uint8), np.array(source_ids, np.int32),
+                   _groups(actor_rows, wheels, 4), as_rows(numbers, 8))
 
 
 def _source_ids(ids: Iterable[int], n_speeds: int) -> dict[int, int]:
@@ -139,12 +155,13 @@ def _source_ids(ids: Iterable[int], n_speeds: int) -> dict[int, int]:
             for wheel in sorted(by_wheel.keys() | set(range(n_speeds)))}
 
 
-def _placed(actor: Rows, wheel: Rows, source_id: Ints, source: Floats, fours: Rows) -> Wheels:
+def _placed(actor: Rows, wheel: WheelNumbers, source_id: Ints, fours: Rows,
+            source: Floats) -> Wheels:
     """
     Make wheels of entries, and move the poses of shifted samples to their wheels.
 
-    :param source: (W, 8) position cm, orientation xyzw, speed; all NaN when absent.
     :param fours: (K, 4), by ascending wheel, the rows of the actors that have four wheels.
+    :param source: (W, 8) position cm, orientation xyzw, speed; all NaN when absent.
     """
     rows = to_rep103_wheels(source)
     position_known, orientation_known = np.ones((2, len(actor)), np.bool_)
@@ -163,9 +180,10 @@ def _placed(actor: Rows, wheel: Rows, source_id: Ints, source: Floats, fours: Ro
         orientation_known[shifted] = orientation_known[entries]
         orientation_known[shifted[:, REAR_RIGHT]] = False
         position_known[shifted] = False
+        source_id = source_id.copy()
         source_id[shifted] = _SHIFTED_SOURCE_IDS
-    return Wheels(actor, wheel.astype(np.uint8), source_id, rows[:, _POSITION],
-                  rows[:, _ORIENTATION], position_known, orientation_known, rows[:, _SPEED])
+    return Wheels(actor, wheel, source_id, rows[:, _POSITION], rows[:, _ORIENTATION],
+                  position_known, orientation_known, rows[:, _SPEED])
 
 
 def _groups(actor: Rows, wheel: Rows, size: int) -> Rows:
@@ -186,6 +204,10 @@ def _front_wheels_alone(actor: Rows, ids: Rows) -> Rows:
 
 def _shifted(fours: Rows, source_id: Ints, source: Floats) -> Rows:
     """Return those of ``fours`` that are shifted samples."""
+    # Most frames have none: that is seen from the first entries' x, which is neither 0 nor NaN.
+    fours = fours[np.logical_not(np.abs(source[fours[:, 0], 0]) > 0.0)]
+    if not len(fours):
+        return fours
     first = source[fours[:, 0]]
     still = (np.abs(first[:, 3:6]) < _IDENTITY_WITHIN).all(1)
     fours = fours[still & (np.abs(first[:, _SPEED]) > _TURNING_ABOVE)]
