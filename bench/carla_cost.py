@@ -40,7 +40,8 @@ from state_sensor_ros.emulator.carla_server.message_bytes import measurements_by
 from state_sensor_ros.emulator.carla_server.town import Town
 from state_sensor_ros.emulator.monodrive_server.packet_bytes import encode_json
 from state_sensor_ros.emulator.traffic.frame_generator import generate
-from state_sensor_ros.encode import Demand, Encoder, fixed_topics
+from state_sensor_ros.encode.encoder import Encoder
+from state_sensor_ros.encode.topics import Demand, fixed_topics
 from state_sensor_ros.monodrive.decoder import Decoder
 from state_sensor_ros.payloads import Packet
 from state_sensor_ros.pipeline.interfaces import Codec

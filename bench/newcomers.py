@@ -29,8 +29,7 @@ from rclpy.lifecycle import LifecycleNode
 from traffic import Cycle
 from worker import NODE_NAME, pipeline_into, SETTINGS
 
-from state_sensor_ros.encode import Demand, fixed_topics
-from state_sensor_ros.encode.topics import Qos
+from state_sensor_ros.encode.topics import Demand, fixed_topics, Qos
 from state_sensor_ros.payloads import Packet
 from state_sensor_ros.ros.topic_sink import TopicSink
 

@@ -26,7 +26,8 @@ from row import Row, show
 from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.emulator.monodrive_server.packet_bytes import encode_json
 from state_sensor_ros.emulator.traffic.frame_generator import generate
-from state_sensor_ros.encode import Encoder, EVERYTHING
+from state_sensor_ros.encode.encoder import Encoder
+from state_sensor_ros.encode.topics import EVERYTHING
 from state_sensor_ros.monodrive.decoder import Decoder
 from state_sensor_ros.outputs.output_encoder import open_outputs
 from state_sensor_ros.payloads import Packet

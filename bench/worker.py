@@ -34,8 +34,8 @@ import rival
 from traffic import Cycle
 
 from state_sensor_ros.cdr.definitions import load_definitions
-from state_sensor_ros.encode import Encoder, EVERYTHING, fixed_topics
-from state_sensor_ros.encode.topics import Qos
+from state_sensor_ros.encode.encoder import Encoder
+from state_sensor_ros.encode.topics import EVERYTHING, fixed_topics, Qos
 from state_sensor_ros.monodrive.decoder import Decoder
 from state_sensor_ros.monodrive.generations.wire import ControlState, Odometry, Quaternion, Vector
 from state_sensor_ros.payloads import Packet

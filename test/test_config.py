@@ -19,8 +19,8 @@ import pytest
 import yaml
 
 from state_sensor_ros.drawing.palette import EGO, EXAMPLE, OBJECT
-from state_sensor_ros.encode import fixed_topics
 from state_sensor_ros.encode.markers import COLORS, LABEL_HEIGHT
+from state_sensor_ros.encode.topics import fixed_topics
 from state_sensor_ros.outputs.output_topics import output_topics
 from state_sensor_ros.settings import DEFAULTS, NAMES, OUTPUTS, parse_settings, rule_of, value_of
 

@@ -22,7 +22,7 @@ from state_sensor_ros.carla import carla_source, dataset, images
 from state_sensor_ros.carla.carla_topics import DATASET_TOPICS, ENCODINGS, sensor_topics
 from state_sensor_ros.carla.sensors import POINTS, Sensor
 from state_sensor_ros.commands.command_line import COMMANDS
-from state_sensor_ros.encode import fixed_topics
+from state_sensor_ros.encode.topics import fixed_topics
 from state_sensor_ros.monodrive import sensor_config
 from state_sensor_ros.monodrive.control_messages import MAX_REPLY_BYTES
 from state_sensor_ros.monodrive.trajectory import MAX_ELEMENT_BYTES

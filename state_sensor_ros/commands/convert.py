@@ -187,8 +187,9 @@ def _to_bag(recording: Recording, args: argparse.Namespace, settings: Settings,
             interruption: Interruption) -> Summary:
     """Run the pipeline of the node into a bag."""
     from state_sensor_ros.cdr.definitions import load_definitions
-    from state_sensor_ros.encode import Encoder, fixed_topics
+    from state_sensor_ros.encode.encoder import Encoder
     from state_sensor_ros.encode.static_frame import encode_static_frames
+    from state_sensor_ros.encode.topics import fixed_topics
     from state_sensor_ros.outputs.output_topics import output_topics
     from state_sensor_ros.pipeline.interfaces import Codec
     from state_sensor_ros.pipeline.pipeline import Pipeline

@@ -9,14 +9,5 @@
 """
 The topics, and the serialised messages of a frame for each of them.
 
-It may import cdr/ and the modules directly in the package; no other folder and no rclpy. Other
-folders import the names below, or the modules for prototypes and numbers of messages of their own.
+It may import cdr/ and the modules directly in the package; no other folder and no rclpy.
 """
-
-from state_sensor_ros.encode.encoder import Encoder
-from state_sensor_ros.encode.message_block import Messages
-from state_sensor_ros.encode.topics import Demand, EVERYTHING, fixed_topics, needs_of, Qos, Topic
-from state_sensor_ros.encode.verification import Sample, samples, verify
-
-__all__ = ['EVERYTHING', 'Demand', 'Encoder', 'Messages', 'Qos', 'Sample', 'Topic', 'fixed_topics',
-           'needs_of', 'samples', 'verify']

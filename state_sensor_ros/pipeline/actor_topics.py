@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Protocol
 
-from state_sensor_ros.encode import Topic
 from state_sensor_ros.encode.tables import NS_PER_S
+from state_sensor_ros.encode.topics import Topic
 from state_sensor_ros.frame import KIND_VEHICLE, Rows
 from state_sensor_ros.naming import Actor, ActorList, common_actors, Registry
 

@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from state_sensor_ros.encode import Demand, Encoder, Topic
+from state_sensor_ros.encode.encoder import Encoder
+from state_sensor_ros.encode.topics import Demand, Topic
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.naming import ActorList
 from state_sensor_ros.payloads import FutureFrame, PayloadDecoder

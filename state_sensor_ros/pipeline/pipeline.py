@@ -23,7 +23,7 @@ import time
 
 import numpy as np
 
-from state_sensor_ros.encode import Demand, needs_of, Topic
+from state_sensor_ros.encode.topics import Demand, needs_of, Topic
 from state_sensor_ros.errors import DecodeError, StateSensorError
 from state_sensor_ros.frame import Frame, Needs, NO_BOXES
 from state_sensor_ros.naming import ActorList, EMPTY_ACTOR_LIST, Registry

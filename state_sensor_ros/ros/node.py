@@ -24,8 +24,10 @@ from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from rclpy.serialization import deserialize_message
 
 from state_sensor_ros.cdr.definitions import load_definitions
-from state_sensor_ros.encode import Encoder, fixed_topics, samples, verify
+from state_sensor_ros.encode.encoder import Encoder
 from state_sensor_ros.encode.static_frame import encode_static_frames
+from state_sensor_ros.encode.topics import fixed_topics
+from state_sensor_ros.encode.verification import samples, verify
 from state_sensor_ros.errors import one_line
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.outputs.output_encoder import open_outputs

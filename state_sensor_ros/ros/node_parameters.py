@@ -23,7 +23,7 @@ from rcl_interfaces.msg import (
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
-from state_sensor_ros.encode import Qos
+from state_sensor_ros.encode.topics import Qos
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.settings import (
     DEFAULTS,

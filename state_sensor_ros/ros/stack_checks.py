@@ -17,7 +17,7 @@ import os
 from rclpy.node import Node
 from rclpy.topic_endpoint_info import TopicEndpointInfo
 
-from state_sensor_ros.encode import Topic
+from state_sensor_ros.encode.topics import Topic
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.outputs.output_topics import is_of_stack, packages_of
 

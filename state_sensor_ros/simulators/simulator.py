@@ -34,8 +34,9 @@ if TYPE_CHECKING:
     import argparse
 
     from state_sensor_ros.cdr.definitions import Definitions
-    from state_sensor_ros.encode import Sample, Topic
     from state_sensor_ros.encode.static_frame import Mount
+    from state_sensor_ros.encode.topics import Topic
+    from state_sensor_ros.encode.verification import Sample
     from state_sensor_ros.pipeline.interfaces import SimulatorEncoder
     from state_sensor_ros.pipeline.source import Source
     from state_sensor_ros.recordings.bags.bag_reader import Bag

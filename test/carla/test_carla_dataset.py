@@ -48,8 +48,9 @@ from state_sensor_ros.carla.measurement_framing import join_messages, Measuremen
 from state_sensor_ros.carla.points import decode_points
 from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.commands.command_line import main
-from state_sensor_ros.encode import Demand, Encoder
+from state_sensor_ros.encode.encoder import Encoder
 from state_sensor_ros.encode.static_frame import encode_static_frames
+from state_sensor_ros.encode.topics import Demand
 from state_sensor_ros.errors import DecodeError, SinkError, StateError, TrajectoryFormatError
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.naming import Registry

@@ -21,7 +21,8 @@ from state_sensor_ros.carla.carla_decoder import DatasetDecoder
 from state_sensor_ros.carla.carla_encoder import CarlaEncoder
 from state_sensor_ros.carla.carla_topics import DATASET_TOPICS, STATUS_TOPIC
 from state_sensor_ros.cdr.definitions import load_definitions
-from state_sensor_ros.encode import Demand, Encoder
+from state_sensor_ros.encode.encoder import Encoder
+from state_sensor_ros.encode.topics import Demand
 from state_sensor_ros.naming import Registry
 from state_sensor_ros.settings import Settings
 

@@ -38,8 +38,8 @@ from state_sensor_ros.carla.images import (
 from state_sensor_ros.carla.measurement_framing import join_messages
 from state_sensor_ros.carla.sensor_payloads import pack_sensor_file
 from state_sensor_ros.cdr.definitions import load_definitions
-from state_sensor_ros.encode import Demand
 from state_sensor_ros.encode.static_frame import CAMERAS
+from state_sensor_ros.encode.topics import Demand
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.naming import Registry
 from state_sensor_ros.settings import Settings

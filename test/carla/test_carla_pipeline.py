@@ -31,7 +31,8 @@ from state_sensor_ros.carla.carla_source import CarlaSource
 from state_sensor_ros.carla.measurement_framing import join_messages
 from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.commands.command_line import main
-from state_sensor_ros.encode import Demand, Encoder
+from state_sensor_ros.encode.encoder import Encoder
+from state_sensor_ros.encode.topics import Demand
 from state_sensor_ros.payloads import Packet
 from state_sensor_ros.pipeline.interfaces import Codec
 from state_sensor_ros.pipeline.pipeline import Pipeline

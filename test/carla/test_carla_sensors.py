@@ -31,7 +31,7 @@ from state_sensor_ros.carla.sensor_files import sensors_of_ini
 from state_sensor_ros.carla.sensor_payloads import pack_sensor_file
 from state_sensor_ros.carla.sensors import mounts, Sensor, with_parameters
 from state_sensor_ros.cdr.definitions import load_definitions
-from state_sensor_ros.encode import Demand
+from state_sensor_ros.encode.topics import Demand
 from state_sensor_ros.errors import ConfigError, DecodeError
 from state_sensor_ros.naming import Registry
 from state_sensor_ros.settings import Settings

@@ -14,7 +14,8 @@ from encode_world import ALL_ON, definitions, exact_actors, STAMP_NS
 from paths import ROOT
 import pytest
 
-from state_sensor_ros.encode import Encoder, EVERYTHING
+from state_sensor_ros.encode.encoder import Encoder
+from state_sensor_ros.encode.topics import EVERYTHING
 from state_sensor_ros.naming import Registry
 
 GOLDEN = ROOT / 'test' / 'golden'

@@ -29,7 +29,8 @@ from message_store import read
 import numpy as np
 import pytest
 
-from state_sensor_ros.encode import Demand, Encoder
+from state_sensor_ros.encode.encoder import Encoder
+from state_sensor_ros.encode.topics import Demand
 from state_sensor_ros.naming import Registry
 
 CUBE, TEXT = 1, 9

@@ -16,7 +16,8 @@ from encode_world import ALL_ON, definitions, STAMP_NS, two_actors
 from essentials import ESSENTIALS
 import pytest
 
-from state_sensor_ros.encode import Demand, Encoder, EVERYTHING, fixed_topics, needs_of, Qos, Topic
+from state_sensor_ros.encode.encoder import Encoder
+from state_sensor_ros.encode.topics import Demand, EVERYTHING, fixed_topics, needs_of, Qos, Topic
 from state_sensor_ros.frame import EVERYTHING as ALL_PARTS
 from state_sensor_ros.frame import Needs
 from state_sensor_ros.naming import Actor, Registry

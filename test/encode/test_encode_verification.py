@@ -15,7 +15,7 @@ from message_store import read, typestore
 import pytest
 
 from state_sensor_ros.cdr.definitions import Definitions, Field
-from state_sensor_ros.encode import samples, verify
+from state_sensor_ros.encode.verification import samples, verify
 from state_sensor_ros.errors import EncodeError
 
 

@@ -30,8 +30,8 @@ import numpy as np
 import pytest
 
 from state_sensor_ros.cdr.templates import MessageInstance
-from state_sensor_ros.encode import Demand, Encoder, EVERYTHING
-from state_sensor_ros.encode.topics import NO_ACTORS
+from state_sensor_ros.encode.encoder import Encoder
+from state_sensor_ros.encode.topics import Demand, EVERYTHING, NO_ACTORS
 from state_sensor_ros.naming import Actor, Registry
 from state_sensor_ros.settings import Settings
 

@@ -15,8 +15,9 @@ from dataclasses import FrozenInstanceError, replace
 from encode_world import ALL_ON, definitions, two_actors
 import pytest
 
-from state_sensor_ros.encode import Demand, Encoder, EVERYTHING
+from state_sensor_ros.encode.encoder import Encoder
 from state_sensor_ros.encode.layout_key import LayoutKey
+from state_sensor_ros.encode.topics import Demand, EVERYTHING
 from state_sensor_ros.naming import Registry
 
 

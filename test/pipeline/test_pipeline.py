@@ -17,7 +17,8 @@ from message_store import read
 import pytest
 from silent_sink import SilentSink
 
-from state_sensor_ros.encode import Demand, Encoder, EVERYTHING
+from state_sensor_ros.encode.encoder import Encoder
+from state_sensor_ros.encode.topics import Demand, EVERYTHING
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.monodrive.decoder import Decoder, split_frames
 from state_sensor_ros.payloads import Packet

@@ -21,8 +21,7 @@ from rosbags.rosbag2 import Reader, StoragePlugin, Writer
 from rosbags.typesys import get_types_from_msg
 from ruamel.yaml import YAML
 
-from state_sensor_ros.encode import Topic
-from state_sensor_ros.encode.topics import ACTORS_TOPIC, FRAME_TOPIC, ODOMETRY, TF_TOPIC
+from state_sensor_ros.encode.topics import ACTORS_TOPIC, FRAME_TOPIC, ODOMETRY, TF_TOPIC, Topic
 from state_sensor_ros.errors import SinkError
 from state_sensor_ros.recordings.bags import bag_types
 from state_sensor_ros.recordings.bags.bag_types import definition, type_hash

@@ -20,7 +20,9 @@ import pytest
 from rclpy.serialization import deserialize_message, serialize_message
 
 from state_sensor_ros.cdr.definitions import Definitions
-from state_sensor_ros.encode import Encoder, EVERYTHING, samples, verify
+from state_sensor_ros.encode.encoder import Encoder
+from state_sensor_ros.encode.topics import EVERYTHING
+from state_sensor_ros.encode.verification import samples, verify
 from state_sensor_ros.errors import EncodeError
 from state_sensor_ros.naming import Registry
 from state_sensor_ros.ros.topic_sink import message_class

@@ -28,7 +28,8 @@ from visualization_msgs.msg import Marker
 
 from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.emulator.traffic.frame_generator import generate
-from state_sensor_ros.encode import Encoder, EVERYTHING
+from state_sensor_ros.encode.encoder import Encoder
+from state_sensor_ros.encode.topics import EVERYTHING
 from state_sensor_ros.monodrive.decoder import Decoder
 from state_sensor_ros.payloads import Packet
 from state_sensor_ros.pipeline.interfaces import Codec

@@ -203,7 +203,7 @@ def _lanes(control_states: list[ControlState | UnreadControlState | None], i_fir
     flags, ids = _lane_columns(tuple([
         (lane.lane_change_left, lane.lane_change_right, lane.road_id, lane.section_id,
          lane.lane_id) for lane in lanes]))
-    return Lanes(actor, *flags, *ids,
+    return Lanes(actor, flags[0], flags[1], ids[0], ids[1], ids[2],
                  to_rep103_road_s(as_rows([lane.s for lane in lanes], 1)[:, 0], units))
 
 

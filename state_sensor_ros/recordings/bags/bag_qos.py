@@ -25,7 +25,7 @@ from rosbags.interfaces import (
     QosTime,
 )
 
-from state_sensor_ros.encode import Qos
+from state_sensor_ros.encode.topics import Qos
 from state_sensor_ros.recordings.bags.bag_metadata import parse_yaml, Value
 
 # The duration that rmw reports for a profile without deadline, lifespan or lease.

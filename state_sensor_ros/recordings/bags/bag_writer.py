@@ -23,7 +23,7 @@ import sqlite3
 from rosbags.interfaces import Connection
 from rosbags.interfaces import Qos as Profile
 
-from state_sensor_ros.encode import Demand, EVERYTHING, Topic
+from state_sensor_ros.encode.topics import Demand, EVERYTHING, Topic
 from state_sensor_ros.errors import SinkError
 from state_sensor_ros.recordings.bags.bag_files import BagFiles
 from state_sensor_ros.recordings.bags.bag_form import (
