@@ -212,7 +212,8 @@ def _lanes(control_states: list[ControlState | UnreadControlState | None], i_fir
 def _lane_columns(rows: tuple[tuple[bool, bool, int, int, int], ...]) -> tuple[
         npt.NDArray[np.bool_], npt.NDArray[np.int32]]:
     """Return (2, L) bool, changes to the left and right; (3, L) int32, road, section and lane."""
-    columns = np.array(rows, np.int32).T
+    # Takes less time than np.array of the rows.
+    columns = as_rows(tuple(chain.from_iterable(rows)), 5).astype(np.int32).T
     return columns[:2].astype(np.bool_), columns[2:].copy()
 
 
