@@ -153,7 +153,7 @@ def _clock_rows(found: Inspector) -> list[tuple[str, str]]:
     pace = found.pacing.pace()
     if math.isnan(found.first_game_time):
         return [('clock', 'no frame has a time')]
-    start = f'game time {found.first_game_time:.2f} to {seconds(found.last_game_time)}'
+    start = f'game time {seconds(found.first_game_time)} to {seconds(found.last_game_time)}'
     if found.first_time:
         start += f', begun {datetime.fromtimestamp(found.first_time, timezone.utc):%F %T} UTC'
     rows = [('duration', f'{seconds(found.pacing.duration)} ({start})')]
