@@ -46,7 +46,7 @@ def trend(values):
     """
     Return how far the values of the second half lie above those of the first.
 
-    The memory of the queue comes and goes: a leak raises the least value as well as the greatest.
+    The memory of the queue rises and falls: a leak raises the least value as well as the greatest.
     """
     first, second = values[:len(values) // 2], values[len(values) // 2:]
     return min(min(second) - min(first), max(second) - max(first))

@@ -57,7 +57,7 @@ def test_row_without_a_stored_figure_fails(compared):
     ([100, 110, 100, 110, 240, 100], 0),  # a queue that is full once
     ([240, 240, 100, 240, 240, 240], 0),  # a queue that is empty once
     ([240, 100, 110, 110, 100, 240], 0),
-    ([100, 240, 110, 140, 280, 150], 40),  # a leak below a queue that comes and goes
+    ([100, 240, 110, 140, 280, 150], 40),  # a leak below a queue that fills and empties
     ([100, 110, 120, 130, 140, 150], 30)])
 def test_trend_of_memory_is_of_a_leak_and_not_of_a_queue(row, memory, trend):
     assert row.trend(memory) == trend
