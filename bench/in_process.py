@@ -8,15 +8,19 @@
 # language governing permissions and limitations under the License.
 """Measure paths from payload to publish, each in a process of its own, in turn."""
 
-from contextlib import ExitStack
+from contextlib import contextmanager, ExitStack
 import json
+import os
+from statistics import median
 import subprocess
 import sys
 
-from processes import HERE, line_of, reading, running
+from processes import END_S, HERE, line_of, reading, running, write_line
 from row import Row, show
 
-# Batches of a round, of which the cheapest is taken.
+# The ports of higher ids overlap with the ephemeral ports of Linux.
+N_DOMAINS = 102
+# Batches of a round.
 N_BATCHES = 5
 # Frames of a batch; with 250 or more, work that is not done in each frame is included.
 N_FRAMES = {10: {'rival': 100, 'others': 1000}, 100: {'rival': 10, 'others': 250},
@@ -31,27 +35,42 @@ def n_readers(kind, path, actors):
     return {'none': 0, 'rviz': 3, 'all': fixed + 2 * actors}[kind]
 
 
-def measure(path, actors, frames, readers, *options):
-    """Measure one path once; return the figures of its worker."""
+@contextmanager
+def working(path, actors, frames, readers, *options, **running_options):
+    """Run the worker of a path with its readers; yields its process."""
     command = [sys.executable, HERE / 'worker.py', path, '--actors', actors, '--frames', frames,
                '--n-readers', n_readers(readers, path, actors), *options]
     with ExitStack() as stack:
-        process = stack.enter_context(running(command, stdout=subprocess.PIPE))
+        process = stack.enter_context(
+            running(command, stdout=subprocess.PIPE, **running_options))
         line_of(process, 'ready')
         if readers != 'none':
-            stack.enter_context(reading(readers, 'rival' if path == 'rival' else 'bench'))
-        return json.loads(line_of(process, '{'))
+            stack.enter_context(reading(readers, 'rival' if path == 'rival' else 'bench',
+                                        **running_options))
+        yield process
+        # It ends by itself behind its last line of input.
+        process.stdin.close()
+        process.wait(END_S)
+
+
+def n_frames(path, actors):
+    """Return how many frames a batch has."""
+    return N_FRAMES[actors].get(path, N_FRAMES[actors]['others'])
+
+
+def batch_ms(worker):
+    """Measure a batch of a running worker; return the CPU milliseconds per frame."""
+    write_line(worker, 'batch')
+    return json.loads(line_of(worker, '{'))['cpu_ms']
 
 
 def interleaved(rounds, actors, readers, paths):
     """Measure ``paths`` in turn; return the minimum of each."""
-    lengths = N_FRAMES[actors]
     costs = {path: [] for path in paths}
     for _ in range(rounds):
         for path, found in costs.items():
-            frames = lengths.get(path, lengths['others'])
-            found.append(measure(path, actors, frames, readers,
-                                 '--batches', N_BATCHES)['cpu_ms'])
+            with working(path, actors, n_frames(path, actors), readers) as worker:
+                found += [batch_ms(worker) for _ in range(N_BATCHES)]
     found = {path: min(values) for path, values in costs.items()}
     print(f'    {readers} subscribed: '
           + ', '.join(f'{path} {value:.3f}' for path, value in found.items())
@@ -59,9 +78,34 @@ def interleaved(rounds, actors, readers, paths):
     return found
 
 
+def paired(rounds, actors, readers, path, other):
+    """
+    Measure two paths side by side, a batch of one after a batch of the other.
+
+    Both batches of a pair meet the same state of the machine, and each round has new processes:
+    with equal input, the cost of a process depends on where its memory is.
+
+    :returns: the median of the ratios ``path`` / ``other`` of the pairs.
+    """
+    # Two workers have equal topics, so each has a ROS domain of its own.
+    domain = int(os.environ.get('ROS_DOMAIN_ID', 0))
+    ratios = []
+    for _ in range(rounds):
+        with ExitStack() as stack:
+            workers = [stack.enter_context(working(
+                name, actors, n_frames(name, actors), readers,
+                env={**os.environ, 'ROS_DOMAIN_ID': str((domain + i) % N_DOMAINS)}))
+                for i, name in enumerate((path, other), 1)]
+            for _ in range(N_BATCHES):
+                first_ms, second_ms = map(batch_ms, workers)
+                ratios.append(first_ms / second_ms)
+    return median(ratios)
+
+
 def paced_ms(path, actors, frames, rate):
     """Return how long each frame takes one path in one thread, with a reader like RViz."""
-    return measure(path, actors, frames, 'rviz', '--rate', rate)['times_ms']
+    with working(path, actors, frames, 'rviz', '--rate', rate) as worker:
+        return json.loads(line_of(worker, '{'))['times_ms']
 
 
 def frame_rows(rounds, sizes):

@@ -100,9 +100,9 @@ def serving(actors, rate, frames, *arguments, limit_s=LIMIT_S):
 
 
 @contextmanager
-def reading(kind, owner, limit_s=LIMIT_S):
+def reading(kind, owner, limit_s=LIMIT_S, **options):
     """Run a reader, which is ready as soon as it is matched with a publisher."""
-    with running([sys.executable, HERE / 'reader.py', kind, owner], limit_s) as reader:
+    with running([sys.executable, HERE / 'reader.py', kind, owner], limit_s, **options) as reader:
         yield reader
 
 

@@ -28,7 +28,7 @@ import tempfile
 import time
 
 from conversion import N_ACTORS, RATE_HZ, write_recording
-from in_process import interleaved
+from in_process import paired
 import orjson
 from processes import (
     BenchError,
@@ -47,6 +47,8 @@ from whole_node import cpu_of_node, first_frame
 
 FIGURES = HERE / 'quick_figures.json'
 N_ATTEMPTS = 5
+# Pairs of processes of a measurement.
+N_ROUNDS = 3
 N_CONVERTED = 400
 # A process that does what every node in Python does; prints its CPU time and resident pages.
 PLAIN_NODE = """
@@ -59,8 +61,7 @@ print(time.process_time(), open('/proc/self/statm').read().split()[1])
 
 def frame(other, actors, readers='none'):
     """Return the CPU of a frame from payload to publish, ours / ``other``."""
-    found = interleaved(1, actors, readers, ('ours', other))
-    return found['ours'] / found[other]
+    return paired(N_ROUNDS, actors, readers, 'ours', other)
 
 
 def process(actors):

@@ -11,7 +11,8 @@
 """
 Process frames by one path in a process of its own and print their cost, as JSON.
 
-Back to back it is CPU time; with ``--rate`` it is the duration of each frame after a pause.
+Back to back it is the CPU time of a batch, for each line on standard input; with ``--rate`` it is
+the duration of each frame after a pause, once.
 
 Paths: ``rival`` (bench/rival.py), ``ours``, ``bound`` (orjson and as many publishes of ready
 buffers, by ``publish(bytes)``), ``tight`` (typed decoding of the needed members and the same).
@@ -22,6 +23,7 @@ from collections.abc import Callable
 import gc
 import itertools
 import json
+import sys
 import time
 
 from msgspec import Struct
@@ -209,21 +211,18 @@ def paced_ms(process, payloads, args):
     return times_ms
 
 
-def cheapest_ms(process, payloads, args):
-    """Return the CPU milliseconds per frame, back to back, of the cheapest batch."""
-    costs_s = []
-    for _ in range(args.batches):
-        batch = [next(payloads) for _ in range(args.frames)]
-        # All threads: DDS works in threads of its own.
-        cpu_before_s = time.process_time()
-        for payload in batch:
-            process(payload)
-        costs_s.append(time.process_time() - cpu_before_s)
-    return 1e3 * min(costs_s) / args.frames
+def batch_ms(process, payloads, n_frames):
+    """Return the CPU milliseconds per frame of ``n_frames`` back to back."""
+    batch = [next(payloads) for _ in range(n_frames)]
+    # All threads: DDS works in threads of its own.
+    cpu_before_s = time.process_time()
+    for payload in batch:
+        process(payload)
+    return 1e3 * (time.process_time() - cpu_before_s) / n_frames
 
 
 def measure(args):
-    """Measure as ``args`` choose, once the readers have subscribed."""
+    """Print what ``args`` choose, once the readers have subscribed."""
     cycle = Cycle(args.actors, RATE_HZ)
     rclpy.init()
     process, count_subscriptions = PATHS[args.path](cycle)
@@ -235,22 +234,23 @@ def measure(args):
     await_readers(count_subscriptions, args.n_readers, process, payloads)
     gc.collect()
     gc.freeze()
-    found = {'times_ms': paced_ms(process, payloads, args)} if args.rate \
-        else {'cpu_ms': cheapest_ms(process, payloads, args)}
+    if args.rate:
+        print(json.dumps({'times_ms': paced_ms(process, payloads, args)}), flush=True)
+    else:
+        for _ in sys.stdin:
+            print(json.dumps({'cpu_ms': batch_ms(process, payloads, args.frames)}), flush=True)
     rclpy.try_shutdown()
-    return found
 
 
 def main():
-    """Measure one path and print the result as the last line."""
+    """Measure one path; each result is a line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument('path', choices=PATHS)
     parser.add_argument('--actors', type=int, required=True)
-    parser.add_argument('--frames', type=int, required=True)
-    parser.add_argument('--batches', type=int, default=1, help='of which the cheapest counts')
+    parser.add_argument('--frames', type=int, required=True, help='of a batch')
     parser.add_argument('--rate', type=float, default=0.0, help='Hz; 0: back to back')
     parser.add_argument('--n-readers', type=int, default=0, help='wait for so many subscriptions')
-    print(json.dumps(measure(parser.parse_args())))
+    measure(parser.parse_args())
 
 
 if __name__ == '__main__':
