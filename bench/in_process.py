@@ -82,8 +82,8 @@ def paired(rounds, actors, readers, path, other):
     """
     Measure two paths side by side, a batch of one after a batch of the other.
 
-    Both batches of a pair meet the same state of the machine, and each round has new processes:
-    with equal input, the cost of a process depends on where its memory is.
+    Both batches of a pair meet the same state of the machine. Each round has new processes, as
+    the ratio differs between processes, too.
 
     :returns: the median of the ratios ``path`` / ``other`` of the pairs.
     """
