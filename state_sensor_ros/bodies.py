@@ -108,9 +108,11 @@ def _have_lengths(sizes: Floats) -> Bools:
 
 
 def _sum_of_squares(numbers: Floats) -> float:
-    # Above the limit, BLAS would start threads, which use the processor after the call.
-    return float(numbers.dot(numbers) if len(numbers) <= _MAX_FOR_BLAS
-                 else np.einsum('i,i', numbers, numbers))
+    # Above the limit, BLAS would start threads, which use the processor after the call. Only
+    # NumPy 2.3 and newer warn of an overflow in a product of BLAS.
+    with np.errstate(over='ignore'):
+        return float(numbers.dot(numbers) if len(numbers) <= _MAX_FOR_BLAS
+                     else np.einsum('i,i', numbers, numbers))
 
 
 def usable_poses(position_xyz: Floats, orientation_xyzw: Floats) -> Bools:

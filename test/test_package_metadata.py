@@ -12,6 +12,7 @@ import configparser
 import os
 from pathlib import Path
 import re
+import shutil
 import subprocess
 import sys
 from xml.etree import ElementTree
@@ -132,6 +133,35 @@ def test_cmake_installs_the_modules_after_the_generated_package():
     assert cmake.index('\nament_package()') < cmake.index('DIRECTORY ${PROJECT_NAME}/')
     # Later distributions do not have it.
     assert 'ament_target_dependencies' not in cmake
+
+
+def test_cmake_changes_header_folders_only_where_the_generator_exports_some(tmp_path):
+    if not shutil.which('cmake'):
+        pytest.skip('no cmake')
+    text = (ROOT / 'CMakeLists.txt').read_text(encoding='utf-8')
+    start = text.index('set(python_library ')
+    block = text[start:text.index('\ninstall(', start)]
+    # Lyrical exports none; CMake refuses the NOTFOUND of such a target where it is exported.
+    (tmp_path / 'CMakeLists.txt').write_text(f"""
+cmake_minimum_required(VERSION 3.20)
+project(headers NONE)
+foreach(exported "" "/usr/include/python")
+  set(PROJECT_NAME "headers_${{exported}}")
+  string(MAKE_C_IDENTIFIER "${{PROJECT_NAME}}" PROJECT_NAME)
+  add_library(${{PROJECT_NAME}}__rosidl_generator_py INTERFACE)
+  if(exported)
+    target_include_directories(${{PROJECT_NAME}}__rosidl_generator_py INTERFACE "${{exported}}")
+  endif()
+  {block}
+  get_target_property(folders ${{python_library}} INTERFACE_INCLUDE_DIRECTORIES)
+  message(NOTICE "folders: ${{folders}}")
+endforeach()
+""", encoding='utf-8')
+    done = subprocess.run(['cmake', '-S', tmp_path, '-B', tmp_path / 'build'], timeout=120,
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert re.findall('folders: (.*)', done.stderr) == [
+        'folders-NOTFOUND', '$<BUILD_INTERFACE:/usr/include/python>']
 
 
 def test_pip_name_licence_and_libraries_match_package_xml():

@@ -24,7 +24,7 @@ from state_sensor_ros.library.frame_recording import FrameRecording
 from state_sensor_ros.recordings.recording import RecordedFrame, Recording
 
 if TYPE_CHECKING:
-    from tqdm import tqdm
+    from state_sensor_ros.commands.progress import tqdm
 
 _REFRESH_S = 0.2
 
@@ -93,7 +93,7 @@ def progress_bar(recording: Recording | FrameRecording, what: str, *,
     """
     if is_quiet or not sys.stderr.isatty():
         return nullcontext()
-    from tqdm import tqdm
+    from state_sensor_ros.commands.progress import tqdm
     return tqdm(total=recording.total, unit=recording.unit, unit_scale=recording.unit == 'B',
                 desc=what, leave=False)
 
@@ -109,7 +109,7 @@ def clock_shown(what: str, *, is_quiet: bool) -> Iterator[None]:
     if is_quiet or not sys.stderr.isatty():
         yield
         return
-    from tqdm import tqdm
+    from state_sensor_ros.commands.progress import tqdm
     over = threading.Event()
     with tqdm(desc=what, bar_format='{desc}: {elapsed}', leave=False) as bar:
         def refresh() -> None:

@@ -21,8 +21,6 @@ import math
 import threading
 import time
 
-from tqdm import tqdm
-
 from state_sensor_ros.commands.frame_recorder import FrameRecorder
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.live import (
@@ -34,6 +32,7 @@ from state_sensor_ros.commands.live import (
 )
 from state_sensor_ros.commands.options import add_quiet, check_output_name
 from state_sensor_ros.commands.printing import print_line
+from state_sensor_ros.commands.progress import tqdm
 from state_sensor_ros.commands.recorder import Recorder
 from state_sensor_ros.commands.summary import show_result, size_of
 from state_sensor_ros.commands.trajectory_recorder import TrajectoryRecorder

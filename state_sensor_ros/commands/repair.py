@@ -20,11 +20,11 @@ from pathlib import Path
 import stat
 
 from rosbags.interfaces import Connection
-from tqdm import tqdm
 
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.options import add_bag_limit, add_quiet
 from state_sensor_ros.commands.printing import listed
+from state_sensor_ros.commands.progress import tqdm
 from state_sensor_ros.commands.summary import show_result
 from state_sensor_ros.errors import ConfigError, counted, reason_of, TrajectoryFormatError
 from state_sensor_ros.monodrive.trajectory_repair import copy_whole_frames

@@ -17,8 +17,6 @@ from concurrent.futures import Future, wait
 import sys
 import threading
 
-from tqdm import tqdm
-
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.keyboard import keyboard
 from state_sensor_ros.commands.options import (
@@ -29,6 +27,7 @@ from state_sensor_ros.commands.options import (
     number,
     port,
 )
+from state_sensor_ros.commands.progress import tqdm
 from state_sensor_ros.commands.reading import reading
 from state_sensor_ros.commands.summary import show_result
 from state_sensor_ros.errors import ConfigError, one_line

@@ -14,8 +14,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
-from tqdm import tqdm
-
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.options import (
     add_quiet,
@@ -24,6 +22,7 @@ from state_sensor_ros.commands.options import (
     index,
     number,
 )
+from state_sensor_ros.commands.progress import tqdm
 from state_sensor_ros.commands.summary import facts_of, show_result, size_of
 from state_sensor_ros.emulator.monodrive_server.packet_bytes import encode_json
 from state_sensor_ros.emulator.traffic.frame_generator import generate, MAX_RATE_HZ

@@ -171,6 +171,20 @@ sys.exit(main())
     assert names(tmp_path) == []
 
 
+def test_progress_needs_no_lock_between_processes(tmp_path):
+    # From Python 3.14 on, such a lock starts a process.
+    program = """
+import sys
+from state_sensor_ros.commands.command_line import main
+assert main(['synth', 'out.json', '--frames', '3']) == 0
+assert 'tqdm' in sys.modules
+assert 'multiprocessing.synchronize' not in sys.modules
+"""
+    done = subprocess.run([sys.executable, '-c', program], cwd=tmp_path, env=ENVIRONMENT,
+                          capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_interrupted_again_while_python_ends_is_no_error(tmp_path):
     # Called after what the program itself has registered for the end.
     program = ('import atexit, os, sys; '
