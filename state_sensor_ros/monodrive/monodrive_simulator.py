@@ -23,17 +23,12 @@ from state_sensor_ros.recordings.recording import Recording
 from state_sensor_ros.rep103 import Units
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.simulator import FrameWriter, Simulator, StandIn
-from state_sensor_ros.simulators.stand_in_options import (
-    StandInOptions,
-    whole_number,
-    with_file,
-    without_file,
-)
 
 if TYPE_CHECKING:
     import argparse
 
     from state_sensor_ros.pipeline.source import Source
+    from state_sensor_ros.simulators.stand_in_options import StandInOptions
 
 
 class MonodriveSimulator(Simulator):
@@ -89,6 +84,11 @@ class MonodriveSimulator(Simulator):
         """Add the variants of the protocol, and what is done with a recording."""
         # Loaded for the command only.
         from state_sensor_ros.emulator.traffic.json_template import GENERATIONS
+        from state_sensor_ros.simulators.stand_in_options import (
+            whole_number,
+            with_file,
+            without_file,
+        )
         options.add('--control-port', type=lambda text: whole_number(text, 0, 65535), default=0,
                     help='control port, 8999 on the real one; 0 = none (default: 0)')
         options.add('--on-sample', action='store_true',
