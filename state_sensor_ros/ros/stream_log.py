@@ -83,8 +83,9 @@ class StreamLog:
             elapsed_s = now_s - self._first_frame[0]
             n_more = n_frames - self._first_frame[1]
             if health.state in _VERBS and (elapsed_s >= _RATE_S or has_ended):
-                # Three digits, without an exponent.
-                rate_hz = float(f'{n_more / elapsed_s:.3g}') if elapsed_s >= _RATE_S else 0.0
+                # Three digits, without an exponent; none where part of the time is after the end.
+                is_playing = health.state is not SourceState.ENDED
+                rate_hz = float(f'{n_more / elapsed_s:.3g}') if is_playing else 0.0
                 rate = f'{rate_hz:g} Hz, ' if rate_hz else ''
                 self._write('connected', f'{_VERBS[health.state]} {self._source}: generation '
                             f'{counters.generation}, {rate}{counted(counters.n_actors, "actor")}')
