@@ -101,7 +101,9 @@ def run(folder: Path, duration_s: float, interruption: Interruption) -> None:
         os.environ['ROS_DOMAIN_ID'] = str(empty_domain(stack, interruption))
         port = simulator.wait_for(r'listening on 127\.0\.0\.1:(\d+)')
         driver = Program(stack, interruption, folder / 'driver.log', 'state_sensor_node',
-                         '--ros-args', '-p', f'port:={port}', '-p', 'debug_drawing:=true')
+                         '--ros-args', '-p', f'port:={port}', '-p', 'debug_drawing:=true',
+                         # The frame that the configurations of viewers follow.
+                         '-p', 'ego_frame:=base_link')
         print(f'simulator on 127.0.0.1:{port}, driver {NODE}, recording for {duration_s:g} s …',
               flush=True)
         recording = record(folder / 'bag', NODE, duration_s,
