@@ -21,6 +21,6 @@ def test_workflow_runs_the_checks_of_contributors_on_every_distribution():
     jobs = yaml.safe_load(WORKFLOW.read_text(encoding='utf-8'))['jobs']
     assert {'run': '.ci/run'} in jobs['wheels']['steps']
     workspace = (ROOT / 'doc' / 'guide' / 'ros_workspace.md').read_text(encoding='utf-8')
-    named = re.findall(r'Jazzy|Kilted|Lyrical|Rolling', workspace.splitlines()[2])
+    named = re.findall(r'Jazzy|Kilted|Lyrical|Rolling', workspace.splitlines()[2].split('.')[0])
     assert jobs['workspace']['strategy']['matrix']['distribution'] == [
         name.lower() for name in named]
