@@ -226,7 +226,7 @@ def test_actors_that_leave_together_do_not_delay_the_next_frames(bench):
                                 rig.listener.spin(0.1), odometry)[-1])
     rig.wait_until_counted()
     ratios = []
-    for _ in range(3):
+    for _ in range(6):
         delay_s(ego, *crowd)
         # As many topics as the limit allows, at both ends.
         rig.listener.until(lambda: len(topics_of_actors(rig)) == N_KINDS * (n + 1), 60.0)
