@@ -7,16 +7,23 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-How much the tests with random or many inputs try.
+How long tests wait, and how much the tests with random or many inputs try.
 
 ``pytest --budget N`` tries N times as much as ``make test`` and, above 1, runs the tests marked as
 endurance too. ``make test-all`` sets 8.
 """
 
+import os
+
 # How long tests wait for what has to happen; only a failure takes that long.
 AWAIT_S = 60.0
 
 _budget = 1.0
+
+
+def slack():
+    """Return by how much limits are stretched: 1 unless more waits than runs on this machine."""
+    return max(1.0, os.getloadavg()[0] / os.cpu_count())
 
 
 def set_budget(budget):

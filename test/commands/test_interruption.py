@@ -22,7 +22,7 @@ import termios
 import threading
 import time
 
-from budgets import AWAIT_S, spread
+from budgets import AWAIT_S, slack, spread
 from paths import CARLA, DATA, SAMPLE
 from programs import ENVIRONMENT, run_cut_short
 from programs import start as start_program
@@ -337,7 +337,7 @@ def test_interrupted_at_every_call_does_all_or_nothing(trial, name):
     found = [trial.is_interrupted(at_call=at_call, number=SIGNALS[at_call % 3])
              for at_call in spread(range(trial.n_calls + 1), 6)]
     # On a busy machine the work may end before a signal is handled.
-    assert any(found)
+    assert found[0] or (slack() > 1.0 and any(found))
     # Just before the commit, the commit may happen first.
     assert not found[-1]
 
@@ -350,7 +350,7 @@ def test_interrupted_at_any_moment_does_all_or_nothing(trial, name):
         at_event += 2 * at_event + 7
         n_interrupted += 1
     # On a busy machine the program may end before a late signal is handled.
-    assert n_interrupted > 2
+    assert n_interrupted > (5 if slack() == 1.0 else 2)
 
 
 @pytest.mark.parametrize('words', [('--frames', '60'), ('--once',)], ids=' '.join)

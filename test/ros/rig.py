@@ -23,7 +23,7 @@ import subprocess
 import tempfile
 import time
 
-from budgets import AWAIT_S
+from budgets import AWAIT_S, slack
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState, GetState
 from ports import free_port
@@ -43,11 +43,6 @@ FAST = {'reconnect_min': 0.05, 'reconnect_max': RECONNECT_MAX_S, 'stale_after': 
 TRANSITIONS = {
     'configure': Transition.TRANSITION_CONFIGURE, 'activate': Transition.TRANSITION_ACTIVATE,
     'deactivate': Transition.TRANSITION_DEACTIVATE, 'cleanup': Transition.TRANSITION_CLEANUP}
-
-
-def slack():
-    """Return by how much limits of the contract are stretched: 1 unless more waits than runs."""
-    return max(1.0, os.getloadavg()[0] / os.cpu_count())
 
 
 def end_limit_s():

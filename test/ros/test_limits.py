@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import median
 import time
 
-from budgets import tries
+from budgets import slack, tries
 from rig import check_counters_never_decrease, crowded, frame, packet, state
 
 ACTOR_TOPICS = '/state_sensor/actors/'
@@ -226,7 +226,7 @@ def test_actors_that_leave_together_do_not_delay_the_next_frames(bench):
                                 rig.listener.spin(0.1), odometry)[-1])
     rig.wait_until_counted()
     ratios = []
-    for _ in range(6):
+    for _ in range(round(3 * slack())):
         delay_s(ego, *crowd)
         # As many topics as the limit allows, at both ends.
         rig.listener.until(lambda: len(topics_of_actors(rig)) == N_KINDS * (n + 1), 60.0)
