@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from functools import lru_cache
 import math
 
@@ -23,42 +24,53 @@ Bools = npt.NDArray[np.bool_]
 # are within 2e-7 of 1.
 QUATERNION_NORM_MIN = 0.9
 QUATERNION_NORM_MAX = 1.1
+# NumPy 1 has it as einsum only.
+_HAS_VECDOT = hasattr(np, 'vecdot')
+# Older ones do not warn of an overflow in a product of BLAS.
+_BLAS_WARNS = np.lib.NumpyVersion(np.__version__) >= '2.3.0'
+_NOTHING = nullcontext()
 # OpenBLAS starts threads for longer vectors.
 _MAX_FOR_BLAS = 10_000
 # Lengths of boxes that displays can draw, m: displays use float32.
 _MIN_LENGTH, _MAX_LENGTH = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
-# A product of two numbers within these bounds is within those of lengths.
+# A product of two numbers within these bounds, in m or cm, is within those of lengths.
 _MIN_FACTOR, _MAX_FACTOR = 1e-15, 1e15
-# Tolerance of the squared length on either side of 1.
-_NORM2_TOLERANCE = 1.0 - QUATERNION_NORM_MIN ** 2
+# Square of the tolerance of the squared length on either side of 1.
+_SQUARED_TOLERANCE = (1.0 - QUATERNION_NORM_MIN ** 2) ** 2
 
 
 class Bodies:
     """
     The actors of a frame, then its boxes, in one block.
 
-    One pass for both: below about ten actors the overhead of numpy's calls dominates (measured in
-    bench/in_process.py). ``usable`` (N,) bool, actors with a pose that can be published,
-    ``usable_boxes`` (M,) likewise, both read-only. ``is_finite`` whether all numbers are finite,
-    and small enough that a product of two of them is. ``is_plain`` whether that holds and all
-    poses are usable.
+    One pass for both: below about ten actors the overhead of numpy's calls dominates. After the
+    pause between two frames each function's code comes from memory, so a frame calls few different
+    ones (doc/performance.md#a-frame-of-few-actors). ``usable`` (N,) bool, actors with a pose that
+    can be published, ``usable_boxes`` (M,) likewise, both read-only. ``is_finite`` whether all
+    numbers are finite, and small enough that a product of two of them is. ``is_plain`` whether
+    that holds and all poses are usable.
 
     :param rows: (N + M, 13) float64, with position xyz and orientation xyzw in the first columns.
     :param n_actors: N.
+    :param has_lengths: whether :func:`are_lengths` of the numbers of the boxes, None for unknown.
     """
 
-    __slots__ = ('_drawable_boxes', '_norm2', '_rows', 'is_finite', 'is_plain', 'usable',
-                 'usable_boxes')
+    __slots__ = ('_drawable_boxes', '_has_lengths', '_norm2', '_rows', 'is_finite', 'is_plain',
+                 'usable', 'usable_boxes')
 
-    def __init__(self, rows: Floats, n_actors: int) -> None:
-        self._rows = rows
+    def __init__(self, rows: Floats, n_actors: int, has_lengths: bool | None = None) -> None:
+        self._rows, self._has_lengths = rows, has_lengths
         self._drawable_boxes: Bools | None = None
-        self._norm2: Floats = np.einsum('ij,ij->i', rows[:, 3:7], rows[:, 3:7])
         self.is_finite = math.isfinite(_sum_of_squares(rows.ravel()))
+        orientation_xyzw = rows[:, 3:7]
+        # The former takes less time, but warns of an overflow.
+        self._norm2: Floats = np.vecdot(orientation_xyzw, orientation_xyzw) \
+            if _HAS_VECDOT and self.is_finite \
+            else np.einsum('ij,ij->i', orientation_xyzw, orientation_xyzw)
         # Fast path: a small summed error of the lengths and a finite sum of the positions prove
         # that every pose is usable. A comparison with NaN is false.
         deviation = self._norm2 - 1.0
-        if _sum_of_squares(deviation) <= _NORM2_TOLERANCE ** 2 \
+        if _sum_of_squares(deviation) <= _SQUARED_TOLERANCE \
                 and (self.is_finite or math.isfinite(np.einsum('ij->', rows[:, 0:3]))):
             self.usable = _all_usable(n_actors)
             self.usable_boxes = _all_usable(len(rows) - n_actors)
@@ -76,12 +88,10 @@ class Bodies:
         """
         if self._drawable_boxes is None:
             sizes = self._rows[len(self.usable):, 7:]
-            # A comparison with NaN is false.
-            if len(sizes) and not (np.minimum.reduce(sizes, axis=None) >= _MIN_FACTOR
-                                   and np.maximum.reduce(sizes, axis=None) <= _MAX_FACTOR):
-                self._drawable_boxes = self.usable_boxes & _have_lengths(sizes)
-            else:
-                self._drawable_boxes = self.usable_boxes
+            if self._has_lengths is None:
+                self._has_lengths = are_lengths(sizes)
+            self._drawable_boxes = self.usable_boxes if self._has_lengths \
+                else self.usable_boxes & _have_lengths(sizes)
         return self._drawable_boxes
 
     def normalised(self) -> Floats:
@@ -90,6 +100,17 @@ class Bodies:
         orientation_xyzw = rows[:, 3:7]
         orientation_xyzw /= np.sqrt(self._norm2)[:, None]
         return rows
+
+
+def are_lengths(sizes: Floats) -> bool:
+    """
+    Return whether it is certain that displays can draw all boxes of these sizes.
+
+    :param sizes: (M, 6) float64, edges xyz (m or cm) and scales xyz.
+    """
+    # A comparison with NaN is false.
+    return not len(sizes) or bool(np.minimum.reduce(sizes, axis=None) >= _MIN_FACTOR
+                                  and np.maximum.reduce(sizes, axis=None) <= _MAX_FACTOR)
 
 
 def _have_lengths(sizes: Floats) -> Bools:
@@ -108,9 +129,8 @@ def _have_lengths(sizes: Floats) -> Bools:
 
 
 def _sum_of_squares(numbers: Floats) -> float:
-    # Above the limit, BLAS would start threads, which use the processor after the call. Only
-    # NumPy 2.3 and newer warn of an overflow in a product of BLAS.
-    with np.errstate(over='ignore'):
+    # Above the limit, BLAS would start threads, which use the processor after the call.
+    with np.errstate(over='ignore') if _BLAS_WARNS else _NOTHING:
         return float(numbers.dot(numbers) if len(numbers) <= _MAX_FOR_BLAS
                      else np.einsum('i,i', numbers, numbers))
 

@@ -306,13 +306,14 @@ class Frame:
         assert self._bodies is not None
         return self._bodies
 
-    def set_rows(self, rows: Floats) -> None:
+    def set_rows(self, rows: Floats, *, has_lengths: bool | None = None) -> None:
         """
         Compute the poses from ``rows``, which saves a copy where they are in one block.
 
         :param rows: (N + M, 13) float64, ``kinematics`` and the ``rows`` of the boxes, if any.
+        :param has_lengths: as :class:`Bodies` has it.
         """
-        object.__setattr__(self, '_bodies', Bodies(rows, self.n_actors))
+        object.__setattr__(self, '_bodies', Bodies(rows, self.n_actors, has_lengths))
 
     def select(self, rows: Rows) -> Frame:
         """

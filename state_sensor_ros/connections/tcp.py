@@ -23,6 +23,7 @@ State of the source (``health.state``)::
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 import math
 import socket
 import threading
@@ -211,7 +212,7 @@ class TcpSource:
     def _receive(self) -> Iterator[Packet]:
         """Yield the packets of one connection until the peer closes it between two."""
         connected, framer = self._connection.open_socket, self._new_framer(self._where)
-        receive_into = connected.recv_into
+        receive_into, acknowledge = connected.recv_into, _acknowledgement(connected)
         ahead = memoryview(bytearray(_AHEAD_BYTES))
         # Stop reading on close: unread data makes the kernel send RST, which frees a blocked
         # peer; otherwise it waits for another minute.
@@ -229,7 +230,7 @@ class TcpSource:
                 self._end(framer)
                 return
             self.health.n_bytes += n_bytes
-            _acknowledge(connected)
+            acknowledge()
             for packet in _packets_of(framer, ahead[:n_bytes]) if reads_ahead \
                     else (framer.advance(n_bytes),):
                 if packet is not None and not self._closing.is_set():
@@ -256,12 +257,13 @@ def _packets_of(framer: Framer, data: memoryview) -> Iterator[Packet | None]:
         data = data[n_bytes:]
 
 
-def _acknowledge(connected: socket.socket) -> None:
+def _acknowledgement(connected: socket.socket) -> Callable[[], object]:
     """
-    Have the kernel acknowledge the received bytes at once; the option resets itself each time.
+    Return what has the kernel acknowledge the received bytes at once; it lasts for one time.
 
     A peer with Nagle's algorithm holds a frame back until the previous one is acknowledged, and
     the kernel delays an acknowledgement without data by up to 40 ms.
     """
-    if hasattr(socket, 'TCP_QUICKACK'):  # Linux only
-        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
+    if not hasattr(socket, 'TCP_QUICKACK'):  # Linux only
+        return lambda: None
+    return partial(connected.setsockopt, socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)

@@ -122,7 +122,7 @@ class Encoder:
         :returns: the messages in the order in which they are to be sent.
         :raises EncodeError: if a message cannot be laid out.
         """
-        if demand != self._demand:
+        if demand is not self._demand and demand != self._demand:
             self._set_demand(demand)
         messages: Messages = []
         if advanced and self._has_more_than_frame:
@@ -168,13 +168,13 @@ class Encoder:
 
     def _encode_blocks(self, frame: Frame, actor_list: ActorList, stamp_ns: int) -> Messages:
         """Encode all topics but ~/frame."""
-        usable = frame.has_pose()
-        boxes, wheels = frame.boxes, frame.wheels
+        bodies, boxes, wheels = frame.bodies(), frame.boxes, frame.wheels
+        usable = bodies.usable
         drawable_boxes = usable_wheels = _NONE
         parts = [self._enabled, usable.tobytes(), frame.lanes.actor.tobytes(),
                  frame.forward_speed is None]
         if boxes is not None and self._enabled.markers:
-            drawable_boxes = frame.bodies().drawable_boxes()
+            drawable_boxes = bodies.drawable_boxes()
             parts += (boxes.actor.tobytes(), drawable_boxes.tobytes())
         if wheels is not None and self._needs_wheels:
             if self._needs_wheel_tf:

@@ -16,6 +16,7 @@ DecodeError with key path, found and expected.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 import json
 import math
 import struct
@@ -252,11 +253,16 @@ def as_rows(numbers: Sequence[Number], n_columns: int) -> Floats:
     :returns: (len / n_columns, n_columns) float64, must not be written to.
     """
     try:
-        # Half the time of np.array of a list, which is needed only with None.
-        flat: Floats = np.frombuffer(struct.pack(f'{len(numbers)}d', *numbers))
+        # A third of the time of np.array of a list, which is needed only with None.
+        packed = _doubles(len(numbers)).pack(*numbers)
     except struct.error:
-        flat = np.array(numbers, np.float64)
-    return flat.reshape(-1, n_columns)
+        return np.array(numbers, np.float64).reshape(-1, n_columns)
+    return np.ndarray((len(numbers) // n_columns, n_columns), np.float64, packed)
+
+
+@lru_cache(maxsize=64)
+def _doubles(n_numbers: int) -> struct.Struct:
+    return struct.Struct(f'{n_numbers}d')
 
 
 def packed_with_nulls(packed: struct.Struct) -> Callable[..., None]:

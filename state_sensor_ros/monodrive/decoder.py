@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 import math
-from typing import cast, TypeGuard
+from typing import Any, TypeGuard
 
 import msgspec
 
@@ -74,6 +74,8 @@ class Decoder:
 
     :param units: units of extents and of ``s`` in this simulator.
     :param needs: parts of the frame to decode.
+    :ivar unknown_members: key paths that were ignored in the first and in unusual payloads of a
+        generation.
     """
 
     def __init__(self, units: Units = DEFAULT_UNITS, needs: Needs = EVERYTHING) -> None:
@@ -82,7 +84,7 @@ class Decoder:
         # The generation of the last payload is tried first.
         self._order: tuple[str, ...] = (V2, V1, V0)
         self._inspected: set[str] = set()
-        self._unknown: set[str] = set()
+        self.unknown_members: frozenset[str] = frozenset()
         self._needs, self._json = needs, json_decoders(needs)
         self._last: bytes | bytearray | memoryview = b''
         # A payload, the decoders and the generation that it was decoded with, and the result.
@@ -97,11 +99,6 @@ class Decoder:
     def needs(self, needs: Needs) -> None:
         if needs is not self._needs:
             self._needs, self._json = needs, json_decoders(needs)
-
-    @property
-    def unknown_members(self) -> frozenset[str]:
-        """Key paths that were ignored in the first and in unusual payloads of a generation."""
-        return frozenset(self._unknown)
 
     def is_at(self, payload: bytes) -> bool:
         """
@@ -180,12 +177,14 @@ class Decoder:
                packet: Head) -> Frame:
         """Decode a payload in the usual form of a generation."""
         if generation == V2:
-            v2 = cast(FrameV2, self._read(payload, V2)) or self._json.v2.decode(payload)
+            v2: FrameV2 = (self._ahead and self._read(payload, V2)) \
+                or self._json.v2.decode(payload)
             return frame_of_v2(v2.frame.objects, v2.frame.vehicles,
                                head_of((v2.game_time, v2.time, v2.sample_count), packet),
                                self._needs, self._units, self._table)
         if generation == V1:
-            v1 = cast(FrameV1, self._read(payload, V1)) or self._json.v1.decode(payload)
+            v1: FrameV1 = (self._ahead and self._read(payload, V1)) \
+                or self._json.v1.decode(payload)
             return self._flat_frame(V1, tuple([actor.name for actor in v1.frame]), v1.frame,
                                     (v1.game_time, v1.time, v1.sample_count), packet)
         v0 = self._json.v0.decode(payload)
@@ -196,7 +195,7 @@ class Decoder:
                                 packet)
 
     def _read(self, payload: bytes | bytearray | memoryview,
-              generation: str) -> FrameV2 | FrameV1 | None:
+              generation: str) -> Any:  # noqa: ANN401
         """Return what was read ahead of a payload in a generation, None for nothing."""
         ahead, self._ahead = self._ahead, None
         if ahead is not None and ahead[0] is payload and ahead[1] is self._json \
@@ -238,8 +237,8 @@ class Decoder:
         """Collect unknown members; in the first frame of a generation, of each actor."""
         is_first = generation not in self._inspected
         self._inspected.add(generation)
-        if len(self._unknown) < MAX_UNKNOWN_MEMBERS:
-            self._unknown |= unknown_members(generation, value, in_text=is_first)
+        if len(self.unknown_members) < MAX_UNKNOWN_MEMBERS:
+            self.unknown_members |= unknown_members(generation, value, in_text=is_first)
 
 
 def split_frames(payload: bytes | bytearray) -> Sequence[bytes | bytearray]:

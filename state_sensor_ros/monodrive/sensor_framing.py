@@ -105,8 +105,9 @@ class PacketFramer:
     def _header_complete(self) -> None:
         """Check the length, detect the header and allocate memory for the rest."""
         (self._length,) = _SAMPLE_COUNT.unpack_from(self._header)
-        self._check_length(self._header_bytes or OLD_HEADER_BYTES)
         header_bytes = self._header_bytes
+        if not (header_bytes or OLD_HEADER_BYTES) <= self._length <= self._max:
+            raise self._bad_length(header_bytes or OLD_HEADER_BYTES)
         if not header_bytes:
             if self._length < NEW_HEADER_BYTES:
                 header_bytes = OLD_HEADER_BYTES
@@ -126,13 +127,10 @@ class PacketFramer:
         # A packet without payload does not show which header the connection has.
         return self._header_bytes or NEW_HEADER_BYTES
 
-    def _check_length(self, at_least: int) -> None:
-        if self._length < at_least:
-            raise FramingError(self._where, f'packet length {self._length} at byte {self._offset}',
-                               f'at least {at_least}, its own header')
-        if self._length > self._max:
-            raise FramingError(self._where, f'packet length {self._length} at byte {self._offset}',
-                               f'at most max_frame_bytes, {self._max}')
+    def _bad_length(self, least: int) -> FramingError:
+        return FramingError(self._where, f'packet length {self._length} at byte {self._offset}',
+                            f'at least {least}, its own header' if self._length < least
+                            else f'at most max_frame_bytes, {self._max}')
 
     def _allocate(self, header_bytes: int) -> None:
         """Allocate the payload; its first bytes may have been read as those of a new header."""

@@ -215,7 +215,7 @@ class Pipeline:
         if self._pending:
             self._apply_settings()
         demand = self._sink.demand()
-        if demand != self._demand:
+        if demand is not self._demand and demand != self._demand:
             self._demand, self._needs = demand, needs_of(self._settings, demand)
         decoded = self._decode(packet)
         if packet.is_alone and not self._are_clocks_reported:
@@ -286,11 +286,12 @@ class Pipeline:
             self._restart(is_intended=packet.is_behind_gap)
         advanced = step is not Step.REPEATED
         stamp_ns = self.stamper.stamp_ns
-        messages = self._update_actors(frame, stamp_ns) if advanced else []
+        actors = self._update_actors(frame, stamp_ns) if advanced else []
         # A repeated frame may have other actors than the last one; ~/frame contains them all.
         actor_list = self._actor_list if advanced else self._registry.name_repeated(frame)
         codec = self._codec
-        messages[:0] = codec.encoder.encode(frame, actor_list, stamp_ns, demand, advanced=advanced)
+        messages = codec.encoder.encode(frame, actor_list, stamp_ns, demand, advanced=advanced)
+        messages += actors
         for encoder in codec.simulator_encoders:
             messages += encoder.encode(frame, actor_list, stamp_ns, demand, advanced=advanced)
         if codec.stack_encoder is not None and advanced:

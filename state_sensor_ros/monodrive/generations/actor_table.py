@@ -25,6 +25,7 @@ from msgspec import Raw
 from msgspec.json import Decoder as JsonDecoder
 import numpy as np
 
+from state_sensor_ros.bodies import are_lengths
 from state_sensor_ros.common_ends import common_ends, spliced
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.frame import Floats
@@ -41,6 +42,8 @@ class ActorTable:
 
     An unchanged result is the same object as before, so that later comparisons take no time. One
     new actor among a thousand costs the decoding of one. Methods accept texts or decoded values.
+
+    :ivar has_lengths: :func:`are_lengths` of the last sizes.
     """
 
     def __init__(self) -> None:
@@ -50,6 +53,7 @@ class ActorTable:
         self._extents: list[Raw | Vector] = []
         self._scales: list[Raw | Vector] = []
         self._sizes: Floats = np.zeros((0, 6))
+        self.has_lengths = True
 
     def names(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """
@@ -101,6 +105,7 @@ class ActorTable:
                             for number in (e.x, e.y, e.z, k.x, k.y, k.z)], 6)
             self._sizes = np.concatenate((self._sizes[:head], rows, self._sizes[end:]))
             self._extents[head:end], self._scales[head:end] = _kept(extents), _kept(scales)
+            self.has_lengths = are_lengths(self._sizes)
         return self._sizes
 
 

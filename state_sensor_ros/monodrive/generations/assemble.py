@@ -19,7 +19,7 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import chain
 import struct
-from typing import cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -101,7 +101,7 @@ def frame_of_v2(objects: Sequence[State], vehicles: Sequence[Vehicle], head: Hea
         np.full((n_actors, 4), np.nan) if needs.inputs else None,
         Appearance(tuple([state.color for state in states]),
                    tuple([state.replay_class for state in states])) if needs.appearance else None)
-    frame.set_rows(bodies)
+    frame.set_rows(bodies, has_lengths=table.has_lengths)
     return frame
 
 
@@ -120,7 +120,7 @@ def _rows_of(states: list[State], boxes: list[Box], pack_body: Callable[..., Non
         c, q = box.center, box.orientation
         pack_pose(buffer, offset, c.x, c.y, c.z, q.x, q.y, q.z, q.w)
         offset += _BODY.size
-    return np.frombuffer(buffer).reshape(-1, 13)
+    return np.ndarray((len(states) + len(boxes), 13), np.float64, buffer)
 
 
 def frame_of_flat(generation: str, names: tuple[str, ...], actors: Sequence[FlatActor],
@@ -198,8 +198,8 @@ def _lanes(control_states: list[ControlState | UnreadControlState | None], i_fir
         [i_actor for i_actor, lane in enumerate(control_states, i_first) if lane is not None])
     if not needs.lanes:
         return replace(_blank_lanes(0, n_lanes), actor=actor)
-    lanes = cast(Sequence[ControlState], control_states if is_complete else [
-        lane for lane in control_states if lane is not None])
+    lanes: Sequence[Any] = control_states if is_complete else [
+        lane for lane in control_states if lane is not None]
     flags, ids = _lane_columns(tuple([
         (lane.lane_change_left, lane.lane_change_right, lane.road_id, lane.section_id,
          lane.lane_id) for lane in lanes]))

@@ -91,7 +91,7 @@ def _rows_of(wheels: list[Wheel], pack_into: Callable[..., None]) -> Floats:
         p, q = pose.position, pose.orientation
         pack_into(buffer, offset, p.x, p.y, p.z, q.x, q.y, q.z, q.w, wheel.speed)
         offset += _ROW.size
-    return np.frombuffer(buffer).reshape(-1, 8)
+    return np.ndarray((len(wheels), 8), np.float64, buffer)
 
 
 # Most frames of a stream have the same actors: the arrays are shared, and therefore read-only.
