@@ -222,6 +222,11 @@ def soaking(actors, rate, frames, reader, given):
         server.kill()
 
 
+def n_processed(values):
+    """Return how many frames are done, as of the last diagnostics."""
+    return sum(int(values.get(f'frames {end}', 0)) for end in ('published', 'skipped', 'dropped'))
+
+
 def soak(actors, rate, frames, reader=None, **given):
     """Sample a node once a second for the duration of a stream; ``given`` are its parameters."""
     samples = []
@@ -229,7 +234,7 @@ def soak(actors, rate, frames, reader=None, **given):
         os.set_blocking(server.stdout.fileno(), False)
         began_s = time.monotonic()
         deadline_s = None
-        while deadline_s is None or (int(values.get('frames received', 0)) < frames
+        while deadline_s is None or (n_processed(values) < frames
                                      and time.monotonic() < deadline_s):
             next_s = time.monotonic() + 1.0
             while time.monotonic() < next_s:

@@ -148,27 +148,48 @@ class Lanes:
     """
     OpenDRIVE lane state (``control_state``) of the actors that carry one.
 
-    ``actor`` (L,) int64 row of the owner, ascending; ``lane_change_left``/``_right`` (L,) bool;
-    ``road_id``, ``section_id``, ``lane_id`` (L,) int32; ``s`` (L,) metres along the road. All but
-    ``actor`` is blank (false, zero, NaN) where lanes are not decoded.
+    ``actor`` (L,) int64 row of the owner, ascending; ``may_change`` (L, 2) bool, to the left and
+    to the right; ``ids`` (L, 3) int32 of road, section and lane; ``s`` (L,) float64, metres along
+    the road. All but ``actor`` is blank (false, zero, NaN) where lanes are not decoded.
     """
 
     actor: Rows
-    lane_change_left: Bools
-    lane_change_right: Bools
-    road_id: Ints
-    section_id: Ints
-    lane_id: Ints
+    may_change: Bools
+    ids: Ints
     s: Floats
 
     def __post_init__(self) -> None:
         """Make the arrays read-only."""
-        _freeze(self.actor, self.lane_change_left, self.lane_change_right, self.road_id,
-                self.section_id, self.lane_id, self.s)
+        _freeze(self.actor, self.may_change, self.ids, self.s)
+
+    @property
+    def lane_change_left(self) -> Bools:
+        """(L,) bool, whether a change to the left is allowed."""
+        return self.may_change[:, 0]
+
+    @property
+    def lane_change_right(self) -> Bools:
+        """(L,) bool, whether a change to the right is allowed."""
+        return self.may_change[:, 1]
+
+    @property
+    def road_id(self) -> Ints:
+        """(L,) int32, OpenDRIVE id of the road."""
+        return self.ids[:, 0]
+
+    @property
+    def section_id(self) -> Ints:
+        """(L,) int32, number of the lane section."""
+        return self.ids[:, 1]
+
+    @property
+    def lane_id(self) -> Ints:
+        """(L,) int32, OpenDRIVE id of the lane: negative to the right of the middle."""
+        return self.ids[:, 2]
 
 
-NO_LANES = Lanes(np.zeros(0, np.int64), np.zeros(0, np.bool_), np.zeros(0, np.bool_),
-                 np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0))
+NO_LANES = Lanes(np.zeros(0, np.int64), np.zeros((0, 2), np.bool_), np.zeros((0, 3), np.int32),
+                 np.zeros(0))
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,10 +42,10 @@ def frame(game_time, *actors, boxes=None):
         row[5:7] = np.sin(actor.yaw / 2), np.cos(actor.yaw / 2)
         row[7:9] = actor.speed * np.cos(actor.yaw), actor.speed * np.sin(actor.yaw)
     with_lane = [i for i, actor in enumerate(actors) if actor.lane]
-    column = [np.array([actors[i].lane[k] for i in with_lane], np.int32) for k in range(3)]
+    changes = np.array([actors[i].change for i in with_lane], np.str_)
     lanes = Lanes(
-        np.array(with_lane, np.int64), np.array([actors[i].change == 'left' for i in with_lane]),
-        np.array([actors[i].change == 'right' for i in with_lane]), *column,
+        np.array(with_lane, np.int64), np.column_stack((changes == 'left', changes == 'right')),
+        np.array([actors[i].lane for i in with_lane], np.int32).reshape(-1, 3),
         np.zeros(len(with_lane)))
     return Frame('v2', game_time, 0, 0, tuple(actor.name for actor in actors),
                  np.array([actor.kind for actor in actors], np.uint8),

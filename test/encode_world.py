@@ -38,8 +38,7 @@ def writable(array):
 
 def no_lanes():
     none = np.zeros(0, np.int64)
-    return Lanes(none, none == 1, none == 1, none.astype(np.int32), none.astype(np.int32),
-                 none.astype(np.int32), none.astype(float))
+    return Lanes(none, np.zeros((0, 2), np.bool_), np.zeros((0, 3), np.int32), np.zeros(0))
 
 
 def no_boxes():
@@ -89,9 +88,8 @@ def two_actors():
     wheel = np.arange(4)
     return make_frame(
         ('demo_1', 'Cone.A'), kinematics, (1, 0), (('vehicle', 'ego'), ('cone',)),
-        lanes=Lanes(np.array([0]), np.array([True]), np.array([False]),
-                    np.array([7], np.int32), np.array([-1], np.int32), np.array([2], np.int32),
-                    np.array([12.5])),
+        lanes=Lanes(np.array([0]), np.array([(True, False)]),
+                    np.array([(7, -1, 2)], np.int32), np.array([12.5])),
         boxes=boxes_of(
             box_at(0, (1.0, 2.0, 3.75), (0.5, 0.5, 0.5, 0.5), (1.8, 1.5, 4.5)),
             box_at(1, (-7.5, 0.25, 0.32), size_xyz=(0.32, 0.32, 0.64), scale_xyz=(1.0, 1.0, 2.0),
@@ -170,8 +168,8 @@ class Chance:
     def _lanes(self):
         rng, owners = self._rng, np.unique(self._owners(1))
         n = len(owners)
-        return Lanes(owners, rng.random(n) < 0.5, rng.random(n) < 0.5,
-                     *(rng.integers(-9, 9, n).astype(np.int32) for _ in range(3)), rng.random(n))
+        return Lanes(owners, rng.random((n, 2)) < 0.5,
+                     rng.integers(-9, 9, (n, 3)).astype(np.int32), rng.random(n))
 
     def _boxes(self):
         rng, owners = self._rng, self._owners(2)

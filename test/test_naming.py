@@ -17,12 +17,10 @@ from hypothesis import strategies as st
 import numpy as np
 import pytest
 
-from state_sensor_ros.frame import Frame, Lanes
+from state_sensor_ros.frame import Frame, NO_LANES
 from state_sensor_ros.naming import EMPTY_ACTOR_LIST, legal_topic_name, Registry
 
 LEGAL = re.compile(r'[A-Za-z_][A-Za-z0-9_]*')
-NO_ROWS = np.zeros(0, np.int64)
-NO_LANES = Lanes(NO_ROWS, *[np.zeros(0, np.bool_)] * 2, *[np.zeros(0, np.int32)] * 3, np.zeros(0))
 
 
 def frame_of(*names, tags=None, kinds=None) -> Frame:

@@ -181,11 +181,9 @@ class SceneBuilder:
     def _take_lanes(self, frame: Frame, actor: Rows, yaw: Floats, time_s: float,
                     lane: Ints, is_drawn: Bools) -> None:
         lanes = frame.lanes
-        columns = (actor[lanes.actor], lanes.road_id, lanes.section_id, lanes.lane_id,
-                   lanes.lane_change_left, lanes.lane_change_right)
-        for row, (i, road, section, id_, left, right) in zip(
-                lanes.actor.tolist(), zip(*(column.tolist() for column in columns), strict=True),
-                strict=True):
+        for row, i, (road, section, id_), (left, right) in zip(
+                lanes.actor.tolist(), actor[lanes.actor].tolist(), lanes.ids.tolist(),
+                lanes.may_change.tolist(), strict=True):
             ids = (road, section, id_)
             lane[row] = self._lanes.setdefault(ids, len(self._lanes))
             if not is_drawn[row]:

@@ -143,11 +143,8 @@ def lane_numbers(lanes: Lanes) -> Numbers:
     :param lanes: of a frame: L lane states.
     :returns: L rows of LANE_CHANGE, LANE_ID and LANE_S.
     """
-    n_lanes = len(lanes.actor)
-    changes, ids = np.empty((n_lanes, 2), np.uint8), np.empty((n_lanes, 3), np.int32)
-    changes[:, 0], changes[:, 1] = lanes.lane_change_left, lanes.lane_change_right
-    ids[:, 0], ids[:, 1], ids[:, 2] = lanes.road_id, lanes.section_id, lanes.lane_id
-    return {LANE_CHANGE: changes, LANE_ID: ids, LANE_S: lanes.s[:, None]}
+    return {LANE_CHANGE: lanes.may_change.view(np.uint8), LANE_ID: lanes.ids,
+            LANE_S: lanes.s[:, None]}
 
 
 def first_boxes(boxes: Boxes) -> Rows:

@@ -273,6 +273,6 @@ def _lanes(columns: dict[str, Any]) -> Lanes:
         return columns[name].take(actor).to_numpy(zero_copy_only=False).astype(kind)
 
     return Lanes(
-        actor.astype(np.int64), taken('lane_change_left', np.bool_),
-        taken('lane_change_right', np.bool_), taken('road_id', np.int32),
-        taken('section_id', np.int32), taken('lane_id', np.int32), taken('s', np.float64))
+        actor.astype(np.int64),
+        np.column_stack([taken(name, np.bool_) for name in _LANES[:2]]),
+        np.column_stack([taken(name, np.int32) for name in _LANES[2:5]]), taken('s', np.float64))

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
@@ -42,7 +42,6 @@ _ACCELERATION, _SPEED = _AT['ax'], _AT['speed']
 _CENTRE, _SIZE, _S = _AT['center_x'], _AT['length'], _AT['s']
 # Frames of a simulator that is paused: more of them are completed without an acceleration.
 _MAX_REPEATED = 256
-_LANE_COLUMNS = [column.name for column in fields(Lanes) if column.name != 'actor']
 # Larger blocks save no more, and OpenBLAS would start threads for their products.
 _BLOCK_ROWS, _MAX_BLOCK_FRAMES = 1024, 256
 
@@ -254,8 +253,9 @@ def _joined(frames: Sequence[Frame]) -> Frame:
         np.concatenate([frame.kinds for frame in frames]),
         tuple(chain.from_iterable([frame.tags for frame in frames])),
         np.concatenate([frame.kinematics for frame in frames]),
-        Lanes(owners(lanes), *[np.concatenate([getattr(own, column) for own in lanes])
-                               for column in _LANE_COLUMNS]),
+        Lanes(owners(lanes), np.concatenate([own.may_change for own in lanes]),
+              np.concatenate([own.ids for own in lanes]),
+              np.concatenate([own.s for own in lanes])),
         Boxes(owners(boxes), (), np.concatenate([own.rows for own in boxes])) if boxes else None,
         forward_speed=np.concatenate(speeds) if speeds else None)
 
@@ -267,10 +267,8 @@ def _lanes(frame: Frame, floats: Floats) -> tuple[Ints, Bools, Bools]:
     may_change = np.zeros((n_actors, 2), np.bool_)
     has_lane = np.zeros(n_actors, np.bool_)
     if len(lanes.actor):
-        for i, column in enumerate((lanes.road_id, lanes.section_id, lanes.lane_id)):
-            numbers[lanes.actor, i] = column
-        may_change[lanes.actor, 0] = lanes.lane_change_left
-        may_change[lanes.actor, 1] = lanes.lane_change_right
+        numbers[lanes.actor] = lanes.ids
+        may_change[lanes.actor] = lanes.may_change
         has_lane[lanes.actor] = True
         floats[lanes.actor, _S] = lanes.s
     return numbers, may_change, has_lane

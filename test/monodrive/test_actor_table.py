@@ -10,6 +10,7 @@
 
 import itertools
 import json
+import sys
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -140,3 +141,17 @@ def test_an_invalid_size_leaves_its_actor_out(key):
     [fault] = decoded.faults
     assert isinstance(fault.error, DecodeError)
     assert fault.error.where == f'frame.vehicles[1].state.oriented_bounding_box[0].{key}[2]'
+
+
+def test_no_objects_of_earlier_frames_are_kept():
+    decoder, kept = Decoder(), []
+    value = next(iter(generate(200, 0, 20.0, 1, 'v2')))
+    for i in range(12):
+        for vehicle in value['frame']['vehicles']:
+            vehicle['control_state']['road_id'] = 1000 + i
+        frame = decoder.decode(json.dumps(value).encode())[0].frame
+        assert frame.lanes.road_id.tolist() == [1000 + i] * 200
+        del frame
+        kept.append(sys.getallocatedblocks())
+    # 200 lanes are 400 objects and more.
+    assert kept[-1] - kept[2] < 200

@@ -12,11 +12,8 @@ import numpy as np
 import pytest
 
 from state_sensor_ros.errors import DecodeError
-from state_sensor_ros.frame import Frame, Lanes
+from state_sensor_ros.frame import Frame, NO_LANES
 from state_sensor_ros.pipeline.stamps import Stamper, Step
-
-NO_LANES = Lanes(np.zeros(0, np.int64), *[np.zeros(0, bool)] * 2, *[np.zeros(0, np.int32)] * 3,
-                 np.zeros(0))
 
 
 def frame(game_time, sample_count=0, time=0, *, has_exact_time=False):

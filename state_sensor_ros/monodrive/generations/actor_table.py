@@ -7,10 +7,10 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-Names, tags and box sizes of the actors of a stream; only those that changed are decoded.
+Names, tags, box sizes and lanes of the actors of a stream; only what changed is decoded.
 
-They are compared as JSON text with those of the previous frame. Between a common prefix and a
-common suffix lie the actors that changed; with ``b`` removed and ``d`` added::
+All but lanes are compared as JSON text with those of the previous frame. Between a common prefix
+and a common suffix lie the actors that changed; with ``b`` removed and ``d`` added::
 
     old texts   a  b  c        head 1, tail 1
     new texts   a  d  c
@@ -19,6 +19,7 @@ common suffix lie the actors that changed; with ``b`` removed and ``d`` added::
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypeVar
 
 from msgspec import Raw
@@ -28,9 +29,9 @@ import numpy as np
 from state_sensor_ros.bodies import are_lengths
 from state_sensor_ros.common_ends import common_ends, spliced
 from state_sensor_ros.errors import DecodeError
-from state_sensor_ros.frame import Floats
+from state_sensor_ros.frame import Bools, Floats, Ints, NO_LANES
 from state_sensor_ros.json_forms.json_values import as_rows, Tags
-from state_sensor_ros.monodrive.generations.wire import Vector
+from state_sensor_ros.monodrive.generations.wire import ControlState, Vector
 
 _TAGS = JsonDecoder(Tags)
 _VECTOR = JsonDecoder(Vector)
@@ -38,7 +39,7 @@ _VECTOR = JsonDecoder(Vector)
 
 class ActorTable:
     """
-    The actors of the last frame of a stream: names, tags and sizes of boxes.
+    The actors of the last frame of a stream: names, tags, sizes of boxes, and lanes.
 
     An unchanged result is the same object as before, so that later comparisons take no time. One
     new actor among a thousand costs the decoding of one. Methods accept texts or decoded values.
@@ -54,6 +55,8 @@ class ActorTable:
         self._scales: list[Raw | Vector] = []
         self._sizes: Floats = np.zeros((0, 6))
         self.has_lengths = True
+        self._lane_text = b''
+        self._lane_columns: tuple[Bools, Ints] = NO_LANES.may_change, NO_LANES.ids
 
     def names(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """
@@ -107,6 +110,25 @@ class ActorTable:
             self._extents[head:end], self._scales[head:end] = _kept(extents), _kept(scales)
             self.has_lengths = are_lengths(self._sizes)
         return self._sizes
+
+    def lane_columns(self, lanes: Sequence[ControlState]) -> tuple[Bools, Ints]:
+        """
+        Return the columns of L lane states that seldom change.
+
+        :param lanes: of the frame, in the order of its vehicles.
+        :returns: (L, 2) bool, whether changes to the left and right are allowed; (L, 3) int32,
+            road, section and lane.
+        """
+        rows = as_rows([number for lane in lanes for number in (
+            lane.lane_change_left, lane.lane_change_right, lane.road_id, lane.section_id,
+            lane.lane_id)], 5)
+        # Bytes, as objects of one frame that stay in memory would keep that around them.
+        text = rows.tobytes()
+        if text != self._lane_text:
+            columns = rows.astype(np.int32)
+            self._lane_text = text
+            self._lane_columns = columns[:, :2].astype(np.bool_), columns[:, 2:].copy()
+        return self._lane_columns
 
 
 Item = TypeVar('Item')

@@ -22,7 +22,6 @@ import struct
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from state_sensor_ros.frame import (
     Appearance,
@@ -94,7 +93,7 @@ def frame_of_v2(objects: Sequence[State], vehicles: Sequence[Vehicle], head: Hea
         _kinds_of_v2(n_objects, len(vehicles)),
         table.tags([state.tags for state in states]),
         bodies[:n_actors],
-        _lanes([vehicle.control_state for vehicle in vehicles], n_objects, needs, units),
+        _lanes([vehicle.control_state for vehicle in vehicles], n_objects, needs, units, table),
         Boxes(_owners(tuple(map(len, owned))), _box_names(boxes, needs),
               bodies[n_actors:]) if needs.boxes else None,
         read_wheels(vehicles, n_objects) if needs.wheels else None,
@@ -186,7 +185,7 @@ def _owners(counts: tuple[int, ...]) -> Rows:
 
 
 def _lanes(control_states: list[ControlState | UnreadControlState | None], i_first: int,
-           needs: Needs, units: Units) -> Lanes:
+           needs: Needs, units: Units, table: ActorTable) -> Lanes:
     """Collect lane states; without ``needs.lanes`` only the rows of the actors that have one."""
     n_lanes = len(control_states) - control_states.count(None)
     if not n_lanes:
@@ -200,31 +199,15 @@ def _lanes(control_states: list[ControlState | UnreadControlState | None], i_fir
         return replace(_blank_lanes(0, n_lanes), actor=actor)
     lanes: Sequence[Any] = control_states if is_complete else [
         lane for lane in control_states if lane is not None]
-    flags, ids = _lane_columns(tuple([
-        (lane.lane_change_left, lane.lane_change_right, lane.road_id, lane.section_id,
-         lane.lane_id) for lane in lanes]))
-    return Lanes(actor, flags[0], flags[1], ids[0], ids[1], ids[2],
+    return Lanes(actor, *table.lane_columns(lanes),
                  to_rep103_road_s(as_rows([lane.s for lane in lanes], 1)[:, 0], units))
-
-
-# In most frames all actors are in the lanes of the frame before.
-@lru_cache(maxsize=8)
-def _lane_columns(rows: tuple[tuple[bool, bool, int, int, int], ...]) -> tuple[
-        npt.NDArray[np.bool_], npt.NDArray[np.int32]]:
-    """Return (2, L) bool, changes to the left and right; (3, L) int32, road, section and lane."""
-    # Takes less time than np.array of the rows.
-    columns = as_rows(tuple(chain.from_iterable(rows)), 5).astype(np.int32).T
-    return columns[:2].astype(np.bool_), columns[2:].copy()
 
 
 @lru_cache(maxsize=16)
 def _blank_lanes(i_first: int, n_lanes: int) -> Lanes:
     """Return undecoded lane states of ``n_lanes`` consecutive actors."""
-    flags, ids = np.zeros(n_lanes, np.bool_), np.zeros(n_lanes, np.int32)
-    s = np.full(n_lanes, np.nan)
-    for column in (flags, ids, s):
-        column.setflags(write=False)
-    return Lanes(_rows_from(i_first, i_first + n_lanes), flags, flags, ids, ids, ids, s)
+    return Lanes(_rows_from(i_first, i_first + n_lanes), np.zeros((n_lanes, 2), np.bool_),
+                 np.zeros((n_lanes, 3), np.int32), np.full(n_lanes, np.nan))
 
 
 def _box_names(boxes: Sequence[Box | FlatBox], needs: Needs) -> tuple[str, ...]:

@@ -176,10 +176,8 @@ def _lanes(frame: Frame, units: Units) -> list[Record]:
     road_s = _numbers(from_rep103_road_s(lanes.s, units)[:, None])
     return [{'lane_change_left': left, 'lane_change_right': right, 'lane_id': lane_id,
              'road_id': road_id, 's': s, 'section_id': section_id}
-            for left, right, lane_id, road_id, (s,), section_id in zip(
-                lanes.lane_change_left.tolist(), lanes.lane_change_right.tolist(),
-                lanes.lane_id.tolist(), lanes.road_id.tolist(), road_s,
-                lanes.section_id.tolist(), strict=True)]
+            for (left, right), (road_id, section_id, lane_id), (s,) in zip(
+                lanes.may_change.tolist(), lanes.ids.tolist(), road_s, strict=True)]
 
 
 def _v2_wheels(frame: Frame) -> list[list[Record]]:

@@ -108,11 +108,10 @@ def _lanes(actors: Sequence[Any]) -> Lanes:
     states = [actors[i].control_state for i in rows]
     return Lanes(
         np.array(rows, np.int64),
-        np.array([state.lane_change_left for state in states], np.bool_),
-        np.array([state.lane_change_right for state in states], np.bool_),
-        np.array([state.road_id for state in states], np.int32),
-        np.array([state.section_id for state in states], np.int32),
-        np.array([state.lane_id for state in states], np.int32),
+        np.array([(state.lane_change_left, state.lane_change_right) for state in states],
+                 np.bool_).reshape(-1, 2),
+        np.array([(state.road_id, state.section_id, state.lane_id) for state in states],
+                 np.int32).reshape(-1, 3),
         np.array([state.s for state in states], np.float64))
 
 
