@@ -38,7 +38,7 @@ GROUP_ROWS = 100_000
 # The parts of a frame that have columns.
 NEEDS = Needs(wheels=False, inputs=False, appearance=False)
 _KINDS = ('object', 'vehicle')
-_LANES = ('road_id', 'section_id', 'lane_id')
+_LANE_IDS = ('road_id', 'section_id', 'lane_id')
 _CHANGES = ('lane_change_left', 'lane_change_right')
 # Between the tags of an actor, in CSV.
 TAG_SEPARATOR = ';'
@@ -135,8 +135,8 @@ class _Arrays:
         """Return a column."""
         if name in FLOAT_NAMES:
             return self._array(self._floats[:, FLOAT_NAMES.index(name)])
-        if name in _LANES:
-            return self._with_null([rows.lanes[:, _LANES.index(name)] for rows in self._frames])
+        if name in _LANE_IDS:
+            return self._with_null([rows.lanes[:, _LANE_IDS.index(name)] for rows in self._frames])
         if name in _CHANGES:
             return self._with_null(
                 [rows.may_change[:, _CHANGES.index(name)] for rows in self._frames])

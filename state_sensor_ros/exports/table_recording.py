@@ -54,9 +54,10 @@ if TYPE_CHECKING:
 
 _KINEMATICS = (
     'x', 'y', 'z', 'qx', 'qy', 'qz', 'qw', 'vx', 'vy', 'vz', 'wx', 'wy', 'wz')
-_LANES = ('lane_change_left', 'lane_change_right', 'road_id', 'section_id', 'lane_id', 's')
+_CHANGES = ('lane_change_left', 'lane_change_right')
+_LANE_IDS = ('road_id', 'section_id', 'lane_id')
 # Without one of these a row is no actor of a frame.
-NEEDED = ('frame', 'game_time', 'name', 'kind', 'tags', *_KINEMATICS, *_LANES)
+NEEDED = ('frame', 'game_time', 'name', 'kind', 'tags', *_KINEMATICS, *_CHANGES, *_LANE_IDS, 's')
 # The only velocity of sources that measure no other; without it, it is unknown.
 _SPEED = 'speed'
 # Of the boxes; all of them or none is used.
@@ -274,5 +275,5 @@ def _lanes(columns: dict[str, Any]) -> Lanes:
 
     return Lanes(
         actor.astype(np.int64),
-        np.column_stack([taken(name, np.bool_) for name in _LANES[:2]]),
-        np.column_stack([taken(name, np.int32) for name in _LANES[2:5]]), taken('s', np.float64))
+        np.column_stack([taken(name, np.bool_) for name in _CHANGES]),
+        np.column_stack([taken(name, np.int32) for name in _LANE_IDS]), taken('s', np.float64))
