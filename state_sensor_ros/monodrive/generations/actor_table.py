@@ -20,6 +20,7 @@ and a common suffix lie the actors that changed; with ``b`` removed and ``d`` ad
 from __future__ import annotations
 
 from collections.abc import Sequence
+import struct
 from typing import TypeVar
 
 from msgspec import Raw
@@ -35,6 +36,7 @@ from state_sensor_ros.monodrive.generations.wire import ControlState, Vector
 
 _TAGS = JsonDecoder(Tags)
 _VECTOR = JsonDecoder(Vector)
+_LANE, _LANE_ROW = struct.Struct('=2?3i'), np.dtype([('may_change', '?', 2), ('ids', '=i4', 3)])
 
 
 class ActorTable:
@@ -55,7 +57,7 @@ class ActorTable:
         self._scales: list[Raw | Vector] = []
         self._sizes: Floats = np.zeros((0, 6))
         self.has_lengths = True
-        self._lane_text = b''
+        self._packed_lanes = b''
         self._lane_columns: tuple[Bools, Ints] = NO_LANES.may_change, NO_LANES.ids
 
     def names(self, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -119,15 +121,14 @@ class ActorTable:
         :returns: (L, 2) bool, whether changes to the left and right are allowed; (L, 3) int32,
             road, section and lane.
         """
-        rows = as_rows([number for lane in lanes for number in (
-            lane.lane_change_left, lane.lane_change_right, lane.road_id, lane.section_id,
-            lane.lane_id)], 5)
         # Bytes, as objects of one frame that stay in memory would keep that around them.
-        text = rows.tobytes()
-        if text != self._lane_text:
-            columns = rows.astype(np.int32)
-            self._lane_text = text
-            self._lane_columns = columns[:, :2].astype(np.bool_), columns[:, 2:].copy()
+        packed = b''.join([_LANE.pack(
+            lane.lane_change_left, lane.lane_change_right, lane.road_id, lane.section_id,
+            lane.lane_id) for lane in lanes])
+        if packed != self._packed_lanes:
+            rows = np.frombuffer(packed, _LANE_ROW)
+            self._packed_lanes = packed
+            self._lane_columns = rows['may_change'].copy(), rows['ids'].copy()
         return self._lane_columns
 
 
