@@ -28,6 +28,8 @@ from state_sensor_ros.pipeline.source import Source
 
 # Time budget for deferred work after each frame while the queue is not empty.
 _CATCH_UP_NS = 1_000_000
+# Between two pieces of deferred work.
+_YIELD_S = 1e-5
 # Time budget for the end of both threads: a program has to end within 2 s of a signal.
 _JOIN_S = 0.5
 # While a stream waits for the last frame of its predecessor, its own stop is checked this often.
@@ -259,7 +261,8 @@ class Stream:
         until_ns = time.perf_counter_ns() + _CATCH_UP_NS
         while self._catch_up() and not self._stopping.is_set() and (
                 not len(self.queue) or time.perf_counter_ns() < until_ns):
-            pass
+            # The receiving thread may have a packet, and would wait 5 ms for the interpreter lock.
+            time.sleep(_YIELD_S)
 
     def _guard(self, work: Callable[[], None]) -> None:
         try:
