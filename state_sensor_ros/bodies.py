@@ -123,8 +123,8 @@ def _have_lengths(sizes: Floats) -> Bools:
     """
     with np.errstate(all='ignore'):
         scaled = sizes[:, :3] * sizes[:, 3:]
-    are_lengths = np.hstack((sizes > 0.0, scaled >= _MIN_LENGTH, scaled <= _MAX_LENGTH))
-    have_lengths: Bools = np.logical_and.reduce(are_lengths, axis=1)
+    fits = np.hstack((sizes > 0.0, scaled >= _MIN_LENGTH, scaled <= _MAX_LENGTH))
+    have_lengths: Bools = np.logical_and.reduce(fits, axis=1)
     return have_lengths
 
 
