@@ -20,8 +20,8 @@ SHARED = [folder for folder in ('msg', 'resource', 'config') if Path(folder).is_
 
 setup(
     packages=find_packages(include=['state_sensor_ros', 'state_sensor_ros.*'])
-    + [f'state_sensor_ros.files.{folder}' for folder in SHARED],
-    package_dir={f'state_sensor_ros.files.{folder}': folder for folder in SHARED},
+    + [f'state_sensor_ros.data.{folder}' for folder in SHARED],
+    package_dir={f'state_sensor_ros.data.{folder}': folder for folder in SHARED},
     package_data={'state_sensor_ros': ['py.typed']}
-    | {f'state_sensor_ros.files.{folder}': ['*', '**/*'] for folder in SHARED},
+    | {f'state_sensor_ros.data.{folder}': ['*', '**/*'] for folder in SHARED},
 )

@@ -29,12 +29,6 @@ import numpy as np
 from PIL import Image
 from row import Row, show
 
-from state_sensor_ros.carla.carla_decoder import CarlaDecoder
-from state_sensor_ros.carla.carla_encoder import CarlaEncoder
-from state_sensor_ros.carla.carla_recording import DatasetRecording
-from state_sensor_ros.carla.carla_topics import sensor_topics
-from state_sensor_ros.carla.measurement_framing import join_messages
-from state_sensor_ros.carla.sensors import camera_and_kind, Sensor
 from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.emulator.carla_server.message_bytes import measurements_bytes
 from state_sensor_ros.emulator.carla_server.town import Town
@@ -42,12 +36,18 @@ from state_sensor_ros.emulator.monodrive_server.packet_bytes import encode_json
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.encode.encoder import Encoder
 from state_sensor_ros.encode.topics import Demand, fixed_topics
-from state_sensor_ros.monodrive.decoder import Decoder
 from state_sensor_ros.payloads import Packet
 from state_sensor_ros.pipeline.interfaces import Codec
 from state_sensor_ros.pipeline.pipeline import Pipeline
 from state_sensor_ros.schemas.carla_schema import SceneDescription
 from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators.carla.carla_decoder import CarlaDecoder
+from state_sensor_ros.simulators.carla.carla_encoder import CarlaEncoder
+from state_sensor_ros.simulators.carla.carla_recording import DatasetRecording
+from state_sensor_ros.simulators.carla.carla_topics import sensor_topics
+from state_sensor_ros.simulators.carla.measurement_framing import join_messages
+from state_sensor_ros.simulators.carla.sensors import camera_and_kind, Sensor
+from state_sensor_ros.simulators.monodrive.decoder import Decoder
 
 N_ACTORS, N_FRAMES, N_WARM, N_ROUNDS = 100, 40, 5, 5
 IMAGES, IMAGE_SIZE = 'images', 200

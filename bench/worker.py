@@ -38,13 +38,18 @@ from traffic import Cycle
 from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.encode.encoder import Encoder
 from state_sensor_ros.encode.topics import EVERYTHING, fixed_topics, Qos
-from state_sensor_ros.monodrive.decoder import Decoder
-from state_sensor_ros.monodrive.generations.wire import ControlState, Odometry, Quaternion, Vector
 from state_sensor_ros.payloads import Packet
 from state_sensor_ros.pipeline.interfaces import Codec
 from state_sensor_ros.pipeline.pipeline import Pipeline
 from state_sensor_ros.ros.topic_sink import message_class, TopicSink
 from state_sensor_ros.settings import parse_settings
+from state_sensor_ros.simulators.monodrive.decoder import Decoder
+from state_sensor_ros.simulators.monodrive.generations.wire import (
+    ControlState,
+    Odometry,
+    Quaternion,
+    Vector,
+)
 
 NODE_NAME = 'bench'
 SETTINGS = parse_settings({'frame': False, 'debug_drawing': True, 'labels': False,

@@ -17,7 +17,7 @@ Coverage-guided fuzzing of input from the network and from files, with atheris.
 
 Any exception except StateSensorError is a defect: its input is written to a file ``crash-…``,
 which belongs into ``test/data/bad`` together with the correction. ``make test`` runs a short
-budget of the same kind without atheris (test/monodrive/test_fuzz.py).
+budget of the same kind without atheris (test/simulators/monodrive/test_fuzz.py).
 """
 
 from contextlib import closing
@@ -31,11 +31,11 @@ import atheris
 sys.path.insert(0, str(Path(__file__).parents[1]))
 with atheris.instrument_imports(include=['state_sensor_ros']):
     from state_sensor_ros.errors import StateSensorError
-    from state_sensor_ros.monodrive.decoder import Decoder, format_payload
-    from state_sensor_ros.monodrive.sensor_framing import PacketFramer
-    from state_sensor_ros.monodrive.trajectory import read_payloads
-    from state_sensor_ros.recordings.storage.bag_limits import DEFAULT_LIMITS
-    from state_sensor_ros.recordings.storage.mcap_salvage import McapSalvage
+    from state_sensor_ros.files.storage.bag_limits import DEFAULT_LIMITS
+    from state_sensor_ros.files.storage.mcap_salvage import McapSalvage
+    from state_sensor_ros.simulators.monodrive.decoder import Decoder, format_payload
+    from state_sensor_ros.simulators.monodrive.sensor_framing import PacketFramer
+    from state_sensor_ros.simulators.monodrive.trajectory import read_payloads
     from state_sensor_ros.simulators.opening import open_any
 
 LIMIT = 1 << 16

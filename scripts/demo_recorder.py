@@ -23,7 +23,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.signals import SignalHandlerOptions
 
 from state_sensor_ros.encode.topics import Topic
-from state_sensor_ros.recordings.bags.bag_writer import BagSink
+from state_sensor_ros.files.bags.bag_writer import BagSink
 from state_sensor_ros.ros.topic_sink import message_class
 
 ALWAYS = ('/tf', '/diagnostics', '/clock')

@@ -41,4 +41,4 @@ def _share_folders(module: Path) -> list[Path]:
     if (source / 'package.xml').is_file():
         return [source]
     ament = [parent / 'share' / PACKAGE for parent in module.absolute().parents]
-    return [module.absolute().parent / 'files', *(folder for folder in ament if folder.is_dir())]
+    return [module.absolute().parent / 'data', *(folder for folder in ament if folder.is_dir())]

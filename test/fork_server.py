@@ -144,10 +144,10 @@ def _load_node():
     """Load what the node does; nothing of it starts ROS."""
     from rclpy.type_support import check_for_type_support
 
-    import state_sensor_ros.carla.carla_simulator
-    import state_sensor_ros.monodrive.monodrive_simulator
     import state_sensor_ros.ros.node
     import state_sensor_ros.ros.program
+    import state_sensor_ros.simulators.carla.carla_simulator
+    import state_sensor_ros.simulators.monodrive.monodrive_simulator
     # Most tests wait for reports: each waits 0.1 s on average in place of 0.5.
     state_sensor_ros.ros.node._DIAGNOSTICS_PERIOD_S = REPORT_S
     for name in MESSAGES:

@@ -18,25 +18,25 @@ import sys
 from paths import ROOT
 import pytest
 
-from state_sensor_ros.carla import carla_source, dataset, images
-from state_sensor_ros.carla.carla_topics import DATASET_TOPICS, ENCODINGS, sensor_topics
-from state_sensor_ros.carla.sensors import POINTS, Sensor
 from state_sensor_ros.commands.command_line import COMMANDS
 from state_sensor_ros.encode.topics import fixed_topics
-from state_sensor_ros.monodrive import sensor_config
-from state_sensor_ros.monodrive.control_messages import MAX_REPLY_BYTES
-from state_sensor_ros.monodrive.trajectory import MAX_ELEMENT_BYTES
+from state_sensor_ros.files.bags.bag_types import MAX_DEFINITION_BYTES
+from state_sensor_ros.files.storage import mcap_reader
+from state_sensor_ros.files.storage.bag_limits import DEFAULT_LIMITS
+from state_sensor_ros.files.storage.sqlite_reader import MAX_TOPICS
 from state_sensor_ros.pipeline import actor_topics
 from state_sensor_ros.pipeline.consistency import ConsistencyCheck
 from state_sensor_ros.pipeline.counters import Counters
 from state_sensor_ros.pipeline.source import Health
-from state_sensor_ros.recordings.bags.bag_types import MAX_DEFINITION_BYTES
-from state_sensor_ros.recordings.storage import mcap_reader
-from state_sensor_ros.recordings.storage.bag_limits import DEFAULT_LIMITS
-from state_sensor_ros.recordings.storage.sqlite_reader import MAX_TOPICS
 from state_sensor_ros.ros.diagnostics import consistency_status, StreamDiagnosis, StreamReading
 from state_sensor_ros.ros.entity_filter import MAX_CHARACTERS
 from state_sensor_ros.settings import DEFAULTS, parse_settings
+from state_sensor_ros.simulators.carla import carla_source, dataset, images
+from state_sensor_ros.simulators.carla.carla_topics import DATASET_TOPICS, ENCODINGS, sensor_topics
+from state_sensor_ros.simulators.carla.sensors import POINTS, Sensor
+from state_sensor_ros.simulators.monodrive import sensor_config
+from state_sensor_ros.simulators.monodrive.control_messages import MAX_REPLY_BYTES
+from state_sensor_ros.simulators.monodrive.trajectory import MAX_ELEMENT_BYTES
 
 DOCUMENTS = sorted(path.relative_to(ROOT).as_posix() for path in (
     ROOT / 'README.md', ROOT / 'CONTRIBUTING.md', *(ROOT / 'doc').rglob('*.md')))

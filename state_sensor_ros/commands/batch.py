@@ -31,7 +31,7 @@ from typing import Any
 
 from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.errors import one_line, reason_of, TransportError
-from state_sensor_ros.recordings.files.part import remove_parts
+from state_sensor_ros.files.whole.part import remove_parts
 
 _WORKER = 'state_sensor_ros.commands.batch_worker'
 _PACKAGES = str(Path(__file__).resolve().parents[2])

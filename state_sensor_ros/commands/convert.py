@@ -37,19 +37,19 @@ from state_sensor_ros.commands.summary import show_result, size_of, Summary
 from state_sensor_ros.commands.warnings import Warnings
 from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
 from state_sensor_ros.exports.export_forms import DEFAULT_CLASSES, OSI_SUFFIXES, TABLE_SUFFIXES
-from state_sensor_ros.library.frame_recording import FrameRecording
-from state_sensor_ros.monodrive.generations.wire import GENERATIONS
-from state_sensor_ros.recordings.bags.bag_form import is_bag, STORAGE_OF_SUFFIX
-from state_sensor_ros.recordings.files.whole_file import STANDARD_OUTPUT
-from state_sensor_ros.recordings.recording import (
+from state_sensor_ros.files.bags.bag_form import is_bag, STORAGE_OF_SUFFIX
+from state_sensor_ros.files.recording import (
     RecordedFrame,
     Recording,
     STANDARD_INPUT,
     TABLE_SUFFIX,
     TRAJECTORY_SUFFIXES,
 )
+from state_sensor_ros.files.whole.whole_file import STANDARD_OUTPUT
+from state_sensor_ros.library.frame_recording import FrameRecording
 from state_sensor_ros.rep103 import Units
 from state_sensor_ros.settings import parse_settings, Settings
+from state_sensor_ros.simulators.monodrive.generations.wire import GENERATIONS
 from state_sensor_ros.simulators.opening import (
     find_simulator,
     MONODRIVE,
@@ -190,10 +190,10 @@ def _to_bag(recording: Recording, args: argparse.Namespace, settings: Settings,
     from state_sensor_ros.encode.encoder import Encoder
     from state_sensor_ros.encode.static_frame import encode_static_frames
     from state_sensor_ros.encode.topics import fixed_topics
+    from state_sensor_ros.files.bags.bag_writer import BagSink
     from state_sensor_ros.outputs.output_topics import output_topics
     from state_sensor_ros.pipeline.interfaces import Codec
     from state_sensor_ros.pipeline.pipeline import Pipeline
-    from state_sensor_ros.recordings.bags.bag_writer import BagSink
     if args.output.endswith(tuple(STORAGE_OF_SUFFIX)):
         raise ConfigError('OUT', args.output, 'the name of a folder, or NAME.json for a '
                           'trajectory')
@@ -268,7 +268,7 @@ def _with_upcoming(frames: Iterator[RecordedFrame], recording: Recording,
 def _to_own_form(recording: Recording, args: argparse.Namespace, settings: Settings,
                  interruption: Interruption) -> Summary:
     """Write a bag in the form in which its simulator records."""
-    from state_sensor_ros.recordings.bags.bag_recording import BagRecording
+    from state_sensor_ros.files.bags.bag_recording import BagRecording
     assert isinstance(recording, BagRecording)
     if recording.simulator == MONODRIVE:
         raise ConfigError('OUT', args.output, 'NAME.json or - for a trajectory, or the name of a '
@@ -335,7 +335,7 @@ def _to_osi(recording: Recording, args: argparse.Namespace, settings: Settings,
 def _to_trajectory(recording: Recording, args: argparse.Namespace, units: Units,
                    interruption: Interruption) -> Summary:
     """Write the frames of a recording as JSON, and warn of what cannot be written."""
-    from state_sensor_ros.monodrive.trajectory_output import TrajectoryOutput
+    from state_sensor_ros.simulators.monodrive.trajectory_output import TrajectoryOutput
     summary = Summary()
     with interruption.writing(lambda: TrajectoryOutput(
             args.output, force=args.force, generation=args.generation, units=units)) as writer:

@@ -28,7 +28,7 @@ from state_sensor_ros.commands.options import BatchForm, FORMS
 from state_sensor_ros.commands.printing import listed, print_line
 from state_sensor_ros.commands.summary import show_result
 from state_sensor_ros.errors import ConfigError, counted, TrajectoryFormatError
-from state_sensor_ros.recordings.bags.bag_form import is_bag
+from state_sensor_ros.files.bags.bag_form import is_bag
 from state_sensor_ros.simulators.search import find_recordings, FoundRecording
 
 

@@ -40,8 +40,8 @@ from state_sensor_ros.drawing.wording import seconds
 from state_sensor_ros.errors import counted, one_line
 from state_sensor_ros.frame import EGO_TAG
 from state_sensor_ros.library.frame_recording import FrameRecording, open_recording
-from state_sensor_ros.monodrive.generations.wire import GENERATIONS
 from state_sensor_ros.settings import DEFAULTS, rule_of
+from state_sensor_ros.simulators.monodrive.generations.wire import GENERATIONS
 
 _VERDICTS = {True: 'yes', False: 'no', None: 'does not apply: the simulator has no Replay Mode'}
 

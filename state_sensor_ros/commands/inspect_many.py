@@ -22,8 +22,8 @@ from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.commands.summary import show_result
 from state_sensor_ros.drawing.wording import seconds
 from state_sensor_ros.errors import ConfigError, counted, one_line, TrajectoryFormatError
-from state_sensor_ros.recordings.files.whole_file import WholeFile
-from state_sensor_ros.recordings.recording import STANDARD_INPUT
+from state_sensor_ros.files.recording import STANDARD_INPUT
+from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.simulators.search import find_recordings
 
 # A row as it is printed: heading, key, width.

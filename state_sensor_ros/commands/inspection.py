@@ -24,13 +24,13 @@ import msgspec
 import numpy as np
 
 from state_sensor_ros.errors import counted, DecodeError, TrajectoryFormatError
+from state_sensor_ros.files.pacing import Pacing
 from state_sensor_ros.frame import Bools, EGO_TAG, Frame, KIND_VEHICLE
 from state_sensor_ros.library.faults import PAYLOAD
 from state_sensor_ros.library.frame_recording import FrameRecording
 from state_sensor_ros.payloads import DUPLICATE, LEFT_OUT
 from state_sensor_ros.pipeline.consistency import ConsistencyCheck
 from state_sensor_ros.pipeline.stamps import Stamper, Step
-from state_sensor_ros.recordings.pacing import Pacing
 
 # Bounds the memory: a stream may have new names in each frame.
 _MAX_NAMES = 10_000

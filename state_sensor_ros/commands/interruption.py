@@ -40,8 +40,8 @@ from typing import TypeVar
 
 from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.errors import one_line
-from state_sensor_ros.recordings.files.output import Output
-from state_sensor_ros.recordings.files.temporary import remove_folders
+from state_sensor_ros.files.whole.output import Output
+from state_sensor_ros.files.whole.temporary import remove_folders
 
 AnyOutput = TypeVar('AnyOutput', bound=Output)
 

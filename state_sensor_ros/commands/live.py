@@ -20,9 +20,9 @@ import time
 from state_sensor_ros.commands.options import add_stream_arguments, count, seconds
 from state_sensor_ros.commands.parameter_options import add_parameters
 from state_sensor_ros.errors import ConfigError, failed_stream, TruncatedError
+from state_sensor_ros.files.recording import RecordedFrame
 from state_sensor_ros.payloads import PayloadDecoder
 from state_sensor_ros.pipeline.source import Source
-from state_sensor_ros.recordings.recording import RecordedFrame
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.opening import by_protocol, checked_settings
 from state_sensor_ros.simulators.simulator import Simulator

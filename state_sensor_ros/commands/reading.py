@@ -19,9 +19,9 @@ from typing import NoReturn, TYPE_CHECKING
 
 from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.commands.warnings import show_faults
+from state_sensor_ros.files.recording import RecordedFrame, Recording
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.library.frame_recording import FrameRecording
-from state_sensor_ros.recordings.recording import RecordedFrame, Recording
 
 if TYPE_CHECKING:
     from state_sensor_ros.commands.progress import tqdm

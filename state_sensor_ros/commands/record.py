@@ -37,7 +37,7 @@ from state_sensor_ros.commands.recorder import Recorder
 from state_sensor_ros.commands.summary import show_result, size_of
 from state_sensor_ros.commands.trajectory_recorder import TrajectoryRecorder
 from state_sensor_ros.errors import ConfigError, counted, failed_stream
-from state_sensor_ros.recordings.files.whole_file import WholeFile
+from state_sensor_ros.files.whole.whole_file import WholeFile
 
 _EPILOG = (
     'Recording ends with --frames, --seconds or Ctrl-C; where the simulator closes the connection '

@@ -23,9 +23,9 @@ from state_sensor_ros.drawing.scene import Scene
 from state_sensor_ros.drawing.scene_builder import SceneBuilder
 from state_sensor_ros.drawing.wording import seconds
 from state_sensor_ros.errors import ConfigError, one_line, TrajectoryFormatError
+from state_sensor_ros.files.recording import STANDARD_INPUT
+from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.library.frame_recording import open_recording
-from state_sensor_ros.recordings.files.whole_file import WholeFile
-from state_sensor_ros.recordings.recording import STANDARD_INPUT
 
 # A duration that is copied from what the programs print is rounded.
 _AT_TOLERANCE_S = 0.05

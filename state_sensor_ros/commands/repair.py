@@ -27,19 +27,19 @@ from state_sensor_ros.commands.printing import listed
 from state_sensor_ros.commands.progress import tqdm
 from state_sensor_ros.commands.summary import show_result
 from state_sensor_ros.errors import ConfigError, counted, reason_of, TrajectoryFormatError
-from state_sensor_ros.monodrive.trajectory_repair import copy_whole_frames
-from state_sensor_ros.recordings.bags.bag_qos import parse_profiles
-from state_sensor_ros.recordings.bags.bag_repair import BagRepair
-from state_sensor_ros.recordings.bags.bag_search import find_bag, FoundBag
-from state_sensor_ros.recordings.bags.bag_writer import BagSink
-from state_sensor_ros.recordings.files.whole_file import STANDARD_OUTPUT, WholeFile
-from state_sensor_ros.recordings.recording import TRAJECTORY_SUFFIXES
-from state_sensor_ros.recordings.storage.bag_limits import BagLimits, DEFAULT_LIMITS
-from state_sensor_ros.recordings.storage.decompressed_file import (
+from state_sensor_ros.files.bags.bag_qos import parse_profiles
+from state_sensor_ros.files.bags.bag_repair import BagRepair
+from state_sensor_ros.files.bags.bag_search import find_bag, FoundBag
+from state_sensor_ros.files.bags.bag_writer import BagSink
+from state_sensor_ros.files.recording import TRAJECTORY_SUFFIXES
+from state_sensor_ros.files.storage.bag_limits import BagLimits, DEFAULT_LIMITS
+from state_sensor_ros.files.storage.decompressed_file import (
     decompressed,
     is_compressed_trajectory,
 )
-from state_sensor_ros.recordings.storage.storage_file import StoredTopic
+from state_sensor_ros.files.storage.storage_file import StoredTopic
+from state_sensor_ros.files.whole.whole_file import STANDARD_OUTPUT, WholeFile
+from state_sensor_ros.simulators.monodrive.trajectory_repair import copy_whole_frames
 
 _EPILOG = (
     'A recorder that was killed leaves a trajectory without its end, .OUT.*.part beside it, a bag '

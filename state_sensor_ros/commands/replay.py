@@ -31,10 +31,10 @@ from state_sensor_ros.commands.progress import tqdm
 from state_sensor_ros.commands.reading import reading
 from state_sensor_ros.commands.summary import show_result
 from state_sensor_ros.errors import ConfigError, one_line
-from state_sensor_ros.monodrive.json_recording import JsonRecording
-from state_sensor_ros.monodrive.replay_client import Plan, ReplayClient
-from state_sensor_ros.monodrive.replay_trajectory import read_trajectory, Trajectory
-from state_sensor_ros.monodrive.sensor_config import read_json
+from state_sensor_ros.simulators.monodrive.json_recording import JsonRecording
+from state_sensor_ros.simulators.monodrive.replay_client import Plan, ReplayClient
+from state_sensor_ros.simulators.monodrive.replay_trajectory import read_trajectory, Trajectory
+from state_sensor_ros.simulators.monodrive.sensor_config import read_json
 
 CONTROL_PORT = 8999
 # In which frames of other simulators are sent.

@@ -20,8 +20,8 @@ import sys
 from state_sensor_ros.commands.printing import discard_output, print_line
 from state_sensor_ros.drawing.wording import seconds
 from state_sensor_ros.errors import counted, one_line
+from state_sensor_ros.files.whole.whole_file import STANDARD_OUTPUT
 from state_sensor_ros.frame import Frame
-from state_sensor_ros.recordings.files.whole_file import STANDARD_OUTPUT
 
 _SIZES = (('GB', 1e9), ('MB', 1e6), ('kB', 1e3))
 

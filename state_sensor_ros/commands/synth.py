@@ -27,7 +27,7 @@ from state_sensor_ros.commands.summary import facts_of, show_result, size_of
 from state_sensor_ros.emulator.monodrive_server.packet_bytes import encode_json
 from state_sensor_ros.emulator.traffic.frame_generator import generate, MAX_RATE_HZ
 from state_sensor_ros.emulator.traffic.json_template import GENERATIONS
-from state_sensor_ros.recordings.files.whole_file import WholeFile
+from state_sensor_ros.files.whole.whole_file import WholeFile
 
 
 def frame_rate(text: str) -> float:

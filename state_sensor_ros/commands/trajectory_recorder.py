@@ -23,14 +23,14 @@ from state_sensor_ros.errors import (
     TrajectoryFormatError,
     TransportError,
 )
+from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.frame import Needs
-from state_sensor_ros.monodrive.decoder import Decoder
-from state_sensor_ros.monodrive.sensor_port import open_sensor_port
-from state_sensor_ros.monodrive.tag_filter import TagFilter
-from state_sensor_ros.monodrive.trajectory import complete_trajectory, TrajectoryWriter
 from state_sensor_ros.pipeline.source import Source
-from state_sensor_ros.recordings.files.whole_file import WholeFile
 from state_sensor_ros.settings import parse_settings
+from state_sensor_ros.simulators.monodrive.decoder import Decoder
+from state_sensor_ros.simulators.monodrive.sensor_port import open_sensor_port
+from state_sensor_ros.simulators.monodrive.tag_filter import TagFilter
+from state_sensor_ros.simulators.monodrive.trajectory import complete_trajectory, TrajectoryWriter
 
 # Each flush makes a compressed file longer by some bytes.
 _FLUSH_S = 1.0

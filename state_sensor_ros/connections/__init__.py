@@ -10,5 +10,5 @@
 TCP: host lookup, connecting, waiting with a time-out, a packet source that reconnects, a relay.
 
 Only this folder and the emulator import ``socket``. It may import pipeline/ and the
-modules directly in the package, but no simulator, no recordings/ and no rclpy.
+modules directly in the package, but no simulator, no files/ and no rclpy.
 """

@@ -28,10 +28,10 @@ from state_sensor_ros.exports.osi_interpolation import GapFiller, Resampler
 from state_sensor_ros.exports.osi_notes import OsiNotes
 from state_sensor_ros.exports.osi_objects import objects_of, OsiFrame
 from state_sensor_ros.exports.table_rows import FrameRows, RowMaker
+from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.outputs.object_classes import CLASSES
 from state_sensor_ros.outputs.objects import default_sizes
-from state_sensor_ros.recordings.files.whole_file import WholeFile
 from state_sensor_ros.settings import DEFAULTS, Settings
 
 _TOPIC = 'ground_truth'

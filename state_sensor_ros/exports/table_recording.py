@@ -32,6 +32,7 @@ from state_sensor_ros.errors import (
     TruncatedError,
 )
 from state_sensor_ros.exports.table_columns import DEFAULT_SIZES, GENERATION
+from state_sensor_ros.files.recording import PERIOD_S, RecordedFrame
 from state_sensor_ros.frame import (
     Appearance,
     Boxes,
@@ -46,7 +47,6 @@ from state_sensor_ros.frame import (
 from state_sensor_ros.outputs.object_classes import class_of
 from state_sensor_ros.outputs.objects import centres_of, default_sizes
 from state_sensor_ros.payloads import Decoded, Packet, PayloadDecoder, SingleFrameDecoder
-from state_sensor_ros.recordings.recording import PERIOD_S, RecordedFrame
 from state_sensor_ros.settings import DEFAULTS, parse_settings
 
 if TYPE_CHECKING:

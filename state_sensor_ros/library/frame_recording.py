@@ -15,9 +15,9 @@ import os
 from types import TracebackType
 
 from state_sensor_ros.errors import StateError, TruncatedError
+from state_sensor_ros.files.recording import Recording, SensorRecording
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.library.faults import CUT, FaultList, FrameFault
-from state_sensor_ros.recordings.recording import Recording, SensorRecording
 from state_sensor_ros.rep103 import Units
 from state_sensor_ros.settings import DEFAULTS, parse_settings
 from state_sensor_ros.simulators.opening import open_any

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 from state_sensor_ros.errors import importing
 from state_sensor_ros.exports.table_columns import selected
 from state_sensor_ros.exports.table_output import TableBuilder
+from state_sensor_ros.files.recording import TABLE_SUFFIX
 from state_sensor_ros.library.frame_recording import open_recording
-from state_sensor_ros.recordings.recording import TABLE_SUFFIX
 from state_sensor_ros.settings import DEFAULTS
 
 if TYPE_CHECKING:

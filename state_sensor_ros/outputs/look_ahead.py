@@ -24,13 +24,13 @@ import numpy as np
 
 from state_sensor_ros.encode.topics import Topic
 from state_sensor_ros.errors import DecodeError, TrajectoryFormatError
+from state_sensor_ros.files.recording import RecordedFrame, Recording
 from state_sensor_ros.frame import Frame, Kinds, Needs
 from state_sensor_ros.outputs.object_classes import class_of
 from state_sensor_ros.outputs.objects import centres_of, default_sizes
 from state_sensor_ros.outputs.output_topics import OBJECT_TOPICS, output_topics
 from state_sensor_ros.outputs.predicted_paths import HORIZON_S
 from state_sensor_ros.payloads import FutureFrame, PayloadDecoder
-from state_sensor_ros.recordings.recording import RecordedFrame, Recording
 from state_sensor_ros.settings import Settings
 
 _PREDICTED: Topic = OBJECT_TOPICS['predicted']

@@ -10,5 +10,5 @@
 The driver as a ROS node: its program, life cycle, parameters, topics, diagnostics and services.
 
 It may import rclpy and messages of ROS, as no other folder may, and of the package cdr/, encode/,
-pipeline/, recordings/, outputs/, simulators/ and the modules directly in it.
+pipeline/, files/, outputs/, simulators/ and the modules directly in it.
 """

@@ -57,7 +57,7 @@ from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.opening import FILE, Input
 
 if TYPE_CHECKING:
-    from state_sensor_ros.recordings.player import FileSource
+    from state_sensor_ros.files.player import FileSource
 
 NODE_NAME = 'state_sensor'
 _DIAGNOSTICS_PERIOD_S = 1.0

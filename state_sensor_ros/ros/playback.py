@@ -18,7 +18,7 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.recordings.player import FileSource
+from state_sensor_ros.files.player import FileSource
 
 _PAUSED, _STEP, _SEEK = 'playback.paused', 'playback.step', 'playback.seek'
 _HELP = {

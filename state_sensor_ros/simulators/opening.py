@@ -23,28 +23,28 @@ from pathlib import Path
 from typing import cast, TYPE_CHECKING
 
 from state_sensor_ros.errors import ConfigError, importing, TrajectoryFormatError
-from state_sensor_ros.payloads import PayloadDecoder, Report
-from state_sensor_ros.recordings.bags.bag_form import is_bag, is_compressed_storage
-from state_sensor_ros.recordings.files.regular_files import check_regular
-from state_sensor_ros.recordings.recording import (
+from state_sensor_ros.files.bags.bag_form import is_bag, is_compressed_storage
+from state_sensor_ros.files.recording import (
     Recording,
     STANDARD_INPUT,
     TABLE_SUFFIX,
     TRAJECTORY_SUFFIXES,
 )
+from state_sensor_ros.files.whole.regular_files import check_regular
+from state_sensor_ros.payloads import PayloadDecoder, Report
 from state_sensor_ros.rep103 import DEFAULT_UNITS, Units
 from state_sensor_ros.settings import DEFAULTS, parse_settings, Settings
 from state_sensor_ros.simulators.simulator import Simulator, SimulatorTopics
 
 if TYPE_CHECKING:
     from state_sensor_ros.cdr.definitions import Definitions
+    from state_sensor_ros.files.player import Follower
     from state_sensor_ros.pipeline.source import Source
-    from state_sensor_ros.recordings.player import Follower
 
 ENTRY_POINTS = 'state_sensor_ros.simulators'
 MONODRIVE = 'tcp'
-_BUILT_IN = {MONODRIVE: 'state_sensor_ros.monodrive.monodrive_simulator:MonodriveSimulator',
-             'carla': 'state_sensor_ros.carla.carla_simulator:CarlaSimulator'}
+_BUILT_IN = {MONODRIVE: 'monodrive.monodrive_simulator:MonodriveSimulator',
+             'carla': 'carla.carla_simulator:CarlaSimulator'}
 FILE = 'file'
 
 
@@ -52,7 +52,7 @@ FILE = 'file'
 def _built_in(name: str) -> Simulator:
     """Return a simulator of this package, without a search for those of others."""
     module, _, attribute = _BUILT_IN[name].partition(':')
-    return cast(Simulator, getattr(import_module(module), attribute)())
+    return cast(Simulator, getattr(import_module(f'{__package__}.{module}'), attribute)())
 
 
 @cache
@@ -157,8 +157,8 @@ def open_any(path: str, units: Units = DEFAULT_UNITS, topic: str = '', *,
 
 def _open_bag(path: Path, topic: str, max_bag_bytes: int | None) -> Recording:
     # rosbags and its types are loaded for bags only.
-    from state_sensor_ros.recordings.bags.bag_reader import Bag
-    from state_sensor_ros.recordings.storage.bag_limits import BagLimits, DEFAULT_LIMITS
+    from state_sensor_ros.files.bags.bag_reader import Bag
+    from state_sensor_ros.files.storage.bag_limits import BagLimits, DEFAULT_LIMITS
     known = simulators().values()
     bag = Bag(path, topic, DEFAULT_LIMITS if max_bag_bytes is None else BagLimits(max_bag_bytes))
     for simulator in known:
@@ -212,7 +212,7 @@ class Input:
         settings = self._settings
         if settings.source != FILE:
             return self._simulator.open_source(settings, self._report)
-        from state_sensor_ros.recordings.player import FileSource
+        from state_sensor_ros.files.player import FileSource
         recording, self._recording = self._recording or self._opened(), None
         return FileSource(recording, rate=settings.rate, loop=settings.loop,
                           follower=self._follower(recording) if settings.outputs else None)

@@ -18,8 +18,8 @@ from pathlib import Path
 import re
 
 from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.recordings.bags.bag_form import is_bag, STORAGE_SUFFIXES
-from state_sensor_ros.recordings.recording import TABLE_SUFFIX, TRAJECTORY_SUFFIXES
+from state_sensor_ros.files.bags.bag_form import is_bag, STORAGE_SUFFIXES
+from state_sensor_ros.files.recording import TABLE_SUFFIX, TRAJECTORY_SUFFIXES
 from state_sensor_ros.simulators.opening import simulators
 
 # Longest first: NAME.json.gz has the name NAME.

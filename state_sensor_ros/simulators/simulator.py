@@ -23,10 +23,10 @@ from pathlib import Path
 from typing import ClassVar, Protocol, TYPE_CHECKING
 
 from state_sensor_ros.errors import ConfigError, counted
+from state_sensor_ros.files.recording import Recording
+from state_sensor_ros.files.whole.output import Output
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.payloads import PayloadDecoder, Report
-from state_sensor_ros.recordings.files.output import Output
-from state_sensor_ros.recordings.recording import Recording
 from state_sensor_ros.rep103 import Units
 from state_sensor_ros.settings import DEFAULTS, Settings
 
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from state_sensor_ros.encode.static_frame import Mount
     from state_sensor_ros.encode.topics import Topic
     from state_sensor_ros.encode.verification import Sample
+    from state_sensor_ros.files.bags.bag_reader import Bag
+    from state_sensor_ros.files.bags.bag_recording import BagRecording
     from state_sensor_ros.pipeline.interfaces import SimulatorEncoder
     from state_sensor_ros.pipeline.source import Source
-    from state_sensor_ros.recordings.bags.bag_reader import Bag
-    from state_sensor_ros.recordings.bags.bag_recording import BagRecording
     from state_sensor_ros.simulators.stand_in_options import StandInOptions
 
 
@@ -200,7 +200,7 @@ class Simulator:
 
         :param bag: open; the recording closes it.
         """
-        from state_sensor_ros.recordings.bags.bag_recording import BagRecording
+        from state_sensor_ros.files.bags.bag_recording import BagRecording
         return BagRecording(bag)
 
     def frames_to_write(self, recording: Recording) -> Iterator[Frame]:

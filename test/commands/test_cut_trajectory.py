@@ -25,7 +25,7 @@ from state_sensor_ros.emulator.monodrive_server.frame_server import (
     MonodriveServer,
 )
 from state_sensor_ros.emulator.traffic.frame_generator import generate
-from state_sensor_ros.recordings.player import FileSource
+from state_sensor_ros.files.player import FileSource
 from state_sensor_ros.simulators.opening import open_any
 
 N_FRAMES = 12

@@ -35,8 +35,8 @@ from state_sensor_ros.emulator.monodrive_server.frame_server import (
 )
 from state_sensor_ros.emulator.monodrive_server.frame_source import IteratorSource
 from state_sensor_ros.emulator.traffic.frame_generator import generate
-from state_sensor_ros.recordings.storage import mcap_writer
-from state_sensor_ros.recordings.storage.decompression import zstd
+from state_sensor_ros.files.storage import mcap_writer
+from state_sensor_ros.files.storage.decompression import zstd
 
 N_FRAMES = 40
 
@@ -577,7 +577,7 @@ def test_repair_that_is_interrupted_leaves_nothing(source, tmp_path, monkeypatch
         raise KeyboardInterrupt
         yield
 
-    monkeypatch.setattr('state_sensor_ros.recordings.bags.bag_repair.BagRepair.messages',
+    monkeypatch.setattr('state_sensor_ros.files.bags.bag_repair.BagRepair.messages',
                         interrupted)
     with pytest.raises(KeyboardInterrupt):
         main(['repair', str(source / 'mcap'), str(tmp_path / 'out')])
@@ -587,7 +587,7 @@ def test_repair_that_is_interrupted_leaves_nothing(source, tmp_path, monkeypatch
 SMALL_CHUNKS = """
 import sys
 from state_sensor_ros.commands.command_line import main
-from state_sensor_ros.recordings.storage import mcap_writer, sqlite_writer
+from state_sensor_ros.files.storage import mcap_writer, sqlite_writer
 mcap_writer._CHUNK_BYTES = sqlite_writer._COMMIT_BYTES = 16384
 sys.exit(main())
 """

@@ -45,12 +45,15 @@ from state_sensor_ros.emulator.monodrive_server.frame_server import (
     MonodriveOptions,
     MonodriveServer,
 )
-from state_sensor_ros.monodrive.replay_client import ReplayClient
-from state_sensor_ros.monodrive.replay_trajectory import Cursor, Trajectory
+from state_sensor_ros.simulators.monodrive.replay_client import ReplayClient
+from state_sensor_ros.simulators.monodrive.replay_trajectory import Cursor, Trajectory
 
 TRAJECTORY = 'REPLAY_ConfigureTrajectoryCommand_ID'
 SENSORS = 'REPLAY_ConfigureSensorsCommand_ID'
 STEP = 'REPLAY_StepSimulationCommand_ID'
+
+CLIENT = 'state_sensor_ros.simulators.monodrive.replay_client'
+SESSION = 'state_sensor_ros.simulators.monodrive.control_session'
 
 
 @pytest.fixture
@@ -186,7 +189,7 @@ def test_replay_paces_repeated_frames_at_20_hz(peer, write):
 
 
 def test_replay_waits_for_the_packet_of_each_step(peer, five, monkeypatch, capsys):
-    monkeypatch.setattr('state_sensor_ros.monodrive.replay_client._PACKET_TIMEOUT_S', 0.1)
+    monkeypatch.setattr(f'{CLIENT}._PACKET_TIMEOUT_S', 0.1)
     peer.payloads = None
     assert replay(peer, five, '--rate', '0') == 1
     assert amounts(peer) == [1]
@@ -270,7 +273,7 @@ def test_replay_prints_the_message_of_a_refusal(peer, five, capsys, command, tex
 ])
 def test_replay_prints_that_there_was_no_reply(peer, five, capsys, monkeypatch, answer,
                                                text):
-    monkeypatch.setattr('state_sensor_ros.monodrive.control_session.LOADING_TIMEOUT_S', 0.1)
+    monkeypatch.setattr(f'{SESSION}.LOADING_TIMEOUT_S', 0.1)
     peer.answer = answer
     assert replay(peer, five) == 1
     line = capsys.readouterr().err
@@ -307,7 +310,7 @@ def test_replay_without_a_simulator_is_an_error(five, capsys):
 
 
 def test_replay_without_a_sensor_port_is_an_error(peer, five, capsys, monkeypatch):
-    monkeypatch.setattr('state_sensor_ros.monodrive.replay_client._CONNECT_TIMEOUT_S', 0.2)
+    monkeypatch.setattr(f'{CLIENT}._CONNECT_TIMEOUT_S', 0.2)
     port = free_port()
     assert replay(peer, five, '--port', str(port)) == 1
     assert capsys.readouterr().err == (f'error: 127.0.0.1:{port}: found connection refused; '

@@ -22,14 +22,14 @@ import pytest
 from slow_names import HOST, SlowNames
 from stopwatch import Stopwatch
 
-from state_sensor_ros.carla.carla_source import CarlaSource
 from state_sensor_ros.connections import lookup
 from state_sensor_ros.connections.lookup import look_up
 from state_sensor_ros.connections.tcp import TcpSource
 from state_sensor_ros.errors import TransportError
-from state_sensor_ros.monodrive.control_session import ControlSession
-from state_sensor_ros.monodrive.sensor_framing import PacketFramer
 from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators.carla.carla_source import CarlaSource
+from state_sensor_ros.simulators.monodrive.control_session import ControlSession
+from state_sensor_ros.simulators.monodrive.sensor_framing import PacketFramer
 
 END_S = 2.0
 NO_NAMES = ['no..name', 'x' * 70 + '.invalid', '\udcff']

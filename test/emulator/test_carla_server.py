@@ -24,9 +24,6 @@ from programs import start
 import pytest
 from stopwatch import Stopwatch
 
-from state_sensor_ros.carla.carla_decoder import CarlaDecoder
-from state_sensor_ros.carla.carla_source import CarlaSource
-from state_sensor_ros.carla.measurement_framing import split_messages
 from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.emulator.carla_server.episode_settings import EpisodeSettings
 from state_sensor_ros.emulator.carla_server.town import CRUISE_SPEED, LIMITS_KMH
@@ -34,6 +31,9 @@ from state_sensor_ros.emulator.carla_server.town_server import CarlaOptions, Car
 from state_sensor_ros.errors import ConfigError, TransportError
 from state_sensor_ros.schemas.carla_schema import EpisodeReady, Measurements, SceneDescription
 from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators.carla.carla_decoder import CarlaDecoder
+from state_sensor_ros.simulators.carla.carla_source import CarlaSource
+from state_sensor_ros.simulators.carla.measurement_framing import split_messages
 
 FAST = CarlaOptions(rate='max')
 SYNCHRONOUS_INI = '[CARLA/Server]\nSynchronousMode=true\nSendNonPlayerAgentsInfo=true\n'

@@ -14,12 +14,12 @@ import weakref
 
 import pytest
 
-from state_sensor_ros.monodrive.decoder import Decoder
+from state_sensor_ros.files.recording import RecordedFrame
 from state_sensor_ros.outputs.look_ahead import is_needed, LookAhead
 from state_sensor_ros.outputs.predicted_paths import HORIZON_S
 from state_sensor_ros.payloads import Packet
-from state_sensor_ros.recordings.recording import RecordedFrame
 from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators.monodrive.decoder import Decoder
 
 PERIOD_S = 0.5
 

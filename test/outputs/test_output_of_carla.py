@@ -16,13 +16,13 @@ from message_store import read
 import numpy as np
 import pytest
 
-from state_sensor_ros.carla.carla_decoder import DatasetDecoder
 from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.encode.topics import EVERYTHING
 from state_sensor_ros.encode.verification import verify
 from state_sensor_ros.naming import Registry
 from state_sensor_ros.outputs.output_encoder import OutputEncoder
 from state_sensor_ros.settings import AUTOWARE_OBJECTS, OUTPUTS, Settings
+from state_sensor_ros.simulators.carla.carla_decoder import DatasetDecoder
 
 UNKNOWN = 1e6
 

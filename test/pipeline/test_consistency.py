@@ -17,8 +17,8 @@ from real_recordings import each_recording
 
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.frame import frame_of_poses
-from state_sensor_ros.monodrive.decoder import Decoder
 from state_sensor_ros.pipeline.consistency import ConsistencyCheck, SampledConsistencyCheck
+from state_sensor_ros.simulators.monodrive.decoder import Decoder
 
 N_FRAMES = 60
 

@@ -57,7 +57,7 @@ DEFECTS = {
         fail()
     return original(self, *args, **options)
 """),
-    'decode': ('monodrive.decoder', 'Decoder', 'decode', """
+    'decode': ('simulators.monodrive.decoder', 'Decoder', 'decode', """
     if b'"bad_decode"' in args[0]:
         fail()
     return original(self, *args, **options)
@@ -185,7 +185,7 @@ def test_an_exception_of_deferred_work_costs_no_frame(defective):
 
 
 def test_an_exception_of_splitting_costs_the_packet(defective):
-    rig = defective(('monodrive.decoder', 'Decoder', 'split', """
+    rig = defective(('simulators.monodrive.decoder', 'Decoder', 'split', """
     if args[0].startswith(b'['):
         fail()
     return original(self, *args, **options)

@@ -15,10 +15,10 @@ import threading
 import numpy as np
 
 from state_sensor_ros.errors import DecodeError
+from state_sensor_ros.files.recording import RecordedFrame
 from state_sensor_ros.frame import frame_of_poses
 from state_sensor_ros.payloads import Decoded, Packet, SingleFrameDecoder
 from state_sensor_ros.pipeline.source import Health
-from state_sensor_ros.recordings.recording import RecordedFrame
 from state_sensor_ros.simulators.simulator import Simulator
 
 

@@ -1,0 +1,68 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""A bag as a recording: the messages of its ~/frame topic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from state_sensor_ros.errors import TruncatedError
+from state_sensor_ros.files.bags.bag_reader import Bag
+from state_sensor_ros.files.bags.state_frames import stamp_s, StateFrameDecoder
+from state_sensor_ros.files.recording import RecordedFrame
+from state_sensor_ros.payloads import Packet, PayloadDecoder
+
+
+class BagRecording:
+    """
+    The StateFrames of a bag; their time is that of their stamps.
+
+    :param bag: closed by :meth:`close`.
+    """
+
+    unit = 'frame'
+    simulator = 'tcp'
+
+    def __init__(self, bag: Bag) -> None:
+        self.name = bag.name
+        self.topic = bag.topic
+        self.form = f'bag, topic {bag.topic}'
+        self.total: int | None = bag.n_messages
+        self.cut: TruncatedError | None = None
+        self.decoder = self.new_decoder()
+        self._bag = bag
+
+    def new_decoder(self) -> PayloadDecoder:
+        """Make a decoder of StateFrames."""
+        return StateFrameDecoder()
+
+    def frames(self) -> Iterator[RecordedFrame]:
+        """Yield all frames in the order of their log times."""
+        for index, (data, payload) in enumerate(self.payloads()):
+            clock_s = stamp_s(data)
+            yield RecordedFrame(Packet(payload, clock_s, 0, 0), clock_s, index,
+                                f'message {index} of {self.topic}', index + 1)
+
+    def payloads(self) -> Iterator[tuple[bytes, bytes]]:
+        """Yield each serialised StateFrame, and the payload that the decoder takes."""
+        return ((data, data) for _, data in self._bag.messages())
+
+    def messages_of_node(self, names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+        """
+        Yield the messages of other topics of the same node.
+
+        :param names: of topics, as for :meth:`Bag.messages_of_node`.
+        :returns: the name and the serialised message of each.
+        :raises TrajectoryFormatError: where the bag is damaged.
+        """
+        return self._bag.messages_of_node(names)
+
+    def close(self) -> None:
+        """Close the bag."""
+        self._bag.close()

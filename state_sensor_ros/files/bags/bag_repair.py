@@ -1,0 +1,152 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""
+All that is still readable of a bag: its topics, and its messages one after another.
+
+Topics of one name and type in several storage files are the same topic. Compressed files and
+messages are decompressed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+from state_sensor_ros.files.bags.bag_search import format_of, FoundBag
+from state_sensor_ros.files.bags.bag_types import hash_of_definition
+from state_sensor_ros.files.storage.bag_limits import BagError, BagLimits
+from state_sensor_ros.files.storage.compressed_form import ZSTD_MAGIC
+from state_sensor_ros.files.storage.decompression import decompress_file, decompress_message
+from state_sensor_ros.files.storage.mcap_salvage import McapSalvage
+from state_sensor_ros.files.storage.sqlite_salvage import SqliteSalvage
+from state_sensor_ros.files.storage.storage_file import Recovered, Salvage, StoredTopic
+from state_sensor_ros.files.whole.temporary import temporary_folder
+
+_SALVAGES: dict[str, type[McapSalvage | SqliteSalvage]] = {
+    'mcap': McapSalvage, 'sqlite3': SqliteSalvage}
+
+
+class BagRepair:
+    """
+    A damaged or incomplete bag.
+
+    :param bag: its files.
+    :param limits: on sizes, as they are read.
+    :ivar losses: what could not be read, in words; complete after the last message.
+    :ivar defects: other faults, likewise.
+    :ivar n_lost: number of lost messages, None where it is unknown.
+    """
+
+    def __init__(self, bag: FoundBag, limits: BagLimits) -> None:
+        self.losses = list(bag.losses)
+        self.defects = list(bag.defects)
+        self.n_lost: int | None = None if bag.losses else 0
+        self._files = bag.files
+        self._named_topics = {} if bag.metadata is None else bag.metadata.topics
+        self._limits = limits
+        # By name and type, as the first file with the topic has it.
+        self._topics: dict[tuple[str, str], StoredTopic] = {}
+        self._definitions: dict[str, str] = {}
+
+    @property
+    def topics(self) -> list[StoredTopic]:
+        """Topics that were found so far, then the others of metadata.yaml."""
+        return [*self._topics.values(), *(topic for key, topic in self._named_topics.items()
+                                          if key not in self._topics)]
+
+    def storage(self) -> str:
+        """
+        Return the storage for the repaired bag: that of the files, MCAP where they differ.
+
+        :raises OSError: where a file cannot be read.
+        """
+        return 'sqlite3' if self._files and all(map(_is_sqlite, self._files)) else 'mcap'
+
+    def messages(self) -> Iterator[Recovered]:
+        """
+        Yield all readable messages, file after file.
+
+        :raises OSError: where a file cannot be read.
+        """
+        for file in self._files:
+            with ExitStack() as stack:
+                try:
+                    salvage = self._opened(file, stack)
+                except BagError as error:
+                    self._lose(file, f'all of it, {error.fault}')
+                    continue
+                for message in salvage.messages():
+                    plain = self._plain(message.data, file)
+                    if plain is not None:
+                        yield message._replace(topic=self._merged(message.topic), data=plain)
+                for topic in salvage.topics.values():
+                    self._merged(topic)
+                self._note(file, salvage)
+
+    def _opened(self, file: Path, stack: ExitStack) -> Salvage:
+        """Open a storage file until the end of ``stack``."""
+        path, storage = file, format_of(file)
+        if storage == 'zstd':
+            path = stack.enter_context(temporary_folder()) / file.name
+            if fault := decompress_file(file, path, self._limits.n_file_bytes):
+                self._lose(file, f'data that cannot be decompressed, {fault}')
+            storage = format_of(path)
+        if storage not in _SALVAGES:
+            raise BagError(str(file), 'no storage file of a bag', 'MCAP or SQLite')
+        salvage = _SALVAGES[storage](path, str(file), self._limits)
+        stack.callback(salvage.close)
+        return salvage
+
+    def _merged(self, topic: StoredTopic) -> StoredTopic:
+        """Return the topic as the first file has it, with the type hash of metadata.yaml."""
+        key = topic.name, topic.type_name
+        known = self._topics.get(key)
+        if known is None:
+            named = self._named_topics.get(key)
+            type_hash = topic.type_hash or (named.type_hash if named else '') \
+                or hash_of_definition(topic.type_name, topic.definition, topic.encoding)
+            known = self._topics[key] = replace(topic, type_hash=type_hash)
+            # A bag has one definition of a type.
+            if self._definitions.setdefault(topic.type_name, topic.definition) != topic.definition:
+                self.losses.append(f'the definition of {topic.type_name} of {topic.name}, which '
+                                   'differs from that of another topic')
+        return known
+
+    def _plain(self, data: bytes, file: Path) -> bytes | None:
+        """Return a message, decompressed if it is compressed; None where that fails."""
+        # No serialised message begins with these bytes.
+        if not data.startswith(ZSTD_MAGIC):
+            return data
+        try:
+            return decompress_message(data, str(file), self._limits.n_bytes)
+        except BagError as error:
+            self._lose(file, f'a message that cannot be decompressed, {error.fault}')
+            return None
+
+    def _lose(self, file: Path, what: str) -> None:
+        self.n_lost = None
+        self.losses.append(self._named(file, what))
+
+    def _note(self, file: Path, salvage: Salvage) -> None:
+        """Add the losses and defects of a file."""
+        self.losses += [self._named(file, loss) for loss in salvage.losses]
+        self.defects += [self._named(file, defect) for defect in salvage.defects]
+        n_lost = salvage.n_lost
+        self.n_lost = None if self.n_lost is None or n_lost is None else self.n_lost + n_lost
+
+    def _named(self, file: Path, what: str) -> str:
+        return f'{file.name}: {what}' if len(self._files) > 1 else what
+
+
+def _is_sqlite(file: Path) -> bool:
+    """Return whether a file is of SQLite, by its name if it is compressed."""
+    name = format_of(file)
+    return name == 'sqlite3' or (name == 'zstd' and '.db3' in file.suffixes)

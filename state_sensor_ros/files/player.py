@@ -1,0 +1,320 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""
+A recording as a live source: paced by its times, paused, stepped, sought, looped.
+
+Without times the pace is 20 Hz. The state of a source is in ``health.state``; any thread may
+request a change, and the iterating thread makes it between two frames:
+
+========  =============================================  ========
+state     event                                          next
+========  =============================================  ========
+PLAYING   pause(), step()                                PAUSED
+PAUSED    resume()                                       PLAYING
+PLAYING   the last frame, without loop and seek          ENDED
+PAUSED    step(), seek(): a frame, even after the last   PAUSED
+ENDED     packets() is called again                      PLAYING
+any       close()                                        CLOSED
+========  =============================================  ========
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from dataclasses import replace
+from enum import Enum
+import math
+import threading
+import time
+from typing import Protocol
+
+from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
+from state_sensor_ros.files.recording import PERIOD_S, RecordedFrame, Recording
+from state_sensor_ros.payloads import Packet
+from state_sensor_ros.pipeline.source import Health, SourceState
+from state_sensor_ros.settings import rule_of, Settings
+
+# A longer time between two frames is a step of the clock and is not waited for.
+_MAX_GAP_S = 10.0
+# A delay above this is not made up for, since that would be a burst of frames.
+_MAX_LAG_S = 0.5
+
+
+class _Request(Enum):
+    """The last request of another thread."""
+
+    PLAY = 'play'
+    PAUSE = 'pause'
+    CLOSE = 'close'
+
+
+class _Turn(Enum):
+    """What to do with the next frame."""
+
+    PLAY = 'play'
+    SKIP = 'skip'
+    REWIND = 'rewind'
+    END = 'end'
+
+
+class Follower(Protocol):
+    """Adds to the packets of a recording what is known of the frames that follow."""
+
+    def follow(self, frames: Iterator[RecordedFrame]) -> Iterator[RecordedFrame]:
+        """
+        Yield the same frames.
+
+        :param frames: of the recording, from the first one on.
+        """
+
+    def close(self) -> None:
+        """Close what is open; closing twice is quiet."""
+
+
+class FileSource:
+    """
+    Packets of a recording at its own pace; each loop looks like a restart of the simulator.
+
+    One thread iterates over :meth:`packets`; the other methods may be called from any.
+
+    :param recording: closed when the source is.
+    :param rate: pace against real time; 0 for no pace.
+    :param loop: begin again at the end, for ever.
+    :param follower: that its frames pass, closed with the recording; None for none.
+    :raises ConfigError: when ``rate`` is no pace.
+    """
+
+    def __init__(self, recording: Recording, *, rate: float = 1.0, loop: bool = False,
+                 follower: Follower | None = None) -> None:
+        self._follower = follower
+        self._rate = _checked(rate)
+        self._loop = loop
+        self._recording = recording
+        self.health = Health(state=SourceState.PLAYING, n_connects=1)
+        self._changed = threading.Condition()
+        self._request = _Request.PLAY
+        self._is_iterating = False
+        self._n_steps = 0
+        self._sought: float | None = None
+        # Seconds of the recording before the last frame that was played or skipped, -1 for none.
+        self._position = -1.0
+        # When that frame was due, None where the next one is due at once.
+        self._due: float | None = None
+
+    @property
+    def position(self) -> float:
+        """Seconds of the recording that have been played."""
+        return max(self._position, 0.0)
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether only steps are taken."""
+        return self._request is _Request.PAUSE
+
+    def pause(self) -> None:
+        """Stop before the next frame."""
+        with self._changed:
+            self._demand(_Request.PAUSE)
+
+    def resume(self) -> None:
+        """Go on after a pause."""
+        with self._changed:
+            self._n_steps = 0
+            self._demand(_Request.PLAY)
+
+    def step(self, n_frames: int = 1) -> None:
+        """
+        Play ``n_frames`` at once and pause behind them.
+
+        :raises ConfigError: when that is not 1 or more.
+        """
+        if n_frames < 1:
+            raise ConfigError('step', str(n_frames), '1 frame or more')
+        with self._changed:
+            self._n_steps += n_frames
+            self._demand(_Request.PAUSE)
+
+    def seek(self, seconds: float) -> None:
+        """
+        Go on with the first frame at or after a place, even while paused.
+
+        A seek backwards looks like a restart of the simulator.
+
+        :param seconds: from the beginning of the recording.
+        :raises ConfigError: when that is no time.
+        """
+        if not math.isfinite(seconds):
+            raise ConfigError('seek', str(seconds), 'seconds from the beginning')
+        with self._changed:
+            self._sought = max(seconds, 0.0)
+            self._changed.notify_all()
+
+    def set_rate(self, rate: float) -> None:
+        """
+        Change the pace against real time.
+
+        :param rate: 1 is real time, 0 is no pace; a wait that has begun ends by the new pace.
+        :raises ConfigError: when it is no pace.
+        """
+        with self._changed:
+            self._rate = _checked(rate)
+            self._changed.notify_all()
+
+    def reconfigure(self, settings: Settings) -> None:
+        """Use the rate of ``settings``, from any thread."""
+        self.set_rate(settings.rate)
+
+    def close(self) -> None:
+        """End :meth:`packets` at once, from any thread; closing twice is quiet."""
+        with self._changed:
+            self._demand(_Request.CLOSE)
+            if not self._is_iterating:
+                self._close_files()
+
+    def _demand(self, request: _Request) -> None:
+        """Set the request and wake the iterating thread; nothing follows a close."""
+        if not self._is_closed():
+            self._request = request
+        self._changed.notify_all()
+
+    def _is_closed(self) -> bool:
+        return self._request is _Request.CLOSE
+
+    def packets(self) -> Iterator[Packet]:
+        """
+        Yield packets until the end of the recording; a further call plays it again.
+
+        :raises TrajectoryFormatError: where the recording is damaged.
+        """
+        with self._changed:
+            if self._is_closed():
+                return
+            self._is_iterating = True
+        try:
+            turn = yield from self._pass(is_again=False)
+            while turn is not _Turn.END:
+                turn = yield from self._pass(is_again=True)
+        except TrajectoryFormatError as error:
+            self.health.last_error = str(error)
+            raise
+        finally:
+            with self._changed:
+                self._is_iterating = False
+                self.health.state = SourceState.CLOSED if self._is_closed() else SourceState.ENDED
+                if self._is_closed():
+                    self._close_files()
+
+    def _pass(self, is_again: bool) -> Generator[Packet, None, _Turn]:
+        """
+        Play from the beginning; return what follows.
+
+        :param is_again: the first packet follows one of an earlier pass.
+        """
+        self._position, clock_s, is_behind_gap = -1.0, math.nan, is_again
+        frames = self._frames()
+        for recorded in frames if self._follower is None else self._follower.follow(frames):
+            gap = recorded.clock_s - clock_s
+            clock_s = recorded.clock_s
+            # NaN compares false with everything.
+            gap = gap if 0.0 < gap <= _MAX_GAP_S else PERIOD_S
+            position = self._position + gap if recorded.index else 0.0
+            turn = self._turn(position, gap)
+            if turn in (_Turn.REWIND, _Turn.END):
+                return turn
+            self._position = position
+            if turn is _Turn.SKIP:
+                is_behind_gap = True
+                continue
+            self.health.n_packets += 1
+            self.health.n_bytes += len(recorded.packet.payload)
+            yield replace(recorded.packet, is_behind_gap=True) if is_behind_gap \
+                else recorded.packet
+            is_behind_gap = False
+        if self._recording.cut is not None:
+            # A line in the log; what was recorded has been played.
+            self.health.last_error = self._recording.cut.warning
+        if self._position < 0.0:
+            raise TrajectoryFormatError(self._recording.name, 'no frames', 'at least one frame')
+        return self._turn_at_end()
+
+    def _frames(self) -> Iterator[RecordedFrame]:
+        """Yield the frames of the recording; a follower may read many of them at once."""
+        for recorded in self._recording.frames():
+            if self._is_closed():
+                return
+            yield recorded
+
+    def _close_files(self) -> None:
+        self._recording.close()
+        if self._follower is not None:
+            self._follower.close()
+
+    def _turn(self, position: float, gap: float) -> _Turn:
+        """
+        Wait until the next frame is to be played or skipped.
+
+        :param position: of that frame, s from the beginning.
+        :param gap: between it and the frame before, s.
+        """
+        with self._changed:
+            while not self._is_closed():
+                if self._sought is not None:
+                    return self._turn_while_seeking(position, self._sought)
+                wait_s: float | None = None
+                if self._request is not _Request.PAUSE:
+                    self.health.state = SourceState.PLAYING
+                    wait_s = self._time_left(gap)
+                elif self._n_steps:
+                    self._n_steps -= 1
+                    wait_s = 0.0
+                else:
+                    self.health.state = SourceState.PAUSED
+                    self._due = None
+                if wait_s == 0.0:
+                    return _Turn.PLAY
+                self._changed.wait(wait_s)
+        return _Turn.END
+
+    def _turn_while_seeking(self, position: float, sought: float) -> _Turn:
+        if sought <= self._position:
+            return _Turn.REWIND
+        if position < sought:
+            return _Turn.SKIP
+        self._sought = self._due = None
+        return _Turn.PLAY
+
+    def _time_left(self, gap: float) -> float:
+        """Return how long to wait for the next frame, s; where that is 0 it counts as played."""
+        now = time.monotonic()
+        due = now if self._due is None or not self._rate else self._due + gap / self._rate
+        if due > now:
+            return due - now
+        self._due = due if now - due <= _MAX_LAG_S else now
+        return 0.0
+
+    def _turn_at_end(self) -> _Turn:
+        """Wait for the end of a pause; then begin again where ``loop`` or a seek demands it."""
+        with self._changed:
+            if self._sought is not None and self._sought > self._position:
+                self._sought = None
+            while self._request is _Request.PAUSE and self._sought is None and not self._loop:
+                self.health.state = SourceState.PAUSED
+                self._n_steps = 0
+                self._changed.wait()
+            again = self._loop or self._sought is not None
+            return _Turn.REWIND if again and not self._is_closed() else _Turn.END
+
+
+def _checked(rate: float) -> float:
+    """Return ``rate`` if it can be a pace."""
+    rule = rule_of('rate')
+    assert rule.high is not None
+    if not 0.0 <= rate <= rule.high:
+        raise ConfigError('rate', f'{rate:g}', f'0 to {rule.high:g}: {rule.help}')
+    return rate

@@ -1,0 +1,199 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""
+Decompression of gzip, zstd and lz4 that stops at a size limit and keeps the data before a fault.
+
+The output grows with the limit, not with the size that the compressed data declares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+import sys
+from typing import Protocol
+import zlib
+
+from lz4.frame import LZ4FrameDecompressor  # type: ignore[import-untyped]
+
+from state_sensor_ros.files.storage.bag_limits import damaged, too_large
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+# Of zlib.decompressobj(): with the header and the CRC of gzip.
+_GZIP_WINDOW = 31
+# A decompressor returns nothing of the piece in which it finds a fault.
+_PIECE_BYTES = 64 * 1024
+_FRAME_HEADER_BYTES = 18
+
+
+class _Decompressor(Protocol):
+    """Common interface of the decompressors of zstd and lz4."""
+
+    @property
+    def eof(self) -> bool:
+        """Whether the end of the compressed data was reached."""
+
+    @property
+    def needs_input(self) -> bool:
+        """Whether more compressed data is needed for the next byte."""
+
+    @property
+    def unused_data(self) -> bytes:
+        """Return the data behind that end."""
+
+    def decompress(self, data: memoryview, max_length: int) -> bytes:
+        """Return at most ``max_length`` bytes."""
+
+
+class _GzipDecompressor:
+    """The decompressor of zlib with the interface of the others."""
+
+    def __init__(self) -> None:
+        self._zlib = zlib.decompressobj(_GZIP_WINDOW)
+        self.needs_input = True
+
+    @property
+    def eof(self) -> bool:
+        """Whether the end of the compressed data was reached."""
+        return self._zlib.eof
+
+    @property
+    def unused_data(self) -> bytes:
+        """Return the data behind that end."""
+        return self._zlib.unused_data
+
+    def decompress(self, data: memoryview, max_length: int) -> bytes:
+        """Return at most ``max_length`` bytes."""
+        rest = self._zlib.unconsumed_tail
+        block = self._zlib.decompress(rest + bytes(data) if rest else data, max_length)
+        self.needs_input = len(block) < max_length and not self._zlib.unconsumed_tail
+        return block
+
+
+_DECOMPRESSORS: dict[str, Callable[[], _Decompressor]] = {
+    'gzip': _GzipDecompressor, 'zstd': zstd.ZstdDecompressor, 'lz4': LZ4FrameDecompressor}
+# lz4 raises RuntimeError.
+_FAULTS = (zlib.error, zstd.ZstdError, RuntimeError, EOFError)
+
+
+def decompress(data: bytes | memoryview, compression: str, limit: int) -> tuple[bytes, str]:
+    """
+    Decompress data up to the first fault or the limit.
+
+    :param data: one or several frames of the compression.
+    :param compression: ``zstd`` or ``lz4``.
+    :param limit: greatest size of the result, bytes; one more byte is returned of longer data.
+    :returns: the decompressed bytes; the fault that follows them, ``''`` for none.
+    """
+    view = memoryview(data)
+    pieces = (view[at:at + _PIECE_BYTES] for at in range(0, len(view), _PIECE_BYTES))
+    stream = DecompressedStream(pieces, compression, limit)
+    return b''.join(stream), stream.fault
+
+
+def decompress_message(data: bytes, where: str, limit: int) -> bytes:
+    """
+    Decompress a message that is compressed by zstd.
+
+    :param data: the compressed message.
+    :param where: its place, for the error.
+    :param limit: greatest size of the result, bytes.
+    :raises BagError: where it is damaged or larger than ``limit``.
+    """
+    message, fault = decompress(data, 'zstd', limit)
+    if fault:
+        raise damaged(where, fault)
+    if len(message) > limit:
+        raise too_large(where, 'a message', limit)
+    return message
+
+
+def decompress_file(source: Path, target: Path, limit: int) -> str:
+    """
+    Decompress a file that is compressed by zstd as a whole, up to the first fault.
+
+    :param source: path of the compressed file.
+    :param target: path of the decompressed file, which is created.
+    :param limit: greatest size of ``target``, bytes.
+    :returns: the fault that follows the written data, ``''`` for none.
+    :raises BagError: where the decompressed data is larger than ``limit``.
+    :raises OSError: where a file cannot be read or written.
+    """
+    if _declared_size(source) > limit:
+        raise too_large(str(source), 'a compressed file', limit)
+    n_bytes = 0
+    with source.open('rb') as compressed, target.open('wb') as file:
+        pieces = iter(lambda: memoryview(compressed.read(_PIECE_BYTES)), b'')
+        stream = DecompressedStream(pieces, 'zstd', limit)
+        for block in stream:
+            n_bytes += len(block)
+            if n_bytes > limit:
+                raise too_large(str(source), 'a compressed file', limit)
+            file.write(block)
+    return stream.fault
+
+
+class DecompressedStream:
+    """
+    Decompressed data, block by block.
+
+    :param pieces: of the compressed data.
+    :param limit: the stream ends with the first block that exceeds it, by one byte.
+    :param block_bytes: greatest size of a block, None for the limit.
+    :ivar fault: what is wrong after the last block, ``''`` for nothing.
+    :ivar is_cut: whether that is a missing end.
+    """
+
+    def __init__(self, pieces: Iterator[memoryview], compression: str, limit: int, *,
+                 block_bytes: int | None = None) -> None:
+        self.fault = ''
+        self.is_cut = False
+        self._pieces, self._compression, self._limit = pieces, compression, limit
+        self._block_bytes = limit + 1 if block_bytes is None else block_bytes
+
+    def __iter__(self) -> Iterator[bytes]:
+        n_bytes = 0
+        piece = next(self._pieces, None)
+        # Several compressed frames may follow each other.
+        while piece and n_bytes <= self._limit:
+            decompressor = _DECOMPRESSORS[self._compression]()
+            while not decompressor.eof and n_bytes <= self._limit:
+                try:
+                    block = decompressor.decompress(
+                        piece, min(self._block_bytes, self._limit + 1 - n_bytes))
+                except _FAULTS as error:
+                    self.fault = f'no {self._compression} ({" ".join(str(error).split())})'
+                    return
+                yield block
+                n_bytes += len(block)
+                if decompressor.eof:
+                    piece = memoryview(decompressor.unused_data or b'') or next(
+                        self._pieces, None)
+                elif decompressor.needs_input:
+                    piece = next(self._pieces, None)
+                    if piece is None:
+                        self.fault = f'a stream of {self._compression} that is cut'
+                        self.is_cut = True
+                        return
+                else:
+                    piece = memoryview(b'')
+
+
+def _declared_size(source: Path) -> int:
+    """Return the size that the first frame of zstd declares, bytes, 0 where it declares none."""
+    with source.open('rb') as file:
+        begin = file.read(_FRAME_HEADER_BYTES)
+    try:
+        return zstd.get_frame_info(begin).decompressed_size or 0
+    except zstd.ZstdError:
+        return 0

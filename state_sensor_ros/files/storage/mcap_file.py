@@ -1,0 +1,195 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""Bytes of an MCAP file: heads of its records, decompressed chunks within limits, CRCs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+import os
+from pathlib import Path
+import struct
+from zlib import crc32
+
+from state_sensor_ros.files.storage.bag_limits import BagError, BagLimits, damaged, too_large
+from state_sensor_ros.files.storage.decompression import decompress
+from state_sensor_ros.files.storage.mcap_records import (
+    CHUNK_HEAD_BYTES,
+    ChunkHead,
+    HEAD,
+    Head,
+    MAGIC,
+    Opcode,
+    parse_chunk_head,
+)
+
+# Heads are read in blocks: a chunk is followed by one short record for each topic in it.
+_BLOCK_BYTES = 64 * 1024
+_CRC_BLOCK_BYTES = 1024 * 1024
+_MAX_HEAD_BYTES = HEAD.size + CHUNK_HEAD_BYTES
+
+
+class McapFile:
+    """
+    An open MCAP file.
+
+    :param path: of the file; it is open until :meth:`close`.
+    :param name: of the file in errors.
+    :param limits: on the sizes of records and chunks.
+    :ivar size: of the file, bytes.
+    :raises OSError: where it cannot be opened.
+    """
+
+    def __init__(self, path: Path, name: str, limits: BagLimits) -> None:
+        self.name = name
+        self.limits = limits
+        self._file = path.open('rb', buffering=0)
+        self.size = os.fstat(self._file.fileno()).st_size
+
+    def close(self) -> None:
+        """Close the file; a second call has no effect."""
+        self._file.close()
+
+    def error(self, offset: int, found: str) -> BagError:
+        """
+        Return the error for damage.
+
+        :param offset: of the damage in the file.
+        :param found: what is there, in words.
+        """
+        return damaged(f'{self.name}: byte {offset}', found)
+
+    def read(self, offset: int, n_bytes: int) -> bytes:
+        """
+        Return bytes of the file.
+
+        :param offset: of the first in the file.
+        :param n_bytes: their number.
+        :raises BagError: where they are more than the limit, or the file ends before.
+        """
+        if n_bytes > self.limits.n_bytes + _MAX_HEAD_BYTES:
+            raise too_large(f'{self.name}: byte {offset}', 'a record', self.limits.n_bytes)
+        data = os.pread(self._file.fileno(), n_bytes, offset)
+        if len(data) < n_bytes:
+            raise self.error(self.size, 'the end of the file in a record')
+        return data
+
+    def content(self, head: Head) -> bytes:
+        """
+        Return the content of a record.
+
+        :param head: of the record.
+        :raises BagError: as :meth:`read`.
+        """
+        return self.read(head.offset + HEAD.size, head.length)
+
+    def heads(self, offset: int = len(MAGIC)) -> Iterator[Head]:
+        """
+        Yield the heads of records up to the footer.
+
+        :param offset: of the first.
+        :raises BagError: where the bytes are no record, or the file ends in one.
+        """
+        block, begin = b'', offset
+        while True:
+            if not begin <= offset <= begin + len(block) - HEAD.size:
+                block, begin = os.pread(self._file.fileno(), _BLOCK_BYTES, offset), offset
+            try:
+                opcode, length = HEAD.unpack_from(block, offset - begin)
+            except struct.error:
+                raise self.error(self.size, 'the end of the file without a footer') from None
+            head = Head(opcode, offset, length)
+            if not head.opcode:
+                raise self.error(offset, 'no record')
+            if head.end > self.size:
+                raise self.error(offset, 'a record that the file ends in')
+            yield head
+            if head.opcode == Opcode.FOOTER:
+                return
+            offset = head.end
+
+    def chunk_head(self, head: Head) -> ChunkHead:
+        """
+        Return the fields of a chunk before its data.
+
+        :param head: of the record of the chunk.
+        :raises BagError: where the record is no chunk, or the chunk is too large.
+        """
+        start = self.read(head.offset + HEAD.size, min(head.length, CHUNK_HEAD_BYTES))
+        try:
+            chunk = parse_chunk_head(start)
+        except ValueError as error:
+            raise self.error(head.offset, f'no chunk ({error})') from error
+        if chunk.begin + chunk.length != head.length:
+            raise self.error(head.offset, 'a chunk whose sizes do not agree')
+        if max(chunk.size, chunk.length) > self.limits.n_bytes:
+            raise too_large(f'{self.name}: chunk at byte {head.offset}', 'a chunk',
+                            self.limits.n_bytes)
+        return chunk
+
+    def records_of(self, head: Head, chunk: ChunkHead, content: memoryview) -> memoryview:
+        """
+        Return the records of a chunk, decompressed.
+
+        :param head: of the chunk.
+        :param chunk: its fields as :meth:`chunk_head` returned them.
+        :param content: of the chunk.
+        :raises BagError: where decompression fails, or size or CRC-32 disagree with ``chunk``.
+        """
+        where = f'{self.name}: chunk at byte {head.offset}'
+        records = content[chunk.begin:]
+        if chunk.compression in ('lz4', 'zstd'):
+            data, fault = decompress(records, chunk.compression, chunk.size)
+            if fault:
+                raise damaged(where, fault)
+            records = memoryview(data)
+        elif chunk.compression:
+            raise BagError(where, f'the compression {chunk.compression!r}', 'lz4, zstd or none')
+        if len(records) != chunk.size:
+            raise damaged(where, 'another size than in its head')
+        if chunk.crc and crc32(records) != chunk.crc:
+            raise damaged(where, f'the CRC-32 {crc32(records):08x} in place of {chunk.crc:08x}')
+        return records
+
+
+class RunningCrc:
+    """
+    CRC-32 of a file from an offset on; reuses data that the caller has read anyway.
+
+    :param begin: offset of the first byte that it covers.
+    """
+
+    def __init__(self, file: McapFile, begin: int = 0) -> None:
+        self._file = file
+        self._end = begin
+        self._value = 0
+
+    def add(self, offset: int, data: bytes) -> None:
+        """
+        Extend the CRC over ``data``; bytes between its end and ``offset`` are read.
+
+        :param offset: of the data in the file; data before the end of the CRC is ignored.
+        """
+        if offset >= self._end:
+            self.up_to(offset)
+            self._value = crc32(data, self._value)
+            self._end = offset + len(data)
+
+    def up_to(self, end: int) -> int:
+        """
+        Extend the CRC up to an offset and return it.
+
+        :param end: offset in the file, bytes; without effect where the CRC reaches as far already.
+        :returns: of the bytes from ``begin`` to the end of the CRC.
+        :raises BagError: as :meth:`McapFile.read`.
+        """
+        while self._end < end:
+            data = self._file.read(self._end, min(end - self._end, _CRC_BLOCK_BYTES))
+            self._value = crc32(data, self._value)
+            self._end += len(data)
+        return self._value

@@ -1,0 +1,161 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""
+Messages that are still readable in an SQLite file that was not closed, or is malformed.
+
+A log beside the file is applied to a copy of both. Rows on malformed pages are lost. After an
+error at row 41, the next readable row is searched for by queries of ``rowid >= 42``, 43 and so on,
+each of which fails if its first row is on a malformed page::
+
+    row        1 ... 40 | 41 ... 97 | 98 ...
+    page       readable | malformed | readable     42 to 97 fail, 98 does not: 57 rows are lost
+
+After 2000 failures, more than a page has rows, the step doubles with each query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+import shutil
+
+import apsw
+
+from state_sensor_ros.errors import counted
+from state_sensor_ros.files.storage.bag_limits import BagError, BagLimits
+from state_sensor_ros.files.storage.sqlite_reader import (
+    connected,
+    LOG_SUFFIXES,
+    topics_of,
+    unfinished_log,
+)
+from state_sensor_ros.files.storage.storage_file import Recovered, StoredTopic
+from state_sensor_ros.files.whole.temporary import temporary_folder
+
+# The search advances row by row this far: a page has fewer rows.
+_N_SINGLE_STEPS = 2000
+_LAST_ROW = 2**62
+# Stands for the number of a row where there is none.
+_NO_ROW = 2**63 - 1
+
+
+class SqliteSalvage:
+    """
+    A damaged SQLite file, a :class:`Salvage`.
+
+    :param path: of the file; it is open until :meth:`close`.
+    :param name: of the file in errors.
+    :param limits: on sizes, as they are read.
+    :raises BagError: where the tables cannot be read.
+    :raises OSError: where it cannot be copied.
+    """
+
+    def __init__(self, path: Path, name: str, limits: BagLimits) -> None:
+        self.topics: dict[int, StoredTopic] = {}
+        self.losses: list[str] = []
+        self.defects: list[str] = []
+        self.n_lost: int | None = 0
+        self._stack = ExitStack()
+        try:
+            log = unfinished_log(path)
+            if log is not None:
+                path = self._copied(path)
+                self.defects.append(f'a part of it was not in its file, but in {log.name}')
+                if log.name.endswith('-journal'):
+                    self.losses.append('messages that were written but not committed')
+                    self.n_lost = None
+            self._connection = connected(path, limits, is_copy=log is not None)
+            self._stack.callback(self._connection.close)
+            self.topics = topics_of(self._connection, name, limits)
+        except apsw.Error as error:
+            self.close()
+            raise BagError(name, f'a database that cannot be read ({error})',
+                           'tables of rosbag2') from error
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close the file; a second call has no effect."""
+        self._stack.close()
+
+    def messages(self) -> Iterator[Recovered]:
+        """Yield all readable messages in the order of the file."""
+        n_unknown = 0
+        for topic_id, log_ns, data in self._rows():
+            topic = self.topics.get(topic_id) if isinstance(topic_id, int) else None
+            if topic is None or not isinstance(log_ns, int) or not isinstance(data, bytes):
+                n_unknown += 1
+            else:
+                yield Recovered(topic, log_ns, data)
+        if n_unknown:
+            self._lose(n_unknown, f'{counted(n_unknown, "row")} without a topic or without data')
+
+    def _copied(self, path: Path) -> Path:
+        """Copy the file and its logs to a temporary folder; return the copy of the file."""
+        folder = self._stack.enter_context(temporary_folder())
+        for suffix in ('', *LOG_SUFFIXES):
+            source = Path(f'{path}{suffix}')
+            if source.is_file():
+                shutil.copyfile(source, folder / f'bag{suffix}')
+        return folder / 'bag'
+
+    def _rows(self) -> Iterator[tuple[apsw.SQLiteValue, ...]]:
+        """Yield topic number, log time and data of each readable row; note the others."""
+        row: int | None = 1
+        while row is not None:
+            try:
+                for number, *values in self._connection.execute(
+                        'SELECT rowid, topic_id, timestamp, data FROM messages WHERE rowid >= ? '
+                        'ORDER BY rowid', (row,)):
+                    assert isinstance(number, int)
+                    yield tuple(values)
+                    row = number + 1
+                return
+            except apsw.Error as error:
+                row = self._next_row(row, str(error))
+
+    def _next_row(self, row: int, fault: str) -> int | None:
+        """
+        Return the number of the next readable row, None where there is none; note the loss.
+
+        :param row: which could not be read.
+        :param fault: why not, in words.
+        """
+        last, step = row, 1
+        while last <= _LAST_ROW - step:
+            found = self._first_from(last + step)
+            if found is not None:
+                n_lost = (last + step if found == _NO_ROW else found) - row
+                self._lose(n_lost, f'{counted(n_lost, "message")} from number {row} on ({fault})')
+                return None if found == _NO_ROW else found
+            last += step
+            if last - row > _N_SINGLE_STEPS:
+                step *= 2
+        self.n_lost = None
+        self.losses.append(f'all messages after number {row - 1} ({fault})')
+        return None
+
+    def _first_from(self, row: int) -> int | None:
+        """Return the first row number from ``row`` on, _NO_ROW for none; None on failure."""
+        try:
+            for [number, *_] in self._connection.execute(
+                    'SELECT rowid, topic_id, timestamp, data FROM messages WHERE rowid >= ? '
+                    'ORDER BY rowid LIMIT 1', (row,)):
+                assert isinstance(number, int)
+                return number
+        except apsw.Error:
+            return None
+        return _NO_ROW
+
+    def _lose(self, n_messages: int, what: str) -> None:
+        self.losses.append(what)
+        if self.n_lost is not None:
+            self.n_lost += n_messages

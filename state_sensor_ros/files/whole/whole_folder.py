@@ -1,0 +1,210 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""
+A folder that gets its name once it is complete, and replaces only a folder of its own kind.
+
+A bag ``run`` that replaces an older one::
+
+                        run         .run.part
+    constructor         old bag     empty, locked
+    writing             old bag     run: new bag, incomplete
+    complete()          old bag     run: new bag, synced
+    commit()            old bag     checked again: every entry of the old bag is one of a bag
+                        new bag     run: old bag                  exchanged, in one step on Linux
+                        new bag                                   old bag removed, entry by entry
+    abort() instead     old bag
+
+What another program adds to the old bag after the check is not removed: its folder then remains
+in ``.run.part``, and ``remains`` names it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+import os
+from pathlib import Path
+
+from state_sensor_ros.errors import reason_of, SinkError
+from state_sensor_ros.files.whole.part import Part
+from state_sensor_ros.files.whole.renaming import exchange, rename_new, sync_folder, sync_tree
+
+# Returns whether an entry of a folder, 'name' of a file or 'name/' of a folder, is of its kind.
+Own = Callable[[str], bool]
+
+
+class WholeFolder:
+    """
+    An output folder, ended by either :meth:`commit` or :meth:`abort`.
+
+    :param path: of the folder.
+    :param noun: its kind in errors, such as ``bag``.
+    :param own: returns, for an existing folder, the test for entries of such an output; a folder
+        with any other entry is not replaced.
+    :param force: whether one of that name may be replaced.
+    :ivar path: of the folder, the target where it is a link.
+    :ivar inside: an empty folder to write into, on the same file system.
+    :ivar remains: rest of a replaced folder that was not removed, in words, ``''`` for none.
+    :raises SinkError: where the name is taken, or the folder cannot be written.
+    """
+
+    def __init__(self, path: str | Path, *, noun: str, own: Callable[[Path], Own],
+                 force: bool) -> None:
+        self.name = str(path)
+        self.path = Path(os.path.realpath(path))
+        self.remains = ''
+        self._noun, self._own, self._force = noun, own, force
+        self._is_complete = self._is_committed = False
+        try:
+            if os.path.lexists(self.path):
+                self._check_replaceable()
+            self._part = Part(self.path, self.name, is_folder=True)
+        except OSError as error:
+            raise self.error(error) from error
+        self.inside = self._part.path
+
+    def error(self, error: OSError) -> SinkError:
+        """
+        Return the error of this output for one of the operating system.
+
+        :param error: a SinkError is returned as it is.
+        """
+        if isinstance(error, SinkError):
+            return error
+        return SinkError(self.name, reason_of(error), f'room to write a {self._noun}')
+
+    def _check_replaceable(self) -> Own:
+        """
+        Check that the folder of that name may be replaced.
+
+        :returns: the test for its entries.
+        """
+        if not self._force:
+            found = 'a folder' if self.path.is_dir() else 'a file'
+            raise SinkError(self.name, f'{found} of that name', 'none, or --force')
+        if not self.path.is_dir():
+            raise SinkError(self.name, f'something that is no {self._noun}',
+                            f'a {self._noun} to overwrite')
+        if os.path.ismount(self.path):
+            raise SinkError(self.name, 'a mount point', 'a folder that can be renamed')
+        own, is_empty = self._own(self.path), True
+        for entry in _entries(self.path):
+            is_empty = False
+            if not own(entry):
+                raise SinkError(
+                    self.name, f'{entry.rstrip("/")} in it, which is not part of a {self._noun} '
+                    'that this program writes', f'nothing but a {self._noun} to overwrite')
+        if is_empty:
+            raise SinkError(self.name, 'an empty folder', f'a {self._noun} to overwrite')
+        return own
+
+    def complete(self) -> None:
+        """
+        Sync everything to the disk; a second call has no effect.
+
+        :raises SinkError: where that fails, for example on a full disk.
+        """
+        if self._is_complete:
+            return
+        try:
+            sync_tree(self.inside)
+        except OSError as error:
+            raise self.error(error) from error
+        self._is_complete = True
+
+    def commit(self, whole: Path) -> None:
+        """
+        Give a complete folder the name, and remove the folder that had it.
+
+        :param whole: the folder, :attr:`inside` or one in it.
+        :raises SinkError: where that fails; the complete folder is kept beside the name.
+        """
+        if self._is_committed:
+            return
+        # After the exchange the part contains the old folder.
+        self._part.keep()
+        try:
+            if self._force and os.path.lexists(self.path):
+                own = self._check_replaceable()
+                old = exchange(whole, self.path)
+            else:
+                own, old = None, whole
+                rename_new(whole, self.path)
+        except OSError as error:
+            raise self._unnamed(error, whole) from error
+        self._is_committed = True
+        try:
+            sync_folder(self.path.parent)
+        except OSError as error:
+            raise self.error(error) from error
+        if own is not None:
+            self.remains = _remove(old, own)
+        for place, _, _ in os.walk(self.inside, topdown=False):
+            with suppress(OSError):
+                os.rmdir(place)
+
+    def _unnamed(self, error: OSError, whole: Path) -> SinkError:
+        """Return the error for a complete folder that cannot get its name."""
+        kept = f'what was written is in {whole}'
+        if isinstance(error, SinkError):
+            return SinkError(self.name, error.found, f'{error.expected}; {kept}')
+        if isinstance(error, FileExistsError):
+            return SinkError(self.name, 'something of that name, which was not there before',
+                             f'nothing; {kept}')
+        return SinkError(self.name, reason_of(error), f'a name that can be given; {kept}')
+
+    def discard(self) -> str:
+        """
+        Remove what was written, from any thread; no effect after :meth:`commit`.
+
+        :returns: what remains, in words.
+        """
+        self._part.discard()
+        return f'nothing was written to {self.name}'
+
+    def abort(self) -> None:
+        """Remove what was written; no effect after :meth:`commit`."""
+        self.discard()
+        self._part.release()
+
+
+def _entries(folder: Path, prefix: str = '') -> Iterator[str]:
+    """Yield all entries of a folder, 'name/' for a folder, each before its own entries."""
+    with os.scandir(folder) as found:
+        entries = sorted(found, key=lambda entry: entry.name)
+    for entry in entries:
+        if entry.is_dir(follow_symlinks=False):
+            yield f'{prefix}{entry.name}/'
+            yield from _entries(Path(entry.path), f'{prefix}{entry.name}/')
+        elif entry.is_file(follow_symlinks=False):
+            yield f'{prefix}{entry.name}'
+        else:
+            # A link or a device: a name that is no entry of any output.
+            yield f'{prefix}{entry.name}//'
+
+
+def _remove(folder: Path, own: Own) -> str:
+    """
+    Remove a folder with the entries that are of its kind.
+
+    :returns: what remains of it, in words, ``''`` for nothing.
+    """
+    reason = ''
+    try:
+        entries = [entry for entry in _entries(folder) if own(entry)]
+    except OSError:
+        entries = []
+    for entry in (*reversed(entries), './'):
+        remove = os.rmdir if entry.endswith('/') else os.unlink
+        try:
+            remove(folder / entry)
+        except OSError as error:
+            # The first failure is the reason for those of the folders that contain the entry.
+            reason = reason or reason_of(error)
+    return reason and f'what is left of the old one is in {folder}: {reason}'

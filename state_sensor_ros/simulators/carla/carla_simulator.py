@@ -1,0 +1,235 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""CARLA 0.8 as one of the simulators; its libraries are imported where they are needed."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from state_sensor_ros.errors import ConfigError, DecodeError, TrajectoryFormatError
+from state_sensor_ros.files.recording import Recording
+from state_sensor_ros.frame import Frame
+from state_sensor_ros.payloads import PayloadDecoder, Report
+from state_sensor_ros.rep103 import Units
+from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators.simulator import (
+    FrameWriter,
+    Simulator,
+    SimulatorTopics,
+    StandIn,
+)
+from state_sensor_ros.simulators.stand_in_options import StandInOptions, whole_number
+
+if TYPE_CHECKING:
+    from state_sensor_ros.cdr.definitions import Definitions
+    from state_sensor_ros.files.bags.bag_reader import Bag
+    from state_sensor_ros.files.bags.bag_recording import BagRecording
+    from state_sensor_ros.pipeline.source import Source
+    from state_sensor_ros.simulators.carla.sensors import Sensor
+
+# The imitation-learning dataset was collected at this rate.
+_DATASET_RATE_HZ = 10.0
+# Names of one machine, on which a relay cannot have the ports of the server.
+_THIS_MACHINE = frozenset(('127.0.0.1', 'localhost', '::1', '0.0.0.0', '::'))
+
+
+class CarlaSimulator(Simulator):
+    """The measurements of a server, datasets and their bags, and their stand-in."""
+
+    name = 'carla'
+    protocol = 'carla'
+    default_port = 2001
+    has_relay = True
+    bag_topic = ('player/status', 'state_sensor_ros/msg/CarlaPlayerStatus')
+
+    def check(self, settings: Settings) -> None:
+        """
+        Reject parameters that CARLA's frames cannot serve, and ports that exclude each other.
+
+        :raises ConfigError: for stamps by date, for samples, and for a relay beside an episode of
+            the node or on the server's own ports.
+        """
+        if settings.stamp_source == 'utc':
+            raise ConfigError('stamp_source', 'utc', 'game_time or ros where source is carla: its '
+                              'frames carry no date')
+        if settings.sample_rate > 0:
+            raise ConfigError('sample_rate', f'{settings.sample_rate:g}',
+                              '0 where source is carla: it measures each of its frames')
+        if settings.relay_port:
+            _check_relay(settings)
+
+    def new_decoder(self, settings: Settings) -> PayloadDecoder:
+        """Make a decoder of measurements as a server sends them."""
+        from state_sensor_ros.simulators.carla.carla_decoder import CarlaDecoder
+        return CarlaDecoder()
+
+    def open_source(self, settings: Settings, report: Report) -> Source:
+        """
+        Make the source of the measurements: the server's port, or a relay.
+
+        :raises ConfigError: when ``config_file`` cannot be read.
+        """
+        from state_sensor_ros.simulators.carla.carla_source import CarlaSource, open_relay
+        if settings.relay_port:
+            return open_relay(settings, report)
+        return CarlaSource(settings)
+
+    def open_stream(self, settings: Settings, report: Report) -> Source:
+        """
+        Make a source of the measurements that ends with their connection.
+
+        :raises ConfigError: when ``config_file`` cannot be read.
+        """
+        from state_sensor_ros.simulators.carla.carla_source import CarlaSource, open_relay
+        if settings.relay_port:
+            return open_relay(settings, report, reconnect=False)
+        return CarlaSource(settings, reconnect=False)
+
+    def topics(self, settings: Settings, definitions: Definitions, report: Report, *,
+               recording: Recording | None) -> SimulatorTopics:
+        """
+        Return the player's status, commands, lights, limits, and the sensors on the player.
+
+        :raises ConfigError: when ``config_file`` cannot be read.
+        """
+        from state_sensor_ros.simulators.carla.carla_encoder import CarlaEncoder
+        from state_sensor_ros.simulators.carla.carla_recording import (
+            CarlaBagRecording,
+            DatasetRecording,
+        )
+        from state_sensor_ros.simulators.carla.carla_topics import (
+            DATASET_TOPICS,
+            LIVE_TOPICS,
+            sensor_topics,
+        )
+        from state_sensor_ros.simulators.carla.sensor_files import read_sensors
+        from state_sensor_ros.simulators.carla.sensors import mounts
+        if recording is None:
+            sensors = read_sensors(settings.config_file) if settings.config_file else ()
+        else:
+            assert isinstance(recording, (CarlaBagRecording, DatasetRecording))
+            sensors = recording.sensors
+        topics = (*(LIVE_TOPICS if recording is None else DATASET_TOPICS),
+                  *sensor_topics(sensors))
+        return SimulatorTopics(
+            topics, lambda settings: (CarlaEncoder(settings, definitions, report, topics),),
+            tuple(CarlaEncoder(settings, definitions, report).samples()),
+            mounts(sensors, settings))
+
+    def holds(self, folder: Path) -> bool:
+        """
+        Return whether a folder is a dataset or one of its episodes.
+
+        :param folder: an existing one.
+        """
+        return any(True for pattern in ('measurements_*.json', 'episode_*/measurements_*.json')
+                   for _ in folder.glob(pattern))
+
+    def open_recording(self, path: Path, units: Units) -> Recording | None:
+        """
+        Open a dataset or one of its episodes.
+
+        :returns: ``None`` where ``path`` is no folder.
+        :raises TrajectoryFormatError: where the folder has no measurements.
+        """
+        if not path.is_dir():
+            return None
+        from state_sensor_ros.simulators.carla.carla_recording import DatasetRecording
+        return DatasetRecording(path)
+
+    def open_bag(self, bag: Bag) -> BagRecording:
+        """Return a bag with CARLA's topics as a recording."""
+        from state_sensor_ros.simulators.carla.carla_recording import CarlaBagRecording
+        return CarlaBagRecording(bag)
+
+    def frames_to_write(self, recording: Recording) -> Iterator[Frame]:
+        """
+        Yield the frames of a bag that have a player's status.
+
+        :raises TrajectoryFormatError: where a message cannot be decoded.
+        """
+        from state_sensor_ros.simulators.carla.bag_messages import frames_of_messages
+        from state_sensor_ros.simulators.carla.carla_recording import CarlaBagRecording
+        assert isinstance(recording, CarlaBagRecording)
+        try:
+            yield from frames_of_messages(recording.messages())
+        except DecodeError as error:
+            raise TrajectoryFormatError(f'{recording.name}: {error.where}', error.found,
+                                        error.expected) from error
+
+    def new_writer(self, path: str, settings: Settings, *, force: bool,
+                   recording: Recording | None = None) -> FrameWriter:
+        """
+        Begin a dataset; sensors are described by ``config_file``, else by the recording.
+
+        :raises ConfigError: when ``config_file`` cannot be read.
+        :raises SinkError: when ``path`` exists and may not be replaced, or cannot be written.
+        """
+        from state_sensor_ros.simulators.carla.carla_recording import CarlaBagRecording
+        from state_sensor_ros.simulators.carla.dataset_writer import DatasetWriter
+        from state_sensor_ros.simulators.carla.sensor_files import read_sensors
+        from state_sensor_ros.simulators.carla.sensors import with_parameters
+        sensors: Iterable[Sensor] = ()
+        if settings.config_file:
+            sensors = read_sensors(settings.config_file)
+        elif isinstance(recording, CarlaBagRecording):
+            sensors = recording.placed_sensors()
+        return DatasetWriter(path, overwrite=force, sensors=with_parameters(sensors, settings))
+
+    def add_stand_in_options(self, options: StandInOptions) -> None:
+        """Add the settings of an episode."""
+        options.add('--synchronous', action='store_true',
+                    help='wait for a command of the client after each frame')
+        options.add('--episode', type=lambda text: whole_number(text, 1), metavar='N',
+                    help='a new episode every N frames')
+
+    def stand_in(self, options: argparse.Namespace) -> AbstractContextManager[StandIn]:
+        """
+        Start a stand-in server with synthetic traffic.
+
+        :raises StateSensorError: where an option or a port is not usable.
+        """
+        from state_sensor_ros.emulator.carla_server.episode_settings import EpisodeSettings
+        from state_sensor_ros.emulator.carla_server.town_server import CarlaOptions, CarlaServer
+        if options.file is not None:
+            raise ConfigError('FILE', options.file, 'none with --protocol carla: its traffic is '
+                              'synthetic')
+        if options.port in (1, 65535):
+            raise ConfigError('--port', str(options.port), '0, or 2 to 65534: the world port is '
+                              'the one before, the control port the one after')
+        rate_hz = _DATASET_RATE_HZ if isinstance(options.rate, str) else options.rate
+        return CarlaServer(CarlaOptions(
+            port=self.default_port if options.port is None else options.port, bind=options.bind,
+            rate=options.rate, period_s=1.0 / rate_hz, n_frames=options.frames,
+            episode_frames=options.episode, episode=EpisodeSettings(
+                is_synchronous=options.synchronous, n_vehicles=options.vehicles - 1,
+                n_pedestrians=options.objects, seed=options.seed)))
+
+
+def _check_relay(settings: Settings) -> None:
+    """
+    Check the ports of the relay against the server's.
+
+    :raises ConfigError: naming the parameter, the value and what is allowed.
+    """
+    if settings.control_port:
+        raise ConfigError('control_port', str(settings.control_port),
+                          "0 with relay_port: the user's client requests the episode")
+    if not 2 <= settings.port <= 65534:
+        raise ConfigError('port', str(settings.port), '2 to 65534 with relay_port: the world port '
+                          'of the server is the one before, its control port the one after')
+    if abs(settings.relay_port + 1 - settings.port) <= 2 and (
+            settings.host == settings.relay_bind
+            or {settings.host, settings.relay_bind} <= _THIS_MACHINE):
+        raise ConfigError('relay_port', str(settings.relay_port), 'three ports beside those of '
+                          f'the server, {settings.port - 1} to {settings.port + 1}')

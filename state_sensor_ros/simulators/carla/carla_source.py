@@ -1,0 +1,293 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""
+The source of a CARLA 0.8 server: as the client of an episode, as a relay, or as a mere reader.
+
+A server sends measurements during an episode that a client requested on the world port. With that
+port, ``settings.control_port``, this source is the client. With ``settings.relay_port`` another
+program is, which connects through the relay. With neither, the measurements port must be free.
+Sequence of the ports: doc/protocol/carla.md#ports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+import struct
+
+from google.protobuf.message import DecodeError as ProtobufError
+
+from state_sensor_ros.connections.connection import Connection
+from state_sensor_ros.connections.relay import Relay
+from state_sensor_ros.connections.tcp import TcpSource
+from state_sensor_ros.connections.wait import OnSilence, Wait
+from state_sensor_ros.errors import counted, DecodeError, reason_of, TransportError
+from state_sensor_ros.payloads import Packet, Report
+from state_sensor_ros.schemas.carla_schema import (
+    EpisodeReady,
+    EpisodeStart,
+    Measurements,
+    RequestNewEpisode,
+    SceneDescription,
+)
+from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators.carla.measurement_framing import MeasurementFramer, split_frame
+from state_sensor_ros.simulators.carla.sensor_files import read_ini
+from state_sensor_ros.simulators.carla.sensor_payloads import sensors_of_reply
+
+# Settings of an episode unless config_file names a CarlaSettings.ini.
+DEFAULT_INI = """\
+[CARLA/Server]
+SynchronousMode=false
+SendNonPlayerAgentsInfo=true
+"""
+# The measurements port follows the world port, the control port follows both.
+WORLD, MEASUREMENTS_AFTER_WORLD, CONTROL_AFTER_WORLD = 0, 1, 2
+N_PORTS = 3
+EXPECTED_SERVER = 'a CARLA 0.8 server'
+
+# The server loads a level before it is ready.
+_READY_TIMEOUT_S = 60.0
+# Measurements and control port open while EpisodeReady is on its way.
+_LATE_PORT_S = 10.0
+# A scene has a few hundred start spots of less than a hundred bytes.
+_MAX_REPLY_BYTES = 4 * 1024 * 1024
+_LENGTH = struct.Struct('<I')
+
+
+class CarlaSource:
+    """
+    Packets of ``settings.port``; with ``settings.control_port``, of episodes that it requests.
+
+    In such an episode each frame is answered with the command that the simulator's autopilot
+    proposes, so that the player moves and a server in synchronous mode continues.
+
+    :param reconnect: as :class:`TcpSource` has it.
+    :raises ConfigError: when ``config_file`` cannot be read.
+    """
+
+    def __init__(self, settings: Settings, *, reconnect: bool = True) -> None:
+        client = EpisodeClient(settings, self._note_silence, self._lose_control) \
+            if settings.control_port else None
+        self._client = client
+        self._tcp = TcpSource(
+            settings.host, settings.port,
+            lambda where: MeasurementFramer(settings.max_frame_bytes, where,
+                                            b'' if client is None else client.scene),
+            reconnect_min=settings.reconnect_min, reconnect_max=settings.reconnect_max,
+            stale_after=settings.stale_after, reconnect=reconnect,
+            before_connect=None if client is None else client.begin_episode,
+            after_connect=self._connected,
+            patience_s=0.0 if client is None else _LATE_PORT_S)
+        self.health = self._tcp.health
+        self._silence = silence_of_a_port(settings.host, settings.port)
+
+    def packets(self) -> Iterator[Packet]:
+        """Yield packets; connect, wait and connect again until closed."""
+        for packet in self._tcp.packets():
+            self.health.silence = ''
+            if self._client is not None:
+                self._client.answer(packet)
+            yield packet
+
+    def _connected(self) -> None:
+        self.health.silence = self._silence
+        if self._client is not None:
+            self._client.take_control()
+
+    def reconfigure(self, settings: Settings) -> None:
+        """
+        Do nothing: no dynamic parameter concerns the source.
+
+        :param settings: not used.
+        """
+
+    def _note_silence(self, text: str) -> None:
+        """Keep the line about a world port that does not reply."""
+        self.health.last_error = text
+
+    def _lose_control(self, text: str) -> None:
+        """End the episode: without commands a server in synchronous mode sends no frame."""
+        self._tcp.drop(text)
+
+    def close(self) -> None:
+        """End :meth:`packets` soon, from any thread; a second call has no effect."""
+        self._tcp.close()
+        if self._client is not None:
+            self._client.close()
+
+
+def open_relay(settings: Settings, report: Report, *, reconnect: bool = True) -> Relay:
+    """
+    Make the source of what passes between a client of ``settings.relay_port`` and the server.
+
+    :param report: called with a kind, for throttling, and a line about what is lost.
+    :param reconnect: as :class:`Relay` has it.
+    """
+    return Relay(
+        settings.host, settings.port - MEASUREMENTS_AFTER_WORLD, settings.relay_bind,
+        settings.relay_port, report, n_ports=N_PORTS, copied=MEASUREMENTS_AFTER_WORLD,
+        described=WORLD, description_of=sensors_of_reply, reconnect=reconnect,
+        max_frame_bytes=settings.max_frame_bytes, reconnect_min=settings.reconnect_min,
+        reconnect_max=settings.reconnect_max,
+        silence=silence_of_a_port(settings.host, settings.port))
+
+
+class EpisodeClient:
+    """
+    The client of an episode, on the world port and the control port.
+
+    :param on_silence: called with one line when a reply has not arrived for a second.
+    :param on_lost_control: called from any thread with one line when the control connection has
+        failed, once for each.
+    :ivar scene: protobuf SceneDescription with the sensors of the episode, and nothing else.
+    """
+
+    def __init__(self, settings: Settings, on_silence: OnSilence,
+                 on_lost_control: Callable[[str], None]) -> None:
+        self._on_silence, self._on_lost_control = on_silence, on_lost_control
+        self.scene = b''
+        self._start_spot = settings.carla_start_spot
+        self._ini = read_ini(settings.config_file) if settings.config_file else DEFAULT_INI
+        self._world = Connection(settings.host, settings.control_port)
+        self._control = Connection(settings.host, settings.control_port + CONTROL_AFTER_WORLD)
+        self._has_control = False
+
+    def begin_episode(self) -> None:
+        """
+        Request an episode and wait until it is ready.
+
+        :raises TransportError: when the server does not reply as CARLA 0.8 does.
+        """
+        self._has_control = False
+        self._control.close()
+        try:
+            # The server loads the level at each request, and at the end of each connection of
+            # the world port: a new connection for each episode would make it load twice.
+            if not self._world.is_alive():
+                self._world.close()
+                _connect(self._world)
+            self._request_episode()
+        except TransportError:
+            self._world.close()
+            raise
+        except OSError as error:
+            self._world.close()
+            raise _failed(self._world, error) from error
+
+    def _request_episode(self) -> None:
+        request = RequestNewEpisode(ini_file=self._ini).SerializeToString()
+        start = EpisodeStart(player_start_spot_index=self._start_spot).SerializeToString()
+        where = self._world.where
+        try:
+            reply = self._exchange(request, 'RequestNewEpisode')
+            scene = SceneDescription.FromString(reply)
+            if self._start_spot >= len(scene.player_start_spots):
+                raise TransportError(where, counted(len(scene.player_start_spots), 'start spot'),
+                                     f'more than carla.start_spot, {self._start_spot}')
+            ready = EpisodeReady.FromString(self._exchange(start, 'EpisodeStart'))
+        except ProtobufError as error:
+            raise TransportError(where, f'no message of the world port ({error})',
+                                 EXPECTED_SERVER) from error
+        self.scene = sensors_of_reply(reply) or b''
+        if not ready.ready:
+            raise TransportError(where, 'the reply that the episode is not ready',
+                                 'a server that can load its level')
+
+    def take_control(self) -> None:
+        """
+        Connect to the control port, unless it is connected in this episode.
+
+        The server accepts it after the measurements port.
+
+        :raises TransportError: when the connection fails.
+        """
+        if self._has_control:
+            return
+        _connect(self._control, _LATE_PORT_S)
+        self._has_control = True
+        self._control.watch(lambda: self._lose_control('the end of the connection'))
+
+    def _lose_control(self, found: str) -> None:
+        if self._has_control:
+            self._has_control = False
+            self._on_lost_control(f'{self._control.where}: found {found}; expected the control '
+                                  'port of the episode')
+
+    def answer(self, packet: Packet) -> None:
+        """Send the command that the autopilot proposes in ``packet``."""
+        try:
+            control = self._control.open_socket
+            measurement = Measurements.FromString(split_frame(packet.payload)[0][0])
+        except (OSError, ProtobufError, DecodeError):
+            return  # the episode ends already; the pipeline reports a damaged frame
+        command = measurement.player_measurements.autopilot_control.SerializeToString()
+        try:
+            control.sendall(_LENGTH.pack(len(command)) + command)
+        except OSError as error:
+            self._lose_control(reason_of(error))
+
+    def close(self) -> None:
+        """End all waits for the server, from any thread; later connections fail."""
+        self._world.shut_down()
+        self._control.shut_down()
+
+    def _exchange(self, request: bytes, name: str) -> bytes:
+        """Send a message of the world port and return the body of its reply."""
+        world, where = self._world.open_socket, self._world.where
+        world.settimeout(_READY_TIMEOUT_S)
+        world.sendall(_LENGTH.pack(len(request)) + request)
+        wait = Wait(where, f'answer to {name}', _READY_TIMEOUT_S, self._on_silence)
+        (length,) = _LENGTH.unpack(self._receive(_LENGTH.size, wait))
+        if length > _MAX_REPLY_BYTES:
+            raise TransportError(where, f'a message of {length} bytes',
+                                 f'at most {_MAX_REPLY_BYTES}')
+        return self._receive(length, wait)
+
+    def _receive(self, n_bytes: int, wait: Wait) -> bytes:
+        data = bytearray()
+        while len(data) < n_bytes:
+            part = wait.receive(self._world.open_socket, n_bytes - len(data))
+            if not part:
+                raise TransportError(self._world.where, 'the end of the connection',
+                                     'an answer to the request of an episode')
+            data += part
+        return bytes(data)
+
+
+def silence_of_a_port(host: str, port: int) -> str:
+    """
+    Return what it suggests that a measurements port has accepted a connection and is silent.
+
+    :param host: of the server.
+    :param port: its measurements port.
+    """
+    return (f'{host}:{port} accepted the connection and is silent; expected measurements: a port '
+            'of CARLA serves one client, so end the other one, or let it connect through '
+            'relay_port')
+
+
+def _connect(connection: Connection, patience_s: float = 0.0) -> None:
+    """
+    Connect.
+
+    :param patience_s: how long a refused connect is tried again, s.
+    :raises TransportError: when no server listens there, or the connection was shut down.
+    """
+    try:
+        connection.connect_within(patience_s)
+        connection.open_socket.settimeout(_READY_TIMEOUT_S)
+    except OSError as error:
+        raise _failed(connection, error) from error
+
+
+def _failed(connection: Connection, error: OSError) -> TransportError:
+    if isinstance(error, TransportError):
+        return error
+    found = 'a request to end' if connection.is_shut_down else reason_of(error)
+    return TransportError(connection.where, found, EXPECTED_SERVER)

@@ -1,0 +1,282 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""
+The folders of a dataset of the data collector: files in order, sensors with their measurement.
+
+A dataset has a folder for each episode, or is one such folder: doc/protocol/carla.md#dataset.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import reduce
+import math
+from pathlib import Path
+import re
+from typing import Annotated, Final
+
+import msgspec
+
+from state_sensor_ros.encode.static_frame import CAMERAS
+from state_sensor_ros.errors import DecodeError, reason_of, TrajectoryFormatError
+from state_sensor_ros.files.whole.regular_files import check_regular
+from state_sensor_ros.json_forms.json_text import parse_payload
+from state_sensor_ros.simulators.carla.carla_decoder import GameClock
+from state_sensor_ros.simulators.carla.measurement_framing import join_messages
+from state_sensor_ros.simulators.carla.metadata_file import Metadata, metadata_of, NO_METADATA
+from state_sensor_ros.simulators.carla.sensor_payloads import pack_sensor_file
+from state_sensor_ros.simulators.carla.sensors import (
+    camera_and_kind,
+    file_name_of,
+    POINTS,
+    Sensor,
+    topic_token,
+)
+
+_MEASUREMENTS: Final = re.compile(r'measurements_(\d{1,18})\.json')
+_EPISODE: Final = re.compile(r'episode_(\d{1,18})')
+_IMAGE: Final = re.compile(r'(?P<name>.+)_0*(?P<number>\d{1,18})\.png', re.IGNORECASE)
+_POINTS: Final = re.compile(r'(?P<name>.+)_0*(?P<number>\d{1,18})\.ply', re.IGNORECASE)
+# Name of a lidar that needs no declaration.
+_LIDAR: Final = re.compile(r'[^_]*lidar.*', re.IGNORECASE)
+METADATA: Final = 'metadata.json'
+# Cameras that need no metadata.json: those of the configurations of the data collector.
+_KNOWN_CAMERAS: Final = frozenset((*CAMERAS, 'camera'))
+# A measurement of a thousand agents has 1.5 MB, the largest accepted image at most 67 MB.
+_MAX_FILE_BYTES: Final = 67_108_864
+
+
+def sensor_file_name(name: str, kind: str, number: int) -> str:
+    """
+    Return the name of an image or point file of a dataset.
+
+    >>> sensor_file_name('left', 'rgb', 42), sensor_file_name('lidar32', 'points', 7)
+    ('LeftRGB_00042.png', 'Lidar32_00007.ply')
+
+    :param name: of the camera or lidar in topics.
+    :param kind: of the sensor.
+    :param number: of the measurement.
+    """
+    return f'{file_name_of(name, kind)}_{number:05d}.{"ply" if kind == POINTS else "png"}'
+
+
+def sensor_file_parts(name: str, cameras: frozenset[str],
+                      lidars: frozenset[str] = frozenset()) -> tuple[str, str, int] | None:
+    """
+    Split the name of an image or point file of a dataset.
+
+    >>> sensor_file_parts('CentralSemanticSeg_00042.png', frozenset(['central']))
+    ('central', 'segmentation', 42)
+
+    :param name: without its folder; letter case is ignored.
+    :param cameras: names in topics of those that the dataset may have.
+    :param lidars: names in topics of those that have another name than a lidar's.
+    :returns: name of the camera or lidar in topics, kind, and number of the measurement; None for
+        any other name.
+    """
+    if match := _POINTS.fullmatch(name):
+        lidar = topic_token(match['name'])
+        is_lidar = lidar in lidars or _LIDAR.fullmatch(match['name'])
+        return (lidar, POINTS, int(match['number'])) if is_lidar else None
+    match = _IMAGE.fullmatch(name)
+    split = None if match is None else camera_and_kind(match['name'])
+    if match is None or split is None or split[0] not in cameras:
+        return None
+    return *split, int(match['number'])
+
+
+@dataclass(slots=True)
+class Episode:
+    """
+    One folder of measurements.
+
+    ``measurements`` number and file of each; ``sensors`` by number: name of the camera or lidar,
+    kind and file of each image and each file of points, of every step or of some; ``ignored``
+    other files, and those without a measurement; ``metadata`` its own, and of the dataset what its
+    own does not say.
+    """
+
+    folder: Path
+    metadata: Metadata
+    measurements: list[tuple[int, Path]] = field(default_factory=list)
+    sensors: dict[int, list[tuple[str, str, Path]]] = field(default_factory=dict)
+    ignored: list[Path] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """
+    The files of a dataset, or of one episode.
+
+    ``path`` of its folder; ``episodes`` in the order of their numbers, with files in the order of
+    theirs; ``metadata`` of the dataset; ``counts`` files by name of the camera or lidar and kind.
+    """
+
+    path: Path
+    episodes: tuple[Episode, ...]
+    metadata: Metadata
+    counts: Counter[tuple[str, str]]
+
+    def sensors(self) -> tuple[Sensor, ...]:
+        """Return the sensors that have files."""
+        return tuple(self.metadata.sensor(*key) for key in sorted(self.counts))
+
+    def ignored(self) -> tuple[str, ...]:
+        """Return the names of the files that are not read, relative to the folder."""
+        return tuple(sorted(str(file.relative_to(self.path)) for episode in self.episodes
+                            for file in episode.ignored))
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetFrame:
+    """
+    One measurement with its images, undecoded.
+
+    ``name`` of its file, relative to the dataset's folder; ``payload`` for DatasetDecoder;
+    ``game_time`` s since its episode began, NaN where the file has none.
+    """
+
+    name: str
+    payload: bytes
+    game_time: float
+
+
+def find_dataset(path: Path) -> Dataset:
+    """
+    List the files of a dataset.
+
+    :param path: folder of the dataset or of a single episode.
+    :raises TrajectoryFormatError: where a folder or its metadata.json cannot be read, or there
+        are no measurements.
+    """
+    try:
+        shared = _metadata_in(path).joined_with(_metadata_above(path))
+        found = [Episode(path, shared)]
+        for folder in _episode_folders(path):
+            found.append(Episode(folder, _metadata_in(folder).joined_with(shared)))
+        metadata = reduce(Metadata.joined_with, (episode.metadata for episode in found))
+        for episode in found:
+            _list_files(episode, _KNOWN_CAMERAS | metadata.cameras(), metadata.lidars())
+    except OSError as error:
+        raise TrajectoryFormatError(str(path), reason_of(error),
+                                    'folders that can be read') from error
+    if not any(episode.measurements for episode in found):
+        raise TrajectoryFormatError(
+            str(path), 'a folder without metadata.yaml and without measurements_NNNNN.json',
+            'a bag (`state_sensor repair` completes one that was cut), or a dataset of CARLA')
+    return Dataset(path, tuple(found), metadata, Counter(
+        (name, kind) for episode in found for sensors in episode.sensors.values()
+        for name, kind, _ in sensors))
+
+
+def read_frames(dataset: Dataset) -> Iterator[DatasetFrame]:
+    """
+    Read the frames of a dataset in order.
+
+    :param dataset: from :func:`find_dataset`.
+    :raises TrajectoryFormatError: where a file cannot be read.
+    """
+    for episode in dataset.episodes:
+        clock = GameClock()
+        fov_deg = {key: episode.metadata.sensor(*key).fov_deg for key in dataset.counts}
+        for number, file in episode.measurements:
+            text = _read(file)
+            sensors = [pack_sensor_file(name, kind, fov_deg[name, kind], _read(own))
+                       for name, kind, own in episode.sensors.get(number, ())]
+            # An empty message would end the frame; a blank is rejected by the decoder as well.
+            payload = join_messages((text or b' ', *sensors))
+            yield DatasetFrame(str(file.relative_to(dataset.path)), payload,
+                               _game_time(text, clock))
+
+
+_Uint32 = Annotated[int, msgspec.Meta(ge=0, lt=2 ** 32)]
+
+
+class _TimeMembers(msgspec.Struct, gc=False):
+    """The members of a measurement that hold its time, ms, in both spellings."""
+
+    gameTimestamp: _Uint32 = 0  # noqa: N815
+    game_timestamp: _Uint32 = 0
+
+
+_TIME_DECODER = msgspec.json.Decoder(_TimeMembers)
+
+
+def _game_time(text: bytes, clock: GameClock) -> float:
+    try:
+        times = _TIME_DECODER.decode(text)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        # Such as a bare NaN; this takes five times as long.
+        try:
+            times = msgspec.convert(parse_payload(text), _TimeMembers)
+        except (DecodeError, msgspec.ValidationError):
+            return math.nan
+    return clock.seconds(times.gameTimestamp or times.game_timestamp)
+
+
+def _metadata_above(path: Path) -> Metadata:
+    """Return the sensors that the metadata.json above the folder of an episode declares."""
+    opened = path.resolve()
+    return _metadata_in(opened.parent) if _EPISODE.fullmatch(opened.name) else NO_METADATA
+
+
+def _metadata_in(folder: Path) -> Metadata:
+    file = folder / METADATA
+    if not file.is_file():
+        return NO_METADATA
+    try:
+        return metadata_of(_read(file))
+    except DecodeError as error:
+        raise TrajectoryFormatError(f'{file}: {error.where}', error.found,
+                                    error.expected) from error
+
+
+def _episode_folders(path: Path) -> list[Path]:
+    numbered = [(int(match[1]), folder) for folder in path.iterdir()
+                if (match := _EPISODE.fullmatch(folder.name)) and folder.is_dir()]
+    return [folder for _, folder in sorted(numbered)]
+
+
+def _list_files(episode: Episode, cameras: frozenset[str], lidars: frozenset[str]) -> None:
+    """List the files in the folder of an episode."""
+    taken: set[tuple[str, str, int]] = set()
+    for file in sorted(episode.folder.iterdir()):
+        match = _MEASUREMENTS.fullmatch(file.name)
+        if match is not None:
+            episode.measurements.append((int(match[1]), file))
+            continue
+        parts = sensor_file_parts(file.name, cameras, lidars)
+        if parts is not None and parts not in taken:
+            taken.add(parts)
+            name, kind, number = parts
+            episode.sensors.setdefault(number, []).append((name, kind, file))
+        elif file.name != METADATA and not _EPISODE.fullmatch(file.name):
+            episode.ignored.append(file)
+    episode.measurements.sort()
+    numbers = {number for number, _ in episode.measurements}
+    for number in [number for number in episode.sensors if number not in numbers]:
+        episode.ignored += [file for _, _, file in episode.sensors.pop(number)]
+    for sensors in episode.sensors.values():
+        sensors.sort()
+
+
+def _read(file: Path) -> bytes:
+    check_regular(file)
+    try:
+        with file.open('rb') as opened:
+            data = opened.read(_MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise TrajectoryFormatError(str(file), reason_of(error),
+                                    'a file that can be read') from error
+    if len(data) > _MAX_FILE_BYTES:
+        raise TrajectoryFormatError(str(file), f'more than {_MAX_FILE_BYTES} bytes',
+                                    'a file of a dataset')
+    return data

@@ -1,0 +1,156 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""
+Writer of the folder of a dataset, which gets its name only when it is complete.
+
+Images and points are written as a server sent them, and of a bag as close to that as its
+messages have them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+import re
+
+from state_sensor_ros.errors import DecodeError
+from state_sensor_ros.files.whole.whole_folder import Own, WholeFolder
+from state_sensor_ros.frame import Frame
+from state_sensor_ros.simulators.carla.carla_data import CarlaData
+from state_sensor_ros.simulators.carla.dataset import METADATA
+from state_sensor_ros.simulators.carla.measurement_formatting import format_measurement_file
+from state_sensor_ros.simulators.carla.metadata_file import is_of_recorder
+from state_sensor_ros.simulators.carla.sensor_file_writer import SensorFileWriter
+from state_sensor_ros.simulators.carla.sensors import Sensor
+from state_sensor_ros.simulators.simulator import FrameWriter
+
+# Files written here. A folder with any other file is not replaced.
+_OWN = re.compile(r'episode_\d{5,}/|(episode_\d{5,}/)?measurements_\d{5,}\.json')
+# Those beside a metadata.json that is written here: the images of the collector are not replaced.
+_OWN_OF_SENSORS = re.compile(r'(?P<folder>episode_\d{5,}/)?(metadata\.json'
+                             r'|[^/]+(RGB|Depth|SemanticSeg)_\d{5,}\.png|[^/]+_\d{5,}\.ply)')
+# A metadata.json of a thousand sensors is smaller.
+_MAX_METADATA_BYTES = 2 ** 20
+
+
+class DatasetWriter(FrameWriter):
+    """
+    Write frames; :meth:`commit`, :meth:`abort` or the end of a ``with`` block finishes.
+
+    A frame with an earlier game time begins an episode. The files of a single episode are in the
+    folder itself, those of several in one sub-folder each.
+
+    :param path: of the folder.
+    :param overwrite: whether a dataset of that name may be replaced.
+    :param sensors: descriptions of them, as far as they are known, for poses.
+    :raises SinkError: when ``path`` exists and may not be replaced, or cannot be written.
+    """
+
+    def __init__(self, path: str | Path, *, overwrite: bool = False,
+                 sensors: Iterable[Sensor] = ()) -> None:
+        self.name = str(path)
+        self.n_frames = 0
+        self._described = {(sensor.name, sensor.kind): sensor for sensor in sensors}
+        self._folder = WholeFolder(path, noun='dataset', own=_own_files, force=overwrite)
+        self._dataset = self._folder.inside / 'dataset'
+        self._episodes: list[Path] = []
+        self._sensor_files: SensorFileWriter | None = None
+        self._pool = ThreadPoolExecutor(thread_name_prefix='images')
+        self._n_in_episode = 0
+        self._game_time = 0.0
+
+    @property
+    def remains(self) -> str:
+        """Return a description of the remains of a replaced dataset, ``''`` for none."""
+        return self._folder.remains
+
+    def write(self, frame: Frame) -> None:
+        """
+        Add a frame.
+
+        :param frame: with boxes and a CarlaData, in SI units and REP-103 axes.
+        :raises SinkError: when the file cannot be written.
+        :raises StateError: where the frame is not one of CARLA.
+        """
+        text, data = format_measurement_file(frame), frame.extension
+        try:
+            if not self._episodes or frame.game_time < self._game_time:
+                self._episodes.append(self._dataset / f'episode_{len(self._episodes):05d}')
+                self._episodes[-1].mkdir(parents=True)
+                self._sensor_files = SensorFileWriter(self._episodes[-1], self._pool,
+                                                      self._described, self._leave_out)
+                self._n_in_episode = 0
+            name = f'measurements_{self._n_in_episode:05d}.json'
+            (self._episodes[-1] / name).write_bytes(text)
+            if self._sensor_files is not None and isinstance(data, CarlaData):
+                self._sensor_files.write(self._n_in_episode, data)
+        except OSError as error:
+            raise self._folder.error(error) from error
+        self._game_time = frame.game_time
+        self._n_in_episode += 1
+        self.n_frames += 1
+
+    def _leave_out(self, text: str) -> None:
+        self.n_left_out += 1
+        self.last_left_out = text
+
+    def complete(self) -> None:
+        """
+        Wait until the files have reached the disk.
+
+        :raises SinkError: when that fails.
+        """
+        self._pool.shutdown()
+        self._folder.complete()
+
+    def commit(self) -> None:
+        """
+        Complete the dataset and rename its folder to ``path``.
+
+        :raises SinkError: when that fails; the folder is kept beside ``path``.
+        """
+        self.complete()
+        self._folder.commit(self._episodes[0] if len(self._episodes) == 1 else self._dataset)
+
+    def discard(self) -> str:
+        """Remove the written files; return a description of files that are left."""
+        self._pool.shutdown()
+        return self._folder.discard()
+
+    def abort(self) -> None:
+        """Remove the written files."""
+        self._pool.shutdown()
+        self._folder.abort()
+
+
+def _own_files(folder: Path) -> Own:
+    """Return whether an entry of ``folder`` is a file of a dataset written here."""
+    own_folders: dict[str, bool] = {}
+
+    def is_own(entry: str) -> bool:
+        if _OWN.fullmatch(entry):
+            return True
+        match = _OWN_OF_SENSORS.fullmatch(entry)
+        if match is None:
+            return False
+        place = match['folder'] or ''
+        if place not in own_folders:
+            own_folders[place] = _is_recorded(folder / place / METADATA)
+        return own_folders[place]
+    return is_own
+
+
+def _is_recorded(metadata: Path) -> bool:
+    """Return whether a metadata.json is one that is written here."""
+    try:
+        with metadata.open('rb') as file:
+            return is_of_recorder(file.read(_MAX_METADATA_BYTES))
+    except (OSError, DecodeError):
+        return False

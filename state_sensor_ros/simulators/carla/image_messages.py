@@ -1,0 +1,210 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""Images, the intrinsics of their cameras, and the legend of segmentations, as messages."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+import math
+import struct
+
+from state_sensor_ros.cdr.definitions import Definitions
+from state_sensor_ros.cdr.templates import ENCAPSULATION, Given, MESSAGE_PHASE, Template
+from state_sensor_ros.encode.numbers import stamp_numbers
+from state_sensor_ros.encode.static_frame import optical_frame
+from state_sensor_ros.encode.tables import given_header
+from state_sensor_ros.encode.topics import Demand, Topic
+from state_sensor_ros.errors import DecodeError, EncodeError
+from state_sensor_ros.payloads import Report
+from state_sensor_ros.simulators.carla.carla_data import EncodedImage
+from state_sensor_ros.simulators.carla.carla_topics import (
+    CAMERA_INFO,
+    CLASSES_TOPIC,
+    colored_topic,
+    ENCODINGS,
+    IMAGE,
+    image_topic,
+    info_topic,
+)
+from state_sensor_ros.simulators.carla.images import (
+    CLASS_COLORS,
+    CLASS_NAMES,
+    colored,
+    decode_depth,
+    decode_rgb,
+    decode_segmentation,
+    DecodedImage,
+    image_size,
+)
+from state_sensor_ros.simulators.carla.sensors import RGB, SEGMENTATION
+
+_BYTES_A_PIXEL = dict(ENCODINGS.values())
+_COUNT = struct.Struct('<I')
+# Seconds and nanoseconds.
+_STAMP = struct.Struct('<iI')
+# Bounds the memory when the size of the images changes often.
+_MAX_HEADS = 64
+# Frames after which an image of a slow camera can still get the stamp of its own frame.
+_MAX_STAMPS = 64
+_FULL_CIRCLE_HALF_DEG = 180.0
+_DECODERS = {RGB: decode_rgb, SEGMENTATION: decode_segmentation}
+
+
+class ImageMessages:
+    """
+    One message for each image; only images of topics with a subscriber are decoded.
+
+    :param definitions: of the messages.
+    :param report: called with a kind and a line about an image that cannot be published.
+    :param fov_deg: field of view of all cameras, degrees; 0 leaves that of each image.
+    :param topics: that exist; images of other cameras are left out. None: all.
+    """
+
+    def __init__(self, definitions: Definitions, report: Report, fov_deg: float,
+                 topics: Collection[Topic] | None) -> None:
+        self._report, self._fov_deg, self._topics = report, fov_deg, topics
+        if definitions[IMAGE][-1].name != 'data':
+            raise EncodeError(IMAGE, f'{definitions[IMAGE][-1].name} as the last field', 'data')
+        # The pixels are the last field, so the head is laid out once and the pixels are appended.
+        self.image = Template(definitions, IMAGE, {
+            'header': given_header(Given('frame')),
+            **{name: Given(name) for name in ('height', 'width', 'encoding', 'step')}},
+            is_message=True)
+        # Without a field of view the matrices are zero, which means that they are unknown.
+        focus, x, y, one = (Given(name) for name in ('focus', 'x', 'y', 'one'))
+        self.info = Template(definitions, CAMERA_INFO, {
+            'header': given_header(Given('frame')), 'height': Given('height'),
+            'width': Given('width'), 'distortion_model': 'plumb_bob', 'd': [0.0] * 5,
+            'k': [focus, 0.0, x, 0.0, focus, y, 0.0, 0.0, one],
+            'r': [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0],
+            'p': [focus, 0.0, x, 0.0, 0.0, focus, y, 0.0, 0.0, 0.0, one, 0.0]}, is_message=True)
+        self.classes = Template(definitions, CLASSES_TOPIC.type_name, {
+            'header': given_header(Given('frame')),
+            'classes': [{'tag': tag, 'name': name,
+                         'color': {**dict(zip('rgb', (value / 255.0 for value in color),
+                                              strict=True)), 'a': 1.0}}
+                        for tag, (name, color) in enumerate(
+                            zip(CLASS_NAMES, CLASS_COLORS, strict=True))]}, is_message=True)
+        self._is_legend_sent = False
+        # Messages with the stamp 0, by their givens.
+        self._heads: dict[tuple[object, ...], bytes] = {}
+        self._stamps: dict[int, int] = {}
+        self._reported: set[tuple[str, str]] = set()
+
+    def note_frame(self, frame_number: int, stamp_ns: int) -> None:
+        """
+        Keep the stamp of a frame for images of it that are received later.
+
+        :param frame_number: of the measurement.
+        :param stamp_ns: ns since the epoch of the messages' clock.
+        """
+        if self._stamps and stamp_ns < next(reversed(self._stamps.values())):
+            self._stamps.clear()
+        self._stamps[frame_number] = stamp_ns
+        if len(self._stamps) > _MAX_STAMPS:
+            del self._stamps[next(iter(self._stamps))]
+
+    def encode(self, images: tuple[EncodedImage, ...], player_frame: str, stamp_ns: int,
+               demand: Demand) -> Iterator[tuple[Topic, bytes]]:
+        """
+        Encode the images that ``demand`` names, and before the first segmentation its legend.
+
+        :param images: of a frame.
+        :param player_frame: frame of the player, which carries the cameras.
+        :param stamp_ns: of that frame, ns since the epoch of the messages' clock; an image of an
+            earlier frame gets the stamp of that one.
+        :param demand: the topics that have subscribers.
+        """
+        described: dict[tuple[str, int], tuple[int, int]] = {}
+        for image in images:
+            if not self._has_topic(image):
+                continue
+            own_ns = stamp_ns if image.frame_number is None else \
+                self._stamps.get(image.frame_number, stamp_ns)
+            stamp = _STAMP.pack(*stamp_numbers(own_ns).tolist())
+            frame_id = optical_frame(player_frame, image.camera)
+            if image.kind == SEGMENTATION and not self._is_legend_sent:
+                self._is_legend_sent = True
+                yield CLASSES_TOPIC, self._message(self.classes, {'frame': frame_id}, stamp)
+            try:
+                for topic, encoding, decoded in _decoded_images(image, demand):
+                    yield topic, self._image(frame_id, encoding, decoded, stamp)
+                topic = info_topic(image.camera)
+                if demand.has_other(topic):
+                    size, key = image_size(image), (image.camera, own_ns)
+                    first = described.get(key)
+                    if first is None:
+                        described[key] = size
+                        yield topic, self._info(frame_id, size, image.fov_deg, stamp)
+                    elif first != size:
+                        self._report_once(image, f'{size[0]} x {size[1]} pixels',
+                                          f'{first[0]} x {first[1]}, as in the camera_info of the '
+                                          'other images of this camera')
+            except DecodeError as error:
+                self._report('image', str(error))
+
+    def _has_topic(self, image: EncodedImage) -> bool:
+        if self._topics is None or image_topic(image.camera, image.kind) in self._topics:
+            return True
+        self._report_once(image, 'no topic', 'a sensor of config_file; its images are left out')
+        return False
+
+    def _report_once(self, image: EncodedImage, found: str, expected: str) -> None:
+        key = image.camera, image.kind
+        if key not in self._reported:
+            self._reported.add(key)
+            self._report('image', f'{image.camera} {image.kind} image: found {found}; expected '
+                         f'{expected} (reported once)')
+
+    def _image(self, frame_id: str, encoding: str, decoded: DecodedImage,
+               stamp: bytes) -> bytes:
+        head = self._message(self.image, {
+            'frame': frame_id, 'height': decoded.height, 'width': decoded.width,
+            'encoding': encoding, 'step': decoded.width * _BYTES_A_PIXEL[encoding]}, stamp)
+        # The count of the pixels is the last word of the head.
+        return b''.join((head[:-_COUNT.size], _COUNT.pack(len(decoded.data)), decoded.data))
+
+    def _info(self, frame_id: str, size: tuple[int, int], fov_deg: float,
+              stamp: bytes) -> bytes:
+        (width, height), fov_deg = size, self._fov_deg or fov_deg
+        focus = x = y = one = 0.0
+        if 0.0 < fov_deg < _FULL_CIRCLE_HALF_DEG:
+            focus = width / (2.0 * math.tan(math.radians(fov_deg) / 2.0))
+            x, y, one = width / 2.0, height / 2.0, 1.0
+        return self._message(self.info, {
+            'frame': frame_id, 'height': height, 'width': width, 'focus': focus, 'x': x, 'y': y,
+            'one': one}, stamp)
+
+    def _message(self, template: Template, givens: dict[str, str | int | float],
+                 stamp: bytes) -> bytes:
+        """Return a message, laid out at the first time only, with a stamp."""
+        key = template, *givens.values()
+        head = self._heads.get(key)
+        if head is None:
+            if len(self._heads) >= _MAX_HEADS:
+                self._heads.clear()
+            head = self._heads[key] = bytes(template.lay_out(
+                {**givens, 'sec': 0, 'nanosec': 0}, MESSAGE_PHASE).data)
+        # The stamp is the first field of the header, which is the first field.
+        begin = len(ENCAPSULATION)
+        return b''.join((head[:begin], stamp, head[begin + _STAMP.size:]))
+
+
+def _decoded_images(image: EncodedImage,
+                    demand: Demand) -> Iterator[tuple[Topic, str, DecodedImage]]:
+    topic, (encoding, _) = image_topic(image.camera, image.kind), ENCODINGS[image.kind]
+    in_colours = colored_topic(image.camera)
+    is_colored = image.kind == SEGMENTATION and demand.has_other(in_colours)
+    if not is_colored and not demand.has_other(topic):
+        return
+    decoded = _DECODERS.get(image.kind, decode_depth)(image)
+    if demand.has_other(topic):
+        yield topic, encoding, decoded
+    if is_colored:
+        yield in_colours, ENCODINGS[RGB][0], colored(decoded)

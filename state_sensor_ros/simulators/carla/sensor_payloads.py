@@ -1,0 +1,207 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""
+The messages of sensors in the payload of a frame: those of a server, and files of a dataset.
+
+    server   id | frame number | header of the camera or lidar | pixels or points
+    dataset  field of view | lengths of name and kind | name | kind | file
+
+A server names its sensors once, in the scene: doc/protocol/carla.md#sensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+import math
+import struct
+from typing import Final
+
+from google.protobuf.message import DecodeError as ProtobufError
+import numpy as np
+
+from state_sensor_ros.errors import counted, DecodeError
+from state_sensor_ros.schemas.carla_schema import SceneDescription
+from state_sensor_ros.simulators.carla.carla_data import (
+    EncodedImage,
+    EncodedPoints,
+    Form,
+    SensorData,
+)
+from state_sensor_ros.simulators.carla.points import POINT_BYTES
+from state_sensor_ros.simulators.carla.sensors import (
+    camera_name,
+    DEPTH,
+    POINTS,
+    RGB,
+    SEGMENTATION,
+    topic_token,
+)
+
+# Field of view, degrees, and the lengths of name and kind.
+_LABEL: Final = struct.Struct('<dBB')
+_ID: Final = struct.Struct('<I')
+_FRAME_NUMBER: Final = struct.Struct('<Q')
+# Width, height, type, horizontal field of view in degrees.
+_CAMERA: Final = struct.Struct('<IIIf')
+# Horizontal angle in degrees, number of channels.
+_LIDAR: Final = struct.Struct('<fI')
+_CHANNEL_BYTES: Final = 4
+_PIXEL_BYTES: Final = 4
+_KIND_OF_TYPE: Final = (RGB, RGB, DEPTH, SEGMENTATION)
+_TYPE_LIDAR: Final = 2
+
+
+def pack_sensor_file(name: str, kind: str, fov_deg: float, data: bytes) -> bytes:
+    """
+    Return the message of a file in the payload of a frame; see :func:`sensor_files`.
+
+    :param name: of the camera or lidar in topics.
+    :param kind: of the sensor.
+    :param fov_deg: of a camera, NaN where it is unknown.
+    :param data: content of the file.
+    """
+    words = name.encode(), kind.encode()
+    return b''.join((_LABEL.pack(fov_deg, *map(len, words)), *words, data))
+
+
+def sensor_files(messages: Iterable[memoryview]) -> SensorData:
+    """
+    Return the files in messages of :func:`pack_sensor_file`; their data are views.
+
+    :param messages: of a frame, without the measurement.
+    :raises DecodeError: where a message has no label.
+    """
+    images, points = [], []
+    for message in messages:
+        if len(message) < _LABEL.size:
+            raise DecodeError('sensor', counted(len(message), 'byte'),
+                              f'at least the {_LABEL.size} of a label')
+        fov_deg, n_name, n_kind = _LABEL.unpack_from(message)
+        begin = _LABEL.size + n_name
+        name = bytes(message[_LABEL.size:begin]).decode('ascii', 'replace')
+        kind = bytes(message[begin:begin + n_kind]).decode('ascii', 'replace')
+        data = message[begin + n_kind:]
+        if kind == POINTS:
+            points.append(EncodedPoints(name, data))
+        else:
+            images.append(EncodedImage(name, kind, data, fov_deg=fov_deg))
+    return SensorData(tuple(images), tuple(points))
+
+
+def sensors_of_reply(reply: bytes) -> bytes | None:
+    """
+    Return the sensors of a scene, for :class:`ServerSensors`.
+
+    :param reply: of the world port.
+    :returns: protobuf SceneDescription with nothing else; None for another reply.
+    """
+    try:
+        scene = SceneDescription.FromString(reply)
+    except ProtobufError:
+        return None
+    if not (scene.sensors or scene.player_start_spots or scene.map_name):
+        return None
+    data: bytes = SceneDescription(sensors=scene.sensors).SerializeToString()
+    return data
+
+
+class ServerSensors:
+    """Parse the messages of sensors of one server."""
+
+    def __init__(self) -> None:
+        self._scene = b''
+        self._names: dict[int, tuple[str, bool]] = {}
+
+    def parse(self, messages: Sequence[memoryview], scene: memoryview) -> SensorData:
+        """
+        Return the images and points of a frame; their data are views.
+
+        :param messages: of a frame, without the measurement.
+        :param scene: protobuf SceneDescription with the sensors; empty where it is not known.
+        :returns: them, and an error for each message that is left out.
+        :raises DecodeError: where ``scene`` is not valid.
+        """
+        if scene != self._scene:
+            self._names = _names_of(scene)
+            self._scene = bytes(scene)
+        images: list[EncodedImage] = []
+        points: list[EncodedPoints] = []
+        errors: list[DecodeError] = []
+        if messages and not self._names:
+            errors.append(DecodeError(
+                'sensors', f'{counted(len(messages), "message")} in a frame, whose sensors have '
+                'no names', 'the scene of the episode, which control_port or relay_port receives'))
+        for message in messages if self._names else ():
+            try:
+                name, is_lidar = self._name(message)
+                if is_lidar:
+                    points.append(_points(name, message[_ID.size:]))
+                else:
+                    images.append(_image(name, message[_ID.size:]))
+            except DecodeError as error:
+                errors.append(error)
+        return SensorData(tuple(images), tuple(points), tuple(errors))
+
+    def _name(self, message: memoryview) -> tuple[str, bool]:
+        """Return the name of the sensor of a message, and whether it is a lidar."""
+        if len(message) < _ID.size:
+            raise DecodeError('sensor', counted(len(message), 'byte'), 'an id and data')
+        (id_,) = _ID.unpack_from(message)
+        if id_ not in self._names:
+            raise DecodeError('sensor', f'the id {id_}', 'one of a sensor of the scene')
+        return self._names[id_]
+
+
+def _names_of(scene: memoryview) -> dict[int, tuple[str, bool]]:
+    """Return by id the name of each sensor, and whether it is a lidar."""
+    try:
+        sensors = SceneDescription.FromString(bytes(scene)).sensors
+    except ProtobufError as error:
+        raise DecodeError('scene', f'{counted(len(scene), "byte")} ({error})',
+                          'a protobuf SceneDescription') from error
+    return {one.id: (one.name, one.type == _TYPE_LIDAR) for one in sensors}
+
+
+def _image(name: str, body: memoryview) -> EncodedImage:
+    """Parse the message of a camera behind its id."""
+    # Servers before 0.8.2 send no frame number: the two forms differ in length.
+    for number_bytes in (_FRAME_NUMBER.size, 0):
+        head_bytes = number_bytes + _CAMERA.size
+        if len(body) < head_bytes:
+            continue
+        width, height, type_, fov_deg = _CAMERA.unpack_from(body, number_bytes)
+        if len(body) != head_bytes + _PIXEL_BYTES * width * height:
+            continue
+        if type_ >= len(_KIND_OF_TYPE) or not width * height:
+            raise DecodeError(f'sensor {name}', f'type {type_}, {width} x {height} pixels',
+                              f'a type below {len(_KIND_OF_TYPE)}, and pixels')
+        kind = _KIND_OF_TYPE[type_]
+        number = _FRAME_NUMBER.unpack_from(body)[0] if number_bytes else None
+        return EncodedImage(camera_name(name, kind), kind, body[head_bytes:], Form.WIRE,
+                            (width, height), fov_deg if math.isfinite(fov_deg) else math.nan,
+                            number)
+    raise DecodeError(f'sensor {name}', counted(len(body), 'byte'), 'the header of an image and '
+                      'four bytes for each of its pixels')
+
+
+def _points(name: str, body: memoryview) -> EncodedPoints:
+    """Parse the message of a lidar behind its id."""
+    for number_bytes in (_FRAME_NUMBER.size, 0):
+        if len(body) < number_bytes + _LIDAR.size:
+            continue
+        _, n_channels = _LIDAR.unpack_from(body, number_bytes)
+        begin = number_bytes + _LIDAR.size
+        end = begin + _CHANNEL_BYTES * n_channels
+        if end > len(body):
+            continue
+        n_points = int(np.frombuffer(body[begin:end], '<u4').sum(dtype=np.uint64))
+        if len(body) == end + POINT_BYTES * n_points:
+            return EncodedPoints(topic_token(name), body[end:], Form.WIRE)
+    raise DecodeError(f'sensor {name}', counted(len(body), 'byte'), 'the header of a lidar and '
+                      'twelve bytes for each of its points')

@@ -1,0 +1,292 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""
+One payload of any generation to Frames: usual forms typed, other forms member by member.
+
+The forms are described in doc/protocol/frames.md; ``generations/`` has one module for each step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+import math
+from typing import Any, TypeGuard
+
+import msgspec
+
+from state_sensor_ros.errors import DecodeError
+from state_sensor_ros.frame import EVERYTHING, Frame, Needs
+from state_sensor_ros.json_forms.json_text import check_utf8, Json, NOT_TYPED
+from state_sensor_ros.payloads import Decoded, DUPLICATE, Fault, LEFT_OUT
+from state_sensor_ros.rep103 import DEFAULT_UNITS, Units
+from state_sensor_ros.simulators.monodrive.bracket_scanner import split_array
+from state_sensor_ros.simulators.monodrive.generations.actor_table import ActorTable
+from state_sensor_ros.simulators.monodrive.generations.assemble import (
+    frame_of_flat,
+    frame_of_v2,
+    head_of,
+    head_of_v1t,
+)
+from state_sensor_ros.simulators.monodrive.generations.conversion_losses import conversion_losses
+from state_sensor_ros.simulators.monodrive.generations.formatting import (
+    format_frame,
+    format_payload,
+)
+from state_sensor_ros.simulators.monodrive.generations.lenient_payload import (
+    lenient_frames,
+    LenientFrame,
+    MAX_FRAMES,
+    parse_to_actors,
+)
+from state_sensor_ros.simulators.monodrive.generations.unknown_members import (
+    MAX_UNKNOWN_MEMBERS,
+    unknown_members,
+)
+from state_sensor_ros.simulators.monodrive.generations.wire import (
+    FlatActor,
+    FrameV0,
+    FrameV1,
+    FrameV2,
+    Head,
+    INT64_MAX,
+    json_decoders,
+    JsonDecoders,
+    PayloadHead,
+    UINT32_MAX,
+    V0,
+    V1,
+    V2,
+)
+
+__all__ = ['Decoder', 'conversion_losses', 'format_frame', 'format_payload']
+
+_BOM = b'\xef\xbb\xbf'
+# DecodeError: two actors with one name, or two wheels with one id.
+_NOT_USUAL = (*NOT_TYPED, DecodeError)
+
+
+class Decoder:
+    """
+    Decode the payloads of one stream; unchanged names, tags and sizes are decoded once.
+
+    :param units: units of extents and of ``s`` in this simulator.
+    :param needs: parts of the frame to decode.
+    :ivar unknown_members: key paths that were ignored in the first and in unusual payloads of a
+        generation.
+    """
+
+    def __init__(self, units: Units = DEFAULT_UNITS, needs: Needs = EVERYTHING) -> None:
+        self._units = units
+        self._table = ActorTable()
+        # The generation of the last payload is tried first.
+        self._order: tuple[str, ...] = (V2, V1, V0)
+        self._inspected: set[str] = set()
+        self.unknown_members: frozenset[str] = frozenset()
+        self._needs, self._json = needs, json_decoders(needs)
+        self._last: bytes | bytearray | memoryview = b''
+        # A payload, the decoders and the generation that it was decoded with, and the result.
+        self._ahead: tuple[bytes, JsonDecoders, str, FrameV2 | FrameV1] | None = None
+
+    @property
+    def needs(self) -> Needs:
+        """Parts of the frame that are decoded; may be set between payloads."""
+        return self._needs
+
+    @needs.setter
+    def needs(self, needs: Needs) -> None:
+        if needs is not self._needs:
+            self._needs, self._json = needs, json_decoders(needs)
+
+    def is_at(self, payload: bytes) -> bool:
+        """
+        Return whether this object is the last one that :meth:`decode` was called with.
+
+        :param payload: compared by identity.
+        """
+        return payload is self._last
+
+    def is_read_ahead(self, payload: bytes) -> bool:
+        """
+        Return whether the next :meth:`decode` of this object uses what :meth:`read_ahead` parsed.
+
+        :param payload: compared by identity.
+        """
+        return self._ahead is not None and self._ahead[0] is payload
+
+    def read_ahead(self, payload: bytes) -> float:
+        """
+        Check that a payload is JSON of the usual form of the last one.
+
+        If the next call of :meth:`decode` is with this object, the text is not parsed again.
+
+        :param payload: JSON text, UTF-8, of one frame.
+        :returns: its ``game_time``; NaN where it has none, or another form, or is not JSON.
+        """
+        generation = self._order[0]
+        try:
+            if generation == V0:
+                return math.nan
+            frame = self._json.v2.decode(payload) if generation == V2 \
+                else self._json.v1.decode(payload)
+        except NOT_TYPED:
+            return math.nan
+        self._ahead = payload, self._json, generation, frame
+        return math.nan if frame.game_time is None else frame.game_time
+
+    def split(self, payload: bytes | bytearray) -> Sequence[bytes | bytearray]:
+        """
+        Return the payload of each frame in a payload, undecoded: see :func:`split_frames`.
+
+        :param payload: JSON text, UTF-8: a frame or an array of frames.
+        """
+        return split_frames(payload)
+
+    def decode(self, payload: bytes | bytearray | memoryview, *, game_time: float = math.nan,
+               time: int = 0, sample_count: int = 0) -> list[Decoded]:
+        """
+        Decode one payload.
+
+        :param payload: JSON text, UTF-8.
+        :param game_time: s, from the packet's header, for frames without one.
+        :param time: s since 1970, likewise.
+        :param sample_count: likewise.
+        :returns: one frame with its faults, or several of an array of frames; SI, REP-103 axes.
+        :raises DecodeError: when the payload is not a frame; no other error is raised.
+        """
+        packet = game_time, time, sample_count
+        self._last = payload
+        for generation in self._order:
+            try:
+                frame = self._usual(generation, payload, packet)
+            except _NOT_USUAL:
+                continue
+            # After the typed decoder, which has brought the payload into the cache.
+            _check_text(payload)
+            if generation != self._order[0]:
+                self._order = generation, *[other for other in self._order if other != generation]
+            if frame.generation not in self._inspected:
+                self._inspect_usual(frame.generation, payload)
+            return [Decoded(frame, ())]
+        _check_text(payload)
+        return [self._decoded(lenient, packet) for lenient in lenient_frames(payload, self._json)]
+
+    def _usual(self, generation: str, payload: bytes | bytearray | memoryview,
+               packet: Head) -> Frame:
+        """Decode a payload in the usual form of a generation."""
+        if generation == V2:
+            v2: FrameV2 = (self._ahead and self._read(payload, V2)) \
+                or self._json.v2.decode(payload)
+            return frame_of_v2(v2.frame.objects, v2.frame.vehicles,
+                               head_of((v2.game_time, v2.time, v2.sample_count), packet),
+                               self._needs, self._units, self._table)
+        if generation == V1:
+            v1: FrameV1 = (self._ahead and self._read(payload, V1)) \
+                or self._json.v1.decode(payload)
+            return self._flat_frame(V1, tuple([actor.name for actor in v1.frame]), v1.frame,
+                                    (v1.game_time, v1.time, v1.sample_count), packet)
+        v0 = self._json.v0.decode(payload)
+        actors = {name: actor for name, actor in v0.items() if isinstance(actor, msgspec.Struct)}
+        if not actors:
+            raise DecodeError('payload', 'no actors', 'a frame')
+        return self._flat_frame(V0, tuple(actors), tuple(actors.values()), _head_of_v0(v0),
+                                packet)
+
+    def _read(self, payload: bytes | bytearray | memoryview,
+              generation: str) -> Any:  # noqa: ANN401
+        """Return what was read ahead of a payload in a generation, None for nothing."""
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None and ahead[0] is payload and ahead[1] is self._json \
+                and ahead[2] == generation:
+            return ahead[3]
+        return None
+
+    def _flat_frame(self, generation: str, names: tuple[str, ...],
+                    actors: tuple[FlatActor, ...] | list[FlatActor],
+                    head: PayloadHead, packet: Head) -> Frame:
+        if generation == V1 and (head[0] is None or math.isnan(head[0])):
+            generation, game_time, time = head_of_v1t(actors)
+            head = game_time, head[1] if time is None else time, head[2]
+        return frame_of_flat(generation, names, actors, head_of(head, packet), self._needs,
+                             self._units, self._table)
+
+    def _decoded(self, lenient: LenientFrame, packet: Head) -> Decoded:
+        """Assemble the actors that could be read of an unusual payload."""
+        if lenient.generation == V2:
+            frame = frame_of_v2(lenient.objects, lenient.vehicles, head_of(lenient.head, packet),
+                                self._needs, self._units, self._table)
+        else:
+            frame = self._flat_frame(lenient.generation, tuple(lenient.names), lenient.flat,
+                                     lenient.head, packet)
+        self._inspect(frame.generation, lenient.value)
+        return Decoded(frame, (*[Fault(LEFT_OUT, error) for error in lenient.left_out],
+                               *[Fault(DUPLICATE, error) for error in lenient.duplicates]))
+
+    def _inspect_usual(self, generation: str, payload: bytes | bytearray | memoryview) -> None:
+        """Look for unknown members in a payload that typed decoders have read."""
+        try:
+            # Skipped members may be anything, also what cannot be parsed.
+            value = parse_to_actors(payload)
+        except DecodeError:
+            value = {}
+        self._inspect(generation, value if isinstance(value, dict) else {})
+
+    def _inspect(self, generation: str, value: Mapping[str, Json]) -> None:
+        """Collect unknown members; in the first frame of a generation, of each actor."""
+        is_first = generation not in self._inspected
+        self._inspected.add(generation)
+        if len(self.unknown_members) < MAX_UNKNOWN_MEMBERS:
+            self.unknown_members |= unknown_members(generation, value, in_text=is_first)
+
+
+def split_frames(payload: bytes | bytearray) -> Sequence[bytes | bytearray]:
+    """
+    Split a payload that is an array of frames.
+
+    :param payload: JSON text, UTF-8.
+    :returns: the text of each element, which need not be a frame; the payload itself when it is
+        no array, or one that cannot be split: :meth:`Decoder.decode` then raises the reason.
+    """
+    if payload.startswith(b'{'):
+        return (payload,)
+    text = bytes(payload.removeprefix(_BOM).strip())
+    if not text.startswith(b'['):
+        return (payload,)
+    if b'"' not in text:
+        # As the decoder does: single quotes are accepted where there are no double ones.
+        text = text.replace(b"'", b'"')
+    # Only the outermost array is one of frames: an element that is an array is wrapped in another.
+    return [b'[%s]' % element if element.startswith(b'[') else element
+            for element in split_array(text, MAX_FRAMES)] or (payload,)
+
+
+def _check_text(payload: bytes | bytearray | memoryview) -> None:
+    """
+    Check the whole text, also members that the typed decoders skip.
+
+    :raises DecodeError: when it is not UTF-8.
+    """
+    if isinstance(payload, memoryview) or not payload.isascii():
+        check_utf8(payload)
+
+
+def _head_of_v0(payload: FrameV0) -> PayloadHead:
+    """
+    Return the members of the frame itself, which stand between the actors.
+
+    :raises DecodeError: when one is not of the usual type.
+    """
+    game_time, time, sample_count = map(payload.get, ('game_time', 'time', 'sample_count'))
+    if not isinstance(game_time, int | float | None) or isinstance(game_time, bool) \
+            or not _is_count(time, INT64_MAX) or not _is_count(sample_count, UINT32_MAX):
+        raise DecodeError('payload', 'an unusual head', 'numbers')
+    return game_time, time, sample_count
+
+
+def _is_count(value: object, most: int) -> TypeGuard[int | None]:
+    return value is None or (type(value) is int and 0 <= value <= most)

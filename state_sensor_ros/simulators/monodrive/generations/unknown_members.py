@@ -1,0 +1,142 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""Members of a payload that no known generation has, by key path; types are not checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from types import GenericAlias
+from typing import Any, cast, Union
+
+import msgspec
+from msgspec import Raw
+from msgspec.json import Decoder as JsonDecoder
+
+from state_sensor_ros.errors import DecodeError
+from state_sensor_ros.json_forms.json_text import Json, NOT_TYPED, parse_payload, shortened
+from state_sensor_ros.simulators.monodrive.generations.lenient_payload import HEAD_KEYS, STRING_KEY
+from state_sensor_ros.simulators.monodrive.generations.wire import V0
+
+# Bounds the memory when a peer sends a new key in each frame.
+MAX_UNKNOWN_MEMBERS = 64
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Known:
+    """Known members of an object, or of each object of an array; None accepts any content."""
+
+    members: Mapping[str, _Known | None] = field(default_factory=dict)
+
+
+def _leaves(*keys: str) -> dict[str, _Known | None]:
+    return dict.fromkeys(keys)
+
+
+_BOX = _Known(_leaves('name', 'center', 'extents', 'orientation', 'scale'))
+_POSE = _Known(_leaves('orientation', 'position'))
+_STATE = _Known({
+    **_leaves('name', 'tags', 'color', 'replay_class'), 'oriented_bounding_box': _BOX,
+    'odometry': _Known({**_leaves('linear_velocity', 'angular_velocity'), 'pose': _POSE})})
+_VEHICLE = _Known({
+    'state': _STATE, 'wheels': _Known({**_leaves('id', 'speed'), 'pose': _POSE}),
+    'control_state': _Known(_leaves('lane_change_left', 'lane_change_right', 'lane_id', 'road_id',
+                                    's', 'section_id'))})
+_FLAT = _Known({
+    **_leaves('name', 'position', 'orientation', 'velocity', 'angular_velocity', 'tags',
+              'steering_direction', 'wheel_speed', 'throttle_input', 'brake_input', 'wheel_input',
+              'game_time', 'time'),
+    'wheels': _Known(_leaves('id', 'orientation')), 'oriented_bounding_box': _BOX})
+_HEAD = _leaves(*HEAD_KEYS, STRING_KEY)
+_FLAT_FRAME = _Known({**_HEAD, 'frame': _FLAT})
+_FRAME_OF_VEHICLES = _Known({**_HEAD, 'frame': _VEHICLE})
+_V2_FRAME = _Known({**_HEAD, 'frame': _Known({'objects': _STATE, 'vehicles': _VEHICLE})})
+
+
+def unknown_members(generation: str, value: Mapping[str, Json], *, in_text: bool) -> set[str]:
+    """
+    Return the key paths of unknown members, ``[]`` for any index.
+
+    :param generation: of the frame.
+    :param value: the parsed frame.
+    :param in_text: whether to parse actors that are still text, one by one.
+    :returns: at most MAX_UNKNOWN_MEMBERS paths such as ``frame.vehicles[].state.foo``.
+    """
+    found: set[str] = set()
+    for path in _unknown(generation, value, in_text):
+        found.add(path)
+        if len(found) == MAX_UNKNOWN_MEMBERS:
+            break
+    return found
+
+
+def _unknown(generation: str, value: Mapping[str, Json], in_text: bool) -> Iterator[str]:
+    if generation == V0:
+        for key, item in value.items():
+            if isinstance(item, dict):
+                yield from _walk(item, _FLAT, '<actor>')
+            elif key not in HEAD_KEYS:
+                yield shortened(key)
+        return
+    frame = value.get('frame')
+    if isinstance(frame, dict):
+        known = _V2_FRAME
+    elif isinstance(frame, list) and any(isinstance(a, dict) and 'state' in a for a in frame):
+        known = _FRAME_OF_VEHICLES
+    else:
+        known = _FLAT_FRAME
+    yield from _walk(value, known, '', in_text)
+
+
+def _walk(value: Json, known: _Known, path: str, in_text: bool = False) -> Iterator[str]:
+    if isinstance(value, list):
+        for item in value:
+            inner = _parsed(item, known) if in_text and isinstance(item, Raw) else item
+            # Arrays in arrays are skipped, at any depth: they have no members.
+            if isinstance(inner, dict):
+                yield from _walk(inner, known, f'{path}[]')
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            at = f'{path}.{shortened(key)}' if path else shortened(key)
+            if key not in known.members:
+                yield at
+            elif (inside := known.members[key]) is not None:
+                yield from _walk(item, inside, at, in_text)
+
+
+def _parsed(item: Raw, known: _Known) -> Json:
+    """
+    Parse an actor that may have unknown members.
+
+    :returns: None where it has none, or if a skipped member is nested too deep to be parsed.
+    """
+    try:
+        # A fifth of the time of parsing and walking, in the first frame of many actors.
+        _known_alone(known).decode(item)
+    except NOT_TYPED:
+        try:
+            return parse_payload(item)
+        except DecodeError:
+            pass
+    return None
+
+
+@lru_cache(maxsize=8)
+def _known_alone(known: _Known) -> JsonDecoder[Any]:
+    """Return a decoder that raises where there are members beside the known ones."""
+    return JsonDecoder(_exact(known))
+
+
+def _exact(known: _Known) -> type:
+    """Make a type of objects, and of arrays of objects, that have known members alone."""
+    own = msgspec.defstruct('Known', [
+        (name, Raw if inside is None else _exact(inside), None)
+        for name, inside in known.members.items()], forbid_unknown_fields=True, gc=False)
+    return cast('type', Union[own, GenericAlias(tuple, (own, ...)), None])  # noqa: UP007

@@ -1,0 +1,264 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""
+Wheel entries to wheels and back: three index conventions (doc/protocol/frames.md#wheels).
+
+Wheels are 0 front left, 1 front right, 2 rear left, 3 rear right. Wheel of each entry::
+
+    convention        entry ids   poses of the entries belong to      speeds belong to
+    usual             0 1 2 3     FL FR RL RR                         FL FR RL RR
+    front, alone      1 2         FL FR                               FL FR RL RR, a list apart
+    shifted samples   0 1 2 3     -- FL FR RL                         FL FR RL RR
+
+A vehicle is a shifted sample when no entry has a position, entry 0 is an identity rotation and yet
+its wheel turns (> 0.1 rad/s). Its rows, with poses p and speeds s::
+
+    wheel            FL    FR    RL    RR
+    entry read       p0 s0 p1 s1 p2 s2 p3 s3
+    pose of wheel    p1    p2    p3    p0     roll by one; p0 is kept for writing, marked unknown
+    speed of wheel   s0    s1    s2    s3
+    source_id        1     2     3     -1     the id of the entry with the pose
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+import struct
+
+import numpy as np
+import numpy.typing as npt
+
+from state_sensor_ros.errors import DecodeError
+from state_sensor_ros.frame import (
+    Floats,
+    FRONT_RIGHT,
+    Ints,
+    NO_SOURCE_ID,
+    REAR_RIGHT,
+    Rows,
+    Wheels,
+)
+from state_sensor_ros.json_forms.json_values import as_rows, NAN, Number, packed_with_nulls
+from state_sensor_ros.rep103 import from_rep103_wheels, to_rep103_wheels
+from state_sensor_ros.simulators.monodrive.generations.wire import (
+    FlatActor,
+    Vehicle,
+    Wheel,
+    WHEEL_MAX,
+)
+
+# Entry 0 of a shifted sample is an identity rotation although its wheel turns.
+_IDENTITY_WITHIN = 1e-6
+_TURNING_ABOVE = 0.1
+
+# Source ids of the wheels of a shifted sample; entry 0 belongs to no wheel.
+_SHIFTED_SOURCE_IDS = (1, 2, 3, NO_SOURCE_ID)
+
+_NO_POSE = (NAN,) * 7
+_IDENTITY = np.array((0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0))
+_POSITION, _ORIENTATION, _POSE, _SPEED = slice(0, 3), slice(3, 7), slice(0, 7), 7
+_ROW = struct.Struct('8d')
+
+WheelNumbers = npt.NDArray[np.uint8]
+
+
+def read_wheels(vehicles: Sequence[Vehicle], i_first: int) -> Wheels:
+    """
+    Collect the wheels of v2.
+
+    :param vehicles: in the order of the frame.
+    :param i_first: row of the first of them.
+    :returns: wheels in SI, REP-103 axes.
+    :raises DecodeError: when two wheels of a vehicle have the same id.
+    """
+    wheels = [wheel for vehicle in vehicles for wheel in vehicle.wheels]
+    try:
+        rows = _rows_of(wheels, _ROW.pack_into)
+    except struct.error:
+        # There is a null.
+        rows = _rows_of(wheels, packed_with_nulls(_ROW))
+    return _placed(*_entries(i_first, tuple([len(vehicle.wheels) for vehicle in vehicles]),
+                             tuple([wheel.id for wheel in wheels])), rows)
+
+
+def _rows_of(wheels: list[Wheel], pack_into: Callable[..., None]) -> Floats:
+    """Return (W, 8) float64, source units: position xyz, orientation xyzw, speed."""
+    buffer, offset = bytearray(len(wheels) * _ROW.size), 0
+    for wheel in wheels:
+        pose = wheel.pose
+        p, q = pose.position, pose.orientation
+        pack_into(buffer, offset, p.x, p.y, p.z, q.x, q.y, q.z, q.w, wheel.speed)
+        offset += _ROW.size
+    return np.ndarray((len(wheels), 8), np.float64, buffer)
+
+
+# Most frames of a stream have the same actors: the arrays are shared, and therefore read-only.
+@lru_cache(maxsize=8)
+def _entries(i_first: int, counts: tuple[int, ...],
+             ids: tuple[int, ...]) -> tuple[Rows, WheelNumbers, Ints, Rows]:
+    """
+    Return what all frames have in common whose vehicles have the same entries.
+
+    :param i_first: row of the first vehicle.
+    :param counts: of the entries of each vehicle.
+    :param ids: of all entries.
+    :returns: the first four arguments of :func:`_placed`, read-only.
+    :raises DecodeError: when two entries of a vehicle have the same id.
+    """
+    actor = np.repeat(np.arange(i_first, i_first + len(counts)), counts)
+    entry_ids = np.array(ids, np.int64)
+    if len(np.unique(actor * (WHEEL_MAX + 1) + entry_ids)) < len(actor):
+        raise DecodeError('wheels', 'an id twice', 'each id once a vehicle')
+    shared = (actor, _front_wheels_alone(actor, entry_ids).astype(np.uint8),
+              entry_ids.astype(np.int32), _groups(actor, entry_ids, 4))
+    for column in shared:
+        column.setflags(write=False)
+    return shared
+
+
+def read_flat_wheels(actors: Iterable[FlatActor]) -> Wheels:
+    """
+    Collect the wheels of v0 and v1, whose speeds are a list apart from the entries.
+
+    :param actors: in the order of the frame.
+    :returns: wheels in SI, REP-103 axes.
+    :raises DecodeError: when two entries of an actor have the same id.
+    """
+    rows: list[int] = []
+    wheel_ids: list[int] = []
+    source_ids: list[int] = []
+    numbers: list[Number] = []
+    for i_actor, actor in enumerate(actors):
+        if not actor.wheels and not actor.wheel_speed:
+            continue
+        entries = {entry.id: (NAN, NAN, NAN, *entry.orientation) for entry in actor.wheels}
+        if len(entries) < len(actor.wheels):
+            raise DecodeError('wheels', 'an id twice', 'each id once an actor')
+        for wheel, source_id in _source_ids(entries.keys(), len(actor.wheel_speed)).items():
+            rows.append(i_actor)
+            wheel_ids.append(wheel)
+            source_ids.append(source_id)
+            numbers += entries.get(source_id, _NO_POSE)
+            numbers.append(actor.wheel_speed[wheel] if wheel < len(actor.wheel_speed) else NAN)
+    actor_rows, wheels = np.array(rows, np.int64), np.array(wheel_ids, np.int64)
+    return _placed(actor_rows, wheels.astype(np.uint8), np.array(source_ids, np.int32),
+                   _groups(actor_rows, wheels, 4), as_rows(numbers, 8))
+
+
+def _source_ids(ids: Iterable[int], n_speeds: int) -> dict[int, int]:
+    """Map each wheel of a v1 actor, ascending, to the id of its entry."""
+    first = 1 if set(ids) == {1, 2} else 0
+    by_wheel = {wheel_id - first: wheel_id for wheel_id in ids}
+    return {wheel: by_wheel.get(wheel, NO_SOURCE_ID)
+            for wheel in sorted(by_wheel.keys() | set(range(n_speeds)))}
+
+
+def _placed(actor: Rows, wheel: WheelNumbers, source_id: Ints, fours: Rows,
+            source: Floats) -> Wheels:
+    """
+    Make wheels of entries, and move the poses of shifted samples to their wheels.
+
+    :param fours: (K, 4), by ascending wheel, the rows of the actors that have four wheels.
+    :param source: (W, 8) position cm, orientation xyzw, speed; all NaN when absent.
+    """
+    rows = to_rep103_wheels(source)
+    position_known, orientation_known = np.ones((2, len(actor)), np.bool_)
+    unknown = np.isnan(source)
+    if unknown.any():
+        position_known, orientation_known = (
+            np.logical_not(unknown[:, part].any(1)) for part in (_POSITION, _ORIENTATION))
+        for part in (_POSITION, _ORIENTATION):
+            rows[unknown[:, part].all(1), part] = _IDENTITY[part]
+    shifted = _shifted(fours, source_id, source)
+    if len(shifted):
+        # Poses move by one wheel, speeds stay. The pose of entry 0 is stored with the rear right
+        # wheel, marked as unknown, so that it can be written again.
+        entries = np.roll(shifted, -1, axis=1)
+        rows[shifted, _POSE] = rows[entries, _POSE]
+        orientation_known[shifted] = orientation_known[entries]
+        orientation_known[shifted[:, REAR_RIGHT]] = False
+        position_known[shifted] = False
+        source_id = source_id.copy()
+        source_id[shifted] = _SHIFTED_SOURCE_IDS
+    return Wheels(actor, wheel, source_id, rows[:, _POSITION], rows[:, _ORIENTATION],
+                  position_known, orientation_known, rows[:, _SPEED])
+
+
+def _groups(actor: Rows, wheel: Rows, size: int) -> Rows:
+    """Return (K, size), by ascending wheel, the rows of actors that have ``size`` wheels."""
+    starts = np.flatnonzero(np.diff(actor, prepend=-1))
+    counts = np.diff(starts, append=len(actor))
+    groups = starts[counts == size][:, None] + np.arange(size)
+    return np.take_along_axis(groups, np.argsort(wheel[groups], axis=1), axis=1)
+
+
+def _front_wheels_alone(actor: Rows, ids: Rows) -> Rows:
+    """Return wheels for ids: entries 1 and 2 alone are the front wheels, else ids are wheels."""
+    pairs = _groups(actor, ids, 2)
+    wheel = ids.copy()
+    wheel[pairs[(ids[pairs] == (1, 2)).all(1)]] -= 1
+    return wheel
+
+
+def _shifted(fours: Rows, source_id: Ints, source: Floats) -> Rows:
+    """Return those of ``fours`` that are shifted samples."""
+    # Most frames have none: that is seen from the first entries' x, which is neither 0 nor NaN.
+    fours = fours[np.logical_not(np.abs(source[fours[:, 0], 0]) > 0.0)]
+    if not len(fours):
+        return fours
+    first = source[fours[:, 0]]
+    still = (np.abs(first[:, 3:6]) < _IDENTITY_WITHIN).all(1)
+    fours = fours[still & (np.abs(first[:, _SPEED]) > _TURNING_ABOVE)]
+    if not len(fours):
+        return fours
+    fours = fours[(source_id[fours] == np.arange(4)).all(1)]
+    positions = source[fours, _POSITION]
+    unplaced = ((positions == 0.0) | np.isnan(positions)).all((1, 2))
+    # Shifted samples have all orientations; a frame converted from v1 to v2 may have two.
+    oriented = ~np.isnan(source[fours, _ORIENTATION]).any((1, 2))
+    shifted: Rows = fours[unplaced & oriented]
+    return shifted
+
+
+def entry_ids(wheels: Wheels, *, from_flat: bool, to_flat: bool) -> Ints:
+    """
+    Return the ids of the entries to write.
+
+    :param from_flat: whether the frame was read from v0 or v1.
+    :param to_flat: whether it is written as one of them.
+    :returns: (W,) int32; -1 for wheels without an entry.
+    """
+    if from_flat == to_flat:
+        return wheels.source_id
+    wheel = wheels.wheel.astype(np.int32)
+    # Recordings of v1 have entries for the front wheels only, and begin with 1.
+    return np.where(wheel <= FRONT_RIGHT, wheel + 1, NO_SOURCE_ID) if to_flat else wheel
+
+
+def wheel_entries(wheels: Wheels, ids: Ints) -> tuple[Ints, Floats]:
+    """
+    Return the entries that reading would turn into ``wheels``.
+
+    :param ids: (W,) int32, of the entries to write, -1 for wheels without one.
+    :returns: ids (W,), of shifted samples 0 to 3; (W, 8) source, position cm, orientation xyzw,
+        speed rad/s, all NaN when absent.
+    """
+    source = from_rep103_wheels(np.hstack((
+        wheels.position_xyz, wheels.orientation_xyzw, wheels.speed[:, None])))
+    ids, stored = ids.copy(), source.copy()
+    for part, known in ((_POSITION, wheels.position_known),
+                        (_ORIENTATION, wheels.orientation_known)):
+        # Unknown without a null among the numbers: the pose was absent.
+        source[~known & ~np.isnan(stored[:, part]).any(1), part] = NAN
+    fours = _groups(wheels.actor, wheels.wheel.astype(np.int64), 4)
+    shifted = fours[(wheels.source_id[fours] == _SHIFTED_SOURCE_IDS).all(1)]
+    source[shifted, _POSE] = stored[np.roll(shifted, 1, axis=1), _POSE]
+    ids[shifted] = np.arange(4)
+    return ids, source

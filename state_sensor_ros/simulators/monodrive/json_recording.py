@@ -1,0 +1,114 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""A recording of any form with frames as the simulator's JSON, as Replay Mode takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from state_sensor_ros.errors import DecodeError, TrajectoryFormatError, TruncatedError
+from state_sensor_ros.files.bags.bag_form import is_bag
+from state_sensor_ros.files.recording import RecordedFrame, Recording, STANDARD_INPUT
+from state_sensor_ros.payloads import Packet
+from state_sensor_ros.simulators.monodrive.decoder import conversion_losses, format_payload
+from state_sensor_ros.simulators.monodrive.generations.wire import GENERATIONS
+from state_sensor_ros.simulators.monodrive.trajectory_recording import TrajectoryRecording
+from state_sensor_ros.simulators.opening import open_any
+
+_TABLE_SUFFIXES = ('.parquet', '.csv')
+
+
+def check_no_table(path: str) -> None:
+    """
+    Check that a recording is no table, which lacks parts of a frame.
+
+    :param path: of the recording, - for standard input.
+    :raises TrajectoryFormatError: where it is one.
+    """
+    if path.endswith(_TABLE_SUFFIXES):
+        raise TrajectoryFormatError(path, 'a table', 'a trajectory, a bag or a dataset; '
+                                    '`state_sensor convert` makes a trajectory of a .parquet file')
+
+
+def is_trajectory(path: str) -> bool:
+    """
+    Return whether a recording is no bag and no folder, so that it can be a trajectory only.
+
+    :param path: of the recording, - for standard input.
+    """
+    where = Path(path)
+    return path == STANDARD_INPUT or not (is_bag(where) or where.is_dir())
+
+
+class JsonRecording:
+    """
+    The frames of a bag or a dataset as JSON; those of a trajectory as they are in the file.
+
+    :param path: of a recording of any form, ``-`` for a trajectory on standard input.
+    :param generation: of frames of other simulators; those of this one keep theirs.
+    :ivar lost: what the generation cannot hold of the frames so far, in words.
+    :raises TrajectoryFormatError: where it cannot be opened.
+    """
+
+    def __init__(self, path: str, generation: str) -> None:
+        check_no_table(path)
+        self._recording: Recording = TrajectoryRecording(path) if is_trajectory(path) \
+            else open_any(path)
+        self.lost: dict[str, None] = {}
+        self.name, self.form = self._recording.name, self._recording.form
+        self.simulator, self.decoder = self._recording.simulator, self._recording.decoder
+        self.total, self.unit = self._recording.total, self._recording.unit
+        self.new_decoder = self._recording.new_decoder
+        self._generation = generation
+
+    @property
+    def cut(self) -> TruncatedError | None:
+        """Return what is missing at the end, after the last frame."""
+        return self._recording.cut
+
+    @cut.setter
+    def cut(self, cut: TruncatedError | None) -> None:
+        self._recording.cut = cut
+
+    def frames(self) -> Iterator[RecordedFrame]:
+        """
+        Yield all frames.
+
+        :raises TrajectoryFormatError: where the recording is damaged, or a frame of a bag cannot
+            be decoded.
+        """
+        if isinstance(self._recording, TrajectoryRecording):
+            yield from self._recording.frames()
+            return
+        for recorded in self._recording.frames():
+            for payload in self._payloads(recorded):
+                yield replace(recorded, packet=Packet(
+                    payload, recorded.packet.game_time, recorded.packet.time,
+                    recorded.packet.sample_count))
+
+    def _payloads(self, recorded: RecordedFrame) -> Iterator[bytes]:
+        """Yield the frames of a bag as JSON."""
+        try:
+            decoded = self.decoder.decode(recorded.packet.payload,
+                                          game_time=recorded.packet.game_time)
+        except DecodeError as error:
+            raise TrajectoryFormatError(f'{self.name}: {recorded.place}: {error.where}',
+                                        error.found, error.expected) from error
+        for one in decoded:
+            generation = None
+            if one.frame.generation not in GENERATIONS:
+                generation = self._generation
+                self.lost.update(dict.fromkeys(conversion_losses(one.frame, generation)))
+            yield format_payload(one.frame, generation)
+
+    def close(self) -> None:
+        """Close the recording; a second call has no effect."""
+        self._recording.close()

@@ -1,0 +1,124 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""monoDrive as one of the simulators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from state_sensor_ros.errors import ConfigError
+from state_sensor_ros.files.recording import Recording
+from state_sensor_ros.payloads import PayloadDecoder, Report
+from state_sensor_ros.rep103 import Units
+from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators.monodrive.decoder import Decoder
+from state_sensor_ros.simulators.monodrive.trajectory_recording import TrajectoryRecording
+from state_sensor_ros.simulators.simulator import FrameWriter, Simulator, StandIn
+
+if TYPE_CHECKING:
+    import argparse
+
+    from state_sensor_ros.pipeline.source import Source
+    from state_sensor_ros.simulators.stand_in_options import StandInOptions
+
+
+class MonodriveSimulator(Simulator):
+    """The State sensor on a TCP port, Replay Mode trajectories, and their stand-in."""
+
+    name = 'tcp'
+    protocol = 'monodrive'
+
+    def check(self, settings: Settings) -> None:
+        """
+        Check that a sensor that is configured has a tag: the simulator sends nothing without.
+
+        :raises ConfigError: where it has none.
+        """
+        if settings.control_port and not any(settings.desired_tags):
+            raise ConfigError('desired_tags', 'an empty list',
+                              'at least one tag where control_port is set: the simulator sends '
+                              'nothing for an empty list')
+
+    def parameters_of_config(self, path: str) -> Mapping[str, object]:
+        """Return what the State entry of the simulator's sensor JSON sets."""
+        from state_sensor_ros.simulators.monodrive.sensor_config import read_sensor_config
+        return read_sensor_config(Path(path))
+
+    def new_decoder(self, settings: Settings) -> PayloadDecoder:
+        """Make a decoder of all frame generations."""
+        return Decoder(Units(settings.obb_extents, settings.road_s_unit))
+
+    def open_source(self, settings: Settings, report: Report) -> Source:
+        """Make the source of the sensor port; with a control port, configure the sensor first."""
+        # Loaded for streams only.
+        from state_sensor_ros.simulators.monodrive.sensor_port import (
+            ConfiguredSource,
+            open_sensor_port,
+        )
+        if settings.control_port:
+            return ConfiguredSource(settings, report)
+        return open_sensor_port(settings)
+
+    def open_stream(self, settings: Settings, report: Report) -> Source:
+        """Make a source of the sensor port that ends with its connection."""
+        from state_sensor_ros.simulators.monodrive.sensor_port import open_sensor_port
+        return open_sensor_port(settings, reconnect=False)
+
+    def open_recording(self, path: Path, units: Units) -> Recording:
+        """Open a trajectory; every file may be one."""
+        return TrajectoryRecording(str(path), units)
+
+    def new_writer(self, path: str, settings: Settings, *, force: bool,
+                   recording: Recording | None = None) -> FrameWriter:
+        """Begin a trajectory; frames keep their generation."""
+        from state_sensor_ros.simulators.monodrive.trajectory_output import TrajectoryOutput
+        return TrajectoryOutput(path, force=force)
+
+    def add_stand_in_options(self, options: StandInOptions) -> None:
+        """Add the variants of the protocol, and what is done with a recording."""
+        # Loaded for the command only.
+        from state_sensor_ros.emulator.traffic.json_template import GENERATIONS
+        from state_sensor_ros.simulators.stand_in_options import (
+            whole_number,
+            with_file,
+            without_file,
+        )
+        options.add('--control-port', type=lambda text: whole_number(text, 0, 65535), default=0,
+                    help='control port, 8999 on the real one; 0 = none (default: 0)')
+        options.add('--on-sample', action='store_true',
+                    help='send a frame per sample or step command, not by itself')
+        options.add('--header', type=int, choices=(16, 12), default=16,
+                    help='bytes of the packet header (default: 16)')
+        options.add('--reply-magic', choices=('new', 'old'), default='new',
+                    help='magic of control replies (default: new)')
+        options.add('--no-success', action='store_true',
+                    help='leave the member success out of control replies')
+        options.add('--loop', with_file, action='store_true', help='begin FILE again at its end')
+        options.add('--generation', _without_trajectory, choices=GENERATIONS, default='v2',
+                    help='schema of frames that are synthetic or of a dataset (default: v2)')
+        options.add('--cycle', without_file, type=lambda text: whole_number(text, 0), default=0,
+                    metavar='K', help='write K synthetic frames once and repeat them (cheap at '
+                    'any size)')
+
+    def stand_in(self, options: argparse.Namespace) -> AbstractContextManager[StandIn]:
+        """Serve a trajectory or synthetic traffic as the simulator does."""
+        from state_sensor_ros.simulators.monodrive.monodrive_stand_in import open_stand_in
+        return open_stand_in(options)
+
+
+def _without_trajectory(args: argparse.Namespace) -> str:
+    """Return the objection to a generation in ``args``: the frames of a trajectory have one."""
+    # Loaded for this option only.
+    from state_sensor_ros.simulators.monodrive.json_recording import is_trajectory
+    if args.file is None or not is_trajectory(args.file):
+        return ''
+    return f'found FILE {args.file}; expected none or a dataset: a trajectory is sent as it is'

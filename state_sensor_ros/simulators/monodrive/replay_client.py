@@ -1,0 +1,236 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""
+Client of a simulator in Replay Mode: it sends a trajectory and steps through it at its pace.
+
+The requests are described in doc/protocol/trajectories.md#replay-by-index. States::
+
+    state        event                              next state
+    -----------  ---------------------------------  ----------
+    CONFIGURING  simulator and sensor configured    PLAYING
+    PLAYING      pause_or_resume() before a step    PAUSED
+    PAUSED       pause_or_resume()                  PLAYING
+
+In any state, ``stop()``, ``abort()``, the end of the trajectory or a failure ends
+:meth:`ReplayClient.run`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+import threading
+import time
+
+import msgspec
+
+from state_sensor_ros.connections.tcp import TcpSource
+from state_sensor_ros.connections.wait import ignore_silence, OnSilence
+from state_sensor_ros.errors import ConfigError, failed_stream, TransportError
+from state_sensor_ros.settings import parse_settings
+from state_sensor_ros.simulators.monodrive.control_messages import (
+    CONFIGURE_SENSORS,
+    CONFIGURE_SIMULATOR,
+    CONFIGURE_TRAJECTORY,
+    STEP,
+)
+from state_sensor_ros.simulators.monodrive.control_session import ControlSession
+from state_sensor_ros.simulators.monodrive.replay_trajectory import Cursor, Trajectory
+from state_sensor_ros.simulators.monodrive.sensor_config import state_sensor
+from state_sensor_ros.simulators.monodrive.sensor_port import open_sensor_port
+
+# As for a reply: the simulator may be drawing.
+_PACKET_TIMEOUT_S = 25.0
+# A sensor port may open a little after the reply to its configuration.
+_CONNECT_TIMEOUT_S = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """
+    Parameters of a replay.
+
+    ``port`` of the State sensor to create and read, None for no sensor; ``rate`` of the pace
+    relative to ``game_time``, 0 = as fast as the simulator; ``start`` index of the first frame,
+    None for the first one in the direction; ``simulator`` its configuration, sent first.
+    """
+
+    host: str
+    control_port: int
+    port: int | None
+    rate: float
+    step: int
+    start: int | None
+    loop: bool
+    is_backwards: bool
+    simulator: object | None = None
+
+
+class ReplayState(str, Enum):
+    """State of a :class:`ReplayClient`; the values are the texts of the progress bar."""
+
+    CONFIGURING = 'configuring'
+    PLAYING = 'playing'
+    PAUSED = 'paused'
+
+    # As text, a member is its value in all versions of Python.
+    __str__ = str.__str__
+
+
+class ReplayClient:
+    """
+    Step a simulator through a trajectory, one request at a time.
+
+    :meth:`run` is called in one thread, the other methods from any.
+
+    :param on_silence: called with one line when a reply has not arrived for a second.
+    :raises ConfigError: when the first frame of the plan is not in the trajectory.
+    """
+
+    def __init__(self, trajectory: Trajectory, plan: Plan,
+                 on_silence: OnSilence = ignore_silence) -> None:
+        last = trajectory.n_frames - 1
+        start = plan.start
+        if start is None:
+            start = last if plan.is_backwards else 0
+        if start > last:
+            raise ConfigError('--start', str(start),
+                              f'at most {last}, the last frame of {trajectory.name}')
+        self.trajectory = trajectory
+        self.cursor = Cursor(trajectory.n_frames, step=plan.step, start=start, loop=plan.loop,
+                             is_backwards=plan.is_backwards)
+        self.state = ReplayState.CONFIGURING
+        self._plan = plan
+        self._session = ControlSession(plan.host, plan.control_port, on_silence=on_silence)
+        # Guards all below; notified at each change.
+        self._changed = threading.Condition()
+        self._is_stopping = self._is_paused = self._is_connected = False
+        self._n_packets = 0
+        self._source: TcpSource | None = None
+
+    def pause_or_resume(self) -> None:
+        """Pause before the next step, or resume."""
+        with self._changed:
+            self._is_paused = not self._is_paused
+            self._changed.notify_all()
+
+    def turn_round(self) -> None:
+        """Reverse the direction from the next step on."""
+        self.cursor.is_backwards = not self.cursor.is_backwards
+
+    def stop(self) -> None:
+        """End :meth:`run` after the outstanding reply."""
+        with self._changed:
+            self._is_stopping = True
+            self._changed.notify_all()
+
+    def abort(self) -> None:
+        """End :meth:`run` at once."""
+        self.stop()
+        self._session.close()
+
+    def run(self) -> None:
+        """
+        Replay to the end, or to :meth:`stop`.
+
+        Then the connections are closed, that of the sensor first. The simulator keeps its
+        configuration, which the protocol has no command to revert.
+
+        :raises RefusalError: with the message of the simulator's reply.
+        :raises TransportError: when there is no connection or no reply.
+        """
+        try:
+            self._session.connect()
+            self._configure()
+            self._connect()
+            self._step_through()
+        except TransportError:
+            if not self._is_stopping:
+                raise
+        finally:
+            if self._source is not None:
+                self._source.close()
+            self._session.close()
+
+    def _configure(self) -> None:
+        if self._plan.simulator is not None:
+            self._session.request(CONFIGURE_SIMULATOR, self._plan.simulator)
+        self._session.request(CONFIGURE_TRAJECTORY, msgspec.Raw(self.trajectory.text))
+        if self._plan.port is not None:
+            settings = parse_settings({
+                'port': self._plan.port, 'desired_tags': self.trajectory.tags})
+            self._session.request(CONFIGURE_SENSORS, state_sensor(settings))
+
+    def _connect(self) -> None:
+        """Connect to the sensor port and count its packets in a thread."""
+        if self._plan.port is None or self._is_stopping:
+            return
+        self._source = open_sensor_port(
+            parse_settings({'host': self._plan.host, 'port': self._plan.port}),
+            after_connect=self._connected)
+        threading.Thread(target=self._read, name='read', daemon=True).start()
+        if not self._await(lambda: self._is_connected, _CONNECT_TIMEOUT_S):
+            raise failed_stream(f'{self._plan.host}:{self._plan.port}',
+                                self._source.health.last_error, 'no sensor port',
+                                'one after the sensor was configured')
+
+    def _connected(self) -> None:
+        with self._changed:
+            self._is_connected = True
+            self._changed.notify_all()
+
+    def _read(self) -> None:
+        assert self._source is not None
+        for _ in self._source.packets():
+            with self._changed:
+                self._n_packets += 1
+                self._changed.notify_all()
+
+    def _step_through(self) -> None:
+        """Perform each step when it is due."""
+        due_s = time.monotonic()
+        while not self._is_stopping and (target := self.cursor.target()) is not None:
+            self.state = ReplayState.PLAYING
+            if self.cursor.index >= 0 and self._plan.rate > 0:
+                due_s += self.trajectory.span_s(self.cursor.index, target) / self._plan.rate
+            if self._wait_until(due_s):
+                # After a pause the direction may differ, and the pace starts anew.
+                due_s = time.monotonic()
+                continue
+            # A late step does not shorten the time to the next one.
+            due_s = max(due_s, time.monotonic())
+            if not self._is_stopping:
+                self._show(target)
+
+    def _wait_until(self, due_s: float) -> bool:
+        """Wait until the time or the end; return whether there was a pause."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._is_stopping or self._is_paused,
+                                   max(due_s - time.monotonic(), 0.0))
+            if not self._is_paused or self._is_stopping:
+                return False
+            self.state = ReplayState.PAUSED
+            self._changed.wait_for(lambda: self._is_stopping or not self._is_paused)
+            return not self._is_stopping
+
+    def _show(self, target: int) -> None:
+        """Step to the frame of index ``target`` and wait for its packet."""
+        n_before = self._n_packets
+        self._session.request(STEP, {'amount': target - self.cursor.index})
+        self.cursor.index = target
+        if self._source is not None and not self._await(
+                lambda: self._n_packets > n_before, _PACKET_TIMEOUT_S):
+            raise TransportError(f'{self._plan.host}:{self._plan.port}',
+                                 f'no packet in {_PACKET_TIMEOUT_S:g} s after {STEP}', 'one')
+
+    def _await(self, condition: Callable[[], bool], timeout_s: float) -> bool:
+        """Wait for a condition or for the end; return False after a time-out."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._is_stopping or condition(), timeout_s)

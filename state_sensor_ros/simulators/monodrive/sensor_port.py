@@ -1,0 +1,75 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""The sensor port of a running simulator, alone or with the sensor configured first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from state_sensor_ros.connections.tcp import TcpSource
+from state_sensor_ros.payloads import Packet, Report
+from state_sensor_ros.settings import DEFAULTS, Settings
+from state_sensor_ros.simulators.monodrive.control_client import ControlClient
+from state_sensor_ros.simulators.monodrive.sensor_framing import PacketFramer
+
+
+def open_sensor_port(settings: Settings = DEFAULTS, *, reconnect: bool = True,
+                     before_connect: Callable[[], None] | None = None,
+                     after_connect: Callable[[], None] | None = None) -> TcpSource:
+    """
+    Make the source of ``settings.port``; it connects when its packets are iterated over.
+
+    :param reconnect: as :class:`TcpSource` has it.
+    :param before_connect: as :class:`TcpSource` has it.
+    :param after_connect: likewise.
+    """
+    return TcpSource(
+        settings.host, settings.port,
+        lambda where: PacketFramer(settings.max_frame_bytes, where),
+        reconnect_min=settings.reconnect_min, reconnect_max=settings.reconnect_max,
+        stale_after=settings.stale_after, reconnect=reconnect,
+        before_connect=before_connect, after_connect=after_connect)
+
+
+class ConfiguredSource:
+    """
+    Packets of ``settings.port``, with the sensor configured over ``settings.control_port``.
+
+    :param report: called with a kind, for throttling, and a line about a failure of the control
+        port; a failure that prevents a connection to the sensor port is in ``health`` only.
+    """
+
+    def __init__(self, settings: Settings, report: Report) -> None:
+        self._report = report
+        self._client = ControlClient(settings, report, on_silence=self._note_silence)
+        self._tcp = open_sensor_port(settings, before_connect=self._client.configure,
+                                     after_connect=self._client.connected)
+        self.health = self._tcp.health
+
+    def packets(self) -> Iterator[Packet]:
+        """Yield packets; connect, wait and connect again until closed."""
+        for packet in self._tcp.packets():
+            self._client.packet_arrived()
+            yield packet
+
+    def reconfigure(self, settings: Settings) -> None:
+        """Have the simulator use the tags and box options of ``settings``, soon."""
+        self._client.reconfigure(settings)
+
+    def _note_silence(self, text: str) -> None:
+        """Report that the control port has not replied for a while."""
+        if self.health.state == 'connected':
+            self._report('silence', text)
+        else:
+            self.health.last_error = text
+
+    def close(self) -> None:
+        """End :meth:`packets` soon: close the sensor port, then the control port."""
+        self._tcp.close()
+        self._client.close()

@@ -1,0 +1,66 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""A trajectory file that is being written from frames."""
+
+from __future__ import annotations
+
+from state_sensor_ros.errors import ConfigError
+from state_sensor_ros.files.whole.whole_file import WholeFile
+from state_sensor_ros.frame import Frame
+from state_sensor_ros.rep103 import DEFAULT_UNITS, Units
+from state_sensor_ros.simulators.monodrive.decoder import conversion_losses, format_payload
+from state_sensor_ros.simulators.monodrive.generations.wire import GENERATIONS
+from state_sensor_ros.simulators.monodrive.trajectory import TrajectoryWriter
+from state_sensor_ros.simulators.simulator import FrameWriter
+
+
+class TrajectoryOutput(WholeFile, FrameWriter):
+    """
+    Frames as the elements of a JSON array.
+
+    :param path: of the file, ``-`` for standard output.
+    :param force: whether a file of that name may be replaced.
+    :param generation: to write, None for that of each frame.
+    :param units: of box extents and of ``s``.
+    :ivar lost: what the generation cannot hold, in words, in the order of its discovery.
+    :raises SinkError: where it cannot be written.
+    """
+
+    def __init__(self, path: str, *, force: bool, generation: str | None = None,
+                 units: Units = DEFAULT_UNITS) -> None:
+        super().__init__(path, force=force)
+        self.n_frames = 0
+        self.lost: dict[str, None] = {}
+        self._generation, self._units = generation, units
+        self._writer: TrajectoryWriter | None = None
+
+    def write(self, frame: Frame) -> None:
+        """
+        Append a frame.
+
+        :param frame: in SI units and REP-103 axes; of monoDrive where ``generation`` is None.
+        :raises ConfigError: where a frame of another simulator needs a generation.
+        """
+        generation = self._generation
+        if generation is None and frame.generation not in GENERATIONS:
+            raise ConfigError('--generation', f'none, and frames of generation {frame.generation}',
+                              f'one of {", ".join(GENERATIONS)}')
+        if generation is not None and generation != frame.generation:
+            self.lost.update(dict.fromkeys(conversion_losses(frame, generation)))
+        if self._writer is None:
+            # A pipe is opened with its first frame.
+            self._writer = TrajectoryWriter(self.handle)
+        self._writer.write(format_payload(frame, generation, self._units))
+        self.n_frames += 1
+
+    def complete(self) -> None:
+        """Finish the array, and wait until everything has reached the disk."""
+        if self._writer is not None:
+            self._writer.close()
+        super().complete()

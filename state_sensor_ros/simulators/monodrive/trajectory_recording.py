@@ -1,0 +1,186 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""A trajectory file, or standard input, as a recording."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+import io
+import math
+import os
+import stat
+import sys
+from typing import BinaryIO, TYPE_CHECKING
+
+import msgspec
+
+from state_sensor_ros.errors import reason_of, TrajectoryFormatError, TruncatedError
+from state_sensor_ros.files.recording import PERIOD_S, RecordedFrame, STANDARD_INPUT
+from state_sensor_ros.files.storage.compressed_form import compression_of
+from state_sensor_ros.json_forms.json_text import is_strict_json, NOT_TYPED
+from state_sensor_ros.payloads import Packet, PayloadDecoder
+from state_sensor_ros.rep103 import DEFAULT_UNITS, Units
+from state_sensor_ros.simulators.monodrive.decoder import Decoder
+from state_sensor_ros.simulators.monodrive.trajectory import Payload, read_payloads
+
+if TYPE_CHECKING:
+    from state_sensor_ros.files.storage.decompressed_file import DecompressedFile
+
+
+class _Head(msgspec.Struct, gc=False):
+    """Where v0, v1 and v2 name their time."""
+
+    game_time: float | None = None
+
+
+class _Inner(msgspec.Struct, gc=False):
+    """Where v1t names its time: in each actor."""
+
+    frame: list[_Head]
+
+
+_HEAD = msgspec.json.Decoder(_Head)
+_INNER = msgspec.json.Decoder(_Inner)
+
+
+def game_time_of(payload: bytes) -> float:
+    """
+    Look for the time of a frame without decoding it.
+
+    :param payload: JSON of any generation.
+    :returns: s, NaN where there is none or the payload is unusual.
+    """
+    try:
+        game_time = _HEAD.decode(payload).game_time
+        if game_time is None:
+            game_time = next((actor.game_time for actor in _INNER.decode(payload).frame), None)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return math.nan
+    return math.nan if game_time is None else game_time
+
+
+class _Clocks:
+    """
+    Times of frames, read while it is checked whether a frame is JSON: one pass, not two.
+
+    :param decoder: of the recording. Where it decoded the frame before, it decodes the next one
+        here already, so that the text is parsed once.
+    """
+
+    def __init__(self, decoder: Decoder) -> None:
+        self._decoder = decoder
+        self._text, self._game_time = b'', math.nan
+
+    def is_json(self, text: bytes) -> bool:
+        """Return whether a text is strict JSON, and keep its time."""
+        if self._text and self._decoder.is_at(self._text):
+            clock_s = self._decoder.read_ahead(text)
+            if not math.isnan(clock_s):
+                self._text, self._game_time = text, clock_s
+                return True
+        try:
+            game_time = _HEAD.decode(text).game_time
+        except NOT_TYPED:
+            return is_strict_json(text)
+        if game_time is not None:
+            self._text, self._game_time = text, game_time
+        return True
+
+    def of(self, payload: bytes) -> float:
+        """Return the time of a frame as :func:`game_time_of`."""
+        return self._game_time if payload == self._text else game_time_of(payload)
+
+
+class TrajectoryRecording:
+    """
+    A trajectory file, or standard input for ``-``.
+
+    :param path: opened here, so that what is missing is missed at once.
+    """
+
+    unit = 'B'
+    form = 'trajectory'
+    simulator = 'tcp'
+
+    def __init__(self, path: str, units: Units = DEFAULT_UNITS) -> None:
+        self.name = path
+        self._units = units
+        self._own_decoder = Decoder(units)
+        self.decoder: PayloadDecoder = self._own_decoder
+        self.cut: TruncatedError | None = None
+        self.total: int | None = None
+        self._file: BinaryIO = sys.stdin.buffer
+        if path != STANDARD_INPUT:
+            try:
+                self._file = open(path, 'rb')  # noqa: SIM115
+            except OSError as error:
+                raise TrajectoryFormatError(path, reason_of(error),
+                                            'a trajectory or a bag') from error
+            status = os.fstat(self._file.fileno())
+            # A pipe has no size and no beginning to go back to.
+            self.total = status.st_size if stat.S_ISREG(status.st_mode) else None
+
+    def new_decoder(self) -> PayloadDecoder:
+        """Make a decoder of all frame generations."""
+        return Decoder(self._units)
+
+    def frames(self) -> Iterator[RecordedFrame]:
+        """Yield all frames; of a file that was cut, all whole ones."""
+        if self.total is not None:
+            self._file.seek(0)
+        self.cut = None
+        game_time = -PERIOD_S
+        content, compressed = self._content()
+        clocks = _Clocks(self._own_decoder)
+        for payload in self._payloads(content, compressed, clocks):
+            clock_s = clocks.of(payload.data)
+            game_time = game_time + PERIOD_S if math.isnan(clock_s) else clock_s
+            yield RecordedFrame(Packet(payload.data, game_time, 0, 0), clock_s, payload.index,
+                                f'line {payload.line} column {payload.column}',
+                                payload.offset + len(payload.data) if compressed is None
+                                else compressed.n_read)
+
+    def _content(self) -> tuple[BinaryIO, DecompressedFile | None]:
+        """Return the file to read, and the decompression where it is compressed."""
+        if isinstance(self._file, io.BufferedReader) and compression_of(self._file.peek(4)):
+            # Loaded for compressed files only.
+            from state_sensor_ros.files.storage.decompressed_file import decompressed
+            return decompressed(self._file)
+        return self._file, None
+
+    def _payloads(self, content: BinaryIO, compressed: DecompressedFile | None,
+                  clocks: _Clocks) -> Iterator[Payload]:
+        n_frames = 0
+        try:
+            for payload in read_payloads(content, self.name, is_json=clocks.is_json):
+                n_frames += 1
+                yield payload
+        except TruncatedError as error:
+            if compressed is not None and compressed.fault and not compressed.is_cut:
+                raise TrajectoryFormatError(error.where, compressed.fault,
+                                            'undamaged compressed data') from error
+            if not error.n_frames:
+                raise
+            self.cut = error
+        else:
+            self._check_end(compressed, n_frames)
+
+    def _check_end(self, compressed: DecompressedFile | None, n_frames: int) -> None:
+        """Check what follows the end of the array in compressed data."""
+        if compressed is None or not compressed.fault:
+            return
+        if not compressed.is_cut:
+            raise TrajectoryFormatError(self.name, compressed.fault, 'undamaged compressed data')
+        self.cut = TruncatedError(self.name, compressed.fault, 'its end', n_frames=n_frames,
+                                  end=0, lost='nothing but the end of the compressed data')
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not sys.stdin.buffer:
+            self._file.close()

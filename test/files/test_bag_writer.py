@@ -1,0 +1,362 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""The bag sink, read back by other implementations: rosbags, mcap, sqlite3, YAML."""
+
+from importlib.metadata import version
+import sqlite3
+import textwrap
+import zlib
+
+from mcap_layout import without_crcs
+from message_store import read, typestore
+from paths import ROOT
+import pytest
+from rosbags.rosbag2 import Reader, StoragePlugin, Writer
+from rosbags.typesys import get_types_from_msg
+from ruamel.yaml import YAML
+
+from state_sensor_ros.encode.topics import ACTORS_TOPIC, FRAME_TOPIC, ODOMETRY, TF_TOPIC, Topic
+from state_sensor_ros.errors import SinkError
+from state_sensor_ros.files.bags import bag_types
+from state_sensor_ros.files.bags.bag_types import definition, type_hash
+from state_sensor_ros.files.bags.bag_writer import BagSink, full_name
+from state_sensor_ros.files.storage import mcap_writer
+
+OWN = Topic('~/actors/car/odometry', ODOMETRY, 'odometry', 'car')
+# An empty TFMessage and ActorArray as CDR, written by hand.
+TF = bytes.fromhex('00010000 00000000')
+ACTORS = bytes.fromhex('00010000 00000000 00000000 01000000 00 000000 00000000')
+STORAGES = ('mcap', 'sqlite3')
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / 'bag'
+
+
+def written(path, **options):
+    """Write the messages of three frames."""
+    sink = BagSink(path, **options)
+    sink.open([OWN])
+    sink.latch(ACTORS_TOPIC, ACTORS)
+    for stamp_ns in (5, 1_000_000_000, 1_000_000_000):
+        sink.publish([(TF_TOPIC, TF)], stamp_ns)
+    sink.finish()
+    return path
+
+
+def contents(path):
+    """Return topic, type, log time, data of all messages, and the topics with their QoS."""
+    with Reader(path) as reader:
+        return ([(one.topic, one.msgtype, at_ns, bytes(data))
+                 for one, at_ns, data in reader.messages()],
+                {one.topic: one for one in reader.connections})
+
+
+@pytest.mark.parametrize('storage', STORAGES)
+def test_bag_reads_back_what_was_written(path, storage):
+    messages, topics = contents(written(path, storage=storage))
+    assert messages == [
+        ('/state_sensor/actors', 'state_sensor_ros/msg/ActorArray', 5, ACTORS),
+        ('/tf', 'tf2_msgs/msg/TFMessage', 5, TF),
+        ('/tf', 'tf2_msgs/msg/TFMessage', 10**9, TF),
+        ('/tf', 'tf2_msgs/msg/TFMessage', 10**9, TF)]
+    assert topics.keys() == {'/tf', '/state_sensor/actors', '/state_sensor/actors/car/odometry'}
+    assert read(ACTORS, 'state_sensor_ros/msg/ActorArray').actors == []
+
+
+@pytest.mark.parametrize('storage', STORAGES)
+def test_bag_offers_the_profiles_of_the_node(path, storage):
+    _, topics = contents(written(path, storage=storage))
+    profiles = {name: [(qos.depth, qos.reliability.name, qos.durability.name, qos.history.name)
+                       for qos in one.ext.offered_qos_profiles] for name, one in topics.items()}
+    assert profiles == {
+        '/tf': [(100, 'RELIABLE', 'VOLATILE', 'KEEP_LAST')],
+        '/state_sensor/actors': [(1, 'RELIABLE', 'TRANSIENT_LOCAL', 'KEEP_LAST')],
+        '/state_sensor/actors/car/odometry': [(10, 'RELIABLE', 'VOLATILE', 'KEEP_LAST')]}
+
+
+def test_bag_metadata_is_what_rosbag2_writes(path):
+    metadata = YAML(typ='safe').load((written(path) / 'metadata.yaml').read_text())
+    information = metadata['rosbag2_bagfile_information']
+    assert information['version'] == 9
+    assert information['storage_identifier'] == 'mcap'
+    assert information['relative_file_paths'] == ['bag.mcap']
+    assert information['message_count'] == 4
+    assert information['starting_time'] == {'nanoseconds_since_epoch': 5}
+    assert information['duration'] == {'nanoseconds': 10**9 - 5}
+    topics = {one['topic_metadata']['name']: (one['message_count'], one['topic_metadata'])
+              for one in information['topics_with_message_count']}
+    count, actors = topics['/state_sensor/actors']
+    assert count == 1
+    assert actors['type_description_hash'] == type_hash('state_sensor_ros/msg/ActorArray')
+    assert actors['serialization_format'] == 'cdr'
+    assert actors['offered_qos_profiles'][0]['durability'] == 'transient_local'
+    assert topics['/state_sensor/actors/car/odometry'][0] == 0
+
+
+@pytest.mark.parametrize('storage', STORAGES)
+def test_bag_metadata_equals_that_of_rosbags(path, tmp_path, storage):
+    _, topics = contents(written(path, storage=storage))
+    plugins = {'mcap': StoragePlugin.MCAP, 'sqlite3': StoragePlugin.SQLITE3}
+    with Writer(tmp_path / 'theirs' / 'bag', version=9,
+                storage_plugin=plugins[storage]) as writer:
+        theirs = {name: writer.add_connection(
+            name, one.msgtype, msgdef=one.msgdef.data, rihs01=one.digest,
+            offered_qos_profiles=one.ext.offered_qos_profiles) for name, one in topics.items()}
+        for topic, _, at_ns, data in contents(path)[0]:
+            writer.write(theirs[topic], at_ns, data)
+    ours, theirs = (YAML(typ='safe').load((folder / 'metadata.yaml').read_text())
+                    for folder in (path, tmp_path / 'theirs' / 'bag'))
+    assert ours == theirs
+    # The storage file contains the text of metadata.yaml, in case that is lost.
+    [found] = path.glob('bag.*')
+    if storage == 'mcap':
+        reader_module = pytest.importorskip('mcap.reader', reason='needs the package mcap')
+        with found.open('rb') as file:
+            [inner] = reader_module.make_reader(file).iter_metadata()
+        text = inner.metadata['serialized_metadata']
+    else:
+        database = sqlite3.connect(found)
+        [(text,)] = database.execute('select metadata from metadata')
+        database.close()
+    assert YAML(typ='safe').load(text) == theirs['rosbag2_bagfile_information']
+
+
+def test_bag_except_crcs_and_name_of_writer_equals_that_of_rosbags(path, tmp_path, monkeypatch):
+    monkeypatch.setattr(mcap_writer, '_LIBRARY', f'rosbags-{version("rosbags")}')
+    # Chunks of their size, the last of them small.
+    monkeypatch.setattr(mcap_writer, '_CHUNK_BYTES', 2**20)
+    sink = BagSink(path)
+    for i in range(40):
+        sink.publish([(ACTORS_TOPIC, ACTORS), (TF_TOPIC, bytes(7000 * i)), (OWN, TF)], i * 10**8)
+    sink.finish()
+    messages, topics = contents(path)
+    (tmp_path / 'theirs').mkdir()
+    with Writer(tmp_path / 'theirs' / 'bag', version=9,
+                storage_plugin=StoragePlugin.MCAP) as writer:
+        theirs = {name: writer.add_connection(
+            name, one.msgtype, msgdef=one.msgdef.data, rihs01=one.digest,
+            offered_qos_profiles=one.ext.offered_qos_profiles) for name, one in topics.items()}
+        for topic, _, at_ns, data in messages:
+            writer.write(theirs[topic], at_ns, data)
+        # The text of metadata.yaml differs in form only, as another test shows.
+        text = textwrap.dedent((path / 'metadata.yaml').read_text().partition('\n')[2])[:-1]
+        monkeypatch.setattr(writer.storage, 'close', lambda version, _: type(
+            writer.storage).close(writer.storage, version, text))
+    expected = (tmp_path / 'theirs' / 'bag' / 'bag.mcap').read_bytes()
+    assert len(expected) > 4 * 2**20
+    assert without_crcs((path / 'bag.mcap').read_bytes()) == expected
+
+
+def test_bag_has_crcs_that_the_mcap_library_confirms(path):
+    stream_reader = pytest.importorskip('mcap.stream_reader', reason='needs the package mcap')
+    sink = BagSink(path)
+    for i in range(12):
+        sink.publish([(TF_TOPIC, TF[:-1] + bytes(2**20)), (ACTORS_TOPIC, ACTORS)], i)
+    sink.finish()
+    with (path / 'bag.mcap').open('rb') as file:
+        found = list(stream_reader.StreamReader(file, emit_chunks=True,
+                                                validate_crcs=True).records)
+    chunks = [one for one in found if type(one).__name__ == 'Chunk']
+    assert len(chunks) > 2
+    for chunk in chunks:
+        assert chunk.uncompressed_crc == zlib.crc32(chunk.data) != 0
+    [data_end] = [one for one in found if type(one).__name__ == 'DataEnd']
+    # The library compares it.
+    assert data_end.data_section_crc
+    footer, data = found[-1], (path / 'bag.mcap').read_bytes()
+    assert footer.summary_crc == zlib.crc32(data[footer.summary_start:-12]) != 0
+
+
+def test_bag_of_many_chunks_can_be_read_from_anywhere(path):
+    reader_module = pytest.importorskip('mcap.reader', reason='needs the package mcap')
+    sink = BagSink(path)
+    data = [TF[:-1] + bytes(2**20) + bytes([i]) for i in range(12)]
+    for i, one in enumerate(data):
+        sink.publish([(TF_TOPIC, one), (ACTORS_TOPIC, ACTORS)], i)
+    sink.finish()
+    with (path / 'bag.mcap').open('rb') as file:
+        reader = reader_module.make_reader(file, validate_crcs=True)
+        assert len(reader.get_summary().chunk_indexes) > 2
+        found = [message.data for _, _, message in reader.iter_messages(topics=['/tf'],
+                                                                        starting_at=7)]
+    assert found == data[7:]
+    with Reader(path) as reader:
+        assert [bytes(one) for _, _, one in reader.messages(start=9)][::2] == data[9:]
+
+
+def test_bag_is_read_by_the_mcap_library(path):
+    reader_module = pytest.importorskip('mcap.reader', reason='needs the package mcap')
+    with (written(path) / 'bag.mcap').open('rb') as file:
+        reader = reader_module.make_reader(file, validate_crcs=True)
+        assert reader.get_header().profile == 'ros2'
+        found = [(channel.topic, schema.name, schema.encoding, message.log_time, message.data)
+                 for schema, channel, message in reader.iter_messages()]
+        summary = reader.get_summary()
+    assert found[0] == ('/state_sensor/actors', 'state_sensor_ros/msg/ActorArray', 'ros2msg', 5,
+                        ACTORS)
+    assert [row[0] for row in found[1:]] == ['/tf'] * 3
+    assert summary.statistics.message_count == 4
+    texts = {schema.name: schema.data.decode() for schema in summary.schemas.values()}
+    assert texts['state_sensor_ros/msg/ActorArray'] == definition(
+        'state_sensor_ros/msg/ActorArray')
+
+
+def test_bag_is_decoded_by_mcap_ros2_support(path):
+    decoder_module = pytest.importorskip('mcap_ros2.reader', reason='needs mcap-ros2-support')
+    found = [(message.channel.topic, message.ros_msg)
+             for message in decoder_module.read_ros2_messages(written(path) / 'bag.mcap')]
+    assert [topic for topic, _ in found] == ['/state_sensor/actors', '/tf', '/tf', '/tf']
+    assert found[0][1].header.stamp.sec == 0
+    assert found[0][1].actors == []
+
+
+def test_bag_sqlite_has_the_tables_of_rosbag2(path):
+    database = sqlite3.connect(written(path, storage='sqlite3') / 'bag.db3')
+    assert database.execute('select schema_version from schema').fetchone() == (4,)
+    rows = database.execute('select topics.name, timestamp, data from messages join topics on '
+                            'topic_id = topics.id order by messages.id').fetchall()
+    hashes = dict(database.execute('select topic_type, type_description_hash from '
+                                   'message_definitions'))
+    database.close()
+    assert rows == [('/state_sensor/actors', 5, ACTORS), ('/tf', 5, TF), ('/tf', 10**9, TF),
+                    ('/tf', 10**9, TF)]
+    assert hashes['tf2_msgs/msg/TFMessage'] == type_hash('tf2_msgs/msg/TFMessage')
+
+
+def test_bag_log_times_increase_where_stamps_decrease(path):
+    sink = BagSink(path)
+    for stamp_ns in (3_000_000_000, 3_050_000_000, 1_000_000_000, 1_050_000_000, 500_000_000):
+        sink.publish([(TF_TOPIC, TF)], stamp_ns)
+    sink.finish()
+    assert [at_ns for _, _, at_ns, _ in contents(path)[0]] == [
+        3_000_000_000, 3_050_000_000, 3_100_000_000, 3_150_000_000, 3_200_000_000]
+
+
+@pytest.mark.parametrize(('topic', 'node', 'expected'), [
+    ('~/frame', '/state_sensor', '/state_sensor/frame'),
+    ('~/frame', '/front/sensor', '/front/sensor/frame'), ('/tf', '/front/sensor', '/tf')])
+def test_bag_names_topics_as_the_node_does(topic, node, expected):
+    assert full_name(topic, node) == expected
+
+
+def test_bag_aborted_is_removed(path, tmp_path):
+    sink = BagSink(path)
+    sink.publish([(TF_TOPIC, TF)], 1)
+    sink.abort()
+    sink.abort()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_bag_unfinished_has_another_name(path, tmp_path):
+    sink = BagSink(path)
+    sink.publish([(TF_TOPIC, TF)], 1)
+    assert not path.exists()
+    sink.finish()
+    sink.abort()
+    assert [entry.name for entry in tmp_path.iterdir()] == ['bag']
+
+
+def test_bag_refuses_an_existing_name(path):
+    path.mkdir()
+    with pytest.raises(SinkError, match=r'bag: found a folder of that name; expected .*--force'):
+        BagSink(path)
+
+
+def test_bag_overwrites_only_a_bag(path, tmp_path):
+    path.mkdir()
+    (path / 'thesis.tex').write_text('years of work')
+    with pytest.raises(SinkError, match=r'found thesis\.tex in it, which is not part of a bag'):
+        BagSink(path, overwrite=True)
+    (path / 'thesis.tex').unlink()
+    path.rmdir()
+    written(path)
+    sink = BagSink(path, overwrite=True)
+    assert len(contents(path)[0]) == 4
+    sink.publish([(TF_TOPIC, TF)], 7)
+    sink.finish()
+    assert contents(path)[0] == [('/tf', 'tf2_msgs/msg/TFMessage', 7, TF)]
+    assert [entry.name for entry in tmp_path.iterdir()] == ['bag']
+
+
+def test_bag_refused_keeps_the_old_one(path):
+    written(path)
+    sink = BagSink(path, overwrite=True)
+    sink.publish([(TF_TOPIC, TF)], 7)
+    sink.abort()
+    assert len(contents(path)[0]) == 4
+
+
+def test_bag_in_a_missing_folder_is_one_error(tmp_path):
+    with pytest.raises(SinkError, match='no such file or directory; expected room'):
+        BagSink(tmp_path / 'nowhere' / 'bag')
+
+
+def test_bag_on_a_full_disk_is_one_error(path):
+    sink = BagSink(path)
+
+    def full(*_):
+        raise OSError(28, 'No space left on device')
+
+    sink._files.storage.write_frame = full
+    with pytest.raises(SinkError, match='found no space left on device; expected room'):
+        sink.publish([(TF_TOPIC, TF)], 1)
+    sink.abort()
+
+
+def test_bag_with_more_topics_than_mcap_can_number_is_one_error(path):
+    sink = BagSink(path)
+    sink.open([TF_TOPIC])
+    sink._files._topics |= dict.fromkeys(range(2, 65536), sink._files._topics[1])
+    with pytest.raises(SinkError, match='expected at most 65535 in a bag'):
+        sink.publish([(FRAME_TOPIC, TF)], 1)
+    sink.abort()
+
+
+def test_definition_is_complete_and_keeps_the_units():
+    text = definition('state_sensor_ros/msg/StateFrame')
+    own = (ROOT / 'msg' / 'StateFrame.msg').read_text()
+    assert text.startswith(own)
+    named = {line.removeprefix('MSG: ') for line in text.splitlines() if line.startswith('MSG: ')}
+    assert named >= {'std_msgs/Header', 'state_sensor_ros/ActorState', 'geometry_msgs/Pose',
+                     'state_sensor_ros/WheelState', 'builtin_interfaces/Time'}
+
+
+TYPES = ('nav_msgs/msg/Odometry', 'state_sensor_ros/msg/StateFrame', 'tf2_msgs/msg/TFMessage',
+         'visualization_msgs/msg/MarkerArray', 'rosgraph_msgs/msg/Clock')
+
+
+@pytest.fixture(params=['sourced', 'without'])
+def ros(request, monkeypatch):
+    """With the definitions of a sourced ROS and without."""
+    if request.param == 'without':
+        monkeypatch.delenv('AMENT_PREFIX_PATH', raising=False)
+    caches = bag_types.definition, bag_types.type_hash, bag_types._fields
+    for cache in caches:
+        cache.cache_clear()
+    yield
+    for cache in caches:
+        cache.cache_clear()
+
+
+@pytest.mark.usefixtures('ros')
+@pytest.mark.parametrize('type_name', TYPES)
+def test_type_hash_and_definition_are_those_of_rosbags_store(type_name):
+    assert type_hash(type_name) == typestore().hash_rihs01(type_name)
+    ours = get_types_from_msg(definition(type_name), type_name)
+    theirs = get_types_from_msg(typestore().generate_msgdef(type_name, ros_version=2)[0],
+                                type_name)
+    assert ours == theirs
+
+
+def test_type_hash_of_odometry_is_the_one_that_ros_computes():
+    # From nav_msgs/msg/Odometry.json of ROS 2 Jazzy.
+    assert type_hash('nav_msgs/msg/Odometry') == (
+        'RIHS01_3cc97dc7fb7502f8714462c526d369e35b603cfc34d946e3f2eda2766dfec6e0')

@@ -1,0 +1,358 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""A recording played: pace, pause, step, seek, loop, and an end at once from another thread."""
+
+from contextlib import closing
+import json
+import math
+import threading
+import time
+
+from budgets import AWAIT_S
+import pytest
+
+from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
+from state_sensor_ros.files import player
+from state_sensor_ros.files.player import FileSource
+from state_sensor_ros.simulators.monodrive.trajectory_recording import game_time_of
+from state_sensor_ros.simulators.opening import open_any
+
+
+def actor(**members):
+    return {'name': 'car', 'position': [0.0, 0.0, 0.0], 'orientation': [0.0, 0.0, 0.0, 1.0],
+            'velocity': [0.0, 0.0, 0.0], 'tags': ['ego'], **members}
+
+
+def at(*game_times):
+    """Make v1 frames at ``game_times``, None for a frame without one."""
+    return [{'frame': [actor()]} | ({} if when is None else {'game_time': when})
+            for when in game_times]
+
+
+@pytest.fixture
+def trajectory(tmp_path):
+    def write(frames, name='played.json'):
+        (tmp_path / name).write_text(json.dumps(frames))
+        return str(tmp_path / name)
+    return write
+
+
+class Player:
+    """A source played by a thread of its own, frame times in :attr:`seen`."""
+
+    def __init__(self, source):
+        self.source, self.seen, self._changed = source, [], threading.Condition()
+        self.thread = threading.Thread(target=self._play, daemon=True)
+        self.thread.start()
+
+    def _play(self):
+        for packet in self.source.packets():
+            with self._changed:
+                self.seen.append(packet.game_time)
+                self._changed.notify_all()
+
+    def awaited(self, n_frames):
+        """Wait until ``n_frames`` have been played, and return their times."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: len(self.seen) >= n_frames, AWAIT_S), self.seen
+        return self.seen
+
+    def ended(self):
+        self.thread.join(AWAIT_S)
+        return not self.thread.is_alive()
+
+
+def awaited(condition):
+    deadline = time.monotonic() + AWAIT_S
+    while not condition():
+        assert time.monotonic() < deadline
+        threading.Event().wait(0.002)
+    return True
+
+
+def file_source(path, **options):
+    return FileSource(open_any(path), **options)
+
+
+def paused(path, **options):
+    source = file_source(path, **options)
+    source.pause()
+    player = Player(source)
+    assert awaited(lambda: source.health.state == 'paused')
+    return source, player
+
+
+class Clock:
+    """A clock in place of the real one that advances only in waits."""
+
+    def __init__(self, monkeypatch):
+        self.now, self.waits = 100.0, []
+        monkeypatch.setattr(player.time, 'monotonic', lambda: self.now)
+
+    def drive(self, source):
+        def wait(timeout=None):
+            self.waits.append(timeout)
+            self.now += timeout
+        source._changed.wait = wait
+
+
+def played(source, clock):
+    """Return the time of each packet since the first."""
+    clock.drive(source)
+    times = []
+    for _ in source.packets():
+        times.append(clock.now)
+    return [round(when - times[0], 9) for when in times]
+
+
+def test_source_paces_by_game_time(trajectory, monkeypatch):
+    source = file_source(trajectory(at(5.0, 5.1, 5.4, 5.5)))
+    assert played(source, Clock(monkeypatch)) == [0.0, 0.1, 0.4, 0.5]
+
+
+def test_source_paces_by_rate(trajectory, monkeypatch):
+    source = file_source(trajectory(at(5.0, 5.1, 5.4)), rate=4.0)
+    assert played(source, Clock(monkeypatch)) == [0.0, 0.025, 0.1]
+
+
+def test_source_unpaced_never_waits(trajectory, monkeypatch):
+    clock = Clock(monkeypatch)
+    assert played(file_source(trajectory(at(0.0, 9.0)), rate=0.0), clock) == [0.0, 0.0]
+    assert clock.waits == []
+
+
+@pytest.mark.parametrize('times', [(1.0, 1.0, 1.0), (None, None, None), (1.0, 0.5, 0.2),
+                                   (1.0, 4000.0, 8000.0), (1.0, None, 2.0)])
+def test_source_plays_at_20_hz_where_game_time_is_no_help(trajectory, monkeypatch, times):
+    source = file_source(trajectory(at(*times)))
+    assert played(source, Clock(monkeypatch)) == [0.0, 0.05, 0.1]
+
+
+def test_source_that_was_held_up_does_not_burst(trajectory, monkeypatch):
+    clock = Clock(monkeypatch)
+    source = file_source(trajectory(at(0.0, 0.1, 0.2, 0.3)))
+    clock.drive(source)
+    packets = source.packets()
+    next(packets)
+    clock.now += 60.0
+    next(packets)
+    start = clock.now
+    next(packets)
+    assert clock.now - start == pytest.approx(0.1)
+
+
+def test_source_a_little_late_catches_up(trajectory, monkeypatch):
+    clock = Clock(monkeypatch)
+    source = file_source(trajectory(at(0.0, 0.1, 0.2, 0.3)))
+    clock.drive(source)
+    packets = source.packets()
+    next(packets)
+    start = clock.now
+    clock.now += 0.13
+    for _ in range(3):
+        next(packets)
+    assert clock.now - start == pytest.approx(0.3)
+
+
+def test_source_gives_frames_without_time_one(trajectory):
+    packets = list(file_source(trajectory(at(None, None, 7.0, None)), rate=0.0).packets())
+    assert [packet.game_time for packet in packets] == pytest.approx([0.0, 0.05, 7.0, 7.05])
+
+
+def test_source_ends_and_plays_again_on_request(trajectory):
+    source = file_source(trajectory(at(1.0, 2.0)), rate=0.0)
+    for _ in range(2):
+        assert [packet.game_time for packet in source.packets()] == [1.0, 2.0]
+        assert source.health.state == 'ended'
+    assert source.health.n_packets == 4
+    assert source.health.n_reconnects == 0
+
+
+def test_source_loops_with_a_step_back(trajectory, monkeypatch):
+    clock = Clock(monkeypatch)
+    source = file_source(trajectory(at(1.0, 1.1, 1.2)), loop=True)
+    clock.drive(source)
+    times, when = [], []
+    for packet in source.packets():
+        times.append(packet.game_time)
+        when.append(round(clock.now - 100.0, 9))
+        if len(times) == 7:
+            source.close()
+    assert times == [1.0, 1.1, 1.2] * 2 + [1.0]
+    assert when == [0.0, 0.1, 0.2, 0.25, 0.35, 0.45, 0.5]
+    assert source.health.state == 'closed'
+
+
+def test_source_pauses_steps_and_resumes(trajectory):
+    source, player = paused(trajectory(at(1.0, 2.0, 3.0, 4.0, 5.0)), rate=0.0)
+    assert player.seen == []
+    source.step()
+    assert player.awaited(1) == [1.0]
+    source.step(2)
+    assert player.awaited(3) == [1.0, 2.0, 3.0]
+    assert awaited(lambda: source.health.state == 'paused')
+    assert source.position == pytest.approx(2.0)
+    source.resume()
+    assert player.ended()
+    assert player.seen == [1.0, 2.0, 3.0, 4.0, 5.0]
+
+
+def test_source_pauses_while_playing(trajectory):
+    source = file_source(trajectory(at(*range(1, 2000))), rate=1000.0)
+    player = Player(source)
+    player.awaited(2)
+    source.pause()
+    assert awaited(lambda: source.health.state == 'paused')
+    n_played = len(player.seen)
+    source.step()
+    player.awaited(n_played + 1)
+    assert awaited(lambda: source.health.state == 'paused')
+    assert player.seen == list(range(1, n_played + 2))
+    source.close()
+    assert player.ended()
+
+
+def test_source_seeks_forward_and_back_while_paused(trajectory):
+    source, player = paused(trajectory(at(10.0, 11.0, 12.0, 13.0, 14.0)))
+    source.seek(2.5)
+    assert player.awaited(1) == [13.0]
+    source.seek(1.0)
+    assert player.awaited(2) == [13.0, 11.0]
+    source.seek(1.0)
+    assert player.awaited(3) == [13.0, 11.0, 11.0]
+    source.seek(-5.0)
+    assert player.awaited(4) == [13.0, 11.0, 11.0, 10.0]
+    source.step()
+    assert player.awaited(5)[-1] == 11.0
+    source.close()
+    assert player.ended()
+
+
+def test_source_sought_beyond_the_end_waits_there_while_paused(trajectory):
+    source, player = paused(trajectory(at(10.0, 11.0, 12.0)))
+    source.seek(99.0)
+    assert awaited(lambda: source.position == 2.0 and source.health.state == 'paused')
+    source.seek(1.0)
+    assert player.awaited(1) == [11.0]
+    source.resume()
+    assert player.ended()
+    assert player.seen == [11.0, 12.0]
+
+
+def test_source_sought_before_it_plays_begins_there(trajectory):
+    source = file_source(trajectory(at(10.0, 11.0, 12.0, 13.0)), rate=0.0)
+    source.seek(1.5)
+    assert [(packet.game_time, packet.is_behind_gap) for packet in source.packets()] \
+        == [(12.0, True), (13.0, False)]
+
+
+def test_source_sought_in_a_loop_beyond_the_end_begins_again(trajectory):
+    source = file_source(trajectory(at(10.0, 11.0)), rate=0.0, loop=True)
+    source.seek(50.0)
+    packets = source.packets()
+    assert [next(packets).game_time for _ in range(3)] == [10.0, 11.0, 10.0]
+    source.close()
+
+
+def test_source_changes_its_rate_while_it_waits(trajectory):
+    source = file_source(trajectory(at(0.0, 9.0, 18.0)), rate=0.001)
+    player = Player(source)
+    player.awaited(1)
+    source.set_rate(0.0)
+    assert player.ended()
+    assert player.seen == [0.0, 9.0, 18.0]
+
+
+def test_source_closed_while_it_waits_ends_at_once(trajectory):
+    source = file_source(trajectory(at(0.0, 9.0)), rate=0.001)
+    player = Player(source)
+    player.awaited(1)
+    source.close()
+    source.close()
+    assert player.ended()
+    assert player.seen == [0.0]
+    assert source.health.state == 'closed'
+    assert list(source.packets()) == []
+
+
+def test_source_closed_while_paused_ends_at_once(trajectory):
+    source, player = paused(trajectory(at(0.0, 9.0)))
+    source.close()
+    assert player.ended()
+
+
+@pytest.mark.parametrize('rate', [-1.0, math.nan, math.inf, 1e9])
+def test_source_refuses_what_is_no_pace(trajectory, rate):
+    path = trajectory(at(1.0))
+    with pytest.raises(ConfigError, match='rate: found'):
+        file_source(path, rate=rate)
+    source = file_source(path)
+    with pytest.raises(ConfigError, match='rate: found'):
+        source.set_rate(rate)
+
+
+def test_source_refuses_a_step_back_and_no_time(trajectory):
+    source = file_source(trajectory(at(1.0)))
+    with pytest.raises(ConfigError, match='step: found 0; expected 1 frame or more'):
+        source.step(0)
+    with pytest.raises(ConfigError, match='seek: found nan'):
+        source.seek(math.nan)
+
+
+def test_source_names_what_is_wrong_with_a_file(trajectory, tmp_path):
+    with pytest.raises(TrajectoryFormatError, match='no such file'):
+        file_source(str(tmp_path / 'none.json'))
+    with pytest.raises(TrajectoryFormatError, match='found no frames'):
+        list(file_source(trajectory([]), loop=True).packets())
+    (tmp_path / 'bad.json').write_text(json.dumps(at(1.0, 2.0))[:-1] + 'x')
+    source = file_source(str(tmp_path / 'bad.json'), rate=0.0)
+    packets = source.packets()
+    assert [next(packets).game_time for _ in range(2)] == [1.0, 2.0]
+    with pytest.raises(TrajectoryFormatError, match='line 1 column'):
+        next(packets)
+    assert source.health.state == 'ended'
+    assert 'line 1 column' in source.health.last_error
+
+
+@pytest.mark.parametrize('storage', ['mcap', 'sqlite3'])
+def test_source_plays_a_bag_as_its_trajectory(trajectory, tmp_path, storage):
+    path = trajectory(at(1.0, 1.0, 1.25, 3.0))
+    bag = str(tmp_path / 'bag')
+    assert main(['convert', path, bag, '--storage', storage]) == 0
+    with closing(file_source(bag, rate=0.0)) as source:
+        packets = list(source.packets())
+        assert [packet.game_time for packet in packets] == [1.0, 1.0, 1.25, 3.0]
+        with closing(open_any(bag)) as recording:
+            frames = [recording.decoder.decode(packet.payload)[0].frame for packet in packets]
+        assert [(frame.generation, frame.game_time, frame.names) for frame in frames] == [
+            ('v1', when, ('car',)) for when in (1.0, 1.0, 1.25, 3.0)]
+        source.seek(0.2)
+        assert [packet.game_time for packet in source.packets()] == [1.25, 3.0]
+
+
+@pytest.mark.parametrize(('payload', 'expected'), [
+    (b'{"frame": [], "game_time": 1.5}', 1.5), (b'{"a": {"position": []}, "game_time": 2}', 2.0),
+    (b'{"frame": {"vehicles": []}, "game_time": 0.25, "time": 3}', 0.25),
+    (b'{"frame": [{"name": "a"}, {"game_time": 3.5}]}', math.nan),
+    (b'{"frame": [{"name": "a", "game_time": 3.5}]}', 3.5),
+    (b'{"frame": []}', math.nan), (b'{"frame": {}}', math.nan), (b'{}', math.nan),
+    (b'{"game_time": null, "frame": [{"game_time": 4}]}', 4.0),
+    (b'{"game_time": "1"}', math.nan), (b'\xff', math.nan), (b'[' * 5000, math.nan)])
+def test_game_time_is_found_without_decoding(payload, expected):
+    assert game_time_of(payload) == pytest.approx(expected, nan_ok=True)
+
+
+def test_recording_from_a_pipe_has_no_size(trajectory, monkeypatch):
+    with open(trajectory(at(1.0, 2.0)), 'rb') as stream:
+        monkeypatch.setattr('sys.stdin', type('Stdin', (), {'buffer': stream}))
+        with closing(open_any('-')) as recording:
+            assert recording.total is None
+            assert [entry.clock_s for entry in recording.frames()] == [1.0, 2.0]
+        assert not stream.closed

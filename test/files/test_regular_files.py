@@ -1,0 +1,82 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""Pipes, sockets and devices where a recording is expected: refused without a wait."""
+
+from contextlib import closing
+import os
+import shutil
+import socket
+
+from paths import CARLA, SAMPLE
+import pytest
+
+from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.errors import TrajectoryFormatError
+from state_sensor_ros.files.whole.regular_files import check_regular
+from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators.opening import Input, open_any
+
+EPISODE = CARLA / 'episode_00000'
+
+
+def ignore(kind, text):
+    pass
+
+
+@pytest.fixture
+def pipe(tmp_path):
+    path = tmp_path / 'pipe'
+    os.mkfifo(path)
+    return path
+
+
+def test_regular_files_folders_and_nothing_pass(tmp_path):
+    for path in (SAMPLE, tmp_path, tmp_path / 'nothing', str(SAMPLE), 'with\0zero'):
+        check_regular(path)
+    (tmp_path / 'link').symlink_to(SAMPLE)
+    check_regular(tmp_path / 'link')
+
+
+def test_special_files_are_named(tmp_path, pipe):
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(tmp_path / 'socket'))
+        (tmp_path / 'link').symlink_to(pipe)
+        for path, found in ((pipe, 'a pipe'), (tmp_path / 'link', 'a pipe'),
+                            (tmp_path / 'socket', 'a socket'), ('/dev/null', 'a device')):
+            with pytest.raises(TrajectoryFormatError, match=f'{path}: found {found}; expected'):
+                check_regular(path)
+
+
+def test_node_refuses_a_pipe_as_a_recording(pipe):
+    settings = Settings(source='file', trajectory_file=str(pipe))
+    with pytest.raises(TrajectoryFormatError, match='found a pipe; expected a file'):
+        Input(settings, {}, ignore)
+
+
+@pytest.mark.parametrize('storage', ['mcap', 'sqlite3'])
+def test_bag_with_a_pipe_for_a_file_is_refused(tmp_path, storage):
+    bag = tmp_path / 'bag'
+    assert main(['convert', str(SAMPLE), str(bag), '--storage', storage]) == 0
+    (file,) = [path for path in bag.iterdir() if path.name != 'metadata.yaml']
+    file.unlink()
+    os.mkfifo(file)
+    with pytest.raises(TrajectoryFormatError, match=f'{file}: found a pipe; expected a file'), \
+            closing(open_any(str(bag))):
+        pass
+
+
+@pytest.mark.parametrize('name', ['measurements_00003.json', 'CentralRGB_00002.png'])
+def test_dataset_with_a_pipe_for_a_file_is_refused_there(tmp_path, name):
+    folder = tmp_path / 'episode_00000'
+    shutil.copytree(EPISODE, folder)
+    (folder / name).unlink()
+    os.mkfifo(folder / name)
+    with closing(open_any(str(tmp_path))) as recording, \
+            pytest.raises(TrajectoryFormatError, match='found a pipe; expected a file'):
+        list(recording.frames())

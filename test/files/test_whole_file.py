@@ -1,0 +1,204 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""Files that get their name once they are complete."""
+
+import errno
+import os
+import stat
+import threading
+
+from budgets import AWAIT_S
+import pytest
+
+from state_sensor_ros.errors import SinkError
+from state_sensor_ros.files.whole.whole_file import WholeFile
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_whole_file_appears_at_the_end(tmp_path):
+    path = tmp_path / 'out.json'
+    file = WholeFile(str(path))
+    file.handle.write(b'text')
+    file.handle.flush()
+    (name,) = names(tmp_path)
+    assert name == '.out.json.part'
+    file.commit()
+    file.abort()
+    assert names(tmp_path) == ['out.json']
+    assert path.read_bytes() == b'text'
+
+
+def test_whole_file_has_the_rights_of_any_new_file(tmp_path):
+    before = os.umask(0o027)
+    try:
+        WholeFile(str(tmp_path / 'a')).commit()
+        assert os.umask(0o027) == 0o027
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / 'a').stat().st_mode) == 0o640
+
+
+def test_whole_file_aborted_is_removed(tmp_path):
+    file = WholeFile(str(tmp_path / 'out.json'))
+    file.handle.write(b'text')
+    file.abort()
+    file.abort()
+    assert names(tmp_path) == []
+
+
+def test_whole_file_does_not_overwrite(tmp_path):
+    path = tmp_path / 'out.json'
+    path.write_bytes(b'old')
+    with pytest.raises(SinkError, match=r'out\.json: found a file of that name; exp'):
+        WholeFile(str(path))
+    file = WholeFile(str(path), force=True)
+    file.handle.write(b'new')
+    assert path.read_bytes() == b'old'
+    file.commit()
+    assert path.read_bytes() == b'new'
+
+
+def test_whole_file_does_not_overwrite_a_file_created_meanwhile(tmp_path):
+    path = tmp_path / 'out.json'
+    file = WholeFile(str(path))
+    file.handle.write(b'new')
+    path.write_bytes(b'old')
+    with pytest.raises(SinkError, match=r'what was written is in .*\.part') as caught:
+        file.commit()
+    file.abort()
+    assert path.read_bytes() == b'old'
+    with open(caught.value.expected.split(' is in ')[1], 'rb') as kept:
+        assert kept.read() == b'new'
+
+
+def test_whole_file_replaces_the_target_of_a_link(tmp_path):
+    (tmp_path / 'target').write_bytes(b'old')
+    (tmp_path / 'link').symlink_to('target')
+    file = WholeFile(str(tmp_path / 'link'), force=True)
+    file.handle.write(b'new')
+    file.commit()
+    assert (tmp_path / 'link').is_symlink()
+    assert (tmp_path / 'target').read_bytes() == b'new'
+
+
+def test_whole_file_keeps_a_device():
+    file = WholeFile('/dev/null')
+    assert file.is_direct
+    file.handle.write(b'text')
+    file.commit()
+    assert stat.S_ISCHR(os.stat('/dev/null').st_mode)
+
+
+def test_whole_file_writes_into_a_pipe(tmp_path):
+    path = tmp_path / 'pipe'
+    os.mkfifo(path)
+    read = []
+    thread = threading.Thread(target=lambda: read.append(path.read_bytes()))
+    thread.start()
+    file = WholeFile(str(path))
+    file.handle.write(b'text')
+    file.commit()
+    thread.join(AWAIT_S)
+    assert read == [b'text']
+
+
+def test_whole_file_is_written_to_standard_output(capfdbinary):
+    file = WholeFile('-')
+    assert file.is_direct
+    file.handle.write(b'text')
+    file.commit()
+    file.abort()
+    assert capfdbinary.readouterr().out == b'text'
+
+
+@pytest.mark.parametrize('name', ['none/out.json', '.', 'x' * 300])
+def test_whole_file_that_cannot_be_created_is_one_error(tmp_path, name):
+    with pytest.raises(SinkError, match=r'found .*; expected a place to write to'):
+        WholeFile(str(tmp_path / name))
+
+
+def test_whole_file_reopened_has_its_content(tmp_path):
+    file = WholeFile(str(tmp_path / 'out'))
+    file.handle.write(b'0123456789')
+    handle = file.reopen()
+    handle.seek(5)
+    handle.truncate()
+    file.commit()
+    assert (tmp_path / 'out').read_bytes() == b'01234'
+
+
+def test_whole_file_of_a_with_is_committed(tmp_path):
+    with WholeFile(str(tmp_path / 'out.json')) as file:
+        file.handle.write(b'text')
+    assert names(tmp_path) == ['out.json']
+    assert (tmp_path / 'out.json').read_bytes() == b'text'
+
+
+@pytest.mark.parametrize(('raised', 'expected'), [
+    (OSError(28, 'No space left on device'), SinkError), (BrokenPipeError(), BrokenPipeError),
+    (KeyboardInterrupt(), KeyboardInterrupt), (ValueError(), ValueError)])
+def test_whole_file_of_a_with_that_fails_is_removed(tmp_path, raised, expected):
+    def write():
+        with WholeFile(str(tmp_path / 'out.json')) as file:
+            file.handle.write(b'text')
+            raise raised
+
+    with pytest.raises(expected) as caught:
+        write()
+    assert caught.type is expected
+    assert names(tmp_path) == []
+
+
+def test_whole_file_that_cannot_be_synced_keeps_the_old_one(tmp_path, monkeypatch):
+    def fail(descriptor):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    path = tmp_path / 'out.json'
+    path.write_bytes(b'old')
+    monkeypatch.setattr(os, 'fsync', fail)
+
+    def write():
+        with WholeFile(str(path), force=True) as file:
+            file.handle.write(b'text')
+
+    with pytest.raises(SinkError, match='found no space left on device'):
+        write()
+    assert names(tmp_path) == ['out.json']
+    assert path.read_bytes() == b'old'
+
+
+def test_whole_file_that_cannot_get_its_name_is_kept(tmp_path, monkeypatch):
+    path = tmp_path / 'out.json'
+    path.write_bytes(b'old')
+    file = WholeFile(str(path), force=True)
+    file.handle.write(b'new')
+
+    def fail(*_):
+        raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+
+    monkeypatch.setattr(os, 'replace', fail)
+    with pytest.raises(SinkError, match=r'busy; expected .* what was written is in .*\.part$'):
+        file.commit()
+    file.abort()
+    assert path.read_bytes() == b'old'
+    assert (tmp_path / '.out.json.part').read_bytes() == b'new'
+
+
+def test_whole_file_creates_the_target_of_a_dangling_link(tmp_path):
+    (tmp_path / 'link').symlink_to('target')
+    with WholeFile(str(tmp_path / 'link')) as file:
+        file.handle.write(b'new')
+    assert names(tmp_path) == ['link', 'target']
+    assert (tmp_path / 'link').is_symlink()
+    (tmp_path / 'astray').symlink_to('nowhere/target')
+    with pytest.raises(SinkError, match='no such file or directory'):
+        WholeFile(str(tmp_path / 'astray'))

@@ -1,0 +1,660 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+# flake8: noqa: I100
+"""Dataset folders: read, converted to messages and back, and written without loss."""
+
+import dataclasses
+import json
+import math
+import shutil
+import struct
+
+from carla_example import EXAMPLE
+from carla_sensor_wire import image_message, lidar_message, scene
+from carla_wire import measurements, player, transform
+from hypothesis import given
+from hypothesis import strategies as st
+from message_store import typestore
+import numpy as np
+from paths import CARLA as SAMPLE
+from PIL import Image
+import pytest
+from rosbags.rosbag2 import Reader
+from test_carla_images import five_images
+from test_carla_sensors import PLY
+
+from state_sensor_ros.cdr.definitions import load_definitions
+from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.encode.encoder import Encoder
+from state_sensor_ros.encode.static_frame import encode_static_frames
+from state_sensor_ros.encode.topics import Demand
+from state_sensor_ros.errors import DecodeError, SinkError, StateError, TrajectoryFormatError
+from state_sensor_ros.frame import Frame
+from state_sensor_ros.naming import Registry
+from state_sensor_ros.settings import parse_settings, Settings
+from state_sensor_ros.simulators.carla.bag_messages import (
+    frame_of_messages,
+    frames_of_messages,
+    TOPICS,
+)
+from state_sensor_ros.simulators.carla.carla_decoder import CarlaDecoder, DatasetDecoder
+from state_sensor_ros.simulators.carla.carla_encoder import CarlaEncoder
+from state_sensor_ros.simulators.carla.carla_recording import DatasetRecording
+from state_sensor_ros.simulators.carla.carla_simulator import CarlaSimulator
+from state_sensor_ros.simulators.carla.carla_topics import DATASET_TOPICS, sensor_topics
+from state_sensor_ros.simulators.carla.dataset import (
+    find_dataset,
+    read_frames,
+    sensor_file_name,
+    sensor_file_parts,
+)
+from state_sensor_ros.simulators.carla.dataset_writer import DatasetWriter
+from state_sensor_ros.simulators.carla.images import decode_rgb
+from state_sensor_ros.simulators.carla.measurement_formatting import format_measurement_file
+from state_sensor_ros.simulators.carla.measurement_framing import join_messages, MeasurementFramer
+from state_sensor_ros.simulators.carla.points import decode_points
+from state_sensor_ros.simulators.opening import open_any
+
+STATUS = 'state_sensor_ros/msg/CarlaPlayerStatus'
+
+
+def same(ours, theirs, path='$'):
+    """Compare JSON: numbers as float32, absent members as their default, no directions."""
+    if isinstance(theirs, dict) or isinstance(ours, dict):
+        for name in {**(ours or {}), **(theirs or {})}:
+            if name != 'orientation':
+                same((ours or {}).get(name), (theirs or {}).get(name), f'{path}.{name}')
+    elif isinstance(theirs, list):
+        assert len(ours) == len(theirs), path
+        for i, (one, other) in enumerate(zip(ours, theirs, strict=True)):
+            same(one, other, f'{path}[{i}]')
+    elif isinstance(theirs, bool) or isinstance(ours, (bool, str)):
+        assert (ours or False) == (theirs or False), path
+    else:
+        assert np.float32(ours or 0.0) == np.float32(theirs or 0.0), path
+
+
+def through_messages(documents):
+    """Convert files to the messages of a bag and back."""
+    decoder, registry, definitions = DatasetDecoder(), Registry(), load_definitions()
+    encoders = (Encoder(Settings(), definitions), CarlaEncoder(Settings(), definitions))
+    messages = []
+    for i, document in enumerate(documents):
+        frame = decoder.decode_dataset(json.dumps(document).encode()).frame
+        actor_list = registry.update(frame)
+        for encoder in encoders:
+            messages += [(topic.name.removeprefix('~/'), data) for topic, data
+                         in encoder.encode(frame, actor_list, i * 10 ** 8, Demand())]
+    chosen = [(name, data) for name, data in messages if name in TOPICS]
+    return [json.loads(format_measurement_file(frame)) for frame in frames_of_messages(chosen)]
+
+
+def test_carla_file_is_recovered_from_its_frame():
+    frame = DatasetDecoder().decode_dataset(json.dumps(EXAMPLE).encode()).frame
+    text = format_measurement_file(frame)
+    same(json.loads(text), EXAMPLE)
+    again = json.loads(text)
+    # The members that do not equal their default.
+    assert 'brake' not in again['playerMeasurements']['autopilotControl']
+    assert 'state' not in again['nonPlayerAgents'][2]['trafficLight']
+    assert again['nonPlayerAgents'][3]['trafficLight']['state'] == 'RED'
+    assert again['frameNumber'] == '4294967301'
+    assert list(again) == sorted(again)
+    assert text.startswith(b'{\n    "brake": 0.0,\n    "brake_noise": 0.25,')
+    assert again['playerMeasurements']['transform']['orientation'] == {'x': -1.0}
+
+
+def test_carla_file_is_recovered_from_the_messages():
+    document = json.loads(json.dumps(EXAMPLE))
+    document['frameNumber'] = '4294967302'
+    document['gameTimestamp'] = 12400
+    back = through_messages([EXAMPLE, document])
+    same(back[0], EXAMPLE)
+    same(back[1], document)
+
+
+def test_carla_absent_members_stay_absent():
+    document = {name: EXAMPLE[name] for name in (
+        'frameNumber', 'gameTimestamp', 'platformTimestamp', 'playerMeasurements', 'steer_noise',
+        'throttle_noise')}
+    (back,) = through_messages([document])
+    assert set(back) == set(document)
+    same(back, document)
+
+
+def test_carla_old_box_is_recovered():
+    document = json.loads(json.dumps(EXAMPLE))
+    del document['playerMeasurements']['boundingBox']
+    document['playerMeasurements']['boxExtent'] = {'x': 2.25, 'z': 0.75}
+    (back,) = through_messages([document])
+    same(back, document)
+    assert 'boundingBox' not in back['playerMeasurements']
+
+
+SIZES = st.floats(-1000.0, 1000.0, width=32).filter(lambda x: x == 0 or abs(x) > 1e-4)
+# The sign of a box's half turn is not recovered.
+ANGLES = st.floats(-179.875, 179.875, width=32).filter(lambda x: x == 0 or abs(x) > 1e-4)
+PITCHES = st.floats(-89.75, 89.75, width=32).filter(lambda x: x == 0 or abs(x) > 1e-4)
+ROTATIONS = st.fixed_dictionaries({'roll': ANGLES, 'pitch': PITCHES, 'yaw': ANGLES})
+VECTORS = st.fixed_dictionaries({'x': SIZES, 'y': SIZES, 'z': SIZES})
+TRANSFORMS = st.fixed_dictionaries({'location': VECTORS, 'rotation': ROTATIONS})
+BODIES = st.fixed_dictionaries({
+    'transform': TRANSFORMS, 'forwardSpeed': SIZES,
+    'boundingBox': st.fixed_dictionaries({'transform': TRANSFORMS, 'extent': VECTORS})})
+
+
+@given(BODIES, BODIES, VECTORS, st.floats(-1.0, 1.0))
+def test_carla_any_numbers_are_recovered(player, vehicle, acceleration, steer):
+    document = {
+        'frameNumber': '1', 'gameTimestamp': 50, 'steer': steer, 'steer_noise': -steer,
+        'playerMeasurements': {**player, 'acceleration': acceleration, 'autopilotControl': {}},
+        'nonPlayerAgents': [{'id': 3, 'vehicle': vehicle}, {'id': 3, 'pedestrian': vehicle}]}
+    (back,) = through_messages([document])
+    same(back, document)
+    assert back['steer'] == steer
+
+
+def test_carla_direction_is_that_of_the_rotation():
+    document = {'playerMeasurements': {'transform': {'rotation': {'yaw': 30.0, 'pitch': 20.0}}}}
+    frame = DatasetDecoder().decode_dataset(json.dumps(document).encode()).frame
+    at = json.loads(format_measurement_file(frame))['playerMeasurements']['transform']
+    p, y = math.radians(20.0), math.radians(30.0)
+    assert [at['orientation'][axis] for axis in 'xyz'] == pytest.approx(
+        [math.cos(p) * math.cos(y), math.cos(p) * math.sin(y), math.sin(p)], abs=1e-7)
+
+
+def test_carla_frames_of_others_are_refused():
+    frame = DatasetDecoder().decode_dataset(json.dumps(EXAMPLE).encode()).frame
+    other = Frame('v2', 0.0, 0, 0, frame.names, frame.kinds, frame.tags, frame.kinematics,
+                  frame.lanes)
+    with pytest.raises(StateError, match='found v2; expected a frame of CARLA'):
+        format_measurement_file(other)
+
+
+def test_carla_damaged_message_is_refused():
+    damaged = b'\0\1\0\0abcdefgh'
+    with pytest.raises(DecodeError, match=r'~/frame: found 12 bytes'):
+        list(frames_of_messages([('frame', damaged), ('player/status', damaged)]))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Two episodes of three measurements, every second with images, among other files."""
+    for i_episode in (10, 9):
+        episode = tmp_path / 'set' / f'episode_{i_episode:05d}'
+        episode.mkdir(parents=True)
+        for number in range(3):
+            document = {**EXAMPLE, 'gameTimestamp': 100 * number + 1000 * (i_episode == 9),
+                        'frameNumber': str(number + 1)}
+            (episode / f'measurements_{number:05d}.json').write_text(json.dumps(document))
+            if number % 2 == 0:
+                for camera, image in zip(('CentralRGB', 'LeftRGB', 'RightRGB', 'CentralDepth',
+                                          'CentralSemanticSeg'), five_images(4), strict=True):
+                    (episode / f'{camera}_{number:05d}.png').write_bytes(image.data)
+        (episode / 'metadata.json').write_text('{}')
+    return tmp_path / 'set'
+
+
+def test_carla_folder_is_read_in_order_with_its_images(folder):
+    dataset = find_dataset(folder)
+    assert [episode.folder.name for episode in dataset.episodes] == [
+        'set', 'episode_00009', 'episode_00010']
+    frames = list(read_frames(dataset))
+    assert [frame.name for frame in frames[2:4]] == ['episode_00009/measurements_00002.json',
+                                                     'episode_00010/measurements_00000.json']
+    assert [frame.game_time for frame in frames] == [1.0, 1.1, 1.2, 0.0, 0.1, 0.2]
+    decoder = DatasetDecoder()
+    for i, frame in enumerate(frames):
+        (decoded,) = decoder.decode(frame.payload)
+        assert decoded.frame.game_time == frame.game_time
+        images = [(image.camera, image.kind) for image
+                  in decoded.frame.extension.sensor_data.images]
+        assert images == ([] if i % 3 == 1 else [
+            ('central', 'depth'), ('central', 'rgb'), ('central', 'segmentation'),
+            ('left', 'rgb'), ('right', 'rgb')])
+
+
+@pytest.mark.parametrize('content', [b'', bytes(range(256)) * 40, b'\0\0\0\0' * 9, b'dataset\n{}'],
+                         ids=['empty', 'bytes', 'zeros', 'mark'])
+def test_carla_file_that_is_no_measurement_leaves_the_others(folder, content):
+    damaged = folder / 'episode_00009' / 'measurements_00002.json'
+    damaged.write_bytes(content)
+    recording = DatasetRecording(folder)
+    n_good, refused = 0, []
+    for entry in recording.frames():
+        try:
+            (decoded,) = recording.decoder.decode(entry.packet.payload)
+        except DecodeError:
+            refused.append(entry.place)
+            continue
+        assert decoded.frame.names[0] == 'player'
+        n_good += 1
+    assert (n_good, refused) == (5, ['episode_00009/measurements_00002.json'])
+
+
+def test_carla_files_are_read_by_number_not_by_name(tmp_path):
+    for number in (2, 10, 1):
+        document = {**EXAMPLE, 'gameTimestamp': number}
+        (tmp_path / f'measurements_{number}.json').write_text(json.dumps(document))
+    frames = read_frames(find_dataset(tmp_path))
+    assert [frame.game_time for frame in frames] == [0.001, 0.002, 0.01]
+
+
+def test_carla_folder_is_a_recording(folder):
+    recording = open_any(str(folder / 'episode_00010'))
+    assert isinstance(recording, DatasetRecording)
+    assert (recording.total, recording.unit) == (3, 'frame')
+    entries = list(recording.frames())
+    assert [entry.position for entry in entries] == [1, 2, 3]
+    assert [entry.clock_s for entry in entries] == [0.0, 0.1, 0.2]
+    assert entries[0].place == 'measurements_00000.json'
+    # A second iteration begins at the start.
+    assert len(list(recording.frames())) == 3
+    recording.close()
+
+
+@pytest.mark.parametrize('text', ['{"gameTimestamp": ', '{"gameTimestamp": -1}',
+                                  f'{{"gameTimestamp": {10 ** 400}}}', '{"gameTimestamp": "x"}'])
+def test_carla_unreadable_file_in_a_recording_keeps_its_place(folder, text):
+    (folder / 'episode_00010' / 'measurements_00001.json').write_text(text)
+    recording = DatasetRecording(folder / 'episode_00010')
+    entries = list(recording.frames())
+    assert math.isnan(entries[1].clock_s)
+    assert entries[0].packet.game_time < entries[1].packet.game_time < entries[2].packet.game_time
+    with pytest.raises(DecodeError):
+        recording.decoder.decode(entries[1].packet.payload)
+
+
+def test_carla_folder_without_measurements_is_refused(tmp_path):
+    with pytest.raises(TrajectoryFormatError, match=r'without measurements_NNNNN\.json'):
+        open_any(str(tmp_path))
+
+
+def test_carla_dataset_is_written_whole(tmp_path):
+    decoder = DatasetDecoder()
+    out = tmp_path / 'out'
+    writer = DatasetWriter(out)
+    for game_timestamp in (0, 50, 100, 0, 50):
+        document = {**EXAMPLE, 'gameTimestamp': game_timestamp}
+        writer.write(decoder.decode_dataset(json.dumps(document).encode()).frame)
+    assert not out.exists()
+    writer.finish()
+    assert [path.name for path in tmp_path.iterdir()] == ['out']
+    frames = list(read_frames(find_dataset(out)))
+    assert [frame.game_time for frame in frames] == [0.0, 0.05, 0.1, 0.0, 0.05]
+    with pytest.raises(SinkError, match='a folder of that name'):
+        DatasetWriter(out)
+    again = DatasetWriter(out, overwrite=True)
+    again.write(decoder.decode_dataset(json.dumps(EXAMPLE).encode()).frame)
+    again.finish()
+    assert [path.name for path in out.iterdir()] == ['measurements_00000.json']
+
+
+def test_carla_dataset_leaves_nothing_when_given_up(tmp_path):
+    writer = DatasetWriter(tmp_path / 'out')
+    writer.write(DatasetDecoder().decode_dataset(json.dumps(EXAMPLE).encode()).frame)
+    writer.abort()
+    writer.abort()
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / 'other').mkdir()
+    with pytest.raises(SinkError, match='found an empty folder; expected a dataset to o'):
+        DatasetWriter(tmp_path / 'other', overwrite=True)
+    with pytest.raises(SinkError, match='no such file'):
+        DatasetWriter(tmp_path / 'nowhere' / 'out')
+
+
+def live_frame(number, game_ms, *messages, names=None):
+    at = measurements(number, game_ms, 0, player(transform()))
+    payload = join_messages([at, *messages]) + scene(names or {1: ('FrontRGB', 1), 2: ('Top', 2)})
+    return CarlaDecoder().decode(payload)[0].frame
+
+
+def test_carla_dataset_of_a_stream_has_its_sensors(tmp_path):
+    """A late image is in the file of its own frame, and each episode has its own cameras."""
+    rng = np.random.default_rng(3)
+    bgra = rng.integers(0, 256, (3, 2, 3, 4), np.uint8)
+    points = np.array([[0.1, -1e-20, 3e20]], '<f4')
+    writer = DatasetWriter(tmp_path / 'out')
+    writer.write(live_frame(7, 100, lidar_message(2, 7, 0.0, points, [1])))
+    writer.write(live_frame(8, 200, image_message(1, 7, bgra[0], 1, 99.9),
+                            image_message(9, 8, bgra[0], 1, 90.0)))
+    writer.write(live_frame(9, 0, image_message(1, 9, bgra[1], 1, 60.0),
+                            image_message(5, 9, bgra[2], 1, 60.0),
+                            names={1: ('FrontRGB', 1), 5: ('front_rgb', 1)}))
+    writer.finish()
+    assert (writer.n_left_out, writer.last_left_out) == (
+        2, 'sensor FrontRGB: found two sensors with this name in the dataset; expected one')
+    found = []
+    for entry in DatasetRecording(tmp_path / 'out').frames():
+        data = DatasetDecoder().decode(entry.packet.payload)[0].frame.extension.sensor_data
+        found.append([(image.camera, image.fov_deg, decode_rgb(image).data)
+                      for image in data.images] + [decode_points(each) for each in data.points])
+    assert found == [
+        [('front', float(np.float32(99.9)), bgra[0, ..., 2::-1].tobytes()),
+         np.array([[1e-20, -0.1, -3e20]], '<f4').tobytes()],
+        [], [('front', 60.0, bgra[1, ..., 2::-1].tobytes())]]
+
+
+@pytest.mark.parametrize('name', ['Roof', 'lidar_2', 'Lidar32', '3rd', 'top/front'])
+def test_carla_lidar_of_any_name_is_read_back(tmp_path, name):
+    writer = DatasetWriter(tmp_path / 'out')
+    frame = live_frame(1, 0, lidar_message(1, 1, 0.0, np.ones((1, 3), '<f4'), [1]),
+                       names={1: (name, 2)})
+    writer.write(frame)
+    writer.finish()
+    recording = DatasetRecording(tmp_path / 'out')
+    (points,) = frame.extension.sensor_data.points
+    assert [(sensor.name, sensor.kind) for sensor in recording.sensors] == [
+        (points.lidar, 'points')]
+    assert recording.ignored == ()
+
+
+@pytest.mark.parametrize('camera', ['central', 'roof_front', 'seg', 'my_rgb', 'semantic', 'x_2'])
+@pytest.mark.parametrize('kind', ['rgb', 'depth', 'segmentation'])
+def test_carla_name_of_a_camera_is_read_back(camera, kind):
+    name = sensor_file_name(camera, kind, 3)
+    assert sensor_file_parts(name, frozenset([camera])) == (camera, kind, 3)
+
+
+def convert(*words):
+    assert main(['convert', *map(str, words)]) == 0
+
+
+@pytest.mark.parametrize('options', [
+    {}, {'frame_prefix': 'a/'}, {'ego_frame': 'base_link', 'base_link_xyz': [1.0, 0.0, 0.5]}],
+    ids=['player', 'prefix', 'base-link'])
+def test_carla_poses_of_cameras_come_back_from_a_bag(tmp_path, options):
+    # Also straight down, where roll and yaw are one angle.
+    poses = [1.5, 0.25, 1.25, 0.1, -0.2, 0.3, 0.5, 1.0, 1.5, 0.0, math.pi / 2, 0.0,
+             0.0, -1.0, 2.0, 0.0, 0.0, -math.pi / 2]
+    words = [word for name, value in options.items() for word in (
+        f'--{name.replace("_", "-")}', *(value if isinstance(value, list) else [value]))]
+    convert(SAMPLE, tmp_path / 'bag', '--camera-tf', '--camera-poses', *poses, *words)
+    with Reader(tmp_path / 'bag') as reader:
+        (recorded,) = [typestore().deserialize_cdr(data, connection.msgtype).transforms
+                       for connection, _, data in reader.messages()
+                       if connection.topic == '/tf_static']
+    settings = parse_settings({'source': 'carla', 'camera_tf': True, **options})
+    recording, definitions = open_any(str(tmp_path / 'bag')), load_definitions()
+    topics = CarlaSimulator().topics(settings, definitions, lambda kind, text: None,
+                                     recording=recording)
+    recording.close()
+    _, data = encode_static_frames(settings, definitions, topics.mounts)
+    again = typestore().deserialize_cdr(data, 'tf2_msgs/msg/TFMessage').transforms
+    assert len(recorded) == 6
+    for one, other in zip(again, recorded, strict=True):
+        assert (one.header.frame_id, one.child_frame_id) == (
+            other.header.frame_id, other.child_frame_id)
+        for part, names in (('translation', 'xyz'), ('rotation', 'xyzw')):
+            ours, theirs = (np.array([getattr(getattr(each.transform, part), name)
+                                      for name in names]) for each in (one, other))
+            assert abs(ours - theirs).max() < 1e-15
+
+
+def test_carla_sample_is_recovered_from_a_bag_exactly(tmp_path):
+    convert(SAMPLE, tmp_path / 'bag')
+    convert(tmp_path / 'bag', tmp_path / 'again')
+    files = sorted((SAMPLE / 'episode_00000').iterdir())
+    assert sorted(path.name for path in (tmp_path / 'again').iterdir()) == sorted([
+        *(path.name for path in files), 'metadata.json'])
+    for file in files:
+        again = tmp_path / 'again' / file.name
+        if file.suffix == '.json':
+            assert again.read_text() == file.read_text()
+        else:
+            with Image.open(file) as one, Image.open(again) as other:
+                assert np.asarray(one.convert('RGB')).tolist() == np.asarray(other).tolist()
+
+
+def test_carla_bag_has_every_topic(tmp_path):
+    convert(SAMPLE, tmp_path / 'bag', '--debug-drawing', '--camera-tf', '--camera-poses',
+            *(['1.5', '0', '1.25', '0', '0', '0'] * 3))
+    with Reader(tmp_path / 'bag') as reader:
+        counts = {name.removeprefix('/state_sensor'): info.msgcount
+                  for name, info in reader.topics.items()}
+        transforms = [typestore().deserialize_cdr(data, connection.msgtype).transforms
+                      for connection, _, data in reader.messages() if connection.topic
+                      == '/tf_static']
+    topics = (*DATASET_TOPICS, *sensor_topics(DatasetRecording(SAMPLE).sensors))
+    assert len(topics) == 6 + 5 + 3 + 2  # images, intrinsics, colours, legend
+    for topic in topics:
+        with_images = 6 if topic.name.startswith('~/camera') else 12
+        expected = 1 if topic.name.endswith('classes') else with_images
+        assert counts[topic.name.removeprefix('~')] == expected, topic.name
+    assert counts['/frame'] == counts['/ego/odometry'] == 12
+    assert counts['/markers'] == 24  # boxes and signs
+    (transforms,) = transforms
+    assert [(each.header.frame_id, each.child_frame_id) for each in transforms[:2]] == [
+        ('player', 'player/camera_central'),
+        ('player/camera_central', 'player/camera_central_optical')]
+    assert len(transforms) == 6
+    camera, optical = transforms[0].transform, transforms[1].transform
+    assert (camera.translation.x, camera.translation.z, camera.rotation.w) == (1.5, 1.25, 1.0)
+    # The z axis of an image is the x axis of its camera.
+    q = optical.rotation
+    assert (2 * (q.x * q.z + q.w * q.y), 2 * (q.y * q.z - q.w * q.x)) == pytest.approx((1, 0))
+
+
+def test_carla_bag_of_another_simulator_is_no_dataset(tmp_path, capsys):
+    convert(SAMPLE.parent / 'sample.v2.json', tmp_path / 'bag')
+    assert main(['convert', str(tmp_path / 'bag'), str(tmp_path / 'out')]) == 1
+    assert 'a bag becomes a dataset only where it is of CARLA' in capsys.readouterr().err
+    assert not (tmp_path / 'out').exists()
+
+
+def test_carla_dataset_as_a_trajectory_reports_losses(tmp_path, capsys):
+    assert main(['convert', str(SAMPLE), str(tmp_path / 'a.json')]) == 1
+    assert 'found none, and frames of generation carla' in capsys.readouterr().err
+    convert(SAMPLE, tmp_path / 'a.json', '--generation', 'v2')
+    assert 'v2 does not carry:' in capsys.readouterr().err
+    frames = json.loads((tmp_path / 'a.json').read_text())
+    assert len(frames) == 12
+    assert len(frames[0]['frame']['vehicles']) == 5
+
+
+def test_carla_dataset_is_inspected(capsys):
+    assert main(['inspect', '--json', str(SAMPLE)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found['form'], found['frames'], found['generations']) == (
+        'dataset of CARLA', 12, {'carla': 12})
+    assert found['rate_hz'] == pytest.approx(10.0)
+    assert (found['replayable'], found['refusal']) == (None, None)
+    assert main(['inspect', str(SAMPLE / 'episode_00000')]) == 0
+    output = capsys.readouterr().out
+    assert 'dataset of CARLA' in output
+    assert 'replayable  does not apply' in output
+
+
+def test_carla_inspect_judges_replay_of_neither_bags_nor_frames_without_a_player(
+        tmp_path, capsys):
+    convert(SAMPLE, tmp_path / 'bag')
+    folder = tmp_path / 'without_player'
+    folder.mkdir()
+    agents = {'nonPlayerAgents': EXAMPLE['nonPlayerAgents'], 'gameTimestamp': 100}
+    (folder / 'measurements_00000.json').write_text(json.dumps(agents))
+    for path in (tmp_path / 'bag', folder):
+        capsys.readouterr()
+        assert main(['inspect', '--json', str(path)]) == 0
+        assert json.loads(capsys.readouterr().out)['replayable'] is None
+
+
+def test_carla_inspect_still_refuses_a_damaged_dataset(tmp_path, capsys):
+    shutil.copytree(SAMPLE / 'episode_00000', tmp_path / 'episode')
+    (tmp_path / 'episode' / 'measurements_00005.json').write_text('{"playerMeasurements": 3}')
+    assert main(['inspect', '--json', str(tmp_path / 'episode')]) == 1
+    output = capsys.readouterr()
+    assert json.loads(output.out)['replayable'] is False
+    assert 'measurements_00005.json' in output.err
+
+
+@pytest.fixture
+def collected(tmp_path):
+    """Two episodes as the data collector writes them, with files of other programs."""
+    path = tmp_path / 'set'
+    for i_episode, speed in ((0, 500.0), (1, 5.0)):
+        episode = path / f'episode_{i_episode:05d}'
+        episode.mkdir(parents=True)
+        for number in range(12):
+            document = {
+                'gameTimestamp': 3000 + 100 * number, 'frameNumber': str(number + 60 * i_episode),
+                'stop_vehicle': math.nan, 'playerMeasurements': {
+                    'forwardSpeed': speed, 'transform': {'location': {'x': 0.5 * number}}}}
+            (episode / f'measurements_{number:05d}.json').write_text(
+                json.dumps(document, sort_keys=True, indent=4))
+            for name in ('RearRGB', 'LeftDepth', 'LeftSemanticSeg'):
+                (episode / f'{name}_{number:05d}.png').write_bytes(five_images(4)[3].data)
+            (episode / f'Lidar32_{number:05d}.ply').write_bytes(PLY)
+        (episode / 'metadata.json').write_text('{"weather": 3}')
+    (path / 'episode_00000' / 'RoofRGB_00003.png').write_bytes(b'')
+    (path / 'episode_00001' / 'RearRGB_00099.png').write_bytes(b'')
+    (path / 'episode_00001' / 'processed2').write_text('')
+    (path / 'metadata.json').write_text(json.dumps({
+        'RearRGB': 180, 'LeftDepth': -30.0, 'Lidar32': 0, 'fov': 100, 'car range': [30, 60]}))
+    return path
+
+
+def test_carla_inspect_counts_sensors_and_names_other_files(collected, capsys):
+    assert main(['inspect', '--json', str(collected)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found['sensors'] == {
+        'left': {'depth': 24, 'segmentation': 24}, 'lidar32': {'points': 24}, 'rear': {'rgb': 24}}
+    assert found['ignored_files'] == [
+        'episode_00000/RoofRGB_00003.png', 'episode_00001/RearRGB_00099.png',
+        'episode_00001/processed2']
+    # An episode alone has the cameras that the file of its dataset declares.
+    assert main(['inspect', str(collected / 'episode_00001')]) == 0
+    output = capsys.readouterr().out
+    assert 'sensors     left: depth 12, segmentation 12\n' in output
+    assert '            rear: rgb 12\n' in output
+    assert 'ignored     2 files: RearRGB_00099.png, processed2\n' in output
+
+
+def test_carla_inspect_checks_every_episode(collected, capsys):
+    assert main(['inspect', '--json', str(collected)]) == 0
+    truth = json.loads(capsys.readouterr().out)['truth']
+    (complaint,) = truth['complaints']
+    assert 'displacement is 0.01 times velocity x time' in complaint['text']
+    assert complaint['place'].startswith('episode_00000/')
+    assert truth['pairs'] == 22
+
+
+def test_carla_bare_nan_is_read_without_a_warning(collected, tmp_path, capsys):
+    convert(collected / 'episode_00001', tmp_path / 'bag')
+    assert capsys.readouterr().err == ''
+    with Reader(tmp_path / 'bag') as reader:
+        (status, *_) = [typestore().deserialize_cdr(data, STATUS)
+                        for connection, _, data in reader.messages()
+                        if connection.topic == '/state_sensor/player/status']
+    assert math.isnan(status.stop_vehicle)
+    assert status.game_timestamp == 3000
+
+
+def test_carla_sensors_of_a_dataset_have_their_poses(collected, tmp_path):
+    convert(collected, tmp_path / 'bag', '--camera-tf')
+    with Reader(tmp_path / 'bag') as reader:
+        ((transforms,),) = [[typestore().deserialize_cdr(data, connection.msgtype).transforms]
+                            for connection, _, data in reader.messages()
+                            if connection.topic == '/tf_static']
+    found = {each.child_frame_id: each.transform for each in transforms}
+    assert set(found) == {
+        'player/camera_left', 'player/camera_left_optical', 'player/camera_rear',
+        'player/camera_rear_optical', 'player/lidar32'}
+    rear = found['player/camera_rear'].rotation
+    assert 2 * (rear.x * rear.z - rear.w * rear.y) == pytest.approx(math.sin(math.radians(-15)))
+    assert 1 - 2 * (rear.y ** 2 + rear.z ** 2) == pytest.approx(-math.cos(math.radians(15)))
+    place = found['player/lidar32'].translation
+    assert (place.x, place.y, place.z) == (0.0, 0.0, 2.5)
+
+
+def test_carla_damaged_metadata_is_an_error(collected, capsys):
+    (collected / 'metadata.json').write_text('{"fov": ')
+    assert main(['inspect', str(collected)]) == 1
+    assert 'set/metadata.json: line 1' in capsys.readouterr().err
+
+
+def test_carla_live_capture_of_the_sample_is_two_episodes():
+    framer, decoder = MeasurementFramer(100_000), CarlaDecoder()
+    data = (SAMPLE / 'live.bin').read_bytes()
+    frames = []
+    while data:
+        view = framer.buffer()
+        part, data = data[:len(view)], data[len(view):]
+        view[:len(part)] = part
+        packet = framer.advance(len(part))
+        if packet is not None:
+            frames.append(decoder.decode(packet.payload)[0].frame)
+    framer.end()
+    assert [round(frame.game_time, 3) for frame in frames] == [
+        *(i / 10 for i in range(30)), *(i / 10 for i in range(10))]
+    assert [frame.sample_count for frame in frames] == list(range(100, 140))
+    assert len(frames[0].names) == 1 + 6 + 3 + 4 + 4
+
+
+def messages_of(document, **changes):
+    """Return the messages of one frame in a bag."""
+    decoder, definitions = DatasetDecoder(), load_definitions()
+    frame = decoder.decode_dataset(json.dumps(document).encode()).frame
+    frame = dataclasses.replace(frame, **changes)
+    actor_list = Registry().update(frame)
+    encoders = Encoder(Settings(), definitions), CarlaEncoder(Settings(), definitions)
+    return {topic.name.removeprefix('~/'): data for encoder in encoders
+            for topic, data in encoder.encode(frame, actor_list, 0, Demand())}
+
+
+def stamped(data, seconds):
+    """Return a serialised message with another stamp."""
+    return data[:4] + struct.pack('<iI', seconds, 0) + data[12:]
+
+
+def test_carla_messages_with_strange_names_are_no_dataset():
+    messages = {name: data for name, data in messages_of(EXAMPLE).items() if name in TOPICS}
+    assert frame_of_messages(messages).names[0] == 'player'
+    n_actors = 1 + len(EXAMPLE['nonPlayerAgents'])
+    for name in ('car', 'vehicle_4294967296', 'vehicle_x', 'vehicle_1\n'):
+        strange = messages_of(EXAMPLE, names=(*map(str, range(n_actors - 1)), name))
+        with pytest.raises(DecodeError, match='names as those of CARLA'):
+            frame_of_messages({**messages, 'frame': strange['frame']})
+    with pytest.raises(DecodeError, match=r'~/traffic_lights: found 5 bytes'):
+        frame_of_messages({**messages, 'traffic_lights': b'\0\1\0\0x'})
+
+
+@pytest.mark.parametrize('text', ['[' * 100_000, '{"a":' * 100_000, '[1]', '3', 'null', '{', '"x"',
+                                  '{"a": 1' + '0' * 5000 + '}'],
+                         ids=['deep', 'deep-object', 'array', 'number', 'null', 'cut', 'string',
+                              'digits'])
+def test_carla_messages_with_other_members_than_an_object_are_refused(text):
+    messages = {name: data for name, data in messages_of(EXAMPLE).items() if name in TOPICS}
+    status = typestore().deserialize_cdr(messages['player/status'], STATUS)
+    status.extra_members = text
+    messages['player/status'] = bytes(typestore().serialize_cdr(status, STATUS))
+    with pytest.raises(DecodeError, match=r'~/player/status extra_members: found .+; expected'):
+        frame_of_messages(messages)
+
+
+def test_carla_messages_find_their_frame_if_they_are_not_too_late():
+    late = {name: i for i, name in enumerate(TOPICS)}
+    parts = []
+    for i in range(40):
+        own = messages_of({**EXAMPLE, 'gameTimestamp': 1000 * i, 'frameNumber': str(i + 1)})
+        parts += [(i + late[name], name, stamped(own[name], i)) for name in TOPICS]
+    parts.sort(key=lambda part: part[0])
+    messages = [(name, data) for _, name, data in parts]
+    # Messages without a frame, a frame without other messages, and a repeated frame.
+    messages.insert(0, ('player/status', stamped(messages[0][1], 99)))
+    messages.insert(20, ('frame', stamped(messages_of(EXAMPLE)['frame'], 77)))
+    frames = list(frames_of_messages(messages))
+    assert [frame.extension.frame_number for frame in frames] == list(range(1, 41))
+    assert all(frame.extension.speed_limits[-1] == 12.5 for frame in frames)
+
+
+def test_carla_bag_without_a_status_is_refused_and_leaves_nothing(tmp_path, capsys):
+    convert(SAMPLE, tmp_path / 'bag', '--undesired-tags', 'ego')
+    assert main(['convert', str(tmp_path / 'bag'), str(tmp_path / 'out')]) == 1
+    assert 'found no frame that has a ~/player/status; expected' in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ['bag']

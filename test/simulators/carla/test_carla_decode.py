@@ -1,0 +1,425 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""Measurements and files of the dataset to frames, against independently computed values."""
+
+import contextlib
+import json
+import math
+import warnings
+
+from carla_example import EXAMPLE
+import carla_wire as wire
+from essentials import ESSENTIALS
+from google.protobuf import json_format
+from hypothesis import given
+from hypothesis import strategies as st
+import numpy as np
+import pytest
+
+from state_sensor_ros.errors import DecodeError
+from state_sensor_ros.frame import KIND_OBJECT, KIND_VEHICLE
+from state_sensor_ros.schemas.carla_schema import Measurements
+from state_sensor_ros.simulators.carla.carla_data import NO_LIGHT
+from state_sensor_ros.simulators.carla.carla_decoder import CarlaDecoder, DatasetDecoder, GameClock
+from state_sensor_ros.simulators.carla.measurement_formatting import format_measurement_file
+from state_sensor_ros.simulators.carla.measurement_framing import join_messages
+
+MEASUREMENT_MEMBERS = ('frameNumber', 'gameTimestamp', 'platformTimestamp', 'nonPlayerAgents',
+                       'playerMeasurements')
+
+
+def dataset(document, **kwargs):
+    return DatasetDecoder(**kwargs).decode_dataset(json.dumps(document, indent=4).encode())
+
+
+def changed(path, value):
+    """Return the example with one member replaced, or left out where ``value`` is ``...``."""
+    document = json.loads(json.dumps(EXAMPLE))
+    *owners, last = path
+    at = document
+    for key in owners:
+        at = at[key]
+    if value is ...:
+        del at[last]
+    else:
+        at[last] = value
+    return document
+
+
+def check_example(frame):
+    assert frame.generation == 'carla'
+    assert frame.game_time == 12.3
+    assert frame.time == 0
+    assert frame.sample_count == 5  # of 4294967301, modulo 2^32
+    assert frame.names == ('player', 'vehicle_30', 'pedestrian_4000000000', 'traffic_light_31',
+                           'traffic_light_32', 'speed_limit_sign_33')
+    assert frame.tags == (('ego', 'vehicle'), ('vehicle',), ('pedestrian',), ('traffic_light',),
+                          ('traffic_light',), ('speed_limit_sign',))
+    assert frame.kinds.tolist() == [KIND_VEHICLE] * 2 + [KIND_OBJECT] * 4
+    np.testing.assert_array_equal(frame.position_xyz, [
+        (80, -12, 38), (100, -20, 38), (90, 20, 39), (88, -12.5, 0), (90, 0, 0), (0, 0, 3)])
+    # An inverted 0 is 0.0, not -0.0.
+    for numbers in (frame.position_xyz, frame.orientation_xyzw[2:], frame.boxes.position_xyz):
+        assert not np.signbit(numbers[numbers == 0]).any()
+    half = math.sqrt(0.5)
+    np.testing.assert_allclose(frame.orientation_xyzw, [
+        (0, 0, -1, 0), (0, 0, -half, half), *[(0, 0, 0, 1)] * 4], atol=1e-15)
+    assert np.isnan(frame.kinematics[:, 7:]).all()
+    np.testing.assert_array_equal(frame.forward_speed, [6.5, -3.5, 0.0, *[math.nan] * 3])
+    check_boxes(frame.boxes)
+    check_extension(frame.extension)
+
+
+def check_boxes(boxes):
+    assert boxes.actor.tolist() == [0, 1, 2]
+    np.testing.assert_allclose(boxes.position_xyz, [
+        (80, -12, 38.5), (100, -20.5, 38.75), (90, 20, 39)], atol=1e-13)
+    np.testing.assert_array_equal(boxes.size_xyz, [(4.5, 2, 1.5), (5, 2, 1.5), (0.5, 0.5, 2)])
+    np.testing.assert_array_equal(boxes.scale_xyz, np.ones((3, 3)))
+
+
+def check_extension(extension):
+    assert extension.frame_number == 4294967301
+    assert (extension.game_timestamp, extension.platform_timestamp) == (12300, 987654)
+    assert extension.ids.tolist() == [0, 30, 4000000000, 31, 32, 33]
+    assert extension.lights.tolist() == [NO_LIGHT] * 3 + [0, 2, NO_LIGHT]
+    np.testing.assert_array_equal(extension.speed_limits, [*[math.nan] * 5, 12.5])
+    player = extension.player
+    np.testing.assert_array_equal(player.acceleration_xyz, (0.5, 0.25, 0.0))
+    assert (player.collision_vehicles, player.collision_pedestrians, player.collision_other,
+            player.intersection_otherlane, player.intersection_offroad) == (
+                100.0, 5.0, 7.5, 0.25, 0.125)
+    autopilot = player.autopilot
+    assert (autopilot.steer, autopilot.throttle, autopilot.brake, autopilot.hand_brake,
+            autopilot.reverse) == (0.0, 0.5, 0.0, True, False)
+
+
+def test_carla_dataset_file():
+    decoded = dataset(EXAMPLE)
+    assert decoded.faults == ()
+    check_example(decoded.frame)
+    # The applied command, with the sign of the inputs of all sources: + = left.
+    np.testing.assert_allclose(decoded.frame.inputs[0],
+                               (0.75, 0.25, 0.25, math.radians(70.0 * 0.25)))
+    assert np.isnan(decoded.frame.inputs[1:]).all()
+    commands = decoded.frame.extension.player.dataset
+    assert (commands.expert.steer, commands.expert.throttle, commands.expert.brake) == (
+        0.125, 0.5, 0.0)
+    assert (commands.applied.steer, commands.applied.throttle, commands.applied.brake) == (
+        -0.25, 0.75, 0.25)
+    assert commands.expert.reverse
+    assert not commands.expert.hand_brake
+    assert (commands.directions, commands.stop_pedestrian, commands.stop_vehicle,
+            commands.stop_traffic_lights) == (4.0, 1.0, 0.0, 0.5)
+    assert [(name, json.loads(text)) for name, text in commands.other_members] == [
+        ('waypoints', [[1.5, -2], [3, 4]])]
+
+
+def test_carla_measurements_message_written_by_hand():
+    player = wire.player(
+        wire.transform((80.0, 12.0, 38.0), yaw=180.0),
+        bounding_box=wire.box((2.25, 1.0, 0.75), (0.0, 0.0, 0.5)), acceleration=(0.5, -0.25, 0.0),
+        speed=6.5, collisions=(100.0, 5.0, 7.5), otherlane=0.25, offroad=0.125,
+        autopilot=wire.control(throttle=0.5, hand_brake=True))
+    message = wire.measurements(
+        4294967301, 12300, 987654, player,
+        wire.vehicle(30, wire.transform((100.0, 20.0, 38.0), yaw=90.0), -3.5,
+                     wire.box((2.5, 1.0, 0.75), (0.5, 0.0, 0.75))),
+        wire.pedestrian(4000000000, wire.transform((90.0, -20.0, 39.0)), 0.0,
+                        wire.box((0.25, 0.25, 1.0))),
+        wire.traffic_light(31, wire.transform((88.0, 12.5, 0.0)), 0),
+        wire.traffic_light(32, wire.transform((90.0, 0.0, 0.0)), 2),
+        wire.speed_limit_sign(33, wire.transform((0.0, 0.0, 3.0)), 12.5))
+    (decoded,) = CarlaDecoder().decode(join_messages([message]))
+    assert decoded.faults == ()
+    check_example(decoded.frame)
+    assert np.isnan(decoded.frame.inputs).all()
+    assert decoded.frame.extension.player.dataset is None
+
+
+def test_carla_schema_converts_as_the_dataset_was_written():
+    """The dataset is the standard conversion of the message, so its inverse must also hold."""
+    members = {name: EXAMPLE[name] for name in MEASUREMENT_MEMBERS}
+    message = json_format.ParseDict(members, Measurements())
+    check_example(CarlaDecoder().decode_measurements(message.SerializeToString()).frame)
+
+
+@pytest.mark.parametrize('spelling', ['frame_number', 'game_timestamp', 'platform_timestamp',
+                                      'player_measurements', 'non_player_agents',
+                                      'bounding_box', 'forward_speed', 'traffic_light',
+                                      'speed_limit_sign', 'speed_limit', 'collision_vehicles',
+                                      'intersection_offroad', 'autopilot_control', 'hand_brake'])
+def test_carla_dataset_takes_both_spellings(spelling):
+    first, *others = spelling.split('_')
+    usual = first + ''.join(word.capitalize() for word in others)
+    text = json.dumps(EXAMPLE)
+    assert f'"{usual}"' in text
+    decoded = DatasetDecoder().decode_dataset(text.replace(f'"{usual}"', f'"{spelling}"').encode())
+    assert decoded.faults == ()
+    check_example(decoded.frame)
+
+
+def test_carla_dataset_all_in_snake_case():
+    members = {name: EXAMPLE[name] for name in MEASUREMENT_MEMBERS}
+    message = json_format.ParseDict(members, Measurements())
+    document = json_format.MessageToDict(message, preserving_proto_field_name=True)
+    check_example(dataset(document).frame)
+
+
+def test_carla_dataset_of_zeros_has_almost_no_members():
+    document = {'playerMeasurements': {'transform': {}, 'boundingBox': {}}, 'nonPlayerAgents': [
+        {'vehicle': {'transform': {'location': {}, 'rotation': {}}}}]}
+    decoded = dataset(document)
+    frame = decoded.frame
+    assert frame.names == ('player', 'vehicle_0')
+    assert frame.game_time == 0.0
+    np.testing.assert_array_equal(frame.kinematics[:, :7], [(0, 0, 0, 0, 0, 0, 1)] * 2)
+    np.testing.assert_array_equal(frame.forward_speed, (0.0, 0.0))
+    assert frame.boxes.actor.tolist() == [0]
+    assert math.isnan(frame.extension.player.dataset.expert.steer)
+
+
+def test_carla_dataset_numbers_that_json_has_not():
+    decoded = dataset(changed(('playerMeasurements', 'forwardSpeed'), 'NaN'))
+    assert math.isnan(decoded.frame.forward_speed[0])
+    decoded = dataset(changed(('playerMeasurements', 'collisionOther'), 'Infinity'))
+    assert decoded.frame.extension.player.collision_other == math.inf
+    decoded = dataset(changed(
+        ('nonPlayerAgents', 0, 'vehicle', 'transform', 'location', 'x'), '-Infinity'))
+    assert decoded.frame.has_pose().tolist() == [True, False, True, True, True, True]
+    decoded = dataset(changed(
+        ('nonPlayerAgents', 4, 'speedLimitSign', 'speedLimit'), None))
+    assert math.isnan(decoded.frame.extension.speed_limits[5])
+    decoded = dataset(changed(
+        ('nonPlayerAgents', 0, 'vehicle', 'transform', 'location', 'x'), None))
+    assert decoded.frame.has_pose().tolist() == [True, False, True, True, True, True]
+
+
+def test_carla_dataset_ignores_unknown_members():
+    document = changed(('playerMeasurements', 'wheelFLOmega'), 12.0)
+    document['weather'] = {'id': 3}
+    decoder = DatasetDecoder()
+    decoded = decoder.decode_dataset(json.dumps(document).encode())
+    check_example(decoded.frame)
+    assert decoder.unknown_members == {'PlayerMeasurements.wheelFLOmega'}
+    others = dict(decoded.frame.extension.player.dataset.other_members)
+    assert json.loads(others['weather']) == {'id': 3}
+    assert json.loads(others['waypoints']) == EXAMPLE['waypoints']
+
+
+@pytest.mark.parametrize(('path', 'value', 'where'), [
+    (('nonPlayerAgents', 0, 'vehicle', 'transform', 'location', 'x'), 'here',
+     r'\$\.nonPlayerAgents\[0\]\.vehicle\.transform\.location\.x: found .here.; expected a num'),
+    (('nonPlayerAgents', 0, 'vehicle', 'transform'), ...,
+     r'nonPlayerAgents\[0\]\.vehicle\.transform: found nothing'),
+    (('nonPlayerAgents', 0, 'vehicle', 'transform'), [1, 2, 3],
+     r'\$\.nonPlayerAgents\[0\]\.vehicle\.transform: found `array`'),
+    (('nonPlayerAgents', 0, 'vehicle'), ..., r'nonPlayerAgents\[0\]: found nothing'),
+    (('nonPlayerAgents', 0, 'id'), -1, r'\$\.nonPlayerAgents\[0\]\.id: '),
+    (('nonPlayerAgents', 0, 'id'), 2 ** 32, r'\$\.nonPlayerAgents\[0\]\.id: '),
+    (('nonPlayerAgents', 0), 'nobody', r'\$\.nonPlayerAgents\[0\]: found `str`'),
+    (('nonPlayerAgents', 0, 'id'), '\ud800', r"Agents\[0\]: found '\\ud800'; expected Unicode"),
+    (('nonPlayerAgents', 0, 'vehicle', 'transform', 'location', 'x'), '1' * 5000,
+     r"location\.x: found '1{59}…; expected a number"),
+])
+def test_carla_dataset_bad_agent_leaves_the_others(path, value, where):
+    decoded = dataset(changed(path, value))
+    assert decoded.frame.names == ('player', 'pedestrian_4000000000', 'traffic_light_31',
+                                   'traffic_light_32', 'speed_limit_sign_33')
+    assert [fault.kind for fault in decoded.faults] == ['left_out']
+    with pytest.raises(DecodeError, match=where):
+        raise decoded.faults[0].error
+
+
+def test_carla_dataset_bad_player_leaves_the_others():
+    decoded = dataset(changed(('playerMeasurements', 'transform', 'rotation', 'yaw'), []))
+    assert decoded.frame.names[0] == 'vehicle_30'
+    assert decoded.frame.extension.player is None
+    assert len(decoded.faults) == 1
+
+
+def test_carla_unknown_state_of_a_light_is_a_fault():
+    decoded = dataset(changed(('nonPlayerAgents', 3, 'trafficLight', 'state'), 'BLUE'))
+    assert 'traffic_light_32' not in decoded.frame.names
+    assert 'GREEN, YELLOW or RED' in str(decoded.faults[0].error)
+    light = wire.traffic_light(5, wire.transform(), 7)
+    decoded = CarlaDecoder().decode_measurements(wire.measurements(1, 1, 1, light))
+    assert decoded.frame.names == ()
+    assert 'found 7' in str(decoded.faults[0].error)
+
+
+def test_carla_agent_twice_keeps_the_first():
+    agents = [wire.vehicle(7, wire.transform((x, 0.0, 0.0)), 0.0, wire.box((1.0, 1.0, 1.0)))
+              for x in (1.0, 2.0)]
+    walker = wire.pedestrian(7, wire.transform(), 0.0, wire.box((1.0, 1.0, 1.0)))
+    decoded = CarlaDecoder().decode_measurements(wire.measurements(1, 1, 1, *agents, walker))
+    assert decoded.frame.names == ('vehicle_7', 'pedestrian_7')
+    assert decoded.frame.position_xyz[0, 0] == 1.0
+    assert [fault.kind for fault in decoded.faults] == ['duplicate']
+
+
+def test_carla_message_without_pose_differs_from_one_at_the_origin():
+    there = wire.sub(4, wire.fixed32(1, 1) + wire.sub(2, wire.sub(1, b'')))
+    nowhere = wire.sub(4, wire.fixed32(1, 2) + wire.sub(2, wire.real(3, 5.0)))
+    decoded = CarlaDecoder().decode_measurements(wire.measurements(1, 1, 1, there, nowhere))
+    assert decoded.frame.names == ('vehicle_1',)
+    assert decoded.frame.boxes.actor.tolist() == []
+    assert len(decoded.faults) == 1
+
+
+def test_carla_box_of_the_oldest_version_is_at_the_vehicle():
+    extent = wire.sub(11, wire.vector(2.0, 1.0, 0.5))
+    at = wire.sub(1, wire.transform((10.0, 20.0, 30.0), yaw=90.0))
+    decoded = CarlaDecoder().decode_measurements(
+        wire.measurements(0, 1, 1, wire.sub(3, at + extent)))
+    boxes = decoded.frame.boxes
+    assert boxes.names == ('box_extent',)
+    np.testing.assert_array_equal(boxes.position_xyz, [(10, -20, 30)])
+    np.testing.assert_array_equal(boxes.size_xyz, [(4, 2, 1)])
+
+
+@pytest.mark.parametrize('text', [
+    b'', b'[', b'[1]', b'null', b'{}', b'{"steer": 0.5}', b'{"frameNumber": -1}',
+    b'{"frameNumber": "-1"}', b'{"gameTimestamp": 4294967296, "playerMeasurements": {}}',
+    b'{"frameNumber": "18446744073709551616", "playerMeasurements": {}}',
+    b'{"frameNumber": 1' + b'0' * 400 + b', "playerMeasurements": {}}',
+    b'{"steer": "x", "playerMeasurements": {}}', b'{"nonPlayerAgents": 3}',
+    b'{"playerMeasurements": {"forwardSpeed": 1e999}',
+    b'[' * 100000, b'{"a":' * 100000, b'{"waypoints":' + b'[' * 100000 + b']' * 100000 + b'}',
+    b'\xff\xfe', b'{"steer": "\xff"}'])
+def test_carla_dataset_refuses_what_is_no_measurement(text):
+    with pytest.raises(DecodeError, match=r'.+: found .+; expected .+'):
+        DatasetDecoder().decode_dataset(text)
+
+
+@given(st.binary(max_size=200))
+def test_carla_message_of_random_bytes_raises_nothing_else(data):
+    live, dataset_ = CarlaDecoder(), DatasetDecoder()
+    for decode in (live.decode, live.decode_measurements, dataset_.decode,
+                   dataset_.decode_dataset):
+        with contextlib.suppress(DecodeError):
+            decode(data)
+
+
+@given(st.data())
+def test_carla_dataset_with_anything_anywhere_raises_nothing_else(data):
+    document = json.loads(json.dumps(EXAMPLE))
+    leaf = st.one_of(st.none(), st.booleans(), st.integers(-2 ** 70, 2 ** 70), st.text(max_size=5),
+                     st.floats(), st.just({}), st.just([]), st.just(10 ** 400), st.just('\ud800'))
+    at = document
+    while True:
+        key = data.draw(st.sampled_from(sorted(at) if isinstance(at, dict) else range(len(at))))
+        if not at[key] or not isinstance(at[key], (dict, list)) or data.draw(st.booleans()):
+            at[key] = data.draw(leaf)
+            break
+        at = at[key]
+    with contextlib.suppress(DecodeError):
+        dataset(document)
+
+
+ANGLES = st.floats(-180.0, 180.0, width=32)
+PITCHES = st.floats(-89.75, 89.75, width=32)
+
+
+def carla_axes(roll, pitch, yaw):
+    """Return the actor's axes (rows: forward, right, up) in CARLA's world."""
+    r, p, y = map(math.radians, (roll, pitch, yaw))
+    forward = (math.cos(p) * math.cos(y), math.cos(p) * math.sin(y), math.sin(p))
+    level_right = (-math.sin(y), math.cos(y), 0.0)
+    level_up = np.cross(forward, level_right)
+    right = math.cos(r) * np.array(level_right) - math.sin(r) * level_up
+    assert right[2] == pytest.approx(-math.cos(p) * math.sin(r), abs=1e-12)
+    return np.array((forward, right, np.cross(forward, right)))
+
+
+def rotation_matrix(q):
+    x, y, z, w = q
+    return np.array(((1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)),
+                     (2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)),
+                     (2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y))))
+
+
+@given(ANGLES, PITCHES, ANGLES, ANGLES, PITCHES, ANGLES)
+def test_carla_axes_and_box_corners_are_the_mirrored_ones(roll, pitch, yaw, b_roll, b_pitch,
+                                                          b_yaw):
+    extent, offset, place = (2.5, 1.0, 0.75), (0.5, -0.25, 0.75), (100.0, -20.0, 38.0)
+    message = wire.measurements(1, 1, 1, wire.vehicle(
+        1, wire.transform(place, roll, pitch, yaw), 0.0,
+        wire.box(extent, offset, roll=b_roll, pitch=b_pitch, yaw=b_yaw)))
+    frame = CarlaDecoder().decode_measurements(message).frame
+    mirror = np.diag((1.0, -1.0, 1.0))
+    axes = carla_axes(roll, pitch, yaw)
+    forward, left, up = rotation_matrix(frame.orientation_xyzw[0]).T
+    np.testing.assert_allclose((forward, left, up),
+                               (mirror @ axes[0], -mirror @ axes[1], mirror @ axes[2]), atol=1e-9)
+    signs = np.array(np.meshgrid(*[(-1, 1)] * 3)).reshape(3, -1).T
+    corners = (np.array(place) + (offset + (signs * extent) @ carla_axes(b_roll, b_pitch, b_yaw))
+               @ axes) @ mirror
+    boxes = frame.boxes
+    # The mirror swaps left and right corners, so the sign of y changes.
+    ours = boxes.position_xyz[0] + (signs * (1, -1, 1) * boxes.size_xyz[0] / 2) \
+        @ rotation_matrix(boxes.orientation_xyzw[0]).T
+    np.testing.assert_allclose(ours, corners, atol=1e-9)
+
+
+def test_carla_clock_wraps_and_restarts():
+    clock = GameClock()
+    wrap = 2 ** 32
+    times = [clock.seconds(ms) for ms in (0, 100, 2 ** 31, wrap - 50, 50, 150, 0, 100)]
+    assert times == [0.0, 0.1, 2 ** 31 / 1000, (wrap - 50) / 1000, (wrap + 50) / 1000,
+                     (wrap + 150) / 1000, 0.0, 0.1]
+
+
+def test_carla_selection_keeps_what_belongs_together():
+    frame = dataset(EXAMPLE).frame
+    chosen = frame.select(np.array((1, 4, 5)))
+    assert chosen.names == ('vehicle_30', 'traffic_light_32', 'speed_limit_sign_33')
+    assert chosen.forward_speed[0] == -3.5
+    assert chosen.boxes.actor.tolist() == [0]
+    assert chosen.extension.ids.tolist() == [30, 32, 33]
+    assert chosen.extension.lights.tolist() == [NO_LIGHT, 2, NO_LIGHT]
+    assert chosen.extension.speed_limits[2] == 12.5
+    assert chosen.extension.player is None
+    assert frame.select(np.array((0, 1))).extension.player is frame.extension.player
+
+
+def test_carla_decodes_no_more_than_is_needed_and_keeps_names():
+    decoder = DatasetDecoder(ESSENTIALS)
+    text = json.dumps(EXAMPLE).encode()
+    first, second = decoder.decode_dataset(text).frame, decoder.decode_dataset(text).frame
+    assert first.boxes is None
+    assert first.inputs is None
+    assert first.names is second.names
+    assert first.tags is second.tags
+
+
+@pytest.mark.parametrize('path', [
+    ('nonPlayerAgents', 0, 'vehicle', 'transform', 'location', 'x'),
+    ('nonPlayerAgents', 0, 'vehicle', 'transform', 'rotation', 'yaw'),
+    ('nonPlayerAgents', 0, 'vehicle', 'boundingBox', 'transform', 'location', 'z'),
+    ('nonPlayerAgents', 0, 'vehicle', 'boundingBox', 'extent', 'x'),
+    ('nonPlayerAgents', 4, 'speedLimitSign', 'speedLimit'),
+    ('playerMeasurements', 'acceleration', 'x')])
+@pytest.mark.parametrize('value', ['Infinity', 'NaN', 1e308, None])
+def test_carla_numbers_beyond_all_bounds_pass_without_a_warning(path, value):
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        frame = dataset(changed(path, value)).frame
+        format_measurement_file(frame)
+    assert frame.names[1] == 'vehicle_30'
+
+
+def test_carla_zero_stays_positive():
+    document = {'steer': 0.0, 'steer_noise': 0.0, 'playerMeasurements': {
+        'transform': {'location': {'x': 3.0}, 'rotation': {}}, 'acceleration': {},
+        'boundingBox': {'extent': {'x': 2.0, 'y': 1.0, 'z': 1.0}, 'transform': {}}}}
+    frame = DatasetDecoder().decode_dataset(json.dumps(document).encode()).frame
+    for numbers in (frame.kinematics[:, :7], frame.boxes.rows, frame.inputs,
+                    frame.extension.player.acceleration_xyz):
+        assert not np.signbit(numbers).any()

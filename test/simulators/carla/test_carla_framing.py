@@ -1,0 +1,122 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""Bytes of CARLA's measurements port: whole, in pieces, cut off, impossible."""
+
+import math
+import random
+import struct
+
+from hypothesis import given
+from hypothesis import strategies as st
+import pytest
+
+from state_sensor_ros.errors import DecodeError, FramingError, TransportError
+from state_sensor_ros.simulators.carla.measurement_framing import (
+    join_messages,
+    MeasurementFramer,
+    split_messages,
+)
+
+
+def stream(*frames):
+    """Return frames of messages as sent by the server, without code of the package."""
+    data = b''
+    for messages in frames:
+        for message in (*messages, b''):
+            data += struct.pack('<I', len(message)) + message
+    return data
+
+
+FRAMES = [[b'one measurement'], [b'm', b'image 1', b'image 22'], [b'x' * 300], [b'\0' * 4, b'\0']]
+
+
+def fed(framer, data, cut=lambda n: n):
+    """Feed ``data`` in pieces of at most ``cut(length of the framer's buffer)`` bytes."""
+    packets, at = [], 0
+    while at < len(data):
+        view = framer.buffer()
+        assert len(view)
+        n = min(max(cut(len(view)), 1), len(view), len(data) - at)
+        view[:n] = data[at:at + n]
+        at += n
+        packet = framer.advance(n)
+        if packet is not None:
+            packets.append(packet)
+    return packets
+
+
+def messages_of(packets):
+    return [[bytes(message) for message in split_messages(packet.payload)] for packet in packets]
+
+
+@pytest.mark.parametrize('cut', [lambda n: n, lambda n: 1, random.Random(7).randrange],
+                         ids=['whole', 'bytewise', 'random'])
+def test_carla_framing_gives_the_same_frames_in_any_pieces(cut):
+    framer = MeasurementFramer(10_000)
+    packets = fed(framer, stream(*FRAMES), lambda n: cut(n + 1))
+    assert messages_of(packets) == FRAMES
+    framer.end()
+    assert math.isnan(packets[0].game_time)
+    assert (packets[0].time, packets[0].sample_count) == (0, 0)
+
+
+def test_carla_framing_keeps_what_was_sent():
+    assert fed(MeasurementFramer(10_000), stream(FRAMES[1]))[0].payload == stream(FRAMES[1])
+    assert join_messages(FRAMES[1]) == stream(FRAMES[1])
+
+
+def test_carla_framing_length_does_not_count_itself_and_is_little_endian():
+    assert messages_of(fed(MeasurementFramer(10_000), b'\x02\0\0\0ab\0\0\0\0')) == [[b'ab']]
+
+
+def test_carla_framing_empty_frame_is_an_empty_payload():
+    packets = fed(MeasurementFramer(100), stream([], FRAMES[0]))
+    assert [packet.payload for packet in packets] == [b'', stream(FRAMES[0])]
+
+
+def test_carla_framing_end_inside_a_frame_differs_from_the_end_behind_one():
+    data = stream(FRAMES[0], FRAMES[1])
+    boundaries = {0, len(stream(FRAMES[0])), len(data)}
+    for length in range(len(data) + 1):
+        framer = MeasurementFramer(10_000, '127.0.0.1:2001')
+        fed(framer, data[:length])
+        if length in boundaries:
+            framer.end()
+        else:
+            with pytest.raises(TransportError, match=r'^127\.0\.0\.1:2001: found the end of the '):
+                framer.end()
+
+
+@pytest.mark.parametrize('length', [93, 2 ** 31, 2 ** 32 - 1])
+def test_carla_framing_refuses_lengths_above_the_limit(length):
+    framer = MeasurementFramer(100, 'here')
+    fed(framer, stream(FRAMES[0]))
+    with pytest.raises(FramingError, match=rf'message length {length} at byte 27; .*100'):
+        fed(framer, struct.pack('<I', length))
+
+
+def test_carla_framing_limit_counts_the_whole_frame():
+    whole = [b'a' * 40, b'b' * 40]
+    assert messages_of(fed(MeasurementFramer(92), stream(whole))) == [whole]
+    with pytest.raises(FramingError):
+        fed(MeasurementFramer(91), stream(whole))
+
+
+@given(st.binary(max_size=60))
+def test_carla_framing_splits_or_refuses(data):
+    try:
+        messages = split_messages(data)
+    except DecodeError:
+        return
+    assert b''.join(struct.pack('<I', len(m)) + bytes(m) for m in messages) + bytes(4) == data
+
+
+@given(st.lists(st.binary(min_size=1, max_size=8), min_size=1, max_size=4))
+def test_carla_framing_splits_what_was_joined(messages):
+    assert [bytes(m) for m in split_messages(join_messages(messages))] == messages

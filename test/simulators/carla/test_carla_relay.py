@@ -1,0 +1,366 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""The relay between a client of CARLA and its server: what passes, and what the node gets."""
+
+from contextlib import contextmanager, suppress
+import random
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+from budgets import AWAIT_S, tries
+from carla_client import CarlaClient, frame_number
+from carla_late_server import LateServer
+from ports import free_port, free_ports
+import pytest
+
+from state_sensor_ros.errors import TransportError
+from state_sensor_ros.pipeline.source import SourceState
+from state_sensor_ros.settings import parse_settings
+from state_sensor_ros.simulators.carla.carla_source import open_relay
+from state_sensor_ros.simulators.carla.measurement_framing import split_messages
+
+RATE_HZ = 200.0
+IMAGE_BYTES = 64 * 48 * 4
+
+
+def until(condition, what):
+    end = time.monotonic() + AWAIT_S
+    while not condition():
+        assert time.monotonic() < end, what
+        time.sleep(0.005)
+
+
+class Node:
+    """Reads the packets of a relay in a thread, with a pause after each."""
+
+    def __init__(self, relay, pause_s=0.0):
+        self.payloads = []
+        self.pause_s = pause_s
+        self.relay = relay
+        self.reports = []
+        self.thread = threading.Thread(target=self._read, daemon=True)
+
+    def _read(self):
+        for packet in self.relay.packets():
+            self.payloads.append(bytes(packet.payload))
+            time.sleep(self.pause_s)
+
+    def numbers(self):
+        return [frame_number(bytes(split_messages(payload)[0])) for payload in self.payloads]
+
+
+@contextmanager
+def relayed(world_port, pause_s=0.0, **changes):
+    """Run a relay to a server; yield what reads its packets and the relay's first port."""
+    relay_port = free_ports(3)
+    reports = []
+    relay = open_relay(parse_settings({
+        'source': 'carla', 'port': world_port + 1, 'relay_port': relay_port,
+        'reconnect_min': 0.01, 'reconnect_max': 0.05, **changes}),
+        lambda kind, text: reports.append(text))
+    node = Node(relay, pause_s)
+    node.reports = reports
+    node.thread.start()
+    until(lambda: relay.health.last_error.startswith('no client is connected')
+          or 'in use' in relay.health.last_error, 'a relay that listens')
+    try:
+        yield node, relay_port
+    finally:
+        relay.close()
+        node.thread.join(AWAIT_S)
+        assert not node.thread.is_alive()
+        assert relay.health.state is SourceState.CLOSED
+
+
+@pytest.mark.parametrize('mode', [False, True], ids=['asynchronous', 'synchronous'])
+def test_relay_client_drives_and_the_node_reads(mode):
+    with LateServer(free_ports(3), (0.0, 0.3), seed=3) as server, \
+            relayed(server.world_port) as (node, port), CarlaClient(port, mode, 2) as client:
+        frames = []
+        for _ in range(20):
+            frames.append(client.frame())
+            client.command(throttle=0.25)
+        until(lambda: len(node.payloads) >= 20, 'frames for the node')
+        assert [[bytes(each) for each in split_messages(payload)]
+                for payload in node.payloads[:20]] == frames
+        assert server.n_loads == 1
+        assert server.episodes[0].spot == 2
+        assert set(server.episodes[0].commands) == {0.25}
+        assert (node.relay.health.state, node.relay.health.n_connects) == ('connected', 1)
+        assert node.reports == []
+
+
+@contextmanager
+def echo_server(n_ports=3):
+    """Serve ports that send every byte back; yield the first port."""
+    first = free_ports(n_ports)
+    listeners = [socket.create_server(('127.0.0.1', first + i)) for i in range(n_ports)]
+
+    def echo(connection):
+        with connection, suppress(OSError):
+            while data := connection.recv(2 ** 16):
+                connection.sendall(data)
+
+    def accept(listener):
+        with suppress(OSError):
+            while True:
+                connection, _ = listener.accept()
+                threading.Thread(target=echo, args=(connection,), daemon=True).start()
+    for listener in listeners:
+        threading.Thread(target=accept, args=(listener,), daemon=True).start()
+    try:
+        yield first
+    finally:
+        for listener in listeners:
+            listener.shutdown(socket.SHUT_RDWR)
+            listener.close()
+
+
+@pytest.mark.parametrize('number', range(3))
+def test_relay_forwards_every_byte(number):
+    """Also those that are no frames."""
+    data = random.Random(number).randbytes(3_000_000)
+    with echo_server() as first, relayed(first) as (_, port), \
+            socket.create_connection(('127.0.0.1', port + number), AWAIT_S) as client:
+        threading.Thread(target=client.sendall, args=(data,), daemon=True).start()
+        back = bytearray()
+        while len(back) < len(data):
+            part = client.recv(2 ** 16)
+            assert part
+            back += part
+        assert back == data
+
+
+def test_relay_forwards_a_byte_at_once():
+    with echo_server() as first, relayed(first) as (_, port), \
+            socket.create_connection(('127.0.0.1', port), AWAIT_S) as client:
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        times = []
+        for _ in range(200):
+            began = time.perf_counter()
+            client.sendall(b'x')
+            assert client.recv(1) == b'x'
+            times.append(time.perf_counter() - began)
+    # Nagle's algorithm with a delayed acknowledgement would take 40 ms.
+    assert sorted(times)[100] < 0.02
+
+
+@pytest.mark.parametrize(('client_pause_s', 'node_pause_s'), [
+    (0.0, 0.0), (0.0, 0.05), (0.02, 0.0), (0.02, 0.05)],
+    ids=['both-fast', 'slow-node', 'slow-client', 'both-slow'])
+def test_relay_under_load(client_pause_s, node_pause_s):
+    n_frames = 60 if client_pause_s else 200
+    with LateServer(free_ports(3), rate=RATE_HZ, image_bytes=IMAGE_BYTES, keeps_bytes=True) as \
+            server, relayed(server.world_port, node_pause_s) as (node, port), \
+            CarlaClient(port) as client:
+        began = time.monotonic()
+        frames = []
+        for _ in range(n_frames):
+            frames.append(client.frame())
+            time.sleep(client_pause_s)
+        elapsed_s = time.monotonic() - began
+        until(lambda: len(node.payloads) >= 5, 'frames for the node')
+        assert server.episodes[0].sent.startswith(client.received)
+        assert [len(frame) for frame in frames] == [2] * n_frames
+        if not client_pause_s:
+            # With the pauses of the node in the way it would take 10 s.
+            assert elapsed_s < 7.0
+        numbers = node.numbers()
+        assert numbers == sorted(set(numbers))
+        sent = bytes(server.episodes[0].sent)
+        assert all(payload in sent for payload in node.payloads[:20])
+
+
+def test_relay_slow_node_gets_the_newest_frames():
+    with LateServer(free_ports(3), rate=RATE_HZ, image_bytes=2 ** 20) as server, \
+            relayed(server.world_port) as (node, port), CarlaClient(port) as client:
+        client.frame()
+        until(lambda: node.payloads, 'a frame for the node')
+        node.pause_s = 0.5
+        for _ in range(100):
+            number = frame_number(client.frame()[0])
+        node.pause_s = 0.0
+        until(lambda: node.numbers()[-1] >= number, 'the newest frame')
+        numbers = node.numbers()
+        assert numbers == sorted(set(numbers))
+        assert len(numbers) < number
+        assert any('dropped' in text for text in node.reports)
+
+
+@pytest.mark.parametrize('seed', range(tries(3)))
+def test_relay_cut_at_any_moment(seed):
+    """One side closes in the middle of the stream: the other is closed, and a new client works."""
+    chance = random.Random(seed)
+    with LateServer(free_ports(3), (0.0, 0.05), rate=RATE_HZ, image_bytes=IMAGE_BYTES,
+                    keeps_bytes=True) as server, relayed(server.world_port) as (node, port):
+        for _ in range(3):
+            with CarlaClient(port) as client:
+                for _ in range(chance.randrange(1, 20)):
+                    client.frame()
+                time.sleep(chance.uniform(0.0, 0.01))
+                episode = server.episodes[-1]
+                if chance.random() < 0.5:
+                    server.cut()
+                    assert client.is_cut()
+                assert episode.sent.startswith(client.received)
+            until(lambda: server.n_loads > len(server.episodes), 'a server that noticed')
+        until(lambda: node.relay.health.state == 'waiting', 'a relay without a client')
+        assert node.relay.health.n_connects == 3
+        assert all(len(split_messages(payload)) == 2 for payload in node.payloads)
+        assert all(any(payload in bytes(episode.sent) for episode in server.episodes)
+                   for payload in node.payloads[:10])
+
+
+def test_relay_client_leaves_while_the_server_is_silent():
+    with socket.create_server(('127.0.0.1', free_port())) as server:
+        world_port = server.getsockname()[1]
+        with relayed(world_port) as (_, port):
+            client = socket.create_connection(('127.0.0.1', port), AWAIT_S)
+            connection, _ = server.accept()
+            connection.settimeout(AWAIT_S)
+            client.close()
+            assert connection.recv(1) == b''
+            connection.close()
+
+
+def test_relay_names_a_silent_server():
+    with socket.create_server(('127.0.0.1', free_port())) as server:
+        measurements_port = server.getsockname()[1]
+        with relayed(measurements_port - 1) as (node, port), \
+                socket.create_connection(('127.0.0.1', port + 1), AWAIT_S):
+            until(lambda: node.relay.health.state == 'connected', 'a connection')
+            assert node.relay.health.silence.startswith(
+                f'127.0.0.1:{measurements_port} accepted the connection and is silent; expected')
+
+
+def test_relay_names_a_client_that_sends_nothing():
+    with echo_server() as world_port, relayed(world_port) as (node, port):
+        no_client = node.relay.health.last_error
+        with socket.create_connection(('127.0.0.1', port), AWAIT_S):
+            until(lambda: node.relay.health.last_error == (
+                f'a client of the relay is connected to 127.0.0.1:{world_port}, and not to '
+                f'127.0.0.1:{world_port + 1}'), 'the client')
+            assert node.relay.health.state == 'waiting'
+        until(lambda: node.relay.health.last_error == no_client, 'the end of the client')
+        assert node.reports == []
+
+
+@pytest.mark.parametrize('bind', ['192.0.2.1', 'no-such-host.invalid'])
+def test_relay_names_an_address_that_is_not_of_this_machine(bind):
+    port = free_ports(3)
+    relay = open_relay(parse_settings({
+        'source': 'carla', 'port': 2001, 'relay_port': port, 'relay_bind': bind}),
+        lambda kind, text: None, reconnect=False)
+    with pytest.raises(TransportError, match='; expected an address of this machine as relay_bind'
+                       ) as refusal:
+        list(relay.packets())
+    assert str(refusal.value).startswith(f'{bind}:{port}: found ')
+
+
+def test_relay_names_a_server_that_refuses(monkeypatch):
+    monkeypatch.setattr('state_sensor_ros.connections.relay._LATE_PORT_S', 1.0)
+    world_port = free_ports(3)
+    with relayed(world_port) as (node, port):
+        client = socket.create_connection(('127.0.0.1', port), AWAIT_S)
+        until(lambda: node.relay.health.last_error == (
+            f'127.0.0.1:{world_port}: found connection refused; expected the port of the server '
+            'for the client of the relay'), 'the refusal, while it is tried again')
+        # The relay tries again for a while: the server may be loading its level.
+        client.settimeout(0.3)
+        with pytest.raises(TimeoutError):
+            client.recv(1)
+        client.settimeout(AWAIT_S)
+        assert client.recv(1) == b''
+        client.close()
+        text = (f'127.0.0.1:{world_port}: found connection refused for 1 s; expected the port of '
+                'the server for the client of the relay')
+        until(lambda: node.reports == [text], 'a report')
+        assert node.relay.health.last_error == text
+
+
+def test_relay_waits_for_its_ports():
+    with LateServer(free_ports(3)) as server:
+        taken = socket.create_server(('127.0.0.1', free_port()))
+        port = taken.getsockname()[1]
+        with relayed(server.world_port, relay_port=port) as (node, _):
+            assert node.relay.health.last_error == (
+                f'127.0.0.1:{port}: found a port in use; expected a free port for the relay')
+            taken.close()
+            until(lambda: node.relay.health.last_error.startswith('no client'), 'open ports')
+            with CarlaClient(port) as client:
+                assert client.frame()
+
+
+def test_relay_skips_a_frame_that_is_too_long():
+    with LateServer(free_ports(3), image_bytes=8192) as server, \
+            relayed(server.world_port, max_frame_bytes=4096) as (node, port), \
+            CarlaClient(port) as client:
+        for _ in range(3):
+            assert len(client.frame()) == 2
+        until(lambda: node.relay.health.n_protocol_errors, 'a protocol error')
+        assert 'expected at most max_frame_bytes, 4096' in node.relay.health.last_error
+        assert node.payloads == []
+
+
+NODE = """
+import sys
+from state_sensor_ros.simulators.carla.carla_source import open_relay
+from state_sensor_ros.settings import parse_settings
+relay = open_relay(parse_settings({'source': 'carla', 'port': int(sys.argv[1]) + 1,
+                                   'relay_port': int(sys.argv[2])}), lambda kind, text: None)
+for packet in relay.packets():
+    print(len(packet.payload), flush=True)
+"""
+
+
+@contextmanager
+def node_process(world_port):
+    port = free_ports(3)
+    process = subprocess.Popen([sys.executable, '-c', NODE, str(world_port), str(port)],
+                               stdout=subprocess.PIPE)
+    try:
+        # The last of the three to be opened.
+        until(lambda: listens(port + 2), 'a relay that listens')
+        yield process, port
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def listens(port):
+    with suppress(OSError), socket.create_connection(('127.0.0.1', port), AWAIT_S):
+        return True
+    return False
+
+
+def test_relay_forwards_while_the_node_is_stopped():
+    with echo_server() as world_port, node_process(world_port) as (process, port), \
+            socket.create_connection(('127.0.0.1', port + 1), AWAIT_S) as client:
+        client.sendall(bytes(4))
+        assert client.recv(4)
+        process.send_signal(signal.SIGSTOP)
+        for _ in range(50):
+            client.sendall(b'\x08\0\0\0' + 8 * b'x' + bytes(4))
+            assert client.recv(16, socket.MSG_WAITALL)
+
+
+def test_relay_ends_with_the_node():
+    with echo_server() as world_port, node_process(world_port) as (process, port), \
+            socket.create_connection(('127.0.0.1', port + 1), AWAIT_S) as client:
+        client.sendall(bytes(4))
+        assert process.stdout.readline() == b'4\n'
+        client.recv(4)
+        process.kill()
+        assert client.recv(1) == b''
+        until(lambda: not listens(port), 'closed ports')

@@ -1,0 +1,463 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+# flake8: noqa: I100
+"""The requests of the control client, their order and repetition, and its states."""
+
+from itertools import count
+import threading
+import time
+
+from budgets import AWAIT_S
+import pytest
+from scripted_simulator import (
+    complete,
+    frame,
+    HANG_UP,
+    NEVER,
+    OLD_MAGIC,
+    reply,
+    ScriptedSimulator,
+)
+from stopwatch import Stopwatch
+
+from state_sensor_ros.emulator.monodrive_server.frame_server import (
+    MonodriveOptions,
+    MonodriveServer,
+)
+from state_sensor_ros.errors import RefusalError, TransportError
+from state_sensor_ros.settings import parse_settings
+from state_sensor_ros.simulators.monodrive.control_client import ClientState, ControlClient
+from state_sensor_ros.simulators.monodrive.sensor_port import ConfiguredSource
+
+CONFIGURE = 'REPLAY_ConfigureSensorsCommand_ID'
+RECONFIGURE = 'REPLAY_ReConfigureSensorCommand_ID'
+SAMPLE = 'SampleSensorsCommand_ID'
+# A silence is reported within this time.
+NAMED_S = 3.0
+EGO = {'name': 'ego', 'position': [0, 0, 0], 'orientation': [0, 0, 0, 1],
+       'tags': ['ego', 'vehicle']}
+
+
+def settings_for(peer, **values):
+    return parse_settings({
+        'port': peer.port, 'control_port': peer.control_port, 'desired_tags': ['vehicle'],
+        'reconnect_min': 0.001, 'reconnect_max': 0.02} | values)
+
+
+class Collected(list):
+    """A list with a wait for its changes."""
+
+    def __init__(self):
+        super().__init__()
+        self._changed = threading.Condition()
+
+    def append(self, item):
+        with self._changed:
+            super().append(item)
+            self._changed.notify_all()
+
+    def wait_for(self, predicate):
+        with self._changed:
+            assert self._changed.wait_for(lambda: predicate(self), AWAIT_S), self
+
+
+class Reports(Collected):
+    """What a control client reports."""
+
+    def __call__(self, kind, text):
+        self.append((kind, text))
+
+    def wait_for_text(self, text):
+        self.wait_for(lambda reports: any(text in report[1] for report in reports))
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch):
+    monkeypatch.setattr('state_sensor_ros.simulators.monodrive.control_client._RETRY_S', 0.02)
+
+
+@pytest.fixture
+def reports():
+    return Reports()
+
+
+@pytest.fixture
+def peer():
+    with ScriptedSimulator(payloads=(frame(i / 20) for i in count())) as scripted:
+        yield scripted
+
+
+@pytest.fixture
+def new_client(reports):
+    """Return a function that makes a control client."""
+    made = []
+
+    def made_client(settings, **options):
+        made.append(ControlClient(settings, reports, **options))
+        return made[-1]
+
+    yield made_client
+    for one in made:
+        one.close()
+
+
+@pytest.fixture
+def connected(peer, new_client):
+    """Provide a client with a sensor whose port is connected, and its settings."""
+    settings = settings_for(peer)
+    client = new_client(settings)
+    client.configure()
+    client.connected()
+    return client, settings
+
+
+@pytest.fixture
+def run(reports):
+    """Return a function that runs a source and returns it with the list of its packets."""
+    running = []
+
+    def started(settings):
+        source = ConfiguredSource(settings, reports)
+        packets = Collected()
+
+        def collect():
+            for packet in source.packets():
+                packets.append(packet)
+
+        thread = threading.Thread(target=collect, daemon=True)
+        thread.start()
+        running.append((source, thread))
+        return source, packets
+
+    yield started
+    for source, thread in running:
+        source.close()
+        thread.join(AWAIT_S)
+        assert not thread.is_alive()
+
+
+def test_control_client_states(peer, new_client, reports):
+    client = new_client(settings_for(peer, sample_rate=1000.0))
+    assert client.state is ClientState.UNCONFIGURED
+    during = Collected()
+
+    def answer(request):
+        during.append(client.state)
+        return complete(request)
+
+    peer.answer = answer
+    client.configure()
+    assert during == [ClientState.CONFIGURING]
+    assert client.state is ClientState.CONFIGURED
+    client.connected()
+    assert client.state is ClientState.CONNECTED
+    peer.wait_for_requests(2)
+    peer.drop_control()
+    client.packet_arrived()
+    during.wait_for(lambda states: len(states) > 2)
+    assert peer.types()[:3] == [CONFIGURE, SAMPLE, RECONFIGURE]
+    assert during[1:3] == [ClientState.CONNECTED, ClientState.RECOVERING]
+    peer.answer = lambda request: reply(request, 'failed')
+    with pytest.raises(RefusalError):
+        client.configure()
+    assert client.state is ClientState.UNCONFIGURED
+    client.close()
+    client.connected()
+    assert client.state is ClientState.CLOSED
+
+
+def test_control_client_stays_connected_after_a_refused_recovery(peer, connected, reports):
+    client, settings = connected
+    peer.drop_control()
+    peer.answer = lambda request: reply(request, 'failed')
+    client.reconfigure(parse_settings({'desired_tags': ['cone']}, settings))
+    peer.wait_for_requests(3)
+    reports.wait_for_text("found 'failed' in reply to REPLAY_Conf")
+    assert peer.types() == [CONFIGURE, RECONFIGURE, CONFIGURE]
+    assert client.state is ClientState.CONNECTED
+
+
+def test_control_client_configures_the_sensor(peer, new_client):
+    new_client(settings_for(peer, undesired_tags=['static'], debug_drawing=True)).configure()
+    assert peer.types() == [CONFIGURE]
+    sensor = peer.requests[0]['message']
+    assert {key: sensor[key] for key in (
+        'type', 'listen_port', 'desired_tags', 'undesired_tags', 'include_obb', 'debug_drawing',
+        'enable_streaming', 'wait_for_fresh_frame')} == {
+        'type': 'State', 'listen_port': peer.port, 'desired_tags': ['vehicle'],
+        'undesired_tags': ['static'], 'include_obb': True, 'debug_drawing': True,
+        'enable_streaming': True, 'wait_for_fresh_frame': True}
+    assert 'ros' not in sensor
+
+
+def test_control_client_raises_the_message_of_a_refusal(peer, new_client):
+    peer.answer = lambda request: reply(request, 'no such sensor', success=False)
+    with pytest.raises(RefusalError, match="found 'no such sensor' in reply to REPLAY_Conf"):
+        new_client(settings_for(peer)).configure()
+
+
+def test_control_client_raises_an_error_without_a_reply(peer, new_client):
+    peer.answer = lambda request: NEVER
+    with pytest.raises(TransportError, match='found no reply to REPLAY_ConfigureSensors'):
+        new_client(settings_for(peer), reply_timeout_s=0.05).configure()
+
+
+def test_control_client_configures_again_after_each_failure(peer, new_client):
+    client = new_client(settings_for(peer), reply_timeout_s=1.0)
+    for answer in (lambda request: HANG_UP, lambda request: NEVER,
+                   lambda request: reply(request, 'failed')):
+        peer.answer = answer
+        with pytest.raises(TransportError):
+            client.configure()
+    peer.answer = complete
+    client.configure()
+    assert peer.types() == [CONFIGURE] * 4
+
+
+def test_control_client_lets_a_fresh_sensor_settle(peer, new_client):
+    client = new_client(settings_for(peer))
+    client.configure()
+    client.configure()
+    assert peer.types() == [CONFIGURE]
+    client.connected()
+    client.configure()
+    assert peer.types() == [CONFIGURE] * 2
+
+
+def test_control_client_configures_again_when_the_control_connection_ended(peer, new_client):
+    client = new_client(settings_for(peer))
+    client.configure()
+    peer.drop_control()
+    peer.wait_for(lambda p: 'control closed' in p.events)
+    client.configure()
+    assert peer.types() == [CONFIGURE] * 2
+
+
+def test_control_client_does_not_let_a_refused_sensor_settle(peer, connected):
+    client, _ = connected
+    peer.answer = lambda request: reply(request, 'failed')
+    for _ in range(2):
+        with pytest.raises(RefusalError):
+            client.configure()
+    assert peer.types() == [CONFIGURE] * 3
+
+
+def test_control_client_reconfigures_what_has_changed(peer, connected):
+    client, settings = connected
+    client.reconfigure(parse_settings({'labels': False}, settings))
+    client.reconfigure(parse_settings({'desired_tags': ['cone'], 'include_obb': False},
+                                      settings))
+    peer.wait_for_requests(2)
+    assert peer.types() == [CONFIGURE, RECONFIGURE]
+    sensor = peer.requests[1]['message']
+    assert (sensor['type'], sensor['listen_port']) == ('State', peer.port)
+    assert (sensor['desired_tags'], sensor['include_obb']) == (['cone'], False)
+
+
+def test_control_client_reports_a_refused_change_once(peer, connected, reports):
+    client, settings = connected
+    peer.answer = lambda request: reply(request, 'invalid tag', success=False)
+    client.reconfigure(parse_settings({'desired_tags': ['?']}, settings))
+    reports.wait_for_text('invalid tag')
+    peer.answer = complete
+    client.reconfigure(settings)
+    peer.wait_for_requests(3)
+    assert peer.types() == [CONFIGURE, RECONFIGURE, RECONFIGURE]
+    assert [kind for kind, _ in reports] == ['control']
+
+
+def test_control_client_reconnects_when_only_the_control_port_was_lost(peer, connected, reports):
+    client, settings = connected
+    peer.drop_control()
+    client.reconfigure(parse_settings({'desired_tags': ['cone']}, settings))
+    peer.wait_for_requests(2)
+    assert peer.types() == [CONFIGURE, RECONFIGURE]
+    assert peer.messages(RECONFIGURE)[0]['desired_tags'] == ['cone']
+    assert 'control' in {kind for kind, _ in reports}
+
+
+def test_control_client_configures_when_the_sensor_does_not_exist(peer, connected):
+    client, settings = connected
+    peer.drop_control()
+    peer.answer = lambda request: (
+        reply(request, 'no sensor on this port', success=False)
+        if request['type'] == RECONFIGURE else complete(request))
+    client.reconfigure(parse_settings({'desired_tags': ['cone']}, settings))
+    peer.wait_for_requests(3)
+    assert peer.types() == [CONFIGURE, RECONFIGURE, CONFIGURE]
+    assert peer.messages(CONFIGURE)[1]['desired_tags'] == ['cone']
+
+
+def test_control_client_samples_only_while_connected(peer, new_client):
+    client = new_client(settings_for(peer, sample_rate=1000.0))
+    client.configure()
+    assert peer.types() == [CONFIGURE]
+    client.connected()
+    peer.wait_for_requests(2)
+    client.packet_arrived()
+    peer.wait_for_requests(3)
+    assert peer.types() == [CONFIGURE, SAMPLE, SAMPLE]
+
+
+def test_control_client_waits_for_the_packet_of_each_sample(peer, new_client, reports):
+    client = new_client(settings_for(peer, sample_rate=1000.0), packet_timeout_s=0.05)
+    client.configure()
+    client.connected()
+    # No packet arrives: that is reported, and the sensor is configured before the next sample.
+    peer.wait_for_requests(4)
+    assert peer.types()[:4] == [CONFIGURE, SAMPLE, RECONFIGURE, SAMPLE]
+    reports.wait_for_text('found no packet in 0.05 s after SampleSensorsCommand_ID; expected one')
+
+
+def test_control_client_retries_until_there_is_an_ego(peer, new_client, reports):
+    no_ego = 'unable to sample sensors, no ego vehicle is registered'
+    peer.answer = lambda request: (reply(request, no_ego) if request['type'] == SAMPLE
+                                   else complete(request))
+    client = new_client(settings_for(peer, sample_rate=1000.0))
+    client.configure()
+    client.connected()
+    reports.wait_for_text(no_ego)
+    peer.answer = complete
+    peer.wait_for_requests(3)
+    assert peer.types() == [CONFIGURE, SAMPLE, SAMPLE]
+    assert not any('found no packet' in text for _, text in reports)
+
+
+def test_control_client_keeps_the_rate(peer, run):
+    run(settings_for(peer, sample_rate=50.0))
+    peer.wait_for_requests(2)
+    begin_s, watch = time.monotonic(), Stopwatch()
+    peer.wait_for_requests(12)
+    assert time.monotonic() - begin_s > 0.15
+    assert watch.seconds < 2
+
+
+@pytest.mark.parametrize('answer', [
+    complete, reply, lambda request: reply(request, magic=OLD_MAGIC, extra=0)])
+def test_control_client_has_one_request_outstanding_with_any_simulator(peer, run, answer):
+    peer.answer = answer
+    source, _ = run(settings_for(peer, sample_rate=1000.0))
+    peer.wait_for_requests(30)
+    assert peer.most_outstanding == 1
+    assert set(peer.types()) == {CONFIGURE, SAMPLE}
+    assert source.health.n_packets >= 28
+
+
+def test_configured_source_configures_then_connects(peer, run):
+    run(settings_for(peer))
+    peer.wait_for(lambda p: 'sensor opened' in p.events)
+    assert peer.events == ['control opened', 'sensor opened']
+    assert peer.types() == [CONFIGURE]
+
+
+def test_configured_source_closes_the_sensor_port_first(peer, run):
+    source, _ = run(settings_for(peer))
+    peer.wait_for(lambda p: 'sensor opened' in p.events)
+    source.close()
+    peer.wait_for(lambda p: len(p.events) == 4)
+    assert set(peer.events[2:]) == {'sensor closed', 'control closed'}
+
+
+def test_configured_source_configures_again_after_a_reconnect(peer, run):
+    source, packets = run(settings_for(peer))
+    peer.wait_for(lambda p: 'sensor opened' in p.events)
+    peer.emit(frame())
+    packets.wait_for(len)
+    source.reconfigure(settings_for(peer, desired_tags=['cone']))
+    peer.wait_for_requests(2)
+    peer.drop_sensor()
+    peer.wait_for(lambda p: p.events.count('sensor opened') == 2)
+    assert peer.types() == [CONFIGURE, RECONFIGURE, CONFIGURE]
+    assert peer.messages(CONFIGURE)[1]['desired_tags'] == ['cone']
+
+
+def test_configured_source_continues_after_a_restart_of_the_simulator(peer, run):
+    source, _ = run(settings_for(peer, sample_rate=1000.0))
+    peer.wait_for_requests(5)
+    for _ in range(3):
+        n_before = len(peer.events)
+        peer.drop_sensor()
+        peer.drop_control()
+        peer.wait_for(lambda p, n=n_before: 'sensor opened' in p.events[n:])
+        n_requests = len(peer.requests)
+        peer.wait_for_requests(n_requests + 5)
+    assert source.health.n_connects >= 4
+    assert peer.types().count(CONFIGURE) >= 4
+
+
+def test_configured_source_keeps_the_reason_of_a_failure(peer, run):
+    peer.answer = lambda request: reply(request, 'Failed to open port', success=False)
+    source, _ = run(settings_for(peer))
+    peer.wait_for_requests(3)
+    assert 'Failed to open port' in source.health.last_error
+    assert source.health.state != 'connected'
+    peer.answer = complete
+    peer.wait_for(lambda p: 'sensor opened' in p.events)
+
+
+def test_configured_source_names_a_silent_control_port_at_the_first_configuration(peer, run,
+                                                                                  reports):
+    released = threading.Event()
+
+    def late(request):
+        assert released.wait(AWAIT_S)
+        return complete(request)
+
+    peer.answer = late
+    source, _ = run(settings_for(peer))
+    watch = Stopwatch()
+    while not source.health.last_error:
+        assert watch.seconds < NAMED_S
+        time.sleep(0.01)
+    assert source.health.state == 'connecting'
+    assert source.health.last_error == (
+        f'127.0.0.1:{peer.control_port}: found no reply to {CONFIGURE} for 1 s; expected one '
+        '(waiting up to 25 s)')
+    released.set()
+    peer.wait_for(lambda p: 'sensor opened' in p.events)
+    assert peer.types() == [CONFIGURE]
+    assert not reports
+
+
+@pytest.mark.parametrize('command', [SAMPLE, RECONFIGURE])
+def test_configured_source_names_a_control_port_that_falls_silent(peer, run, reports, command):
+    source, packets = run(settings_for(peer, sample_rate=50.0))
+    packets.wait_for(len)
+    peer.answer = lambda request: NEVER if request['type'] == command else complete(request)
+    watch = Stopwatch()
+    if command == RECONFIGURE:
+        source.reconfigure(settings_for(peer, sample_rate=50.0, desired_tags=['cone']))
+    reports.wait_for_text(f'found no reply to {command} for 1 s; expected one')
+    assert watch.seconds < NAMED_S
+    assert source.health.state == 'connected'
+    assert len(reports) == 1
+
+
+@pytest.mark.parametrize('answer', [complete, lambda request: NEVER])
+def test_configured_source_closed_at_any_time_ends_at_once(peer, run, answer):
+    peer.answer = answer
+    source, _ = run(settings_for(peer, sample_rate=1.0))
+    peer.wait_for_requests(1)
+    watch = Stopwatch()
+    source.close()
+    assert watch.seconds < 1
+    peer.wait_for(lambda p: not p._controls and not p._readers)
+
+
+@pytest.mark.parametrize(('reply_magic', 'with_success'), [('new', True), ('old', False)])
+def test_configured_source_samples_the_stand_in(run, reports, reply_magic, with_success):
+    frames = [{'frame': [EGO, EGO | {'name': 'cone', 'tags': ['cone']}], 'game_time': i / 20,
+               'time': 1} for i in range(50)]
+    options = MonodriveOptions(control_port=0, on_sample=True, reply_magic=reply_magic,
+                               with_success=with_success)
+    with MonodriveServer(frames, options) as simulator:
+        source, packets = run(settings_for(simulator, sample_rate=200.0))
+        packets.wait_for(lambda ps: len(ps) >= 10)
+        source.close()
+    assert not reports

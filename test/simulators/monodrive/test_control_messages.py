@@ -1,0 +1,216 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""Messages of the control port, against bytes written by hand."""
+
+import json
+import struct
+
+from hypothesis import given, strategies
+import msgspec
+import pytest
+
+from state_sensor_ros.errors import DecodeError, FramingError, RefusalError
+from state_sensor_ros.simulators.monodrive.control_messages import (
+    encode_request,
+    MAX_REFERENCE,
+    MAX_REPLY_BYTES,
+    OLD_REPLY_MAGIC,
+    ReplyReader,
+    REQUEST_MAGIC,
+)
+
+ENVELOPE = {'type': 'GetVersion', 'reference': 7, 'message': 'complete', 'success': True}
+
+
+def reply_bytes(body, magic=REQUEST_MAGIC, extra=8):
+    if isinstance(body, dict):
+        body = json.dumps(body).encode()
+    return struct.pack('>II', magic, len(body) + extra) + body
+
+
+def read(data, size=None):
+    """Feed ``data`` in parts of ``size``; return the reply, or the incomplete reader."""
+    reader = ReplyReader('peer')
+    while reader.n_wanted and data:
+        n_bytes = min(reader.n_wanted, size or reader.n_wanted)
+        reader.feed(data[:n_bytes])
+        data = data[n_bytes:]
+    assert not data
+    return reader if reader.n_wanted else reader.reply
+
+
+def test_control_request_is_magic_length_and_envelope():
+    data = encode_request('GetVersion', {}, 7)
+    assert data[:4] == b'mono'
+    assert int.from_bytes(data[4:8], 'big') == len(data)
+    assert json.loads(data[8:]) == {'type': 'GetVersion', 'reference': 7, 'message': {}}
+
+
+def test_control_request_length_counts_bytes_not_characters():
+    data = encode_request('X', 'Straße', 1)
+    assert int.from_bytes(data[4:8], 'big') == len(data)
+    assert json.loads(data[8:])['message'] == 'Straße'
+
+
+def test_control_request_sends_raw_json_unchanged():
+    data = encode_request('X', msgspec.Raw(b'[{"x": 1.50}]'), 1)
+    assert b'"message":[{"x": 1.50}]' in data
+
+
+@pytest.mark.parametrize('reference', [1, 2 ** 53 + 1, MAX_REFERENCE])
+def test_control_reference_keeps_all_64_bits(reference):
+    assert json.loads(encode_request('X', None, reference)[8:])['reference'] == reference
+    reply = read(reply_bytes(ENVELOPE | {'reference': reference}))
+    assert reply.reference == reference
+
+
+@pytest.mark.parametrize('magic', [REQUEST_MAGIC, OLD_REPLY_MAGIC])
+def test_control_reply_has_either_magic(magic):
+    reply = read(reply_bytes(ENVELOPE, magic))
+    assert (reply.command, reply.reference, reply.message, reply.success) == (
+        'GetVersion', 7, 'complete', True)
+
+
+@pytest.mark.parametrize('size', [1, 3, 7])
+def test_control_reply_may_arrive_in_parts(size):
+    assert read(reply_bytes(ENVELOPE), size) == read(reply_bytes(ENVELOPE))
+
+
+@pytest.mark.parametrize('size', [None, 1])
+def test_control_reply_length_may_not_count_the_header(size):
+    assert read(reply_bytes(ENVELOPE, extra=0), size) == read(reply_bytes(ENVELOPE))
+
+
+def test_control_reply_length_may_cut_a_character():
+    body = ENVELOPE | {'message': 'é' * 20}
+    data = json.dumps(body, ensure_ascii=False).encode()[:-1] + b'   }'
+    assert read(reply_bytes(data, extra=0)).message == 'é' * 20
+
+
+def test_control_reply_is_incomplete_json_only_beyond_its_length():
+    reader = ReplyReader('peer')
+    data = reply_bytes(ENVELOPE, extra=0)
+    reader.feed(data[:8])
+    assert not reader.is_incomplete_json
+    reader.feed(data[8:-8])
+    assert (reader.is_incomplete_json, reader.n_wanted) == (True, 8)
+    reader.feed(data[-8:])
+    assert not reader.is_incomplete_json
+
+
+def test_control_reply_that_stays_unfinished_is_an_error():
+    reader = read(reply_bytes(b'{"type": "GetVersion", "refer'))
+    assert reader.is_incomplete_json
+    with pytest.raises(DecodeError, match=r'peer: found a reply that is no JSON .*truncated'):
+        reader.end()
+
+
+def test_control_reply_that_is_no_json_is_an_error():
+    with pytest.raises(DecodeError, match='found a reply that is no JSON'):
+        read(reply_bytes(b'complete') + b'.' * 8)
+
+
+def test_control_reply_cut_in_its_header_is_an_error():
+    with pytest.raises(DecodeError, match='found 5 bytes of a reply; expected 3 more'):
+        read(b'mono\0').end()
+
+
+@pytest.mark.parametrize('body', [b'[]', b'"complete"', b'null', b'17'])
+def test_control_reply_that_is_no_object_is_an_error(body):
+    with pytest.raises(DecodeError, match='expected an object'):
+        read(reply_bytes(body))
+
+
+@pytest.mark.parametrize('reference', ['7', True, 7.5, [], 2 ** 70])
+def test_control_reference_of_another_kind_is_an_error(reference):
+    with pytest.raises(DecodeError, match=r'peer(: reference)?: found .*; expected'):
+        read(reply_bytes(ENVELOPE | {'reference': reference})).check('peer', 'GetVersion', 7)
+
+
+def test_control_reference_may_be_a_whole_float_or_missing():
+    assert read(reply_bytes(ENVELOPE | {'reference': 7.0})).reference == 7
+    reply = read(reply_bytes({'message': 'complete'}))
+    assert (reply.reference, reply.command) == (None, '')
+    reply.check('peer', 'GetVersion', 7)
+
+
+@pytest.mark.parametrize('magic', [0, 0x6D6F6E70, 0xFFFFFFFF])
+def test_control_unknown_magic_is_a_framing_error(magic):
+    with pytest.raises(FramingError, match=f'peer: found magic {magic:#010x}; expected'):
+        read(struct.pack('>II', magic, 20))
+
+
+@pytest.mark.parametrize('length', [0, 7, 8, MAX_REPLY_BYTES + 1, 2 ** 32 - 1])
+def test_control_impossible_length_is_a_framing_error(length):
+    with pytest.raises(FramingError, match=f'found reply length {length}; expected 9 to'):
+        read(struct.pack('>II', REQUEST_MAGIC, length))
+
+
+@pytest.mark.parametrize('message', [
+    'complete', 'simulator configuration mode = 1', 'Successfully configured scenario.',
+    'Successfully spawned vehicle.', 'simulator_version: 1.12, api_version: 1.12', '', None, {},
+    True, ['failed'],
+])
+def test_control_reply_without_success_means_success(message):
+    assert read(reply_bytes({'type': 'X', 'reference': 1, 'message': message})).success
+
+
+@pytest.mark.parametrize('message', [
+    'invalid map specified', 'Failed to configure scenario. No actors spawned.',
+    'no ego vehicle found', 'unable to sample sensors, no ego vehicle is registered',
+    'Error: no such sensor', 'Could not open port', 'ego vehicle not registered',
+    'FAILED to spawn vehicle',
+])
+def test_control_reply_without_success_fails_by_its_text(message):
+    reply = read(reply_bytes({'type': 'X', 'reference': 1, 'message': message}))
+    assert not reply.success
+    with pytest.raises(RefusalError) as caught:
+        reply.check('peer', 'X', 1)
+    assert message in caught.value.found
+
+
+def test_control_success_decides_where_it_is_sent():
+    assert read(reply_bytes(ENVELOPE | {'message': 'failed'})).success
+    assert not read(reply_bytes(ENVELOPE | {'success': False})).success
+    assert read(reply_bytes(ENVELOPE | {'success': 'yes'})).success
+
+
+def test_control_reply_to_another_request_is_an_error():
+    with pytest.raises(DecodeError, match='found a reply to request 7; expected one to request 8'):
+        read(reply_bytes(ENVELOPE)).check('peer', 'GetVersion', 8)
+
+
+def test_control_refusal_is_one_short_line():
+    reply = read(reply_bytes(ENVELOPE | {'message': 'a\nb' * 1000, 'success': False}))
+    with pytest.raises(RefusalError) as caught:
+        reply.check('peer', 'X', 7)
+    assert '\n' not in str(caught.value)
+    assert len(str(caught.value)) < 300
+
+
+@given(strategies.binary(max_size=200), strategies.integers(1, 50))
+def test_control_reader_raises_only_its_errors_for_any_bytes(data, size):
+    reader = ReplyReader('peer')
+    try:
+        while reader.n_wanted and data:
+            n_bytes = min(reader.n_wanted, size)
+            reader.feed(data[:n_bytes])
+            data = data[n_bytes:]
+    except (FramingError, DecodeError):
+        return
+    assert reader.n_wanted or reader.reply is not None
+
+
+@given(strategies.binary(max_size=100))
+def test_control_reader_raises_only_its_errors_for_any_body(body):
+    try:
+        reader = read(reply_bytes(b'{' + body))
+    except DecodeError:
+        return
+    assert not isinstance(reader, ReplyReader) or reader.is_incomplete_json

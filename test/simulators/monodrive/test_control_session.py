@@ -1,0 +1,367 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+# flake8: noqa: I100
+"""A control connection with peers that reply correctly, wrongly, late or not at all."""
+
+from contextlib import suppress
+from functools import partial
+import json
+import socket
+import threading
+import time
+
+from budgets import AWAIT_S
+from ports import free_port
+import pytest
+from scripted_simulator import (
+    complete,
+    HANG_UP,
+    NEVER,
+    NEW_MAGIC,
+    OLD_MAGIC,
+    reply,
+    ScriptedSimulator,
+)
+from stopwatch import Stopwatch
+
+from state_sensor_ros.connections.wait import SILENCE_S
+from state_sensor_ros.emulator.monodrive_server.frame_server import (
+    MonodriveOptions,
+    MonodriveServer,
+)
+from state_sensor_ros.errors import RefusalError, TransportError
+from state_sensor_ros.simulators.monodrive.control_session import (
+    ControlSession,
+    LOADING_TIMEOUT_S,
+    REPLY_TIMEOUT_S,
+)
+
+
+@pytest.fixture
+def peer():
+    with ScriptedSimulator() as scripted:
+        yield scripted
+
+
+@pytest.fixture
+def connect():
+    """Return a function that connects to a peer."""
+    sessions = []
+
+    def connected(port, **options):
+        sessions.append(ControlSession('127.0.0.1', port, **options))
+        sessions[-1].connect()
+        return sessions[-1]
+
+    yield connected
+    for session in sessions:
+        session.close()
+
+
+def test_session_sends_requests_and_counts_them(peer, connect):
+    session = connect(peer.control_port)
+    assert session.request('GetVersion', {}) == 'complete'
+    assert session.request('SampleSensorsCommand_ID', None) == 'complete'
+    assert peer.requests == [{'type': 'GetVersion', 'reference': 1, 'message': {}},
+                             {'type': 'SampleSensorsCommand_ID', 'reference': 2, 'message': None}]
+
+
+@pytest.mark.parametrize('magic', [NEW_MAGIC, OLD_MAGIC])
+@pytest.mark.parametrize('members', [{}, {'success': True}])
+@pytest.mark.parametrize('extra', [8, 0])
+def test_session_accepts_replies_of_all_kinds(peer, connect, magic, members, extra):
+    peer.answer = partial(reply, magic=magic, extra=extra, message={'a': 1}, **members)
+    session = connect(peer.control_port)
+    assert session.request('GetVersion', {}) == {'a': 1}
+    assert session.request('GetVersion', {}) == {'a': 1}
+
+
+@pytest.mark.parametrize('reply_magic', ['new', 'old'])
+@pytest.mark.parametrize('with_success', [True, False])
+def test_session_accepts_replies_of_the_stand_in(connect, reply_magic, with_success):
+    options = MonodriveOptions(control_port=0, on_sample=True, reply_magic=reply_magic,
+                               with_success=with_success)
+    with MonodriveServer(None, options) as simulator:
+        session = connect(simulator.control_port)
+        assert 'api_version' in session.request('GetVersion', {})
+        with pytest.raises(RefusalError, match='no ego vehicle'):
+            session.request('SampleSensorsCommand_ID', {})
+        assert session.request('SimulatorConfig_ID', {'map': 'x', 'simulation_mode': 1}) \
+            == 'simulator configuration mode = 1'
+
+
+@pytest.mark.parametrize('members', [{'success': False}, {}])
+def test_session_continues_after_a_refusal(peer, connect, members):
+    peer.answer = partial(reply, message='invalid map specified', **members)
+    session = connect(peer.control_port)
+    with pytest.raises(RefusalError, match="found 'invalid map specified' in reply to X"):
+        session.request('X', {})
+    assert session.is_alive()
+    peer.answer = complete
+    assert session.request('X', {}) == 'complete'
+
+
+def test_session_waits_for_a_late_reply(peer, connect):
+    let_go = threading.Event()
+
+    def late(request):
+        assert let_go.wait(AWAIT_S)
+        return complete(request)
+
+    peer.answer = late
+    session = connect(peer.control_port)
+    answers = []
+    thread = threading.Thread(target=lambda: answers.append(session.request('X', {})))
+    thread.start()
+    peer.wait_for_requests(1)
+    assert session.is_alive()
+    let_go.set()
+    thread.join(AWAIT_S)
+    assert answers == ['complete']
+
+
+def test_session_closes_after_a_time_out(peer, connect):
+    peer.answer = lambda request: NEVER
+    session = connect(peer.control_port, reply_timeout_s=0.05)
+    with pytest.raises(TransportError, match=r'found no reply to X in 0\.05 s; expected one'):
+        session.request('X', {})
+    peer.wait_for(lambda p: 'control closed' in p.events)
+    assert not session.is_alive()
+    with pytest.raises(TransportError, match='found no connection'):
+        session.request('X', {})
+
+
+def test_session_reports_a_silence_once_and_accepts_a_late_reply(peer, connect):
+    lines, reported = [], threading.Event()
+
+    def on_silence(text):
+        lines.append(text)
+        reported.set()
+
+    def answer(request):
+        assert reported.wait(AWAIT_S)
+        return complete(request)
+
+    peer.answer = answer
+    session = connect(peer.control_port, on_silence=on_silence)
+    begin_s = time.monotonic()
+    assert session.request('X', {}) == 'complete'
+    assert time.monotonic() - begin_s >= SILENCE_S
+    (line,) = lines
+    assert line == (f'127.0.0.1:{peer.control_port}: found no reply to X for 1 s; expected one '
+                    '(waiting up to 25 s)')
+    reported.clear()
+    session.request('SimulatorConfig_ID', {})
+    assert len(lines) == 2
+    assert lines[1].endswith('(waiting up to 60 s)')
+
+
+def test_session_does_not_report_a_prompt_reply(peer, connect):
+    lines = []
+    session = connect(peer.control_port, on_silence=lines.append)
+    for _ in range(50):
+        session.request('X', {})
+    assert lines == []
+
+
+def test_session_reports_that_a_request_is_not_read(connect):
+    lines, reported = [], threading.Event()
+
+    def on_silence(text):
+        lines.append(text)
+        reported.set()
+
+    with socket.create_server(('127.0.0.1', 0)) as listener:
+        session = connect(listener.getsockname()[1], on_silence=on_silence)
+
+        def request():
+            with suppress(TransportError):
+                session.request('X', 'x' * 50_000_000)
+
+        thread = threading.Thread(target=request)
+        thread.start()
+        assert reported.wait(AWAIT_S)
+        session.close()
+        thread.join(AWAIT_S)
+        assert not thread.is_alive()
+    assert len(lines) == 1
+    assert 'found no reader of X for 1 s; expected one' in lines[0]
+
+
+def test_session_waits_longer_for_a_map_or_a_trajectory():
+    session = ControlSession('127.0.0.1', 1)
+    assert session._timeout_s('SimulatorConfig_ID') == LOADING_TIMEOUT_S >= 60
+    assert session._timeout_s('REPLAY_ConfigureTrajectoryCommand_ID') == LOADING_TIMEOUT_S
+    assert session._timeout_s('SampleSensorsCommand_ID') == REPLY_TIMEOUT_S == 25
+
+
+def answered(data, error):
+    return pytest.param(lambda request: data, error)
+
+
+@pytest.mark.parametrize(('answer', 'error'), [
+    answered(HANG_UP, 'found the end of the connection; expected a reply to X'),
+    answered(b'GET / HTTP/1.1\r\n', 'found magic 0x47455420'),
+    answered(b'mono\0\0\0\7', 'found reply length 7'),
+    answered(b'mono\xff\xff\xff\xff', 'found reply length 4294967295'),
+    answered(b'mono\0\0\0\x0a[]', 'found an array|expected an object'),
+    pytest.param(lambda request: reply(request | {'reference': 99}), 'a reply to request 99'),
+    pytest.param(lambda request: reply(request)[:-1] + b' ' * 9,
+                 'found a reply that is no JSON'),
+])
+def test_session_closes_after_an_invalid_reply(peer, connect, answer, error):
+    peer.answer = answer
+    session = connect(peer.control_port)
+    with pytest.raises(TransportError, match=error) as caught:
+        session.request('X', {})
+    assert not isinstance(caught.value, RefusalError)
+    assert not session.is_alive()
+
+
+def test_session_closes_after_a_truncated_reply(peer, connect):
+    session = connect(peer.control_port)
+
+    def cut(request):
+        threading.Thread(target=peer.drop_control, daemon=True).start()
+        return complete(request)[:20]
+
+    peer.answer = cut
+    with pytest.raises(TransportError, match='expected a reply to X'):
+        session.request('X', {})
+
+
+def test_session_does_not_wait_long_for_bytes_beyond_the_length(peer, connect):
+    peer.answer = lambda request: b'mono\0\0\0\x12{"type": "'
+    session = connect(peer.control_port)
+    watch = Stopwatch()
+    with pytest.raises(TransportError, match='truncated'):
+        session.request('X', {})
+    assert watch.seconds < 5
+
+
+def test_session_sends_a_request_larger_than_any_buffer(peer, connect):
+    session = connect(peer.control_port)
+    body = 'x' * 5_000_000
+    assert session.request('REPLAY_ConfigureTrajectoryCommand_ID', [body]) == 'complete'
+    assert peer.requests[0]['message'] == [body]
+
+
+def test_session_closes_in_time_when_no_request_is_read(connect):
+    with socket.create_server(('127.0.0.1', 0)) as listener:
+        session = connect(listener.getsockname()[1], reply_timeout_s=0.05)
+        with pytest.raises(TransportError, match='no reader of X in'):
+            session.request('X', 'x' * 50_000_000)
+
+
+@pytest.mark.parametrize('host', ['127.0.0.1', 'localhost'])
+def test_session_names_a_refused_connect(host):
+    port = free_port()
+    session = ControlSession(host, port)
+    with pytest.raises(TransportError, match=f'{host}:{port}: found .*refused.*; expected a sim'):
+        session.connect()
+    assert not session.is_alive()
+
+
+def test_session_connects_to_a_host_name(peer, connect):
+    session = ControlSession('localhost', peer.control_port)
+    session.connect()
+    assert session.request('X', {}) == 'complete'
+    session.close()
+
+
+def test_session_is_not_alive_when_the_peer_closed_it(peer, connect):
+    session = connect(peer.control_port)
+    peer.wait_for(lambda p: 'control opened' in p.events)
+    assert session.is_alive()
+    peer.drop_control()
+    peer.wait_for(lambda p: 'control closed' in p.events)
+    deadline_s = time.monotonic() + AWAIT_S
+    while session.is_alive():
+        assert time.monotonic() < deadline_s
+
+
+def test_session_closed_from_another_thread_ends_at_once(peer, connect):
+    peer.answer = lambda request: NEVER
+    session = connect(peer.control_port)
+    errors = []
+
+    def request():
+        try:
+            session.request('X', {})
+        except TransportError as error:
+            errors.append(str(error))
+
+    thread = threading.Thread(target=request)
+    thread.start()
+    peer.wait_for_requests(1)
+    watch = Stopwatch()
+    session.close()
+    thread.join(AWAIT_S)
+    assert watch.seconds < 1
+    assert len(errors) == 1
+    # The thread may have been before its read.
+    assert 'found a request to end; expected ' in errors[0]
+    session.close()
+
+
+def test_session_closed_while_connecting_ends_at_once():
+    # A full backlog: the next connection is neither accepted nor refused.
+    with socket.create_server(('127.0.0.1', 0), backlog=0) as listener:
+        address = listener.getsockname()
+        fillers = [socket.socket() for _ in range(4)]
+        for filler in fillers:
+            filler.setblocking(False)
+            filler.connect_ex(address)
+        session = ControlSession(*address)
+        errors = []
+
+        def connect():
+            try:
+                session.connect()
+            except TransportError as error:
+                errors.append(str(error))
+
+        thread = threading.Thread(target=connect)
+        thread.start()
+        deadline_s = time.monotonic() + AWAIT_S
+        while session._connection._socket is None:
+            assert time.monotonic() < deadline_s
+        watch = Stopwatch()
+        session.close()
+        thread.join(AWAIT_S)
+        for filler in fillers:
+            filler.close()
+    assert watch.seconds < 2
+    assert len(errors) == 1
+
+
+def test_session_closed_before_it_connects_does_not(peer):
+    session = ControlSession('127.0.0.1', peer.control_port)
+    session.close()
+    with pytest.raises(TransportError, match='found a request to end'):
+        session.connect()
+
+
+def test_session_of_several_threads_has_one_request_outstanding(peer, connect):
+    session = connect(peer.control_port)
+    barrier = threading.Barrier(4)
+
+    def request():
+        barrier.wait(AWAIT_S)
+        for _ in range(20):
+            session.request('X', {})
+
+    threads = [threading.Thread(target=request) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(AWAIT_S)
+    assert peer.most_outstanding == 1
+    assert [request['reference'] for request in peer.requests] == list(range(1, 81))
+    assert json.dumps(peer.requests[0]['message']) == '{}'

@@ -1,0 +1,275 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""Payloads with faults: errors, actors that are left out, and memory."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import sys
+import time
+import tracemalloc
+
+import numpy as np
+from paths import DATA, GOOD
+import pytest
+
+from state_sensor_ros.errors import DecodeError
+from state_sensor_ros.payloads import DUPLICATE, LEFT_OUT
+from state_sensor_ros.simulators.monodrive.decoder import Decoder
+
+BAD = DATA / 'bad'
+
+NO_FRAME = {
+    'not_json': ('line 1 column 1', "'hello'", 'JSON'),
+    'empty': ('line 1 column 1', 'the end', 'JSON'),
+    'truncated': ('line 1 column 250', 'the end', 'JSON'),
+    # Python 3.13 and newer name the comma, older ones what follows it.
+    'trailing_comma': ('line 1 column 26', "',", 'JSON') if sys.version_info >= (3, 13)
+    else ('line 1 column 27', "'}", 'JSON'),
+    'two_objects': ('line 1 column 15', "'{\"frame", 'JSON'),
+    'not_utf8': ('byte 60', '0xf6', 'UTF-8'),
+    'number': ('payload', '42', 'an object'),
+    'null': ('payload', 'null', 'an object'),
+    'empty_object': ('payload', 'an object', 'a member "frame"'),
+    'empty_array': ('payload', 'an empty array', 'a frame'),
+    'frame_is_text': ('frame', "'x'", 'an object (v2) or an array (v1)'),
+    'frame_is_null': ('frame', 'null', 'an object (v2) or an array (v1)'),
+    'vehicles_is_text': ('frame.vehicles', "'none'", 'an array'),
+    'only_a_head': ('payload', 'an object', 'a member "frame"'),
+    'scenario': ('payload', 'an object', 'a member "frame"'),
+    'game_time_is_text': ('game_time', "'1.0'", 'a number'),
+    'time_beyond_int64': ('time', '1e+30', 'an integer in'),
+    'sample_count_of_400_digits': ('sample_count', 'Infinity', 'an integer in 0'),
+    'sample_count_negative': ('sample_count', '-1', 'an integer in 0 .. 4294967295'),
+    'second_of_array_is_text': ('[1]', "'x'", 'an object'),
+    'string_is_no_json': ('line 1 column 2', 'the end', 'JSON'),
+}
+
+SECOND = 'frame.vehicles[1]'
+POSE = f'{SECOND}.state.odometry.pose'
+ONE_LEFT_OUT = {
+    'actor_is_number': (SECOND, '7', 'an object'),
+    'actor_is_null': (SECOND, 'null', 'an object'),
+    'state_missing': (f'{SECOND}.state', 'nothing', 'an object'),
+    'name_missing': (f'{SECOND}.state.name', 'nothing', 'a string'),
+    'name_is_number': (f'{SECOND}.state.name', '5', 'a string'),
+    'name_half_surrogate': (f'{SECOND}.state.name', "'\\ud800'", 'Unicode text'),
+    'odometry_missing': (f'{SECOND}.state.odometry', 'nothing', 'an object'),
+    'pose_missing': (POSE, 'nothing', 'an object'),
+    'position_missing': (f'{POSE}.position', 'nothing', 'a vector'),
+    'orientation_missing': (f'{POSE}.orientation', 'nothing', 'a quaternion'),
+    'position_z_missing': (f'{POSE}.position.z', 'nothing', 'a number'),
+    'position_x_is_text': (f'{POSE}.position.x', "'1'", 'a number'),
+    'position_is_true': (f'{POSE}.position', 'true', '{x, y, z} or [x, y, z]'),
+    'position_has_two': (f'{POSE}.position', 'an array of 2', '{x, y, z} or [x, y, z]'),
+    'orientation_has_three': (f'{POSE}.orientation', 'an array of 3', '{w, x, y, z} or'),
+    'velocity_is_text': (f'{SECOND}.state.odometry.linear_velocity', "'fast'", '{x, y, z}'),
+    'tags_is_text': (f'{SECOND}.state.tags', "'vehicle'", 'an array'),
+    'tag_is_number': (f'{SECOND}.state.tags[1]', '1', 'a string'),
+    'color_is_number': (f'{SECOND}.state.color', '3', 'a string'),
+    'box_is_number': (f'{SECOND}.state.oriented_bounding_box[0]', '1', 'an object'),
+    'box_center_missing': (f'{SECOND}.state.oriented_bounding_box[0].center', 'nothing', 'a vec'),
+    'wheel_id_missing': (f'{SECOND}.wheels[0].id', 'nothing', 'an integer'),
+    'wheel_id_negative': (f'{SECOND}.wheels[0].id', '-1', 'an integer in 0 .. 255'),
+    'wheel_id_twice': (f'{SECOND}.wheels', 'an array of 2', 'each wheel id once'),
+    'wheel_speed_is_text': (f'{SECOND}.wheels[0].speed', "'1'", 'a number'),
+    'lane_flag_is_number': (f'{SECOND}.control_state.lane_change_left', '0', 'true or false'),
+    'lane_id_beyond_int32': (f'{SECOND}.control_state.lane_id', '3000000000', 'an integer in'),
+    'lane_id_is_fraction': (f'{SECOND}.control_state.lane_id', '1.5', 'an integer in'),
+    'lane_id_is_null': (f'{SECOND}.control_state.lane_id', 'null', 'an integer in'),
+    'lane_state_is_array': (f'{SECOND}.control_state', 'an array of 0', 'an object'),
+    'lane_road_missing': (f'{SECOND}.control_state.road_id', 'nothing', 'an integer'),
+    'flat_name_missing': ('frame[1].name', 'nothing', 'a string'),
+    'flat_position_missing': ('frame[1].position', 'nothing', 'a vector'),
+    'flat_position_has_four': ('frame[1].position', 'an array of 4', '{x, y, z} or [x, y, z]'),
+    'flat_velocity_y_is_text': ('frame[1].velocity[1]', "'2'", 'a number'),
+    'flat_wheel_speed_is_number': ('frame[1].wheel_speed', '3', 'an array'),
+    'flat_wheel_orientation_is_text': ('frame[1].wheels[0].orientation', "'level'", '{w, x'),
+    'flat_wheel_id_twice': ('frame[1].wheels', 'an array of 2', 'each wheel id once'),
+    'flat_throttle_is_text': ('frame[1].throttle_input', "'full'", 'a number'),
+    'flat_time_is_fraction': ('frame[1].time', '1.5', 'an integer in'),
+    'keyed_position_missing': ('bad.position', 'nothing', 'a vector'),
+}
+
+DUPLICATES = {
+    'duplicate_v2': 'frame.vehicles[1]',
+    'duplicate_object_and_vehicle': 'frame.vehicles[0]',
+    'duplicate_v1': 'frame[1]',
+}
+
+
+def payload(name):
+    return (BAD / f'{name}.json').read_bytes()
+
+
+def assert_says(error, where, found, expected):
+    assert error.where.startswith(where)
+    assert error.found.startswith(found)
+    assert expected in error.expected
+
+
+def test_every_file_has_a_test():
+    tried = NO_FRAME.keys() | ONE_LEFT_OUT.keys() | DUPLICATES.keys()
+    assert {path.stem for path in BAD.glob('*.json')} == tried
+
+
+@pytest.mark.parametrize('name', NO_FRAME)
+def test_payload_without_a_frame_is_an_error(name):
+    with pytest.raises(DecodeError) as caught:
+        Decoder().decode(payload(name))
+    assert_says(caught.value, *NO_FRAME[name])
+
+
+@pytest.mark.parametrize('of', [bytes, bytearray, memoryview])
+def test_payload_with_bytes_that_are_not_utf8_is_an_error(of):
+    with pytest.raises(DecodeError, match='byte 22: found 0xff; expected UTF-8'):
+        Decoder().decode(of(b'{"frame": [], "why": "\xff"}'))
+
+
+@pytest.mark.parametrize('name', ONE_LEFT_OUT)
+def test_a_bad_actor_is_left_out_and_the_good_ones_stay(name):
+    [result] = Decoder().decode(payload(name))
+    assert result.frame.names == ('good', 'also good')
+    np.testing.assert_array_equal(result.frame.position_xyz, [[1, -2, 3], [1, -2, 3]])
+    [fault] = result.faults
+    assert fault.kind == LEFT_OUT
+    where, found, expected = ONE_LEFT_OUT[name]
+    assert fault.error.where == where
+    assert_says(fault.error, where, found, expected)
+
+
+@pytest.mark.parametrize('name', DUPLICATES)
+def test_of_two_actors_with_one_name_the_first_is_kept(name):
+    [result] = Decoder().decode(payload(name))
+    assert result.frame.names == ('good', 'also good')
+    np.testing.assert_array_equal(result.frame.position_xyz, [[1, -2, 3], [1, -2, 3]])
+    [fault] = result.faults
+    assert fault.kind == DUPLICATE
+    assert_says(fault.error, DUPLICATES[name], "'good'", 'no other actor')
+
+
+def leaves(value, path=''):
+    """Yield owner, key and key path of every value."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) \
+        if isinstance(value, list) else ()
+    for key, item in items:
+        at = f'{path}[{key}]' if isinstance(value, list) else f'{path}.{key}' if path else key
+        yield value, key, at
+        yield from leaves(item, at)
+
+
+WHOLE = {'frame', 'frame.objects', 'frame.vehicles', 'game_time', 'time', 'sample_count', 'demo_1'}
+
+
+@pytest.mark.parametrize('wrong', [True, 'x', 1.5, -7, None, [], {}, [[]], {'a': 1}, 10 ** 40])
+@pytest.mark.parametrize('name', ['sample_v1', 'minimal_v0', 'minimal_v1t', 'sample_v2'])
+def test_any_wrong_value_anywhere_costs_at_most_its_own_actor(name, wrong):
+    text = (GOOD / f'{name}.json').read_bytes()
+    n_paths = sum(1 for _ in leaves(json.loads(text)))
+    n_actors = Decoder().decode(text)[0].frame.n_actors
+    for i in range(n_paths):
+        value = json.loads(text)
+        owner, key, path = list(leaves(value))[i]
+        owner[key] = wrong
+        changed = json.dumps(value).encode()
+        if path in WHOLE:
+            # No other error may be raised.
+            with contextlib.suppress(DecodeError):
+                Decoder().decode(changed)
+            continue
+        [result] = Decoder().decode(changed)
+        assert result.frame.n_actors >= n_actors - 1
+        for fault in result.faults:
+            # The error names this place, or a missing member of it.
+            assert fault.error.where.startswith(path), (path, wrong, str(fault.error))
+
+
+def test_all_faults_of_a_frame_are_counted_and_the_first_are_described():
+    [result] = Decoder().decode(b'{"frame": [' + b'1,' * 4999 + b'1]}')
+    assert result.frame.n_actors == 0
+    assert len(result.faults) == 5000
+    assert len({id(fault.error) for fault in result.faults}) == 101
+
+
+def test_one_bad_actor_does_not_make_a_large_frame_slow():
+    good, bad = large_actors(200), large_actors(200).replace(b'"place"', b'"position"', 99)
+    decoder = Decoder()
+    decoder.decode(bad)
+
+    def seconds(text):
+        best = math.inf
+        for _ in range(5):
+            start = time.process_time()
+            decoder.decode(text)
+            best = min(best, time.process_time() - start)
+        return best
+
+    # Three times on an idle machine; thirty times if all actors were read member by member.
+    assert seconds(bad) < 12 * seconds(good.replace(b'"place"', b'"position"'))
+
+
+def test_errors_do_not_reference_the_payload():
+    [result] = Decoder().decode(payload('pose_missing'))
+    error = result.faults[0].error
+    assert error.__traceback__ is None
+    assert error.__context__ is None
+
+
+def small_actors(n_actors):
+    """Actors of v1, every second with a fault."""
+    [good] = json.loads((GOOD / 'minimal_v1t.json').read_bytes())['frame']
+    actors = [{**good, 'name': f'car_{i}', 'tags': [0] if i % 2 else []}
+              for i in range(n_actors)]
+    return json.dumps({'frame': actors}).encode()
+
+
+def large_actors(n_actors):
+    """Actors of v2, every second with a fault."""
+    [cone], [vehicle] = json.loads((GOOD / 'sample_v2.json').read_bytes())['frame'].values()
+    good = json.dumps(vehicle).replace(vehicle['state']['name'], 'car_%d')
+    bad = good.replace('"position"', '"place"')
+    actors = ', '.join((bad if i % 2 else good) % i for i in range(n_actors))
+    return f'{{"frame": {{"objects": [{json.dumps(cone)}], "vehicles": [{actors}]}}}}'.encode()
+
+
+def long_names(n_actors):
+    actors = [{'name': f'{i}' + 'x' * 10_000, 'position': [0, 0, 0], 'orientation': [0, 0, 0, 1],
+               'tags': ['x' * 10_000]} for i in range(n_actors)]
+    actors[0]['tags'] = 7
+    return json.dumps({'frame': actors}).encode()
+
+
+HOSTILE = {
+    # From Python 3.14 on, the stack limits the depth, to some ten thousand lists.
+    'brackets': lambda: b'[' * 1_000_000,
+    'frames in brackets': lambda: b'{"frame": ' + b'[' * 1_000_000,
+    'braces': lambda: b'{"a":' * 100_000,
+    'brackets in an unknown member':
+        lambda: b'{"frame": [], "x": ' + b'[' * 900 + b']' * 900 + b'}',
+    'long integers': lambda: b'{"frame": [' + b'9' * 400 + b', 1' * 1000 + b']}',
+    'one very long integer': lambda: b'{"frame": [], "sample_count": ' + b'9' * 100_000 + b'}',
+    'ten thousand actors': lambda: small_actors(10_000),
+    'large actors': lambda: large_actors(1_000),
+    'long names': lambda: long_names(300),
+    'a string without end': lambda: b'{"frame": [{"name": "' + b'x' * 1_000_000,
+}
+
+
+@pytest.mark.parametrize('name', HOSTILE)
+def test_hostile_payloads_cost_memory_in_proportion(name):
+    text = HOSTILE[name]()
+    decoder = Decoder()
+    tracemalloc.start()
+    with contextlib.suppress(DecodeError):
+        decoder.decode(text)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 10 * max(len(text), 100_000)

@@ -1,0 +1,231 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""Other forms of the same payload: each gives the same frame as the usual form."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+from paths import GOOD
+import pytest
+
+from state_sensor_ros.frame import Frame
+from state_sensor_ros.rep103 import from_rep103_rotator
+from state_sensor_ros.simulators.monodrive.decoder import Decoder
+
+ALL = ['minimal_v0', 'minimal_v1', 'minimal_v1t', 'minimal_v2', 'sample_v1', 'sample_v2']
+
+
+def sample(name):
+    return json.loads((GOOD / f'{name}.json').read_bytes())
+
+
+def decoded(payload) -> Frame:
+    text = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
+    results = Decoder().decode(text)
+    assert [result.faults for result in results] == [()]
+    return results[0].frame
+
+
+def assert_same(one, other):
+    """Compare two frames, arrays of parts included; NaN equals NaN."""
+    for name in Frame.__slots__:
+        if name.startswith('_'):
+            # Computed from the others.
+            continue
+        a, b = getattr(one, name), getattr(other, name)
+        if name in ('lanes', 'boxes', 'wheels', 'appearance'):
+            for part in type(a).__slots__:
+                np.testing.assert_array_equal(getattr(a, part), getattr(b, part), err_msg=part)
+        elif isinstance(a, tuple):
+            assert a == b
+        else:
+            np.testing.assert_array_equal(a, b, err_msg=name)
+
+
+def mapped(value, change):
+    """Rebuild JSON with ``change`` applied to every value, innermost first."""
+    if isinstance(value, dict):
+        value = {key: mapped(item, change) for key, item in value.items()}
+    elif isinstance(value, list):
+        value = [mapped(item, change) for item in value]
+    return change(value)
+
+
+def as_arrays(value):
+    if isinstance(value, dict) and value.keys() == set('xyz'):
+        return [value[k] for k in 'xyz']
+    if isinstance(value, dict) and value.keys() == set('xyzw'):
+        return [value[k] for k in 'xyzw']
+    return value
+
+
+def as_objects(value):
+    if isinstance(value, list) and len(value) in (3, 4) \
+            and all(isinstance(item, float) for item in value):
+        return dict(zip('xyzw', value, strict=False))
+    return value
+
+
+def integers_as_floats(value):
+    return float(value) if type(value) is int else value
+
+
+def floats_as_integers(value):
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def with_strangers(value):
+    return {**value, 'stranger': [{'x': 'y'}, None]} if isinstance(value, dict) else value
+
+
+@pytest.mark.parametrize('name', ALL)
+@pytest.mark.parametrize('change', [as_arrays, integers_as_floats, floats_as_integers,
+                                    with_strangers])
+def test_forms_of_numbers_and_vectors(name, change):
+    assert_same(decoded(mapped(sample(name), change)), decoded(sample(name)))
+
+
+@pytest.mark.parametrize('name', ['minimal_v0', 'minimal_v1', 'minimal_v1t'])
+def test_vectors_as_objects_in_the_flat_generations(name):
+    value = sample(name)
+    actors = [value['demo_1']] if name == 'minimal_v0' else value['frame']
+    for actor in actors:
+        speeds = actor.pop('wheel_speed', None)
+        actor.update(mapped(actor, as_objects))
+        if speeds:
+            actor['wheel_speed'] = speeds
+    assert_same(decoded(value), decoded(sample(name)))
+
+
+@pytest.mark.parametrize('name', ALL)
+@pytest.mark.parametrize('change', [
+    lambda text: b'\xef\xbb\xbf' + text, lambda text: b' \r\n' + text + b'\n ',
+    lambda text: b'[' + text + b']', lambda text: text.replace(b'"', b"'"),
+    lambda text: json.dumps({'state_data_as_string': text.decode()}).encode(),
+    lambda text: json.dumps(json.loads(text), separators=(',', ':'), sort_keys=True).encode()])
+def test_forms_of_text(name, change):
+    text = (GOOD / f'{name}.json').read_bytes()
+    assert_same(decoded(change(text)), decoded(text))
+
+
+def test_single_quotes_stay_where_double_quotes_are():
+    frame = decoded(b'{"frame": [{"name": "driver\'s car", "position": [0, 0, 0], '
+                    b'"orientation": [0, 0, 0, 1], "tags": []}]}')
+    assert frame.names == ("driver's car",)
+
+
+def test_array_on_the_wire_is_several_frames():
+    text = b', '.join((GOOD / f'{name}.json').read_bytes() for name in ALL)
+    results = Decoder().decode(b'[' + text + b']')
+    assert [result.frame.generation for result in results] \
+        == ['v0', 'v1', 'v1t', 'v2', 'v1', 'v2']
+    for result, name in zip(results, ALL, strict=True):
+        assert_same(result.frame, decoded(sample(name)))
+
+
+def test_v1_list_of_v2_states_is_v2():
+    value = sample('minimal_v2')
+    value['frame']['objects'] = []
+    usual = decoded(value)
+    value['frame'] = value['frame']['vehicles']
+    assert_same(decoded(value), usual)
+
+
+@pytest.mark.parametrize(('roll', 'pitch', 'yaw'), [
+    (0.0, 0.0, 90.0), (10.0, -20.0, 30.0), (-170.0, 5.0, -179.0)])
+def test_rotators_in_degrees(roll, pitch, yaw):
+    rotator = {'yaw': yaw, 'pitch': pitch, 'roll': roll}
+    v1, v2 = sample('minimal_v1'), sample('minimal_v2')
+    v1['frame'][0]['orientation'] = rotator
+    v2['frame']['vehicles'][0]['state']['odometry']['pose']['orientation'] = rotator
+    for value in (v1, v2):
+        frame = decoded(value)
+        np.testing.assert_allclose(from_rep103_rotator(frame.orientation_xyzw[-1]),
+                                   (roll, pitch, yaw), atol=1e-12)
+        assert frame.has_pose().all()
+
+
+@pytest.mark.parametrize('bad', ['NaN', 'Infinity', '-Infinity', '1e999', '-1e999', '9' * 400,
+                                 '9' * 5000, 'null'])
+def test_numbers_that_are_not_finite_are_nan(bad):
+    texts = {name: (GOOD / f'{name}.json').read_text() for name in ('minimal_v1', 'minimal_v2')}
+    for name, value in (('minimal_v1', '2500.0'), ('minimal_v2', '2500.0')):
+        # Position and box centre.
+        frame = decoded(texts[name].replace(value, bad, 1).encode())
+        assert np.isnan(frame.position_xyz[-1, 0])
+        assert frame.position_xyz[-1, 1] == 3.0
+        assert frame.has_pose().tolist() == [True] * (frame.n_actors - 1) + [False]
+    for name, value in (('minimal_v1', '1000.0'), ('minimal_v2', '1000.0')):
+        frame = decoded(texts[name].replace(value, bad, 1).encode())
+        assert np.isnan(frame.velocity_xyz[-1, 0])
+        assert frame.velocity_xyz[-1, 1] == 0.0
+        assert frame.has_pose().all()
+
+
+@pytest.mark.parametrize('value', [None, {'x': None, 'y': None, 'z': None}, [None] * 3])
+def test_null_pose_keeps_the_actor_without_a_pose(value):
+    for name in ('minimal_v1', 'minimal_v2'):
+        payload = sample(name)
+        actor = payload['frame'][0] if name == 'minimal_v1' \
+            else payload['frame']['vehicles'][0]['state']['odometry']['pose']
+        actor['position'] = value
+        frame = decoded(payload)
+        assert np.isnan(frame.position_xyz[-1]).all()
+        assert not frame.has_pose()[-1]
+
+
+@pytest.mark.parametrize('quaternion', [[0, 0, 0, 0], [0, 0, 0, 2], [0, 0, 0, 0.89], [1e200] * 4])
+def test_a_quaternion_that_is_no_rotation_is_no_pose(quaternion):
+    payload = sample('minimal_v1')
+    payload['frame'][0]['orientation'] = quaternion
+    frame = decoded(payload)
+    assert frame.has_pose().tolist() == [False]
+    np.testing.assert_array_equal(np.abs(frame.orientation_xyzw[0]), quaternion)
+
+
+def test_missing_velocities_are_nan():
+    v1, v2 = sample('minimal_v1'), sample('minimal_v2')
+    for key in ('velocity', 'angular_velocity'):
+        del v1['frame'][0][key]
+    odometry = v2['frame']['vehicles'][0]['state']['odometry']
+    for key in ('linear_velocity', 'angular_velocity'):
+        del odometry[key]
+    for value in (v1, v2):
+        frame = decoded(value)
+        assert np.isnan(frame.kinematics[-1, 7:]).all()
+        assert frame.has_pose().all()
+    v2['frame']['vehicles'][0]['state']['odometry']['linear_velocity'] = {'x': 100.0, 'z': None}
+    np.testing.assert_array_equal(decoded(v2).velocity_xyz[-1], [1.0, math.nan, math.nan])
+
+
+def test_missing_optional_members():
+    pose = {'position': {'x': 0, 'y': 0, 'z': 0}, 'orientation': {'w': 1, 'x': 0, 'y': 0, 'z': 0}}
+    value = {'frame': {'vehicles': [{'state': {'name': 'a', 'odometry': {'pose': pose}}}]}}
+    frame = decoded(value)
+    assert (frame.names, frame.tags, frame.kinds.tolist()) == (('a',), ((),), [1])
+    assert frame.boxes is not None
+    assert frame.wheels is not None
+    assert len(frame.boxes.actor) == len(frame.wheels.actor) == len(frame.lanes.actor) == 0
+    nulls = {'tags': None, 'oriented_bounding_box': None, 'color': None, 'replay_class': None}
+    value['frame']['vehicles'][0]['state'].update(nulls)
+    value['frame']['vehicles'][0].update(wheels=None, control_state=None)
+    value['frame']['objects'] = None
+    assert_same(decoded(value), frame)
+
+
+def test_actors_without_the_vehicle_tag_are_objects_in_flat_generations():
+    value = sample('minimal_v0')
+    value['light'] = {**value['demo_1'], 'tags': ['stop_light']}
+    value['loud'] = {**value['demo_1'], 'tags': ['VEHICLE']}
+    frame = decoded(value)
+    assert dict(zip(frame.names, frame.kinds.tolist(), strict=True)) \
+        == {'demo_1': 1, 'light': 0, 'loud': 1}

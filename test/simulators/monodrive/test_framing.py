@@ -1,0 +1,148 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""Bytes to packets, divided at any place; the streams here are packed with struct."""
+
+import struct
+import subprocess
+import sys
+
+from hypothesis import given
+from hypothesis import strategies as st
+import pytest
+
+from state_sensor_ros.errors import FramingError, TransportError
+from state_sensor_ros.simulators.monodrive.sensor_framing import PacketFramer
+
+LIMIT = 1 << 16
+# Bytes of a packet of ten thousand actors.
+LONG = 17_700_000
+# Prints how many bytes nine packets take at most, in a thread as in the node: eight wait while one
+# is received.
+WAITING = f"""
+from collections import deque
+from pathlib import Path
+import random
+import resource
+import struct
+import threading
+
+from state_sensor_ros.simulators.monodrive.sensor_framing import PacketFramer
+
+
+def resident():
+    return int(Path('/proc/self/statm').read_text().split()[1]) * resource.getpagesize()
+
+
+def receive():
+    framer, lengths, waiting = PacketFramer(1 << 26), random.Random(1), deque(maxlen=8)
+    before = most = resident()
+    for i in range(150):
+        header = struct.pack('>IIfI', {LONG} + lengths.randrange(3000), 0, 1.0, i + 1)
+        packet = None
+        while packet is None:
+            room = framer.buffer()
+            part, header = header[:len(room)], header[len(room):]
+            room[:len(part)] = part
+            packet = framer.advance(len(room))
+            room.release()
+        waiting.append(packet)
+        most = max(most, resident())
+    print(most - before)
+
+
+thread = threading.Thread(target=receive)
+thread.start()
+thread.join()
+"""
+PAYLOADS = [b'{}', b'', b'{"a":1}', b'[' + b' ' * 3000 + b']', b'']
+
+
+def packed(payload, header_bytes, *, time=7, game_time=1.5, sample_count=9):
+    head = struct.pack('>IIf', len(payload) + header_bytes, time, game_time)
+    return head + (struct.pack('>I', sample_count) if header_bytes == 16 else b'') + payload
+
+
+def fed(stream, cuts, framer=None):
+    """Feed ``stream`` in pieces of the given sizes, the rest in one, and end it."""
+    framer = framer or PacketFramer(LIMIT)
+    packets, pieces, at = [], [], 0
+    for size in cuts:
+        pieces.append(stream[at:at + size])
+        at += size
+    for piece in [*pieces, stream[at:]]:
+        while piece:
+            room = framer.buffer()
+            n_bytes = min(len(room), len(piece))
+            room[:n_bytes] = piece[:n_bytes]
+            piece = piece[n_bytes:]
+            packet = framer.advance(n_bytes)
+            if packet is not None:
+                packets.append(packet)
+    framer.end()
+    return packets
+
+
+@pytest.mark.parametrize('header_bytes', [12, 16])
+@given(cuts=st.lists(st.integers(1, 40), max_size=200))
+def test_framing_gives_the_same_packets_at_any_cut(header_bytes, cuts):
+    stream = b''.join(packed(payload, header_bytes) for payload in PAYLOADS)
+    packets = fed(stream, cuts)
+    assert [bytes(packet.payload) for packet in packets] == PAYLOADS
+    assert {(packet.time, packet.game_time) for packet in packets} == {(7, 1.5)}
+    assert {packet.sample_count for packet in packets} == {9 if header_bytes == 16 else 0}
+
+
+@pytest.mark.parametrize('header_bytes', [12, 16])
+def test_framing_byte_by_byte(header_bytes):
+    stream = b''.join(packed(payload, header_bytes) for payload in PAYLOADS)
+    assert [bytes(p.payload) for p in fed(stream, [1] * len(stream))] == PAYLOADS
+
+
+@pytest.mark.parametrize('header_bytes', [12, 16])
+def test_framing_end_of_stream_at_every_offset(header_bytes):
+    stream = packed(b'{"a":1}', header_bytes) * 2
+    for end in range(len(stream) + 1):
+        if end % (len(stream) // 2) == 0:
+            assert len(fed(stream[:end], [])) == end // (len(stream) // 2)
+        else:
+            with pytest.raises(TransportError, match='end of the stream'):
+                fed(stream[:end], [])
+
+
+def test_framing_packet_without_payload_does_not_decide_the_header():
+    # A first packet without payload may have either header.
+    packets = fed(packed(b'', 12) + packed(b'{}', 16), [])
+    assert [bytes(packet.payload) for packet in packets] == [b'', b'{}']
+    packets = fed(packed(b'', 16) + packed(b'{"b":2}', 12), [])
+    assert [bytes(packet.payload) for packet in packets] == [b'', b'{"b":2}']
+
+
+@pytest.mark.parametrize('length', [0, 3, 11, LIMIT + 1, 0xFFFFFFFF])
+def test_framing_refuses_impossible_lengths(length):
+    stream = struct.pack('>IIfI', length, 0, 0.0, 0)
+    with pytest.raises(FramingError, match=f'packet length {length} at byte 0'):
+        fed(stream, [])
+
+
+def test_framing_refuses_less_than_the_detected_header():
+    stream = packed(b'{"a":1}', 16) + struct.pack('>IIfI', 13, 0, 0.0, 0)
+    with pytest.raises(FramingError, match='packet length 13 at byte 23; expected at least 16'):
+        fed(stream, [])
+
+
+def test_framing_accepts_a_packet_of_exactly_the_limit():
+    assert len(fed(packed(b'{' + b' ' * (LIMIT - 17), 16), [])[0].payload) == LIMIT - 16
+
+
+@pytest.mark.skipif(not sys.platform.startswith('linux'), reason='reads /proc')
+def test_framing_packets_that_wait_take_their_own_memory_and_an_eighth():
+    done = subprocess.run([sys.executable, '-c', WAITING], capture_output=True, text=True,
+                          timeout=60, check=True)
+    # Nine, and what the thread needs.
+    assert 9 * LONG < int(done.stdout) < 9 * LONG * 1.125 + 2 ** 23

@@ -1,0 +1,151 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""The State sensor in the simulator's own configuration files."""
+
+import json
+
+import pytest
+
+from state_sensor_ros.errors import ConfigError
+from state_sensor_ros.settings import parse_settings
+from state_sensor_ros.simulators.monodrive.sensor_config import (
+    read_json,
+    read_sensor_config,
+    state_sensor,
+)
+
+STATE = {'type': 'State', 'listen_port': 8701, 'packet_size': 1472, 'desired_tags': ['vehicle'],
+         'undesired_tags': ['static', ''], 'debug_drawing': True, 'include_obb': False}
+PARAMETERS = {'port': 8701, 'desired_tags': ('vehicle',), 'undesired_tags': ('static', ''),
+              'debug_drawing': True, 'include_obb': False}
+CAMERA = {'type': 'Camera', 'listen_port': 8001}
+# As printed in the vendor's documentation, without the comma after undesired_tags.
+WITHOUT_COMMA = """[
+ {
+    "type": "State",
+    "listen_port": 8700,
+    "packet_size": 1472,
+    "desired_tags": [
+      "vehicle"
+    ],
+    "undesired_tags": [
+      "static"
+    ]
+    "debug_drawing": false,
+\t\t"include_obb": true
+}
+]
+"""
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Return a function that writes a file, given data or text."""
+    def written(value):
+        path = tmp_path / 'sensors.json'
+        if not isinstance(value, (str, bytes)):
+            value = json.dumps(value)
+        path.write_bytes(value if isinstance(value, bytes) else value.encode())
+        return path
+
+    return written
+
+
+@pytest.mark.parametrize('value', [
+    STATE, [STATE], [CAMERA, STATE], {'sensors': [CAMERA, STATE]}, {'a': CAMERA, 'b': STATE},
+    [CAMERA, STATE, 'comment', None]])
+def test_sensor_config_finds_the_state_sensor(write, value):
+    assert read_sensor_config(write(value)) == PARAMETERS
+
+
+def test_sensor_config_makes_settings(write):
+    settings = parse_settings(read_sensor_config(str(write(STATE))))
+    assert (settings.port, settings.desired_tags) == (8701, ('vehicle',))
+    assert settings.debug_drawing
+    assert not settings.include_obb
+
+
+def test_sensor_config_sets_only_what_the_file_sets(write):
+    assert read_sensor_config(write([{'type': 'State', 'fps': 30}])) == {}
+    assert read_sensor_config(write({'type': 'State', 'listen_port': 8700.0})) == {'port': 8700}
+
+
+def test_sensor_config_may_begin_with_a_byte_order_mark(write):
+    text = b'\xef\xbb\xbf' + json.dumps(STATE).encode()
+    assert read_sensor_config(write(text)) == PARAMETERS
+
+
+def test_sensor_config_error_has_the_place_of_a_missing_comma(write):
+    path = write(WITHOUT_COMMA)
+    with pytest.raises(ConfigError) as caught:
+        read_sensor_config(path)
+    assert str(caught.value) == (
+        f"{path}: line 12 column 5: found '\"debug_drawing\": false,'; "
+        "expected JSON (Expecting ',' delimiter)")
+
+
+def test_sensor_config_reads_the_sample_with_its_comma(write):
+    path = write(WITHOUT_COMMA.replace(']\n    "debug', '],\n    "debug'))
+    assert read_sensor_config(path) == {
+        'port': 8700, 'desired_tags': ('vehicle',), 'undesired_tags': ('static',),
+        'debug_drawing': False, 'include_obb': True}
+
+
+@pytest.mark.parametrize(('value', 'error'), [
+    ('', r'line 1 column 1: found the end of the file; expected JSON'),
+    ('[1, 2', r'line 1 column 6: found the end of the file; expected JSON'),
+    ('[' * 100_000, 'found brackets nested too deep; expected a sensor configuration'),
+    ('1' * 5000, 'expected a sensor configuration'),
+    (b'{"type": "St\xffate"}', 'found 0xff at byte 12; expected UTF-8'),
+    ('"State"', 'found "State"; expected an array of sensors'),
+    ([], 'found no State sensor; expected an entry with "type": "State"'),
+    ({}, 'found no State sensor'),
+    ([CAMERA], 'found no State sensor'),
+    ([[[STATE]]], 'found no State sensor'),
+    ([STATE, STATE | {'listen_port': 8702}], 'found State sensors on ports 8701, 8702; expected'),
+    ([STATE | {'listen_port': 0}], 'State.listen_port: found 0; expected a port, 1 to 65535'),
+    ([STATE | {'listen_port': 70000}], 'State.listen_port: found 70000'),
+    ([STATE | {'listen_port': '8700'}], 'State.listen_port: found "8700"'),
+    ([STATE | {'listen_port': True}], 'State.listen_port: found true'),
+    ([STATE | {'listen_port': 8700.5}], r'State.listen_port: found 8700\.5'),
+    ([STATE | {'desired_tags': 'ego'}], 'State.desired_tags: found "ego"; expected an array'),
+    ([STATE | {'undesired_tags': ['a', 7]}], r'State.undesired_tags\[1\]: found 7; expected a'),
+    ([STATE | {'include_obb': 1}], 'State.include_obb: found 1; expected true or false'),
+    ([STATE | {'debug_drawing': 'x' * 99}], 'State.debug_drawing: found "x{39}…; expected true'),
+])
+def test_sensor_config_refuses_with_a_reason(write, value, error):
+    path = write(value)
+    with pytest.raises(ConfigError, match=error) as caught:
+        read_sensor_config(path)
+    assert str(caught.value).startswith(str(path))
+    assert '\n' not in str(caught.value)
+
+
+def test_sensor_config_without_a_file_is_an_error(tmp_path):
+    with pytest.raises(ConfigError, match='found no such file or directory; expected a readable'):
+        read_sensor_config(tmp_path / 'none.json')
+    with pytest.raises(ConfigError, match='found a folder'):
+        read_sensor_config(tmp_path)
+
+
+def test_sensor_config_does_not_read_a_recording_to_its_end(write, monkeypatch):
+    monkeypatch.setattr('state_sensor_ros.simulators.monodrive.sensor_config._MAX_BYTES', 100)
+    with pytest.raises(ConfigError, match='found more than 100 bytes'):
+        read_sensor_config(write([STATE] * 10))
+
+
+def test_sensor_config_reads_any_configuration(write):
+    assert read_json(write({'map': 'Straightaway5k'})) == {'map': 'Straightaway5k'}
+
+
+def test_sensor_config_written_is_read_back(write):
+    settings = parse_settings({
+        'port': 8800, 'desired_tags': ['vehicle'], 'undesired_tags': ['static'],
+        'include_obb': False, 'debug_drawing': True})
+    assert parse_settings(read_sensor_config(write(state_sensor(settings)))) == settings
