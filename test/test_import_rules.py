@@ -138,11 +138,11 @@ def test_imports_errors_takes_little_from_the_standard_library():
     assert packages(PACKAGE / 'errors.py') <= {'collections', 'contextlib'}
 
 
-@pytest.mark.parametrize('path', [path for path in MODULES if folder(path) == 'recordings'
-                                  and path.parent.name != 'recordings'], ids=place)
+@pytest.mark.parametrize('path', [path for path in MODULES if folder(path) == 'files'
+                                  and path.parent.name != 'files'], ids=place)
 def test_imports_in_recordings_are_layered(path):
     where = path.parent.name
-    allowed = {f'recordings.{other}' for other in (where, *IN_FILES[where])}
+    allowed = {f'files.{other}' for other in (where, *IN_FILES[where])}
     if where == 'bags':
         allowed |= {'cdr', 'encode', *ROOT_MODULES}
     for name in own_modules(path):
