@@ -36,7 +36,6 @@ from state_sensor_ros.commands.reading import progress_bar, read_frames, reading
 from state_sensor_ros.commands.summary import show_result, size_of, Summary
 from state_sensor_ros.commands.warnings import Warnings
 from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
-from state_sensor_ros.exports.export_forms import DEFAULT_CLASSES, OSI_SUFFIXES, TABLE_SUFFIXES
 from state_sensor_ros.files.bags.bag_form import is_bag, STORAGE_OF_SUFFIX
 from state_sensor_ros.files.recording import (
     RecordedFrame,
@@ -44,6 +43,11 @@ from state_sensor_ros.files.recording import (
     STANDARD_INPUT,
     TABLE_SUFFIX,
     TRAJECTORY_SUFFIXES,
+)
+from state_sensor_ros.files.tables.export_forms import (
+    DEFAULT_CLASSES,
+    OSI_SUFFIXES,
+    TABLE_SUFFIXES,
 )
 from state_sensor_ros.files.whole.whole_file import STANDARD_OUTPUT
 from state_sensor_ros.library.frame_recording import FrameRecording
@@ -159,8 +163,8 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
 
 def _warn_of_gaps(table: Recording, args: argparse.Namespace, settings: Settings) -> None:
     """Name what the bag or the trajectory does not get from a table."""
-    from state_sensor_ros.exports.table_gaps import gaps_of
-    from state_sensor_ros.exports.table_recording import TableRecording
+    from state_sensor_ros.files.tables.table_gaps import gaps_of
+    from state_sensor_ros.files.tables.table_recording import TableRecording
     if not isinstance(table, TableRecording):
         return
     gaps = gaps_of(table, settings, has_own=table.generation in simulators())
@@ -294,7 +298,7 @@ def _to_own_form(recording: Recording, args: argparse.Namespace, settings: Setti
 def _to_table(recording: Recording, args: argparse.Namespace, settings: Settings,
               interruption: Interruption) -> Summary:
     """Write the frames of a recording as rows."""
-    from state_sensor_ros.exports.table_output import NEEDS, TableOutput
+    from state_sensor_ros.files.tables.table_output import NEEDS, TableOutput
     columns = None if args.columns is None else [
         name.strip() for name in args.columns.split(',')]
     # Half of the time: a table has no column of the other parts.
@@ -314,7 +318,7 @@ def _to_table(recording: Recording, args: argparse.Namespace, settings: Settings
 def _to_osi(recording: Recording, args: argparse.Namespace, settings: Settings,
             interruption: Interruption) -> Summary:
     """Write the frames of a recording as a trace of ASAM OSI, and warn of what differs."""
-    from state_sensor_ros.exports.osi_output import OsiOutput
+    from state_sensor_ros.files.osi.osi_output import OsiOutput
     summary = Summary()
     with interruption.writing(lambda: OsiOutput(
             args.output, force=args.force, rate_hz=args.rate, fills_gaps=args.gaps == 'fill',

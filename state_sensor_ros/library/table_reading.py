@@ -15,9 +15,9 @@ import os
 from typing import TYPE_CHECKING
 
 from state_sensor_ros.errors import importing
-from state_sensor_ros.exports.table_columns import selected
-from state_sensor_ros.exports.table_output import TableBuilder
 from state_sensor_ros.files.recording import TABLE_SUFFIX
+from state_sensor_ros.files.tables.table_columns import selected
+from state_sensor_ros.files.tables.table_output import TableBuilder
 from state_sensor_ros.library.frame_recording import open_recording
 from state_sensor_ros.settings import DEFAULTS
 

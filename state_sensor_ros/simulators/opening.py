@@ -138,7 +138,7 @@ def open_any(path: str, units: Units = DEFAULT_UNITS, topic: str = '', *,
         raise TrajectoryFormatError(path, 'a compressed file of a bag', "the bag's folder")
     if where.suffix == TABLE_SUFFIX and where.is_file():
         # Loaded for tables only.
-        from state_sensor_ros.exports.table_recording import TableRecording
+        from state_sensor_ros.files.tables.table_recording import TableRecording
         with importing(path):
             return TableRecording(where)
     if topic:

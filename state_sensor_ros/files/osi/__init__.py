@@ -7,9 +7,8 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-Frames as datasets: tables in Parquet and CSV, and traces of ASAM OSI.
+Frames as traces of ASAM OSI.
 
-It may import cdr/, encode/, pipeline/, files/, outputs/ and the modules directly in the
-package; no simulator and no command. The libraries of the formats are imported where a file is
-written or read.
+It may import cdr/, encode/, pipeline/, files/, files/tables/, outputs/ and the modules directly
+in the package; no simulator and no command. betterosi is imported where a trace is written.
 """

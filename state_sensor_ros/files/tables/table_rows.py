@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from state_sensor_ros.bodies import Bools, Floats
 from state_sensor_ros.errors import DecodeError
-from state_sensor_ros.exports.table_columns import FLOAT_NAMES
+from state_sensor_ros.files.tables.table_columns import FLOAT_NAMES
 from state_sensor_ros.frame import Boxes, Frame, Ints, KIND_VEHICLE, Kinds, Lanes, Rows
 from state_sensor_ros.naming import ActorList, Registry
 from state_sensor_ros.outputs.object_classes import class_of, UNKNOWN

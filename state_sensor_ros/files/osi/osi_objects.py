@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from state_sensor_ros.bodies import Floats
-from state_sensor_ros.exports.osi_notes import OsiNotes
-from state_sensor_ros.exports.table_columns import FLOAT_NAMES
-from state_sensor_ros.exports.table_rows import FrameRows
+from state_sensor_ros.files.osi.osi_notes import OsiNotes
+from state_sensor_ros.files.tables.table_columns import FLOAT_NAMES
+from state_sensor_ros.files.tables.table_rows import FrameRows
 from state_sensor_ros.frame import Kinds
 from state_sensor_ros.pipeline.stamps import Step
 

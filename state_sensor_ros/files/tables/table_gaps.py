@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from state_sensor_ros.encode.base_link import is_measured
 from state_sensor_ros.encode.topics import FRAME_TOPIC, MARKERS_TOPIC
-from state_sensor_ros.exports.table_recording import TableRecording
+from state_sensor_ros.files.tables.table_recording import TableRecording
 from state_sensor_ros.outputs.output_topics import EGO_TOPICS, STEERING_TOPIC
 from state_sensor_ros.settings import Settings
 

@@ -31,8 +31,8 @@ from state_sensor_ros.errors import (
     TrajectoryFormatError,
     TruncatedError,
 )
-from state_sensor_ros.exports.table_columns import DEFAULT_SIZES, GENERATION
 from state_sensor_ros.files.recording import PERIOD_S, RecordedFrame
+from state_sensor_ros.files.tables.table_columns import DEFAULT_SIZES, GENERATION
 from state_sensor_ros.frame import (
     Appearance,
     Boxes,

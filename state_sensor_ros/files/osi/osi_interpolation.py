@@ -23,8 +23,8 @@ import numpy as np
 
 from state_sensor_ros.bodies import Floats
 from state_sensor_ros.errors import counted
-from state_sensor_ros.exports.osi_notes import OsiNotes
-from state_sensor_ros.exports.osi_objects import ANGLES, OsiFrame
+from state_sensor_ros.files.osi.osi_notes import OsiNotes
+from state_sensor_ros.files.osi.osi_objects import ANGLES, OsiFrame
 from state_sensor_ros.frame import Rows
 
 _MAX_GAP_NS = 1_000_000_000

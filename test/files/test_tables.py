@@ -28,8 +28,8 @@ from rosbags.typesys import get_typestore, Stores
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.command_line import main
-from state_sensor_ros.exports import table_output
-from state_sensor_ros.exports.table_columns import NAMES
+from state_sensor_ros.files.tables import table_output
+from state_sensor_ros.files.tables.table_columns import NAMES
 
 if find_spec('pyarrow'):
     import pyarrow as pa

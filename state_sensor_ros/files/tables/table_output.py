@@ -23,9 +23,9 @@ import numpy as np
 import numpy.typing as npt
 
 from state_sensor_ros.bodies import Bools
-from state_sensor_ros.exports.table_columns import FLOAT_NAMES, new_schema, selected
-from state_sensor_ros.exports.table_rows import ActorColumns, FrameRows, RowMaker
 from state_sensor_ros.files.recording import TABLE_SUFFIX
+from state_sensor_ros.files.tables.table_columns import FLOAT_NAMES, new_schema, selected
+from state_sensor_ros.files.tables.table_rows import ActorColumns, FrameRows, RowMaker
 from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.frame import Frame, Needs
 from state_sensor_ros.outputs.object_classes import CLASSES

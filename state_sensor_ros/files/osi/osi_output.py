@@ -23,11 +23,11 @@ from typing import Any
 
 from state_sensor_ros.bodies import Floats
 from state_sensor_ros.encode.tables import NS_PER_S
-from state_sensor_ros.exports.export_forms import DEFAULT_CLASSES, OSI_PLAIN
-from state_sensor_ros.exports.osi_interpolation import GapFiller, Resampler
-from state_sensor_ros.exports.osi_notes import OsiNotes
-from state_sensor_ros.exports.osi_objects import objects_of, OsiFrame
-from state_sensor_ros.exports.table_rows import FrameRows, RowMaker
+from state_sensor_ros.files.osi.osi_interpolation import GapFiller, Resampler
+from state_sensor_ros.files.osi.osi_notes import OsiNotes
+from state_sensor_ros.files.osi.osi_objects import objects_of, OsiFrame
+from state_sensor_ros.files.tables.export_forms import DEFAULT_CLASSES, OSI_PLAIN
+from state_sensor_ros.files.tables.table_rows import FrameRows, RowMaker
 from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.outputs.object_classes import CLASSES
