@@ -34,8 +34,6 @@ from state_sensor_ros.emulator.carla_server.message_bytes import measurements_by
 from state_sensor_ros.emulator.carla_server.town import Town
 from state_sensor_ros.emulator.monodrive_server.packet_bytes import encode_json
 from state_sensor_ros.emulator.traffic.frame_generator import generate
-from state_sensor_ros.encode.encoder import Encoder
-from state_sensor_ros.encode.topics import Demand, fixed_topics
 from state_sensor_ros.payloads import Packet
 from state_sensor_ros.pipeline.interfaces import Codec
 from state_sensor_ros.pipeline.pipeline import Pipeline
@@ -48,6 +46,8 @@ from state_sensor_ros.simulators.carla.carla_topics import sensor_topics
 from state_sensor_ros.simulators.carla.measurement_framing import join_messages
 from state_sensor_ros.simulators.carla.sensors import camera_and_kind, Sensor
 from state_sensor_ros.simulators.monodrive.decoder import Decoder
+from state_sensor_ros.topics.encoder import Encoder
+from state_sensor_ros.topics.topic import Demand, fixed_topics
 
 N_ACTORS, N_FRAMES, N_WARM, N_ROUNDS = 100, 40, 5, 5
 IMAGES, IMAGE_SIZE = 'images', 200

@@ -29,9 +29,9 @@ from rclpy.lifecycle import LifecycleNode
 from traffic import Cycle
 from worker import NODE_NAME, pipeline_into, SETTINGS
 
-from state_sensor_ros.encode.topics import Demand, fixed_topics, Qos
 from state_sensor_ros.payloads import Packet
 from state_sensor_ros.ros.topic_sink import TopicSink
+from state_sensor_ros.topics.topic import Demand, fixed_topics, Qos
 
 RATE_HZ = 50.0
 CHANGES = ('appears', 'is subscribed', 'leaves', 'is forgotten')

@@ -26,14 +26,14 @@ from row import Row, show
 from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.emulator.monodrive_server.packet_bytes import encode_json
 from state_sensor_ros.emulator.traffic.frame_generator import generate
-from state_sensor_ros.encode.encoder import Encoder
-from state_sensor_ros.encode.topics import EVERYTHING
-from state_sensor_ros.outputs.output_encoder import open_outputs
 from state_sensor_ros.payloads import Packet
 from state_sensor_ros.pipeline.interfaces import Codec
 from state_sensor_ros.pipeline.pipeline import Pipeline
 from state_sensor_ros.settings import OUTPUTS, Settings
 from state_sensor_ros.simulators.monodrive.decoder import Decoder
+from state_sensor_ros.topics.encoder import Encoder
+from state_sensor_ros.topics.stacks.output_encoder import open_outputs
+from state_sensor_ros.topics.topic import EVERYTHING
 
 N_ACTORS, N_FRAMES, N_WARM, N_ROUNDS = 100, 40, 5, 25
 GOAL = '<= 1.6'

@@ -36,8 +36,6 @@ import rival
 from traffic import Cycle
 
 from state_sensor_ros.cdr.definitions import load_definitions
-from state_sensor_ros.encode.encoder import Encoder
-from state_sensor_ros.encode.topics import EVERYTHING, fixed_topics, Qos
 from state_sensor_ros.payloads import Packet
 from state_sensor_ros.pipeline.interfaces import Codec
 from state_sensor_ros.pipeline.pipeline import Pipeline
@@ -50,6 +48,8 @@ from state_sensor_ros.simulators.monodrive.generations.wire import (
     Quaternion,
     Vector,
 )
+from state_sensor_ros.topics.encoder import Encoder
+from state_sensor_ros.topics.topic import EVERYTHING, fixed_topics, Qos
 
 NODE_NAME = 'bench'
 SETTINGS = parse_settings({'frame': False, 'debug_drawing': True, 'labels': False,

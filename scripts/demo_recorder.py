@@ -22,9 +22,9 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.signals import SignalHandlerOptions
 
-from state_sensor_ros.encode.topics import Topic
 from state_sensor_ros.files.bags.bag_writer import BagSink
 from state_sensor_ros.ros.topic_sink import message_class
+from state_sensor_ros.topics.topic import Topic
 
 ALWAYS = ('/tf', '/diagnostics', '/clock')
 START_TIMEOUT_S = 30.0

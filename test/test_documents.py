@@ -19,7 +19,6 @@ from paths import ROOT
 import pytest
 
 from state_sensor_ros.commands.command_line import COMMANDS
-from state_sensor_ros.encode.topics import fixed_topics
 from state_sensor_ros.files.bags.bag_types import MAX_DEFINITION_BYTES
 from state_sensor_ros.files.storage import mcap_reader
 from state_sensor_ros.files.storage.bag_limits import DEFAULT_LIMITS
@@ -37,6 +36,7 @@ from state_sensor_ros.simulators.carla.sensors import POINTS, Sensor
 from state_sensor_ros.simulators.monodrive import sensor_config
 from state_sensor_ros.simulators.monodrive.control_messages import MAX_REPLY_BYTES
 from state_sensor_ros.simulators.monodrive.trajectory import MAX_ELEMENT_BYTES
+from state_sensor_ros.topics.topic import fixed_topics
 
 DOCUMENTS = sorted(path.relative_to(ROOT).as_posix() for path in (
     ROOT / 'README.md', ROOT / 'CONTRIBUTING.md', *(ROOT / 'doc').rglob('*.md')))

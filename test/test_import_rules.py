@@ -26,25 +26,25 @@ MAY_IMPORT = {
     'json_forms': set(),
     'schemas': set(),
     'cdr': set(),
-    'encode': {'cdr'},
-    'pipeline': {'encode'},
+    'objects': set(),
+    'topics': {'cdr', 'objects'},
+    'pipeline': {'topics'},
     'connections': {'pipeline'},
-    'files': {'cdr', 'encode', 'pipeline'},
-    'outputs': {'cdr', 'encode', 'files'},
-    'files/tables': {'cdr', 'encode', 'pipeline', 'files', 'outputs'},
-    'files/osi': {'cdr', 'encode', 'pipeline', 'files', 'files/tables', 'outputs'},
-    'simulators': {'cdr', 'encode', 'pipeline', 'files', 'files/tables', 'outputs'},
+    'files': {'cdr', 'objects', 'topics', 'pipeline'},
+    'files/tables': {'cdr', 'objects', 'topics', 'pipeline', 'files'},
+    'files/osi': {'cdr', 'objects', 'topics', 'pipeline', 'files', 'files/tables'},
+    'simulators': {'cdr', 'topics', 'pipeline', 'files', 'files/tables'},
     'emulator': {'schemas'},
     'simulators/monodrive': {'json_forms', 'pipeline', 'connections', 'files', 'simulators',
                              'emulator'},
-    'simulators/carla': {'json_forms', 'schemas', 'cdr', 'encode', 'pipeline', 'connections',
+    'simulators/carla': {'json_forms', 'schemas', 'cdr', 'topics', 'pipeline', 'connections',
                          'files', 'simulators', 'emulator'},
     'library': {'pipeline', 'connections', 'files', 'files/tables', 'simulators',
                 'simulators/monodrive'},
     'drawing': set(),
-    'ros': {'cdr', 'encode', 'pipeline', 'files', 'outputs', 'simulators'},
-    'commands': {'cdr', 'encode', 'pipeline', 'files', 'files/tables', 'files/osi', 'outputs',
-                 'simulators', 'simulators/monodrive', 'library', 'drawing', 'emulator'}}
+    'ros': {'cdr', 'objects', 'topics', 'pipeline', 'files', 'simulators'},
+    'commands': {'cdr', 'topics', 'pipeline', 'files', 'files/tables', 'files/osi', 'simulators',
+                 'simulators/monodrive', 'library', 'drawing', 'emulator'}}
 # The package exports the names of the library.
 OF_THE_PACKAGE = {'__main__.py': {'commands'}, '__init__.py': {'library'}}
 # The folders in files/, and which others of them each may import.
@@ -54,7 +54,7 @@ ROS_PACKAGES = {'rclpy', 'rcl_interfaces', 'diagnostic_msgs', 'geometry_msgs', '
                 'simulation_interfaces', 'std_srvs', 'lifecycle_msgs', 'rosgraph_msgs'}
 # Outside these folders the values are computed: no sockets, processes, threads or command line.
 SOCKETS = {'connections', 'emulator'}
-WITHOUT_EFFECTS = {'', 'json_forms', 'schemas', 'cdr', 'encode', 'outputs', 'drawing',
+WITHOUT_EFFECTS = {'', 'json_forms', 'schemas', 'cdr', 'objects', 'topics', 'drawing',
                    'simulators/monodrive/generations'}
 EFFECTS = {'socket', 'subprocess', 'argparse', 'threading', 'selectors', 'asyncio'}
 
@@ -147,7 +147,7 @@ def test_imports_in_recordings_are_layered(path):
     where = path.parent.name
     allowed = {f'files.{other}' for other in (where, *IN_FILES[where])}
     if where == 'bags':
-        allowed |= {'cdr', 'encode', *ROOT_MODULES}
+        allowed |= {'cdr', 'topics', *ROOT_MODULES}
     for name in own_modules(path):
         assert any(name == module or name.startswith(f'{module}.')
                    for module in {'errors', *allowed}), name

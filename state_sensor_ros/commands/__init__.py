@@ -9,7 +9,7 @@
 """
 The command ``state_sensor``: a module for each sub-command, and what several of them use.
 
-It may import cdr/, encode/, pipeline/, files/, files/tables/, files/osi/, outputs/,
+It may import cdr/, topics/, pipeline/, files/, files/tables/, files/osi/,
 simulators/, simulators/monodrive/, library/, drawing/, emulator/ and the modules directly in the
 package; not simulators/carla/, connections/ or ros/, and no rclpy.
 """

@@ -63,7 +63,7 @@ from state_sensor_ros.simulators.opening import (
 
 if TYPE_CHECKING:
     from state_sensor_ros.cdr.definitions import Definitions
-    from state_sensor_ros.outputs.output_encoder import OutputEncoder
+    from state_sensor_ros.topics.stacks.output_encoder import OutputEncoder
 
 # What the messages of a bag depend on. Stamps by the clock of ROS mean nothing here.
 _BAG_PARAMETERS = (
@@ -191,13 +191,13 @@ def _to_bag(recording: Recording, args: argparse.Namespace, settings: Settings,
             interruption: Interruption) -> Summary:
     """Run the pipeline of the node into a bag."""
     from state_sensor_ros.cdr.definitions import load_definitions
-    from state_sensor_ros.encode.encoder import Encoder
-    from state_sensor_ros.encode.static_frame import encode_static_frames
-    from state_sensor_ros.encode.topics import fixed_topics
     from state_sensor_ros.files.bags.bag_writer import BagSink
-    from state_sensor_ros.outputs.output_topics import output_topics
     from state_sensor_ros.pipeline.interfaces import Codec
     from state_sensor_ros.pipeline.pipeline import Pipeline
+    from state_sensor_ros.topics.encoder import Encoder
+    from state_sensor_ros.topics.stacks.output_topics import output_topics
+    from state_sensor_ros.topics.static_frame import encode_static_frames
+    from state_sensor_ros.topics.topic import fixed_topics
     if args.output.endswith(tuple(STORAGE_OF_SUFFIX)):
         raise ConfigError('OUT', args.output, 'the name of a folder, or NAME.json for a '
                           'trajectory')
@@ -242,7 +242,7 @@ def _stack_encoder(settings: Settings, definitions: Definitions,
     """Return the encoder of topics for autonomy stacks, None where there are none."""
     if not settings.outputs:
         return None
-    from state_sensor_ros.outputs.output_encoder import open_outputs
+    from state_sensor_ros.topics.stacks.output_encoder import open_outputs
     return open_outputs(settings, definitions, warnings.add)
 
 
@@ -254,7 +254,7 @@ def _with_upcoming(frames: Iterator[RecordedFrame], recording: Recording,
     if not settings.outputs:
         yield frames
         return
-    from state_sensor_ros.outputs.look_ahead import is_needed, LookAhead
+    from state_sensor_ros.files.look_ahead import is_needed, LookAhead
     if not is_needed(settings):
         yield frames
         return

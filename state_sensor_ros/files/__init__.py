@@ -9,7 +9,7 @@
 """
 Recordings as a source of packets: bags, their playback and their inspection.
 
-It may import pipeline/, cdr/, encode/ and the modules directly in the package; no simulator's
-folder, no command and no rclpy. Its folders are layers: bags/ imports storage/, whole/ and
-recording.py; storage/ and whole/ import nothing else of this folder.
+It may import pipeline/, cdr/, objects/, topics/ and the modules directly in the package; no
+simulator's folder, no command and no rclpy. Its folders are layers: bags/ imports storage/,
+whole/ and recording.py; storage/ and whole/ import nothing else of this folder.
 """

@@ -9,6 +9,6 @@
 """
 The way of a packet from a source to a sink: threads, stamps, tags, topics of actors, counters.
 
-It may import encode/ and the modules directly in the package, and numpy; no other folder, no rclpy
+It may import topics/ and the modules directly in the package, and numpy; no other folder, no rclpy
 and no sockets.
 """

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Protocol
 
-from state_sensor_ros.encode.tables import NS_PER_S
-from state_sensor_ros.encode.topics import Topic
 from state_sensor_ros.frame import KIND_VEHICLE, Rows
 from state_sensor_ros.naming import Actor, ActorList, common_actors, Registry
+from state_sensor_ros.topics.tables import NS_PER_S
+from state_sensor_ros.topics.topic import Topic
 
 # Above this number the longest absent actors are removed before their time-out. Otherwise a stream
 # of ever new names whose clock hardly advances would fill the memory.

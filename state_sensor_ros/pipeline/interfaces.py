@@ -14,13 +14,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from state_sensor_ros.encode.encoder import Encoder
-from state_sensor_ros.encode.topics import Demand, Topic
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.naming import ActorList
 from state_sensor_ros.payloads import FutureFrame, PayloadDecoder
 from state_sensor_ros.pipeline.actor_topics import TopicSwitch
 from state_sensor_ros.settings import Settings
+from state_sensor_ros.topics.encoder import Encoder
+from state_sensor_ros.topics.topic import Demand, Topic
 
 
 class Sink(TopicSwitch, Protocol):

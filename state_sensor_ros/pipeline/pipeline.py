@@ -23,7 +23,6 @@ import time
 
 import numpy as np
 
-from state_sensor_ros.encode.topics import Demand, needs_of, Topic
 from state_sensor_ros.errors import DecodeError, StateSensorError
 from state_sensor_ros.frame import Frame, Needs, NO_BOXES
 from state_sensor_ros.naming import ActorList, EMPTY_ACTOR_LIST, Registry
@@ -35,6 +34,7 @@ from state_sensor_ros.pipeline.interfaces import Codec, Sink
 from state_sensor_ros.pipeline.stamps import float32_step, Stamper, Step
 from state_sensor_ros.pipeline.tag_rule import TagRule
 from state_sensor_ros.settings import Settings
+from state_sensor_ros.topics.topic import Demand, needs_of, Topic
 
 
 @dataclass(frozen=True, slots=True)

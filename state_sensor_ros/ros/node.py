@@ -24,14 +24,8 @@ from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from rclpy.serialization import deserialize_message
 
 from state_sensor_ros.cdr.definitions import load_definitions
-from state_sensor_ros.encode.encoder import Encoder
-from state_sensor_ros.encode.static_frame import encode_static_frames
-from state_sensor_ros.encode.topics import fixed_topics
-from state_sensor_ros.encode.verification import samples, verify
 from state_sensor_ros.errors import one_line
 from state_sensor_ros.frame import Frame
-from state_sensor_ros.outputs.output_encoder import open_outputs
-from state_sensor_ros.outputs.output_topics import output_topics
 from state_sensor_ros.pipeline.counters import Counters, latest
 from state_sensor_ros.pipeline.interfaces import Codec
 from state_sensor_ros.pipeline.pipeline import Pipeline, Snapshot
@@ -55,6 +49,12 @@ from state_sensor_ros.ros.topic_sink import message_class, TopicSink
 from state_sensor_ros.ros.transitions import ManagedNode, noting
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.opening import FILE, Input
+from state_sensor_ros.topics.encoder import Encoder
+from state_sensor_ros.topics.stacks.output_encoder import open_outputs
+from state_sensor_ros.topics.stacks.output_topics import output_topics
+from state_sensor_ros.topics.static_frame import encode_static_frames
+from state_sensor_ros.topics.topic import fixed_topics
+from state_sensor_ros.topics.verification import samples, verify
 
 if TYPE_CHECKING:
     from state_sensor_ros.files.player import FileSource

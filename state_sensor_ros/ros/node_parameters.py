@@ -23,7 +23,6 @@ from rcl_interfaces.msg import (
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
-from state_sensor_ros.encode.topics import Qos
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.settings import (
     DEFAULTS,
@@ -35,6 +34,7 @@ from state_sensor_ros.settings import (
     value_of,
 )
 from state_sensor_ros.simulators.opening import checked_settings, find_simulator
+from state_sensor_ros.topics.topic import Qos
 
 _TYPES = {name: (get_args(type_of(name)) or (type_of(name),))[0] for name in NAMES}
 _ARRAYS = frozenset(name for name in NAMES if get_args(type_of(name)))

@@ -56,14 +56,14 @@ from simulation_interfaces.srv import (
     StepSimulation,
 )
 
-from state_sensor_ros.encode.tables import NS_PER_S
 from state_sensor_ros.errors import ConfigError, counted
 from state_sensor_ros.files.player import FileSource
 from state_sensor_ros.frame import Floats, Frame, KIND_VEHICLE
-from state_sensor_ros.outputs.box_bounds import ActorBox, box_of, point_of
-from state_sensor_ros.outputs.objects import MAX_GAP_S, origin_twist
+from state_sensor_ros.objects.box_bounds import ActorBox, box_of, point_of
+from state_sensor_ros.objects.object_maker import MAX_GAP_S, origin_twist
 from state_sensor_ros.pipeline.pipeline import Snapshot
 from state_sensor_ros.ros.entity_filter import matching_rows
+from state_sensor_ros.topics.tables import NS_PER_S
 
 # Features of any source, and those of a recording only.
 _FEATURES = (

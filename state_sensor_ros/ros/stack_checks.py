@@ -17,9 +17,9 @@ import os
 from rclpy.node import Node
 from rclpy.topic_endpoint_info import TopicEndpointInfo
 
-from state_sensor_ros.encode.topics import Topic
 from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.outputs.output_topics import is_of_stack, packages_of
+from state_sensor_ros.topics.stacks.output_topics import is_of_stack, packages_of
+from state_sensor_ros.topics.topic import Topic
 
 
 def check_packages(outputs: Iterable[str]) -> None:

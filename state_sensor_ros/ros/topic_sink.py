@@ -25,7 +25,7 @@ from rclpy.publisher import Publisher
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.qos_overriding_options import QoSOverridingOptions
 
-from state_sensor_ros.encode.topics import Demand, Qos, Topic
+from state_sensor_ros.topics.topic import Demand, Qos, Topic
 
 # A new subscriber misses frames for at most this long. A scan of 2000 publishers takes 0.3 to
 # 0.7 ms; in a pause between frames it is done up to _EARLY_SCAN_NS before it is due.

@@ -9,7 +9,7 @@
 """
 The interface of a simulator, and the opening of streams and recordings of any simulator.
 
-It may import cdr/, encode/, pipeline/, files/, files/tables/, outputs/ and the modules directly in
+It may import cdr/, topics/, pipeline/, files/, files/tables/ and the modules directly in
 the package, but no simulator by name: ``opening`` imports one where its stream or recording is
 opened.
 """

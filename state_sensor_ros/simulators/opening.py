@@ -219,7 +219,7 @@ class Input:
 
     def _follower(self, recording: Recording) -> Follower | None:
         """Return what reads a recording ahead, where an output has predicted paths."""
-        from state_sensor_ros.outputs.look_ahead import is_needed, LookAhead
+        from state_sensor_ros.files.look_ahead import is_needed, LookAhead
         if not is_needed(self._settings):
             return None
         return LookAhead(self._opened(), recording.new_decoder(), self._settings)

@@ -34,14 +34,14 @@ if TYPE_CHECKING:
     import argparse
 
     from state_sensor_ros.cdr.definitions import Definitions
-    from state_sensor_ros.encode.static_frame import Mount
-    from state_sensor_ros.encode.topics import Topic
-    from state_sensor_ros.encode.verification import Sample
     from state_sensor_ros.files.bags.bag_reader import Bag
     from state_sensor_ros.files.bags.bag_recording import BagRecording
     from state_sensor_ros.pipeline.interfaces import SimulatorEncoder
     from state_sensor_ros.pipeline.source import Source
     from state_sensor_ros.simulators.stand_in_options import StandInOptions
+    from state_sensor_ros.topics.static_frame import Mount
+    from state_sensor_ros.topics.topic import Topic
+    from state_sensor_ros.topics.verification import Sample
 
 
 @dataclass(frozen=True, slots=True)

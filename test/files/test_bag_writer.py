@@ -21,12 +21,12 @@ from rosbags.rosbag2 import Reader, StoragePlugin, Writer
 from rosbags.typesys import get_types_from_msg
 from ruamel.yaml import YAML
 
-from state_sensor_ros.encode.topics import ACTORS_TOPIC, FRAME_TOPIC, ODOMETRY, TF_TOPIC, Topic
 from state_sensor_ros.errors import SinkError
 from state_sensor_ros.files.bags import bag_types
 from state_sensor_ros.files.bags.bag_types import definition, type_hash
 from state_sensor_ros.files.bags.bag_writer import BagSink, full_name
 from state_sensor_ros.files.storage import mcap_writer
+from state_sensor_ros.topics.topic import ACTORS_TOPIC, FRAME_TOPIC, ODOMETRY, TF_TOPIC, Topic
 
 OWN = Topic('~/actors/car/odometry', ODOMETRY, 'odometry', 'car')
 # An empty TFMessage and ActorArray as CDR, written by hand.

@@ -16,12 +16,12 @@ from rig import arrayed, changed_program, check_counters_never_decrease, framed,
 
 # By name: the function, and what replaces it; it fails for an actor of that name.
 DEFECTS = {
-    'encode': ('encode.encoder', 'Encoder', 'encode', """
+    'encode': ('topics.encoder', 'Encoder', 'encode', """
     if 'bad_encode' in args[0].names:
         fail()
     return original(self, *args, **options)
 """),
-    'encode_late': ('encode.encoder', 'Encoder', 'encode', """
+    'encode_late': ('topics.encoder', 'Encoder', 'encode', """
     result = original(self, *args, **options)
     if 'bad_encode_late' in args[0].names:
         fail()
@@ -201,7 +201,7 @@ def test_an_exception_of_splitting_costs_the_packet(defective):
 
 
 def test_an_exception_in_every_frame_stays_an_error(defective):
-    rig = defective(('encode.encoder', 'Encoder', 'encode', '    fail()'))
+    rig = defective(('topics.encoder', 'Encoder', 'encode', '    fail()'))
     rig.simulator.accept()
     ended = threading.Event()
 

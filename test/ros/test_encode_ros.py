@@ -20,12 +20,12 @@ import pytest
 from rclpy.serialization import deserialize_message, serialize_message
 
 from state_sensor_ros.cdr.definitions import Definitions
-from state_sensor_ros.encode.encoder import Encoder
-from state_sensor_ros.encode.topics import EVERYTHING
-from state_sensor_ros.encode.verification import samples, verify
 from state_sensor_ros.errors import EncodeError
 from state_sensor_ros.naming import Registry
 from state_sensor_ros.ros.topic_sink import message_class
+from state_sensor_ros.topics.encoder import Encoder
+from state_sensor_ros.topics.topic import EVERYTHING
+from state_sensor_ros.topics.verification import samples, verify
 
 
 def deserialize(data, type_name):

@@ -213,7 +213,7 @@ def test_ros_clock_that_goes_back_is_a_restart(bench):
 
 
 # Takes its time in the middle of a frame that has an actor `slow`.
-SLOW = 'encode.encoder', 'Encoder', 'encode', f"""
+SLOW = 'topics.encoder', 'Encoder', 'encode', f"""
     if 'slow' in args[0].names:
         print('begins', flush=True)
         time.sleep({SLOW_S})

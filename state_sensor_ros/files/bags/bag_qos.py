@@ -25,8 +25,8 @@ from rosbags.interfaces import (
     QosTime,
 )
 
-from state_sensor_ros.encode.topics import Qos
 from state_sensor_ros.files.bags.bag_metadata import parse_yaml, Value
+from state_sensor_ros.topics.topic import Qos
 
 # The duration that rmw reports for a profile without deadline, lifespan or lease.
 _INFINITE = QosTime(9223372036, 854775807)

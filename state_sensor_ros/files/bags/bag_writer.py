@@ -23,7 +23,6 @@ import sqlite3
 from rosbags.interfaces import Connection
 from rosbags.interfaces import Qos as Profile
 
-from state_sensor_ros.encode.topics import Demand, EVERYTHING, Topic
 from state_sensor_ros.errors import SinkError
 from state_sensor_ros.files.bags.bag_files import BagFiles
 from state_sensor_ros.files.bags.bag_form import (
@@ -38,6 +37,7 @@ from state_sensor_ros.files.storage.bag_limits import BagError, BagLimits
 from state_sensor_ros.files.storage.storage_file import ROS2MSG, StoredTopic
 from state_sensor_ros.files.whole.output import Output
 from state_sensor_ros.files.whole.whole_folder import Own, WholeFolder
+from state_sensor_ros.topics.topic import Demand, EVERYTHING, Topic
 
 # Of log times across a restart: the period of frames without times of their own, 20 Hz.
 _PERIOD_NS = 50_000_000

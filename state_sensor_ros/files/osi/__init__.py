@@ -9,6 +9,6 @@
 """
 Frames as traces of ASAM OSI.
 
-It may import cdr/, encode/, pipeline/, files/, files/tables/, outputs/ and the modules directly
+It may import cdr/, objects/, topics/, pipeline/, files/, files/tables/ and the modules directly
 in the package; no simulator and no command. betterosi is imported where a trace is written.
 """

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from state_sensor_ros.frame import KIND_VEHICLE
 from state_sensor_ros.naming import ActorList
-from state_sensor_ros.outputs.object_classes import class_of, UNKNOWN
+from state_sensor_ros.objects.object_classes import class_of, UNKNOWN
 
 # What is noted by kind, and the option that changes it.
 _TEXTS = {

@@ -22,7 +22,6 @@ import struct
 from typing import Any
 
 from state_sensor_ros.bodies import Floats
-from state_sensor_ros.encode.tables import NS_PER_S
 from state_sensor_ros.files.osi.osi_interpolation import GapFiller, Resampler
 from state_sensor_ros.files.osi.osi_notes import OsiNotes
 from state_sensor_ros.files.osi.osi_objects import objects_of, OsiFrame
@@ -30,9 +29,10 @@ from state_sensor_ros.files.tables.export_forms import DEFAULT_CLASSES, OSI_PLAI
 from state_sensor_ros.files.tables.table_rows import FrameRows, RowMaker
 from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.frame import Frame
-from state_sensor_ros.outputs.object_classes import CLASSES
-from state_sensor_ros.outputs.objects import default_sizes
+from state_sensor_ros.objects.object_classes import CLASSES
+from state_sensor_ros.objects.object_maker import default_sizes
 from state_sensor_ros.settings import DEFAULTS, Settings
+from state_sensor_ros.topics.tables import NS_PER_S
 
 _TOPIC = 'ground_truth'
 _TYPE_OTHER, _TYPE_VEHICLE, _TYPE_PEDESTRIAN = 1, 2, 3

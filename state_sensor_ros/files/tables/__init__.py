@@ -9,7 +9,7 @@
 """
 Frames as tables in Parquet and CSV, and back.
 
-It may import cdr/, encode/, pipeline/, files/, outputs/ and the modules directly in the
+It may import cdr/, objects/, topics/, pipeline/, files/ and the modules directly in the
 package; no simulator and no command. The libraries of the formats are imported where a file is
 written or read.
 """

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from state_sensor_ros.encode.base_link import is_measured
-from state_sensor_ros.encode.topics import FRAME_TOPIC, MARKERS_TOPIC
 from state_sensor_ros.files.tables.table_recording import TableRecording
-from state_sensor_ros.outputs.output_topics import EGO_TOPICS, STEERING_TOPIC
 from state_sensor_ros.settings import Settings
+from state_sensor_ros.topics.base_link import is_measured
+from state_sensor_ros.topics.stacks.output_topics import EGO_TOPICS, STEERING_TOPIC
+from state_sensor_ros.topics.topic import FRAME_TOPIC, MARKERS_TOPIC
 
 _OBJECTS = 'objects of --outputs'
 

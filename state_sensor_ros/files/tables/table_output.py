@@ -28,7 +28,7 @@ from state_sensor_ros.files.tables.table_columns import FLOAT_NAMES, new_schema,
 from state_sensor_ros.files.tables.table_rows import ActorColumns, FrameRows, RowMaker
 from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.frame import Frame, Needs
-from state_sensor_ros.outputs.object_classes import CLASSES
+from state_sensor_ros.objects.object_classes import CLASSES
 from state_sensor_ros.settings import DEFAULTS, Settings
 
 if TYPE_CHECKING:

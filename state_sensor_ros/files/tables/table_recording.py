@@ -44,8 +44,8 @@ from state_sensor_ros.frame import (
     NO_BOXES,
     NO_WHEELS,
 )
-from state_sensor_ros.outputs.object_classes import class_of
-from state_sensor_ros.outputs.objects import centres_of, default_sizes
+from state_sensor_ros.objects.object_classes import class_of
+from state_sensor_ros.objects.object_maker import centres_of, default_sizes
 from state_sensor_ros.payloads import Decoded, Packet, PayloadDecoder, SingleFrameDecoder
 from state_sensor_ros.settings import DEFAULTS, parse_settings
 

@@ -30,8 +30,8 @@ from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.files.tables.table_columns import FLOAT_NAMES
 from state_sensor_ros.frame import Boxes, Frame, Ints, KIND_VEHICLE, Kinds, Lanes, Rows
 from state_sensor_ros.naming import ActorList, Registry
-from state_sensor_ros.outputs.object_classes import class_of, UNKNOWN
-from state_sensor_ros.outputs.objects import centres_of, default_sizes, MAX_GAP_S
+from state_sensor_ros.objects.object_classes import class_of, UNKNOWN
+from state_sensor_ros.objects.object_maker import centres_of, default_sizes, MAX_GAP_S
 from state_sensor_ros.pipeline.stamps import Stamper, Step
 from state_sensor_ros.settings import DEFAULTS, Settings
 

@@ -9,7 +9,7 @@
 """
 Servers of CARLA 0.8 and the imitation-learning dataset as one of the simulators.
 
-It may import json_forms/, schemas/, cdr/, encode/, pipeline/, connections/, files/,
+It may import json_forms/, schemas/, cdr/, topics/, pipeline/, connections/, files/,
 simulators/, emulator/ and the modules directly in the package; no simulators/monodrive/, sockets
 or rclpy.
 Formats: doc/protocol/carla.md.

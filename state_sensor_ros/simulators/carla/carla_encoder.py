@@ -13,11 +13,6 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from state_sensor_ros.cdr.definitions import Definitions
-from state_sensor_ros.encode.message_block import MessageBlock, Messages
-from state_sensor_ros.encode.numbers import Numbers, stamp_numbers
-from state_sensor_ros.encode.tables import STAMP
-from state_sensor_ros.encode.topics import Demand, enabled, Topic
-from state_sensor_ros.encode.verification import Sample, sample_of
 from state_sensor_ros.frame import Bools, Frame
 from state_sensor_ros.naming import ActorList
 from state_sensor_ros.payloads import Report
@@ -27,6 +22,11 @@ from state_sensor_ros.simulators.carla.image_messages import ImageMessages
 from state_sensor_ros.simulators.carla.player_messages import player_numbers, PlayerMessages
 from state_sensor_ros.simulators.carla.point_messages import PointMessages
 from state_sensor_ros.simulators.carla.sign_messages import sign_numbers, SignArrays, SignMarkers
+from state_sensor_ros.topics.message_block import MessageBlock, Messages
+from state_sensor_ros.topics.numbers import Numbers, stamp_numbers
+from state_sensor_ros.topics.tables import STAMP
+from state_sensor_ros.topics.topic import Demand, enabled, Topic
+from state_sensor_ros.topics.verification import Sample, sample_of
 
 
 def _ignore(kind: str, text: str) -> None:

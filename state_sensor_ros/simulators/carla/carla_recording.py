@@ -15,7 +15,6 @@ from dataclasses import replace
 import math
 from pathlib import Path
 
-from state_sensor_ros.encode.topics import STATIC_TF_TOPIC
 from state_sensor_ros.errors import DecodeError, TrajectoryFormatError, TruncatedError
 from state_sensor_ros.files.bags.bag_reader import Bag
 from state_sensor_ros.files.bags.bag_recording import BagRecording
@@ -35,6 +34,7 @@ from state_sensor_ros.simulators.carla.carla_decoder import DatasetDecoder
 from state_sensor_ros.simulators.carla.carla_topics import sensor_of_topic
 from state_sensor_ros.simulators.carla.dataset import find_dataset, read_frames
 from state_sensor_ros.simulators.carla.sensors import Sensor
+from state_sensor_ros.topics.topic import STATIC_TF_TOPIC
 
 
 class CarlaBagRecording(BagRecording):

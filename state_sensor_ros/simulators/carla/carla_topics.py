@@ -15,8 +15,8 @@ from functools import cache
 import re
 from typing import Final
 
-from state_sensor_ros.encode.topics import Topic
 from state_sensor_ros.simulators.carla.sensors import DEPTH, POINTS, RGB, SEGMENTATION, Sensor
+from state_sensor_ros.topics.topic import Topic
 
 STATUS: Final = 'state_sensor_ros/msg/CarlaPlayerStatus'
 CONTROL: Final = 'state_sensor_ros/msg/VehicleControl'

@@ -25,7 +25,6 @@ from typing import Annotated, Final
 
 import msgspec
 
-from state_sensor_ros.encode.static_frame import CAMERAS
 from state_sensor_ros.errors import DecodeError, reason_of, TrajectoryFormatError
 from state_sensor_ros.files.whole.regular_files import check_regular
 from state_sensor_ros.json_forms.json_text import parse_payload
@@ -40,6 +39,7 @@ from state_sensor_ros.simulators.carla.sensors import (
     Sensor,
     topic_token,
 )
+from state_sensor_ros.topics.static_frame import CAMERAS
 
 _MEASUREMENTS: Final = re.compile(r'measurements_(\d{1,18})\.json')
 _EPISODE: Final = re.compile(r'episode_(\d{1,18})')

@@ -16,10 +16,6 @@ import struct
 
 from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.cdr.templates import ENCAPSULATION, Given, MESSAGE_PHASE, Template
-from state_sensor_ros.encode.numbers import stamp_numbers
-from state_sensor_ros.encode.static_frame import optical_frame
-from state_sensor_ros.encode.tables import given_header
-from state_sensor_ros.encode.topics import Demand, Topic
 from state_sensor_ros.errors import DecodeError, EncodeError
 from state_sensor_ros.payloads import Report
 from state_sensor_ros.simulators.carla.carla_data import EncodedImage
@@ -43,6 +39,10 @@ from state_sensor_ros.simulators.carla.images import (
     image_size,
 )
 from state_sensor_ros.simulators.carla.sensors import RGB, SEGMENTATION
+from state_sensor_ros.topics.numbers import stamp_numbers
+from state_sensor_ros.topics.static_frame import optical_frame
+from state_sensor_ros.topics.tables import given_header
+from state_sensor_ros.topics.topic import Demand, Topic
 
 _BYTES_A_PIXEL = dict(ENCODINGS.values())
 _COUNT = struct.Struct('<I')

@@ -18,10 +18,6 @@ import numpy as np
 from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.cdr.patch_buffer import PatchBuffer
 from state_sensor_ros.cdr.templates import Given, MessageInstance, Slot, Table, Template
-from state_sensor_ros.encode.message_block import MessageBlock
-from state_sensor_ros.encode.numbers import Numbers
-from state_sensor_ros.encode.tables import Fields, header, xyz
-from state_sensor_ros.encode.topics import Demand, Topic
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.carla.carla_data import (
     CarlaData,
@@ -37,6 +33,10 @@ from state_sensor_ros.simulators.carla.carla_topics import (
     STATUS,
     STATUS_TOPIC,
 )
+from state_sensor_ros.topics.message_block import MessageBlock
+from state_sensor_ros.topics.numbers import Numbers
+from state_sensor_ros.topics.tables import Fields, header, xyz
+from state_sensor_ros.topics.topic import Demand, Topic
 
 # One row: frame number (uint64), acceleration xyz m/s2, forward speed m/s, collisions kg m/s,
 # intersections, directions, reasons to stop.

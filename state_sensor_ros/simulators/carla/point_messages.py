@@ -15,15 +15,15 @@ import struct
 
 from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.cdr.templates import Given, MESSAGE_PHASE, Template
-from state_sensor_ros.encode.numbers import stamp_numbers
-from state_sensor_ros.encode.tables import given_header
-from state_sensor_ros.encode.topics import Demand, Topic
 from state_sensor_ros.errors import DecodeError, EncodeError
 from state_sensor_ros.payloads import Report
 from state_sensor_ros.simulators.carla.carla_data import EncodedPoints
 from state_sensor_ros.simulators.carla.carla_topics import POINT_CLOUD, points_topic
 from state_sensor_ros.simulators.carla.points import decode_points, POINT_BYTES
 from state_sensor_ros.simulators.carla.sensors import lidar_frame
+from state_sensor_ros.topics.numbers import stamp_numbers
+from state_sensor_ros.topics.tables import given_header
+from state_sensor_ros.topics.topic import Demand, Topic
 
 _FLOAT32 = 7
 _FLOAT_BYTES = 4

@@ -21,8 +21,8 @@ import math
 import re
 from typing import Final, TypeAlias
 
-from state_sensor_ros.encode.static_frame import CAMERAS, Mount
 from state_sensor_ros.settings import Settings
+from state_sensor_ros.topics.static_frame import CAMERAS, Mount
 
 RGB, DEPTH, SEGMENTATION, POINTS = 'rgb', 'depth', 'segmentation', 'points'
 

@@ -15,11 +15,6 @@ import numpy as np
 from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.cdr.patch_buffer import PatchBuffer
 from state_sensor_ros.cdr.templates import Given, MessageInstance, Slot, Table, Template
-from state_sensor_ros.encode.markers import ADD, DELETE, NO_POSE, TEXT
-from state_sensor_ros.encode.message_block import MessageBlock
-from state_sensor_ros.encode.numbers import Numbers
-from state_sensor_ros.encode.tables import Fields, header, pose, xyz
-from state_sensor_ros.encode.topics import Demand, MARKERS_TOPIC, Topic
 from state_sensor_ros.frame import Bools, Frame
 from state_sensor_ros.naming import ActorList
 from state_sensor_ros.rotations import normalised
@@ -31,6 +26,11 @@ from state_sensor_ros.simulators.carla.carla_data import (
     number_text,
 )
 from state_sensor_ros.simulators.carla.carla_topics import LIGHTS_TOPIC, LIMITS_TOPIC
+from state_sensor_ros.topics.markers import ADD, DELETE, NO_POSE, TEXT
+from state_sensor_ros.topics.message_block import MessageBlock
+from state_sensor_ros.topics.numbers import Numbers
+from state_sensor_ros.topics.tables import Fields, header, pose, xyz
+from state_sensor_ros.topics.topic import Demand, MARKERS_TOPIC, Topic
 
 # One row for each actor of the frame: pose, state of a light, limit of a sign in m/s, colour of a
 # light (rgba, float32), position of the number of a sign.

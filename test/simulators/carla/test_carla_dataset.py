@@ -31,9 +31,6 @@ from test_carla_sensors import PLY
 
 from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.commands.command_line import main
-from state_sensor_ros.encode.encoder import Encoder
-from state_sensor_ros.encode.static_frame import encode_static_frames
-from state_sensor_ros.encode.topics import Demand
 from state_sensor_ros.errors import DecodeError, SinkError, StateError, TrajectoryFormatError
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.naming import Registry
@@ -60,6 +57,9 @@ from state_sensor_ros.simulators.carla.measurement_formatting import format_meas
 from state_sensor_ros.simulators.carla.measurement_framing import join_messages, MeasurementFramer
 from state_sensor_ros.simulators.carla.points import decode_points
 from state_sensor_ros.simulators.opening import open_any
+from state_sensor_ros.topics.encoder import Encoder
+from state_sensor_ros.topics.static_frame import encode_static_frames
+from state_sensor_ros.topics.topic import Demand
 
 STATUS = 'state_sensor_ros/msg/CarlaPlayerStatus'
 

@@ -18,13 +18,13 @@ import numpy as np
 import pytest
 
 from state_sensor_ros.cdr.definitions import load_definitions
-from state_sensor_ros.encode.encoder import Encoder
-from state_sensor_ros.encode.topics import Demand
 from state_sensor_ros.naming import Registry
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.carla.carla_decoder import DatasetDecoder
 from state_sensor_ros.simulators.carla.carla_encoder import CarlaEncoder
 from state_sensor_ros.simulators.carla.carla_topics import DATASET_TOPICS, STATUS_TOPIC
+from state_sensor_ros.topics.encoder import Encoder
+from state_sensor_ros.topics.topic import Demand
 
 STAMP_NS = 12_300_000_001
 EVERYTHING = Demand()

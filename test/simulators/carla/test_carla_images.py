@@ -23,8 +23,6 @@ from PIL import Image, ImageFile
 import pytest
 
 from state_sensor_ros.cdr.definitions import load_definitions
-from state_sensor_ros.encode.static_frame import CAMERAS
-from state_sensor_ros.encode.topics import Demand
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.naming import Registry
 from state_sensor_ros.settings import Settings
@@ -43,6 +41,8 @@ from state_sensor_ros.simulators.carla.images import (
 )
 from state_sensor_ros.simulators.carla.measurement_framing import join_messages
 from state_sensor_ros.simulators.carla.sensor_payloads import pack_sensor_file
+from state_sensor_ros.topics.static_frame import CAMERAS
+from state_sensor_ros.topics.topic import Demand
 
 
 def png(pixels, **options):

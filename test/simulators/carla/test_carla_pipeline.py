@@ -26,8 +26,6 @@ from test_carla_sensors import PLY
 
 from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.commands.command_line import main
-from state_sensor_ros.encode.encoder import Encoder
-from state_sensor_ros.encode.topics import Demand
 from state_sensor_ros.payloads import Packet
 from state_sensor_ros.pipeline.interfaces import Codec
 from state_sensor_ros.pipeline.pipeline import Pipeline
@@ -38,6 +36,8 @@ from state_sensor_ros.simulators.carla.carla_encoder import CarlaEncoder
 from state_sensor_ros.simulators.carla.carla_source import CarlaSource
 from state_sensor_ros.simulators.carla.measurement_framing import join_messages
 from state_sensor_ros.simulators.opening import find_simulator, open_any
+from state_sensor_ros.topics.encoder import Encoder
+from state_sensor_ros.topics.topic import Demand
 
 SETTINGS = Settings(debug_drawing=True)
 

@@ -21,7 +21,6 @@ import pytest
 from test_carla_images import encoded, five_images, image, packed, png_16_bits, VALUES
 
 from state_sensor_ros.cdr.definitions import load_definitions
-from state_sensor_ros.encode.topics import Demand
 from state_sensor_ros.errors import ConfigError, DecodeError
 from state_sensor_ros.naming import Registry
 from state_sensor_ros.settings import Settings
@@ -35,6 +34,7 @@ from state_sensor_ros.simulators.carla.metadata_file import metadata_of
 from state_sensor_ros.simulators.carla.sensor_files import sensors_of_ini
 from state_sensor_ros.simulators.carla.sensor_payloads import pack_sensor_file
 from state_sensor_ros.simulators.carla.sensors import mounts, Sensor, with_parameters
+from state_sensor_ros.topics.topic import Demand
 
 PLAYER = b'{"playerMeasurements": {"transform": {}}}'
 CAMERAS = frozenset(('central', 'left', 'right', 'camera', 'rear'))

@@ -1,0 +1,146 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""
+Link each frame of a recording with the frames that follow, for paths that are true.
+
+The recording is read a second time, HORIZON_S ahead, for the poses alone; so the memory depends on
+the frames within the horizon and not on the length of the recording.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import tee
+
+import numpy as np
+
+from state_sensor_ros.errors import DecodeError, TrajectoryFormatError
+from state_sensor_ros.files.recording import RecordedFrame, Recording
+from state_sensor_ros.frame import Frame, Kinds, Needs
+from state_sensor_ros.objects.object_classes import class_of
+from state_sensor_ros.objects.object_maker import centres_of, default_sizes
+from state_sensor_ros.objects.predicted_paths import HORIZON_S
+from state_sensor_ros.payloads import FutureFrame, PayloadDecoder
+from state_sensor_ros.settings import Settings
+from state_sensor_ros.topics.stacks.output_topics import OBJECT_TOPICS, output_topics
+from state_sensor_ros.topics.topic import Topic
+
+_PREDICTED: Topic = OBJECT_TOPICS['predicted']
+
+
+def is_needed(settings: Settings) -> bool:
+    """
+    Return whether an output has predicted paths.
+
+    :param settings: of which the outputs are used.
+    """
+    return _PREDICTED in output_topics(settings)
+
+
+class LookAhead:
+    """
+    Give packets of a recording the frames that follow.
+
+    :param recording: another reader of the same recording, closed by :meth:`close`; None where it
+        can be read once only: its packets are then kept until their turn.
+    :param decoder: of its payloads, used by nothing else.
+    :param settings: of which include_obb and default_sizes are used.
+    """
+
+    def __init__(self, recording: Recording | None, decoder: PayloadDecoder,
+                 settings: Settings) -> None:
+        self._recording, self._decoder = recording, decoder
+        self._default_sizes = default_sizes(settings)
+        decoder.needs = Needs(boxes=settings.include_obb, wheels=False, inputs=False,
+                              appearance=False, lanes=False)
+        self._frame: Frame | None = None
+        self._classes: Kinds = np.zeros(0, np.uint8)
+
+    def follow(self, frames: Iterator[RecordedFrame]) -> Iterator[RecordedFrame]:
+        """
+        Yield the same frames, each packet with ``upcoming``.
+
+        :param frames: of the recording, from the first one on.
+        """
+        if self._recording is None:
+            frames, ahead = tee(frames)
+        else:
+            ahead = self._recording.frames()
+        links = self._links(ahead)
+        # Number of the run and frame of each recorded frame that has not been yielded.
+        waiting: deque[tuple[int, FutureFrame | None]] = deque()
+        for recorded in frames:
+            while not waiting or not _is_whole(waiting):
+                link = next(links, None)
+                if link is None:
+                    break
+                waiting.append(link)
+            upcoming = waiting.popleft()[1] if waiting else None
+            yield replace(recorded, packet=replace(recorded.packet, upcoming=upcoming))
+
+    def close(self) -> None:
+        """Close the recording; closing twice is quiet."""
+        if self._recording is not None:
+            self._recording.close()
+
+    def _links(self, ahead: Iterator[RecordedFrame]) -> Iterator[tuple[int, FutureFrame | None]]:
+        """Yield run and frame of each recorded frame; those of one run are linked."""
+        i_run, last, sample_count = 0, None, 0
+        try:
+            for recorded in ahead:
+                frame = self._decoded(recorded)
+                if frame is None:
+                    yield i_run, None
+                    continue
+                # As the stamps: a clock or a count that goes back begins a new run.
+                if last is not None and (frame.game_time < last.game_time
+                                         or 0 < frame.sample_count < sample_count):
+                    i_run, last = i_run + 1, None
+                sample_count = frame.sample_count or sample_count
+                if last is None or frame.game_time > last.game_time:
+                    link = self._link(frame)
+                    if last is not None:
+                        last.following = link
+                    last = link
+                yield i_run, last
+        except TrajectoryFormatError:
+            # Reported where the frames are read that are played.
+            return
+
+    def _decoded(self, recorded: RecordedFrame) -> Frame | None:
+        packet = recorded.packet
+        try:
+            decoded = self._decoder.decode(
+                packet.payload, game_time=packet.game_time, time=packet.time,
+                sample_count=packet.sample_count)
+        except DecodeError:
+            return None
+        return decoded[0].frame if decoded else None
+
+    def _link(self, frame: Frame) -> FutureFrame:
+        before, names = self._frame, frame.names
+        if before is not None and names == before.names:
+            # The same object for equal names: they are then compared by identity.
+            names = before.names
+        if before is None or names is not before.names or frame.tags != before.tags \
+                or (frame.kinds != before.kinds).any():
+            self._classes = np.array([class_of(kind, tags) for kind, tags in zip(
+                frame.kinds.tolist(), frame.tags, strict=True)], np.uint8)
+        self._frame = replace(frame, names=names)
+        poses = centres_of(frame, self._default_sizes, self._classes).poses
+        return FutureFrame(frame.game_time, names, poses, frame.has_pose())
+
+
+def _is_whole(waiting: deque[tuple[int, FutureFrame | None]]) -> bool:
+    """Return whether all frames in the horizon of the first one are there."""
+    (i_run, first), (last_run, last) = waiting[0], waiting[-1]
+    return first is None or i_run != last_run or (
+        last is not None and last.game_time > first.game_time + HORIZON_S)

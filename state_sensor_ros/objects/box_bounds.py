@@ -1,0 +1,120 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""The box of one actor: its corners in the actor's frame, and whether it overlaps a volume."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+import itertools
+
+import numpy as np
+
+from state_sensor_ros.frame import Floats, Frame
+from state_sensor_ros.objects.convex_hulls import hulls_overlap
+from state_sensor_ros.objects.object_maker import largest_boxes
+from state_sensor_ros.rotations import global_from_body
+
+# A box is turned where an axis of it differs by more from those of its actor (a sine).
+_ALIGNED = 1e-3
+_CORNERS: Floats = np.array(list(itertools.product((-1.0, 1.0), repeat=3)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ActorBox:
+    """
+    The largest box of an actor, or its origin where it has none.
+
+    ``centre`` (3,) m, ``axes`` (3, 3) columns, both in the global frame; ``half`` (3,) half edge
+    lengths along the axes, m; ``position`` (3,) and ``body`` (3, 3) of the actor likewise.
+    """
+
+    centre: Floats
+    axes: Floats
+    half: Floats
+    position: Floats
+    body: Floats
+
+    def is_turned(self) -> bool:
+        """Return whether the edges are not along the axes of the actor."""
+        relative = np.abs(self.body.T @ self.axes)
+        return bool((np.minimum(relative, np.abs(1.0 - relative)) > _ALIGNED).any())
+
+    def corners(self) -> Floats:
+        """Return (8, 3) corners, m, from the actor's origin in its axes."""
+        corners: Floats = ((self.centre - self.position) + (_CORNERS * self.half) @ self.axes.T) \
+            @ self.body
+        return corners
+
+    def overlaps_sphere(self, centre: Floats, radius: float) -> bool:
+        """
+        Return whether the box has a point within a sphere.
+
+        :param centre: (3,) m, global frame.
+        :param radius: m.
+        """
+        way = (centre - self.centre) @ self.axes
+        outside = way - np.clip(way, -self.half, self.half)
+        return bool(np.sqrt(outside @ outside) <= radius)
+
+    def overlaps_box(self, low: Floats, high: Floats) -> bool:
+        """
+        Return whether the box overlaps a box along the global axes.
+
+        Two convex bodies are apart where their projections on the normal of a face, or on a
+        product of two edges, are.
+
+        :param low: (3,) lowest corner, m, global frame.
+        :param high: (3,) highest corner.
+        """
+        middle, half = (low + high) / 2.0, (high - low) / 2.0
+        normals = np.concatenate((np.eye(3), self.axes.T, [
+            np.cross(one, other) for one in np.eye(3) for other in self.axes.T]))
+        reach = np.abs(normals) @ half + np.abs(normals @ self.axes) @ self.half
+        # The product of parallel edges is no direction: 0 is not apart.
+        return bool((np.abs(normals @ (self.centre - middle)) <= reach + 1e-12).all())
+
+    def overlaps_hull(self, points: Floats) -> bool:
+        """
+        Return whether the box overlaps a convex hull.
+
+        :param points: (N, 3) points that span it, m, global frame.
+        """
+        corners = self.centre + (_CORNERS * self.half) @ self.axes.T
+        return hulls_overlap(corners, points)
+
+
+def box_of(frame: Frame, row: int) -> ActorBox | None:
+    """
+    Return the largest usable box of an actor by volume.
+
+    :param frame: with boxes.
+    :param row: of the actor.
+    :returns: None where it has none, or no usable pose.
+    """
+    if frame.boxes is None or not frame.has_pose()[row]:
+        return None
+    for largest in largest_boxes(frame, frame.boxes).tolist():
+        if frame.boxes.actor[largest] == row:
+            axes = global_from_body(frame.boxes.orientation_xyzw[largest:largest + 1])[0]
+            point = point_of(frame, row)
+            return ActorBox(frame.boxes.position_xyz[largest], axes,
+                            frame.boxes.size_xyz[largest] / 2.0, point.position, point.body)
+    return None
+
+
+def point_of(frame: Frame, row: int) -> ActorBox:
+    """
+    Return the origin of the actor at ``row`` as a box without extent.
+
+    :param frame: SI, REP-103 axes.
+    :param row: of the actor.
+    """
+    body = global_from_body(frame.orientation_xyzw[row:row + 1])[0]
+    position = frame.position_xyz[row]
+    return ActorBox(position, body, np.zeros(3), position, body)

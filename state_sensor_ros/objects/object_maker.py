@@ -1,0 +1,332 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""
+Objects of a frame, of which every output for autonomy stacks is a projection.
+
+An object is an actor other than the ego that is a vehicle, has a box, or has the tag of a class.
+Its reference point is the centre of its largest box, its axes are those of the actor. Boxes of
+vehicles have permuted axes (doc/protocol/units.md#boxes): sizes are turned into the actor's axes::
+
+    box   x 1.8  y 1.5  z 4.5         |R_actor^T R_box|  0 0 1     size  4.5  length, along x
+    whose z axis is the actor's x                        1 0 0           1.8  width, along y
+    and whose x axis is the actor's y                    0 1 0           1.5  height, along z
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import lru_cache
+import math
+
+import numpy as np
+
+from state_sensor_ros.frame import Bools, Boxes, Floats, Frame, Kinds, Rows
+from state_sensor_ros.naming import ActorList
+from state_sensor_ros.objects.object_classes import class_of, CLASSES, UNKNOWN
+from state_sensor_ros.rotations import global_from_body, global_from_unit
+from state_sensor_ros.settings import Settings
+
+# Over a longer time between two frames no acceleration is computed, s.
+MAX_GAP_S = 1.0
+# A box of a smaller edge is not used: displays and volumes need lengths above 0, m.
+_MIN_EDGE, _MAX_EDGE = 1e-6, 1e6
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Objects:
+    """
+    K objects of a frame, in the order of its actors; SI units, global frame.
+
+    ``rows`` (K,) int64, actor of each; ``classes`` (K,) uint8, index in CLASSES; ``poses`` (K, 7)
+    centre xyz (m) and orientation xyzw of the actor, of unit length; ``axes`` (K, 3, 3) rotation
+    matrices of these; ``sizes`` (K, 3) length, width, height (m) along the actor's axes;
+    ``twists`` (K, 6) velocity of the centre (m/s) and angular velocity (rad/s);
+    ``accelerations`` (K, 6) their change (m/s2, rad/s2); both in the axes of the global frame, 0
+    where unknown.
+    """
+
+    rows: Rows
+    classes: Kinds
+    poses: Floats
+    axes: Floats
+    sizes: Floats
+    twists: Floats
+    accelerations: Floats
+
+    def turned(self, vectors: Floats) -> Floats:
+        """
+        Return vectors in the axes of their objects.
+
+        :param vectors: (K, 6) float64, two vectors for each object, axes of the global frame.
+        :returns: (K, 6) float64.
+        """
+        # A row vector times the matrix is the column vector times its inverse.
+        turned: Floats = (vectors.reshape(-1, 2, 3) @ self.axes).reshape(-1, 6)
+        return turned
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Centres:
+    """
+    Centres and sizes of the N actors of a frame, whether they are objects or not.
+
+    ``poses`` (N, 7), ``axes`` (N, 3, 3), ``sizes`` (N, 3) as in :class:`Objects`; ``arms`` (N, 3)
+    from the actor's origin to the centre, m, axes of the global frame; ``have_boxes`` (N,) bool.
+    Rows of actors without a usable pose have no meaning.
+    """
+
+    poses: Floats
+    axes: Floats
+    sizes: Floats
+    arms: Floats
+    have_boxes: Bools
+
+
+def centres_of(frame: Frame, default_sizes: Floats, classes: Kinds) -> Centres:
+    """
+    Return centre and size of each actor.
+
+    :param frame: with boxes, where it has any.
+    :param default_sizes: (len(CLASSES), 3) float64, length, width, height (m) without a box.
+    :param classes: (N,) uint8, index in CLASSES.
+    """
+    n_actors = frame.n_actors
+    with _NOTHING if frame.bodies().is_plain else np.errstate(all='ignore'):
+        unit = frame.bodies().normalised()
+        matrices = global_from_unit(unit[:, 3:7])
+        axes, poses = matrices[:n_actors], unit[:n_actors, :7].copy()
+        largest = _NO_ROWS if frame.boxes is None else largest_boxes(frame, frame.boxes)
+        if len(largest) == n_actors:
+            # Each has one.
+            have_boxes = np.ones(n_actors, np.bool_)
+            sizes: Floats = np.empty((n_actors, 3))
+            arms: Floats = np.empty((n_actors, 3))
+        else:
+            have_boxes = np.zeros(n_actors, np.bool_)
+            sizes = default_sizes[classes]
+            # Without a box the actor stands on its origin.
+            arms = axes[:, :, 2] * (0.5 * sizes[:, 2:])
+            poses[:, :3] += arms
+        if len(largest):
+            assert frame.boxes is not None
+            owners = _as_slice(frame.boxes.actor[largest])
+            boxes = _as_slice(n_actors + largest)
+            have_boxes[owners] = True
+            relative = axes[owners].transpose(0, 2, 1) @ matrices[boxes]
+            # Exactly: sizes and centres of a table remain the same when it becomes frames again.
+            relative[np.logical_and.reduce(
+                unit[boxes, 3:7] == unit[owners, 3:7], axis=1)] = _IDENTITY
+            sizes[owners] = (np.abs(relative) @ unit[boxes, 7:10, None])[:, :, 0]
+            arms[owners] = unit[boxes, 0:3] - unit[owners, 0:3]
+            poses[owners, :3] = unit[boxes, 0:3]
+    return Centres(poses, axes, sizes, arms, have_boxes)
+
+
+def _as_slice(rows: Rows) -> Rows | slice:
+    """Return ascending rows as a slice, which needs no copy, where none is left out between."""
+    if len(rows) and rows[-1] - rows[0] == len(rows) - 1:
+        return slice(int(rows[0]), int(rows[-1]) + 1)
+    return rows
+
+
+_NO_ROWS: Rows = np.zeros(0, np.int64)
+_IDENTITY: Floats = np.eye(3)
+_NOTHING = nullcontext()
+
+
+def largest_boxes(frame: Frame, boxes: Boxes) -> Rows:
+    """
+    Return the largest box by volume of each actor that has a usable one.
+
+    :param frame: whose poses are used.
+    :param boxes: of it.
+    :returns: (K,) int64, rows of ``boxes``, in the order of the actors.
+    """
+    edges, usable = boxes.size_xyz, frame.bodies().usable_boxes
+    # A comparison with NaN is false.
+    if not (len(edges) and np.minimum.reduce(edges, axis=None) >= _MIN_EDGE
+            and np.maximum.reduce(edges, axis=None) <= _MAX_EDGE):
+        usable = usable & (edges >= _MIN_EDGE).all(axis=1) & (edges <= _MAX_EDGE).all(axis=1)
+    rows: Rows = usable.nonzero()[0]
+    owners = boxes.actor[rows]
+    # Usually each actor has one.
+    if len(rows) < 2 or np.logical_and.reduce(owners[1:] > owners[:-1]):
+        return rows
+    # The first of equal volumes counts.
+    order = np.lexsort((rows, -np.prod(edges[rows], axis=1), owners))
+    is_first = np.diff(owners[order], prepend=-1) > 0
+    largest: Rows = rows[order[is_first]]
+    return largest
+
+
+# Actors of a stream have few different tags.
+_class_of = lru_cache(maxsize=1024)(class_of)
+
+
+class ActorClasses:
+    """The classes of the actors of a stream, computed again when an actor changes."""
+
+    def __init__(self) -> None:
+        self._actor_list: ActorList | None = None
+        self._last: Kinds = np.zeros(0, np.uint8)
+
+    def of(self, actor_list: ActorList) -> Kinds:
+        """
+        Return (N,) uint8, the class of each actor, index in CLASSES.
+
+        :param actor_list: N actors.
+        """
+        if actor_list is not self._actor_list:
+            self._actor_list = actor_list
+            self._last = np.fromiter(map(_class_of, actor_list.kinds, actor_list.tags), np.uint8,
+                                     len(actor_list.actors))
+        return self._last
+
+
+class ObjectMaker:
+    """
+    Make the objects of consecutive frames.
+
+    :param settings: of which object_classes, object_range and default_sizes are used.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._actor_classes = ActorClasses()
+        self._last: _Motion | None = None
+        self.reconfigure(settings)
+
+    def reconfigure(self, settings: Settings) -> None:
+        """Use ``settings``, which differ in dynamic parameters only, from the next frame on."""
+        self._range = settings.object_range
+        self._default_sizes = default_sizes(settings)
+        names = settings.object_classes
+        self._chosen: Bools = np.array([not names or each.name in names for each in CLASSES])
+
+    def restart(self) -> None:
+        """Start a new run of the simulator: the next frame has no accelerations."""
+        self._last = None
+
+    def make(self, frame: Frame, actor_list: ActorList) -> Objects:
+        """
+        Return the objects of a frame.
+
+        :param frame: with boxes, whose clock has advanced since the last call.
+        :param actor_list: its actors.
+        """
+        classes = self._actor_classes.of(actor_list)
+        with np.errstate(all='ignore'):
+            centres = centres_of(frame, self._default_sizes, classes)
+            twists = _twists(frame, centres)
+            last, self._last = self._last, _Motion(frame.game_time, actor_list, twists)
+            have_poses, i_ego = frame.has_pose(), actor_list.i_ego
+            are_objects = have_poses & ((classes != UNKNOWN) | centres.have_boxes)
+            if i_ego >= 0:
+                if self._range and have_poses[i_ego]:
+                    are_objects &= self._are_near(frame, centres, i_ego)
+                are_objects[i_ego] = False
+            are_objects &= self._chosen[classes]
+            rows = are_objects.nonzero()[0]
+            accelerations = _accelerations(self._last, last)
+        own = _as_slice(rows)
+        return Objects(rows, classes[own], centres.poses[own], centres.axes[own],
+                       centres.sizes[own], twists[own], accelerations[own])
+
+    def _are_near(self, frame: Frame, centres: Centres, i_ego: int) -> Bools:
+        distances = centres.poses[:, :3] - frame.position_xyz[i_ego]
+        near: Bools = np.einsum('ij,ij->i', distances, distances) <= self._range ** 2
+        return near
+
+
+def default_sizes(settings: Settings) -> Floats:
+    """
+    Return the sizes of objects without a box.
+
+    :param settings: of which default_sizes is used.
+    :returns: (len(CLASSES), 3) float64, length, width, height, m.
+    """
+    sizes = np.zeros((len(CLASSES), 3))
+    given = np.array(settings.default_sizes).reshape(-1, 3)
+    sizes[:len(given)] = given
+    return sizes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Motion:
+    """Velocities of the N actors of a frame: ``twists`` (N, 6) as in :class:`Objects`."""
+
+    game_time: float
+    actor_list: ActorList
+    twists: Floats
+
+
+def _twists(frame: Frame, centres: Centres) -> Floats:
+    """Return (N, 6) velocities of the centres and angular velocities, 0 where unknown."""
+    if frame.forward_speed is not None:
+        # Without angular velocities those of the origins are the same.
+        return _forward_twists(frame.forward_speed, centres.axes)
+    return transported(frame.kinematics[:, 7:], centres.arms, is_finite=frame.bodies().is_finite)
+
+
+def _forward_twists(forward_speed: Floats, axes: Floats) -> Floats:
+    twists = np.zeros((len(forward_speed), 6))
+    twists[:, :3] = np.nan_to_num(forward_speed)[:, None] * axes[:, :, 0]
+    return twists
+
+
+def origin_twist(frame: Frame, row: int) -> Floats:
+    """
+    Return the velocity of an actor's origin and its angular velocity.
+
+    :param frame: of any simulator.
+    :param row: of the actor.
+    :returns: (6,) float64, m/s, rad/s, axes of the global frame, 0 where unknown.
+    """
+    if frame.forward_speed is not None:
+        axes = global_from_body(frame.orientation_xyzw[row:row + 1])
+        forward: Floats = _forward_twists(frame.forward_speed[row:row + 1], axes)[0]
+        return forward
+    twist = frame.kinematics[row, 7:]
+    known: Floats = np.where(np.isfinite(twist), twist, 0.0)
+    return known
+
+
+def transported(twists: Floats, arms: Floats, *, is_finite: bool) -> Floats:
+    """
+    Move velocities to other points of their bodies: v + omega x arm.
+
+    :param twists: (N, 6) float64, velocity and angular velocity; NaN counts as 0.
+    :param arms: (N, 3) float64, from the old to the new point, m, in the same axes.
+    :param is_finite: whether all numbers are.
+    :returns: (N, 6) float64, a copy.
+    """
+    moved = twists.copy() if is_finite else np.where(np.isfinite(twists), twists, 0.0)
+    (x, y, z), (a, b, c) = moved[:, 3:].T, arms.T
+    moved[:, 0] += y * c - z * b
+    moved[:, 1] += z * a - x * c
+    moved[:, 2] += x * b - y * a
+    return moved
+
+
+def _accelerations(now: _Motion, last: _Motion | None) -> Floats:
+    """Return (N, 6) changes of the twists since the last frame; 0 where there is none."""
+    accelerations = np.zeros_like(now.twists)
+    elapsed = math.nan if last is None else now.game_time - last.game_time
+    # A comparison with NaN is false.
+    if last is None or not 0.0 < elapsed <= MAX_GAP_S:
+        return accelerations
+    if last.actor_list is now.actor_list:
+        return (now.twists - last.twists) / elapsed
+    before = {actor: i for i, actor in enumerate(last.actor_list.actors)}
+    pairs = [(i, before[actor]) for i, actor in enumerate(now.actor_list.actors)
+             if actor in before]
+    if pairs:
+        rows, old_rows = np.array(pairs).T
+        accelerations[rows] = (now.twists[rows] - last.twists[old_rows]) / elapsed
+    return accelerations

@@ -1,0 +1,197 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""The ego at its base_link: pose, twist, acceleration, speeds and steering for Autoware."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from state_sensor_ros.cdr.definitions import Definitions
+from state_sensor_ros.cdr.patch_buffer import PatchBuffer
+from state_sensor_ros.cdr.templates import MessageInstance, Slot, Template
+from state_sensor_ros.frame import Floats, Frame, FRONT_LEFT, FRONT_RIGHT
+from state_sensor_ros.objects.object_maker import MAX_GAP_S
+from state_sensor_ros.rotations import global_from_unit
+from state_sensor_ros.settings import Settings
+from state_sensor_ros.topics.base_link import BASE_LINK, BaseLink, move_by
+from state_sensor_ros.topics.message_block import MessageBlock
+from state_sensor_ros.topics.numbers import Numbers
+from state_sensor_ros.topics.stacks.output_tables import (
+    EGO_ACCELERATION,
+    EGO_POSE,
+    EGO_SPEED_VARIANCE,
+    EGO_SPEEDS,
+    EGO_TWIST,
+    motion_variances,
+    TYRE_ANGLE,
+)
+from state_sensor_ros.topics.stacks.output_topics import (
+    ACCELERATION_TOPIC,
+    EGO_TOPICS,
+    KINEMATIC_STATE_TOPIC,
+    STEERING_TOPIC,
+    VELOCITY_TOPIC,
+)
+from state_sensor_ros.topics.tables import (
+    diagonal,
+    Fields,
+    header,
+    pose,
+    STAMP,
+    twist,
+    UNKNOWN_VARIANCE,
+)
+from state_sensor_ros.topics.topic import Demand, Topic
+
+_STEERING_ANGLE = 3
+_FRONT = FRONT_LEFT, FRONT_RIGHT
+
+
+class EgoState:
+    """
+    One message for each of EGO_TOPICS.
+
+    The axes of base_link are those of the ego, its origin is that of :class:`BaseLink`.
+
+    :param report: called with a kind and a line, once where the place of base_link is unknown.
+    """
+
+    def __init__(self, settings: Settings, definitions: Definitions,
+                 report: Callable[[str, str], None]) -> None:
+        self._settings = settings
+        self._base_link = BaseLink(settings, report)
+        # By whether only the speed forward is measured.
+        self.templates = {is_forward_only: _templates(settings, definitions, is_forward_only)
+                          for is_forward_only in (False, True)}
+        self._last: tuple[float, Floats] | None = None
+
+    def restart(self) -> None:
+        """Start a new run of the simulator: the next frame has no acceleration."""
+        self._last = None
+
+    def blocks(self, demand: Demand, *, is_forward_only: bool,
+               has_steering: bool) -> list[MessageBlock]:
+        """
+        Lay out the messages.
+
+        :param demand: of which the topics of the ego are used.
+        :param is_forward_only: as of :class:`AutowareObjects`.
+        :param has_steering: whether the frame has an angle of the tyres.
+        """
+        topics = [topic for topic in EGO_TOPICS if demand.has_other(topic)
+                  and (has_steering or topic != STEERING_TOPIC)]
+        if not topics:
+            return []
+        templates = self.templates[is_forward_only]
+        buffer = PatchBuffer()
+        buffer.update([MessageInstance(templates[topic.name], {}) for topic in topics])
+        return [MessageBlock(buffer, {}, topics)]
+
+    def numbers(self, frame: Frame, i_ego: int) -> Numbers:
+        """
+        Return the numbers of a frame whose clock has advanced since the last call.
+
+        :param frame: with wheels, where it has any.
+        :param i_ego: row of the ego, which has a usable pose.
+        """
+        settings, forward_speed = self._settings, frame.forward_speed
+        row = frame.kinematics[i_ego].copy()
+        row[3:7] /= np.sqrt(row[3:7] @ row[3:7])
+        # From the axes of base_link to those of the global frame.
+        axes = global_from_unit(row[None, 3:7])[0]
+        variance = settings.twist_covariance_diagonal[0]
+        if forward_speed is not None:
+            speed = float(forward_speed[i_ego])
+            row[7:] = 0.0
+            if np.isnan(speed):
+                variance = UNKNOWN_VARIANCE
+            else:
+                row[7:10] = speed * axes[:, 0]
+        if not frame.bodies().is_finite:
+            row[7:] = np.where(np.isfinite(row[7:]), row[7:], 0.0)
+        move_by(row, axes @ self._base_link.offset(frame, i_ego))
+        velocities = row[7:].reshape(2, 3) @ axes
+        accelerations = self._accelerations(frame.game_time, row[7:]).reshape(2, 3) @ axes
+        speeds = np.array((velocities[0, 0], velocities[0, 1], velocities[1, 2]), np.float32)
+        return {EGO_POSE: row[None, :7], EGO_TWIST: velocities.reshape(1, 6),
+                EGO_ACCELERATION: accelerations.reshape(1, 6),
+                EGO_SPEED_VARIANCE: np.array([[variance]]), EGO_SPEEDS: _bits(speeds)}
+
+    def _accelerations(self, game_time: float, twist_now: Floats) -> Floats:
+        """Return (6,) change of the twist since the last frame, global axes; 0 without one."""
+        last, self._last = self._last, (game_time, twist_now)
+        if last is None or not 0.0 < game_time - last[0] <= MAX_GAP_S:
+            return np.zeros(6)
+        accelerations: Floats = (twist_now - last[1]) / (game_time - last[0])
+        return accelerations
+
+
+def steering_numbers(angle: float) -> Numbers:
+    """Return the number of a SteeringReport: ``angle``, rad, + = left."""
+    return {TYRE_ANGLE: _bits(np.array((angle,), np.float32))}
+
+
+def _bits(numbers: npt.NDArray[np.float32]) -> npt.NDArray[Any]:
+    """Return one row of float32 by their bits, as tables of words of 4 bytes hold them."""
+    return numbers.view(np.int32)[None, :]
+
+
+def tyre_angle(frame: Frame, i_ego: int) -> float:
+    """
+    Return the angle of the ego's tyres: as measured, else the mean of its front wheels.
+
+    :param frame: with inputs and wheels, where it has any.
+    :param i_ego: row of the ego.
+    :returns: rad, + = left; NaN where neither is known.
+    """
+    if frame.inputs is not None:
+        measured = float(frame.inputs[i_ego, _STEERING_ANGLE])
+        if math.isfinite(measured):
+            return measured
+    wheels = frame.wheels
+    if wheels is None:
+        return math.nan
+    angles = []
+    for row in wheels.rows_of(i_ego):
+        if wheels.orientation_known[row] and int(wheels.wheel[row]) in _FRONT:
+            # Steering about z, then spin about y (doc/protocol/units.md#wheel-rotation).
+            x, y, z, w = wheels.orientation_xyzw[row].tolist()
+            angles.append(2.0 * math.atan2(z * w - x * y, w * w + y * y))
+    return sum(angles) / len(angles) if angles else math.nan
+
+
+def _templates(settings: Settings, definitions: Definitions,
+               is_forward_only: bool) -> dict[str, Template]:
+    """Return the templates of EGO_TOPICS by the name of the topic."""
+    frame_id = settings.ego_frame or BASE_LINK
+    own = header(frame_id)
+    covariance = diagonal(motion_variances(
+        settings, EGO_SPEED_VARIANCE if is_forward_only else None))
+    prototypes: dict[Topic, Fields] = {
+        KINEMATIC_STATE_TOPIC: {
+            'header': header(settings.global_frame), 'child_frame_id': frame_id,
+            'pose': {'pose': pose(EGO_POSE),
+                     'covariance': diagonal(settings.pose_covariance_diagonal)},
+            'twist': {'twist': twist(EGO_TWIST, 0), 'covariance': covariance}},
+        ACCELERATION_TOPIC: {
+            'header': own, 'accel': {'accel': twist(EGO_ACCELERATION, 0),
+                                     'covariance': covariance}},
+        VELOCITY_TOPIC: {
+            'header': own, **{name: Slot(EGO_SPEEDS, i) for i, name in enumerate(
+                ('longitudinal_velocity', 'lateral_velocity', 'heading_rate'))}},
+        STEERING_TOPIC: {
+            'stamp': {'sec': Slot(STAMP, 0), 'nanosec': Slot(STAMP, 1)},
+            'steering_tire_angle': Slot(TYRE_ANGLE, 0)}}
+    return {topic.name: Template(definitions, topic.type_name, prototype, is_message=True)
+            for topic, prototype in prototypes.items()}

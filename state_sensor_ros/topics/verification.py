@@ -1,0 +1,240 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""
+Check at start that an independent deserialiser finds the same values in the messages.
+
+In a sample each slot has a number of its own and each given a value. A changed definition, or a
+middleware with another serialisation, is then an error at start and never a wrong number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+
+from state_sensor_ros.cdr.definitions import Definitions, Field
+from state_sensor_ros.cdr.patch_buffer import PatchBuffer, WORD_DTYPES
+from state_sensor_ros.cdr.templates import (
+    Each,
+    Given,
+    MessageInstance,
+    Prototype,
+    Slot,
+    Table,
+    Template,
+)
+from state_sensor_ros.errors import EncodeError
+from state_sensor_ros.settings import Settings
+from state_sensor_ros.topics.actor_array import ActorArrayEncoder
+from state_sensor_ros.topics.control_states import ControlStateEncoder
+from state_sensor_ros.topics.joint_states import JointStateEncoder
+from state_sensor_ros.topics.markers import MarkerEncoder
+from state_sensor_ros.topics.odometry import OdometryEncoder
+from state_sensor_ros.topics.state_frame import StateFrameEncoder
+from state_sensor_ros.topics.transforms import ClockEncoder, TransformEncoder
+
+# Types that a table of another type of the same size holds by their bits.
+_VIEWS: dict[str, npt.DTypeLike] = {
+    'int64': np.int64, 'uint64': np.uint64, 'uint32': np.uint32, 'float32': np.float32}
+
+Path = tuple[str | int, ...]
+Leaf = bool | int | float | str
+
+_SETTINGS = Settings(
+    global_frame='world', pose_covariance_diagonal=(1.0, 2.0, 3.0, 4.0, 5.0, 6.0),
+    twist_covariance_diagonal=(7.0, 8.0, 9.0, 10.0, 11.0, 12.0))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sample:
+    """
+    A serialised message and the fields that must be found in it.
+
+    ``leaves`` path (names of fields and indices) and value of each field that a prototype names.
+    """
+
+    type_name: str
+    data: bytes
+    leaves: tuple[tuple[Path, Leaf], ...]
+
+
+def samples(definitions: Definitions) -> list[Sample]:
+    """
+    Return a sample of each message, serialised in the same way as the messages.
+
+    :param definitions: of the messages.
+    :raises EncodeError: if a definition lacks a field or has it in another type.
+    """
+    lanes = ControlStateEncoder(_SETTINGS, definitions)
+    markers = MarkerEncoder(_SETTINGS, definitions)
+    frames = StateFrameEncoder(_SETTINGS, definitions)
+    actors = ActorArrayEncoder(_SETTINGS, definitions)
+    transforms = TransformEncoder(_SETTINGS, definitions)
+    odometry = OdometryEncoder(_SETTINGS, definitions)
+    drawn = (markers.delete_all, *markers.cubes, markers.label, markers.deletion)
+    return [
+        sample_of((ClockEncoder(definitions).template,)),
+        sample_of((transforms.head, transforms.actor, transforms.wheel, transforms.actor)),
+        sample_of((odometry.template,)),
+        sample_of((odometry.forward_only,)),
+        sample_of((lanes.message,)),
+        sample_of((lanes.head, lanes.element, lanes.element)),
+        sample_of((JointStateEncoder(definitions).template,)),
+        sample_of((markers.head, *drawn)),
+        sample_of((markers.only_delete_all,)),
+        sample_of((frames.head, *frames.actors, *frames.actors)),
+        sample_of((actors.head, actors.element, actors.element))]
+
+
+def verify(samples: Iterable[Sample], deserialize: Callable[[bytes, str], object]) -> None:
+    """
+    Compare the deserialised samples with their leaves.
+
+    :param deserialize: returns a message from its bytes and the name of its type; raises
+        RuntimeError, as rclpy does, for invalid bytes.
+    :raises EncodeError: names type and field of the first difference.
+    """
+    for sample in samples:
+        try:
+            message = deserialize(sample.data, sample.type_name)
+        except RuntimeError as exc:
+            raise EncodeError(sample.type_name, str(exc),
+                              'a message with the fields of its definition') from exc
+        for path, expected in sample.leaves:
+            found: object = message
+            for step in path:
+                found = cast(Sequence[object], found)[step] if isinstance(step, int) \
+                    else getattr(found, step, None)
+            if found != expected:
+                name = '.'.join(str(step) for step in path)
+                raise EncodeError(f'{sample.type_name} {name}', repr(found), repr(expected))
+
+
+def sample_of(templates: Sequence[Template]) -> Sample:
+    """
+    Return a sample of one message.
+
+    :param templates: one of a whole message; or the head of an array, whose last field is the
+        sequence, and one for each element.
+    """
+    walker = _PrototypeWalker(templates[0].definitions)
+    sequence = templates[0].definitions[templates[0].type_name][-1].name
+    instances: list[MessageInstance] = []
+    leaves: list[tuple[Path, Leaf]] = []
+    for i, template in enumerate(templates):
+        values: dict[str, object] = {}
+        found = walker.of_instance(template, values, i)
+        leaves += [((sequence, i - 1, *path) if i else path, leaf) for path, leaf in found]
+        instances.append(MessageInstance(template, values))
+    buffer = PatchBuffer(is_array=len(templates) > 1)
+    buffer.update(instances)
+    for table in buffer.tables:
+        buffer.patch(table, walker.numbers(table))
+    begins, ends = buffer.message_bounds()
+    return Sample(templates[0].type_name, buffer.tobytes(begins[0], ends[-1]), tuple(leaves))
+
+
+def _read(number: int, table: Table, type_name: str) -> Leaf:
+    """Return the value that a reader finds where ``number`` is patched into a field."""
+    held = np.array(number, WORD_DTYPES[table.word])
+    view = _VIEWS.get(type_name)
+    return cast(Leaf, (held if view is None else held.view(view)).item())
+
+
+class _PrototypeWalker:
+    """Walk prototypes along the definitions, without the code that serialises templates."""
+
+    def __init__(self, definitions: Definitions) -> None:
+        self._definitions = definitions
+        self._salt = 0
+        # By table: rows of the instances before, and of this one.
+        self._n_before: dict[Table, int] = {}
+        self._n_rows: dict[Table, int] = {}
+
+    def of_instance(self, template: Template, values: dict[str, object],
+                    salt: int) -> list[tuple[Path, Leaf]]:
+        """
+        Return path and value of each field that the prototype names.
+
+        :param values: receives a value for each given.
+        :param salt: added to the length of texts, which moves the fields behind them.
+        """
+        self._salt, self._n_rows = salt, {}
+        found = list(self._of_message(template.type_name, template.prototype, values, 0))
+        for table, n_rows in self._n_rows.items():
+            self._n_before[table] = self._n_before.get(table, 0) + n_rows
+        return found
+
+    def numbers(self, table: Table) -> npt.NDArray[np.generic]:
+        """Return the rows of a table that all instances hold."""
+        n_rows = self._n_before[table]
+        numbers = [[self._number(table, row, column) for column in range(table.width)]
+                   for row in range(n_rows)]
+        return np.array(numbers, WORD_DTYPES[table.word])
+
+    def _number(self, table: Table, row: int, column: int) -> int:
+        """Return a number that occurs once; a single byte is 0 or 1, as it may be a bool."""
+        if table.word == 1:
+            return (row + column) % 2
+        i_table = list(self._n_before | self._n_rows).index(table)
+        return 1000 * (i_table + 1) + row * table.width + column
+
+    def _of_message(self, type_name: str, prototype: Mapping[str, Prototype],
+                    values: dict[str, object], row: int) -> Iterator[tuple[Path, Leaf]]:
+        """Return path and value of each field that ``prototype`` names, at ``row`` of tables."""
+        for field in self._definitions[type_name]:
+            if field.name in prototype:
+                for path, leaf in self._of_field(field, prototype[field.name], values, row):
+                    yield (field.name, *path), leaf
+
+    def _of_field(self, field: Field, part: Prototype, values: dict[str, object],
+                  row: int) -> Iterator[tuple[Path, Leaf]]:
+        if field.length is None:
+            yield from self._of_value(field.type_name, part, values, row)
+            return
+        if isinstance(part, Given):
+            texts = values[part.key] = [self._text(part.key), 'text']
+            yield from (((i,), text) for i, text in enumerate(texts))
+            return
+        if isinstance(part, Each):
+            elements: list[dict[str, object]] = [{}, {}]
+            parts: Sequence[Prototype] = [part.element] * len(elements)
+            values[part.key] = elements
+        else:
+            parts = cast(Sequence[Prototype], part)
+            elements = [values] * len(parts)
+        for i, (item, own) in enumerate(zip(parts, elements, strict=True)):
+            i_row = row + i if isinstance(part, Each) else row
+            for path, leaf in self._of_value(field.type_name, item, own, i_row):
+                yield (i, *path), leaf
+
+    def _of_value(self, type_name: str, part: Prototype, values: dict[str, object],
+                  row: int) -> Iterator[tuple[Path, Leaf]]:
+        if isinstance(part, Mapping):
+            yield from self._of_message(type_name, part, values, row)
+        elif isinstance(part, Given):
+            given: Leaf = self._text(part.key) if type_name == 'string' else \
+                True if type_name == 'bool' else self._salt + 1
+            values[part.key] = given
+            yield (), given
+        elif isinstance(part, Slot):
+            self._n_rows[part.table] = max(self._n_rows.get(part.table, 0), row + 1)
+            row += self._n_before.get(part.table, 0)
+            number = self._number(part.table, row, part.column)
+            yield (), _read(number, part.table, type_name)
+        else:
+            constant = cast(Leaf, part)
+            yield (), np.float32(constant).item() if type_name == 'float32' else constant
+
+    def _text(self, key: str) -> str:
+        return key[0] * (self._salt + 1)

@@ -1,0 +1,355 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""Markers: what a display shows after any sequence of arrays, and that nothing grows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+import math
+
+from encode_world import (
+    ALL_ON,
+    box_at,
+    boxes_of,
+    Chance,
+    definitions,
+    HALF,
+    make_frame,
+    STAMP_NS,
+    two_actors,
+    writable,
+)
+from message_store import read
+import numpy as np
+import pytest
+
+from state_sensor_ros.naming import Registry
+from state_sensor_ros.topics.encoder import Encoder
+from state_sensor_ros.topics.topic import Demand
+
+CUBE, TEXT = 1, 9
+ADD, DELETE, DELETE_ALL = 0, 2, 3
+ONLY_MARKERS = replace(Demand.nothing(), markers=True)
+
+
+class Stage:
+    """An encoder, and a display that does what RViz does with its arrays."""
+
+    def __init__(self, settings=ALL_ON, **naming):
+        self.registry = Registry(**naming)
+        self.encoder = Encoder(settings, definitions())
+        self.shown = {}
+        self.array = None
+
+    def show(self, frame, demand=ONLY_MARKERS):
+        actor_list = self.registry.update(frame)
+        self.array = None
+        for topic, data in self.encoder.encode(frame, actor_list, STAMP_NS, demand):
+            if topic.name == '~/markers':
+                self._apply(read(data, topic.type_name))
+        return self.array
+
+    def delete_all(self):
+        topic, data = self.encoder.encode_delete_all(STAMP_NS)
+        self.encoder.restart()
+        assert topic.name == '~/markers'
+        self._apply(read(data, topic.type_name))
+        return self.array
+
+    def _apply(self, array):
+        self.array = array.markers
+        keys = [(marker.ns, marker.id) for marker in self.array if marker.action != DELETE_ALL]
+        # A key twice in one array is an error to RViz.
+        assert len(keys) == len(set(keys))
+        for marker in self.array:
+            assert marker.header.frame_id == 'map'
+            assert (marker.header.stamp.sec, marker.header.stamp.nanosec) == (1234, 567)
+            assert (marker.lifetime.sec, marker.lifetime.nanosec) == (0, 0)
+            assert marker.frame_locked is False
+            q = marker.pose.orientation
+            assert math.hypot(q.x, q.y, q.z, q.w) == pytest.approx(1.0)
+            assert all(map(math.isfinite, xyz(marker.pose.position)))
+            if marker.action == ADD:
+                lengths = np.float32(xyz(marker.scale) if marker.type == CUBE
+                                     else [marker.scale.z])
+                assert np.isfinite(lengths).all()
+                assert (lengths > 0.0).all()
+            if marker.action == DELETE_ALL:
+                self.shown.clear()
+            elif marker.action == DELETE:
+                # Only what is shown is deleted.
+                del self.shown[marker.ns, marker.id]
+            else:
+                self.shown[marker.ns, marker.id] = marker
+
+    def actions(self):
+        return [marker.action for marker in self.array]
+
+
+def xyz(vector):
+    return vector.x, vector.y, vector.z
+
+
+def test_a_cube_is_the_box_and_its_size_times_its_scale():
+    stage = Stage()
+    stage.show(two_actors())
+    cubes = {ns: marker for (ns, _), marker in stage.shown.items() if marker.type == CUBE}
+    assert cubes.keys() == {'ego', 'objects'}
+    assert xyz(cubes['ego'].pose.position) == (1.0, 2.0, 3.75)
+    assert cubes['ego'].pose.orientation.x == 0.5
+    assert xyz(cubes['ego'].scale) == (1.8, 1.5, 4.5)
+    assert xyz(cubes['objects'].scale) == (0.32, 0.32, 1.28)
+
+
+def test_a_label_is_the_raw_name_above_the_highest_box():
+    frame = make_frame(('A.b', 'bare'), boxes=boxes_of(
+        box_at(0, (0.0, 0.0, 1.0), size_xyz=(1.0, 1.0, 2.0)),
+        # A quarter turn about x: its y is up.
+        box_at(0, (0.0, 0.0, 1.0), (HALF, 0.0, 0.0, HALF), (1.0, 6.0, 2.0)),
+        box_at(0, (0.0, 0.0, 1.0), size_xyz=(9.0, 9.0, 2.0), scale_xyz=(1.0, 1.0, 1.5))))
+    stage = Stage()
+    stage.show(frame)
+    labels = {marker.text: marker for marker in stage.shown.values() if marker.type == TEXT}
+    height = labels['A.b'].scale.z
+    assert labels.keys() == {'A.b', 'bare'}
+    assert height > 0.0
+    assert labels['A.b'].pose.position.z == pytest.approx(4.0 + height)
+    assert labels['bare'].pose.position.z == pytest.approx(height)
+    assert {marker.ns for marker in labels.values()} == {'labels'}
+
+
+def test_colors_are_fractions_and_the_ego_is_apart():
+    frame = make_frame(('ego', 'car', 'cone'), kinds=(1, 1, 0),
+                       tags=(('EGO',), ('vehicle',), ()),
+                       boxes=boxes_of(box_at(0), box_at(1), box_at(2)))
+    stage = Stage()
+    stage.show(frame)
+    colors = {marker.ns: (marker.color.r, marker.color.g, marker.color.b, marker.color.a)
+              for marker in stage.shown.values()}
+    assert colors.keys() == {'ego', 'vehicles', 'objects', 'labels'}
+    assert len(set(colors.values())) == 4
+    assert all(0.0 <= part <= 1.0 for color in colors.values() for part in color)
+    assert all(color[3] > 0.0 for color in colors.values())
+
+
+def test_delete_all_is_first_in_the_first_array_and_in_no_other():
+    stage = Stage()
+    stage.show(two_actors())
+    assert stage.actions() == [DELETE_ALL, ADD, ADD, ADD, ADD]
+    for _ in range(3):
+        stage.show(two_actors())
+        assert stage.actions() == [ADD] * 4
+
+
+def test_first_array_empties_displays_even_without_actors():
+    stage = Stage()
+    assert stage.show(make_frame(())) is not None
+    assert stage.actions() == [DELETE_ALL]
+    assert stage.show(make_frame(())) is None
+
+
+def test_restart_begins_with_delete_all_again():
+    stage = Stage()
+    stage.show(two_actors())
+    stage.encoder.restart()
+    stage.registry.restart()
+    stage.show(two_actors())
+    assert stage.actions() == [DELETE_ALL, ADD, ADD, ADD, ADD]
+
+
+def test_switching_off_empties_displays_and_switching_on_fills_them():
+    stage = Stage()
+    stage.show(two_actors())
+    stage.delete_all()
+    assert stage.actions() == [DELETE_ALL]
+    assert stage.shown == {}
+    stage.show(two_actors())
+    assert len(stage.shown) == 4
+    assert DELETE not in stage.actions()
+
+
+def test_an_actor_that_leaves_is_deleted_once_and_others_keep_their_ids():
+    frame, stage = two_actors(), Stage()
+    stage.show(frame)
+    before = {marker.text for marker in stage.shown.values()}, set(stage.shown)
+    stage.show(frame.select(np.array([1])))
+    assert stage.actions() == [ADD, ADD, DELETE, DELETE]
+    assert set(stage.shown) < before[1]
+    assert {marker.text for marker in stage.shown.values()} == {'', 'Cone.A'}
+    stage.show(frame.select(np.array([1])))
+    assert stage.actions() == [ADD, ADD]
+
+
+def test_an_actor_without_a_pose_is_deleted_and_gets_its_ids_again():
+    stage = Stage()
+    stage.show(two_actors())
+    keys = set(stage.shown)
+    lost = two_actors()
+    writable(lost.kinematics)[0, 0] = np.nan
+    stage.show(lost)
+    assert stage.actions().count(DELETE) == 2
+    stage.show(two_actors())
+    assert set(stage.shown) == keys
+
+
+def test_a_box_without_a_pose_is_left_out_and_its_label_stays():
+    frame = two_actors()
+    writable(frame.boxes.rows)[0, 3:7] = np.nan
+    stage = Stage()
+    stage.show(frame)
+    assert sorted(marker.ns for marker in stage.shown.values()) == ['labels', 'labels', 'objects']
+    label = next(m for m in stage.shown.values() if m.text == 'demo_1')
+    assert label.pose.position.z == pytest.approx(3.0 + label.scale.z)
+    stage.encoder.reconfigure(replace(ALL_ON, labels=False))
+    stage.show(frame)
+    assert [marker.ns for marker in stage.shown.values()] == ['objects']
+
+
+BAD_NUMBERS = (math.nan, math.inf, -math.inf, -1.0, 0.0, -0.0, 1e-320, 1e300, -1e300)
+
+
+@pytest.mark.parametrize('number', BAD_NUMBERS)
+@pytest.mark.parametrize('column', range(7, 13))
+def test_a_box_without_a_size_has_no_cube_and_its_label_stays(number, column):
+    stage, frame = Stage(), two_actors()
+    stage.show(frame)
+    keys = set(stage.shown)
+    bad = two_actors()
+    writable(bad.boxes.rows)[0, column] = number
+    stage.show(bad)
+    assert stage.actions().count(DELETE) == 1
+    assert sorted(marker.ns for marker in stage.shown.values()) == ['labels', 'labels', 'objects']
+    label = next(m for m in stage.shown.values() if m.text == 'demo_1')
+    assert label.pose.position.z == pytest.approx(3.0 + label.scale.z)
+    stage.show(bad)
+    assert stage.actions() == [ADD] * 3
+    stage.show(frame)
+    assert set(stage.shown) == keys
+    # It may also be the first frame that has such a box.
+    stage = Stage()
+    stage.show(bad)
+    assert sorted(marker.ns for marker in stage.shown.values()) == ['labels', 'labels', 'objects']
+
+
+def test_two_negative_numbers_make_no_length():
+    stage, frame = Stage(), two_actors()
+    writable(frame.boxes.rows)[0, 7:] *= -1.0
+    stage.show(frame)
+    assert sorted(marker.ns for marker in stage.shown.values()) == ['labels', 'labels', 'objects']
+
+
+@pytest.mark.parametrize('size', [(1e200, 1.0, 1.0, 1e200, 1.0, 1.0),
+                                  (1e-30, 1.0, 1.0, 1e-30, 1.0, 1.0)])
+def test_a_product_that_is_no_length_is_not_drawn(size):
+    stage, frame = Stage(), two_actors()
+    writable(frame.boxes.rows)[0, 7:] = size
+    stage.show(frame)
+    assert sorted(marker.ns for marker in stage.shown.values()) == ['labels', 'labels', 'objects']
+
+
+@pytest.mark.parametrize('size', [(1e-6, 2e4, 1.0, 1.0, 1.0, 1.0), (1e20, 1.0, 1.0, 1e-20, 1, 1)])
+def test_an_odd_size_that_is_a_length_is_drawn(size):
+    stage, frame = Stage(), two_actors()
+    writable(frame.boxes.rows)[0, 7:] = size
+    stage.show(frame)
+    cube = next(m for (ns, _), m in stage.shown.items() if ns == 'ego')
+    assert xyz(cube.scale) == pytest.approx(tuple(np.multiply(size[:3], size[3:])))
+
+
+@pytest.mark.parametrize(('column', 'number'), [
+    *((column, number) for column in range(3) for number in (math.nan, math.inf, -math.inf)),
+    *((column, number) for column in range(3, 7) for number in (math.nan, math.inf, 3.0))])
+def test_a_box_without_a_place_or_direction_has_no_cube(column, number):
+    stage, frame = Stage(), two_actors()
+    writable(frame.boxes.rows)[0, column] = number
+    stage.show(frame)
+    assert sorted(marker.ns for marker in stage.shown.values()) == ['labels', 'labels', 'objects']
+    label = next(m for m in stage.shown.values() if m.text == 'demo_1')
+    assert label.pose.position.z == pytest.approx(3.0 + label.scale.z)
+
+
+def test_boxes_that_are_not_drawn_are_reported_once_in_a_run():
+    reports, registry = [], Registry()
+    encoder = Encoder(ALL_ON, definitions(), lambda kind, text: reports.append((kind, text)))
+
+    def show(frame):
+        encoder.encode(frame, registry.update(frame), STAMP_NS, ONLY_MARKERS)
+
+    show(two_actors())
+    assert reports == []
+    for number in (math.nan, -1.0, 0.0):
+        bad = two_actors()
+        writable(bad.boxes.rows)[1, 8] = number
+        show(bad)
+        show(two_actors())
+    ((kind, text),) = reports
+    assert kind == 'boxes'
+    assert text.startswith("boxes that cannot be drawn: 1, the first of 'Cone.A': found -7.5, ")
+    assert '0, 0, 0, 1, 0.32, nan, 0.64, 1, 1, 2; expected x y z' in text
+    encoder.restart()
+    show(bad)
+    assert len(reports) == 2
+
+
+def test_boxes_keep_their_ids_while_labels_are_switched_and_boxes_added():
+    stage = Stage()
+    stage.show(two_actors())
+    cubes = {key for key, marker in stage.shown.items() if marker.type == CUBE}
+    stage.encoder.reconfigure(replace(ALL_ON, labels=False))
+    stage.show(two_actors())
+    assert set(stage.shown) == cubes
+    stage.encoder.reconfigure(ALL_ON)
+    frame = replace(two_actors(), boxes=boxes_of(
+        box_at(0), box_at(0, name='Trailer'), box_at(1)))
+    stage.show(frame)
+    assert {key for key, marker in stage.shown.items() if marker.type == CUBE} > cubes
+    assert len(stage.shown) == 5
+
+
+def test_a_new_ego_changes_its_namespace():
+    stage, frame = Stage(), two_actors()
+    stage.show(frame)
+    stage.show(replace(frame, tags=(('vehicle',), ('ego',))))
+    boxes = sorted(marker.ns for marker in stage.shown.values() if marker.type == CUBE)
+    assert boxes == ['ego', 'vehicles']
+
+
+@pytest.mark.parametrize('seed', range(4))
+def test_a_display_shows_exactly_the_actors_of_the_frame(seed):
+    chance, stage = Chance(seed), Stage(ego_tag='ego')
+    for i in range(150):
+        chance.change_names()
+        frame = chance.frame()
+        if i % 17 == 5:
+            stage.delete_all()
+        # In some frames there is no subscriber: the next array deletes what has left meanwhile.
+        if i % 7 < 2:
+            stage.show(frame, Demand.nothing())
+            continue
+        stage.show(frame)
+        usable = frame.has_pose()
+        assert sorted(m.text for m in stage.shown.values() if m.type == TEXT) == sorted(
+            name for name, ok in zip(frame.names, usable, strict=True) if ok)
+        norms = np.linalg.norm(frame.boxes.orientation_xyzw, axis=1)
+        sizes = frame.boxes.rows[:, 7:]
+        have_sizes = ((sizes > 0.0) & (sizes < np.inf)).all(axis=1)
+        places = frame.boxes.position_xyz[
+            usable[frame.boxes.actor] & (norms > 0.5) & have_sizes]
+        assert sorted(xyz(m.pose.position) for m in stage.shown.values() if m.type == CUBE) \
+            == sorted(map(tuple, places.tolist()))
+
+
+def test_ids_are_used_again_so_that_churn_does_not_grow_them():
+    stage = Stage()
+    for i in range(300):
+        stage.show(make_frame(('stays', f'new_{i}'), boxes=boxes_of(box_at(0), box_at(1))))
+        if i % 3 == 0:
+            stage.registry.remove(f'new_{i}')
+    assert len(stage.shown) == 4
+    assert max(id_ for _, id_ in stage.shown) < 8

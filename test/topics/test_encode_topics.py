@@ -1,0 +1,120 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""Names and quality of service of the topics, and what has to be decoded for them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from encode_world import ALL_ON, definitions, STAMP_NS, two_actors
+from essentials import ESSENTIALS
+import pytest
+
+from state_sensor_ros.frame import EVERYTHING as ALL_PARTS
+from state_sensor_ros.frame import Needs
+from state_sensor_ros.naming import Actor, Registry
+from state_sensor_ros.settings import Settings
+from state_sensor_ros.topics.encoder import Encoder
+from state_sensor_ros.topics.topic import Demand, EVERYTHING, fixed_topics, needs_of, Qos, Topic
+
+ACTOR = Actor('Car 1', 'Car_1', 'Car_1', 3, True)
+SILENT = Actor('Car 2', 'Car_2', 'Car_2', 4, False)
+NOTHING = Demand.nothing()
+
+
+def test_quality_of_service_is_that_of_the_contract():
+    offered = {topic.name: topic.qos for topic in fixed_topics(ALL_ON)}
+    assert offered.pop('/tf') == Qos(reliable=True, latched=False, depth=100)
+    assert offered.pop('~/actors') == Qos(reliable=True, latched=True, depth=1)
+    assert set(offered) == {'/clock', '~/frame', '~/markers', '~/control_states', '~/ego/odometry',
+                            '~/ego/control_state'}
+    assert set(offered.values()) == {Qos(reliable=True, latched=False, depth=10)}
+
+
+def test_fixed_topics_do_not_depend_on_dynamic_parameters():
+    off = replace(Settings(), tf='none', frame=False, debug_drawing=False)
+    assert fixed_topics(off) == fixed_topics(Settings())
+    assert {topic.name for topic in fixed_topics(ALL_ON)} - {
+        topic.name for topic in fixed_topics(Settings())} == {'/clock'}
+
+
+@pytest.mark.parametrize(('settings', 'has_lanes', 'has_wheels', 'kinds'), [
+    (ALL_ON, True, True, ['odometry', 'control_state', 'joint_states']),
+    (ALL_ON, False, True, ['odometry', 'joint_states']),
+    (ALL_ON, True, False, ['odometry', 'control_state']),
+    (Settings(), True, True, ['odometry', 'control_state']),
+    (replace(ALL_ON, odometry=False), True, True, ['joint_states'])])
+def test_topics_of_an_actor(settings, has_lanes, has_wheels, kinds):
+    encoder = Encoder(settings, definitions())
+    topics = encoder.actor_topics(ACTOR, has_lanes=has_lanes, has_wheels=has_wheels)
+    assert [topic.kind for topic in topics] == kinds
+    assert [topic.name for topic in topics] == [f'~/actors/Car_1/{kind}' for kind in kinds]
+    assert {topic.actor for topic in topics} == {'Car_1'}
+    assert encoder.actor_topics(SILENT, has_lanes=has_lanes, has_wheels=has_wheels) == ()
+
+
+def test_messages_are_of_the_announced_topics():
+    frame, encoder = two_actors(), Encoder(ALL_ON, definitions())
+    actor_list = Registry().update(frame)
+    announced = {*fixed_topics(ALL_ON)}
+    for i, actor in enumerate(actor_list.actors):
+        announced |= {*encoder.actor_topics(actor, has_lanes=i == 0, has_wheels=i == 0)}
+    sent = {topic for topic, _ in encoder.encode(frame, actor_list, STAMP_NS, EVERYTHING)}
+    assert sent | {encoder.encode_actors(actor_list, STAMP_NS)[0]} == announced
+
+
+def test_demand_of_topics_names_exactly_these():
+    other = Topic('~/camera', 'sensor_msgs/msg/Image', 'image')
+    own = Encoder(ALL_ON, definitions()).actor_topics(ACTOR, has_lanes=True, has_wheels=True)
+    demand = Demand.of([*fixed_topics(Settings()), *own[:2], other])
+    assert demand == Demand(
+        clock=False, odometry=frozenset({'Car_1'}), control_state=frozenset({'Car_1'}),
+        joint_states=frozenset(), others=frozenset({'~/camera'}))
+    assert Demand.of([]) == Demand.nothing()
+
+
+@pytest.mark.parametrize(('settings', 'demand', 'needs'), [
+    (ALL_ON, EVERYTHING, ALL_PARTS),
+    (ALL_ON, NOTHING, ESSENTIALS),
+    (Settings(), replace(EVERYTHING, frame=False), replace(ESSENTIALS, lanes=True)),
+    (Settings(), replace(NOTHING, control_states=True), replace(ESSENTIALS, lanes=True)),
+    (Settings(), replace(NOTHING, ego_control_state=True), replace(ESSENTIALS, lanes=True)),
+    (Settings(), replace(NOTHING, control_state=frozenset({'a'})),
+     replace(ESSENTIALS, lanes=True)),
+    (replace(Settings(), odometry=False), replace(NOTHING, control_state=frozenset({'a'})),
+     ESSENTIALS),
+    (replace(ALL_ON, frame=False), EVERYTHING,
+     Needs(boxes=True, wheels=True, inputs=False, appearance=False)),
+    (ALL_ON, replace(NOTHING, frame=True), ALL_PARTS),
+    (ALL_ON, replace(NOTHING, markers=True), replace(ESSENTIALS, boxes=True)),
+    (replace(ALL_ON, debug_drawing=False), replace(NOTHING, markers=True), ESSENTIALS),
+    (ALL_ON, replace(NOTHING, tf=True), replace(ESSENTIALS, wheels=True)),
+    (Settings(), replace(NOTHING, tf=True), ESSENTIALS),
+    (replace(ALL_ON, tf='none'), replace(NOTHING, tf=True), ESSENTIALS),
+    (ALL_ON, replace(NOTHING, joint_states=frozenset({'a'})),
+     replace(ESSENTIALS, wheels=True)),
+    (Settings(), replace(NOTHING, joint_states=frozenset({'a'})), ESSENTIALS)])
+def test_only_parts_with_subscribers_are_decoded(settings, demand, needs):
+    assert needs_of(settings, demand) == needs
+
+
+@pytest.mark.parametrize('settings', [ALL_ON, Settings()])
+def test_the_needed_parts_are_sufficient(settings):
+    frame = two_actors()
+    actor_list = Registry().update(frame)
+    everything = Encoder(settings, definitions()).encode(frame, actor_list, STAMP_NS, EVERYTHING)
+    for topic, data in everything:
+        demand = Demand.of([topic])
+        needs = needs_of(settings, demand)
+        bare = replace(frame, boxes=frame.boxes if needs.boxes else None,
+                       wheels=frame.wheels if needs.wheels else None,
+                       inputs=frame.inputs if needs.inputs else None,
+                       appearance=frame.appearance if needs.appearance else None)
+        sent = Encoder(settings, definitions()).encode(bare, actor_list, STAMP_NS, demand)
+        assert sent == [(topic, data)]

@@ -1,0 +1,333 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""Each message of each topic against messages that are built field by field."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+import gc
+import math
+
+from encode_reference import differences, Reference
+from encode_world import (
+    ALL_ON,
+    Chance,
+    definitions,
+    HALF,
+    make_frame,
+    STAMP_NS,
+    two_actors,
+    writable,
+)
+from message_store import read
+import numpy as np
+import pytest
+
+from state_sensor_ros.cdr.templates import MessageInstance
+from state_sensor_ros.naming import Actor, Registry
+from state_sensor_ros.settings import Settings
+from state_sensor_ros.topics.encoder import Encoder
+from state_sensor_ros.topics.topic import Demand, EVERYTHING, NO_ACTORS
+
+
+def encoded(frame, settings=ALL_ON, demand=EVERYTHING, registry=None, **options):
+    """Return topic name to message, of a new encoder."""
+    actor_list = (registry or Registry()).update(frame)
+    messages = Encoder(settings, definitions()).encode(
+        frame, actor_list, STAMP_NS, demand, **options)
+    return read_all(messages)
+
+
+def read_all(messages):
+    found = {topic.name: read(data, topic.type_name) for topic, data in messages}
+    assert len(found) == len(messages)
+    return found
+
+
+def assert_same(found, expected):
+    assert found.keys() - {'~/markers'} == expected.keys()
+    for name, message in expected.items():
+        assert differences(found[name], message, name) == []
+
+
+def test_encode_gives_every_message_of_a_frame():
+    frame = two_actors()
+    registry = Registry()
+    found = encoded(frame, registry=registry)
+    expected = Reference(frame, registry.actor_list, STAMP_NS, ALL_ON).messages()
+    assert_same(found, expected)
+    assert {'/clock', '/tf', '~/ego/odometry', '~/ego/control_state', '~/control_states',
+            '~/frame', '~/markers', '~/actors/demo_1/odometry', '~/actors/Cone_A/odometry',
+            '~/actors/demo_1/control_state', '~/actors/demo_1/joint_states'} == found.keys()
+
+
+@pytest.mark.parametrize('seed', range(6))
+def test_encode_follows_changes_of_actors(seed):
+    chance = Chance(seed)
+    settings = replace(ALL_ON, twist_frame=('child', 'global')[seed % 2], frame_prefix='sim/',
+                       pose_covariance_diagonal=(1.0, 2.0, 3.0, 4.0, 5.0, 6.0))
+    registry = Registry(frame_prefix='sim/', ego_frame='base_link', max_actor_topics=6)
+    encoder = Encoder(settings, definitions())
+    for i in range(60):
+        chance.change_names()
+        frame = chance.frame()
+        actor_list = registry.update(frame)
+        own = None if i % 3 else {kind: frozenset(
+            actor.topic_name for actor in actor_list.actors if actor.name in chance.some())
+            for kind in ('odometry', 'control_state', 'joint_states')}
+        demand = EVERYTHING if own is None else replace(EVERYTHING, **own)
+        found = read_all(encoder.encode(frame, actor_list, STAMP_NS + i, demand))
+        assert_same(found, Reference(frame, actor_list, STAMP_NS + i, settings).messages(own))
+        topic, data = encoder.encode_actors(actor_list, STAMP_NS + i)
+        expected = Reference(frame, actor_list, STAMP_NS + i, settings).actors()
+        assert differences(read(data, topic.type_name), expected, '~/actors') == []
+
+
+def test_encode_after_changes_equals_a_new_encoder_to_the_byte():
+    chance, registry, encoder = Chance(99), Registry(), Encoder(ALL_ON, definitions())
+    for i in range(120):
+        chance.change_names()
+        frame = chance.frame()
+        actor_list = registry.update(frame)
+        demand = replace(EVERYTHING, markers=False)
+        new = Encoder(ALL_ON, definitions())
+        assert encoder.encode(frame, actor_list, i, demand) == new.encode(
+            frame, actor_list, i, demand)
+        assert encoder.encode_actors(actor_list, i) == new.encode_actors(actor_list, i)
+
+
+def test_clock_and_tf_are_sent_before_the_other_topics():
+    frame = two_actors()
+    messages = Encoder(ALL_ON, definitions()).encode(
+        frame, Registry().update(frame), STAMP_NS, EVERYTHING)
+    assert [topic.name for topic, _ in messages[:2]] == ['/clock', '/tf']
+
+
+def test_encode_stamps_all_messages_of_a_frame_alike():
+    found = encoded(two_actors())
+    stamps = {(header.stamp.sec, header.stamp.nanosec) for header in (
+        found['/tf'].transforms[0].header, found['~/frame'].header,
+        found['~/markers'].markers[1].header, found['~/control_states'].header,
+        found['~/control_states'].control_states[0].header,
+        found['~/actors/demo_1/odometry'].header, found['~/ego/control_state'].header)}
+    assert stamps == {(1234, 567)}
+
+
+def test_odometry_twist_of_a_car_that_heads_north_is_forward():
+    message = encoded(two_actors())['~/actors/demo_1/odometry']
+    linear, angular = message.twist.twist.linear, message.twist.twist.angular
+    assert (linear.x, linear.y, linear.z) == pytest.approx((4.0, 0.0, 0.0), abs=1e-12)
+    assert (angular.x, angular.y, angular.z) == pytest.approx((0.2, -0.1, 0.3), abs=1e-12)
+
+
+def test_odometry_twist_is_in_global_axes_by_parameter():
+    settings = replace(ALL_ON, twist_frame='global')
+    linear = encoded(two_actors(), settings)['~/ego/odometry'].twist.twist.linear
+    assert (linear.x, linear.y, linear.z) == (0.0, 4.0, 0.0)
+
+
+def test_odometry_has_zero_and_frame_has_nan_for_an_unknown_velocity():
+    found = encoded(two_actors())
+    assert found['~/actors/Cone_A/odometry'].twist.twist.angular.x == 0.0
+    assert math.isnan(found['~/frame'].actors[1].twist.angular.x)
+
+
+def test_odometry_covariances_are_diagonal():
+    settings = replace(ALL_ON, pose_covariance_diagonal=(1.0, 2.0, 3.0, 4.0, 5.0, 6.0),
+                       twist_covariance_diagonal=(7.0, 8.0, 9.0, 10.0, 11.0, 12.0))
+    message = encoded(two_actors(), settings)['~/ego/odometry']
+    assert message.pose.covariance.tolist()[::7] == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+    assert message.twist.covariance.tolist()[::7] == [7.0, 8.0, 9.0, 10.0, 11.0, 12.0]
+    assert np.count_nonzero(message.pose.covariance) == 6
+
+
+@pytest.mark.parametrize(('twist_frame', 'linear', 'variance'), [
+    ('child', (5.0, 0.0, 0.0), 1e-9), ('global', (0.0, 5.0, 0.0), 1e6)])
+def test_odometry_of_a_forward_speed_has_variances_of_the_unknown(twist_frame, linear, variance):
+    kinematics = np.full((1, 13), np.nan)
+    kinematics[0, :7] = 0.0, 0.0, 0.0, 0.0, 0.0, HALF, HALF
+    frame = make_frame(kinematics=kinematics, forward_speed=np.array([5.0]))
+    found = encoded(frame, replace(ALL_ON, twist_frame=twist_frame))
+    message = found['~/actors/car/odometry']
+    found_linear = message.twist.twist.linear
+    assert (found_linear.x, found_linear.y, found_linear.z) == pytest.approx(linear, abs=1e-12)
+    assert message.twist.covariance[0] == variance
+    assert set(message.twist.covariance[7::7]) == {1e6}
+    assert found['~/frame'].actors[0].twist.linear.x == 5.0
+
+
+def test_orientations_are_of_unit_length_but_as_received_in_the_frame():
+    kinematics = np.array([(0, 0, 0, 0, 0, 0, 1.05, 0, 0, 0, 0, 0, 0)])
+    found = encoded(make_frame(kinematics=kinematics))
+    assert found['/tf'].transforms[0].transform.rotation.w == 1.0
+    assert found['~/actors/car/odometry'].pose.pose.orientation.w == 1.0
+    assert found['~/frame'].actors[0].pose.orientation.w == 1.05
+
+
+@pytest.mark.parametrize(('column', 'value'), [(0, np.nan), (4, np.nan), (6, 0.8), (6, 1.2)])
+def test_an_actor_without_a_pose_is_in_the_frame_only(column, value):
+    frame = two_actors()
+    writable(frame.kinematics)[0] = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    writable(frame.kinematics)[0, column] = value
+    found = encoded(frame)
+    assert [t.child_frame_id for t in found['/tf'].transforms] == ['Cone_A']
+    assert found.keys() == {'/clock', '/tf', '~/actors/Cone_A/odometry', '~/frame', '~/markers'}
+    assert [actor.name for actor in found['~/frame'].actors] == ['demo_1', 'Cone.A']
+    assert {marker.text for marker in found['~/markers'].markers} == {'', 'Cone.A'}
+
+
+def test_repeated_frame_gives_the_frame_alone():
+    assert encoded(two_actors(), advanced=False).keys() == {'~/frame'}
+
+
+@pytest.mark.parametrize(('settings', 'topics'), [
+    ({'publish_clock': False}, {'/clock'}), ({'tf': 'none'}, {'/tf'}),
+    ({'frame': False}, {'~/frame'}), ({'debug_drawing': False}, {'~/markers'}),
+    ({'include_obb': False}, {'~/markers'}),
+    ({'joint_states': False}, {'~/actors/demo_1/joint_states'}),
+    ({'odometry': False}, {'~/actors/demo_1/odometry', '~/actors/Cone_A/odometry',
+                           '~/actors/demo_1/control_state'})])
+def test_parameters_switch_topics(settings, topics):
+    everything = encoded(two_actors()).keys()
+    assert encoded(two_actors(), replace(ALL_ON, **settings)).keys() == everything - topics
+
+
+@pytest.mark.parametrize('kind', ['clock', 'tf', 'ego_odometry', 'ego_control_state',
+                                  'control_states', 'frame', 'markers'])
+def test_topics_without_subscribers_are_left_out(kind):
+    frame, encoder = two_actors(), Encoder(ALL_ON, definitions())
+    actor_list = Registry().update(frame)
+    messages = encoder.encode(frame, actor_list, STAMP_NS, replace(EVERYTHING, **{kind: False}))
+    assert kind not in {topic.kind for topic, _ in messages}
+    everything = encoder.encode(frame, actor_list, STAMP_NS, EVERYTHING)
+    assert len(everything) == len(messages) + 1
+    only = Demand.of([topic for topic, _ in everything if topic.kind == kind])
+    assert {topic.kind for topic, _ in encoder.encode(frame, actor_list, STAMP_NS, only)} == {kind}
+
+
+def test_nothing_is_encoded_without_demand():
+    assert encoded(two_actors(), demand=Demand.nothing()) == {}
+
+
+def test_ego_topics_are_sent_without_the_topics_of_the_actor():
+    found = encoded(two_actors(), demand=replace(
+        EVERYTHING, odometry=NO_ACTORS, control_state=frozenset({'other'}),
+        joint_states=NO_ACTORS))
+    assert [name for name in found if 'actors' in name] == []
+    assert found['~/ego/odometry'].child_frame_id == 'demo_1'
+    assert found['~/ego/control_state'].name == 'demo_1'
+
+
+def test_ego_messages_are_the_same_bytes():
+    frame = two_actors()
+    messages = {topic.name: data for topic, data in Encoder(ALL_ON, definitions()).encode(
+        frame, Registry().update(frame), STAMP_NS, EVERYTHING)}
+    assert messages['~/ego/odometry'] == messages['~/actors/demo_1/odometry']
+    assert messages['~/ego/control_state'] == messages['~/actors/demo_1/control_state']
+
+
+def test_actors_above_the_limit_have_no_topics_but_are_in_the_aggregates():
+    found = encoded(two_actors(), registry=Registry(max_actor_topics=0))
+    assert [name for name in found if name.startswith('~/actors')] == []
+    assert len(found['/tf'].transforms) == 5
+    assert found['~/ego/odometry'].child_frame_id == 'demo_1'
+
+
+@pytest.mark.parametrize(('tf', 'children'), [
+    ('all', ['base_link', 'Cone_A']), ('ego', ['base_link'])])
+def test_tf_is_of_all_or_of_the_ego(tf, children):
+    settings = replace(ALL_ON, tf=tf, wheel_tf=False)
+    found = encoded(two_actors(), settings, registry=Registry(ego_frame='base_link'))
+    assert [t.child_frame_id for t in found['/tf'].transforms] == children
+    assert {t.header.frame_id for t in found['/tf'].transforms} == {'map'}
+
+
+def test_tf_of_wheels_is_under_the_actor_where_the_position_is_known():
+    registry = Registry(ego_frame='base_link')
+    transforms = encoded(two_actors(), registry=registry)['/tf'].transforms[2:]
+    assert [(t.header.frame_id, t.child_frame_id) for t in transforms] == [
+        ('base_link', f'demo_1/wheel_{wheel}') for wheel in range(3)]
+    assert transforms[0].transform.translation.y == 0.8
+
+
+def test_joint_positions_are_the_spin_within_half_a_turn():
+    message = encoded(two_actors())['~/actors/demo_1/joint_states']
+    spin = 2.0 * math.atan2(0.6, 0.8)
+    assert message.position[:3] == pytest.approx([spin, -spin, -math.pi])
+    assert math.isnan(message.position[3])
+    assert message.name == [f'demo_1/wheel_{wheel}' for wheel in range(4)]
+    assert message.velocity[:3].tolist() == [10.0, 11.0, 12.0]
+
+
+def test_a_frame_without_lanes_has_no_control_states():
+    found = encoded(make_frame())
+    assert [name for name in found if 'control_state' in name] == []
+    assert found['~/frame'].actors[0].has_control_state is False
+
+
+def test_an_empty_frame_is_only_a_frame():
+    found = encoded(make_frame(()))
+    assert found.keys() == {'/clock', '~/frame', '~/markers'}
+    assert found['~/frame'].actors == []
+    assert len(found['~/markers'].markers) == 1
+
+
+def test_parts_that_were_not_decoded_leave_their_topics_out():
+    frame = replace(two_actors(), boxes=None, wheels=None, inputs=None, appearance=None)
+    found = encoded(frame)
+    assert '~/frame' not in found
+    assert '~/markers' not in found
+    assert len(found['/tf'].transforms) == 2
+
+
+def test_a_name_without_a_utf_8_form_is_replaced():
+    found = encoded(make_frame(('\ud800', 'é')))
+    assert [actor.name for actor in found['~/frame'].actors] == ['?', 'é']
+
+
+def test_big_integers_of_the_frame_survive():
+    frame = replace(make_frame(), time=2 ** 62 + 1, sample_count=2 ** 32 - 1)
+    message = encoded(frame)['~/frame']
+    assert (message.time, message.sample_count) == (2 ** 62 + 1, 2 ** 32 - 1)
+
+
+def test_reconfigured_encoder_equals_a_new_one():
+    frame, registry = two_actors(), Registry()
+    actor_list = registry.update(frame)
+    encoder = Encoder(ALL_ON, definitions())
+    encoder.encode(frame, actor_list, 1, EVERYTHING)
+    settings = replace(ALL_ON, tf='ego', wheel_tf=False, joint_states=False, odometry=False)
+    encoder.reconfigure(settings)
+    demand = replace(EVERYTHING, markers=False)
+    assert encoder.encode(frame, actor_list, 2, demand) == Encoder(settings, definitions()).encode(
+        frame, actor_list, 2, demand)
+
+
+def test_nothing_is_kept_of_actors_that_have_left():
+    registry, encoder = Registry(), Encoder(ALL_ON, definitions())
+    counts = []
+    for i in range(60):
+        chance = Chance(0)
+        chance.names = [f'stays_{k}' for k in range(5)] + [f'new_{i}_{k}' for k in range(5)]
+        frame = chance.frame()
+        actor_list = registry.update(frame)
+        encoder.encode(frame, actor_list, i, EVERYTHING)
+        encoder.encode_actors(actor_list, i)
+        for k in range(5):
+            registry.remove(f'new_{i}_{k}')
+        if i in (10, 59):
+            gc.collect()
+            counts.append(sum(isinstance(each, (MessageInstance, Actor))
+                              for each in gc.get_objects()))
+    assert counts[0] == counts[1]
+
+
+def test_default_settings_send_no_markers_joints_or_clock():
+    kinds = {name.rpartition('/')[2] for name in encoded(two_actors(), Settings())}
+    assert kinds == {'tf', 'odometry', 'control_state', 'control_states', 'frame'}
