@@ -1,0 +1,191 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""
+The messages of any rosbag2 bag, whatever their types.
+
+A bag is a folder with metadata.yaml, or a single storage file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, ExitStack
+from pathlib import Path
+
+from rosbags.typesys import get_types_from_msg, TypesysError
+
+from state_sensor_ros.errors import reason_of, TrajectoryFormatError
+from state_sensor_ros.files.bags.bag_form import METADATA, STORAGE_OF_SUFFIX
+from state_sensor_ros.files.bags.bag_metadata import BagMetadata, read_metadata
+from state_sensor_ros.files.bags.bag_types import definition, MAX_DEFINITION_BYTES, type_hash
+from state_sensor_ros.files.storage.bag_limits import (
+    BagError,
+    BagLimits,
+    damaged,
+    DEFAULT_LIMITS,
+)
+from state_sensor_ros.files.storage.decompression import decompress_file, decompress_message
+from state_sensor_ros.files.storage.mcap_reader import McapReader
+from state_sensor_ros.files.storage.sqlite_reader import SqliteReader
+from state_sensor_ros.files.storage.storage_file import CDR, ROS2MSG, Storage, StoredTopic
+from state_sensor_ros.files.whole.regular_files import check_regular
+from state_sensor_ros.files.whole.temporary import temporary_folder
+
+# Name and type of a topic.
+TopicKey = tuple[str, str]
+
+_READERS: dict[str, type[McapReader | SqliteReader]] = {
+    'mcap': McapReader, 'sqlite3': SqliteReader}
+_MAX_SHOWN = 200
+
+
+class OpenBag:
+    """
+    A bag; it is open until :meth:`close`.
+
+    :param path: folder with metadata.yaml, or a .mcap or .db3 file.
+    :param limits: sizes above which it is refused.
+    :ivar name: path as it was given.
+    :ivar topics: by name and type.
+    :raises TrajectoryFormatError: if it cannot be read.
+    """
+
+    def __init__(self, path: Path, limits: BagLimits = DEFAULT_LIMITS) -> None:
+        self.name = str(path)
+        self._limits = limits
+        self._stack = ExitStack()
+        self._storages: list[Storage] = []
+        self._metadata: BagMetadata | None = None
+        for file in path.iterdir() if path.is_dir() else [path]:
+            check_regular(file)
+        try:
+            with self._reading():
+                self._open(path)
+        except BaseException:
+            self.close()
+            raise
+        self.topics: dict[TopicKey, StoredTopic] = {
+            (topic.name, topic.type_name): topic
+            for storage in self._storages for topic in storage.topics.values()}
+
+    def count(self, key: TopicKey) -> int:
+        """
+        Return the number of messages of a topic.
+
+        :param key: its name and type.
+        """
+        return sum(storage.counts[number] for storage in self._storages
+                   for number, topic in storage.topics.items()
+                   if (topic.name, topic.type_name) == key)
+
+    def messages(self, selected: Collection[TopicKey]) -> Iterator[tuple[str, int, bytes]]:
+        """
+        Yield name of the topic, log time, ns, and serialised message, file after file.
+
+        :param selected: names and types of topics.
+        :raises TrajectoryFormatError: if the bag is damaged.
+        """
+        is_compressed = self._metadata is not None and self._metadata.compression == 'message'
+        with self._reading():
+            for storage in self._storages:
+                names = {number: topic.name for number, topic in storage.topics.items()
+                         if (topic.name, topic.type_name) in selected}
+                for number, log_ns, data in storage.messages(names) if names else ():
+                    yield names[number], log_ns, data if not is_compressed else (
+                        decompress_message(data, f'{self.name}: a message of {names[number]}',
+                                           self._limits.n_bytes))
+
+    def check_definition(self, key: TopicKey) -> None:
+        """
+        Check that the definition of a topic's type is the one that this package has.
+
+        :param key: name and type of the topic.
+        :raises TrajectoryFormatError: if it is another one, or the messages are not in CDR.
+        """
+        with self._reading():
+            self._check_definition(self.topics[key], key)
+
+    def close(self) -> None:
+        """Close the bag; a second call has no effect."""
+        self._stack.close()
+
+    def _open(self, path: Path) -> None:
+        """Open all storage files."""
+        if not path.is_dir():
+            self._add(path, STORAGE_OF_SUFFIX[path.suffix], str(path))
+            return
+        self._metadata = metadata = read_metadata(path, self._limits)
+        if metadata.storage not in _READERS:
+            raise BagError(str(path / METADATA), f'the storage {metadata.storage!r}',
+                           f'one of {", ".join(_READERS)}')
+        for name in metadata.files:
+            file = path / name
+            if not file.is_file():
+                raise damaged(str(path), f'no {name}, which metadata.yaml names')
+            plain = self._decompressed(file) if metadata.compression == 'file' else file
+            self._add(plain, metadata.storage, str(file))
+        for storage in self._storages:
+            self._check_topics(storage, metadata)
+
+    def _add(self, path: Path, storage: str, name: str) -> None:
+        self._storages.append(_READERS[storage](path, name, self._limits))
+        self._stack.callback(self._storages[-1].close)
+
+    def _decompressed(self, file: Path) -> Path:
+        """Decompress a storage file to a temporary folder that :meth:`close` removes."""
+        folder = self._stack.enter_context(temporary_folder())
+        plain = folder / file.name
+        if fault := decompress_file(file, plain, self._limits.n_file_bytes):
+            raise damaged(str(file), fault)
+        return plain
+
+    def _check_topics(self, storage: Storage, metadata: BagMetadata) -> None:
+        """Check that metadata.yaml has each topic of a storage file that has messages."""
+        for number, topic in storage.topics.items():
+            if (topic.name, topic.type_name) not in metadata.topics and storage.counts[number]:
+                raise damaged(f'{self.name}/{METADATA}', f'no topic {topic.name} of the type '
+                              f'{topic.type_name}, which has messages')
+
+    def _check_definition(self, topic: StoredTopic, key: TopicKey) -> None:
+        type_name = topic.type_name
+        hashes = {topic.type_hash}
+        if self._metadata is not None and key in self._metadata.topics:
+            hashes.add(self._metadata.topics[key].type_hash)
+        if wrong := hashes - {'', type_hash(type_name)}:
+            self._refuse_definition(type_name, min(wrong))
+        if topic.serialization != CDR:
+            raise TrajectoryFormatError(f'{self.name}: {topic.name}',
+                                        f'the serialization {topic.serialization!r}',
+                                        CDR)
+        if topic.encoding != ROS2MSG or topic.definition == definition(type_name):
+            return
+        if len(topic.definition) > MAX_DEFINITION_BYTES:
+            self._refuse_definition(
+                type_name, f'a definition of more than {MAX_DEFINITION_BYTES} bytes')
+        ours = get_types_from_msg(definition(type_name), type_name)
+        for name, found in get_types_from_msg(topic.definition, type_name).items():
+            if ours.get(name) != found:
+                self._refuse_definition(type_name, f'another {name}')
+
+    def _refuse_definition(self, type_name: str, found: str) -> None:
+        raise TrajectoryFormatError(f'{self.name}: {type_name}', found,
+                                    f'{type_hash(type_name)}, the definition of this version')
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Turn errors of files and definitions into TrajectoryFormatError."""
+        try:
+            yield
+        except TrajectoryFormatError:
+            raise
+        except OSError as error:
+            raise TrajectoryFormatError(self.name, reason_of(error), 'a bag') from error
+        except (TypesysError, ValueError, RecursionError) as error:
+            text = ' '.join(str(error)[:_MAX_SHOWN].split()) or type(error).__name__
+            raise damaged(self.name, f'an invalid definition, {text}') from error
