@@ -68,20 +68,21 @@ def install_packages(environment: Environment) -> str:
     return build_key
 
 
-def install_datasets(environment: Environment) -> None:
+def install_extra(environment: Environment, name: str) -> None:
     """
-    Install the libraries of datasets and of the tests that read them.
+    Install optional libraries; the first line of their requirements says what they are.
 
     :param environment: filled.
+    :param name: of the file in requirements/.
     """
     folder = ROOT / 'requirements'
-    files = [folder / name for name in ('datasets.txt', 'run.txt', 'constraints.txt')]
+    files = [folder / file for file in (name + '.txt', 'run.txt', 'constraints.txt')]
     key = digest(files)
-    stamp = environment.venv / 'datasets.stamp'
+    stamp = environment.venv / (name + '.stamp')
     if stamp.is_file() and stamp.read_text() == key:
         return
-    print('setup: installing libraries of datasets into {}'.format(environment.venv.name),
-          flush=True)
+    what = files[0].read_text().split('.', 1)[0].lstrip('# ')
+    print('setup: installing {} into {}'.format(what, environment.venv.name), flush=True)
     # A sourced ROS 2 has versions of its own, which stay.
     pins = [] if environment.is_sourced else ['-c', files[1], '-c', files[2]]
     install(environment, ['-r', files[0]] + pins)

@@ -19,10 +19,10 @@ from concurrent.futures import ThreadPoolExecutor
 import fcntl
 import sys
 
-from environment import check_machine, choose_environment, SetupError
+from environment import check_machine, choose_environment, ROOT, SetupError
 from message_packages import build_interfaces, build_stacks
 from own_package import build_package
-from packages import install_datasets, install_packages
+from packages import install_extra, install_packages
 
 
 def main() -> int:
@@ -32,8 +32,9 @@ def main() -> int:
     :returns: exit code.
     """
     parser = argparse.ArgumentParser(description=__doc__.strip().splitlines()[0])
-    parser.add_argument('--datasets', action='store_true',
-                        help='with the optional libraries of datasets, for the tests')
+    parser.add_argument('--extra', action='append', default=[], metavar='NAME',
+                        choices=sorted(path.stem for path in (ROOT / 'requirements').glob('*.txt')),
+                        help='with the optional libraries of requirements/NAME.txt; repeatable')
     parser.add_argument('--stacks', action='store_true',
                         help='with the messages of autonomy stacks, which tests need')
     options = parser.parse_args()
@@ -49,8 +50,8 @@ def main() -> int:
                 interfaces = beside.submit(build_interfaces, environment, packages_key)
                 build_package(environment, packages_key)
             interfaces.result()
-            if options.datasets:
-                install_datasets(environment)
+            for name in options.extra:
+                install_extra(environment, name)
             if options.stacks:
                 build_stacks(environment, packages_key)
     except SetupError as error:
