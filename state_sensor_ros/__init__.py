@@ -36,13 +36,11 @@ if TYPE_CHECKING:
     from state_sensor_ros.library.frame_recording import open_recording
     from state_sensor_ros.library.frame_stream import open_stream
     from state_sensor_ros.library.table_reading import read_table
+    from state_sensor_ros.version import __version__
 
 # Python that starts in the source folder finds this package there, and the generated messages
 # in the installed one.
 __path__ = extend_path(__path__, __name__)
-
-# setup.cfg reads it from here; package.xml repeats it, as ROS tools read only a literal there.
-__version__ = '0.2.0'
 
 if sys.version_info < (3, 10):  # noqa: UP036 (run from the source folder, no pip has checked it)
     raise ImportError('state_sensor_ros: found Python {}.{}; expected 3.10 or newer'.format(
@@ -54,7 +52,8 @@ __all__ = [
     'TransportError', 'TruncatedError', '__version__', 'open_recording', 'open_stream',
     'read_table']
 _MODULES = {'Frame': 'frame', 'open_recording': 'library.frame_recording',
-            'open_stream': 'library.frame_stream', 'read_table': 'library.table_reading'}
+            'open_stream': 'library.frame_stream', 'read_table': 'library.table_reading',
+            '__version__': 'version'}
 
 
 def __getattr__(name: str) -> object:

@@ -35,6 +35,8 @@ _MAX_FOR_BLAS = 10_000
 _MIN_LENGTH, _MAX_LENGTH = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
 # A product of two numbers within these bounds, in m or cm, is within those of lengths.
 _MIN_FACTOR, _MAX_FACTOR = 1e-15, 1e15
+# Edges that have a volume, m.
+_MIN_EDGE, _MAX_EDGE = 1e-6, 1e6
 # Square of the tolerance of the squared length on either side of 1.
 _SQUARED_TOLERANCE = (1.0 - QUATERNION_NORM_MIN ** 2) ** 2
 
@@ -133,6 +135,32 @@ def _sum_of_squares(numbers: Floats) -> float:
     with np.errstate(over='ignore') if _BLAS_WARNS else _NOTHING:
         return float(numbers.dot(numbers) if len(numbers) <= _MAX_FOR_BLAS
                      else np.einsum('i,i', numbers, numbers))
+
+
+def largest_boxes(owners: npt.NDArray[np.int64], edges: Floats, usable: Bools) -> \
+        npt.NDArray[np.int64]:
+    """
+    Return the largest box by volume of each actor that has a usable one.
+
+    :param owners: (M,) int64, row of the actor of each box, ascending.
+    :param edges: (M, 3) float64, m.
+    :param usable: (M,) bool, as :attr:`Bodies.usable_boxes`.
+    :returns: (K,) int64, rows of the boxes, in the order of the actors.
+    """
+    # A comparison with NaN is false.
+    if not (len(edges) and np.minimum.reduce(edges, axis=None) >= _MIN_EDGE
+            and np.maximum.reduce(edges, axis=None) <= _MAX_EDGE):
+        usable = usable & (edges >= _MIN_EDGE).all(axis=1) & (edges <= _MAX_EDGE).all(axis=1)
+    rows: npt.NDArray[np.int64] = usable.nonzero()[0]
+    owners = owners[rows]
+    # Usually each actor has one.
+    if len(rows) < 2 or np.logical_and.reduce(owners[1:] > owners[:-1]):
+        return rows
+    # The first of equal volumes counts.
+    order = np.lexsort((rows, -np.prod(edges[rows], axis=1), owners))
+    is_first = np.diff(owners[order], prepend=-1) > 0
+    largest: npt.NDArray[np.int64] = rows[order[is_first]]
+    return largest
 
 
 def usable_poses(position_xyz: Floats, orientation_xyzw: Floats) -> Bools:

@@ -21,7 +21,8 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from state_sensor_ros.bodies import Bodies
+from state_sensor_ros.bodies import Bodies, largest_boxes
+from state_sensor_ros.classes import ego_row, Kind
 from state_sensor_ros.errors import StateError
 
 Floats = npt.NDArray[np.float64]
@@ -30,13 +31,13 @@ Bools = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.int64]
 Kinds = npt.NDArray[np.uint8]
 
-KIND_OBJECT = 0
-KIND_VEHICLE = 1
+# Plain integers: a comparison with a member of Kind takes five times as long.
+KIND_OBJECT, KIND_VEHICLE = int(Kind.OBJECT), int(Kind.VEHICLE)
+
+_NO_ROWS: Rows = np.zeros(0, np.int64)
 
 FRONT_LEFT, FRONT_RIGHT, REAR_LEFT, REAR_RIGHT = range(4)
 NO_SOURCE_ID = -1
-# Tag of the actor that the sensor belongs to.
-EGO_TAG = 'ego'
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,29 +149,30 @@ class Lanes:
     """
     OpenDRIVE lane state (``control_state``) of the actors that carry one.
 
-    ``actor`` (L,) int64 row of the owner, ascending; ``may_change`` (L, 2) bool, to the left and
-    to the right; ``ids`` (L, 3) int32 of road, section and lane; ``s`` (L,) float64, metres along
-    the road. All but ``actor`` is blank (false, zero, NaN) where lanes are not decoded.
+    ``actor`` (L,) int64 row of the owner, ascending; ``is_changing`` (L, 2) bool, whether a lane
+    change to the left and to the right is under way; ``ids`` (L, 3) int32 of road, section and
+    lane; ``s`` (L,) float64, metres along the road. All but ``actor`` is blank (false, zero, NaN)
+    where lanes are not decoded.
     """
 
     actor: Rows
-    may_change: Bools
+    is_changing: Bools
     ids: Ints
     s: Floats
 
     def __post_init__(self) -> None:
         """Make the arrays read-only."""
-        _freeze(self.actor, self.may_change, self.ids, self.s)
+        _freeze(self.actor, self.is_changing, self.ids, self.s)
 
     @property
     def lane_change_left(self) -> Bools:
-        """(L,) bool, whether a change to the left is allowed."""
-        return self.may_change[:, 0]
+        """(L,) bool, whether a lane change to the left is under way."""
+        return self.is_changing[:, 0]
 
     @property
     def lane_change_right(self) -> Bools:
-        """(L,) bool, whether a change to the right is allowed."""
-        return self.may_change[:, 1]
+        """(L,) bool, whether a lane change to the right is under way."""
+        return self.is_changing[:, 1]
 
     @property
     def road_id(self) -> Ints:
@@ -308,8 +310,7 @@ class Frame:
     @property
     def ego(self) -> int | None:
         """Row of the first actor tagged ``ego`` in any case, None where there is none."""
-        return next((row for row, tags in enumerate(self.tags)
-                     if any(tag.lower() == EGO_TAG for tag in tags)), None)
+        return ego_row(self.tags)
 
     def has_pose(self) -> Bools:
         """
@@ -326,6 +327,16 @@ class Frame:
                           else np.concatenate((self.kinematics, self.boxes.rows)))
         assert self._bodies is not None
         return self._bodies
+
+    def largest_boxes(self) -> Rows:
+        """
+        Return the largest usable box by volume of each actor that has one.
+
+        :returns: (K,) int64, rows of ``boxes``, in the order of the actors.
+        """
+        if self.boxes is None:
+            return _NO_ROWS
+        return largest_boxes(self.boxes.actor, self.boxes.size_xyz, self.bodies().usable_boxes)
 
     def set_rows(self, rows: Floats, *, has_lengths: bool | None = None) -> None:
         """

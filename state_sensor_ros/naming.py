@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 import re
 
+from state_sensor_ros.classes import EGO_TAG, has_ego_tag
 from state_sensor_ros.common_ends import common_ends, spliced
 from state_sensor_ros.frame import Frame
 
@@ -154,17 +155,17 @@ class Registry:
     The work for a frame is linear in its actors, for any names.
 
     :param frame_prefix: put before the actor's name to make its frame.
-    :param ego_tag: the tag, lower case, that marks the ego.
+    :param ego_tag: the tag that marks the ego, in any case.
     :param ego_frame: frame of the ego, ``''`` for the ordinary rule.
     :param max_actor_topics: how many actors may have topics of their own at a time.
     :param reserved_frames: frame ids that no actor may have, such as that of the world.
     """
 
-    def __init__(self, *, frame_prefix: str = '', ego_tag: str = 'ego', ego_frame: str = '',
+    def __init__(self, *, frame_prefix: str = '', ego_tag: str = EGO_TAG, ego_frame: str = '',
                  max_actor_topics: int = 1024,
                  reserved_frames: Collection[str] = ()) -> None:
         self._frame_prefix = frame_prefix
-        self._ego_tag = ego_tag.lower()
+        self._ego_tag = ego_tag
         self._ego_frame = ego_frame
         self._max_actor_topics = max_actor_topics
         self._reserved = frozenset((*reserved_frames, ego_frame))
@@ -282,7 +283,7 @@ class Registry:
         return self._frame_prefix + topic_name in self._reserved
 
     def _is_ego(self, tags: tuple[str, ...]) -> bool:
-        return any(tag.lower() == self._ego_tag for tag in tags)
+        return has_ego_tag(tags, self._ego_tag)
 
     def _egos(self, tags: tuple[tuple[str, ...], ...]) -> bytes:
         """Return a byte for each actor, 1 for an ego; only changed tags are compared."""

@@ -22,7 +22,7 @@ import math
 import numpy as np
 
 from state_sensor_ros.frame import Floats
-from state_sensor_ros.rotations import quaternion_from_rpy
+from state_sensor_ros.rotations import quaternion_from_rpy, rpy_from_quaternion
 
 _CM = 100.0
 _DEG = 180.0 / math.pi
@@ -228,13 +228,5 @@ def from_rep103_rotator(orientation_xyzw: Floats) -> Floats:
     :param orientation_xyzw: (..., 4) float64, REP-103, of any length but zero.
     :returns: (..., 3) float64, roll pitch yaw in degrees, source.
     """
-    x, y, z, w = np.moveaxis(np.asarray(orientation_xyzw), -1, 0)
-    # The half-angle sums keep full precision at a pitch of 90 degrees, where an arcsine has half
-    # of it: tan(half pitch + 45 deg) is the ratio of these two lengths.
-    up, down = np.hypot(w + y, x - z), np.hypot(w - y, x + z)
-    pitch = 2.0 * np.arctan2(up, down) - math.pi / 2.0
-    # Half the difference and half the sum of roll and yaw.
-    minus, plus = np.arctan2(x - z, w + y), np.arctan2(x + z, w - y)
-    roll, yaw = plus + minus, plus - minus
-    turned = np.stack((roll, -pitch, -yaw), axis=-1) * _DEG
-    return turned - 360.0 * np.round(turned / 360.0)
+    roll_pitch_yaw: Floats = rpy_from_quaternion(orientation_xyzw) * _ROTATOR
+    return roll_pitch_yaw

@@ -7,7 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-Quaternions and rotation matrices: products, and vectors between body and global frame.
+Quaternions and rotation matrices: products, angles, interpolation, vectors of body and world.
 
 Quaternions are xyzw; axes follow REP 103.
 """
@@ -15,10 +15,14 @@ Quaternions are xyzw; axes follow REP 103.
 from __future__ import annotations
 
 from collections.abc import Sequence
+import math
 
 import numpy as np
 
-from state_sensor_ros.frame import Floats
+from state_sensor_ros.bodies import Floats
+
+# Below this angle, rad, the chord of a slerp is as long as its arc.
+_SMALL_ANGLE = 1e-4
 
 
 def quaternion_from_rpy(roll_pitch_yaw: Floats) -> Floats:
@@ -40,6 +44,44 @@ def quaternion_from_rpy(roll_pitch_yaw: Floats) -> Floats:
     return quaternions.reshape(*np.shape(roll_pitch_yaw)[:-1], 4)
 
 
+def rpy_from_quaternion(orientation_xyzw: Floats) -> Floats:
+    """
+    Undo :func:`quaternion_from_rpy`.
+
+    :param orientation_xyzw: (..., 4) float64, of any length but zero.
+    :returns: (..., 3) float64, rad: roll and yaw in -pi..pi, pitch in -pi/2..pi/2.
+    """
+    x, y, z, w = np.moveaxis(np.asarray(orientation_xyzw), -1, 0)
+    # The half-angle sums keep full precision at a pitch of 90 degrees, where an arcsine has half
+    # of it: tan(half pitch + 45 deg) is the ratio of these two lengths.
+    up, down = np.hypot(w + y, x - z), np.hypot(w - y, x + z)
+    pitch = 2.0 * np.arctan2(up, down) - math.pi / 2.0
+    # Half the difference and half the sum of roll and yaw.
+    minus, plus = np.arctan2(x - z, w + y), np.arctan2(x + z, w - y)
+    angles: Floats = np.stack((plus + minus, pitch, plus - minus), axis=-1)
+    return angles - math.tau * np.round(angles / math.tau)
+
+
+def slerp(first_xyzw: Floats, last_xyzw: Floats, shares: Floats) -> Floats:
+    """
+    Interpolate rotations along the shorter way, at a constant rate.
+
+    :param first_xyzw: (R, 4) float64, of unit length.
+    :param last_xyzw: (R, 4) float64, of unit length.
+    :param shares: (R,) float64, 0 for the first rotation, 1 for the last.
+    :returns: (R, 4) float64, of unit length.
+    """
+    cosine = np.einsum('ij,ij->i', first_xyzw, last_xyzw)
+    # q and -q are the same rotation: the shorter way.
+    sign = np.where(cosine < 0.0, -1.0, 1.0)
+    angle = np.arccos(np.minimum(np.abs(cosine), 1.0))
+    is_small = angle < _SMALL_ANGLE
+    sine = np.where(is_small, 1.0, np.sin(angle))
+    from_first = np.where(is_small, 1.0 - shares, np.sin((1.0 - shares) * angle) / sine)
+    from_last = np.where(is_small, shares, np.sin(shares * angle) / sine) * sign
+    return normalised(from_first[:, None] * first_xyzw + from_last[:, None] * last_xyzw)
+
+
 # Factors of a unit quaternion's components in its inverse.
 CONJUGATE_XYZW = (-1.0, -1.0, -1.0, 1.0)
 
@@ -48,15 +90,15 @@ def quaternion_product(left_xyzw: Floats, right_xyzw: Floats) -> Floats:
     """
     Turn first by ``right_xyzw``, then by ``left_xyzw``.
 
-    :param left_xyzw: (N, 4) float64, such as global from body.
-    :param right_xyzw: (N, 4) float64, such as body from box.
-    :returns: (N, 4) float64, then global from box.
+    :param left_xyzw: (N, 4) or (4,) float64, such as global from body.
+    :param right_xyzw: (N, 4) or (4,) float64, such as body from box.
+    :returns: (N, 4) or (4,) float64, then global from box.
     """
     x0, y0, z0, w0 = left_xyzw.T
     x1, y1, z1, w1 = right_xyzw.T
     return np.stack((w0 * x1 + x0 * w1 + y0 * z1 - z0 * y1, w0 * y1 - x0 * z1 + y0 * w1 + z0 * x1,
                      w0 * z1 + x0 * y1 - y0 * x1 + z0 * w1, w0 * w1 - x0 * x1 - y0 * y1 - z0 * z1),
-                    axis=1)
+                    axis=-1)
 
 
 def normalised(orientation_xyzw: Floats) -> Floats:

@@ -21,6 +21,7 @@ import math
 import re
 from typing import Any, cast, get_args, get_type_hints, TypeAlias
 
+from state_sensor_ros.classes import CLASS_NAMES
 from state_sensor_ros.errors import ConfigError, counted
 
 Value: TypeAlias = bool | int | float | str | tuple[str, ...] | tuple[float, ...]
@@ -61,8 +62,7 @@ _LONG_S = 86400.0
 _NO_COVARIANCE = (1e-9,) * 6
 OUTPUTS = ('autoware', 'derived_objects', 'vision')
 AUTOWARE_OBJECTS = ('ground_truth', 'tracking', 'detection', 'predicted')
-# In the order of default_sizes, which has none for the last.
-CLASS_NAMES = ('person', 'cyclist', 'motorcycle', 'bus', 'truck', 'trailer', 'car', 'unknown')
+# In the order of CLASS_NAMES, without the last.
 _DEFAULT_SIZES = (0.6, 0.6, 1.75, 1.8, 0.6, 1.7, 2.2, 0.8, 1.6, 12.0, 2.55, 3.2,
                   8.0, 2.5, 3.2, 8.0, 2.5, 3.2, 4.6, 1.85, 1.5)
 

@@ -41,6 +41,7 @@ from state_sensor_ros.rotations import (
     global_from_body,
     normalised,
     quaternion_from_rpy,
+    rpy_from_quaternion,
 )
 
 HALF = math.sqrt(0.5)
@@ -145,6 +146,13 @@ def test_rotator_by_axis(roll_pitch_yaw, expected):
 def test_rpy_by_hand():
     np.testing.assert_allclose(quaternion_from_rpy(np.array([0, 0, math.pi / 2])),
                                (0, 0, HALF, HALF), atol=1e-15)
+
+
+@pytest.mark.parametrize('factor', [1.0, -1.0, 1.08])
+def test_rpy_does_not_need_unit_quaternions_and_ignores_their_sign(factor):
+    half = math.radians(-50) / 2
+    quaternion = np.array([0, 0, math.sin(half), math.cos(half)])
+    assert rpy_from_quaternion(factor * quaternion)[2] == pytest.approx(math.radians(-50))
 
 
 # Properties.

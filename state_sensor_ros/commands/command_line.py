@@ -25,10 +25,10 @@ import os
 import sys
 from typing import cast, Protocol
 
-from state_sensor_ros import __version__
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.printing import discard_output, print_line
 from state_sensor_ros.errors import importing, reason_of, StateSensorError
+from state_sensor_ros.version import __version__
 
 # The help of each sub-command, so that only the module of the one that runs is imported.
 COMMANDS = {

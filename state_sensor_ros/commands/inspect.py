@@ -25,7 +25,7 @@ import math
 import sys
 
 from state_sensor_ros.commands.inspect_many import inspect_many, is_batch
-from state_sensor_ros.commands.inspection import ActorSummary, Inspector
+from state_sensor_ros.commands.inspection import Inspector
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.live import (
     add_live_arguments,
@@ -34,15 +34,17 @@ from state_sensor_ros.commands.live import (
     MONODRIVE,
 )
 from state_sensor_ros.commands.options import add_bag_limit, add_batch_options, add_quiet
+from state_sensor_ros.commands.parameter_options import add_parameters, settings_of
 from state_sensor_ros.commands.printing import listed
 from state_sensor_ros.commands.reading import read_frames
 from state_sensor_ros.drawing.wording import seconds
 from state_sensor_ros.errors import counted, one_line
-from state_sensor_ros.frame import EGO_TAG
 from state_sensor_ros.library.frame_recording import FrameRecording, open_recording
-from state_sensor_ros.settings import DEFAULTS, rule_of
+from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.monodrive.generations.wire import GENERATIONS
 
+# The parameters of the node that a reader of any recording uses.
+_PARAMETERS = ('ego_tag', 'obb_extents')
 _VERDICTS = {True: 'yes', False: 'no', None: 'does not apply: the simulator has no Replay Mode'}
 
 
@@ -65,9 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_batch_options(parser)
     parser.add_argument('--topic', default='', help='of a bag with several ~/frame topics')
     add_bag_limit(parser)
-    parser.add_argument('--obb-extents', choices=rule_of('obb_extents').choices,
-                        default=DEFAULTS.obb_extents,
-                        help=f'{rule_of("obb_extents").help} (default: {DEFAULTS.obb_extents})')
+    add_parameters(parser, _PARAMETERS)
     add_live_arguments(parser)
     parser.set_defaults(refuse=parser.error)
 
@@ -86,8 +86,9 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
         inspect_many(args, interruption)
         return
     args.file = args.file[0] if args.file else None
-    with _opened(args, interruption) as recording:
-        inspector = Inspector(recording, GENERATIONS)
+    settings = settings_of(args, _PARAMETERS)
+    with _opened(args, settings, interruption) as recording:
+        inspector = Inspector(recording, GENERATIONS, settings.ego_tag)
         inspector.evaluate(read_frames(recording, 'inspect', is_quiet=args.quiet,
                                        warns=False))
     if args.json:
@@ -100,9 +101,10 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
         raise inspector.refusal
 
 
-def _opened(args: argparse.Namespace, interruption: Interruption) -> FrameRecording:
+def _opened(args: argparse.Namespace, settings: Settings,
+            interruption: Interruption) -> FrameRecording:
     if not args.live:
-        return open_recording(args.file, topic=args.topic, obb_extents=args.obb_extents,
+        return open_recording(args.file, topic=args.topic, obb_extents=settings.obb_extents,
                               max_bag_bytes=args.max_bag_bytes, is_timed=False)
     if args.protocol == MONODRIVE:
         check_options_of_others(args)
@@ -181,12 +183,7 @@ def _actor_rows(found: Inspector) -> list[tuple[str, str]]:
             ('', listed(list(actors))),
             ('tags', listed([f'{tag} {count}' for tag, count in sorted(
                 tags.items(), key=lambda item: -item[1])]) or 'none'),
-            ('ego', listed(_egos(actors)) or 'none')]
-
-
-def _egos(actors: dict[str, ActorSummary]) -> list[str]:
-    return [name for name, actor in actors.items()
-            if any(tag.lower() == EGO_TAG for tag in actor.tags)]
+            ('ego', listed(found.egos) or 'none')]
 
 
 def _consistency_rows(found: Inspector) -> list[tuple[str, str]]:
@@ -236,7 +233,7 @@ def _record(recording: FrameRecording, found: Inspector) -> dict[str, object]:
         'actors': [{'name': name, 'kind': 'vehicle' if actor.is_vehicle else 'object',
                     'tags': list(actor.tags), 'frames': actor.n_frames}
                    for name, actor in found.actors.items()],
-        'egos': _egos(found.actors), 'present': dict(found.parts), **_sensor_members(recording),
+        'egos': found.egos, 'present': dict(found.parts), **_sensor_members(recording),
         'anomalies': [{'kind': kind, **asdict(oddity)} for kind, oddity in found.oddities.items()],
         'truth': {
             'linear_slope': _known(verdict.linear_slope),

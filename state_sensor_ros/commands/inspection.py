@@ -23,9 +23,10 @@ import re
 import msgspec
 import numpy as np
 
+from state_sensor_ros.classes import ego_row, EGO_TAG, has_ego_tag
 from state_sensor_ros.errors import counted, DecodeError, TrajectoryFormatError
 from state_sensor_ros.files.pacing import Pacing
-from state_sensor_ros.frame import Bools, EGO_TAG, Frame, KIND_VEHICLE
+from state_sensor_ros.frame import Bools, Frame, KIND_VEHICLE
 from state_sensor_ros.library.faults import PAYLOAD
 from state_sensor_ros.library.frame_recording import FrameRecording
 from state_sensor_ros.payloads import DUPLICATE, LEFT_OUT
@@ -41,10 +42,8 @@ NOT_STRICT = 'frames that are not strict JSON'
 NO_FRAME = 'entries that are no frame'
 _FAULTS = {LEFT_OUT: 'actors left out', DUPLICATE: 'duplicate names', PAYLOAD: NO_FRAME}
 NO_EGO = 'frames without an ego'
+NO_REPLAY_EGO = 'frames without the ego of Replay Mode'
 CUT = 'ends inside the array'
-# The oddities with which Replay Mode refuses a recording, and what it expects instead.
-_REFUSED = ((NOT_STRICT, 'strict JSON, which has no NaN or Infinity'),
-            (NO_EGO, f'an actor tagged {EGO_TAG} in each frame: Replay Mode needs it'))
 
 _STRICT_JSON = msgspec.json.Decoder(msgspec.Raw)
 _NUMBER = re.compile(r'-?\d[\d.e+-]*')
@@ -79,10 +78,15 @@ class Inspector:
 
     :param recording: whose frames are evaluated.
     :param replayable: generations of frames that Replay Mode takes.
+    :param ego_tag: tag that marks the ego; Replay Mode needs EGO_TAG, whatever this is.
     """
 
-    def __init__(self, recording: FrameRecording, replayable: Collection[str]) -> None:
+    def __init__(self, recording: FrameRecording, replayable: Collection[str],
+                 ego_tag: str = EGO_TAG) -> None:
         self._recording = recording
+        self._ego_tag = ego_tag
+        # Replay Mode has an ego tag of its own.
+        self._replay_kind = NO_EGO if has_ego_tag([ego_tag]) else NO_REPLAY_EGO
         self._replayable = replayable
         self.n_frames = 0
         self.first_game_time = self.last_game_time = math.nan
@@ -100,6 +104,12 @@ class Inspector:
         self._stamper = Stamper('game_time')
         self._sample_count = 0
         self._greatest_step_at = ''
+
+    @property
+    def egos(self) -> list[str]:
+        """Names of the actors with the tag of the ego, in order of appearance."""
+        return [name for name, actor in self.actors.items()
+                if has_ego_tag(actor.tags, self._ego_tag)]
 
     @property
     def is_replayable(self) -> bool | None:
@@ -165,16 +175,18 @@ class Inspector:
     def _add_actors(self, frame: Frame) -> None:
         n_egos = 0
         for name, kind, tags in zip(frame.names, frame.kinds.tolist(), frame.tags, strict=True):
-            n_egos += any(tag.lower() == EGO_TAG for tag in tags)
+            n_egos += has_ego_tag(tags, self._ego_tag)
             known = self.actors.get(name)
             if known is not None:
                 known.n_frames += 1
             elif len(self.actors) < _MAX_NAMES:
                 self.actors[name] = ActorSummary(1, kind == KIND_VEHICLE, tags)
         if not n_egos:
-            self._note(NO_EGO, f'no actor tagged {EGO_TAG}')
+            self._note(NO_EGO, f'no actor tagged {self._ego_tag}')
         elif n_egos > 1:
-            self._note('frames with several egos', f'{n_egos} actors tagged {EGO_TAG}')
+            self._note('frames with several egos', f'{n_egos} actors tagged {self._ego_tag}')
+        if self._replay_kind != NO_EGO and self._is_for_replay and ego_row(frame.tags) is None:
+            self._note(NO_REPLAY_EGO, f'no actor tagged {EGO_TAG}')
 
     def _check_numbers(self, frame: Frame) -> None:
         usable = frame.has_pose()
@@ -243,7 +255,11 @@ class Inspector:
                 f'{pace.greatest:.6g} s after the frame before, usual are {pace.median:.6g} s')
         name = self._recording.name
         self.refusal = self.refusal or self._no_frame()
-        for kind, expected in _REFUSED if self._is_for_replay else ():
+        # What Replay Mode refuses, and what it expects instead.
+        refused = ((NOT_STRICT, 'strict JSON, which has no NaN or Infinity'),
+                   (self._replay_kind,
+                    f'an actor tagged {EGO_TAG} in each frame: Replay Mode needs it'))
+        for kind, expected in refused if self._is_for_replay else ():
             if self.refusal is None and kind in self.oddities:
                 first = self.oddities[kind]
                 self.refusal = TrajectoryFormatError(f'{name}: {first.place}', first.text,

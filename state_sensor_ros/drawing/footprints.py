@@ -12,40 +12,31 @@ from __future__ import annotations
 
 import numpy as np
 
-from state_sensor_ros.frame import Boxes, Floats, Frame, Rows
-from state_sensor_ros.rotations import global_from_body
+from state_sensor_ros.classes import CAR, UNKNOWN
+from state_sensor_ros.frame import Floats, Frame, Rows
+from state_sensor_ros.rotations import global_from_body, rpy_from_quaternion
+from state_sensor_ros.settings import DEFAULTS
 
-# Length and width (m) of an actor without a box: a mid-size car and a cone.
-DEFAULT_VEHICLE_M = (4.6, 1.9)
-DEFAULT_OBJECT_M = (0.5, 0.5)
+# Length and width (m) of an actor of no class without a box: a cone.
+CONE_M = (0.5, 0.5)
+CAR_LENGTH_M = DEFAULTS.default_sizes[3 * CAR]
 # Positions (m), sizes (m) and speeds (m/s) beyond this are invalid and not drawn.
 FARTHEST_M = 1e7
 # Signs of the half edges at front left, front right, rear right and rear left.
 _CORNERS = np.array([(1.0, 1.0), (1.0, -1.0), (-1.0, -1.0), (-1.0, 1.0)])
 
 
-def default_footprint(is_vehicle: bool) -> Floats:
+def default_footprint(actor_class: int) -> Floats:
     """
     Return the footprint of an actor without a box.
 
-    :param is_vehicle: True for DEFAULT_VEHICLE_M, False for DEFAULT_OBJECT_M.
+    :param actor_class: index in CLASSES, whose usual size counts; CONE_M if UNKNOWN.
     :returns: (4, 2) float64, m, x (forward) and y (left) in the axes of the actor, of the corners
         front left, front right, rear right, rear left.
     """
-    length, width = DEFAULT_VEHICLE_M if is_vehicle else DEFAULT_OBJECT_M
-    return 0.5 * _CORNERS * (length, width)
-
-
-def yaw_of(orientation_xyzw: Floats) -> Floats:
-    """
-    Return the headings of actors.
-
-    :param orientation_xyzw: (N, 4) float64, of any length except zero.
-    :returns: (N,) float64, rad, 0 = along x, + = to the left.
-    """
-    x, y, z, w = orientation_xyzw.T
-    heading: Floats = np.arctan2(2.0 * (w * z + x * y), w * w + x * x - y * y - z * z)
-    return heading
+    size = CONE_M if actor_class == UNKNOWN \
+        else DEFAULTS.default_sizes[3 * actor_class:3 * actor_class + 2]
+    return 0.5 * _CORNERS * size
 
 
 def box_footprints(frame: Frame) -> tuple[Rows, Floats]:
@@ -59,11 +50,11 @@ def box_footprints(frame: Frame) -> tuple[Rows, Floats]:
     boxes = frame.boxes
     if boxes is None or not len(boxes.actor):
         return np.zeros(0, np.int64), np.zeros((0, 4, 2))
-    largest = _largest(boxes)
+    largest = frame.largest_boxes()
     rows = boxes.actor[largest]
     edges = _half_edges_xy(boxes.orientation_xyzw[largest], boxes.size_xyz[largest])
     centre = (boxes.position_xyz[largest] - frame.position_xyz[rows])[:, None, :2]
-    own_from_global = rotations(-yaw_of(frame.orientation_xyzw[rows]))
+    own_from_global = rotations(-rpy_from_quaternion(frame.orientation_xyzw[rows])[:, 2])
     edges = _forward_then_left(np.einsum('nij,nkj->nki', own_from_global, edges))
     corners = np.einsum('ck,nki->nci', _CORNERS, edges)
     corners += np.einsum('nij,nkj->nki', own_from_global, centre)
@@ -84,14 +75,6 @@ def _forward_then_left(edges: Floats) -> Floats:
     signs = np.sign(np.stack([edges[:, 0, 0], edges[:, 1, 1]], axis=-1))
     ordered: Floats = edges * np.where(signs == 0.0, 1.0, signs)[:, :, None]
     return ordered
-
-
-def _largest(boxes: Boxes) -> Rows:
-    """Return the row of each actor's largest box."""
-    order = np.lexsort((boxes.size_xyz.prod(axis=1), boxes.actor))
-    is_last = np.append(np.diff(boxes.actor[order]) != 0, True)
-    largest: Rows = order[is_last]
-    return largest
 
 
 def _half_edges_xy(orientation_xyzw: Floats, size_xyz: Floats) -> Floats:

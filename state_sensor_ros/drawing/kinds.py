@@ -10,25 +10,23 @@
 
 from __future__ import annotations
 
-from state_sensor_ros.frame import KIND_VEHICLE
+from state_sensor_ros.classes import PERSON, UNKNOWN
 
 VEHICLE, PEDESTRIAN, LIGHT, SIGN, OBJECT = range(5)
 # In the order of the constants; the plural has an `s`.
 KIND_NAMES = ('vehicle', 'pedestrian', 'traffic light', 'speed limit sign', 'object')
-# Tags that name a kind, in lower case.
-_BY_TAG = {'pedestrian': PEDESTRIAN, 'traffic_light': LIGHT, 'speed_limit_sign': SIGN}
+# Tags of what has no class, in lower case.
+_BY_TAG = {'traffic_light': LIGHT, 'speed_limit_sign': SIGN}
 
 
-def kind_of(frame_kind: int, tags: tuple[str, ...]) -> int:
+def kind_of(actor_class: int, tags: tuple[str, ...]) -> int:
     """
     Return the kind of an actor.
 
-    :param frame_kind: KIND_VEHICLE or KIND_OBJECT, as :class:`Frame` has it.
+    :param actor_class: index in CLASSES.
     :param tags: as sent.
-    :returns: VEHICLE … OBJECT; a tag that names a kind decides.
+    :returns: VEHICLE … OBJECT; a person is a PEDESTRIAN, any other class a VEHICLE.
     """
-    for tag in tags:
-        kind = _BY_TAG.get(tag.lower())
-        if kind is not None:
-            return kind
-    return VEHICLE if frame_kind == KIND_VEHICLE else OBJECT
+    if actor_class == UNKNOWN:
+        return next((_BY_TAG[tag] for tag in map(str.lower, tags) if tag in _BY_TAG), OBJECT)
+    return PEDESTRIAN if actor_class == PERSON else VEHICLE

@@ -17,7 +17,7 @@ from matplotlib.transforms import Affine2D
 import numpy as np
 
 from state_sensor_ros.drawing import kinds, palette, tracks
-from state_sensor_ros.drawing.footprints import DEFAULT_OBJECT_M, DEFAULT_VEHICLE_M
+from state_sensor_ros.drawing.footprints import CAR_LENGTH_M, CONE_M
 from state_sensor_ros.drawing.scene import LEFT, Scene
 from state_sensor_ros.frame import Bools, Floats, Rows
 
@@ -117,8 +117,8 @@ def are_dots(scene: Scene, samples: Rows, inches_per_m: float) -> Bools:
     actor = scene.actor[samples]
     kind = np.where(scene.is_ego[actor], kinds.VEHICLE, scene.kind[actor])
     length = np.full(len(actor), np.inf)
-    length[kind == kinds.VEHICLE] = DEFAULT_VEHICLE_M[0]
-    length[kind == kinds.OBJECT] = DEFAULT_OBJECT_M[0]
+    length[kind == kinds.VEHICLE] = CAR_LENGTH_M
+    length[kind == kinds.OBJECT] = CONE_M[0]
     small: Bools = inches_per_m * 72.0 * length < _MIN_LENGTH_PT
     return small
 

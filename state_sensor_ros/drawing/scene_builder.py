@@ -21,15 +21,16 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from state_sensor_ros.classes import class_of, ego_row
 from state_sensor_ros.drawing.footprints import (
     box_footprints,
     default_footprint,
     FARTHEST_M,
-    yaw_of,
 )
-from state_sensor_ros.drawing.kinds import kind_of, VEHICLE
+from state_sensor_ros.drawing.kinds import kind_of
 from state_sensor_ros.drawing.scene import Lane, LaneChange, LEFT, NO_LANE, RIGHT, Scene
 from state_sensor_ros.frame import Bools, Floats, Frame, Ints, Rows
+from state_sensor_ros.rotations import rpy_from_quaternion
 
 # Above one of these, every second instant is left out: a screen does not show more; 15 MB.
 MAX_INSTANTS = 3000
@@ -63,7 +64,7 @@ class SceneBuilder:
     """
 
     def __init__(self, ego_tag: str) -> None:
-        self._ego_tag = ego_tag.lower()
+        self._ego_tag = ego_tag
         self._instants: list[_Instant] = []
         self._stride = 1
         self._n_samples = 0
@@ -105,7 +106,7 @@ class SceneBuilder:
         actor = self._actors_of(frame)
         self._take_footprints(frame, actor)
         lane = np.full(frame.n_actors, NO_LANE, np.int32)
-        yaw = yaw_of(frame.orientation_xyzw)
+        yaw = rpy_from_quaternion(frame.orientation_xyzw)[:, 2]
         self._take_lanes(frame, actor, yaw, time_s, lane, is_drawn)
         self._newest = _Instant(
             time_s, actor[rows], frame.position_xyz[rows, :2].astype(np.float32),
@@ -151,14 +152,14 @@ class SceneBuilder:
         return game_time - self._start_s
 
     def _actors_of(self, frame: Frame) -> Rows:
-        columns = self._columns
+        columns, ego = self._columns, ego_row(frame.tags, self._ego_tag)
         for i, name in enumerate(frame.names):
             if name not in columns:
-                kind = kind_of(int(frame.kinds[i]), frame.tags[i])
+                actor_class = class_of(int(frame.kinds[i]), frame.tags[i])
                 columns[name] = len(columns)
-                self._is_ego.append(any(tag.lower() == self._ego_tag for tag in frame.tags[i]))
-                self._kinds.append(kind)
-                self._footprints.append(default_footprint(kind == VEHICLE))
+                self._is_ego.append(i == ego)
+                self._kinds.append(kind_of(actor_class, frame.tags[i]))
+                self._footprints.append(default_footprint(actor_class))
                 self._has_box.append(False)
         return np.array([columns[name] for name in frame.names], np.int64)
 
@@ -183,7 +184,7 @@ class SceneBuilder:
         lanes = frame.lanes
         for row, i, (road, section, id_), (left, right) in zip(
                 lanes.actor.tolist(), actor[lanes.actor].tolist(), lanes.ids.tolist(),
-                lanes.may_change.tolist(), strict=True):
+                lanes.is_changing.tolist(), strict=True):
             ids = (road, section, id_)
             lane[row] = self._lanes.setdefault(ids, len(self._lanes))
             if not is_drawn[row]:

@@ -15,10 +15,10 @@ y (0, 1, 0), and ``quaternion_of_rotator(90, 0, 0)`` returns it.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import numpy.typing as npt
+
+from state_sensor_ros.rotations import quaternion_from_rpy
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -40,22 +40,6 @@ def quaternion_of_axes(axes: FloatArray) -> FloatArray:
     return normalised
 
 
-def multiply(left: FloatArray, right: FloatArray) -> FloatArray:
-    """
-    Multiply quaternions, Hamilton convention.
-
-    :param left: (..., 4) x y z w.
-    :param right: (..., 4) x y z w, the rotation applied first.
-    :returns: (..., 4) float64.
-    """
-    x1, y1, z1, w1 = np.moveaxis(left, -1, 0)
-    x2, y2, z2, w2 = np.moveaxis(right, -1, 0)
-    return np.stack([w1 * x2 + x1 * w2 + y1 * z2 - z1 * y2,
-                     w1 * y2 - x1 * z2 + y1 * w2 + z1 * x2,
-                     w1 * z2 + x1 * y2 - y1 * x2 + z1 * w2,
-                     w1 * w2 - x1 * x2 - y1 * y2 - z1 * z2], axis=-1)
-
-
 def quaternion_of_rotator(yaw_deg: float, pitch_deg: float, roll_deg: float) -> list[float]:
     """
     Convert a rotator of the Unreal Engine: roll is applied first, then pitch, then yaw.
@@ -65,10 +49,6 @@ def quaternion_of_rotator(yaw_deg: float, pitch_deg: float, roll_deg: float) -> 
     :param roll_deg: positive right side down.
     :returns: x y z w.
     """
-    product = np.array([0.0, 0.0, 0.0, 1.0])
-    for axis, degrees in ((2, yaw_deg), (1, -pitch_deg), (0, -roll_deg)):
-        half = math.radians(degrees) / 2
-        turn = np.zeros(4)
-        turn[axis], turn[3] = math.sin(half), math.cos(half)
-        product = multiply(product, turn)
-    return [float(value) for value in product]
+    rotator: list[float] = quaternion_from_rpy(
+        np.radians((-roll_deg, -pitch_deg, yaw_deg))).tolist()
+    return rotator

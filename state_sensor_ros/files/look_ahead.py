@@ -22,10 +22,10 @@ from itertools import tee
 
 import numpy as np
 
+from state_sensor_ros.classes import class_of
 from state_sensor_ros.errors import DecodeError, TrajectoryFormatError
 from state_sensor_ros.files.recording import RecordedFrame, Recording
 from state_sensor_ros.frame import Frame, Kinds, Needs
-from state_sensor_ros.objects.object_classes import class_of
 from state_sensor_ros.objects.object_maker import centres_of, default_sizes
 from state_sensor_ros.objects.predicted_paths import HORIZON_S
 from state_sensor_ros.payloads import FutureFrame, PayloadDecoder

@@ -17,7 +17,6 @@ import numpy as np
 
 from state_sensor_ros.frame import Floats, Frame
 from state_sensor_ros.objects.convex_hulls import hulls_overlap
-from state_sensor_ros.objects.object_maker import largest_boxes
 from state_sensor_ros.rotations import global_from_body
 
 # A box is turned where an axis of it differs by more from those of its actor (a sine).
@@ -99,7 +98,7 @@ def box_of(frame: Frame, row: int) -> ActorBox | None:
     """
     if frame.boxes is None or not frame.has_pose()[row]:
         return None
-    for largest in largest_boxes(frame, frame.boxes).tolist():
+    for largest in frame.largest_boxes().tolist():
         if frame.boxes.actor[largest] == row:
             axes = global_from_body(frame.boxes.orientation_xyzw[largest:largest + 1])[0]
             point = point_of(frame, row)

@@ -27,16 +27,14 @@ import math
 
 import numpy as np
 
-from state_sensor_ros.frame import Bools, Boxes, Floats, Frame, Kinds, Rows
+from state_sensor_ros.classes import class_of, CLASSES, UNKNOWN
+from state_sensor_ros.frame import Bools, Floats, Frame, Kinds, Rows
 from state_sensor_ros.naming import ActorList
-from state_sensor_ros.objects.object_classes import class_of, CLASSES, UNKNOWN
 from state_sensor_ros.rotations import global_from_body, global_from_unit
 from state_sensor_ros.settings import Settings
 
 # Over a longer time between two frames no acceleration is computed, s.
 MAX_GAP_S = 1.0
-# A box of a smaller edge is not used: displays and volumes need lengths above 0, m.
-_MIN_EDGE, _MAX_EDGE = 1e-6, 1e6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,7 +100,7 @@ def centres_of(frame: Frame, default_sizes: Floats, classes: Kinds) -> Centres:
         unit = frame.bodies().normalised()
         matrices = global_from_unit(unit[:, 3:7])
         axes, poses = matrices[:n_actors], unit[:n_actors, :7].copy()
-        largest = _NO_ROWS if frame.boxes is None else largest_boxes(frame, frame.boxes)
+        largest = frame.largest_boxes()
         if len(largest) == n_actors:
             # Each has one.
             have_boxes = np.ones(n_actors, np.bool_)
@@ -136,34 +134,8 @@ def _as_slice(rows: Rows) -> Rows | slice:
     return rows
 
 
-_NO_ROWS: Rows = np.zeros(0, np.int64)
 _IDENTITY: Floats = np.eye(3)
 _NOTHING = nullcontext()
-
-
-def largest_boxes(frame: Frame, boxes: Boxes) -> Rows:
-    """
-    Return the largest box by volume of each actor that has a usable one.
-
-    :param frame: whose poses are used.
-    :param boxes: of it.
-    :returns: (K,) int64, rows of ``boxes``, in the order of the actors.
-    """
-    edges, usable = boxes.size_xyz, frame.bodies().usable_boxes
-    # A comparison with NaN is false.
-    if not (len(edges) and np.minimum.reduce(edges, axis=None) >= _MIN_EDGE
-            and np.maximum.reduce(edges, axis=None) <= _MAX_EDGE):
-        usable = usable & (edges >= _MIN_EDGE).all(axis=1) & (edges <= _MAX_EDGE).all(axis=1)
-    rows: Rows = usable.nonzero()[0]
-    owners = boxes.actor[rows]
-    # Usually each actor has one.
-    if len(rows) < 2 or np.logical_and.reduce(owners[1:] > owners[:-1]):
-        return rows
-    # The first of equal volumes counts.
-    order = np.lexsort((rows, -np.prod(edges[rows], axis=1), owners))
-    is_first = np.diff(owners[order], prepend=-1) > 0
-    largest: Rows = rows[order[is_first]]
-    return largest
 
 
 # Actors of a stream have few different tags.

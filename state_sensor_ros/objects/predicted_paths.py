@@ -21,10 +21,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from state_sensor_ros.classes import CLASSES
 from state_sensor_ros.frame import Bools, Floats, Rows
-from state_sensor_ros.objects.object_classes import CLASSES
 from state_sensor_ros.objects.object_maker import Objects
 from state_sensor_ros.payloads import FutureFrame
+from state_sensor_ros.rotations import slerp
 
 _Complex = npt.NDArray[np.complex128]
 
@@ -40,8 +41,6 @@ _LENGTHS: npt.NDArray[np.int64] = np.array([
     for each in CLASSES])
 # Times of a recording that differ by less are equal, s: its float32 are no finer.
 _SAME_TIME_S = 1e-5
-# Below this angle, rad, the chord of a slerp is as long as its arc.
-_SMALL_ANGLE = 1e-4
 _TRIM = 4096
 # A yaw rate below, rad/s, is none: within the horizon it moves no object by a micrometre.
 _STRAIGHT = 1e-10
@@ -255,16 +254,5 @@ def _between(first: Floats, last: Floats, shares: Floats) -> Floats:
     """
     with np.errstate(all='ignore'):
         poses = first + shares[:, None] * (last - first)
-        one, other = first[:, 3:], last[:, 3:]
-        cosine = np.einsum('ij,ij->i', one, other)
-        # q and -q are the same rotation: the shorter way.
-        sign = np.where(cosine < 0.0, -1.0, 1.0)
-        angle = np.arccos(np.minimum(np.abs(cosine), 1.0))
-        is_small = angle < _SMALL_ANGLE
-        sine = np.where(is_small, 1.0, np.sin(angle))
-        from_one = np.where(is_small, 1.0 - shares, np.sin((1.0 - shares) * angle) / sine)
-        from_other = np.where(is_small, shares, np.sin(shares * angle) / sine) * sign
-        orientation = from_one[:, None] * one + from_other[:, None] * other
-        orientation /= np.sqrt(np.einsum('ij,ij->i', orientation, orientation))[:, None]
-        poses[:, 3:] = orientation
+        poses[:, 3:] = slerp(first[:, 3:], last[:, 3:], shares)
     return poses

@@ -155,8 +155,7 @@ class ConsistencyCheck:
         vehicles = moves & (frame.kinds[both] == KIND_VEHICLE)
         if not vehicles.any():
             return
-        x, y, z, w = frame.orientation_xyzw[both][vehicles].T
-        forward_xy = np.stack((w * w + x * x - y * y - z * z, 2.0 * (x * y + w * z)), axis=1)
+        forward_xy = global_from_body(frame.orientation_xyzw[both][vehicles])[:, :2, 0]
         step_xy = moved[vehicles, :2]
         crossed = forward_xy[:, 0] * step_xy[:, 1] - forward_xy[:, 1] * step_xy[:, 0]
         sines = np.abs(crossed) / np.maximum(_norm(forward_xy) * _norm(step_xy), 1e-9)

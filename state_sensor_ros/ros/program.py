@@ -19,11 +19,11 @@ from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.signals import SignalHandlerOptions
 from rclpy.utilities import remove_ros_args
 
-from state_sensor_ros import __version__
 from state_sensor_ros.errors import ConfigError, importing, StateSensorError
 from state_sensor_ros.ros.ending import Ending
 from state_sensor_ros.ros.node import StateSensorNode
 from state_sensor_ros.settings import as_yaml, DEFAULTS, NAMES, rule_of, value_of
+from state_sensor_ros.version import __version__
 
 PROGRAM = 'state_sensor_node'
 # Period of the check for signals. Each is a turn of the executor, which takes 0.7 ms of CPU.

@@ -56,6 +56,7 @@ from simulation_interfaces.srv import (
     StepSimulation,
 )
 
+from state_sensor_ros.classes import class_of, PERSON
 from state_sensor_ros.errors import ConfigError, counted
 from state_sensor_ros.files.player import FileSource
 from state_sensor_ros.frame import Floats, Frame, KIND_VEHICLE
@@ -254,7 +255,7 @@ class SimulationServices:
 
     def _category(self, snapshot: Snapshot, row: int) -> int:
         tags = {tag.lower() for tag in snapshot.actor_list.tags[row]}
-        if 'pedestrian' in tags:
+        if class_of(snapshot.actor_list.kinds[row], tags) == PERSON:
             return int(EntityCategory.CATEGORY_HUMAN)
         if row == snapshot.actor_list.i_ego:
             return int(EntityCategory.CATEGORY_ROBOT)

@@ -143,7 +143,7 @@ def lane_numbers(lanes: Lanes) -> Numbers:
     :param lanes: of a frame: L lane states.
     :returns: L rows of LANE_CHANGE, LANE_ID and LANE_S.
     """
-    return {LANE_CHANGE: lanes.may_change.view(np.uint8), LANE_ID: lanes.ids,
+    return {LANE_CHANGE: lanes.is_changing.view(np.uint8), LANE_ID: lanes.ids,
             LANE_S: lanes.s[:, None]}
 
 

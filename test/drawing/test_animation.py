@@ -194,7 +194,7 @@ def test_animation_interpolates_yaw_the_short_way():
                      frame(1.0, Agent('a', yaw=np.deg2rad(-170))))
     page, [state] = played(scene, [0.5])
     color = page.data['colors'][0]
-    np.testing.assert_allclose(outline(page, state, color)[0], (-2.3, -0.95), atol=1e-5)
+    np.testing.assert_allclose(outline(page, state, color)[0], (-2.3, -0.925), atol=1e-5)
 
 
 @needs_node

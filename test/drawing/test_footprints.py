@@ -12,7 +12,8 @@ from drawn_scenes import Agent, box, frame
 import numpy as np
 import pytest
 
-from state_sensor_ros.drawing.footprints import box_footprints, default_footprint, yaw_of
+from state_sensor_ros.classes import class_of
+from state_sensor_ros.drawing.footprints import box_footprints, default_footprint
 from state_sensor_ros.frame import Boxes
 
 # Turns from a box's own axes to those of its vehicle: none, permuted ones as simulators send
@@ -63,13 +64,17 @@ def test_footprints_without_boxes_are_empty():
     assert not len(box_footprints(frame(0.0, Agent('car')))[0])
 
 
-def test_footprints_assumed_are_longer_for_vehicles():
-    assert np.ptp(default_footprint(True), axis=0) == pytest.approx((4.6, 1.9))
-    assert np.ptp(default_footprint(False), axis=0) == pytest.approx((0.5, 0.5))
+@pytest.mark.parametrize(('kind', 'tags', 'size'), [
+    (1, ('vehicle',), (4.6, 1.85)), (1, ('vehicle', 'Bus'), (12.0, 2.55)),
+    (0, ('walker',), (0.6, 0.6)), (0, ('cone',), (0.5, 0.5))])
+def test_footprints_without_a_box_are_those_of_the_class(kind, tags, size):
+    assert np.ptp(default_footprint(class_of(kind, tags)), axis=0) == pytest.approx(size)
 
 
-def test_footprints_yaw_does_not_need_unit_quaternions_and_ignores_their_sign():
-    half = np.deg2rad(-50) / 2
-    quaternion = np.array([[0, 0, np.sin(half), np.cos(half)]])
-    for factor in (1.0, -1.0, 1.08):
-        assert yaw_of(factor * quaternion) == pytest.approx(np.deg2rad(-50))
+def test_footprints_skip_a_large_box_without_a_pose():
+    boxes = Boxes(np.array([0, 0]), ('broken', 'Body'), np.hstack((
+        np.array([(np.nan, 0, 0), (0, 0, 0)]), np.array([STRAIGHT] * 2),
+        np.array([(9, 9, 9), (4, 2, 1.5)]), np.ones((2, 3)))))
+    rows, corners = box_footprints(frame(0.0, Agent('a'), boxes=boxes))
+    assert rows.tolist() == [0]
+    assert np.ptp(corners[0], axis=0) == pytest.approx((4.0, 2.0))

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 from raw_actors import cross, into, product, turned
 
+from state_sensor_ros.classes import CLASSES
 from state_sensor_ros.naming import Registry
 from state_sensor_ros.objects.box_bounds import box_of, point_of
-from state_sensor_ros.objects.object_classes import CLASSES
 from state_sensor_ros.objects.object_maker import ObjectMaker
 from state_sensor_ros.rotations import quaternion_from_rpy
 from state_sensor_ros.settings import CLASS_NAMES, Settings

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from raw_actors import product, turned
 
-from state_sensor_ros.objects.object_classes import CAR, CLASSES
+from state_sensor_ros.classes import CAR, CLASSES
 from state_sensor_ros.objects.predicted_paths import ConstantPaths, TIMES_S, TruePaths
 from state_sensor_ros.payloads import FutureFrame
 

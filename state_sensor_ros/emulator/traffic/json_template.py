@@ -27,12 +27,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from state_sensor_ros.emulator.quaternions import multiply, quaternion_of_axes
+from state_sensor_ros.emulator.quaternions import quaternion_of_axes
 from state_sensor_ros.emulator.traffic.drivers import Drivers
 from state_sensor_ros.emulator.traffic.fleet import Fleet
 from state_sensor_ros.emulator.traffic.motion import Motion
 from state_sensor_ros.emulator.traffic.road import FloatArray, Road
 from state_sensor_ros.emulator.traffic.roadside import StaticObject
+from state_sensor_ros.rotations import quaternion_product
 
 CM = 100.0
 # The box axes X, Y, Z are the vehicle's -y, +z, -x; the extents are width, height, length.
@@ -110,7 +111,7 @@ def collect_numbers(road: Road, fleet: Fleet, drivers: Drivers, motion: Motion,
     center = (motion.position + fleet.column('box_x')[:, None] * motion.axes[:, 0]
               + rise[:, None] * motion.axes[:, 2])
     extents = np.stack([fleet.column(name) for name in ('width', 'height', 'length')], axis=-1)
-    box = np.concatenate([center * CM, multiply(orientation, BOX_FROM_VEHICLE_XYZW),
+    box = np.concatenate([center * CM, quaternion_product(orientation, BOX_FROM_VEHICLE_XYZW),
                           extents * CM], axis=1)
     n = len(fleet.names)
     wheels = np.concatenate([motion.wheel_speed, _wheel_quaternions(

@@ -20,9 +20,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from state_sensor_ros.classes import class_of, UNKNOWN
 from state_sensor_ros.frame import KIND_VEHICLE
 from state_sensor_ros.naming import ActorList
-from state_sensor_ros.objects.object_classes import class_of, UNKNOWN
 
 # What is noted by kind, and the option that changes it.
 _TEXTS = {

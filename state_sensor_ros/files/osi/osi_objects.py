@@ -20,6 +20,7 @@ from state_sensor_ros.files.osi.osi_notes import OsiNotes
 from state_sensor_ros.files.tables.table_columns import FLOAT_NAMES
 from state_sensor_ros.files.tables.table_rows import FrameRows
 from state_sensor_ros.frame import Kinds
+from state_sensor_ros.objects.object_maker import transported
 from state_sensor_ros.pipeline.stamps import Step
 
 # Columns of OsiFrame.values with angles.
@@ -55,12 +56,11 @@ class OsiFrame:
     is_restart: bool
 
 
-def objects_of(rows: FrameRows, default_sizes: Floats, notes: OsiNotes) -> OsiFrame | None:
+def objects_of(rows: FrameRows, notes: OsiNotes) -> OsiFrame | None:
     """
     Return the objects of a frame, and the ego.
 
     :param rows: of the frame.
-    :param default_sizes: (len(CLASSES), 3) float64, of actors without a box, m.
     :param notes: of what is left out or assumed.
     :returns: None for a frame that has no time of its own.
     """
@@ -77,8 +77,7 @@ def objects_of(rows: FrameRows, default_sizes: Floats, notes: OsiNotes) -> OsiFr
         notes.add_each('poses', actors.ids[~has_pose])
         notes.add_each('left_out', np.setdiff1d(actors.ids[has_pose], actors.ids[chosen]))
         notes.add_objects(actors.ids[chosen])
-        notes.add_each('sizes', actors.ids[chosen][
-            (sizes[chosen] == default_sizes[actors.classes[chosen]]).all(axis=1)])
+        notes.add_each('sizes', actors.ids[chosen][~rows.has_box[chosen]])
         floats = rows.floats[chosen].copy()
         _set_velocities(floats)
     values = np.nan_to_num(floats[:, _VALUES])
@@ -94,6 +93,6 @@ def _set_velocities(floats: Floats) -> None:
     ahead = np.column_stack((np.cos(yaw) * np.cos(pitch), np.sin(yaw) * np.cos(pitch),
                              -np.sin(pitch)))
     arms = floats[:, _CENTRE] - floats[:, _ORIGIN]
-    moved = floats[:, _VELOCITY] + np.nan_to_num(np.cross(floats[:, _TURNING], arms))
+    moved = transported(floats[:, _VELOCITY + _TURNING], arms, is_finite=False)[:, :3]
     moved[unknown] = floats[unknown, _SPEED, None] * ahead[unknown]
     floats[:, _VELOCITY] = moved

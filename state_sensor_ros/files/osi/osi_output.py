@@ -22,6 +22,7 @@ import struct
 from typing import Any
 
 from state_sensor_ros.bodies import Floats
+from state_sensor_ros.classes import CLASSES
 from state_sensor_ros.files.osi.osi_interpolation import GapFiller, Resampler
 from state_sensor_ros.files.osi.osi_notes import OsiNotes
 from state_sensor_ros.files.osi.osi_objects import objects_of, OsiFrame
@@ -29,8 +30,6 @@ from state_sensor_ros.files.tables.export_forms import DEFAULT_CLASSES, OSI_PLAI
 from state_sensor_ros.files.tables.table_rows import FrameRows, RowMaker
 from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.frame import Frame
-from state_sensor_ros.objects.object_classes import CLASSES
-from state_sensor_ros.objects.object_maker import default_sizes
 from state_sensor_ros.settings import DEFAULTS, Settings
 from state_sensor_ros.topics.tables import NS_PER_S
 
@@ -56,7 +55,7 @@ class OsiOutput(WholeFile):
         has a new id when it returns.
     :param default_class: of actors whose tags name none, one of DEFAULT_CLASSES; ``''`` for
         ``car`` of vehicles and ``other`` of objects.
-    :param settings: of which default_sizes is used.
+    :param settings: of which default_sizes and ego_tag are used.
     :ivar notes: what differs from the recording.
     :raises SinkError: where the file cannot be written.
     """
@@ -69,7 +68,6 @@ class OsiOutput(WholeFile):
         self._classes = [self._classification(each.name) for each in CLASSES]
         self.n_frames = self.n_messages = 0
         self.notes = OsiNotes(has_default_class=bool(default_class))
-        self._default_sizes = default_sizes(settings)
         self._maker = RowMaker(settings, default_class=DEFAULT_CLASSES.index(default_class)
                                if default_class else None)
         self._filler = GapFiller(self.notes) if fills_gaps else None
@@ -118,7 +116,7 @@ class OsiOutput(WholeFile):
         super().complete()
 
     def _add(self, rows: FrameRows) -> None:
-        objects = objects_of(rows, self._default_sizes, self.notes)
+        objects = objects_of(rows, self.notes)
         if objects is None:
             return
         for each in (objects,) if self._filler is None else self._filler.add(objects):

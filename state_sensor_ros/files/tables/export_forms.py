@@ -8,8 +8,8 @@
 # language governing permissions and limitations under the License.
 """Names of the files of tables and traces, and the classes of a trace; this imports no library."""
 
+from state_sensor_ros.classes import CLASSES, UNKNOWN
 from state_sensor_ros.files.recording import TABLE_SUFFIX
-from state_sensor_ros.objects.object_classes import CLASSES, UNKNOWN
 
 CSV = '.csv'
 TABLE_SUFFIXES = (TABLE_SUFFIX, CSV, f'{CSV}.gz', f'{CSV}.zst')

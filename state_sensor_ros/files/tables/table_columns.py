@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import json
 from typing import TYPE_CHECKING
 
-from state_sensor_ros import __version__
 from state_sensor_ros.errors import ConfigError
+from state_sensor_ros.version import __version__
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -70,8 +70,8 @@ COLUMNS = (
     TableColumn('section_id', INT32, '', 'section of the road'),
     TableColumn('lane_id', INT32, '', 'lane of the section'),
     TableColumn('s', FLOAT64, 'm', 'distance along the road'),
-    TableColumn('lane_change_left', BOOL, '', 'whether a change to the left is allowed'),
-    TableColumn('lane_change_right', BOOL, '', 'whether a change to the right is allowed'))
+    TableColumn('lane_change_left', BOOL, '', 'whether a lane change to the left is under way'),
+    TableColumn('lane_change_right', BOOL, '', 'whether a lane change to the right is under way'))
 BY_NAME = {column.name: column for column in COLUMNS}
 NAMES = tuple(BY_NAME)
 FLOAT_NAMES = tuple(column.name for column in COLUMNS

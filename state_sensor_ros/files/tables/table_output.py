@@ -23,12 +23,12 @@ import numpy as np
 import numpy.typing as npt
 
 from state_sensor_ros.bodies import Bools
+from state_sensor_ros.classes import CLASSES
 from state_sensor_ros.files.recording import TABLE_SUFFIX
 from state_sensor_ros.files.tables.table_columns import FLOAT_NAMES, new_schema, selected
 from state_sensor_ros.files.tables.table_rows import ActorColumns, FrameRows, RowMaker
 from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.frame import Frame, Needs
-from state_sensor_ros.objects.object_classes import CLASSES
 from state_sensor_ros.settings import DEFAULTS, Settings
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class TableBuilder:
     :param columns: names, None for all.
     :param source: name of the recording.
     :param form: of the recording, in words.
-    :param settings: of which default_sizes is used.
+    :param settings: of which default_sizes and ego_tag are used.
     :raises ConfigError: where there is no such column.
     """
 
@@ -139,7 +139,7 @@ class _Arrays:
             return self._with_null([rows.lanes[:, _LANE_IDS.index(name)] for rows in self._frames])
         if name in _CHANGES:
             return self._with_null(
-                [rows.may_change[:, _CHANGES.index(name)] for rows in self._frames])
+                [rows.is_changing[:, _CHANGES.index(name)] for rows in self._frames])
         return self._makers[name]()
 
     def _array(self, values: npt.NDArray[Any],
@@ -250,7 +250,7 @@ class TableOutput(WholeFile):
     :param columns: names, None for all.
     :param source: name of the recording.
     :param form: of the recording, in words.
-    :param settings: of which default_sizes is used.
+    :param settings: of which default_sizes and ego_tag are used.
     :raises ConfigError: where there is no such column.
     :raises SinkError: where the file cannot be written.
     """

@@ -25,6 +25,7 @@ from typing import Any, TYPE_CHECKING
 
 import numpy as np
 
+from state_sensor_ros.classes import class_of
 from state_sensor_ros.errors import (
     DecodeError,
     reason_of,
@@ -44,7 +45,6 @@ from state_sensor_ros.frame import (
     NO_BOXES,
     NO_WHEELS,
 )
-from state_sensor_ros.objects.object_classes import class_of
 from state_sensor_ros.objects.object_maker import centres_of, default_sizes
 from state_sensor_ros.payloads import Decoded, Packet, PayloadDecoder, SingleFrameDecoder
 from state_sensor_ros.settings import DEFAULTS, parse_settings

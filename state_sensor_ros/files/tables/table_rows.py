@@ -26,13 +26,14 @@ import numpy as np
 import numpy.typing as npt
 
 from state_sensor_ros.bodies import Bools, Floats
+from state_sensor_ros.classes import class_of, UNKNOWN
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.files.tables.table_columns import FLOAT_NAMES
 from state_sensor_ros.frame import Boxes, Frame, Ints, KIND_VEHICLE, Kinds, Lanes, Rows
 from state_sensor_ros.naming import ActorList, Registry
-from state_sensor_ros.objects.object_classes import class_of, UNKNOWN
 from state_sensor_ros.objects.object_maker import centres_of, default_sizes, MAX_GAP_S
 from state_sensor_ros.pipeline.stamps import Stamper, Step
+from state_sensor_ros.rotations import rpy_from_quaternion
 from state_sensor_ros.settings import DEFAULTS, Settings
 
 # Column of the first value of each group in the block of floating-point columns.
@@ -63,8 +64,9 @@ class FrameRows:
     The N rows of a frame.
 
     ``stamp_ns`` None for a frame whose time ROS cannot represent; ``floats`` (N, 27) columns
-    FLOAT_NAMES; ``lanes`` (N, 3) road, section and lane, ``may_change`` (N, 2) left and right,
-    both valid where ``has_lane`` (N,) is set; ``step`` of the clock before the frame.
+    FLOAT_NAMES; ``has_box`` (N,) whether centre and size are those of a box; ``lanes`` (N, 3)
+    road, section and lane, ``is_changing`` (N, 2) left and right, both valid where ``has_lane``
+    (N,) is set; ``step`` of the clock before the frame.
     """
 
     index: int
@@ -72,8 +74,9 @@ class FrameRows:
     game_time: float
     actors: ActorColumns
     floats: Floats
+    has_box: Bools
     lanes: Ints
-    may_change: Bools
+    is_changing: Bools
     has_lane: Bools
     step: Step
 
@@ -95,7 +98,7 @@ class RowMaker:
     Frames are computed in blocks of about a thousand rows: the calls of numpy would take most of
     the time of a frame of fifty actors.
 
-    :param settings: of which default_sizes is used.
+    :param settings: of which default_sizes and ego_tag are used.
     :param default_class: of actors whose tags name none, index in CLASSES; None for the usual one.
     """
 
@@ -104,7 +107,7 @@ class RowMaker:
         self._default_class = default_class
         self._default_sizes = default_sizes(settings)
         self._stamper = Stamper('game_time')
-        self._registry = Registry()
+        self._registry = Registry(ego_tag=settings.ego_tag)
         self._actors: ActorColumns | None = None
         self._n_frames = 0
         self._block: list[_NamedFrame] = []
@@ -176,15 +179,15 @@ class RowMaker:
         whole = _joined([named.frame for named in block])
         floats = np.full((whole.n_actors, len(FLOAT_NAMES)), np.nan)
         with np.errstate(all='ignore'):
-            self._fill_poses(whole, np.concatenate([named.actors.classes for named in block]),
-                             floats)
-        lanes, may_change, has_lane = _lanes(whole, floats)
+            has_box = self._fill_poses(
+                whole, np.concatenate([named.actors.classes for named in block]), floats)
+        lanes, is_changing, has_lane = _lanes(whole, floats)
         rows, begin = [], 0
         for named in block:
             own = slice(begin, begin + named.frame.n_actors)
             rows.append(FrameRows(
                 self._n_frames, named.stamp_ns, named.frame.game_time, named.actors, floats[own],
-                lanes[own], may_change[own], has_lane[own], named.step))
+                has_box[own], lanes[own], is_changing[own], has_lane[own], named.step))
             self._n_frames += 1
             begin = own.stop
         return rows
@@ -192,8 +195,8 @@ class RowMaker:
     def _actor_columns(self, frame: Frame, actor_list: ActorList) -> ActorColumns:
         if self._actors is None or self._actors.actor_list is not actor_list:
             are_egos = np.zeros(frame.n_actors, np.bool_)
-            if frame.ego is not None:
-                are_egos[frame.ego] = True
+            if actor_list.i_ego >= 0:
+                are_egos[actor_list.i_ego] = True
             self._actors = ActorColumns(
                 actor_list, np.array([actor.id for actor in actor_list.actors], np.uint32),
                 frame.kinds == KIND_VEHICLE, self._classes(frame), are_egos)
@@ -209,14 +212,14 @@ class RowMaker:
              for kind, tags, display in zip(frame.kinds.tolist(), frame.tags, displays,
                                             strict=True)], np.uint8)
 
-    def _fill_poses(self, frame: Frame, classes: Kinds, floats: Floats) -> None:
-        """Set all columns of a frame but the accelerations and ``s``."""
+    def _fill_poses(self, frame: Frame, classes: Kinds, floats: Floats) -> Bools:
+        """Set all columns of a frame but the accelerations and ``s``; return which have a box."""
         usable = frame.has_pose()
         floats[:, _POSE:_POSE + 7] = frame.kinematics[:, :7]
         floats[:, _TWIST:_TWIST + 6] = frame.kinematics[:, 7:]
         centres = centres_of(frame, self._default_sizes, classes)
         floats[:, _ANGLES:_ANGLES + 3] = np.where(
-            usable[:, None], angles_of(centres.poses[:, 3:7]), np.nan)
+            usable[:, None], rpy_from_quaternion(centres.poses[:, 3:7]), np.nan)
         if frame.forward_speed is not None:
             floats[:, _SPEED] = frame.forward_speed
         else:
@@ -225,6 +228,7 @@ class RowMaker:
         have_centres = usable & (centres.have_boxes | (classes != UNKNOWN))
         floats[have_centres, _CENTRE:_CENTRE + 3] = centres.poses[have_centres, :3]
         floats[have_centres, _SIZE:_SIZE + 3] = centres.sizes[have_centres]
+        return centres.have_boxes
 
 
 def _are_alike(frame: Frame, other: Frame) -> bool:
@@ -253,7 +257,7 @@ def _joined(frames: Sequence[Frame]) -> Frame:
         np.concatenate([frame.kinds for frame in frames]),
         tuple(chain.from_iterable([frame.tags for frame in frames])),
         np.concatenate([frame.kinematics for frame in frames]),
-        Lanes(owners(lanes), np.concatenate([own.may_change for own in lanes]),
+        Lanes(owners(lanes), np.concatenate([own.is_changing for own in lanes]),
               np.concatenate([own.ids for own in lanes]),
               np.concatenate([own.s for own in lanes])),
         Boxes(owners(boxes), (), np.concatenate([own.rows for own in boxes])) if boxes else None,
@@ -264,29 +268,14 @@ def _lanes(frame: Frame, floats: Floats) -> tuple[Ints, Bools, Bools]:
     """Set ``s``; return the other columns of lanes."""
     n_actors, lanes = frame.n_actors, frame.lanes
     numbers = np.zeros((n_actors, 3), np.int32)
-    may_change = np.zeros((n_actors, 2), np.bool_)
+    is_changing = np.zeros((n_actors, 2), np.bool_)
     has_lane = np.zeros(n_actors, np.bool_)
     if len(lanes.actor):
         numbers[lanes.actor] = lanes.ids
-        may_change[lanes.actor] = lanes.may_change
+        is_changing[lanes.actor] = lanes.is_changing
         has_lane[lanes.actor] = True
         floats[lanes.actor, _S] = lanes.s
-    return numbers, may_change, has_lane
-
-
-def angles_of(orientation_xyzw: Floats) -> Floats:
-    """
-    Return the angles of rotations.
-
-    :param orientation_xyzw: (N, 4) float64, of unit length.
-    :returns: (N, 3) float64, rad: rotations about the fixed axes x, then y, then z; -pi to pi, of
-        y -pi/2 to pi/2.
-    """
-    x, y, z, w = orientation_xyzw.T
-    return np.column_stack((
-        np.arctan2(2.0 * (w * x + y * z), 1.0 - 2.0 * (x * x + y * y)),
-        np.arcsin(np.clip(2.0 * (w * y - z * x), -1.0, 1.0)),
-        np.arctan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))))
+    return numbers, is_changing, has_lane
 
 
 def _set_accelerations(before: FrameRows, now: FrameRows, after: FrameRows) -> None:

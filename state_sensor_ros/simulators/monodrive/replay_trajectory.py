@@ -19,9 +19,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 import io
 
+from state_sensor_ros.classes import EGO_TAG, has_ego_tag
 from state_sensor_ros.errors import DecodeError, TrajectoryFormatError
 from state_sensor_ros.files.recording import PERIOD_S, RecordedFrame
-from state_sensor_ros.frame import EGO_TAG, Needs
+from state_sensor_ros.frame import Needs
 from state_sensor_ros.json_forms.json_text import is_strict_json
 from state_sensor_ros.simulators.monodrive.decoder import Decoder
 from state_sensor_ros.simulators.monodrive.trajectory import TrajectoryWriter
@@ -95,7 +96,7 @@ def _checked(payload: bytes, recorded: RecordedFrame, decoder: Decoder, name: st
         raise TrajectoryFormatError(where, 'text that only a lenient reader takes',
                                     'strict JSON, which has no NaN or Infinity')
     tags = [tag for frame in frames for own in frame.tags for tag in own]
-    if not any(tag.lower() == EGO_TAG for tag in tags):
+    if not has_ego_tag(tags):
         raise TrajectoryFormatError(where, f'no actor tagged {EGO_TAG}',
                                     'one in each frame: Replay Mode needs it')
     return tags

@@ -16,8 +16,8 @@ from uuid import UUID
 
 from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.cdr.templates import Each, Given, Prototype, Slot, Table, Template, Values
+from state_sensor_ros.classes import CLASSES
 from state_sensor_ros.naming import Actor
-from state_sensor_ros.objects.object_classes import CLASSES
 from state_sensor_ros.objects.predicted_paths import STEP_S
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.stacks.output_tables import (

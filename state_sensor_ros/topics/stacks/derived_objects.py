@@ -14,8 +14,8 @@ from typing import Final
 
 from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.cdr.templates import Given, Slot, Template, Values
+from state_sensor_ros.classes import CLASSES, UNKNOWN
 from state_sensor_ros.naming import Actor
-from state_sensor_ros.objects.object_classes import CLASSES, UNKNOWN
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.stacks.output_tables import (
     CENTRE,

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.cdr.templates import Given, MESSAGE_PHASE, Template, Values
+from state_sensor_ros.classes import CLASSES
 from state_sensor_ros.naming import Actor
-from state_sensor_ros.objects.object_classes import CLASSES
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.stacks.output_tables import CENTRE, CENTRE_AGAIN, SIZE
 from state_sensor_ros.topics.stacks.output_topics import DETECTIONS_TOPIC, LABELS_TOPIC

@@ -36,7 +36,7 @@ from state_sensor_ros.simulators.monodrive.generations.wire import ControlState,
 
 _TAGS = JsonDecoder(Tags)
 _VECTOR = JsonDecoder(Vector)
-_LANE, _LANE_ROW = struct.Struct('=2?3i'), np.dtype([('may_change', '?', 2), ('ids', '=i4', 3)])
+_LANE, _LANE_ROW = struct.Struct('=2?3i'), np.dtype([('is_changing', '?', 2), ('ids', '=i4', 3)])
 
 
 class ActorTable:
@@ -58,7 +58,7 @@ class ActorTable:
         self._sizes: Floats = np.zeros((0, 6))
         self.has_lengths = True
         self._packed_lanes = b''
-        self._lane_columns: tuple[Bools, Ints] = NO_LANES.may_change, NO_LANES.ids
+        self._lane_columns: tuple[Bools, Ints] = NO_LANES.is_changing, NO_LANES.ids
 
     def names(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """
@@ -118,7 +118,7 @@ class ActorTable:
         Return the columns of L lane states that seldom change.
 
         :param lanes: of the frame, in the order of its vehicles.
-        :returns: (L, 2) bool, whether changes to the left and right are allowed; (L, 3) int32,
+        :returns: (L, 2) bool, whether changes to the left and right are under way; (L, 3) int32,
             road, section and lane.
         """
         # Bytes, as objects of one frame that stay in memory would keep that around them.
@@ -128,7 +128,7 @@ class ActorTable:
         if packed != self._packed_lanes:
             rows = np.frombuffer(packed, _LANE_ROW)
             self._packed_lanes = packed
-            self._lane_columns = rows['may_change'].copy(), rows['ids'].copy()
+            self._lane_columns = rows['is_changing'].copy(), rows['ids'].copy()
         return self._lane_columns
 
 

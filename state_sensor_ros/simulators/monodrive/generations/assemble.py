@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from state_sensor_ros.classes import has_ego_tag
 from state_sensor_ros.frame import (
     Appearance,
     Boxes,
@@ -258,6 +259,6 @@ def head_of_v1t(actors: Sequence[FlatActor]) -> tuple[str, Number, int | None]:
     timed = [actor for actor in actors if actor.game_time is not None]
     if not timed:
         return 'v1', None, None
-    egos = [actor for actor in timed if 'ego' in map(str.lower, actor.tags)]
+    egos = [actor for actor in timed if has_ego_tag(actor.tags)]
     source = (egos or timed)[0]
     return 'v1t', source.game_time, source.time

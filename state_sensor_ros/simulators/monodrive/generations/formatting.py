@@ -177,7 +177,7 @@ def _lanes(frame: Frame, units: Units) -> list[Record]:
     return [{'lane_change_left': left, 'lane_change_right': right, 'lane_id': lane_id,
              'road_id': road_id, 's': s, 'section_id': section_id}
             for (left, right), (road_id, section_id, lane_id), (s,) in zip(
-                lanes.may_change.tolist(), lanes.ids.tolist(), road_s, strict=True)]
+                lanes.is_changing.tolist(), lanes.ids.tolist(), road_s, strict=True)]
 
 
 def _v2_wheels(frame: Frame) -> list[list[Record]]:

@@ -6,13 +6,33 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The classes of objects: the tags that name them, their numbers in each stack, usual sizes."""
+"""
+What an actor is: its kind, its class by its tags, and whether it is the ego.
+
+The tags of each class follow doc/reference/outputs.md#objects.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import IntEnum
 
-from state_sensor_ros.frame import KIND_VEHICLE
+# Tag of the actor that the sensor belongs to.
+EGO_TAG = 'ego'
+
+
+class Kind(IntEnum):
+    """
+    Kind of an actor as the simulator groups them.
+
+    >>> import numpy as np
+    >>> np.array([0, 1], np.uint8) == Kind.VEHICLE
+    array([False,  True])
+    """
+
+    OBJECT = 0
+    VEHICLE = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,22 +63,43 @@ CLASSES = (
     ObjectClass('trailer', frozenset(('trailer',)), 4, 9, True),
     ObjectClass('car', frozenset(('car',)), 1, 6, True),
     ObjectClass('unknown', frozenset(), 0, 0, False))
-CAR, UNKNOWN = len(CLASSES) - 2, len(CLASSES) - 1
+CLASS_NAMES = tuple(each.name for each in CLASSES)
+PERSON, CAR, UNKNOWN = 0, len(CLASSES) - 2, len(CLASSES) - 1
 
 
-def class_of(kind: int, tags: tuple[str, ...], default: int | None = None) -> int:
+def class_of(kind: int, tags: Iterable[str], default: int | None = None) -> int:
     """
     Return the class of an actor.
 
-    :param kind: KIND_VEHICLE or another; a vehicle without a tag of a class is a car.
+    :param kind: Kind.VEHICLE or another; a vehicle without a tag of a class is a car.
     :param tags: as sent; compared as a whole, in lower case.
-    :param default: index in CLASSES where no tag names a class; None for one by the kind.
-    :returns: index in CLASSES; UNKNOWN where neither names one.
+    :param default: index in CLASSES if no tag names a class; None for one by the kind.
+    :returns: index in CLASSES; UNKNOWN if neither names one.
     """
-    own = {tag.lower() for tag in tags}
+    lower = {tag.lower() for tag in tags}
     for i, each in enumerate(CLASSES):
-        if own & each.tags:
+        if not lower.isdisjoint(each.tags):
             return i
     if default is not None:
         return default
-    return CAR if kind == KIND_VEHICLE else UNKNOWN
+    return CAR if kind == Kind.VEHICLE else UNKNOWN
+
+
+def has_ego_tag(tags: Iterable[str], ego_tag: str = EGO_TAG) -> bool:
+    """
+    Return whether the tags of an actor mark an ego.
+
+    :param tags: as sent; compared as a whole, in any case.
+    :param ego_tag: tag that marks the ego, in any case.
+    """
+    return ego_tag.lower() in map(str.lower, tags)
+
+
+def ego_row(tags: Iterable[Iterable[str]], ego_tag: str = EGO_TAG) -> int | None:
+    """
+    Return the row of the ego: of several actors with its tag, the first.
+
+    :param tags: those of each actor of a frame, as sent.
+    :param ego_tag: as for :func:`has_ego_tag`.
+    """
+    return next((row for row, own in enumerate(tags) if has_ego_tag(own, ego_tag)), None)
