@@ -40,6 +40,7 @@ from state_sensor_ros.commands.reading import read_frames
 from state_sensor_ros.drawing.wording import seconds
 from state_sensor_ros.errors import counted, one_line
 from state_sensor_ros.library.frame_recording import FrameRecording, open_recording
+from state_sensor_ros.pipeline.consistency import SLOW
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.monodrive.generations.wire import GENERATIONS
 
@@ -188,22 +189,28 @@ def _actor_rows(found: Inspector) -> list[tuple[str, str]]:
 
 def _consistency_rows(found: Inspector) -> list[tuple[str, str]]:
     verdict = found.consistency.verdict(of_all=True)
+    check = found.consistency
     if not verdict.n_pairs:
-        text = 'nothing moves'
+        text = 'nothing moves' if check.not_compared.keys() <= {SLOW} else 'nothing compared'
     else:
         text = ', '.join((
             _compared('displacement', 'velocity x time', verdict.linear_slope,
                       f'{_figure(verdict.linear_residual)} m'),
             _compared('rotation', 'angular velocity x time', verdict.angular_slope,
                       f'{_figure(verdict.angular_residual)} rad')))
-    return [('truth', text), *[('', f'{complaint.text} ({complaint.place})')
-                               for complaint in found.complaints.values()]]
+    rows = [('truth', text)]
+    if check.not_compared:
+        left_out = ', '.join(f'{count} {reason}' for reason, count in check.not_compared.items())
+        rows.append(('', (f'{counted(check.n_compared, "pair")} of poses compared; not compared: '
+                          f'{left_out}')))
+    return rows + [('', f'{complaint.text} ({complaint.place})')
+                   for complaint in found.complaints.values()]
 
 
 def _compared(what: str, product: str, slope: float, residual: str) -> str:
     """Return the result of a comparison in words."""
     if math.isnan(slope):
-        return f'{what} not compared: too small'
+        return f'{what} not compared'
     return f'{what} {slope:.4g} x {product} (residual {residual})'
 
 
@@ -241,6 +248,8 @@ def _record(recording: FrameRecording, found: Inspector) -> dict[str, object]:
             'angular_slope': _known(verdict.angular_slope),
             'angular_residual_rad': _known(verdict.angular_residual),
             'slip': _known(verdict.slip), 'pairs': verdict.n_pairs,
+            'compared': found.consistency.n_compared,
+            'not_compared': dict(found.consistency.not_compared),
             'complaints': [asdict(complaint) for complaint in found.complaints.values()]},
         'replayable': found.is_replayable,
         'refusal': None if refusal is None else {

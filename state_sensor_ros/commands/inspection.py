@@ -99,7 +99,7 @@ class Inspector:
         self.complaints: dict[str, Oddity] = {}
         self.refusal: TrajectoryFormatError | None = None
         self.pacing = Pacing()
-        self.consistency = ConsistencyCheck()
+        self.consistency = ConsistencyCheck(math.inf)
         self._last_place = ''
         self._stamper = Stamper('game_time')
         self._sample_count = 0

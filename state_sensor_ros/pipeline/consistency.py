@@ -16,6 +16,7 @@ of the vehicles are checked as well.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 import math
 
@@ -28,15 +29,18 @@ from state_sensor_ros.frame import (
     FRONT_LEFT,
     FRONT_RIGHT,
     KIND_VEHICLE,
+    NO_LANES,
     REAR_LEFT,
     REAR_RIGHT,
+    Rows,
 )
 from state_sensor_ros.rotations import CONJUGATE_XYZW, global_from_body, quaternion_product
 
-# Slower actors are left out: noise would dominate. Over a longer gap a mean rate means nothing.
+# Slower actors are left out: noise would dominate. Over a longer gap the mean of two velocities is
+# not that of the time between them; over a still longer one a turn may be more than half a circle.
 _MIN_SPEED = 1.0  # m/s
 _MIN_YAW_RATE = 0.1  # rad/s
-_MAX_GAP_S = 0.5
+_MAX_GAP_S, _MAX_TURN_GAP_S = 0.5, 2.0
 # Each pair multiplies the sums by this factor: about the last twenty pairs count, or all.
 _MEMORY = 0.95
 _MEMORIES = np.array(((_MEMORY,), (1.0,)))
@@ -46,9 +50,10 @@ _MIN_PAIRS = 3
 _FARTHEST = 1e6
 # The slope of displacement on velocity is 1.000 +- 0.002 in every recording:
 # doc/protocol/units.md#lengths.
-_SLOPE_TOLERANCE = 0.25
-# Rotation is noisier: cars start to turn within a step, and the simulator clamps first steps.
-_ANGULAR_SLOPES = (0.4, 2.5)
+_SLOPES = (0.75, 1.25)
+# Rotation is noisier: cars start to turn within a step, and the simulator clamps first steps. So
+# is displacement over long gaps.
+_NOISY_SLOPES = (0.4, 2.5)
 # A slope below minus this is not noise: observed and predicted movement are opposite.
 _OPPOSITE = 0.5
 # Heading and velocity of road users agree within 15 degrees in 99 % of all frames.
@@ -85,16 +90,33 @@ class Verdict:
     complaints: tuple[str, ...]
 
 
-class ConsistencyCheck:
-    """Compare each frame with the one before; :meth:`restart` when a run of the clock ends."""
+# What is not compared: of the actors in two successive frames.
+ABSENT, NO_POSE, NO_VELOCITY, SLOW, TURN = (
+    'in one of two frames only', 'without a usable pose', 'without a velocity',
+    f'slower than {_MIN_SPEED:g} m/s', f'rotations over more than {_MAX_TURN_GAP_S:g} s')
 
-    def __init__(self) -> None:
+
+class ConsistencyCheck:
+    """
+    Compare each frame with the one before; :meth:`restart` when a run of the clock ends.
+
+    The actors that both frames have are compared.
+
+    :param max_gap_s: time between two frames above which they are not compared.
+    :ivar n_compared: poses that were compared with one before.
+    :ivar not_compared: number of those that were not, by reason.
+    """
+
+    def __init__(self, max_gap_s: float = _MAX_GAP_S) -> None:
+        self._max_gap_s = max_gap_s
         self.restart()
 
     def restart(self) -> None:
         """Start without results."""
         self._last: Frame | None = None
-        self._n_pairs = self._n_turns = 0
+        self._n_pairs = self._n_turns = self.n_compared = 0
+        self.not_compared: Counter[str] = Counter()
+        self._is_coarse = False
         # Sums over actors, recent and all: observed*predicted, predicted^2, residual^2, count.
         self._linear: Floats = np.zeros((2, 4))
         self._lateral: Floats = np.zeros((2, 4))
@@ -125,21 +147,36 @@ class ConsistencyCheck:
         frame = self._last
         self._check_wheels(frame)
         self._check_boxes(frame)
-        if last is None or last.names != frame.names:
-            return
-        elapsed = frame.game_time - last.game_time
-        if 0.0 < elapsed <= _MAX_GAP_S:
-            self._compare(last, frame, elapsed)
+        if last is not None and 0.0 < frame.game_time - last.game_time <= self._max_gap_s:
+            self._compare(*self._shared(last, frame))
 
-    def _compare(self, last: Frame, frame: Frame, elapsed: float) -> None:
+    def _shared(self, last: Frame, frame: Frame) -> tuple[Frame, Frame]:
+        """Return two frames with the actors that both have, in the same order."""
+        if last.names == frame.names:
+            return last, frame
+        before = {name: row for row, name in enumerate(last.names)}
+        rows = [(before[name], row) for row, name in enumerate(frame.names) if name in before]
+        self.not_compared[ABSENT] += last.n_actors + frame.n_actors - 2 * len(rows)
+        rows_before, rows_now = np.array(rows, np.int64).reshape(-1, 2).T
+        return _poses(last, rows_before), _poses(frame, rows_now)
+
+    def _compare(self, last: Frame, frame: Frame) -> None:
+        elapsed = frame.game_time - last.game_time
         both = last.has_pose() & frame.has_pose()
         moved = (frame.position_xyz - last.position_xyz)[both]
         mean_velocity = (0.5 * (frame.velocity_xyz + last.velocity_xyz))[both]
         predicted = mean_velocity * elapsed
         # Either of the two may be wrong: an actor moves where one of them exceeds the limit.
-        moves = np.maximum(_norm(moved), _norm(predicted)) > _MIN_SPEED * elapsed
+        known: Bools = np.isfinite(predicted.sum(axis=1))
+        moves: Bools = known & (np.maximum(_norm(moved), _norm(predicted)) > _MIN_SPEED * elapsed)
+        self._count(both, known, moves)
+        self._is_coarse = elapsed > _MAX_GAP_S
         self._linear = _accumulate(self._linear, moved[moves], predicted[moves])
         self._lateral = _accumulate(self._lateral, moved[moves, 1:2], predicted[moves, 1:2])
+        self._n_pairs += bool(moves.any())
+        if elapsed > _MAX_TURN_GAP_S:
+            self.not_compared[TURN] += int(np.count_nonzero(both))
+            return
         turned = _rotation_vectors(last.orientation_xyzw[both], frame.orientation_xyzw[both])
         mean_rate = (0.5 * (frame.angular_velocity_xyz + last.angular_velocity_xyz))[both]
         # Yaw alone: roll and pitch rates have an artefact of the simulator,
@@ -149,7 +186,15 @@ class ConsistencyCheck:
         self._angular = _accumulate(self._angular, turned[turns], predicted[turns])
         self._n_turns += bool(turns.any())
         self._check_headings(frame, both, moved, moves)
-        self._n_pairs += bool(moves.any())
+
+    def _count(self, both: Bools, known: Bools, moves: Bools) -> None:
+        """Count which actors of two frames are compared, and why the others are not."""
+        n_known, n_moving = np.count_nonzero(known), np.count_nonzero(moves)
+        self.n_compared += int(n_moving)
+        for reason, count in ((NO_POSE, len(both) - len(known)),
+                              (NO_VELOCITY, len(known) - n_known), (SLOW, n_known - n_moving)):
+            if count:
+                self.not_compared[reason] += int(count)
 
     def _check_headings(self, frame: Frame, both: Bools, moved: Floats, moves: Bools) -> None:
         vehicles = moves & (frame.kinds[both] == KIND_VEHICLE)
@@ -202,7 +247,7 @@ class ConsistencyCheck:
         if self._n_pairs >= _MIN_PAIRS:
             if lateral < -_OPPOSITE:
                 found.append('y is not mirrored: actors move against their lateral velocity')
-            elif abs(linear - 1.0) > _SLOPE_TOLERANCE:
+            elif not _within(linear, _NOISY_SLOPES if self._is_coarse else _SLOPES):
                 found.append(f'displacement is {linear:.3g} times velocity x time: lengths and '
                              'velocities are not in the same units')
             if self._slip > _MAX_SLIP_SINE:
@@ -211,7 +256,7 @@ class ConsistencyCheck:
         if self._n_turns >= _MIN_PAIRS:
             if angular < -_OPPOSITE:
                 found.append('actors turn against their angular velocity: axes are mirrored')
-            elif not _within(angular, _ANGULAR_SLOPES):
+            elif not _within(angular, _NOISY_SLOPES):
                 found.append(f'rotation is {angular:.3g} times angular velocity x time: '
                              + ('rates look like degrees/s' if 0.01 < angular < 0.03
                                 else 'rates are not in rad/s'))
@@ -273,6 +318,14 @@ def _with_velocities(frame: Frame) -> Frame:
         forward = global_from_body(frame.orientation_xyzw)[:, :, 0]
     kinematics[:, 7:10] = frame.forward_speed[:, None] * forward
     return replace(frame, kinematics=kinematics, forward_speed=None)
+
+
+def _poses(frame: Frame, rows: Rows) -> Frame:
+    """Return the kinds, poses and velocities of the actors at ``rows``, in their order."""
+    return replace(
+        frame, names=tuple(frame.names[row] for row in rows), kinds=frame.kinds[rows],
+        tags=((),) * len(rows), kinematics=frame.kinematics[rows], lanes=NO_LANES, boxes=None,
+        wheels=None, inputs=None, appearance=None, extension=None)
 
 
 def _within(value: float, bounds: tuple[float, float]) -> bool:

@@ -158,6 +158,52 @@ def test_inspect_prints_inconsistent_units(inspect, factor):
     assert bool(texts) == bool(of_units)
 
 
+@pytest.mark.parametrize('step', [1.0, 10.0])
+def test_inspect_compares_frames_at_any_step(inspect, step):
+    frames = traffic(801)[::int(20 * step)]
+    _, found, _ = inspect(frames)
+    truth = found['truth']
+    assert truth['pairs'] == len(frames) - 1
+    assert truth['linear_slope'] == pytest.approx(1.0, abs=0.05)
+    assert truth['complaints'] == []
+    assert ('rotations over more than 2 s' in truth['not_compared']) is (step > 2.0)
+    for frame in frames:
+        for each in frame['frame']['vehicles']:
+            velocity = each['state']['odometry']['linear_velocity']
+            velocity |= {axis: value and value / 100 for axis, value in velocity.items()}
+    _, found, _ = inspect(frames)
+    assert 'not in the same units' in found['truth']['complaints'][0]['text']
+
+
+def test_inspect_compares_the_actors_that_two_frames_share(inspect):
+    frames = traffic()
+    _, whole, _ = inspect(frames)
+    for i, frame in enumerate(frames):
+        states = frame['frame']['vehicles']
+        # Another vehicle is missing in each frame, and the order changes.
+        gone = [each for each in states if 'ego' not in each['state']['tags']][i % 3]
+        states.remove(gone)
+        states.reverse()
+    _, found, _ = inspect(frames)
+    truth = found['truth']
+    assert truth['pairs'] == whole['truth']['pairs'] == 39
+    assert truth['linear_slope'] == pytest.approx(1.0, abs=1e-3)
+    assert truth['not_compared']['in one of two frames only'] == 2 * 39
+    assert truth['compared'] + sum(truth['not_compared'].values()) - 2 * 39 == 39 * (6 - 2)
+
+
+def test_inspect_says_what_is_not_compared(tmp_path, capsys):
+    frames = traffic(3)
+    for frame in frames:
+        vehicle(frame, 0)['odometry']['linear_velocity']['x'] = None
+        vehicle(frame, 1)['odometry']['pose']['position']['x'] = None
+    path = tmp_path / 'in.json'
+    path.write_text(json.dumps(frames))
+    main(['inspect', str(path)])
+    out = ' '.join(capsys.readouterr().out.split())
+    assert '2 without a usable pose, 2 without a velocity, ' in out
+
+
 def test_inspect_compares_all_frames(inspect):
     """Velocities are 0.9 times too small in the first half: too little for a complaint."""
     frames = traffic(60, rate_hz=10.0)
