@@ -13,17 +13,23 @@ import os
 from paths import ROOT
 
 BLOCKER = """
+import importlib.util
 import os
 import sys
+
+blocked = os.environ['BLOCKED'].split()
+find_spec = importlib.util.find_spec
 
 
 class Blocker:
     def find_spec(self, name, path=None, target=None):
-        if name in os.environ['BLOCKED'].split():
+        if name in blocked:
             raise ModuleNotFoundError(f'No module named {name!r}', name=name)
 
 
 sys.meta_path.insert(0, Blocker())
+importlib.util.find_spec = lambda name, package=None: (
+    None if name in blocked else find_spec(name, package))
 """
 
 

@@ -16,6 +16,8 @@ import budgets
 from folder_counts import absent_modules, FolderCounts
 from hypothesis import HealthCheck, settings
 import pytest
+import real_recordings
+import surroundings
 
 # More than one process per core: many tests wait for other processes. Each may use a ROS domain
 # of its own, of which there are about 100.
@@ -36,7 +38,10 @@ def pytest_addoption(parser):
                      help='try N times as many random inputs; above 1 also run endurance tests')
 
 
+# After pytest itself, whose own output may have colours.
+@pytest.hookimpl(trylast=True)
 def pytest_configure(config):
+    surroundings.make_plain(os.environ)
     budgets.set_budget(config.getoption('budget'))
     if not hasattr(config, 'workerinput'):
         config.pluginmanager.register(FolderCounts(config, Path(__file__).parent, ABSENT))
@@ -48,9 +53,10 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(config, items):
-    if not budgets.is_large():
-        excluded = [item for item in items if item.get_closest_marker('endurance')]
-        items[:] = [item for item in items if not item.get_closest_marker('endurance')]
+    excluded = [item for item in items if real_recordings.needs_absent(item) or (
+        not budgets.is_large() and item.get_closest_marker('endurance'))]
+    if excluded:
+        items[:] = [item for item in items if item not in set(excluded)]
         config.hook.pytest_deselected(items=excluded)
     if hasattr(config, 'workerinput'):
         items[:] = _spread(items)

@@ -8,8 +8,10 @@
 # language governing permissions and limitations under the License.
 """The number of tests that ran in each folder; a folder that can run and has none is a failure."""
 
+import ast
 from collections import Counter
 from importlib.util import find_spec
+import re
 
 # pytest's exit codes of a run without a failure, and without tests.
 _NO_FAILURE = (0, 5)
@@ -36,6 +38,21 @@ def _is_installed(module):
         return False
 
 
+def _need(reason):
+    """Return the reason of a skipped test, the same for each way to name a missing library."""
+    found = re.search(r"could not import '([^'.]+)", reason) \
+        or re.search(r'needs(?: the package)? ([\w-]+)', reason) \
+        or re.search(r'(\S+) is not installed', reason)
+    return f'without {found[1]}' if found else reason.removeprefix('Skipped: ')
+
+
+def _number_of_tests(path):
+    """Return the number of test functions in a file or a folder."""
+    files = path.rglob('test_*.py') if path.is_dir() else [path]
+    return sum(isinstance(node, ast.FunctionDef) and node.name.startswith('test_')
+               for file in files for node in ast.parse(file.read_text('utf-8')).body)
+
+
 class FolderCounts:
     """
     Plugin of pytest, for the process that reports.
@@ -47,12 +64,16 @@ class FolderCounts:
     def __init__(self, config, folder, absent):
         self._config, self._folder, self._absent = config, folder, absent
         self._n_ran = Counter()
+        self._n_skipped = Counter()
         self._empty = []
 
     def pytest_runtest_logreport(self, report):
         if report.when == 'call' and report.outcome in ('passed', 'failed'):
             file = self._config.rootpath / report.nodeid.partition('::')[0]
             self._n_ran[self._name(file.parent)] += 1
+
+        elif report.skipped and isinstance(report.longrepr, tuple):
+            self._n_skipped[_need(report.longrepr[2])] += 1
 
     def pytest_sessionfinish(self, session, exitstatus):
         if exitstatus in _NO_FAILURE and not any(
@@ -66,7 +87,11 @@ class FolderCounts:
         counts = [f'{name} {number}' for name, number in sorted(self._n_ran.items())]
         terminalreporter.write_line(f'tests that ran: {", ".join(counts) or "none"}')
         for path, module in self._absent.items():
-            terminalreporter.write_line(f'not collected: {path}, without {module}')
+            n_tests = _number_of_tests(self._folder / path)
+            terminalreporter.write_line(
+                f'not collected: {path}, without {module} (test functions: {n_tests})')
+        for need, number in sorted(self._n_skipped.items()):
+            terminalreporter.write_line(f'tests skipped: {number}, {need}')
         for name in self._empty:
             terminalreporter.write_line(
                 f'error: {name}: found no test that ran; expected one or more', red=True)

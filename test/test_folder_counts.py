@@ -9,6 +9,7 @@
 """A run of pytest counts the tests of each folder, and fails where one that can run has none."""
 
 import ast
+import re
 import subprocess
 import sys
 
@@ -70,7 +71,7 @@ def run(tmp_path):
 def test_folders_are_counted_and_what_cannot_run_is_named(run):
     code, output = run('all')
     assert 'tests that ran: all 1, one 2\n' in output
-    assert 'not collected: needy, without no_such_module\n' in output
+    assert 'not collected: needy, without no_such_module (test functions: 1)\n' in output
     assert (code, 'error: ' in output) == (0, False)
 
 
@@ -86,6 +87,26 @@ def test_folder_that_a_plugin_skips_as_a_whole_is_a_failure(run):
     code, output = run('all/one', '-p', 'early_import', **files)
     assert 'error: one: found no test that ran; expected one or more\n' in output
     assert code == 1
+
+
+WAYS_TO_NEED = """
+import pytest
+@pytest.mark.skipif(True, reason='lib is not installed')
+def test_one(): pass
+@pytest.mark.skipif(True, reason='needs lib: a full ROS 2')
+def test_two(): pass
+def test_three(): pytest.importorskip('lib.part')
+@pytest.mark.skipif(True, reason='no luck')
+def test_four(): pass
+def test_five(): pass
+"""
+
+
+def test_skipped_tests_are_counted_by_the_library_that_they_need(run):
+    code, output = run('all', two__test_skipped=WAYS_TO_NEED)
+    assert code == 0
+    assert re.findall('tests skipped: .*', output) == [
+        'tests skipped: 1, no luck', 'tests skipped: 3, without lib']
 
 
 @pytest.mark.parametrize('words', [

@@ -18,7 +18,11 @@ from paths import ROOT, SAMPLE
 import pytest
 
 from state_sensor_ros import errors
+from state_sensor_ros.commands.command_line import COMMANDS
 from state_sensor_ros.errors import importing, MissingLibraryError, StateSensorError
+
+OPTIONAL = ('matplotlib plotly PIL google google.protobuf kornia_rs pyarrow distributed dask '
+            'betterosi pandas argcomplete re2')
 
 
 def run_without(modules, folder, *words):
@@ -62,14 +66,19 @@ def test_extras_of_errors_are_those_of_the_package():
 
 def test_extras_are_needed_by_their_commands_only(tmp_path):
     """`pip install .` alone inspects, converts, simulates and records."""
-    extras = ('matplotlib plotly PIL google google.protobuf kornia_rs pyarrow distributed dask '
-              'betterosi pandas')
     for words in (['inspect', SAMPLE], ['convert', SAMPLE, 'bag'], ['inspect', 'bag'],
                   ['simulate', SAMPLE, '--port', '0', '--frames', '1', '--rate', 'max', '--help'],
                   ['record', '--help'], ['synth', 'a.json.zst', '--frames', '2'],
                   ['convert', 'bag', 'b.json.gz']):
-        found = run_without(extras, tmp_path, '-m', 'state_sensor_ros', *words)
+        found = run_without(OPTIONAL, tmp_path, '-m', 'state_sensor_ros', *words)
         assert (found.returncode, found.stderr) == (0, ''), words
+
+
+@pytest.mark.parametrize('name', COMMANDS)
+def test_help_needs_no_optional_library(tmp_path, name):
+    found = run_without(OPTIONAL, tmp_path, '-m', 'state_sensor_ros', name, '--help')
+    assert (found.returncode, found.stderr) == (0, '')
+    assert found.stdout.startswith(f'usage: state_sensor {name} ')
 
 
 def test_missing_ros_is_one_line(tmp_path):

@@ -18,7 +18,7 @@ from state_sensor_ros.commands.options import add_bag_limit, add_quiet, number
 from state_sensor_ros.commands.parameter_options import add_parameters, settings_of
 from state_sensor_ros.commands.reading import clock_shown, read_frames
 from state_sensor_ros.commands.summary import facts_of, show_result, size_of
-from state_sensor_ros.drawing.palette import BY_SPEED, COLORINGS
+from state_sensor_ros.drawing.colorings import BY_SPEED, COLORINGS
 from state_sensor_ros.drawing.scene import Scene
 from state_sensor_ros.drawing.scene_builder import SceneBuilder
 from state_sensor_ros.drawing.wording import seconds

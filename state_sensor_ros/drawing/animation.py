@@ -26,6 +26,7 @@ import numpy.typing as npt
 from plotly.offline import get_plotlyjs
 
 from state_sensor_ros.drawing import kinds, palette
+from state_sensor_ros.drawing.colorings import BY_ACTOR, BY_SPEED
 from state_sensor_ros.drawing.figures import (
     class_colors,
     config,
@@ -58,7 +59,7 @@ _LINES = {Mark.EGO_TRACK: palette.EGO_BED, Mark.TRACK: TRACK}
 
 
 def write_animation(scene: Scene, handle: BinaryIO, *, title: str,
-                    coloring: str = palette.BY_SPEED, at_s: float | None = None) -> None:
+                    coloring: str = BY_SPEED, at_s: float | None = None) -> None:
     """
     Write ``scene`` as a page of HTML.
 
@@ -73,7 +74,7 @@ def write_animation(scene: Scene, handle: BinaryIO, *, title: str,
         'strip': strip_figure(scene, coloring).to_plotly_json(), 'config': config(),
         'start_s': min(max(at_s or 0.0, 0.0), scene.duration_s),
         'scene': _packed(scene), 'colors': class_colors(coloring), 'symbols': _symbols(),
-        'colors_of_actors': palette.actor_colors(scene).tolist() if coloring == palette.BY_ACTOR
+        'colors_of_actors': palette.actor_colors(scene).tolist() if coloring == BY_ACTOR
         else None,
         'speed_range': palette.speed_range(scene), 'jump': {'m': JUMP_M, 'factor': JUMP_FACTOR}}
     pieces = {
@@ -136,7 +137,7 @@ def _page_key(scene: Scene, coloring: str) -> str:
     if scene.lane_changes:
         marks.add(Mark.LANE_CHANGE)
     items = []
-    if coloring == palette.BY_SPEED:
+    if coloring == BY_SPEED:
         if has_unknown_speed(scene, np.arange(len(scene.actor))):
             marks.add(Mark.UNKNOWN_SPEED)
         items = [_speed_scale(scene)]

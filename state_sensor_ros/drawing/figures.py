@@ -21,6 +21,7 @@ import plotly.graph_objects as go
 
 from state_sensor_ros.drawing import palette, tracks
 from state_sensor_ros.drawing.areas import extent
+from state_sensor_ros.drawing.colorings import BY_ACTOR
 from state_sensor_ros.drawing.scene import LEFT, Scene
 from state_sensor_ros.drawing.wording import (
     NOTHING,
@@ -80,10 +81,10 @@ def class_colors(coloring: str) -> list[str]:
     """
     Return the colours of footprints: those of the scale, then unknown speed, object, ego.
 
-    :param coloring: one of ``palette.COLORINGS``.
+    :param coloring: one of ``colorings.COLORINGS``.
     :returns: as ``#rrggbb``.
     """
-    scale = palette.ACTORS if coloring == palette.BY_ACTOR \
+    scale = palette.ACTORS if coloring == BY_ACTOR \
         else palette.speed_scale(N_SPEED_CLASSES)
     return [*scale, palette.UNKNOWN, palette.OBJECT, palette.EGO]
 
@@ -93,7 +94,7 @@ def map_figure(scene: Scene, coloring: str) -> tuple[go.Figure, MovingTraces]:
     Return the map without actors, and the traces that show the actors.
 
     :param scene: the recording.
-    :param coloring: of the vehicles, one of ``palette.COLORINGS``.
+    :param coloring: of the vehicles, one of ``colorings.COLORINGS``.
     """
     figure = go.Figure()
     x, y = scene.position_xy.T
@@ -143,14 +144,14 @@ def strip_figure(scene: Scene, coloring: str) -> go.Figure:
     Return the speeds of all moving actors over time.
 
     :param scene: the recording.
-    :param coloring: one of ``palette.COLORINGS``; by speed, all lines but that of the ego are
+    :param coloring: one of ``colorings.COLORINGS``; by speed, all lines but that of the ego are
         grey.
     """
     figure = go.Figure()
     time_s = scene.time_s[tracks.instants_of_samples(scene)]
     moving = tracks.actors_in_motion(scene)
     others = moving & ~scene.is_ego
-    if coloring == palette.BY_ACTOR:
+    if coloring == BY_ACTOR:
         i_color = palette.actor_colors(scene)
         for k, color in enumerate(palette.ACTORS):
             _add_lines(figure, scene, others & (i_color == k), time_s, scene.speed, color, 1.0,

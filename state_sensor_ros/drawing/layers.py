@@ -43,7 +43,7 @@ def draw_tracks(axes: Axes, scene: Scene, coloring: str, width_pt: float) -> Non
 
     :param axes: of the map: x and y in m, global frame.
     :param scene: the recording.
-    :param coloring: one of ``palette.COLORINGS``.
+    :param coloring: one of ``colorings.COLORINGS``.
     :param width_pt: width of a line, points; that of the bed under the ego's line is 3.2 times as
         large.
     """
@@ -89,7 +89,7 @@ def draw_actors(axes: Axes, scene: Scene, samples: Rows, coloring: str,
     :param axes: of the map: x and y in m, global frame.
     :param scene: the recording.
     :param samples: of the actors, int64.
-    :param coloring: of the vehicles, one of ``palette.COLORINGS``.
+    :param coloring: of the vehicles, one of ``colorings.COLORINGS``.
     :param inches_per_m: scale of the map; footprints that are too small are dots.
     """
     actor = scene.actor[samples]

@@ -21,6 +21,7 @@ import numpy as np
 
 from state_sensor_ros.drawing import layers, palette
 from state_sensor_ros.drawing.areas import visible_samples
+from state_sensor_ros.drawing.colorings import BY_SPEED
 from state_sensor_ros.drawing.fonts import Fonts
 from state_sensor_ros.drawing.layers import DASHED
 from state_sensor_ros.drawing.map_layout import Map
@@ -55,7 +56,7 @@ def map_handles(scene: Scene, instant: int, views: Sequence[Map], coloring: str)
         marks.add(Mark.LANE_CHANGE)
     if len(views) > 1:
         marks.add(Mark.CLOSE_UP)
-    if coloring == palette.BY_SPEED:
+    if coloring == BY_SPEED:
         if has_unknown_speed(scene, samples):
             marks.add(Mark.UNKNOWN_SPEED)
     else:
@@ -76,7 +77,7 @@ def strip_handles(scene: Scene, instant: int, coloring: str) -> list[Handle]:
     if Mark.EGO_TRACK in marks:
         handles.append(_line(palette.EGO, 2.0, 'speed of the ego'))
     if Mark.TRACK in marks:
-        color = palette.QUIET if coloring == palette.BY_SPEED else palette.EXAMPLE
+        color = palette.QUIET if coloring == BY_SPEED else palette.EXAMPLE
         handles.append(_line(color, 0.8, 'speeds of the others'))
     if instant >= 0:
         handles.append(_line(palette.INK, 0.9, 'time of the boxes', INSTANT_DASHES))

@@ -17,6 +17,7 @@ from matplotlib.colors import ListedColormap, to_hex, to_rgba_array
 import numpy as np
 
 from state_sensor_ros.drawing import kinds
+from state_sensor_ros.drawing.colorings import BY_ACTOR
 from state_sensor_ros.drawing.marks import Mark, mark_of
 from state_sensor_ros.drawing.scene import Scene
 from state_sensor_ros.drawing.tracks import actors_in_motion
@@ -39,8 +40,6 @@ ACTORS = ('#8e6d0b', '#208b7e', '#3f00ff', '#86c093', '#732845', '#177a9f', '#22
 
 # Scales of speed begin and end at multiples of this, m/s.
 _ROUND = 5.0
-BY_SPEED, BY_ACTOR = 'speed', 'actor'
-COLORINGS = (BY_SPEED, BY_ACTOR)
 # Slow to fast, even in lightness, without the palest end, which is invisible on a light ground.
 SPEEDS = ListedColormap(colormaps['viridis'](np.linspace(0.0, 0.9, 256)), 'speed')
 
@@ -103,7 +102,7 @@ def colors_of(scene: Scene, samples: slice | Rows, coloring: str) -> Floats:
     Return the colours of samples.
 
     :param samples: n indices into the samples of ``scene``.
-    :param coloring: one of COLORINGS.
+    :param coloring: one of ``colorings.COLORINGS``.
     :returns: (n, 4) float64, red green blue alpha, 0..1.
     """
     actor = scene.actor[samples]
@@ -125,7 +124,7 @@ def fills_of(scene: Scene, samples: slice | Rows, coloring: str) -> Floats:
     Return the fills of the marks of samples: of vehicles by ``coloring``, else that of the mark.
 
     :param samples: n indices into the samples of ``scene``.
-    :param coloring: one of COLORINGS.
+    :param coloring: one of ``colorings.COLORINGS``.
     :returns: (n, 4) float64, red green blue alpha, 0..1.
     """
     fills = colors_of(scene, samples, coloring)

@@ -23,6 +23,7 @@ from matplotlib.patches import Rectangle
 
 from state_sensor_ros.drawing import layers, palette
 from state_sensor_ros.drawing.areas import not_shown, visible_samples
+from state_sensor_ros.drawing.colorings import BY_ACTOR, BY_SPEED
 from state_sensor_ros.drawing.fonts import Fonts
 from state_sensor_ros.drawing.legend import (
     actor_handles,
@@ -55,7 +56,7 @@ MAX_NAMED = 40
 _MAX_TITLE = 80
 
 
-def write_picture(scene: Scene, handle: BinaryIO, *, title: str, coloring: str = palette.BY_SPEED,
+def write_picture(scene: Scene, handle: BinaryIO, *, title: str, coloring: str = BY_SPEED,
                   at_s: float | None = None) -> None:
     """
     Write ``scene`` as PNG.
@@ -100,7 +101,7 @@ def draw_page(scene: Scene, title: str, coloring: str, instant: int, fonts: Font
     views = [layout.whole] if layout.detail is None else [layout.whole, layout.detail]
     head = Entries(map_handles(scene, instant, views, coloring), WIDTH)
     over_strip = Entries(strip_handles(scene, instant, coloring), WIDTH)
-    key = Entries(actor_handles(scene, fonts) if coloring == palette.BY_ACTOR else [], WIDTH)
+    key = Entries(actor_handles(scene, fonts) if coloring == BY_ACTOR else [], WIDTH)
     lines = _facts(scene, instant, layout.whole)
     # Distances from the top of the page, inches.
     head_top = TOP + _TITLE + len(lines) * _LINE + _SPACE / 2
@@ -118,7 +119,7 @@ def draw_page(scene: Scene, title: str, coloring: str, instant: int, fonts: Font
     key.draw(page.figure, LEFT, key_top)
     _draw_maps(page, maps_top, layout, _Drawing(scene, instant, coloring, fonts))
     draw_strip(page.axes(LEFT, strip_top, WIDTH, _STRIP), scene, instant, coloring)
-    if coloring == palette.BY_SPEED:
+    if coloring == BY_SPEED:
         _draw_color_bar(page.axes(LEFT + WIDTH + 0.15, maps_top, 0.14, layout.whole.height), scene)
     return page.figure
 

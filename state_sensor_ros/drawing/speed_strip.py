@@ -15,6 +15,7 @@ from matplotlib.collections import LineCollection
 import numpy as np
 
 from state_sensor_ros.drawing import palette, tracks
+from state_sensor_ros.drawing.colorings import BY_ACTOR
 from state_sensor_ros.drawing.legend import INSTANT_DASHES
 from state_sensor_ros.drawing.scene import Scene
 from state_sensor_ros.drawing.wording import (
@@ -43,8 +44,8 @@ def draw_strip(axes: Axes, scene: Scene, instant: int, coloring: str) -> None:
     lines = np.stack([np.stack([time_s[row], scene.speed[row]], axis=-1)
                       for row in (begin, end)], axis=1)
     is_ego = scene.is_ego[scene.actor[begin]]
-    others: Floats | str = palette.colors_of(scene, end[~is_ego], palette.BY_ACTOR) \
-        if coloring == palette.BY_ACTOR else palette.QUIET
+    others: Floats | str = palette.colors_of(scene, end[~is_ego], BY_ACTOR) \
+        if coloring == BY_ACTOR else palette.QUIET
     opacity = 0.7 * min(1.0, _MANY / max(int(moving.sum()), 1)) ** 0.5
     # Round ends close the seams of opaque segments; they would be seen where others overlap.
     for rows, colors, width, alpha, ends in (

@@ -22,8 +22,9 @@ from paths import CARLA, DATA
 import pytest
 
 from state_sensor_ros.drawing.animation import write_animation
+from state_sensor_ros.drawing.colorings import BY_ACTOR, BY_SPEED
 from state_sensor_ros.drawing.figures import class_colors
-from state_sensor_ros.drawing.palette import BY_ACTOR, BY_SPEED, EGO, OBJECT, UNKNOWN
+from state_sensor_ros.drawing.palette import EGO, OBJECT, UNKNOWN
 
 STUB = DATA / 'animation_stub.js'
 needs_node = pytest.mark.skipif(shutil.which('node') is None, reason='Node.js is not installed')

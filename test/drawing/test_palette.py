@@ -15,10 +15,9 @@ from matplotlib.colors import to_rgb
 import numpy as np
 import pytest
 
+from state_sensor_ros.drawing.colorings import BY_ACTOR, BY_SPEED
 from state_sensor_ros.drawing.palette import (
     ACTORS,
-    BY_ACTOR,
-    BY_SPEED,
     colors_of,
     EGO,
     OBJECT,

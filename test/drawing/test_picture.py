@@ -26,11 +26,12 @@ import pytest
 from real_recordings import FILES, path_of
 
 from state_sensor_ros.drawing.areas import data_area
+from state_sensor_ros.drawing.colorings import BY_ACTOR, BY_SPEED
 from state_sensor_ros.drawing.fonts import Fonts
 from state_sensor_ros.drawing.layers import round_length, SCALE_GID
 from state_sensor_ros.drawing.map_layout import layout_of
 from state_sensor_ros.drawing.names import NAME_GID
-from state_sensor_ros.drawing.palette import BY_ACTOR, BY_SPEED, EGO
+from state_sensor_ros.drawing.palette import EGO
 from state_sensor_ros.drawing.picture import draw_page, style_of, write_picture
 from state_sensor_ros.frame import KIND_OBJECT
 

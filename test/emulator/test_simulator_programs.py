@@ -26,7 +26,7 @@ from paths import SAMPLE
 from ports import free_port
 from programs import start
 import pytest
-from real_recordings import each_recording, RECORDINGS
+from real_recordings import each_recording
 from simulator_peer import Controller, Reader
 from stopwatch import Stopwatch
 
@@ -96,7 +96,6 @@ def test_simulate_serves_what_synth_has_written(finish, tmp_path, generation):
     assert len(frames) == 8
 
 
-@pytest.mark.skipif(not RECORDINGS, reason='the recordings are not part of the package')
 @each_recording
 def test_simulate_serves_real_recordings_frame_by_frame(path):
     with simulating(str(path), '--rate', 'max') as (_, port, _), Reader(port) as reader:
