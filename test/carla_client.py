@@ -57,6 +57,12 @@ class CarlaClient:
         self.measurements = self._connect(1)
         self.control = self._connect(2)
 
+    def next_episode(self):
+        """Request another episode, as ``load_settings`` of the official client does."""
+        self.measurements.close()
+        self.control.close()
+        self.begin()
+
     def _connect(self, number):
         return socket.create_connection(('127.0.0.1', self.world_port + number), AWAIT_S)
 
@@ -100,12 +106,15 @@ class CarlaClient:
         return b''.join(parts)
 
 
-def drive(world_port, n_frames):
-    """Drive for some frames of a synchronous episode."""
+def drive(world_port, n_frames, n_episodes=1):
+    """Drive for some frames of each synchronous episode."""
     with CarlaClient(world_port, is_synchronous=True) as client:
-        for _ in range(n_frames):
-            client.frame()
-            client.command(throttle=0.5)
+        for i in range(n_episodes):
+            if i:
+                client.next_episode()
+            for _ in range(n_frames):
+                client.frame()
+                client.command(throttle=0.5)
 
 
 def frame_number(message):

@@ -12,13 +12,7 @@ A relay between a client and a server with several ports, as a source of the fra
 The forwarding is done by a process of its own, :mod:`relay_process`, which this module starts,
 reads and starts again. The listening sockets stay open here meanwhile.
 
-State of the source (``health.state``)::
-
-    state       event                                              next state
-    ----------  -------------------------------------------------  ----------
-    WAITING     a client and the server are connected               CONNECTED
-    CONNECTED   the last such pair has closed, the process ended    WAITING
-    any         close()                                             CLOSED
+The states of the source are those of :mod:`relay_health`, and CLOSED after :meth:`Relay.close`.
 """
 
 from __future__ import annotations
@@ -28,23 +22,30 @@ from contextlib import contextmanager, ExitStack, suppress
 import errno
 import json
 import math
+import os
 from pathlib import Path
 import socket
 import subprocess
 import sys
 import threading
-from typing import Any
 
-from state_sensor_ros.connections import relay_process
-from state_sensor_ros.connections.relay_process import FRAME, HEAD, MESSAGE
-from state_sensor_ros.errors import counted, reason_of, TransportError
+from state_sensor_ros.connections.node_link import FRAME, HEAD, MESSAGE
+from state_sensor_ros.connections.relay_health import RelayHealth
+from state_sensor_ros.errors import reason_of, TransportError
 from state_sensor_ros.payloads import Packet, Report
-from state_sensor_ros.pipeline.source import Health, SourceState
+from state_sensor_ros.pipeline.source import SourceState
 from state_sensor_ros.settings import Settings
 
 _BACKLOG = 16
 # The server opens its ports a little after it has announced them.
 _LATE_PORT_S = 10.0
+# The process has the standard library and this package alone: the rest of an installation takes
+# longer to find than the process to start.
+_PROGRAM = ('import sys; sys.path.append(sys.argv[2]); '
+            'from state_sensor_ros.connections.relay_process import main; main()')
+# glibc would keep the memory of a great frame for the thread that freed it.
+_ENVIRONMENT = {'MALLOC_MMAP_THRESHOLD_': str(2 ** 20), 'MALLOC_ARENA_MAX': '1'}
+_PACKAGE_PARENT = Path(__file__).resolve().parents[2]
 # The process ends at once when its link is closed.
 _END_S = 1.0
 
@@ -67,7 +68,8 @@ class Relay:
     :param reconnect_min: first wait before the ports are opened again, s; doubled up to
         ``reconnect_max``.
     :param reconnect: whether to relay further clients when the first one has left; otherwise the
-        packets end then, and a port that cannot be opened is an error.
+        packets end then, and a port that cannot be opened is an error, as is the end of the
+        process behind the first frame.
     :param silence: what it suggests that the server sends nothing, for diagnostics.
     """
 
@@ -76,15 +78,19 @@ class Relay:
                  description_of: Callable[[bytes], bytes | None], max_frame_bytes: int,
                  reconnect_min: float, reconnect_max: float, silence: str,
                  reconnect: bool = True) -> None:
-        self.health = Health(state=SourceState.WAITING)
         self._host, self._ports = host, range(first_port, first_port + n_ports)
         self._bind, self._own_ports = bind, range(relay_port, relay_port + n_ports)
+        self._clients = RelayHealth(
+            report, [f'{host}:{port}' for port in self._ports],
+            [f'{bind}:{port}' for port in self._own_ports], copied=copied, described=described,
+            max_frame_bytes=max_frame_bytes, silence=silence,
+            patience_s=_LATE_PORT_S)
+        self.health = self._clients.health
         self._described, self._description_of = described, description_of
         self._description = b''
-        self._report, self._copied, self._max_frame_bytes = report, copied, max_frame_bytes
+        self._copied, self._max_frame_bytes = copied, max_frame_bytes
         self._reconnect_min, self._reconnect_max = reconnect_min, reconnect_max
-        self._silence, self._reconnect = silence, reconnect
-        self._n_open = 0
+        self._reconnect = reconnect
         self._closing = threading.Event()
         self._lock = threading.Lock()
         self._link: socket.socket | None = None
@@ -93,7 +99,8 @@ class Relay:
         """
         Yield packets; open the ports and the process again until closed.
 
-        :raises TransportError: where a port cannot be opened, unless it is to be tried again.
+        :raises TransportError: where a port cannot be opened or the process ends, unless it is
+            to be tried again.
         """
         delay_s = self._reconnect_min
         while not self._closing.is_set():
@@ -103,13 +110,16 @@ class Relay:
                         for packet in self._packets_of_a_process(listeners):
                             delay_s = self._reconnect_min
                             yield packet
-                        self._wait('the process of the relay ended', delay_s)
+                        self._lose_process()
+                        self._closing.wait(delay_s)
                         delay_s = min(2 * delay_s, self._reconnect_max)
             except TransportError as error:
                 if not self._reconnect:
                     self.health.state = SourceState.CLOSED
                     raise
-                self._wait(str(error), delay_s)
+                if not self._closing.is_set():
+                    self.health.fail(str(error))
+                self._closing.wait(delay_s)
                 delay_s = min(2 * delay_s, self._reconnect_max)
         self.health.state = SourceState.CLOSED
 
@@ -124,10 +134,17 @@ class Relay:
                 with suppress(OSError):
                     self._link.shutdown(socket.SHUT_RDWR)
 
-    def _wait(self, why: str, delay_s: float) -> None:
-        if not self._closing.is_set():
-            self.health.fail(why)
-            self._closing.wait(delay_s)
+    def _lose_process(self) -> None:
+        """
+        Note that the process has ended.
+
+        :raises TransportError: where it has served the client that was to be relayed.
+        """
+        if self._closing.is_set():
+            return
+        self.health.fail('the process of the relay ended')
+        if not self._reconnect and self.health.n_connects:
+            raise TransportError('relay', 'the end of its process', 'one that runs on')
 
     @contextmanager
     def _listeners(self) -> Iterator[list[socket.socket]]:
@@ -164,8 +181,7 @@ class Relay:
                 return
             with theirs:
                 process = self._start(listeners, theirs)
-            self._n_open = 0
-            self.health.fail(self._no_client())
+            self._clients.begin()
             try:
                 while (received := _read(ours)) is not None:
                     kind, body = received
@@ -178,7 +194,9 @@ class Relay:
                     elif kind == MESSAGE:
                         self._describe(bytes(body))
                     else:
-                        self._note(json.loads(body))
+                        self._clients.note(json.loads(body))
+                        if self._clients.has_left and not self._reconnect:
+                            self.close()
             finally:
                 with self._lock:
                     self._link = None
@@ -201,9 +219,9 @@ class Relay:
             # A session of its own: a signal to the group of the node does not cut a client off
             # before the node has ended.
             return subprocess.Popen(
-                [sys.executable, '-I', str(Path(relay_process.__file__)), options],
-                stdin=subprocess.DEVNULL, pass_fds=[*descriptors, link.fileno()],
-                start_new_session=True)
+                [sys.executable, '-I', '-S', '-c', _PROGRAM, options, str(_PACKAGE_PARENT)],
+                stdin=subprocess.DEVNULL, env={**os.environ, **_ENVIRONMENT},
+                pass_fds=[*descriptors, link.fileno()], start_new_session=True)
         except OSError as error:
             raise TransportError('relay', reason_of(error), 'a process of its own') from error
 
@@ -211,69 +229,6 @@ class Relay:
         description = self._description_of(message)
         if description is not None:
             self._description = description
-
-    def _note(self, event: dict[str, Any]) -> None:
-        """Note an event of the process in the health."""
-        health, kind = self.health, event['event']
-        if kind == 'dropped':
-            self._report('relay', f'{self._where(self._copied)}: found '
-                         f'{counted(event["n"], "frame")} too many so far, which are dropped; '
-                         'expected a node that reads as fast as the server sends')
-        elif kind == 'too long':
-            health.n_protocol_errors += 1
-            health.last_error = (f'{self._where(self._copied)}: found a frame of {event["n"]} '
-                                 f'bytes; expected at most max_frame_bytes, '
-                                 f'{self._max_frame_bytes}')
-        elif kind == 'refused':
-            text = (f'{self._where(event["port"])}: found {event["error"].lower()} for '
-                    f'{_LATE_PORT_S:g} s; expected the port of the server for the client of the '
-                    'relay')
-            health.last_error = text
-            self._report('relay', text)
-        elif event['port'] == self._copied:
-            if kind in ('connected', 'closed'):
-                self._count(event)
-        elif event['port'] == self._described and not self._n_open:
-            self._note_client(kind)
-
-    def _note_client(self, kind: str) -> None:
-        """Note how far a client is that has no connection to the copied port."""
-        where = self._where(self._described)
-        if kind == 'waiting':
-            self.health.last_error = (f'{where}: found connection refused; expected the port of '
-                                      'the server for the client of the relay')
-        elif kind == 'connected':
-            self.health.last_error = (f'a client of the relay is connected to {where}, and not '
-                                      f'to {self._where(self._copied)}')
-        else:
-            self.health.last_error = self._no_client()
-
-    def _no_client(self) -> str:
-        first, *_, last = self._own_ports
-        return f'no client is connected to the relay, {self._bind}:{first} to {last}'
-
-    def _count(self, event: dict[str, Any]) -> None:
-        """Note that a pair of connections of the copied port has begun or ended."""
-        health = self.health
-        if event['event'] == 'connected':
-            self._n_open += 1
-            health.n_connects += 1
-            health.silence = self._silence
-            health.state = SourceState.CONNECTED
-            return
-        self._n_open -= 1
-        health.n_cut_packets += event['n'] > 0
-        why = f'the {event["by"]} closed the connection' \
-            + (f' {event["n"]} bytes into a frame' if event['n'] else '')
-        if self._n_open:
-            health.last_error = why
-        else:
-            health.fail(why)
-            if not self._reconnect:
-                self.close()
-
-    def _where(self, number: int) -> str:
-        return f'{self._host}:{self._ports[number]}'
 
 
 def _listening(bind: str, port: int) -> socket.socket:

@@ -7,224 +7,54 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-The process of a relay: forwards TCP connections, and copies the frames of one port to the node.
+The process of a relay: forwards TCP connections, and copies what the node reads of them.
 
     client  <--->  listener k  | this process |  port k of the server  <--->  server
-                                     | frames and events, one way
+                                     | frames, messages and events, one way
                                      v
                                    node
 
 It is a process of its own, so that the interpreter lock of the node delays no byte, and imports
-nothing of the package, so that it starts in a few milliseconds. Each connection of a client gets a
-connection to the server; each direction has a thread, which blocks in system calls only. Frames
-wait for the node in a queue of limited size, from which the oldest is dropped.
-
-The frames of the copied port are messages with their lengths, uint32 little-endian, and an empty
-message ends a frame: doc/protocol/carla.md#ports. Those of the described port are single messages.
-What is written to the node is laid out as:
-
-    0 kind uint8 | 1 length uint64 | 9 body
-
-    kind 0: event, JSON; 1: frame, as received; 2: message of the described port
+the standard library alone besides its three neighbours, so that it starts in a few milliseconds.
+Each connection of a client gets a connection to the server, and a thread. What waits for the node
+is limited, and so are the connections: further ones are closed.
 
 The process ends when the node closes its end, or ends in any way.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from contextlib import suppress
 import json
 import os
+import select
 import socket
-import struct
 import sys
 import threading
 import time
 from typing import Any
 
-EVENT, FRAME, MESSAGE = 0, 1, 2
-HEAD = struct.Struct('<BQ')
+from state_sensor_ros.connections.forwarding import Exchange, has_ended
+from state_sensor_ros.connections.frame_cutting import (
+    CopyMemory,
+    FrameCutter,
+    MAX_MESSAGE_BYTES,
+    MessageCutter,
+)
+from state_sensor_ros.connections.node_link import NodeLink
+
 _RETRY_S = 0.05
 _CONNECT_TIMEOUT_S = 5.0
-_CHUNK_BYTES = 2 ** 18
+# A client has three connections, and so have those that are still ending.
+MAX_CONNECTIONS = 64
 # Small buffers: what waits in them is old when a slow client reads it.
 _SOCKET_BUFFER_BYTES = 2 ** 19
-# The newest frame always has room in the queue.
-_QUEUE_BYTES = 2 ** 24
-_QUEUE_LENGTH = 4096
-# A scene has a few hundred start spots of less than a hundred bytes.
-_MAX_MESSAGE_BYTES = 2 ** 22
-_LENGTH = struct.Struct('<I')
+# A peer that vanished without closing is found within a minute; a short interruption of the
+# network does not end the connection of the world port, which is silent during an episode.
+_KEEPALIVE = (('TCP_KEEPIDLE', 30), ('TCP_KEEPINTVL', 10), ('TCP_KEEPCNT', 3))
 
 
-class NodeLink:
-    """
-    The queue of frames and events, and their way to the node.
-
-    :param link: connected to the node.
-    """
-
-    def __init__(self, link: socket.socket) -> None:
-        self._link = link
-        self._changed = threading.Condition()
-        self._queue: deque[tuple[int, bytes | bytearray]] = deque()
-        self._n_frames = self._n_bytes = self._n_dropped = 0
-
-    def put_event(self, **event: object) -> None:
-        """Append an event; none is dropped."""
-        with self._changed:
-            self._queue.append((EVENT, json.dumps(event).encode()))
-            self._changed.notify()
-
-    def put_message(self, message: bytes) -> None:
-        """
-        Append a message of the described port; none is dropped.
-
-        :param message: without its length.
-        """
-        with self._changed:
-            self._queue.append((MESSAGE, message))
-            self._changed.notify()
-
-    def put_frame(self, frame: bytes | bytearray) -> None:
-        """
-        Append a frame; drop the oldest ones where there is no room.
-
-        :param frame: of the copied port, complete.
-        """
-        with self._changed:
-            while self._n_frames and (self._n_bytes + len(frame) > _QUEUE_BYTES
-                                      or self._n_frames >= _QUEUE_LENGTH):
-                self._drop_oldest()
-            self._queue.append((FRAME, frame))
-            self._n_frames += 1
-            self._n_bytes += len(frame)
-            self._changed.notify()
-
-    def _drop_oldest(self) -> None:
-        oldest = next(i for i, (kind, _) in enumerate(self._queue) if kind == FRAME)
-        self._n_bytes -= len(self._queue[oldest][1])
-        self._n_frames -= 1
-        self._n_dropped += 1
-        del self._queue[oldest]
-
-    def run(self) -> None:
-        """Write until the node closes its end."""
-        n_reported = 0
-        with suppress(OSError):
-            while True:
-                with self._changed:
-                    self._changed.wait_for(lambda: self._queue)
-                    if self._n_dropped > n_reported:
-                        n_reported = self._n_dropped
-                        event = json.dumps({'event': 'dropped', 'n': n_reported}).encode()
-                        self._queue.appendleft((EVENT, event))
-                    kind, body = self._queue.popleft()
-                    if kind == FRAME:
-                        self._n_frames -= 1
-                        self._n_bytes -= len(body)
-                self._link.sendall(HEAD.pack(kind, len(body)))
-                self._link.sendall(body)
-
-
-class FrameCutter:
-    """
-    Cut the bytes of one connection into frames.
-
-    :param link: that takes the frames.
-    :param max_frame_bytes: longer frames are not copied.
-    """
-
-    def __init__(self, link: NodeLink, max_frame_bytes: int) -> None:
-        self._link = link
-        self._max = max_frame_bytes
-        self._frame = bytearray()
-        self._length = bytearray()
-        self._n_frame = 0
-        self._n_left = 0
-
-    @property
-    def n_bytes(self) -> int:
-        """Return the number of bytes since the end of the last frame."""
-        return self._n_frame
-
-    def feed(self, data: memoryview) -> None:
-        """
-        Take the next bytes of the stream.
-
-        :param data: of any length.
-        """
-        at = 0
-        begin = 0  # of the bytes that are not copied yet
-        while at < len(data):
-            if self._n_left:
-                n = min(self._n_left, len(data) - at)
-                self._n_left -= n
-                at += n
-                self._n_frame += n
-                continue
-            n = min(_LENGTH.size - len(self._length), len(data) - at)
-            self._length += data[at:at + n]
-            at += n
-            self._n_frame += n
-            if len(self._length) < _LENGTH.size:
-                continue
-            (self._n_left,) = _LENGTH.unpack(self._length)
-            self._length.clear()
-            if not self._n_left:
-                self._copy(data[begin:at])
-                begin = at
-                self._end_frame()
-        self._copy(data[begin:])
-
-    def _copy(self, data: memoryview) -> None:
-        if self._n_frame <= self._max:
-            self._frame += data
-        else:
-            self._frame.clear()
-
-    def _end_frame(self) -> None:
-        if self._n_frame <= self._max:
-            self._link.put_frame(self._frame)
-        else:
-            self._link.put_event(event='too long', n=self._n_frame)
-        self._frame = bytearray()
-        self._n_frame = 0
-
-
-class MessageCutter:
-    """
-    Cut the bytes of one connection into messages.
-
-    :param link: that takes the messages.
-    """
-
-    n_bytes = 0
-
-    def __init__(self, link: NodeLink) -> None:
-        self._link = link
-        self._data = bytearray()
-
-    def feed(self, data: memoryview) -> None:
-        """
-        Take the next bytes of the stream; none after a message that is too long.
-
-        :param data: of any length.
-        """
-        if len(self._data) > _MAX_MESSAGE_BYTES:
-            return
-        self._data += data
-        while len(self._data) >= _LENGTH.size:
-            (length,) = _LENGTH.unpack_from(self._data)
-            end = _LENGTH.size + length
-            if len(self._data) < end:
-                return
-            self._link.put_message(bytes(self._data[_LENGTH.size:end]))
-            del self._data[:end]
-
-
-class Forwarding:
+class ClientConnection:
     """
     One connection of a client, and its connection to the server.
 
@@ -242,32 +72,38 @@ class Forwarding:
         self._client, self._address, self._number = client, address, number
         self._patience_s = patience_s
         self._link, self._cutter = link, cutter
-        self._closing = threading.Lock()
-        self._closed_by = ''
 
     def run(self) -> None:
-        """Connect to the server and forward until either side closes."""
-        error = ''
+        """Connect to the server and forward until both directions are over."""
+        with self._client:
+            try:
+                server = self._connect()
+            except OSError as failure:
+                error = os.strerror(failure.errno) if failure.errno else str(failure)
+                self._link.put_event(event='refused', port=self._number, error=error)
+                return
+            if server is None:
+                self._link.put_event(event='left', port=self._number)
+                return
+            self._link.put_event(event='connected', port=self._number)
+            with server:
+                self._forward(Exchange(self._client, server, self._cutter))
+
+    def _forward(self, exchange: Exchange) -> None:
+        by = ''
         try:
-            server = self._connect()
-        except OSError as failure:
-            self._client.close()
-            error = os.strerror(failure.errno) if failure.errno else str(failure)
-            self._link.put_event(event='refused', port=self._number, error=error)
-            return
-        if server is None:
-            self._client.close()
-            self._link.put_event(event='left', port=self._number)
-            return
-        self._link.put_event(event='connected', port=self._number)
-        with self._client, server:
-            upward = threading.Thread(target=self._forward, daemon=True,
-                                      args=(self._client, server, None, 'client'))
-            upward.start()
-            self._forward(server, self._client, self._cutter, 'server')
-            upward.join()
+            while exchange.advance():
+                if not by and (by := exchange.ended_by()):
+                    self._put_closed(by)
+        finally:
+            if not by:
+                self._put_closed(exchange.ended_by() or 'server')
+            if self._cutter is not None:
+                self._cutter.end()
+
+    def _put_closed(self, by: str) -> None:
         n_cut = 0 if self._cutter is None else self._cutter.n_bytes
-        self._link.put_event(event='closed', port=self._number, by=self._closed_by, n=n_cut)
+        self._link.put_event(event='closed', port=self._number, by=by, n=n_cut)
 
     def _connect(self) -> socket.socket | None:
         """
@@ -286,39 +122,9 @@ class Forwarding:
             if not is_reported:
                 is_reported = True
                 self._link.put_event(event='waiting', port=self._number)
-            if self._is_gone():
+            if has_ended(self._client):
                 return None
             time.sleep(_RETRY_S)
-
-    def _is_gone(self) -> bool:
-        try:
-            return not self._client.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
-        except BlockingIOError:
-            return False
-        except OSError:
-            return True
-
-    def _forward(self, source: socket.socket, target: socket.socket,
-                 cutter: FrameCutter | MessageCutter | None, name: str) -> None:
-        """Forward the bytes of one direction until its source closes, then close both sides."""
-        buffer = memoryview(bytearray(_CHUNK_BYTES))
-        try:
-            while n_bytes := source.recv_into(buffer):
-                try:
-                    target.sendall(buffer[:n_bytes])
-                except OSError:
-                    name = 'server' if name == 'client' else 'client'
-                    break
-                # After the client has its bytes: copying delays only the next ones.
-                if cutter is not None:
-                    cutter.feed(buffer[:n_bytes])
-        except OSError:
-            pass  # a reset ends the direction as well as a close
-        with self._closing:
-            self._closed_by = self._closed_by or name
-        for side in (source, target):
-            with suppress(OSError):
-                side.shutdown(socket.SHUT_RDWR)
 
 
 def _connected(address: tuple[str, int]) -> socket.socket:
@@ -328,12 +134,11 @@ def _connected(address: tuple[str, int]) -> socket.socket:
         server = socket.socket(family, kind, protocol)
         try:
             server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _SOCKET_BUFFER_BYTES)
-            server.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            _set_options(server)
             server.settimeout(_CONNECT_TIMEOUT_S)
             server.connect(place)
             if server.getsockname() == server.getpeername():
                 raise ConnectionRefusedError('connected to itself')
-            server.settimeout(None)
             return server
         except OSError as error:
             server.close()
@@ -341,46 +146,92 @@ def _connected(address: tuple[str, int]) -> socket.socket:
     raise failure
 
 
-def _accept(listener: socket.socket, number: int, link: NodeLink, options: dict[str, Any]) -> None:
-    """Accept the connections of a port until the process ends."""
-    address = options['host'], options['ports'][number]
-    while True:
-        try:
-            client, _ = listener.accept()
-        except OSError:
-            time.sleep(_RETRY_S)  # no free file descriptor
-            continue
-        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SOCKET_BUFFER_BYTES)
-        cutter: FrameCutter | MessageCutter | None = None
-        if number == options['copied']:
-            cutter = FrameCutter(link, options['max_frame_bytes'])
-        elif number == options['described']:
-            cutter = MessageCutter(link)
-        forwarding = Forwarding(client, address, number, link, cutter, options['patience_s'])
-        threading.Thread(target=forwarding.run, daemon=True).start()
+def _set_options(connection: socket.socket) -> None:
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in _KEEPALIVE:
+        if hasattr(socket, option):  # not on every operating system
+            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
 
 
-def run(options: dict[str, Any]) -> None:
+class RelayProcess:
     """
-    Forward until the node closes its end.
+    Accepts clients until the node closes its end.
 
     :param options: ``link`` and ``listeners``, open file descriptors; ``host`` and ``ports`` of
         the server, one for each listener; ``copied``, number of the port whose frames the node
         gets; ``described``, number of the port whose messages from the server it gets;
         ``max_frame_bytes``; ``patience_s`` how long a refused connect is tried again.
     """
-    with socket.socket(fileno=options['link']) as node:
-        link = NodeLink(node)
-        for number, listener in enumerate(options['listeners']):
-            threading.Thread(target=_accept, daemon=True, args=(
-                socket.socket(fileno=listener), number, link, options)).start()
-        threading.Thread(target=link.run, daemon=True).start()
-        # The node writes nothing: this returns when it has closed its end.
-        with suppress(OSError):
-            node.recv(1)
-        os._exit(0)
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        self._options = options
+        self._node = socket.socket(fileno=options['link'])
+        self._link = NodeLink(self._node)
+        self._memory = CopyMemory(options['max_frame_bytes'] + MAX_MESSAGE_BYTES)
+        self._places = threading.BoundedSemaphore(MAX_CONNECTIONS)
+        self._listeners = [socket.socket(fileno=each) for each in options['listeners']]
+
+    def run(self) -> None:
+        """Accept clients; return when the node has closed its end."""
+        # Before the first event: without it the process is of no use.
+        threading.Thread(target=self._link.run, daemon=True).start()
+        poll = select.poll()
+        poll.register(self._node, select.POLLIN)
+        numbers = {}
+        for number, listener in enumerate(self._listeners):
+            listener.setblocking(False)
+            poll.register(listener, select.POLLIN)
+            numbers[listener.fileno()] = number
+        while True:
+            for descriptor, _ in poll.poll():
+                if descriptor not in numbers:
+                    return  # the node writes nothing: it has closed its end
+                self._accept(numbers[descriptor])
+
+    def _accept(self, number: int) -> None:
+        """Accept a client, and forward its connection in a thread of its own."""
+        try:
+            client, _ = self._listeners[number].accept()
+        except BlockingIOError:
+            return  # the client has left again
+        except OSError:
+            time.sleep(_RETRY_S)  # no free file descriptor
+            return
+        if not self._link.has_room_for_events or not self._places.acquire(blocking=False):
+            self._turn_away(client, number, f'more than {MAX_CONNECTIONS} connections')
+            return
+        try:
+            threading.Thread(target=self._serve, args=(client, number), daemon=True).start()
+        except RuntimeError as error:
+            self._places.release()
+            self._turn_away(client, number, str(error))
+
+    def _turn_away(self, client: socket.socket, number: int, found: str) -> None:
+        client.close()
+        if self._link.has_room_for_events:
+            self._link.put_event(event='turned away', port=number, error=found)
+
+    def _serve(self, client: socket.socket, number: int) -> None:
+        options, link = self._options, self._link
+        try:
+            with suppress(OSError):  # the client has left again
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SOCKET_BUFFER_BYTES)
+                _set_options(client)
+            cutter: FrameCutter | MessageCutter | None = None
+            if number == options['copied']:
+                cutter = FrameCutter(link, self._memory, options['max_frame_bytes'])
+            elif number == options['described']:
+                cutter = MessageCutter(link, self._memory)
+            ClientConnection(client, (options['host'], options['ports'][number]), number, link,
+                             cutter, options['patience_s']).run()
+        finally:
+            self._places.release()
 
 
-if __name__ == '__main__':
-    run(json.loads(sys.argv[1]))
+def main() -> None:
+    """Run the process with the options of its command line, as JSON."""
+    with suppress(RuntimeError):  # no thread for the link: the node tries again
+        RelayProcess(json.loads(sys.argv[1])).run()
+    # Connections that are still open have threads, and end at once.
+    os._exit(0)

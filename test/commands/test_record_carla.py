@@ -75,6 +75,18 @@ def test_record_carla_beside_the_client(tmp_path):
     assert len(list((tmp_path / 'drive').iterdir())) >= 6
 
 
+def test_record_carla_beside_a_client_of_several_episodes(tmp_path, capsys):
+    """The recorder ends with the client, which no episode of its own cuts off."""
+    port = free_ports(3)
+    with LateServer(free_ports(3)) as server, InBackground(lambda: drive(port, 6, 3)):
+        assert record(tmp_path / 'drive', server.world_port + 1, '--once', '--relay-port',
+                      str(port)) == 0
+        assert len(server.episodes) == 3
+    for i in range(3):
+        assert len(list((tmp_path / 'drive' / f'episode_{i:05d}').iterdir())) >= 6
+    assert 'interrupted' not in capsys.readouterr().err
+
+
 def messages_of(folder, bag):
     """Convert a folder to a bag and return its messages by topic below the node's."""
     assert main(['convert', str(folder), str(bag), '--camera-tf']) == 0

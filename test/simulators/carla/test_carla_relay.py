@@ -8,7 +8,7 @@
 # language governing permissions and limitations under the License.
 """The relay between a client of CARLA and its server: what passes, and what the node gets."""
 
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 import random
 import signal
 import socket
@@ -22,64 +22,17 @@ from carla_client import CarlaClient, frame_number
 from carla_late_server import LateServer
 from ports import free_port, free_ports
 import pytest
+from relay_rig import echo_server, listens, relayed, until
 
+from state_sensor_ros.emulator.carla_server.town_server import CarlaOptions, CarlaServer
 from state_sensor_ros.errors import TransportError
-from state_sensor_ros.pipeline.source import SourceState
+from state_sensor_ros.ros.connection_log import ConnectionLog
 from state_sensor_ros.settings import parse_settings
 from state_sensor_ros.simulators.carla.carla_source import open_relay
 from state_sensor_ros.simulators.carla.measurement_framing import split_messages
 
 RATE_HZ = 200.0
 IMAGE_BYTES = 64 * 48 * 4
-
-
-def until(condition, what):
-    end = time.monotonic() + AWAIT_S
-    while not condition():
-        assert time.monotonic() < end, what
-        time.sleep(0.005)
-
-
-class Node:
-    """Reads the packets of a relay in a thread, with a pause after each."""
-
-    def __init__(self, relay, pause_s=0.0):
-        self.payloads = []
-        self.pause_s = pause_s
-        self.relay = relay
-        self.reports = []
-        self.thread = threading.Thread(target=self._read, daemon=True)
-
-    def _read(self):
-        for packet in self.relay.packets():
-            self.payloads.append(bytes(packet.payload))
-            time.sleep(self.pause_s)
-
-    def numbers(self):
-        return [frame_number(bytes(split_messages(payload)[0])) for payload in self.payloads]
-
-
-@contextmanager
-def relayed(world_port, pause_s=0.0, **changes):
-    """Run a relay to a server; yield what reads its packets and the relay's first port."""
-    relay_port = free_ports(3)
-    reports = []
-    relay = open_relay(parse_settings({
-        'source': 'carla', 'port': world_port + 1, 'relay_port': relay_port,
-        'reconnect_min': 0.01, 'reconnect_max': 0.05, **changes}),
-        lambda kind, text: reports.append(text))
-    node = Node(relay, pause_s)
-    node.reports = reports
-    node.thread.start()
-    until(lambda: relay.health.last_error.startswith('no client is connected')
-          or 'in use' in relay.health.last_error, 'a relay that listens')
-    try:
-        yield node, relay_port
-    finally:
-        relay.close()
-        node.thread.join(AWAIT_S)
-        assert not node.thread.is_alive()
-        assert relay.health.state is SourceState.CLOSED
 
 
 @pytest.mark.parametrize('mode', [False, True], ids=['asynchronous', 'synchronous'])
@@ -98,32 +51,6 @@ def test_relay_client_drives_and_the_node_reads(mode):
         assert set(server.episodes[0].commands) == {0.25}
         assert (node.relay.health.state, node.relay.health.n_connects) == ('connected', 1)
         assert node.reports == []
-
-
-@contextmanager
-def echo_server(n_ports=3):
-    """Serve ports that send every byte back; yield the first port."""
-    first = free_ports(n_ports)
-    listeners = [socket.create_server(('127.0.0.1', first + i)) for i in range(n_ports)]
-
-    def echo(connection):
-        with connection, suppress(OSError):
-            while data := connection.recv(2 ** 16):
-                connection.sendall(data)
-
-    def accept(listener):
-        with suppress(OSError):
-            while True:
-                connection, _ = listener.accept()
-                threading.Thread(target=echo, args=(connection,), daemon=True).start()
-    for listener in listeners:
-        threading.Thread(target=accept, args=(listener,), daemon=True).start()
-    try:
-        yield first
-    finally:
-        for listener in listeners:
-            listener.shutdown(socket.SHUT_RDWR)
-            listener.close()
 
 
 @pytest.mark.parametrize('number', range(3))
@@ -219,6 +146,58 @@ def test_relay_cut_at_any_moment(seed):
         assert all(len(split_messages(payload)) == 2 for payload in node.payloads)
         assert all(any(payload in bytes(episode.sent) for episode in server.episodes)
                    for payload in node.payloads[:10])
+
+
+@pytest.mark.parametrize('server', ['late', 'stand-in'])
+def test_relay_episodes_are_no_lost_connections(server):
+    """Nor other connections; only the end of the client is one."""
+    with (LateServer(free_ports(3), rate=RATE_HZ) if server == 'late' else
+          CarlaServer(CarlaOptions(rate=RATE_HZ))) as found, \
+            relayed(found.world_port) as (node, port):
+        health, log, lines, states = node.relay.health, ConnectionLog(), [], set()
+        with CarlaClient(port) as client:
+            for i in range(tries(12)):
+                if i:
+                    client.next_episode()
+                    states.add(health.state)
+                client.frame()
+                until(lambda i=i: node.payloads and health.state == 'connected'
+                      and not health.silence, f'the frames of episode {i}')
+                lines += log.new_lines(health)
+                assert (health.n_connects, health.n_losses, health.n_reconnects) == (1, 0, 0)
+        assert states == {'connected'}
+        assert lines == []
+        until(lambda: health.state == 'waiting', 'the end of the client')
+        assert (health.n_losses, health.loss) == (1, 'the client closed the connection')
+        assert health.n_cut_packets == 0
+        with CarlaClient(port) as client:
+            client.frame()
+            assert (health.n_connects, health.n_losses) == (2, 1)
+
+
+def test_relay_names_a_client_between_two_episodes():
+    with LateServer(free_ports(3)) as server, relayed(server.world_port) as (node, port), \
+            CarlaClient(port) as client:
+        client.frame()
+        client.measurements.close()
+        until(lambda: node.relay.health.silence == (
+            'the client of the relay has ended its episode and begun no other one'), 'a silence')
+        assert node.relay.health.state == 'connected'
+
+
+def test_relay_measurements_that_the_server_ends_are_a_loss():
+    """The client still has its connection to the world port."""
+    with LateServer(free_ports(3)) as server, relayed(server.world_port) as (node, port), \
+            CarlaClient(port) as client:
+        client.frame()
+        server.drop(1)
+        until(lambda: node.relay.health.n_losses, 'a loss')
+        assert node.relay.health.loss.startswith('the server closed the connection')
+        assert node.relay.health.state == 'waiting'
+        client.next_episode()
+        client.frame()
+        until(lambda: node.relay.health.state == 'connected', 'another episode')
+        assert node.relay.health.n_reconnects == 1
 
 
 def test_relay_client_leaves_while_the_server_is_silent():
@@ -336,12 +315,6 @@ def node_process(world_port):
         process.kill()
         process.wait()
         process.stdout.close()
-
-
-def listens(port):
-    with suppress(OSError), socket.create_connection(('127.0.0.1', port), AWAIT_S):
-        return True
-    return False
 
 
 def test_relay_forwards_while_the_node_is_stopped():

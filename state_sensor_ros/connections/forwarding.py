@@ -1,0 +1,216 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""
+Forwarding between two connected sockets, each direction of which ends by itself.
+
+    source ends in order    what waits is sent, then the target is shut down for writing
+    target is gone          what the source still sends is read and discarded
+    source is reset         both
+
+Both sockets are closed when both directions are over, or one peer is gone and the other one has
+everything that was sent to it. A socket that is closed earlier, or with bytes that nobody has
+read, resets its connection, and the end of the other direction is lost.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+import fcntl
+import select
+import socket
+import struct
+import termios
+import time
+from typing import Protocol
+
+_CHUNK_BYTES = 2 ** 18
+# What was sent to a peer that remains is acknowledged; it has this long to read the end.
+_LINGER_S = 1.0
+# A peer that remains, and takes no byte for so long, is given up.
+_STALL_S = 120.0
+_CHECK_MS = 50
+
+
+class Copier(Protocol):
+    """Takes a copy of the bytes of a direction."""
+
+    def feed(self, data: memoryview) -> None:
+        """
+        Take the next bytes.
+
+        :param data: valid during the call.
+        """
+
+
+class Direction:
+    """
+    The bytes from one socket to another one; at most one chunk waits.
+
+    :param source: not blocking.
+    :param target: not blocking.
+    :param copier: takes what the target has got, None for nothing.
+    :ivar is_over: whether the source has ended and the target has all of it.
+    :ivar is_lost: whether the target is gone.
+    :ivar is_reset: whether the source was reset.
+    :ivar n_moved: bytes that the target has got.
+    """
+
+    def __init__(self, source: socket.socket, target: socket.socket,
+                 copier: Copier | None = None) -> None:
+        self.source, self.target, self._copier = source, target, copier
+        self._buffer = memoryview(bytearray(_CHUNK_BYTES))
+        self._n_filled = self._n_sent = self.n_moved = 0
+        self.is_over = self.is_lost = self.is_reset = False
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether received bytes are not sent yet."""
+        return self._n_sent < self._n_filled
+
+    @property
+    def reads(self) -> bool:
+        """Whether the next bytes can be received."""
+        return not self.is_over and not self.is_waiting
+
+    def lose(self) -> None:
+        """Note that the target is gone."""
+        self.is_lost = True
+        self._n_sent = self._n_filled = 0
+
+    def move(self) -> bool:
+        """Receive a chunk or send what waits; return whether anything was done."""
+        if self.is_waiting:
+            return self._send()
+        return self.reads and self._receive()
+
+    def _receive(self) -> bool:
+        try:
+            n_bytes = self.source.recv_into(self._buffer)
+        except BlockingIOError:
+            return False
+        except OSError:
+            self.is_reset, n_bytes = True, 0
+        if not n_bytes:
+            self.is_over = True
+            with suppress(OSError):
+                self.target.shutdown(socket.SHUT_WR)
+        elif not self.is_lost:
+            self._n_filled, self._n_sent = n_bytes, 0
+            self._send()
+        return True
+
+    def _send(self) -> bool:
+        try:
+            n_bytes = self.target.send(self._buffer[self._n_sent:self._n_filled])
+        except BlockingIOError:
+            return False
+        except OSError:
+            self.lose()
+            return True
+        self._n_sent += n_bytes
+        self.n_moved += n_bytes
+        # After the target has its bytes: copying delays only the next ones.
+        if self._copier is not None and not self.is_waiting:
+            self._copier.feed(self._buffer[:self._n_filled])
+        return True
+
+
+class Exchange:
+    """
+    Both directions between a client and a server.
+
+    :param client: connected; closed by the caller.
+    :param server: connected; closed by the caller.
+    :param copier: takes what the client gets, None for nothing.
+    """
+
+    def __init__(self, client: socket.socket, server: socket.socket,
+                 copier: Copier | None) -> None:
+        self._client, self._server = client, server
+        for side in (client, server):
+            side.setblocking(False)
+        self._up = Direction(client, server)
+        self._down = Direction(server, client, copier)
+        self._progress: tuple[int, int] = (0, 0)
+        self._progress_s = time.monotonic()
+
+    def advance(self) -> bool:
+        """Wait until bytes can be moved, and move them; return False at the end."""
+        up, down = self._up, self._down
+        if (up.is_lost or down.is_lost) and self._is_delivered():
+            return False
+        # The client first: a server ends a connection behind a client that does.
+        has_moved = up.move()
+        has_moved = down.move() or has_moved
+        for way, back in ((up, down), (down, up)):
+            if way.is_reset and not back.is_lost:
+                back.lose()
+        if (up.is_over and down.is_over) or (up.is_lost and down.is_lost):
+            return False
+        if not has_moved:
+            self._wait()
+        return True
+
+    def ended_by(self) -> str:
+        """Return which side has ended first, `client` or `server`; empty where none has."""
+        if self._up.is_over or self._down.is_lost:
+            return 'client'
+        if self._down.is_over:
+            return 'client' if has_ended(self._client) else 'server'
+        return ''
+
+    def _wait(self) -> None:
+        """Wait for one of the sockets."""
+        up, down = self._up, self._down
+        poll = select.poll()
+        idle = []
+        for side, inward, outward in ((self._client, up, down), (self._server, down, up)):
+            mask = inward.reads * select.POLLIN | outward.is_waiting * select.POLLOUT
+            if mask:
+                poll.register(side, mask)
+            elif not outward.is_over and not outward.is_lost:
+                # Without an event to wait for, poll() still reports that the peer is gone.
+                poll.register(side, 0)
+                idle.append((side.fileno(), outward))
+        ready = dict(poll.poll(_CHECK_MS if up.is_lost or down.is_lost else None))
+        for descriptor, outward in idle:
+            if descriptor in ready:
+                outward.lose()
+
+    def _is_delivered(self) -> bool:
+        """Return whether the peer that remains has, or will not take, what was sent to it."""
+        remaining = self._down if self._up.is_lost else self._up
+        now_s = time.monotonic()
+        n_unsent = _n_unacknowledged(remaining.target)
+        progress = (remaining.n_moved, n_unsent)
+        if progress != self._progress:
+            self._progress, self._progress_s = progress, now_s
+        elapsed_s = now_s - self._progress_s
+        if remaining.is_over and not n_unsent:
+            return not remaining.n_moved or elapsed_s >= _LINGER_S
+        return elapsed_s >= _STALL_S
+
+
+def has_ended(peer: socket.socket) -> bool:
+    """Return whether a peer has closed its connection and nothing of it is unread."""
+    try:
+        return not peer.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+
+
+def _n_unacknowledged(connected: socket.socket) -> int:
+    """Return the number of bytes sent that the machine of the peer does not have."""
+    try:
+        (n_bytes,) = struct.unpack('i', fcntl.ioctl(connected, termios.TIOCOUTQ, bytes(4)))
+    except OSError:
+        return 0
+    return int(n_bytes)
