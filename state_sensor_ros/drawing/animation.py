@@ -43,7 +43,7 @@ from state_sensor_ros.drawing.marks import (
     track_marks,
 )
 from state_sensor_ros.drawing.scene import Scene
-from state_sensor_ros.drawing.tracks import JUMP_FACTOR, JUMP_M
+from state_sensor_ros.drawing.track_builder import JUMP_FACTOR, JUMP_M
 from state_sensor_ros.drawing.wording import names_text
 from state_sensor_ros.share import share_file
 

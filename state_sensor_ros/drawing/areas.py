@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from state_sensor_ros.drawing import kinds, tracks
+from state_sensor_ros.drawing import kinds
 from state_sensor_ros.drawing.scene import Scene
 from state_sensor_ros.drawing.wording import part_of, seconds
 from state_sensor_ros.frame import Bools, Floats, Rows
@@ -86,11 +86,12 @@ def data_area(scene: Scene) -> Area:
 
     :param scene: with all samples.
     """
-    everything = extent(scene.position_xy)
-    moving = tracks.actors_in_motion(scene)[scene.actor]
+    drawn = scene.tracks
+    everything = extent(drawn.position_xy)
+    moving = scene.moves[drawn.actor]
     if not moving.any():
         return everything
-    area = extent(scene.position_xy[moving])
+    area = extent(drawn.position_xy[moving])
     is_near = everything.width <= _MAX_GROWTH * area.width \
         and everything.height <= _MAX_GROWTH * area.height
     return everything if is_near else area

@@ -34,9 +34,6 @@ from state_sensor_ros.drawing.wording import (
 from state_sensor_ros.frame import Bools
 
 N_SPEED_CLASSES = 12
-# plotly draws the static lines again in each step of the player: some ms for so many points.
-MAX_POINTS = 4000
-MAX_EGO_POINTS = 1000
 # Length of the arrow of a lane change, about the width of a lane, m.
 _LANE_M = 3.5
 
@@ -97,8 +94,8 @@ def map_figure(scene: Scene, coloring: str) -> tuple[go.Figure, MovingTraces]:
     :param coloring: of the vehicles, one of ``colorings.COLORINGS``.
     """
     figure = go.Figure()
-    x, y = scene.position_xy.T
-    moving = tracks.actors_in_motion(scene)
+    x, y = scene.tracks.position_xy.T
+    moving = scene.moves
     _add_lines(figure, scene, moving & ~scene.is_ego, x, y, TRACK, 1.0)
     _add_lines(figure, scene, moving & scene.is_ego, x, y, palette.EGO_BED, 5.0)
     _add_lane_changes(figure, scene)
@@ -148,17 +145,16 @@ def strip_figure(scene: Scene, coloring: str) -> go.Figure:
         grey.
     """
     figure = go.Figure()
-    time_s = scene.time_s[tracks.instants_of_samples(scene)]
-    moving = tracks.actors_in_motion(scene)
+    time_s, speed, moving = scene.tracks.time_s, scene.tracks.speed, scene.moves
     others = moving & ~scene.is_ego
     if coloring == BY_ACTOR:
         i_color = palette.actor_colors(scene)
         for k, color in enumerate(palette.ACTORS):
-            _add_lines(figure, scene, others & (i_color == k), time_s, scene.speed, color, 1.0,
+            _add_lines(figure, scene, others & (i_color == k), time_s, speed, color, 1.0,
                        0.7)
     else:
-        _add_lines(figure, scene, others, time_s, scene.speed, palette.QUIET, 1.0, 0.6)
-    _add_lines(figure, scene, moving & scene.is_ego, time_s, scene.speed, palette.EGO, 2.0)
+        _add_lines(figure, scene, others, time_s, speed, palette.QUIET, 1.0, 0.6)
+    _add_lines(figure, scene, moving & scene.is_ego, time_s, speed, palette.EGO, 2.0)
     figure.update_layout(
         template='none', showlegend=False, plot_bgcolor=palette.GROUND, dragmode=False,
         font={'color': palette.INK, 'size': 11},
@@ -172,11 +168,11 @@ def strip_figure(scene: Scene, coloring: str) -> go.Figure:
 
 def _add_lines(figure: go.Figure, scene: Scene, chosen: Bools, horizontal: tracks.Values,
                vertical: tracks.Values, color: str, width: float, opacity: float = 1.0) -> None:
-    """Add the lines of the actors ``chosen`` (A,) as one trace; coordinates of all K samples."""
-    max_points = MAX_EGO_POINTS if color in (palette.EGO, palette.EGO_BED) else MAX_POINTS
-    lines = tracks.polylines(scene, chosen, max_points)
+    """Add the lines of the actors ``chosen`` (A,) as one trace; coordinates of all V vertices."""
+    lines = tracks.polylines(scene.tracks, chosen)
+    x, y = (tracks.along(values, lines).astype(np.float32) for values in (horizontal, vertical))
     figure.add_scatter(
-        x=tracks.along(horizontal, lines), y=tracks.along(vertical, lines), mode='lines',
+        x=x, y=y, mode='lines',
         hoverinfo='skip', opacity=opacity, line={'color': color, 'width': width})
 
 

@@ -47,10 +47,11 @@ def draw_tracks(axes: Axes, scene: Scene, coloring: str, width_pt: float) -> Non
     :param width_pt: width of a line, points; that of the bed under the ego's line is 3.2 times as
         large.
     """
-    begin, end = tracks.segments(scene, tracks.actors_in_motion(scene))
-    lines = np.stack([scene.position_xy[begin], scene.position_xy[end]], axis=1)
-    colors = palette.colors_of(scene, end, coloring)
-    is_ego = scene.is_ego[scene.actor[begin]]
+    drawn = scene.tracks
+    begin, end = tracks.segments(drawn, scene.moves)
+    lines = np.stack([drawn.position_xy[begin], drawn.position_xy[end]], axis=1)
+    colors = palette.colors_of(scene, drawn.actor[end], drawn.speed[end], coloring)
+    is_ego = scene.is_ego[drawn.actor[begin]]
     for rows, color, width, order in (
             (~is_ego, colors[~is_ego], width_pt, 2),
             (is_ego, palette.EGO_BED, 3.2 * width_pt, 2.5), (is_ego, colors[is_ego], width_pt, 3)):

@@ -16,7 +16,7 @@ import numpy as np
 
 from state_sensor_ros.drawing import kinds
 from state_sensor_ros.drawing.scene import Scene
-from state_sensor_ros.drawing.tracks import actors_in_motion, segments
+from state_sensor_ros.drawing.tracks import segments
 from state_sensor_ros.frame import Rows
 
 
@@ -85,8 +85,8 @@ def track_marks(scene: Scene) -> set[Mark]:
 
     :param scene: with the tracks.
     """
-    begin, _ = segments(scene, actors_in_motion(scene))
-    is_ego = scene.is_ego[scene.actor[begin]]
+    begin, _ = segments(scene.tracks, scene.moves)
+    is_ego = scene.is_ego[scene.tracks.actor[begin]]
     return {mark for mark, is_drawn in (
         (Mark.EGO_TRACK, is_ego.any()), (Mark.TRACK, not is_ego.all())) if is_drawn}
 
@@ -97,7 +97,6 @@ def has_unknown_speed(scene: Scene, samples: Rows) -> bool:
 
     :param samples: n indices into the samples.
     """
-    unknown = np.isnan(scene.speed)
-    _, end = segments(scene, actors_in_motion(scene))
+    _, end = segments(scene.tracks, scene.moves)
     rows = samples[scene.is_vehicle[scene.actor[samples]] & ~scene.is_ego[scene.actor[samples]]]
-    return bool(unknown[end].any() or unknown[rows].any())
+    return bool(np.isnan(scene.tracks.speed[end]).any() or np.isnan(scene.speed[rows]).any())

@@ -195,8 +195,8 @@ def _lane_change_boxes(axes: Axes, scene: Scene) -> Floats:
 
 def _track_points(axes: Axes, scene: Scene) -> Floats:
     """Return points of all tracks in view, about _STEP_PX apart: (k, 2) pixels."""
-    begin, end = (axes.transData.transform(scene.position_xy[rows].astype(np.float64))
-                  for rows in tracks.segments(scene, tracks.actors_in_motion(scene)))
+    begin, end = (axes.transData.transform(scene.tracks.position_xy[rows].astype(np.float64))
+                  for rows in tracks.segments(scene.tracks, scene.moves))
     view = _view(axes)
     is_near = (np.minimum(begin, end) <= view[2:]).all(axis=1) \
         & (np.maximum(begin, end) >= view[:2]).all(axis=1)

@@ -15,12 +15,12 @@ import math
 from matplotlib import colormaps
 from matplotlib.colors import ListedColormap, to_hex, to_rgba_array
 import numpy as np
+import numpy.typing as npt
 
 from state_sensor_ros.drawing import kinds
 from state_sensor_ros.drawing.colorings import BY_ACTOR
 from state_sensor_ros.drawing.marks import Mark, mark_of
 from state_sensor_ros.drawing.scene import Scene
-from state_sensor_ros.drawing.tracks import actors_in_motion
 from state_sensor_ros.frame import Floats, Rows
 
 INK = '#1f2933'
@@ -61,7 +61,8 @@ def speed_range(scene: Scene) -> tuple[float, float]:
     :param scene: the recording; unknown speeds are ignored.
     :returns: lowest and highest speed, multiples of 5 m/s.
     """
-    known = scene.speed[actors_in_motion(scene)[scene.actor] & np.isfinite(scene.speed)]
+    drawn = scene.tracks
+    known = drawn.speed[scene.moves[drawn.actor] & np.isfinite(drawn.speed)]
     slowest, fastest = (float(known.min()), float(known.max())) if len(known) else (0.0, 0.0)
     low = _ROUND * math.floor(slowest / _ROUND)
     return low, max(_ROUND * math.ceil(fastest / _ROUND), low + _ROUND)
@@ -97,24 +98,23 @@ def actor_key(scene: Scene) -> list[tuple[str, list[str]]]:
     return [(color, names) for color, names in key if names]
 
 
-def colors_of(scene: Scene, samples: slice | Rows, coloring: str) -> Floats:
+def colors_of(scene: Scene, actor: Rows, speed: npt.NDArray[np.float32], coloring: str) -> Floats:
     """
-    Return the colours of samples.
+    Return the colours of actors, or of what they are at a speed.
 
-    :param samples: n indices into the samples of ``scene``.
+    :param actor: (n,) indices.
+    :param speed: (n,) m/s, NaN unknown.
     :param coloring: one of ``colorings.COLORINGS``.
     :returns: (n, 4) float64, red green blue alpha, 0..1.
     """
-    actor = scene.actor[samples]
     if coloring == BY_ACTOR:
         of_actor = to_rgba_array([*ACTORS, OBJECT])[actor_colors(scene)]
         of_actor[scene.kind == kinds.PEDESTRIAN] = to_rgba_array(PEDESTRIAN)
         of_actor[scene.is_ego] = to_rgba_array(EGO)
         colors: Floats = of_actor[actor]
         return colors
-    speed = scene.speed[samples].astype(np.float64)
     low, high = speed_range(scene)
-    colors = SPEEDS((speed - low) / (high - low))
+    colors = SPEEDS((speed.astype(np.float64) - low) / (high - low))
     colors[~np.isfinite(speed)] = to_rgba_array(UNKNOWN)
     return colors
 
@@ -127,7 +127,7 @@ def fills_of(scene: Scene, samples: slice | Rows, coloring: str) -> Floats:
     :param coloring: one of ``colorings.COLORINGS``.
     :returns: (n, 4) float64, red green blue alpha, 0..1.
     """
-    fills = colors_of(scene, samples, coloring)
+    fills = colors_of(scene, scene.actor[samples], scene.speed[samples], coloring)
     pairs = zip(scene.actor[samples].tolist(), scene.display[samples].tolist(), strict=True)
     for row, (actor, display) in enumerate(pairs):
         mark = mark_of(scene, actor, display)

@@ -17,12 +17,15 @@ import numpy.typing as npt
 
 from state_sensor_ros.drawing import kinds
 from state_sensor_ros.drawing.footprints import rotations
+from state_sensor_ros.drawing.track_builder import Tracks
 from state_sensor_ros.drawing.wording import seconds
 from state_sensor_ros.errors import counted
 from state_sensor_ros.frame import Bools, Floats, Ints, Kinds, Rows
 
 LEFT, RIGHT = 1, -1
 NO_LANE = -1
+# A larger error of the tracks is named, m.
+MAX_ERROR_M = 0.2
 Lane = tuple[int, int, int]
 
 
@@ -53,7 +56,8 @@ class Scene:
     ``lane`` (K,) index in ``lanes`` or NO_LANE, ``display`` (K,) index in ``displays``. ``lanes``
     ids (road, section, lane). ``displays`` colours of lights and numbers of signs, the first one
     blank. Of each actor: ``names``, ``is_ego`` (A,), ``kind`` (A,) one of kinds.py, ``has_box``
-    (A,) and ``footprint_xy`` (A, 4, 2) m, in its own axes.
+    (A,) and ``footprint_xy`` (A, 4, 2) m, in its own axes, ``moves`` (A,) vehicles and what moved.
+    Instants may be left out of a long recording, but not of ``tracks``.
     """
 
     generation: str
@@ -74,6 +78,8 @@ class Scene:
     has_box: Bools
     footprint_xy: Floats
     lane_changes: tuple[LaneChange, ...]
+    tracks: Tracks
+    moves: Bools
 
     @property
     def duration_s(self) -> float:
@@ -92,6 +98,8 @@ class Scene:
         facts = [self.generation, counted(self.n_frames, 'frame'), seconds(self.duration_s)]
         facts += [counted(number, noun)
                   for number, noun in zip(counts, kinds.KIND_NAMES, strict=True) if number]
+        if self.tracks.error_m > MAX_ERROR_M:
+            facts.append(f'tracks within {self.tracks.error_m:g} m')
         return [fact for fact in facts if fact]
 
     def instant_at(self, time_s: float | None) -> int:

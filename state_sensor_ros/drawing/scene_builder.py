@@ -9,7 +9,8 @@
 """
 Build a scene from the frames of a recording.
 
-Memory is bounded: of a long recording, instants are left out evenly while it is read.
+Memory is bounded: of a long recording, instants are left out evenly while it is read. Tracks are
+thinned out within a bound of their error.
 """
 
 from __future__ import annotations
@@ -27,8 +28,9 @@ from state_sensor_ros.drawing.footprints import (
     default_footprint,
     FARTHEST_M,
 )
-from state_sensor_ros.drawing.kinds import kind_of
+from state_sensor_ros.drawing.kinds import kind_of, VEHICLE
 from state_sensor_ros.drawing.scene import Lane, LaneChange, LEFT, NO_LANE, RIGHT, Scene
+from state_sensor_ros.drawing.track_builder import TrackBuilder
 from state_sensor_ros.frame import Bools, Floats, Frame, Ints, Rows
 from state_sensor_ros.rotations import rpy_from_quaternion
 
@@ -84,6 +86,7 @@ class SceneBuilder:
         self._lane_of: dict[int, Lane] = {}
         self._flagged: list[LaneChange] = []
         self._crossed: list[LaneChange] = []
+        self._tracks = TrackBuilder()
 
     # Invalid numbers give NaN, which is not drawn.
     @np.errstate(all='ignore')
@@ -112,6 +115,7 @@ class SceneBuilder:
             time_s, actor[rows], frame.position_xyz[rows, :2].astype(np.float32),
             yaw[rows].astype(np.float32), _speed_of(frame)[rows].astype(np.float32), lane[rows],
             self._displays_of(frame)[rows])
+        self._tracks.add(time_s, actor[rows], frame.position_xyz[rows, :2], _speed_of(frame)[rows])
         if self._n_advanced % self._stride == 0:
             self._keep(self._newest)
         self._n_advanced += 1
@@ -122,6 +126,9 @@ class SceneBuilder:
         if self._newest is not None and instants[-1] is not self._newest:
             instants = [*instants, self._newest]
         sizes = [len(instant.actor) for instant in instants]
+
+        tracks, has_moved = self._tracks.finish(len(self._columns))
+        kind = np.array(self._kinds, np.uint8)
 
         def joined(name: str, empty: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
             return np.concatenate([empty, *(getattr(instant, name) for instant in instants)])
@@ -137,11 +144,12 @@ class SceneBuilder:
             lane=joined('lane', np.zeros(0, np.int32)),
             display=joined('display', np.zeros(0, np.int32)),
             lanes=tuple(self._lanes), displays=tuple(self._displays), names=tuple(self._columns),
-            is_ego=np.array(self._is_ego, np.bool_), kind=np.array(self._kinds, np.uint8),
+            is_ego=np.array(self._is_ego, np.bool_), kind=kind,
             has_box=np.array(self._has_box, np.bool_),
             footprint_xy=np.array(self._footprints).reshape(-1, 4, 2),
             # Changes of the lane's id count only if the simulator flags no lane change.
-            lane_changes=tuple(self._flagged or self._crossed))
+            lane_changes=tuple(self._flagged or self._crossed),
+            tracks=tracks, moves=has_moved | (kind == VEHICLE))
 
     def _time_of(self, game_time: float) -> float:
         """Return the time since the first frame, continued over restarts of the simulator."""

@@ -38,15 +38,15 @@ def draw_strip(axes: Axes, scene: Scene, instant: int, coloring: str) -> None:
     :param instant: -1 draws no line.
     :param coloring: ``speed`` or ``actor``.
     """
-    moving = tracks.actors_in_motion(scene)
-    begin, end = tracks.segments(scene, moving)
-    time_s = scene.time_s[tracks.instants_of_samples(scene)]
-    lines = np.stack([np.stack([time_s[row], scene.speed[row]], axis=-1)
+    drawn = scene.tracks
+    begin, end = tracks.segments(drawn, scene.moves)
+    lines = np.stack([np.stack([drawn.time_s[row], drawn.speed[row]], axis=-1)
                       for row in (begin, end)], axis=1)
-    is_ego = scene.is_ego[scene.actor[begin]]
-    others: Floats | str = palette.colors_of(scene, end[~is_ego], BY_ACTOR) \
+    is_ego = scene.is_ego[drawn.actor[begin]]
+    others: Floats | str = palette.colors_of(
+        scene, drawn.actor[end[~is_ego]], drawn.speed[end[~is_ego]], BY_ACTOR) \
         if coloring == BY_ACTOR else palette.QUIET
-    opacity = 0.7 * min(1.0, _MANY / max(int(moving.sum()), 1)) ** 0.5
+    opacity = 0.7 * min(1.0, _MANY / max(int(scene.moves.sum()), 1)) ** 0.5
     # Round ends close the seams of opaque segments; they would be seen where others overlap.
     for rows, colors, width, alpha, ends in (
             (~is_ego, others, 0.8, opacity, 'butt'), (is_ego, palette.EGO, 2.0, 1.0, 'round')):

@@ -11,6 +11,7 @@
 import base64
 from html.parser import HTMLParser
 import io
+import itertools
 import json
 import re
 import shutil
@@ -25,6 +26,9 @@ from state_sensor_ros.drawing.animation import write_animation
 from state_sensor_ros.drawing.colorings import BY_ACTOR, BY_SPEED
 from state_sensor_ros.drawing.figures import class_colors
 from state_sensor_ros.drawing.palette import EGO, OBJECT, UNKNOWN
+from state_sensor_ros.emulator.traffic.frame_generator import generate
+from state_sensor_ros.frame import KIND_VEHICLE
+from state_sensor_ros.simulators.monodrive.decoder import Decoder
 
 STUB = DATA / 'animation_stub.js'
 needs_node = pytest.mark.skipif(shutil.which('node') is None, reason='Node.js is not installed')
@@ -99,6 +103,33 @@ def test_animation_has_a_key_of_what_is_shown(coloring):
     assert ('vehicle' in labels) == (coloring == BY_SPEED)
     assert 'lane change' not in key
     assert page_of(scene_of()).key.count('<li>') == 1
+
+
+def lines_of(page, trace):
+    """Return begins and ends of the segments of a trace, (S, 2) m each."""
+    columns = [trace[name] for name in 'xy']
+    points = np.column_stack([np.frombuffer(base64.b64decode(column['bdata']), column['dtype'])
+                              for column in columns]).astype(float)
+    is_joined = np.isfinite(points[:-1, 0]) & np.isfinite(points[1:, 0])
+    return points[:-1][is_joined], points[1:][is_joined]
+
+
+@pytest.mark.parametrize('n_vehicles', [30, 500])
+def test_animation_draws_tracks_within_20_cm_of_the_truth(n_vehicles):
+    frames = [Decoder().decode(json.dumps(each).encode())[0].frame for each in itertools.islice(
+        generate(n_vehicles, 5, 10.0, 7, 'v2'), 3000 // n_vehicles + 140)]
+    page = page_of(scene_of(*frames))
+    begin, end = (np.concatenate(parts) for parts in zip(
+        *(lines_of(page, trace) for trace in page.data['map']['data'][:2]), strict=True))
+    way = end - begin
+    length2 = np.maximum((way ** 2).sum(axis=1), 1e-12)
+    farthest = 0.0
+    for each in frames[::7]:
+        for point in each.position_xyz[each.kinds == KIND_VEHICLE, :2]:
+            share = np.clip(((point - begin) * way).sum(axis=1) / length2, 0.0, 1.0)
+            distance = np.hypot(*(begin + share[:, None] * way - point).T).min()
+            farthest = max(farthest, distance)
+    assert 0.0 < farthest <= 0.2
 
 
 def test_animation_carries_the_scene():

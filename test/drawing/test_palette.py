@@ -89,23 +89,27 @@ def test_palette_colors_can_be_distinguished(vision):
     assert min(differences.values()) >= 12.0, min(differences, key=differences.get)
 
 
+def colors_at(scene, samples, coloring):
+    return colors_of(scene, scene.actor[samples], scene.speed[samples], coloring)
+
+
 def test_palette_by_speed_is_a_scale():
     scene = scene_of(frame(0.0, Agent('a', speed=12.0), Agent('b', speed=18.0),
                            Agent('c', speed=np.nan)))
     assert speed_range(scene) == (10.0, 20.0)
-    np.testing.assert_allclose(colors_of(scene, slice(0, 3), BY_SPEED), [
+    np.testing.assert_allclose(colors_at(scene, slice(0, 3), BY_SPEED), [
         SPEEDS(0.2), SPEEDS(0.8), (*to_rgb(UNKNOWN), 1.0)], atol=0.01)
 
 
 def test_palette_by_actor_keeps_ego_and_objects_apart():
     scene = scene_of(frame(0.0, Agent('hero', tags=('ego',)), Agent('a'), Agent('b'),
                            Agent('cone', kind=KIND_OBJECT)))
-    np.testing.assert_allclose(colors_of(scene, slice(0, 4), BY_ACTOR)[:, :3], [
+    np.testing.assert_allclose(colors_at(scene, slice(0, 4), BY_ACTOR)[:, :3], [
         to_rgb(color) for color in (EGO, ACTORS[0], ACTORS[1], OBJECT)])
 
 
 def test_palette_by_actor_colors_vehicles_in_turn():
     names = [f'v{i}' for i in range(len(ACTORS) + 1)]
     scene = scene_of(frame(0.0, Agent('cone', kind=KIND_OBJECT), *(Agent(name) for name in names)))
-    colors = colors_of(scene, slice(1, None), BY_ACTOR)
+    colors = colors_at(scene, slice(1, None), BY_ACTOR)
     np.testing.assert_allclose(colors[:, :3], [to_rgb(color) for color in (*ACTORS, ACTORS[0])])

@@ -12,26 +12,25 @@ from drawn_scenes import Agent, frame, ride, scene_of
 import numpy as np
 import pytest
 
-from state_sensor_ros.drawing.tracks import (
-    actors_in_motion,
-    along,
-    BREAK,
-    polylines,
-    segments,
-)
+from state_sensor_ros.drawing.tracks import along, polylines, segments
 from state_sensor_ros.frame import KIND_OBJECT
 
 
 def joined(scene):
     """Return the x of begin and end of each segment."""
-    begin, end = segments(scene, np.ones(len(scene.names), bool))
-    return [(float(scene.position_xy[b, 0]), float(scene.position_xy[e, 0]))
-            for b, e in zip(begin, end, strict=True)]
+    begin, end = segments(scene.tracks, np.ones(len(scene.names), bool))
+    x = scene.tracks.position_xy[:, 0].tolist()
+    return [(x[b], x[e]) for b, e in zip(begin, end, strict=True)]
+
+
+def drawn(scene, chosen):
+    """Return the x of the lines of some actors."""
+    return along(scene.tracks.position_xy[:, 0], polylines(scene.tracks, np.array(chosen, bool)))
 
 
 def test_tracks_join_consecutive_instants():
     assert joined(scene_of(*(frame(t, Agent('a', x=2 * t, speed=2.0)) for t in (0., 1., 2.)))) \
-        == [(0.0, 2.0), (2.0, 4.0)]
+        == [(0.0, 4.0)]
 
 
 def test_tracks_are_interrupted_where_an_actor_was_absent():
@@ -39,7 +38,7 @@ def test_tracks_are_interrupted_where_an_actor_was_absent():
     scene = scene_of(frame(0.0, Agent('a'), other), frame(1.0, other),
                      frame(2.0, Agent('a', x=1.0), other))
     assert (0.0, 1.0) not in joined(scene)
-    assert joined(scene) == [(100.0, 100.0)] * 2
+    assert joined(scene) == [(100.0, 100.0)]
 
 
 @pytest.mark.parametrize(('distance', 'is_joined'), [(22.0, True), (24.0, False)])
@@ -59,28 +58,68 @@ def test_tracks_are_of_vehicles_and_moving_objects():
     def at(t, speed):
         return frame(t, Agent('parked'), Agent('walker', speed=speed, kind=KIND_OBJECT),
                      Agent('cone', kind=KIND_OBJECT))
-    assert actors_in_motion(scene_of(at(0.0, 0.0), at(1.0, 1.2))).tolist() == [True, True, False]
+    assert scene_of(at(0.0, 0.0), at(1.0, 1.2)).moves.tolist() == [True, True, False]
 
 
 def test_tracks_as_lines_are_interrupted_between_actors():
-    scene = scene_of(*ride(5))
-    lines = polylines(scene, np.array([True, True, False]), 100)
-    assert along(scene.position_xy[:, 0], lines) == pytest.approx(
-        [0, 1, 2, 3, 4, np.nan, 60, 59.8, 59.6, 59.4, 59.2], nan_ok=True)
-
-
-def test_tracks_as_lines_keep_their_ends_when_thinned():
-    scene = scene_of(*ride(1000))
-    lines = polylines(scene, np.array([True, True, False]), 100)
-    assert 90 <= len(lines) <= 110
-    assert np.count_nonzero(lines == BREAK) == 1
-    x = along(scene.position_xy[:, 0], lines)
-    i_break = int(np.flatnonzero(np.isnan(x))[0])
-    assert x[[0, i_break - 1, i_break + 1, -1]] == pytest.approx(
-        [0.0, 999.0, 60.0, 60.0 - 199.8], rel=1e-5)
+    assert drawn(scene_of(*ride(5)), [True, True, False]) == pytest.approx(
+        [0, 4, np.nan, 60, 59.2], nan_ok=True)
 
 
 def test_tracks_without_actors_are_empty():
     scene = scene_of()
-    assert not len(polylines(scene, np.zeros(0, bool), 10))
-    assert not len(segments(scene, np.zeros(0, bool))[0])
+    assert not len(polylines(scene.tracks, np.zeros(0, bool)))
+    assert not len(segments(scene.tracks, np.zeros(0, bool))[0])
+
+
+def distances(points, begin, end):
+    """Return the distance of each point from the nearest of some segments."""
+    way = end - begin
+    length2 = np.maximum(np.einsum('ij,ij->i', way, way), 1e-12)
+    found = []
+    for point in points:
+        share = np.clip(np.einsum('ij,ij->i', point - begin, way) / length2, 0.0, 1.0)
+        found.append(np.linalg.norm(begin + share[:, None] * way - point, axis=1).min())
+    return np.array(found)
+
+
+def wandering(random, n_frames, speed):
+    """Return positions and speeds of an actor that turns, stops and drives back and forth."""
+    turn = np.cumsum(random.normal(0.0, 0.05, n_frames))
+    pace = speed * np.sin(np.linspace(0.0, 9.0, n_frames))
+    step = 0.05 * pace[:, None] * np.column_stack((np.cos(turn), np.sin(turn)))
+    return 1000.0 + np.cumsum(step, axis=0), np.abs(pace)
+
+
+@pytest.mark.parametrize('speed', [0.5, 8.0, 40.0])
+def test_tracks_stay_near_all_positions_and_speeds(speed):
+    random = np.random.default_rng(int(speed))
+    position, pace = wandering(random, 2000, speed)
+    position += random.normal(0.0, 0.02, position.shape)
+    tracks = scene_of(*(frame(0.05 * i, Agent('a', x=x, y=y, speed=v)) for i, ((x, y), v)
+                        in enumerate(zip(position, pace, strict=True)))).tracks
+    assert tracks.error_m <= 0.2
+    assert len(tracks.actor) < 1000
+    begin, end = segments(tracks, np.ones(1, bool))
+    far = distances(position, tracks.position_xy[begin].astype(float),
+                    tracks.position_xy[end].astype(float))
+    assert far.max() <= tracks.error_m
+    known = np.interp(0.05 * np.arange(2000), tracks.time_s, tracks.speed)
+    assert np.abs(known - pace).max() < 0.2
+
+
+def test_tracks_of_a_straight_ride_have_two_vertices():
+    tracks = scene_of(*(frame(0.05 * i, Agent('a', x=i, speed=20.0))
+                        for i in range(20_000))).tracks
+    assert tracks.position_xy[:, 0].tolist() == [0.0, 19_999.0]
+
+
+def test_tracks_of_many_vertices_are_coarser_and_say_so(monkeypatch):
+    random = np.random.default_rng(1)
+    monkeypatch.setattr('state_sensor_ros.drawing.track_builder._MAX_VERTICES', 100)
+    noise = random.normal(0.0, 1.0, (2000, 2))
+    scene = scene_of(*(frame(0.05 * i, Agent('a', x=x, y=y, speed=30.0))
+                       for i, (x, y) in enumerate(noise)))
+    assert len(scene.tracks.actor) < 1000
+    assert scene.tracks.error_m > 0.2
+    assert f'tracks within {scene.tracks.error_m:g} m' in scene.facts()
