@@ -231,6 +231,8 @@ class Frame:
     frame has none. ``forward_speed`` (N,) m/s along the actor's own x axis, from a source that
     measures this one component only: then all velocities in ``kinematics`` are NaN.
     ``has_exact_time`` whether ``game_time`` is free of the rounding to a 32-bit number.
+    ``identity`` a number that no other frame of the simulator has, None for none: of two frames
+    with one ``game_time`` it tells a repeated one from the first one of another run.
 
     >>> import state_sensor_ros as sensor
     >>> with sensor.open_recording('drive.json') as recording:
@@ -257,6 +259,7 @@ class Frame:
     forward_speed: Floats | None = None
     extension: Extension | None = None
     has_exact_time: bool = False
+    identity: int | None = None
     _bodies: Bodies | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -311,6 +314,18 @@ class Frame:
     def ego(self) -> int | None:
         """Row of the first actor tagged ``ego`` in any case, None where there is none."""
         return ego_row(self.tags)
+
+    def begins_run(self, game_time: float, identity: int | None) -> bool:
+        """
+        Return whether this frame begins another run of the simulator, by its clock.
+
+        :param game_time: of the frame before, s.
+        :param identity: of the frame before.
+        :returns: True where the clock went back, and where another frame has the same time.
+        """
+        if self.game_time == game_time:
+            return None not in (self.identity, identity) and self.identity != identity
+        return self.game_time < game_time
 
     def has_pose(self) -> Bools:
         """

@@ -75,6 +75,7 @@ class SceneBuilder:
         self._generation = ''
         self._n_frames = 0
         self._start_s = math.nan  # game_time at time_s 0 of this run of the simulator
+        self._last: tuple[float, int | None] = (math.nan, None)  # game_time and identity
         self._columns: dict[str, int] = {}
         self._is_ego: list[bool] = []
         self._kinds: list[int] = []
@@ -101,7 +102,7 @@ class SceneBuilder:
         self._generation = self._generation or frame.generation
         if math.isnan(frame.game_time):
             return
-        time_s = self._time_of(frame.game_time)
+        time_s = self._time_of(frame)
         if self._newest is not None and time_s == self._newest.time_s:
             return
         is_drawn = frame.has_pose() & (np.abs(frame.position_xyz) < FARTHEST_M).all(axis=1)
@@ -151,13 +152,14 @@ class SceneBuilder:
             lane_changes=tuple(self._flagged or self._crossed),
             tracks=tracks, moves=has_moved | (kind == VEHICLE))
 
-    def _time_of(self, game_time: float) -> float:
+    def _time_of(self, frame: Frame) -> float:
         """Return the time since the first frame, continued over restarts of the simulator."""
         if math.isnan(self._start_s):
-            self._start_s = game_time
-        elif self._newest is not None and game_time < self._start_s + self._newest.time_s:
-            self._start_s = game_time - self._newest.time_s - _RESTART_S
-        return game_time - self._start_s
+            self._start_s = frame.game_time
+        elif self._newest is not None and frame.begins_run(*self._last):
+            self._start_s = frame.game_time - self._newest.time_s - _RESTART_S
+        self._last = frame.game_time, frame.identity
+        return frame.game_time - self._start_s
 
     def _actors_of(self, frame: Frame) -> Rows:
         columns, ego = self._columns, ego_row(frame.tags, self._ego_tag)

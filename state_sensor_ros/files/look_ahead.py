@@ -94,6 +94,7 @@ class LookAhead:
     def _links(self, ahead: Iterator[RecordedFrame]) -> Iterator[tuple[int, FutureFrame | None]]:
         """Yield run and frame of each recorded frame; those of one run are linked."""
         i_run, last, sample_count = 0, None, 0
+        identity: int | None = None
         try:
             for recorded in ahead:
                 frame = self._decoded(recorded)
@@ -101,10 +102,10 @@ class LookAhead:
                     yield i_run, None
                     continue
                 # As the stamps: a clock or a count that goes back begins a new run.
-                if last is not None and (frame.game_time < last.game_time
+                if last is not None and (frame.begins_run(last.game_time, identity)
                                          or 0 < frame.sample_count < sample_count):
                     i_run, last = i_run + 1, None
-                sample_count = frame.sample_count or sample_count
+                sample_count, identity = frame.sample_count or sample_count, frame.identity
                 if last is None or frame.game_time > last.game_time:
                     link = self._link(frame)
                     if last is not None:

@@ -334,7 +334,7 @@ class Pipeline:
         self.counters.n_restarts += 1
         if not is_intended:
             self._report('restart', 'the simulator was restarted, or its clock set: '
-                         f'{self.stamper.went_back} went back')
+                         + self.stamper.restart_cause)
         self._codec.encoder.restart()
         if self._codec.stack_encoder is not None:
             self._codec.stack_encoder.restart()

@@ -41,12 +41,13 @@ class Stamper:
     """
     Stamps that strictly increase within a run of the simulator.
 
-    A run ends where ``game_time``, ``sample_count`` or, for ``ros``, the clock of ROS goes back.
+    A run ends where ``game_time``, ``sample_count`` or, for ``ros``, the clock of ROS goes back,
+    and where another frame has the same ``game_time``: :meth:`Frame.begins_run`.
 
     :param stamp_source: ``game_time`` takes that of the frame; ``utc`` the first frame's ``time``
         plus the ``game_time`` elapsed since; ``ros`` the clock of ROS at receipt.
     :ivar stamp_ns: of the last frame, -1 before the first one.
-    :ivar went_back: names of the clocks that went back with the last restart, one line.
+    :ivar restart_cause: what was found at the last restart, one line.
     :ivar n_missed: samples of the simulator that were not received.
     :ivar n_coarse: frames whose ``game_time``, a float32, cannot resolve a tenth of the period.
     """
@@ -54,10 +55,11 @@ class Stamper:
     def __init__(self, stamp_source: str) -> None:
         self._stamp_source = stamp_source
         self.stamp_ns = -1
-        self.went_back = ''
+        self.restart_cause = ''
         self.n_missed = 0
         self.n_coarse = 0
         self._game_time = -math.inf
+        self._identity: int | None = None
         self._sample_count = 0
         self._now_ns = -1
         self._base_ns = 0
@@ -82,8 +84,8 @@ class Stamper:
         # Also refuses NaN, for which every comparison is false.
         if not 0.0 <= game_time < 2.0 ** 31:
             raise DecodeError('game_time', str(game_time), 'seconds from 0 to 2147483647')
-        restarted = game_time < self._game_time or sample_count < self._sample_count \
-            or now_ns < self._now_ns
+        restarted = frame.begins_run(self._game_time, self._identity) \
+            or sample_count < self._sample_count or now_ns < self._now_ns
         if not restarted and game_time == self._game_time:
             self._count_gap(frame, n_lost)
             self._now_ns = now_ns
@@ -92,16 +94,18 @@ class Stamper:
         base_ns = self._base(frame) if is_first_of_run else self._base_ns
         stamp_ns = self._stamp(game_time, now_ns, base_ns, restarted)
         if restarted:
-            self.went_back = ', '.join(name for name, has_gone_back in (
+            went_back = ', '.join(name for name, has_gone_back in (
                 ('game_time', game_time < self._game_time),
                 ('sample_count', sample_count < self._sample_count),
                 ('the clock of ROS', now_ns < self._now_ns)) if has_gone_back)
+            self.restart_cause = f'{went_back} went back' if went_back \
+                else 'another frame has the same game_time'
             self._sample_count = 0
         self._count_gap(frame, n_lost)
         if not is_first_of_run and \
                 float32_step(game_time) > _COARSE_STEP_SHARE * (game_time - self._game_time):
             self.n_coarse += not frame.has_exact_time
-        self._game_time, self._now_ns = game_time, now_ns
+        self._game_time, self._identity, self._now_ns = game_time, frame.identity, now_ns
         self._base_ns, self.stamp_ns = base_ns, stamp_ns
         return Step.RESTARTED if restarted else Step.ADVANCED
 

@@ -8,6 +8,8 @@
 # language governing permissions and limitations under the License.
 """Scenes built from frames."""
 
+from dataclasses import replace
+
 from drawn_scenes import Agent, box, frame, ride, scene_of
 import numpy as np
 import pytest
@@ -52,6 +54,11 @@ def test_scene_leaves_out_repeats_frames_without_time_and_actors_without_pose():
 def test_scene_time_continues_after_a_restart():
     scene = scene_of(*(frame(t, Agent('a')) for t in (7.0, 8.0, 0.0, 0.5)))
     assert scene.time_s == pytest.approx([0.0, 1.0, 1.001, 1.501])
+
+
+def test_scene_time_continues_where_another_frame_has_the_same_time():
+    scene = scene_of(*(replace(frame(0.0, Agent('a')), identity=i) for i in (1, 1, 2, 3)))
+    assert scene.time_s == pytest.approx([0.0, 0.001, 0.002])
 
 
 def test_scene_outlines_are_at_the_actors():

@@ -12,6 +12,7 @@ import gc
 import json
 import weakref
 
+from carla_wire import measurements, player, transform
 import pytest
 
 from state_sensor_ros.files.look_ahead import is_needed, LookAhead
@@ -19,6 +20,8 @@ from state_sensor_ros.files.recording import RecordedFrame
 from state_sensor_ros.objects.predicted_paths import HORIZON_S
 from state_sensor_ros.payloads import Packet
 from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators.carla.carla_decoder import CarlaDecoder
+from state_sensor_ros.simulators.carla.measurement_framing import join_messages
 from state_sensor_ros.simulators.monodrive.decoder import Decoder
 
 PERIOD_S = 0.5
@@ -89,6 +92,17 @@ def test_restart_ends_the_chain():
     _, frames = follow(times)
     assert [chain(frame.packet.upcoming) for frame in frames] == [
         [5.0, 5.5, 6.0], [5.5, 6.0], [6.0], [1.0, 1.5], [1.5]]
+
+
+def test_another_frame_at_the_same_time_ends_the_chain():
+    messages = [join_messages([measurements(number, 500, 0, player(transform()))])
+                for number in (7, 8, 8)]
+    frames = [RecordedFrame(Packet(message, 0.0, 0, 0), 0.0, i, '', i + 1)
+              for i, message in enumerate(messages)]
+    found = [frame.packet.upcoming for frame in LookAhead(
+        None, CarlaDecoder(), Settings()).follow(iter(frames))]
+    assert [chain(link) for link in found] == [[0.5], [0.5], [0.5]]
+    assert found[0] is not found[1] is found[2]
 
 
 def test_repeated_and_bad_frames_are_no_links():

@@ -8,6 +8,8 @@
 # language governing permissions and limitations under the License.
 """Stamps within a run, across repeats and restarts."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -89,12 +91,27 @@ def test_stamps_need_no_sample_count():
 
 def test_stamps_name_the_clocks_that_went_back():
     stamper = Stamper('ros')
-    everything = 'game_time, sample_count, the clock of ROS'
-    for game_time, sample_count, now_ns, went_back in [
-            (1.0, 1, 500, ''), (2.0, 2, 400, 'the clock of ROS'), (1.0, 3, 450, 'game_time'),
+    everything = 'game_time, sample_count, the clock of ROS went back'
+    for game_time, sample_count, now_ns, cause in [
+            (1.0, 1, 500, ''), (2.0, 2, 400, 'the clock of ROS went back'),
+            (1.0, 3, 450, 'game_time went back'),
             (0.5, 1, 100, everything), (0.6, 2, 200, everything)]:
         stamper.step(frame(game_time, sample_count), now_ns)
-        assert stamper.went_back == went_back
+        assert stamper.restart_cause == cause
+
+
+def test_stamps_of_another_frame_at_the_same_time_begin_a_run():
+    stamper = Stamper('game_time')
+    steps = []
+    for game_time, sample_count, identity in [
+            (0.0, 7, 7), (0.0, 7, 7), (0.0, 8, 8), (0.1, 9, 9), (0.1, 9, 9), (0.1, 12, None),
+            (0.1, 13, 13), (0.0, 14, 14), (0.0, 15, 15)]:
+        steps.append(stamper.step(replace(frame(game_time, sample_count), identity=identity), 0))
+    repeated, restarted, advanced = Step.REPEATED, Step.RESTARTED, Step.ADVANCED
+    assert steps == [advanced, repeated, restarted, advanced, repeated, repeated, restarted,
+                     restarted, restarted]
+    assert stamper.stamp_ns == 0
+    assert stamper.restart_cause == 'another frame has the same game_time'
 
 
 def test_stamps_notice_a_coarse_clock():

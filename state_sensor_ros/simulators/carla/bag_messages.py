@@ -198,7 +198,10 @@ class MessagesDecoder(SingleFrameDecoder):
             bytes(message).partition(b'\0') for message in split_messages(payload))}
         if _STATUS in parts:
             return [Decoded(frame_of_messages(parts), ())]
-        return StateFrameDecoder().decode(parts[FRAME])
+        [decoded] = StateFrameDecoder().decode(parts[FRAME])
+        # It has the number of the frame as far as 32 bits hold it.
+        frame = replace(decoded.frame, identity=decoded.frame.sample_count or None)
+        return [replace(decoded, frame=frame)]
 
 
 def frame_of_messages(parts: Mapping[str, bytes]) -> Frame:
@@ -218,7 +221,7 @@ def frame_of_messages(parts: Mapping[str, bytes]) -> Frame:
     limits = {sign.id: sign.speed_limit for sign in _entries(read.get(_LIMITS), 'speed_limits')}
     status = read[_STATUS]
     rows = list(zip(ids, classes, strict=True))
-    return replace(frame, has_exact_time=True, extension=CarlaData(
+    data = CarlaData(
         status.frame_number, status.game_timestamp, status.platform_timestamp,
         np.array(ids, np.uint32), np.array(classes, np.uint8),
         lights=np.array([lights.get(id_, NO_LIGHT) if class_ == CLASS_TRAFFIC_LIGHT else NO_LIGHT
@@ -226,7 +229,8 @@ def frame_of_messages(parts: Mapping[str, bytes]) -> Frame:
         speed_limits=np.array([limits.get(id_, math.nan) if class_ == CLASS_SPEED_LIMIT_SIGN
                                else math.nan for id_, class_ in rows]),
         player=_player_status(status, read),
-        sensor_data=_sensor_data(parts)))
+        sensor_data=_sensor_data(parts))
+    return replace(frame, has_exact_time=True, identity=data.identity, extension=data)
 
 
 # rosbags makes message classes at run time: they have no static type.

@@ -200,6 +200,11 @@ class CarlaData:
     sensor_data: SensorData = NO_SENSOR_DATA
 
     @property
+    def identity(self) -> int | None:
+        """Return what tells the frame from others; 0.8.0 and 0.8.1 send no number."""
+        return self.frame_number or self.platform_timestamp or None
+
+    @property
     def has_player(self) -> bool:
         """Whether the player is in the frame; its row is the first."""
         return starts_with_player(self.classes)

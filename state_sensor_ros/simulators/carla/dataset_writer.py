@@ -44,8 +44,8 @@ class DatasetWriter(FrameWriter):
     """
     Write frames; :meth:`commit`, :meth:`abort` or the end of a ``with`` block finishes.
 
-    A frame with an earlier game time begins an episode. The files of a single episode are in the
-    folder itself, those of several in one sub-folder each.
+    A frame that begins another run of the simulator begins an episode. The files of a single
+    episode are in the folder itself, those of several in one sub-folder each.
 
     :param path: of the folder.
     :param overwrite: whether a dataset of that name may be replaced.
@@ -64,7 +64,7 @@ class DatasetWriter(FrameWriter):
         self._sensor_files: SensorFileWriter | None = None
         self._pool = ThreadPoolExecutor(thread_name_prefix='images')
         self._n_in_episode = 0
-        self._game_time = 0.0
+        self._last: tuple[float, int | None] = (0.0, None)  # game_time and identity
 
     @property
     def remains(self) -> str:
@@ -81,7 +81,7 @@ class DatasetWriter(FrameWriter):
         """
         text, data = format_measurement_file(frame), frame.extension
         try:
-            if not self._episodes or frame.game_time < self._game_time:
+            if not self._episodes or frame.begins_run(*self._last):
                 self._episodes.append(self._dataset / f'episode_{len(self._episodes):05d}')
                 self._episodes[-1].mkdir(parents=True)
                 self._sensor_files = SensorFileWriter(self._episodes[-1], self._pool,
@@ -93,7 +93,7 @@ class DatasetWriter(FrameWriter):
                 self._sensor_files.write(self._n_in_episode, data)
         except OSError as error:
             raise self._folder.error(error) from error
-        self._game_time = frame.game_time
+        self._last = frame.game_time, frame.identity
         self._n_in_episode += 1
         self.n_frames += 1
 

@@ -115,7 +115,7 @@ class FrameMaker:
             appearance=Appearance(blank, blank) if needs.appearance else None,
             forward_speed=poses[:, 6].copy(), extension=data,
             # CARLA counts whole milliseconds.
-            has_exact_time=True)
+            has_exact_time=True, identity=data.identity)
         return frame, numbers.faults
 
     def _name(self, ids: npt.NDArray[np.uint32], classes: npt.NDArray[np.uint8]) -> None:

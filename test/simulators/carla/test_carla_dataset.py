@@ -658,3 +658,28 @@ def test_carla_bag_without_a_status_is_refused_and_leaves_nothing(tmp_path, caps
     assert main(['convert', str(tmp_path / 'bag'), str(tmp_path / 'out')]) == 1
     assert 'found no frame that has a ~/player/status; expected' in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ['bag']
+
+
+@pytest.mark.parametrize('storage', ['mcap', 'sqlite3'])
+def test_carla_episodes_of_one_frame_stay_apart(tmp_path, storage):
+    """All frames have the same game time; recordings of them are told apart by their number."""
+    dataset, bag, out = (tmp_path / name for name in ('dataset', 'bag', 'out'))
+    pixels = [np.full((4, 6, 3), 10 * i, np.uint8) for i in range(6)]
+    for i in range(6):
+        folder = dataset / f'episode_{i:05d}'
+        folder.mkdir(parents=True)
+        (folder / 'measurements_00000.json').write_text(json.dumps(
+            {**EXAMPLE, 'gameTimestamp': 0, 'frameNumber': str(40 + i)}))
+        Image.fromarray(pixels[i]).save(folder / 'CentralRGB_00000.png')
+    convert(dataset, bag, '--storage', storage)
+    with Reader(bag) as reader:
+        counts = {topic: info.msgcount for topic, info in reader.topics.items()}
+    for topic in ('frame', 'player/status', 'camera/central/image', 'ego/odometry'):
+        assert counts[f'/state_sensor/{topic}'] == 6, topic
+    convert(bag, out)
+    for i in range(6):
+        folder = out / f'episode_{i:05d}'
+        document = json.loads((folder / 'measurements_00000.json').read_text())
+        assert document['frameNumber'] == str(40 + i)
+        with Image.open(folder / 'CentralRGB_00000.png') as image:
+            assert (np.asarray(image) == pixels[i]).all()

@@ -129,11 +129,25 @@ def test_carla_clock_keeps_milliseconds_at_large_times():
 def test_carla_repeated_measurement_is_sent_on_frame_only():
     sink = ListSink()
     pipeline, _ = pipeline_of(CarlaDecoder(), sink)
-    for frame_number in (1, 2):
+    for frame_number in (1, 1):
         pipeline.process(packet(drive(0.0, 100, frame_number)), 0)
     assert pipeline.counters.n_repeated == 1
     assert len(sink.read('~/frame')) == 2
     assert len(sink.read('~/player/status')) == len(sink.read('~/traffic_lights')) == 1
+
+
+@pytest.mark.parametrize('numbers', [range(7, 13), [0] * 6], ids=['frame-number', 'as-in-0.8.0'])
+def test_carla_episodes_of_one_frame_are_restarts(numbers):
+    """All begin at the same game time; before 0.8.2 only the platform's time differs."""
+    sink = ListSink()
+    pipeline, reports = pipeline_of(CarlaDecoder(), sink)
+    for i, number in enumerate(numbers):
+        pipeline.process(packet(wire.measurements(
+            number, 0, 50 + 10 * i, wire.player(wire.transform((float(i), 0.0, 0.0))))), 0)
+    assert (pipeline.counters.n_restarts, pipeline.counters.n_repeated) == (5, 0)
+    for topic in ('~/frame', '~/player/status', '/tf'):
+        assert len(sink.read(topic)) == 6
+    assert reports[0][1].endswith('clock set: another frame has the same game_time')
 
 
 def test_carla_tags_choose_agents_on_every_topic():
