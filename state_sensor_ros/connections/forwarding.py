@@ -20,6 +20,7 @@ read, resets its connection, and the end of the other direction is lost.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 import fcntl
 import select
@@ -55,15 +56,17 @@ class Direction:
     :param source: not blocking.
     :param target: not blocking.
     :param copier: takes what the target has got, None for nothing.
+    :param on_end: called when the direction is over or lost, before the target can notice.
     :ivar is_over: whether the source has ended and the target has all of it.
     :ivar is_lost: whether the target is gone.
     :ivar is_reset: whether the source was reset.
     :ivar n_moved: bytes that the target has got.
     """
 
-    def __init__(self, source: socket.socket, target: socket.socket,
-                 copier: Copier | None = None) -> None:
-        self.source, self.target, self._copier = source, target, copier
+    def __init__(self, source: socket.socket, target: socket.socket, copier: Copier | None,
+                 on_end: Callable[[], None]) -> None:
+        self.source, self.target = source, target
+        self._copier, self._on_end = copier, on_end
         self._buffer = memoryview(bytearray(_CHUNK_BYTES))
         self._n_filled = self._n_sent = self.n_moved = 0
         self.is_over = self.is_lost = self.is_reset = False
@@ -82,6 +85,7 @@ class Direction:
         """Note that the target is gone."""
         self.is_lost = True
         self._n_sent = self._n_filled = 0
+        self._on_end()
 
     def move(self) -> bool:
         """Receive a chunk or send what waits; return whether anything was done."""
@@ -98,6 +102,7 @@ class Direction:
             self.is_reset, n_bytes = True, 0
         if not n_bytes:
             self.is_over = True
+            self._on_end()
             with suppress(OSError):
                 self.target.shutdown(socket.SHUT_WR)
         elif not self.is_lost:
@@ -128,15 +133,18 @@ class Exchange:
     :param client: connected; closed by the caller.
     :param server: connected; closed by the caller.
     :param copier: takes what the client gets, None for nothing.
+    :param on_end: called once with the side that has ended first, `client` or `server`: before the
+        other side can notice, and where that is the server, when the client has all of it.
     """
 
-    def __init__(self, client: socket.socket, server: socket.socket,
-                 copier: Copier | None) -> None:
+    def __init__(self, client: socket.socket, server: socket.socket, copier: Copier | None,
+                 on_end: Callable[[str], None]) -> None:
         self._client, self._server = client, server
+        self._on_end, self._has_ended = on_end, False
         for side in (client, server):
             side.setblocking(False)
-        self._up = Direction(client, server)
-        self._down = Direction(server, client, copier)
+        self._up = Direction(client, server, None, self._note_end)
+        self._down = Direction(server, client, copier, self._note_end)
         self._progress: tuple[int, int] = (0, 0)
         self._progress_s = time.monotonic()
 
@@ -157,13 +165,24 @@ class Exchange:
             self._wait()
         return True
 
-    def ended_by(self) -> str:
-        """Return which side has ended first, `client` or `server`; empty where none has."""
+    def end(self) -> None:
+        """Note that both sockets are closed next, also where no side has ended in order."""
+        if not self._has_ended:
+            self._has_ended = True
+            self._on_end('server')
+
+    def _note_end(self) -> None:
+        if self._has_ended:
+            return
         if self._up.is_over or self._down.is_lost:
-            return 'client'
-        if self._down.is_over:
-            return 'client' if has_ended(self._client) else 'server'
-        return ''
+            by = 'client'
+        elif self._down.is_over:
+            # The server may have ended it because the client did.
+            by = 'client' if has_ended(self._client) else 'server'
+        else:
+            return  # what the server has sent before it went is on its way
+        self._has_ended = True
+        self._on_end(by)
 
     def _wait(self) -> None:
         """Wait for one of the sockets."""

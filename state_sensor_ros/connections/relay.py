@@ -186,9 +186,7 @@ class Relay:
                 while (received := _read(ours)) is not None:
                     kind, body = received
                     if kind == FRAME:
-                        self.health.silence = ''
-                        self.health.n_packets += 1
-                        self.health.n_bytes += len(body)
+                        self._clients.note_frame(len(body))
                         body += self._description
                         yield Packet(body, math.nan, 0, 0)
                     elif kind == MESSAGE:

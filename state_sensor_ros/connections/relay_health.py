@@ -65,6 +65,13 @@ class RelayHealth:
         self._n_copied = self._n_described = 0
         self.health.fail(self._no_client())
 
+    def note_frame(self, n_bytes: int) -> None:
+        """Note a frame of the copied port; the last one may come behind the end of its episode."""
+        if self._n_copied:
+            self.health.silence = ''
+        self.health.n_packets += 1
+        self.health.n_bytes += n_bytes
+
     def note(self, event: dict[str, Any]) -> None:
         """
         Note an event of the process.

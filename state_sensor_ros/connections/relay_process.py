@@ -87,19 +87,12 @@ class ClientConnection:
                 return
             self._link.put_event(event='connected', port=self._number)
             with server:
-                self._forward(Exchange(self._client, server, self._cutter))
-
-    def _forward(self, exchange: Exchange) -> None:
-        by = ''
-        try:
-            while exchange.advance():
-                if not by and (by := exchange.ended_by()):
-                    self._put_closed(by)
-        finally:
-            if not by:
-                self._put_closed(exchange.ended_by() or 'server')
-            if self._cutter is not None:
-                self._cutter.end()
+                exchange = Exchange(self._client, server, self._cutter, self._put_closed)
+                try:
+                    while exchange.advance():
+                        pass
+                finally:
+                    exchange.end()
 
     def _put_closed(self, by: str) -> None:
         n_cut = 0 if self._cutter is None else self._cutter.n_bytes
@@ -225,6 +218,8 @@ class RelayProcess:
                 cutter = MessageCutter(link, self._memory)
             ClientConnection(client, (options['host'], options['ports'][number]), number, link,
                              cutter, options['patience_s']).run()
+            if cutter is not None:
+                cutter.end()
         finally:
             self._places.release()
 
