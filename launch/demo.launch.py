@@ -10,13 +10,16 @@
 
 from __future__ import annotations
 
-from launch import LaunchDescription
+from launch import LaunchContext, LaunchDescription
 from launch.actions import (
     DeclareLaunchArgument,
     ExecuteProcess,
     IncludeLaunchDescription,
+    RegisterEventHandler,
     Shutdown,
 )
+from launch.event_handlers import OnProcessExit
+from launch.events.process import ProcessExited
 from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
 from launch_ros.substitutions import ExecutableInPackage, FindPackageShare
 
@@ -24,7 +27,7 @@ PACKAGE = 'state_sensor_ros'
 
 
 def generate_launch_description() -> LaunchDescription:
-    """Return the processes; all of them end with the simulator."""
+    """Return the processes; all of them end with the simulator, and with the driver."""
     port = LaunchConfiguration('port')
     share = FindPackageShare(PACKAGE)
     return LaunchDescription([
@@ -41,4 +44,10 @@ def generate_launch_description() -> LaunchDescription:
             launch_arguments={
                 'host': '127.0.0.1', 'port': port, 'rviz': LaunchConfiguration('rviz'),
                 'params_file': PathJoinSubstitution([share, 'config', 'demo.yaml'])}.items()),
+        RegisterEventHandler(OnProcessExit(on_exit=_end_with_driver)),
     ])
+
+
+def _end_with_driver(event: ProcessExited, context: LaunchContext) -> Shutdown | None:
+    is_driver = event.process_name.startswith('state_sensor_node')
+    return Shutdown(reason='the driver has ended') if is_driver else None

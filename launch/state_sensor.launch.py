@@ -21,7 +21,7 @@ import re
 from typing import Any
 
 from launch import LaunchContext, LaunchDescription, LaunchDescriptionEntity
-from launch.actions import DeclareLaunchArgument, ExecuteProcess, OpaqueFunction
+from launch.actions import DeclareLaunchArgument, ExecuteProcess, OpaqueFunction, Shutdown
 from launch.logging import launch_config
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
@@ -90,7 +90,9 @@ def _processes(context: LaunchContext) -> list[LaunchDescriptionEntity]:
         processes.append(_rviz(context, given, node, {**in_file, **parameters}))
     if given['record'] not in ('', 'false'):
         processes.append(_recorder(given))
-    return [*processes, _driver(given, node, parameters)]
+    # They show and record what the driver publishes: all end with it.
+    ends_all = Shutdown(reason='the driver has ended') if processes else None
+    return [*processes, _driver(given, node, parameters, ends_all)]
 
 
 def _parameters_in(file: str, node: str) -> dict[str, Any]:
@@ -152,7 +154,8 @@ def _parameters(given: Mapping[str, str], in_file: Mapping[str, Any]) -> dict[st
     return found
 
 
-def _driver(given: Mapping[str, str], node: str, parameters: Mapping[str, Any]) -> Node:
+def _driver(given: Mapping[str, str], node: str, parameters: Mapping[str, Any],
+            on_exit: Shutdown | None) -> Node:
     files: list[object] = [given['params_file']] if given['params_file'] else []
     # One dictionary after the file: the wildcards of the file would override the first of two.
     overrides = {name: value if isinstance(value, list) else
@@ -165,7 +168,7 @@ def _driver(given: Mapping[str, str], node: str, parameters: Mapping[str, Any]) 
         package=PACKAGE, executable='state_sensor_node', name=given['name'],
         namespace=given['namespace'], parameters=[*files, overrides] if overrides else files,
         ros_arguments=['--log-level', f'{logger}:={given["log_level"]}'], output='both',
-        emulate_tty=True)
+        emulate_tty=True, on_exit=on_exit)
 
 
 def _rviz(context: LaunchContext, given: Mapping[str, str], node: str,

@@ -65,6 +65,8 @@ class StreamReading:
     n_coarse: int
 
 
+# States of a connection that is not made.
+_UNCONNECTED = ('connecting', 'waiting')
 # Counters whose increase since the last report is a warning, each with its words.
 _FAULTS = (('n_skipped', 'frame', 'skipped'), ('n_left_out', 'actor', 'left out'),
            ('n_duplicates', 'actor', 'with the name of another'),
@@ -99,20 +101,31 @@ class StreamDiagnosis:
         level, message = self._judge(last, now)
         return Status(level, message, self._values(last, now, latencies_ns))
 
+    def missing(self, now: StreamReading) -> str:
+        """
+        Return in which way the stream is missing, ``''`` while it is there or was read to its end.
+
+        :param now: reading of the stream.
+        """
+        if now.health.state in _UNCONNECTED:
+            return 'not connected'
+        if now.silence_s > self._stale_after and now.health.state not in ('ended', 'paused'):
+            return f'nothing received for {now.silence_s:.1f} s'
+        return ''
+
     def _judge(self, last: StreamReading, now: StreamReading) -> tuple[Level, str]:
         health, counters = now.health, now.counters
         n_defects = counters.n_defects - last.counters.n_defects
         if n_defects:
             return Level.ERROR, (f'{counted(n_defects, "internal error")}: '
                                  f'{counters.last_defect}; the log has the traceback')
-        if health.state in ('connecting', 'waiting'):
-            why = f': {health.last_error}' if health.last_error else ''
-            return Level.ERROR, f'not connected{why}'
+        if missing := self.missing(now):
+            is_connected = health.state not in _UNCONNECTED
+            why = health.silence if is_connected else health.last_error
+            return (Level.STALE if is_connected else Level.ERROR,
+                    f'{missing}: {why}' if why else missing)
         if health.state in ('ended', 'paused'):
             return Level.OK, f'the recording is {health.state}'
-        if now.silence_s > self._stale_after:
-            why = f': {health.silence}' if health.silence else ''
-            return Level.STALE, f'nothing received for {now.silence_s:.1f} s{why}'
         found = self._warnings(last, now)
         return (Level.WARN, '; '.join(found)) if found else \
             (Level.OK, counted(counters.n_actors, 'actor'))
@@ -186,15 +199,19 @@ class StreamDiagnosis:
         return tuple((key, str(value)) for key, value in values)
 
 
-def consistency_status(verdict: Verdict) -> Status:
+def consistency_status(verdict: Verdict, missing: str = '') -> Status:
     """
     Return the status ``<node>: truth``, whose name is part of the interface.
 
-    :param verdict: of the consistency check.
+    :param verdict: result of the consistency check.
+    :param missing: in which way the stream is missing, ``''`` while it is there.
     """
     level = Level.WARN if verdict.complaints else Level.OK
     fine = 'twist and pose agree' if verdict.n_pairs else 'nothing has moved yet'
-    return Status(level, '; '.join(verdict.complaints) or fine, (
+    message = '; '.join(verdict.complaints) or fine
+    if missing:
+        level, message = Level.STALE, f'{missing}; until then: {message}'
+    return Status(level, message, (
         ('displacement per velocity x time', _number(verdict.linear_slope)),
         ('rotation per angular velocity x time', _number(verdict.angular_slope)),
         ('linear residual (m)', _number(verdict.linear_residual)),

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -40,6 +41,7 @@ from state_sensor_ros.ros.diagnostics import (
     StreamReading,
 )
 from state_sensor_ros.ros.diagnostics_topic import DiagnosticsTopic
+from state_sensor_ros.ros.namesakes import Namesakes
 from state_sensor_ros.ros.node_log import NodeLog
 from state_sensor_ros.ros.node_parameters import NodeParameters
 from state_sensor_ros.ros.stack_checks import check_packages, OtherPublishers
@@ -72,11 +74,14 @@ class StateSensorNode(ManagedNode):
     """
     The State sensor of a simulator on ROS topics: doc/interface.md.
 
+    :ivar is_ending: whether the program ends; the simulator then often ends, too, and the loss of
+        its connection is not logged.
     :raises ConfigError: when a parameter given at start is wrong.
     """
 
     def __init__(self) -> None:
         super().__init__(NODE_NAME)
+        self.is_ending: Callable[[], bool] = lambda: False
         self._own_parameters = NodeParameters(self, self._reconfigure)
         self._pipeline: Pipeline | None = None
         self._sink: TopicSink | None = None
@@ -100,7 +105,8 @@ class StateSensorNode(ManagedNode):
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         self.create_timer(_DIAGNOSTICS_PERIOD_S, self._publish_diagnostics, clock=steady)
         self._log_timer = self.create_timer(_STREAM_LOG_PERIOD_S, self._log_stream, clock=steady)
-        self._waker = self.create_guard_condition(self._log_at_once)
+        self._waker = self.create_guard_condition(self._log_timer.reset)
+        self._namesakes = Namesakes(self, self.get_logger().warning)
 
     @property
     def settings(self) -> Settings:
@@ -197,11 +203,15 @@ class StateSensorNode(ManagedNode):
             queue=PacketQueue(settings.queue_size, overflow, self._pipeline.counters),
             predecessor=self._stopped)
         self._stream_log = StreamLog(self._hardware_id(), settings.max_actor_topics,
-                                     self.get_logger().info, self._pipeline.counters)
+                                     self.get_logger().info, self.get_logger().warning,
+                                     self._pipeline.counters)
         # Objects built until now stay: they are excluded from the collections during frames.
         gc.collect()
         gc.freeze()
         self._log_timer.reset()
+        if settings.source != FILE:
+            self.get_logger().info(one_line(f'connecting to {self._hardware_id()} '
+                                            f'(source: {settings.source})'))
         self._stream.start()
         if self._other_publishers is not None:
             self._other_publishers.search()
@@ -247,7 +257,7 @@ class StateSensorNode(ManagedNode):
         return self.on_shutdown(state)
 
     def wake(self) -> None:
-        """Let the executor have a turn, which logs the state of the stream; from any thread."""
+        """Have the state of the stream logged within 0.2 s; from any thread."""
         # The node may have been destroyed.
         with suppress(InvalidHandle):
             self._waker.trigger()
@@ -287,6 +297,7 @@ class StateSensorNode(ManagedNode):
 
     def _publish_diagnostics(self) -> None:
         self._log_stream()
+        self._namesakes.search()
         stream, pipeline = self._stream, self._pipeline
         if stream is None or pipeline is None:
             statuses = {'stream': Status(Level.OK, 'not active', ())}
@@ -300,12 +311,9 @@ class StateSensorNode(ManagedNode):
                 pipeline.stamper.n_coarse)
             statuses = {
                 'stream': self._diagnosis.status(reading, counters.take_latencies()),
-                'truth': consistency_status(pipeline.consistency.verdict())}
+                'truth': consistency_status(pipeline.consistency.verdict(),
+                                            self._diagnosis.missing(reading))}
         self._diagnostics.publish(self._hardware_id(), statuses)
-
-    def _log_at_once(self) -> None:
-        self._log_timer.reset()
-        self._log_stream()
 
     def _log_stream(self) -> None:
         if self._stream is not None and self._stream_log is not None:
@@ -318,6 +326,8 @@ class StateSensorNode(ManagedNode):
                 self._log_timer.cancel()
 
     def _log_connection(self, source: Source) -> None:
+        if self.is_ending():
+            return
         for line in self._connection_log.new_lines(source.health):
             # Two calls: rclpy refuses one that changes its severity.
             if line.is_warning:

@@ -11,6 +11,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
 import sys
 
 import rclpy
@@ -89,14 +91,18 @@ def _enter_ros(words: Sequence[str]) -> list[str]:
     :returns: the arguments that are not arguments of ROS.
     :raises ConfigError: when the arguments for ROS are wrong.
     """
+    for option, file in pairwise(words):
+        if option == '--params-file' and not Path(file).is_file():
+            raise ConfigError(option, f'{file}, which is not there',
+                              'a YAML file of parameters')
     try:
         # The handlers of rclpy would end the context before the markers are deleted.
         rclpy.init(args=words, signal_handler_options=SignalHandlerOptions.NO)
         return list(remove_ros_args(words)[1:])
     except RuntimeError as error:
         # The rest of the text is a place in the sources of rcl.
-        found = str(error).partition(', at /')[0]
-        raise ConfigError('ROS arguments', found, 'such as -p NAME:=VALUE') from error
+        found = str(error).partition(', at /')[0].removeprefix('failed to initialize rcl: ')
+        raise ConfigError('ROS arguments', found.strip(), 'such as -p NAME:=VALUE') from error
 
 
 def _run(ending: Ending) -> int:
@@ -105,6 +111,7 @@ def _run(ending: Ending) -> int:
     executor = SingleThreadedExecutor()
     executor.add_node(node)
     try:
+        node.is_ending = ending.is_wanted
         node.is_starting = True
         if node.settings.autostart and node.trigger_configure() == _SUCCESS:
             node.trigger_activate()
@@ -117,6 +124,6 @@ def _run(ending: Ending) -> int:
             raise node.failure
         return 0
     finally:
-        node.trigger_shutdown()
+        node.shut_down()
         executor.shutdown(0.0)
         node.destroy_node()

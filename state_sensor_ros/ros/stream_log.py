@@ -15,7 +15,7 @@ line            condition                                             also neede
 first frame     a frame was published                                 --
 connected       the rate is known: a second after the first frame,    first frame
                 or at the end of a recording
-no frame        no frame for some seconds after the connect           --
+no frame        no frame for some seconds after the connect; warning  --
 actor limit     actors have no topics of their own                    first frame
 end             all frames of a recording are processed               connected
 ==============  ====================================================  =========================
@@ -33,6 +33,10 @@ from state_sensor_ros.pipeline.source import Health, SourceState
 _RATE_S = 1.0
 # A silence after the connect that is worth a line.
 _SILENCE_S = 3.0
+# What to check where the source does not know better.
+_SILENCE = ('the port is open and sends nothing; check that the port is that of the sensor, that '
+            'the sensor is configured (parameters control_port, config_file), and that the '
+            'simulation is running')
 # States in which the stream can be described.
 _VERBS = {SourceState.CONNECTED: 'connected to', SourceState.PLAYING: 'playing',
           SourceState.PAUSED: 'playing', SourceState.ENDED: 'played'}
@@ -44,13 +48,15 @@ class StreamLog:
 
     :param source: ``host:port`` or the path of a recording.
     :param max_actor_topics: named in the line about actors without topics.
-    :param log: called with each line.
+    :param log: called with each line that is not a warning.
+    :param warn: called with each warning.
     :param counters: at the start of the stream; they may continue those of an earlier one.
     """
 
     def __init__(self, source: str, max_actor_topics: int, log: Callable[[str], None],
-                 counters: Counters) -> None:
+                 warn: Callable[[str], None], counters: Counters) -> None:
         self._source, self._max_actor_topics, self._log = source, max_actor_topics, log
+        self._warn = warn
         self._n_before = counters.n_published
         self._written: set[str] = set()
         # Time of the first reading with a connection, s, and of the first with a frame.
@@ -94,12 +100,13 @@ class StreamLog:
                 self._write('limit', f'max_actor_topics is {self._max_actor_topics}: '
                             f'{n_without} without topics of their own')
         elif self._connected_s is not None and now_s - self._connected_s >= _SILENCE_S:
-            self._write('silence', f'no frame from {self._source} in {_SILENCE_S:g} s')
+            self._write('silence', f'no frame from {self._source} in {_SILENCE_S:g} s: '
+                        f'{health.silence or _SILENCE}', self._warn)
         if has_ended:
             self._write('end', f'end of the recording {self._source}: '
                                f'{counted(n_frames, "frame")} published')
 
-    def _write(self, kind: str, line: str) -> None:
+    def _write(self, kind: str, line: str, log: Callable[[str], None] | None = None) -> None:
         if kind not in self._written:
             self._written.add(kind)
-            self._log(line)
+            (log or self._log)(line)

@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import wraps
 from typing import TypeVar
 
@@ -64,6 +65,12 @@ class ManagedNode(LifecycleNode):  # type: ignore[misc]
         self.refusal: StateSensorError | None = None
         self.is_starting = False
         self._refuse_wrong_transitions()
+
+    def shut_down(self) -> None:
+        """Go to the state finalized, from any state."""
+        # rclpy raises it in that state, where `ros2 lifecycle set` may have put the node.
+        with suppress(RuntimeError):
+            self.trigger_shutdown()
 
     def _refuse_wrong_transitions(self) -> None:
         """Refuse a transition that the state does not have: rclpy would end the program."""

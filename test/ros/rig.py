@@ -42,7 +42,8 @@ AGAIN_S = RECONNECT_MAX_S + 1.0 + 1.5
 FAST = {'reconnect_min': 0.05, 'reconnect_max': RECONNECT_MAX_S, 'stale_after': 1.0}
 TRANSITIONS = {
     'configure': Transition.TRANSITION_CONFIGURE, 'activate': Transition.TRANSITION_ACTIVATE,
-    'deactivate': Transition.TRANSITION_DEACTIVATE, 'cleanup': Transition.TRANSITION_CLEANUP}
+    'deactivate': Transition.TRANSITION_DEACTIVATE, 'cleanup': Transition.TRANSITION_CLEANUP,
+    'shutdown': Transition.TRANSITION_UNCONFIGURED_SHUTDOWN}
 
 
 def end_limit_s():

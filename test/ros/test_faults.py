@@ -74,7 +74,7 @@ def test_fault_changes_of_the_connection_are_logged_after_a_late_start(bench, si
         rig.listener.until(lambda: 'connected again' in rig.node.log)
         rig.finish()
     lines = [line.partition(']: ')[2] for line in rig.node.log.splitlines()
-             if 'connect' in line]
+             if 'connect' in line and 'connecting to' not in line]
     refused = (f'not connected: 127.0.0.1:{port}: found connection refused; '
                'expected a simulator that listens there')
     assert lines[1].startswith(f'connected to 127.0.0.1:{port}: generation v2, ')
@@ -300,6 +300,8 @@ def test_fault_silence_is_stale_and_transforms_are_not_repeated(bench):
     rig.connect()
     rig.listener.until(lambda: [values for values in statuses(rig.diagnostics)
                                 if values['level'] == 3], what='a STALE report')
+    rig.listener.until(lambda: statuses(rig.diagnostics[-1:], 'truth')[0]['level'] == 3,
+                       what='a STALE consistency check')
     n_tf = len(rig.tf)
     deadline = time.monotonic() + 2.0
     while time.monotonic() < deadline:
@@ -307,6 +309,13 @@ def test_fault_silence_is_stale_and_transforms_are_not_repeated(bench):
     assert len(rig.tf) == n_tf
     rig.publishes_again()
     assert rig.counted('frames received', 2)['reconnects'] == '0'
+    rig.listener.until(lambda: rig.send_until_received() and
+                       statuses(rig.diagnostics[-1:], 'truth')[0]['level'] == 0,
+                       what='a consistency check that is OK')
+    rig.simulator.close()
+    rig.listener.until(lambda: statuses(rig.diagnostics[-1:], 'truth')[0]['level'] == 3,
+                       what='a STALE consistency check without a simulator')
+    assert statuses(rig.diagnostics[-1:], 'truth')[0]['message'].startswith('not connected')
     rig.finish()
 
 

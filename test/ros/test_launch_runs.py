@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from itertools import count
 import os
 from pathlib import Path
+import re
 import signal
 import subprocess
 import sys
@@ -82,6 +83,51 @@ def test_launch_demo_brings_its_own_simulator(launched, listener):
     assert received[0].child_frame_id == 'base_link'
     process.send_signal(signal.SIGINT)
     assert process.wait(AWAIT_S) == 0
+
+
+def test_launch_demo_logs_no_fault_at_ctrl_c(launched, listener, capfd):
+    process = launched('demo', rviz='false', port=free_port())
+    received = listener.subscribe('/state_sensor/ego/odometry', 'nav_msgs/Odometry')
+    listener.until(lambda: len(received) >= 3, what='odometry of the ego')
+    process.send_signal(signal.SIGINT)
+    assert process.wait(AWAIT_S) == 0
+    log = ''.join(capfd.readouterr())
+    assert 'connecting to' in log
+    assert not re.search(r'connection lost|\[WARN\]|Traceback', log), log
+
+
+@pytest.mark.parametrize(('file', 'arguments'), [
+    ('state_sensor', {'record': 'bag'}), ('demo', {'rviz': 'false'})], ids=['record', 'demo'])
+def test_launch_ends_where_the_driver_dies_at_start(launched, tmp_path, monkeypatch, file,
+                                                    arguments):
+    # A recorder that runs until it is ended, and a parameter that the driver refuses.
+    recorder = tmp_path / 'bin' / 'ros2'
+    recorder.parent.mkdir()
+    recorder.write_text('#!/bin/sh\nexec sleep 1000\n')
+    recorder.chmod(0o755)
+    monkeypatch.setenv('PATH', f'{recorder.parent}{os.pathsep}{os.environ["PATH"]}')
+    if file == 'demo':
+        # The demonstration has no argument that is wrong for the driver alone.
+        driver = tmp_path / 'lib' / 'state_sensor_ros' / 'state_sensor_node'
+        for path in (driver, tmp_path / 'share/ament_index/resource_index/packages'
+                     / 'state_sensor_ros'):
+            path.parent.mkdir(parents=True)
+            path.write_text('#!/bin/sh\nexit 1\n')
+        prefix = next(Path(prefix) for prefix in os.environ['AMENT_PREFIX_PATH'].split(
+            os.pathsep) if (Path(prefix) / 'share' / 'state_sensor_ros').is_dir())
+        (tmp_path / 'share' / 'state_sensor_ros').symlink_to(
+            prefix / 'share' / 'state_sensor_ros')
+        (driver.parent / 'state_sensor').symlink_to(
+            prefix / 'lib' / 'state_sensor_ros' / 'state_sensor')
+        driver.chmod(0o755)
+        monkeypatch.setenv('AMENT_PREFIX_PATH', os.pathsep.join(
+            (str(tmp_path), os.environ['AMENT_PREFIX_PATH'])))
+        arguments = {**arguments, 'port': free_port()}
+    else:
+        parameters = tmp_path / 'parameters.yaml'
+        parameters.write_text('/**: {ros__parameters: {port: -1}}')
+        arguments = {**arguments, 'params_file': parameters}
+    assert launched(file, **arguments).wait(AWAIT_S) in (0, 1)
 
 
 @pytest.mark.parametrize(('argument', 'words'), [

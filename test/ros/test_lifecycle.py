@@ -147,6 +147,21 @@ def test_lifecycle_signals_end_it(domain, listener, streaming, signum, moment):
         assert 'Traceback' not in node.log
 
 
+@pytest.mark.parametrize('signum', [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(('steps', 'state'), [
+    ((), 'unconfigured'), (('configure',), 'inactive'), (('configure', 'activate'), 'active'),
+    (('shutdown',), 'finalized')])
+def test_lifecycle_signals_end_it_in_every_state(domain, listener, signum, steps, state):
+    with NodeProcess(domain, port=free_port(), autostart=False) as node:
+        managed = Managed(listener)
+        assert all(managed.request(step) for step in steps)
+        assert managed.state == state
+        code, seconds = node.end(signum)
+        assert code == 0, node.log
+        assert seconds < end_limit_s()
+        assert 'Traceback' not in node.log
+
+
 def _handles(node, signum):
     """Return whether the process catches ``signum``."""
     with open(f'/proc/{node.process.pid}/status') as status:

@@ -10,6 +10,7 @@
 
 import json
 import re
+import signal
 import time
 
 from budgets import AWAIT_S
@@ -80,7 +81,7 @@ def test_node_logs_the_course_of_a_recording_once(domain, tmp_path, rate):
 def test_node_logs_that_no_frame_is_received(bench):
     bench_ = bench()
     bench_.connect(warm=False)
-    until_logged(bench_.node, 'INFO', f'no frame from 127.0.0.1:{bench_.simulator.port} in 3 s')
+    until_logged(bench_.node, 'WARN', f'no frame from 127.0.0.1:{bench_.simulator.port} in 3 s')
 
 
 def test_node_names_unknown_parameters(domain, simulator, tmp_path):
@@ -98,3 +99,46 @@ def test_node_names_unknown_parameters(domain, simulator, tmp_path):
         f'unknown parameter actor_qos.dept is ignored{similar}actor_qos.depth',
         f'unknown parameter reconect_max is ignored{similar}reconnect_max',
         'unknown parameter wholly_other is ignored']
+
+
+def test_node_logs_what_it_connects_to(bench):
+    bench_ = bench()
+    line = until_logged(bench_.node, 'INFO', 'connecting to ')
+    assert f'connecting to 127.0.0.1:{bench_.simulator.port} (source: ' in line
+
+
+def test_node_names_a_silent_port_and_what_to_check(bench):
+    bench_ = bench()
+    bench_.simulator.accept()
+    line = until_logged(bench_.node, 'WARN', 'no frame from')
+    assert 'check that the port is that of the sensor' in line
+
+
+@pytest.mark.parametrize(('text', 'kind'), [
+    (b'HTTP/1.1 408 Request Timeout\r\nServer: x\r\n\r\n', 'a web server'),
+    (b'SSH-2.0-OpenSSH_9.6\r\n', 'another server')])
+def test_node_names_a_server_of_another_kind(bench, text, kind):
+    bench_ = bench()
+    bench_.simulator.accept().sendall(text)
+    line = until_logged(bench_.node, 'WARN', f'as {kind} sends it')
+    assert f'127.0.0.1:{bench_.simulator.port}' in line
+    assert 'check that host and port are those of its sensor' in line
+
+
+def test_node_warns_of_another_node_of_its_name(domain, bench):
+    bench_ = bench()
+    with NodeProcess(domain, port=bench_.simulator.port, autostart=False) as other:
+        for node in (bench_.node, other):
+            until_logged(node, 'WARN', '2 nodes have the name /state_sensor')
+
+
+@pytest.mark.parametrize('signum', [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize('is_first', [False, True], ids=['after', 'before'])
+def test_node_logs_no_loss_where_the_simulator_ends_with_it(bench, signum, is_first):
+    bench_ = bench()
+    bench_.connect()
+    ends = [bench_.simulator.close, lambda: bench_.node.process.send_signal(signum)]
+    for end in ends if is_first else reversed(ends):
+        end()
+    assert bench_.node.process.wait(AWAIT_S) == 0
+    assert 'connection lost' not in bench_.node.log

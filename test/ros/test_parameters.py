@@ -98,6 +98,13 @@ def test_parameters_wrong_ros_arguments_are_one_line(domain, arguments):
         assert 'Traceback' not in node.log
 
 
+def test_parameters_file_that_is_not_there_is_one_line(domain):
+    with NodeProcess(domain, arguments=['--params-file', '/nowhere.yaml']) as node:
+        assert node.process.wait(AWAIT_S) == 1
+        assert node.log == ('error: --params-file: found /nowhere.yaml, which is not there; '
+                            'expected a YAML file of parameters\n')
+
+
 @pytest.mark.parametrize(('option', 'code', 'words'), [
     ('--help', 0, 'max_actor_topics'), ('--help', 0, 'Default: true\n'),
     ('--help', 0, 'Default: []\n'), ('--help', 0, 'Values: all, ego, none. Default: all\n'),

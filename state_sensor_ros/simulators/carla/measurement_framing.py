@@ -20,7 +20,8 @@ from collections.abc import Iterable
 import math
 import struct
 
-from state_sensor_ros.errors import counted, DecodeError, FramingError, TransportError
+from state_sensor_ros.connections.foreign_server import bad_length
+from state_sensor_ros.errors import counted, DecodeError, TransportError
 from state_sensor_ros.payloads import Packet
 
 _LENGTH = struct.Struct('<I')
@@ -77,8 +78,9 @@ class MeasurementFramer:
         (length,) = _LENGTH.unpack_from(self._parts[-1], len(self._parts[-1]) - LENGTH_BYTES)
         if length:
             if self._n_bytes + length + LENGTH_BYTES > self._max:
-                raise FramingError(
-                    self._where, f'message length {length} at byte {self._offset + self._filled}',
+                raise bad_length(
+                    self._where, b'' if self._offset else bytes(self._parts[0][:LENGTH_BYTES]),
+                    f'message length {length} at byte {self._offset + self._filled}',
                     f'a frame of at most max_frame_bytes, {self._max}')
             # Each message is followed by another length: one buffer for both saves a read.
             self._expect(length + LENGTH_BYTES)

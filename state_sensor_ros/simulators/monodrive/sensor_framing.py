@@ -36,6 +36,7 @@ from __future__ import annotations
 
 import struct
 
+from state_sensor_ros.connections.foreign_server import bad_length
 from state_sensor_ros.errors import FramingError, TransportError
 from state_sensor_ros.payloads import Packet
 
@@ -128,9 +129,11 @@ class PacketFramer:
         return self._header_bytes or NEW_HEADER_BYTES
 
     def _bad_length(self, least: int) -> FramingError:
-        return FramingError(self._where, f'packet length {self._length} at byte {self._offset}',
-                            f'at least {least}, its own header' if self._length < least
-                            else f'at most max_frame_bytes, {self._max}')
+        return bad_length(
+            self._where, b'' if self._offset else bytes(self._header[:self._filled]),
+            f'packet length {self._length} at byte {self._offset}',
+            f'at least {least}, its own header' if self._length < least
+            else f'at most max_frame_bytes, {self._max}')
 
     def _allocate(self, header_bytes: int) -> None:
         """Allocate the payload; its first bytes may have been read as those of a new header."""
