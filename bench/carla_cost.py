@@ -40,20 +40,21 @@ from state_sensor_ros.pipeline.pipeline import Pipeline
 from state_sensor_ros.schemas.carla_schema import SceneDescription
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.carla.carla_decoder import CarlaDecoder
-from state_sensor_ros.simulators.carla.carla_encoder import CarlaEncoder
+from state_sensor_ros.simulators.carla.carla_list import carla_encoders
 from state_sensor_ros.simulators.carla.carla_recording import DatasetRecording
 from state_sensor_ros.simulators.carla.carla_topics import sensor_topics
 from state_sensor_ros.simulators.carla.measurement_framing import join_messages
 from state_sensor_ros.simulators.carla.sensors import camera_and_kind, Sensor
 from state_sensor_ros.simulators.monodrive.decoder import Decoder
 from state_sensor_ros.topics.encoder import Encoder
-from state_sensor_ros.topics.topic import Demand, fixed_topics
+from state_sensor_ros.topics.topic import Demand, EVERYTHING, NOTHING
+from state_sensor_ros.topics.topic_list import fixed_topics
 
 N_ACTORS, N_FRAMES, N_WARM, N_ROUNDS = 100, 40, 5, 5
 IMAGES, IMAGE_SIZE = 'images', 200
 SETTINGS = Settings(debug_drawing=True)
 DEMANDS = {
-    'nothing': Demand.nothing(), 'everything': Demand(),
+    'nothing': NOTHING, 'everything': EVERYTHING,
     'like RViz': Demand.of([topic for topic in fixed_topics(SETTINGS)
                             if topic.name in ('/tf', '~/markers', '~/ego/odometry')])}
 
@@ -163,8 +164,8 @@ def refuse(kind, text):
 def quickest_us(decoder, packets, demand):
     """Return the cost of a frame, us; a generator of ``packets`` is a part of it."""
     definitions = load_definitions()
-    extra = () if isinstance(decoder, Decoder) else (CarlaEncoder(SETTINGS, definitions),)
-    codec = Codec(decoder, Encoder(SETTINGS, definitions), extra)
+    further = () if isinstance(decoder, Decoder) else carla_encoders()
+    codec = Codec(decoder, Encoder(SETTINGS, definitions, further=further))
     pipeline = Pipeline(SETTINGS, lambda _: codec, NoSink(demand), report=refuse)
     spent = []
     began = time.process_time_ns()

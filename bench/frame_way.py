@@ -34,7 +34,8 @@ from state_sensor_ros.pipeline.pipeline import Pipeline
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.monodrive.decoder import Decoder
 from state_sensor_ros.topics.encoder import Encoder
-from state_sensor_ros.topics.topic import Demand, EVERYTHING, fixed_topics
+from state_sensor_ros.topics.topic import Demand, EVERYTHING
+from state_sensor_ros.topics.topic_list import fixed_topics
 
 PACKAGE = f'{Path(state_sensor_ros.__file__).parent}/'
 N_ACTORS, N_FRAMES = 10, 24

@@ -31,7 +31,8 @@ from worker import NODE_NAME, pipeline_into, SETTINGS
 
 from state_sensor_ros.payloads import Packet
 from state_sensor_ros.ros.topic_sink import TopicSink
-from state_sensor_ros.topics.topic import Demand, fixed_topics, Qos
+from state_sensor_ros.topics.topic import Demand, NOTHING, Qos
+from state_sensor_ros.topics.topic_list import fixed_topics
 
 RATE_HZ = 50.0
 CHANGES = ('appears', 'is subscribed', 'leaves', 'is forgotten')
@@ -42,7 +43,7 @@ N_STEADY = 3  # frames after a new actor; one more after it has left
 class AllSubscribed(TopicSink):
     """A sink that reports a subscriber for every topic."""
 
-    subscribed = Demand.nothing()
+    subscribed = NOTHING
 
     def demand(self):
         return self.subscribed

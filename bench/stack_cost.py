@@ -32,7 +32,6 @@ from state_sensor_ros.pipeline.pipeline import Pipeline
 from state_sensor_ros.settings import OUTPUTS, Settings
 from state_sensor_ros.simulators.monodrive.decoder import Decoder
 from state_sensor_ros.topics.encoder import Encoder
-from state_sensor_ros.topics.stacks.output_encoder import open_outputs
 from state_sensor_ros.topics.topic import EVERYTHING
 
 N_ACTORS, N_FRAMES, N_WARM, N_ROUNDS = 100, 40, 5, 25
@@ -43,8 +42,8 @@ def frame_ms(packets, outputs):
     """Return the CPU time of a frame with every topic subscribed."""
     settings, definitions = Settings(debug_drawing=True, outputs=outputs), load_definitions()
     pipeline = Pipeline(settings, lambda settings: Codec(
-        Decoder(), Encoder(settings, definitions), (), open_outputs(settings, definitions)),
-        NoSink(EVERYTHING), report=lambda kind, text: None)
+        Decoder(), Encoder(settings, definitions)), NoSink(EVERYTHING),
+        report=lambda kind, text: None)
     for packet in packets[:N_WARM]:
         pipeline.process(packet, 0)
     begin = time.process_time()

@@ -49,7 +49,8 @@ from state_sensor_ros.simulators.monodrive.generations.wire import (
     Vector,
 )
 from state_sensor_ros.topics.encoder import Encoder
-from state_sensor_ros.topics.topic import EVERYTHING, fixed_topics, Qos
+from state_sensor_ros.topics.topic import EVERYTHING, Qos
+from state_sensor_ros.topics.topic_list import fixed_topics
 
 NODE_NAME = 'bench'
 SETTINGS = parse_settings({'frame': False, 'debug_drawing': True, 'labels': False,

@@ -24,15 +24,13 @@ from rclpy.signals import SignalHandlerOptions
 
 from state_sensor_ros.files.bags.bag_writer import BagSink
 from state_sensor_ros.ros.topic_sink import message_class
-from state_sensor_ros.topics.topic import Topic
+from state_sensor_ros.topics.topic import LATCHED, ORDINARY, Topic
 
 ALWAYS = ('/tf', '/diagnostics', '/clock')
 START_TIMEOUT_S = 30.0
 LOOK_PERIOD_S = 0.2
 # All topics are found when no new one was found for this time.
 SETTLE_S = 1.0
-# Kind of topics with transient-local durability.
-LATCHED = 'latched'
 LATENCY_KEYS = ('stream-to-publish latency median (ms)', 'stream-to-publish latency p99 (ms)')
 
 
@@ -133,7 +131,7 @@ class Recorder:
                     (f'{self._name}/', *ALWAYS)):
                 continue
             is_latched = offers[0].qos_profile.durability == DurabilityPolicy.TRANSIENT_LOCAL
-            topic = Topic(name, type_name, LATCHED if is_latched else '')
+            topic = Topic(name, type_name, LATCHED if is_latched else ORDINARY)
             self._topics[name] = topic
             self._last_found_s = time.monotonic()
             self._sink.open([topic])
@@ -145,7 +143,7 @@ class Recorder:
 
     def _take(self, topic: Topic, data: bytes) -> None:
         if not self._is_recording:
-            if topic.kind == LATCHED:
+            if topic.qos.latched:
                 self._latched.append((topic, data))
             return
         now_ns = time.time_ns()

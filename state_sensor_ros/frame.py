@@ -38,6 +38,7 @@ _NO_ROWS: Rows = np.zeros(0, np.int64)
 
 FRONT_LEFT, FRONT_RIGHT, REAR_LEFT, REAR_RIGHT = range(4)
 NO_SOURCE_ID = -1
+_IDENTITY_XYZW = (0.0, 0.0, 0.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,18 @@ class Needs:
     inputs: bool = True
     appearance: bool = True
     lanes: bool = True
+
+    @classmethod
+    def of(cls, *, boxes: bool = False, wheels: bool = False, inputs: bool = False,
+           appearance: bool = False, lanes: bool = False) -> Needs:
+        """Return the need for these parts alone."""
+        return cls(boxes, wheels, inputs, appearance, lanes)
+
+    def __or__(self, other: Needs) -> Needs:
+        """Return the need for the parts of both."""
+        return Needs(self.boxes or other.boxes, self.wheels or other.wheels,
+                     self.inputs or other.inputs, self.appearance or other.appearance,
+                     self.lanes or other.lanes)
 
 
 EVERYTHING = Needs()
@@ -133,6 +146,10 @@ class Wheels:
         """Make the arrays read-only."""
         _freeze(self.actor, self.wheel, self.source_id, self.position_xyz, self.orientation_xyzw,
                 self.position_known, self.orientation_known, self.speed)
+
+    def known_orientation_xyzw(self) -> Floats:
+        """(W, 4) float64, actor's frame, not normalised; the identity where it is unknown."""
+        return np.where(self.orientation_known[:, None], self.orientation_xyzw, _IDENTITY_XYZW)
 
     def rows_of(self, actor: int) -> range:
         """Return the rows of the wheels of the actor at row ``actor``."""

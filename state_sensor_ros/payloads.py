@@ -20,6 +20,10 @@ from state_sensor_ros.frame import Bools, EVERYTHING, Floats, Frame, Needs
 # Called with a kind, by which repetitions are throttled, and one line about what was found.
 Report: TypeAlias = Callable[[str, str], None]
 
+
+def ignore(kind: str, text: str) -> None:
+    """Report nowhere: a :data:`Report` for what is not to be reported."""
+
 LEFT_OUT = 'left_out'
 DUPLICATE = 'duplicate'
 

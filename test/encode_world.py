@@ -17,12 +17,26 @@ import numpy as np
 from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.frame import Appearance, Boxes, Frame, Lanes, Wheels
 from state_sensor_ros.settings import Settings
+from state_sensor_ros.topics.topic import Demand
+from state_sensor_ros.topics.topic_list import fixed_topics
 
 # All that can be published at once.
 ALL_ON = Settings(debug_drawing=True, wheel_tf=True, joint_states=True, publish_clock=True)
 STAMP_NS = 1_234_000_000_567
 
 HALF = 0.5 ** 0.5
+NAMES = frozenset(topic.name for topic in fixed_topics(ALL_ON))
+
+
+def demand_without(*names, **actors):
+    """Return the demand for all but these topics, with actors by kind of topic, all if none."""
+    return Demand(NAMES - {*names}, {
+        kind: frozenset(names) for kind, names in actors.items()} or None)
+
+
+def demand_of(*names, **actors):
+    """Return the demand for these topics, and for those of actors by kind of topic."""
+    return Demand(frozenset(names), {kind: frozenset(own) for kind, own in actors.items()})
 
 
 @cache

@@ -21,8 +21,7 @@ import yaml
 from state_sensor_ros.drawing.palette import EGO, EXAMPLE, OBJECT
 from state_sensor_ros.settings import DEFAULTS, NAMES, OUTPUTS, parse_settings, rule_of, value_of
 from state_sensor_ros.topics.markers import COLORS, LABEL_HEIGHT
-from state_sensor_ros.topics.stacks.output_topics import output_topics
-from state_sensor_ros.topics.topic import fixed_topics
+from state_sensor_ros.topics.topic_list import fixed_topics, output_topics
 
 CONFIG = ROOT / 'config'
 PARAMETERS = CONFIG / 'state_sensor.yaml'

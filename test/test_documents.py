@@ -29,14 +29,15 @@ from state_sensor_ros.pipeline.counters import Counters
 from state_sensor_ros.pipeline.source import Health
 from state_sensor_ros.ros.diagnostics import consistency_status, StreamDiagnosis, StreamReading
 from state_sensor_ros.ros.entity_filter import MAX_CHARACTERS
-from state_sensor_ros.settings import DEFAULTS, parse_settings
+from state_sensor_ros.settings import DEFAULTS, OUTPUTS, parse_settings
 from state_sensor_ros.simulators.carla import carla_source, dataset, images
-from state_sensor_ros.simulators.carla.carla_topics import DATASET_TOPICS, ENCODINGS, sensor_topics
+from state_sensor_ros.simulators.carla.carla_list import CARLA_TOPICS
+from state_sensor_ros.simulators.carla.carla_topics import ENCODINGS, sensor_topics
 from state_sensor_ros.simulators.carla.sensors import POINTS, Sensor
 from state_sensor_ros.simulators.monodrive import sensor_config
 from state_sensor_ros.simulators.monodrive.control_messages import MAX_REPLY_BYTES
 from state_sensor_ros.simulators.monodrive.trajectory import MAX_ELEMENT_BYTES
-from state_sensor_ros.topics.topic import fixed_topics
+from state_sensor_ros.topics.topic_list import fixed_topics, output_encoders, TOPICS
 
 DOCUMENTS = sorted(path.relative_to(ROOT).as_posix() for path in (
     ROOT / 'README.md', ROOT / 'CONTRIBUTING.md', *(ROOT / 'doc').rglob('*.md')))
@@ -69,10 +70,18 @@ def test_readme_takes_five_minutes():
 def test_topics_page_names_every_topic():
     named = {name for row in table_rows('doc/reference/topics.md')
              for name in re.findall(r'`([~/][^`]*)`', row[0])}
-    assert {topic.name for topic in fixed_topics(DEFAULTS)} <= named
+    listed = {topic.name for each in TOPICS for topic in each.topics} | {
+        f'~/actors/<actor>/{each.kind}' for each in TOPICS if each.kind}
+    assert listed <= named
     assert {'/tf_static', '/diagnostics'} <= named
-    assert {f'~/actors/<actor>/{kind}' for kind in (
-        'odometry', 'control_state', 'joint_states')} <= named
+
+
+@pytest.mark.parametrize('output', OUTPUTS)
+def test_outputs_page_has_every_topic_and_type(output):
+    rows = table_rows('doc/reference/outputs.md')
+    for topic in (topic for each in output_encoders(output) for topic in each.topics):
+        assert any(row[1:3] == [f'`{topic.name}`', f'`{topic.type_name.replace("/msg/", "/")}`']
+                   for row in rows), topic.name
 
 
 def test_topics_page_has_their_types():
@@ -105,7 +114,8 @@ def test_readme_names_topics_that_exist():
 def test_carla_page_names_every_topic_of_carla():
     text = text_of('doc/guide/carla.md')
     sensors = [Sensor('<camera>', kind) for kind in ENCODINGS] + [Sensor('<lidar>', POINTS)]
-    for topic in (*DATASET_TOPICS, *sensor_topics(sensors)):
+    for topic in (*(topic for each in CARLA_TOPICS for topic in each.topics),
+                  *sensor_topics(sensors)):
         assert f'`{topic.name}`' in text
 
 

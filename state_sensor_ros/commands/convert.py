@@ -62,8 +62,7 @@ from state_sensor_ros.simulators.opening import (
 )
 
 if TYPE_CHECKING:
-    from state_sensor_ros.cdr.definitions import Definitions
-    from state_sensor_ros.topics.stacks.output_encoder import OutputEncoder
+    pass
 
 # What the messages of a bag depend on. Stamps by the clock of ROS mean nothing here.
 _BAG_PARAMETERS = (
@@ -195,9 +194,7 @@ def _to_bag(recording: Recording, args: argparse.Namespace, settings: Settings,
     from state_sensor_ros.pipeline.interfaces import Codec
     from state_sensor_ros.pipeline.pipeline import Pipeline
     from state_sensor_ros.topics.encoder import Encoder
-    from state_sensor_ros.topics.stacks.output_topics import output_topics
     from state_sensor_ros.topics.static_frame import encode_static_frames
-    from state_sensor_ros.topics.topic import fixed_topics
     if args.output.endswith(tuple(STORAGE_OF_SUFFIX)):
         raise ConfigError('OUT', args.output, 'the name of a folder, or NAME.json for a '
                           'trajectory')
@@ -210,16 +207,15 @@ def _to_bag(recording: Recording, args: argparse.Namespace, settings: Settings,
     with interruption.writing(lambda: BagSink(
             args.output, storage=args.storage, overwrite=args.force, node_name=node_name)) as sink:
         own = find_simulator(recording.simulator).topics(
-            settings, definitions, warnings.add, recording=recording)
-        sink.open((*fixed_topics(settings), *own.topics, *output_topics(settings)))
-        static_frames = encode_static_frames(settings, definitions, own.mounts)
+            settings, recording=recording)
+        encoder = Encoder(settings, definitions, warnings.add, own.encoders)
+        sink.open(encoder.topics)
+        static_frames = encode_static_frames(settings, definitions, own.transforms)
         if static_frames is not None:
             sink.latch(*static_frames)
         pipeline = Pipeline(
-            settings, lambda settings: Codec(
-                recording.decoder, Encoder(settings, definitions, warnings.add),
-                own.encoders(settings), _stack_encoder(settings, definitions, warnings)),
-            sink, report=warnings.add)
+            settings, lambda settings: Codec(recording.decoder, encoder), sink,
+            report=warnings.add)
         summary, snapshot = Summary(), pipeline.snapshot
         with reading(recording, 'convert', is_quiet=args.quiet) as recorded_frames, \
                 _with_upcoming(recorded_frames, recording, args, settings) as frames:
@@ -235,15 +231,6 @@ def _to_bag(recording: Recording, args: argparse.Namespace, settings: Settings,
             raise TrajectoryFormatError(recording.name, 'no frames', 'at least one frame')
     warnings.show()
     return summary
-
-
-def _stack_encoder(settings: Settings, definitions: Definitions,
-                   warnings: Warnings) -> OutputEncoder | None:
-    """Return the encoder of topics for autonomy stacks, None where there are none."""
-    if not settings.outputs:
-        return None
-    from state_sensor_ros.topics.stacks.output_encoder import open_outputs
-    return open_outputs(settings, definitions, warnings.add)
 
 
 @contextmanager

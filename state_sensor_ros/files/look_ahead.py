@@ -30,10 +30,6 @@ from state_sensor_ros.objects.object_maker import centres_of, default_sizes
 from state_sensor_ros.objects.predicted_paths import HORIZON_S
 from state_sensor_ros.payloads import FutureFrame, PayloadDecoder
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.topics.stacks.output_topics import OBJECT_TOPICS, output_topics
-from state_sensor_ros.topics.topic import Topic
-
-_PREDICTED: Topic = OBJECT_TOPICS['predicted']
 
 
 def is_needed(settings: Settings) -> bool:
@@ -42,7 +38,7 @@ def is_needed(settings: Settings) -> bool:
 
     :param settings: of which the outputs are used.
     """
-    return _PREDICTED in output_topics(settings)
+    return 'autoware' in settings.outputs and 'predicted' in settings.autoware_objects
 
 
 class LookAhead:

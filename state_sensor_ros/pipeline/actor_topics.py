@@ -67,6 +67,7 @@ class ActorTopics:
     :param encoder: returns the topics of an actor; may be replaced.
     :param sink: opens and closes them.
     :param registry: limits how many actors have topics, and frees the names of closed ones.
+    :ivar absent_since_ns: stamps by topic name, the longest absent actor first.
     :param actor_timeout: stream time from an actor's last frame to the end of its topics, s.
         Where the limit is reached, topics of absent actors end earlier, for those in the frame.
     """
@@ -78,8 +79,7 @@ class ActorTopics:
         self._timeout_ns = round(actor_timeout * NS_PER_S)
         # By topic name: after a restart, a new actor of the same name takes over the topics.
         self._own: dict[str, _OpenTopics] = {}
-        # Ordered by time, the longest absent first.
-        self._absent_since_ns: OrderedDict[str, int] = OrderedDict()
+        self.absent_since_ns: OrderedDict[str, int] = OrderedDict()
         self._with_lanes: set[Actor] = set()
         self._stamp_ns = 0
 
@@ -98,10 +98,10 @@ class ActorTopics:
         present = set(new)
         for actor in before.actors[head:len(before.actors) - tail]:
             if actor not in present:
-                self._absent_since_ns.setdefault(actor.topic_name, stamp_ns)
+                self.absent_since_ns.setdefault(actor.topic_name, stamp_ns)
         with_lanes = {actor_list.actors[i] for i in lane_rows.tolist()}
         for i, actor in enumerate(new, head):
-            self._absent_since_ns.pop(actor.topic_name, None)
+            self.absent_since_ns.pop(actor.topic_name, None)
             own = self._own.get(actor.topic_name)
             if own is None:
                 self._open(actor, actor in with_lanes, actor_list.kinds[i] == KIND_VEHICLE)
@@ -116,10 +116,10 @@ class ActorTopics:
     def close_absent(self, stamp_ns: int) -> None:
         """Close the topics of actors that are absent for ``actor_timeout`` at ``stamp_ns``."""
         self._stamp_ns = stamp_ns
-        while self._absent_since_ns:
-            topic_name, since_ns = next(iter(self._absent_since_ns.items()))
+        while self.absent_since_ns:
+            topic_name, since_ns = next(iter(self.absent_since_ns.items()))
             if stamp_ns - since_ns < self._timeout_ns \
-                    and len(self._absent_since_ns) <= _MAX_ABSENT:
+                    and len(self.absent_since_ns) <= _MAX_ABSENT:
                 return
             self._close(topic_name)
 
@@ -129,7 +129,7 @@ class ActorTopics:
 
         :param n_places: actors in the frame that have no topics because of the limit.
         """
-        for topic_name in list(self._absent_since_ns):
+        for topic_name in list(self.absent_since_ns):
             if self._registry.n_free_places >= n_places:
                 return
             if self._own[topic_name].actor.has_topics:
@@ -144,11 +144,11 @@ class ActorTopics:
         """
         self._own = {name: own for name, own in self._own.items() if own.actor.has_topics}
         shift_ns = stamp_ns - self._stamp_ns
-        self._absent_since_ns = OrderedDict(
-            (name, since_ns + shift_ns) for name, since_ns in self._absent_since_ns.items()
+        self.absent_since_ns = OrderedDict(
+            (name, since_ns + shift_ns) for name, since_ns in self.absent_since_ns.items()
             if name in self._own)
         for topic_name in self._own:
-            self._absent_since_ns.setdefault(topic_name, stamp_ns)
+            self.absent_since_ns.setdefault(topic_name, stamp_ns)
         self._stamp_ns = stamp_ns
         self._with_lanes = set()
         return list(self._own)
@@ -166,6 +166,6 @@ class ActorTopics:
         self._own[actor.topic_name] = _OpenTopics(actor, has_lanes, has_wheels, topics)
 
     def _close(self, topic_name: str) -> None:
-        del self._absent_since_ns[topic_name]
+        del self.absent_since_ns[topic_name]
         self._sink.shut(self._own.pop(topic_name).topics)
         self._registry.remove(topic_name)

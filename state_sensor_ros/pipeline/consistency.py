@@ -278,6 +278,7 @@ class SampledConsistencyCheck(ConsistencyCheck):
     At a pair per 0.8 s, the three pairs of a warning take 3 s; a stream that has passed is checked
     every 4 s.
 
+    :ivar next_s: game time from which on a frame is to be added.
     :ivar next_details_s: game time from which on a frame is to be added with wheels and boxes.
         Decoding them costs as much as all other members together, so it is done every 5 s, and
         more seldom above 1000 actors.
@@ -286,7 +287,7 @@ class SampledConsistencyCheck(ConsistencyCheck):
     def restart(self) -> None:
         """Start without results: the next frame begins a pair."""
         super().restart()
-        self.next_details_s = self._next_pair_s = -math.inf
+        self.next_s = self.next_details_s = self._next_pair_s = -math.inf
         self._is_pair_open = False
 
     def add(self, frame: Frame) -> None:
@@ -307,6 +308,8 @@ class SampledConsistencyCheck(ConsistencyCheck):
             self._last = None
             super().add(frame)
             self._is_pair_open = True
+        self.next_s = -math.inf if self._is_pair_open \
+            else min(self._next_pair_s, self.next_details_s)
 
 
 def _with_velocities(frame: Frame) -> Frame:

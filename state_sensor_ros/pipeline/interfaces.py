@@ -14,11 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from state_sensor_ros.frame import Frame
-from state_sensor_ros.naming import ActorList
-from state_sensor_ros.payloads import FutureFrame, PayloadDecoder
+from state_sensor_ros.payloads import PayloadDecoder
 from state_sensor_ros.pipeline.actor_topics import TopicSwitch
-from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.encoder import Encoder
 from state_sensor_ros.topics.topic import Demand, Topic
 
@@ -38,58 +35,13 @@ class Sink(TopicSwitch, Protocol):
         """
 
 
-class SimulatorEncoder(Protocol):
-    """Encodes the topics of one simulator only, such as CARLA's traffic lights."""
-
-    def encode(self, frame: Frame, actor_list: ActorList, stamp_ns: int, demand: Demand, *,
-               advanced: bool = True) -> list[tuple[Topic, bytes]]:
-        """
-        Encode these topics; nothing where the frame is of another simulator.
-
-        :param frame: all actors, SI, REP-103 axes; ``extension`` has the data of the simulator.
-        :param actor_list: of the registry, rows as in ``frame``.
-        :param stamp_ns: ns since the epoch of the messages' clock.
-        :param demand: topics that have subscribers; others need not be encoded.
-        :param advanced: False for a frame whose clock did not advance.
-        :returns: the messages in the order in which they are to be sent.
-        """
-
-    def reconfigure(self, settings: Settings) -> None:
-        """Use ``settings``, which differ in dynamic parameters only, from the next frame on."""
-
-
-class StackEncoder(Protocol):
-    """Encodes topics for autonomy stacks, of frames of any simulator."""
-
-    def encode(self, frame: Frame, actor_list: ActorList, stamp_ns: int, demand: Demand,
-               upcoming: FutureFrame | None) -> list[tuple[Topic, bytes]]:
-        """
-        Encode the topics that ``demand`` names, of a frame whose clock has advanced.
-
-        :param frame: all actors, SI, REP-103 axes.
-        :param actor_list: of the registry, rows as in ``frame``.
-        :param stamp_ns: ns since the epoch of the messages' clock.
-        :param upcoming: of the packet.
-        :returns: the messages in the order in which they are to be sent.
-        """
-
-    def reconfigure(self, settings: Settings) -> None:
-        """Use ``settings``, which differ in dynamic parameters only, from the next frame on."""
-
-    def restart(self) -> None:
-        """Start a new run of the simulator."""
-
-
 @dataclass(frozen=True, slots=True)
 class Codec:
     """
-    The decoder and the encoders of one stream; all of them keep state of the last frames.
+    The decoder and the encoder of one stream; both keep state of the last frames.
 
-    ``decoder`` of the source's payloads; ``encoder`` of the common topics; ``simulator_encoders``
-    of simulator-specific topics; ``stack_encoder`` of those for autonomy stacks, if any.
+    ``decoder`` of the source's payloads; ``encoder`` of all topics.
     """
 
     decoder: PayloadDecoder
     encoder: Encoder
-    simulator_encoders: Sequence[SimulatorEncoder] = ()
-    stack_encoder: StackEncoder | None = None

@@ -34,7 +34,7 @@ from state_sensor_ros.pipeline.interfaces import Codec, Sink
 from state_sensor_ros.pipeline.stamps import float32_step, Stamper, Step
 from state_sensor_ros.pipeline.tag_rule import TagRule
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.topics.topic import Demand, needs_of, Topic
+from state_sensor_ros.topics.topic import Demand, Topic
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +93,6 @@ class Pipeline:
             ego_frame=settings.ego_frame, max_actor_topics=settings.max_actor_topics,
             reserved_frames=(settings.global_frame, settings.parent_frame))
         self._actor_list: ActorList = EMPTY_ACTOR_LIST
-        # Version of the actors in the last ~/actors, None where it has to be published again.
-        self._announced: int | None = None
         self._lane_rows = b''
         self._actor_topics = ActorTopics(self._codec.encoder, sink, self._registry,
                                          settings.actor_timeout)
@@ -150,14 +148,13 @@ class Pipeline:
 
     def cancel(self) -> None:
         """
-        Remove the markers and publish nothing more until :meth:`begin`.
+        Close the topics, as markers are deleted, and publish nothing more until :meth:`begin`.
 
         May be called from any thread; a frame that is being sent is completed first.
         """
         with self._sending:
             self._is_cancelled = True
-            if self._draws(self._settings):
-                self._publish_delete_all()
+            self._close_topics()
 
     def process(self, packet: Packet, received_ns: int, number: int = 0) -> bool:
         """
@@ -216,7 +213,7 @@ class Pipeline:
             self._apply_settings()
         demand = self._sink.demand()
         if demand is not self._demand and demand != self._demand:
-            self._demand, self._needs = demand, needs_of(self._settings, demand)
+            self._demand, self._needs = demand, self._codec.encoder.needs(demand)
         decoded = self._decode(packet)
         if packet.is_alone and not self._are_clocks_reported:
             self._compare_clocks(packet, decoded.frame)
@@ -273,7 +270,8 @@ class Pipeline:
             else:
                 self.counters.n_left_out += 1
             self._report_error(fault.kind, fault.error)
-        frame = self._tag_rule.select(decoded.frame)
+        frame = decoded.frame if self._tag_rule.passes_all \
+            else self._tag_rule.select(decoded.frame)
         if frame.boxes is not None and not self._settings.include_obb:
             frame = replace(frame, boxes=NO_BOXES)
         if packet.is_behind_gap:
@@ -286,42 +284,34 @@ class Pipeline:
             self._restart(is_intended=packet.is_behind_gap)
         advanced = step is not Step.REPEATED
         stamp_ns = self.stamper.stamp_ns
-        actors = self._update_actors(frame, stamp_ns) if advanced else []
         # A repeated frame may have other actors than the last one; ~/frame contains them all.
-        actor_list = self._actor_list if advanced else self._registry.name_repeated(frame)
-        codec = self._codec
-        messages = codec.encoder.encode(frame, actor_list, stamp_ns, demand, advanced=advanced)
-        messages += actors
-        for encoder in codec.simulator_encoders:
-            messages += encoder.encode(frame, actor_list, stamp_ns, demand, advanced=advanced)
-        if codec.stack_encoder is not None and advanced:
-            messages += codec.stack_encoder.encode(frame, actor_list, stamp_ns, demand,
-                                                   packet.upcoming)
-        self._send(messages)
-        if advanced:
-            self._announced = self._actor_list.version
+        actor_list = self._update_actors(frame, stamp_ns) if advanced \
+            else self._registry.name_repeated(frame)
+        self._send(self._codec.encoder.encode(
+            frame, actor_list, stamp_ns, demand, advanced=advanced, upcoming=packet.upcoming))
         self.counters.latencies_ns.append(time.perf_counter_ns() - received_ns)
         self._count(frame, advanced)
         if advanced:
             last = None if step is Step.RESTARTED else self.snapshot
             self.snapshot = Snapshot(frame, actor_list, stamp_ns, packet,
                                      None if last is None else last.frame)
-            self.consistency.add(frame)
+            if frame.game_time >= self.consistency.next_s:
+                self.consistency.add(frame)
 
-    def _update_actors(self, frame: Frame, stamp_ns: int) -> list[tuple[Topic, bytes]]:
-        """Open and close topics of actors; return ~/actors where it changed."""
+    def _update_actors(self, frame: Frame, stamp_ns: int) -> ActorList:
+        """Open and close topics of actors; return the actors of the frame."""
         actor_list = self._registry.update(frame)
-        is_announced = actor_list.version == self._announced
         lane_rows = frame.lanes.actor.tobytes()
         if actor_list.version != self._actor_list.version or lane_rows != self._lane_rows:
             self._follow(actor_list, frame, stamp_ns)
-        self._actor_topics.close_absent(stamp_ns)
+        if self._actor_topics.absent_since_ns:
+            self._actor_topics.close_absent(stamp_ns)
         if self.counters.n_without_topics:
             self._actor_topics.make_room(self.counters.n_without_topics)
             granted = self._registry.grant_topics()
             if granted.version != actor_list.version:
                 self._follow(granted, frame, stamp_ns)
-        return [] if is_announced else [self._codec.encoder.encode_actors(actor_list, stamp_ns)]
+        return self._actor_list
 
     def _follow(self, actor_list: ActorList, frame: Frame, stamp_ns: int) -> None:
         before, self._actor_list = self._actor_list, actor_list
@@ -336,13 +326,11 @@ class Pipeline:
             self._report('restart', 'the simulator was restarted, or its clock set: '
                          + self.stamper.restart_cause)
         self._codec.encoder.restart()
-        if self._codec.stack_encoder is not None:
-            self._codec.stack_encoder.restart()
         self._restart_actors()
 
     def _restart_actors(self) -> None:
         self._registry.restart(self._actor_topics.restart(max(self.stamper.stamp_ns, 0)))
-        self._actor_list, self._announced = EMPTY_ACTOR_LIST, None
+        self._actor_list = EMPTY_ACTOR_LIST
         self._lane_rows = b''
         self.consistency.restart()
 
@@ -350,30 +338,22 @@ class Pipeline:
         if not self._pending:
             return
         settings = self._pending.popleft()
-        # Under the lock, so that either this or cancel() deletes the markers.
+        # Under the lock, so that either this or cancel() closes the topics.
         with self._sending:
-            ends_drawing = self._draws(self._settings) and not self._draws(settings)
-            if ends_drawing and not self._is_cancelled:
-                self._publish_delete_all()
+            if not self._is_cancelled:
+                self._close_topics(settings)
             self._settings = settings
-        if ends_drawing:
-            self._codec.encoder.restart()
-        self._codec.encoder.reconfigure(settings)
-        for encoder in self._codec.simulator_encoders:
-            encoder.reconfigure(settings)
-        if self._codec.stack_encoder is not None:
-            self._codec.stack_encoder.reconfigure(settings)
+            self._codec.encoder.reconfigure(settings)
         self._tag_rule = TagRule(settings.desired_tags, settings.undesired_tags)
         self._demand = None
         self._actor_topics.reconfigure()
 
-    def _publish_delete_all(self) -> None:
+    def _close_topics(self, settings: Settings | None = None) -> None:
+        """Publish the last messages of the topics that ``settings`` switch off, None for all."""
         stamp_ns = max(self.stamper.stamp_ns, 0)
-        self._sink.publish([self._codec.encoder.encode_delete_all(stamp_ns)], stamp_ns)
-
-    @staticmethod
-    def _draws(settings: Settings) -> bool:
-        return settings.debug_drawing and settings.include_obb
+        messages = self._codec.encoder.closing(stamp_ns, settings)
+        if messages:
+            self._sink.publish(messages, stamp_ns)
 
     def _send(self, messages: Sequence[tuple[Topic, bytes]]) -> None:
         with self._sending:

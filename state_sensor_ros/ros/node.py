@@ -52,11 +52,8 @@ from state_sensor_ros.ros.transitions import ManagedNode, noting
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.opening import FILE, Input
 from state_sensor_ros.topics.encoder import Encoder
-from state_sensor_ros.topics.stacks.output_encoder import open_outputs
-from state_sensor_ros.topics.stacks.output_topics import output_topics
 from state_sensor_ros.topics.static_frame import encode_static_frames
-from state_sensor_ros.topics.topic import fixed_topics
-from state_sensor_ros.topics.verification import samples, verify
+from state_sensor_ros.topics.verification import sample_settings, verify
 
 if TYPE_CHECKING:
     from state_sensor_ros.files.player import FileSource
@@ -156,24 +153,24 @@ class StateSensorNode(ManagedNode):
                 counters.last_error.note(text)
 
         check_packages(settings.outputs)
-        self._input = received = Input(settings, definitions, report)
-        outputs = open_outputs(settings, definitions)
-        verify([*samples(definitions), *received.topics.samples,
-                *([] if outputs is None else outputs.samples())], lambda data, type_name:
+        self._input = received = Input(settings, report)
+        encoder = Encoder(sample_settings(settings), definitions,
+                          further=received.topics.encoders)
+        verify(encoder.samples(), lambda data, type_name:
                deserialize_message(data, message_class(type_name)))
-        topics = (*fixed_topics(settings), *received.topics.topics, *output_topics(settings))
-        self._sink = TopicSink(self, topics, self._own_parameters.actor_qos)
-        self._other_publishers = OtherPublishers(self, topics, self.get_logger().warning)
+        self._sink = TopicSink(self, encoder.topics, self._own_parameters.actor_qos)
+        self._other_publishers = OtherPublishers(
+            self, encoder.topics, self.get_logger().warning)
         self._stopped = None
         self._pipeline = Pipeline(
             settings, lambda settings: Codec(
-                received.new_decoder(), Encoder(settings, definitions, report),
-                received.topics.encoders(settings),
-                open_outputs(settings, definitions, report)), self._sink, report=report,
+                received.new_decoder(),
+                Encoder(settings, definitions, report, received.topics.encoders)),
+            self._sink, report=report,
             on_defect=self._fault_log.defect, counters=counters,
             ros_now_ns=lambda: self.get_clock().now().nanoseconds)
         self._diagnosis = StreamDiagnosis(settings.stale_after, settings.max_actor_topics)
-        static_frames = encode_static_frames(settings, definitions, received.topics.mounts)
+        static_frames = encode_static_frames(settings, definitions, received.topics.transforms)
         if static_frames is not None:
             self._static_frame = StaticFrame(self, static_frames[1])
         self._own_parameters.freeze()

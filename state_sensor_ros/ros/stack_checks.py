@@ -18,8 +18,8 @@ from rclpy.node import Node
 from rclpy.topic_endpoint_info import TopicEndpointInfo
 
 from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.topics.stacks.output_topics import is_of_stack, packages_of
 from state_sensor_ros.topics.topic import Topic
+from state_sensor_ros.topics.topic_list import packages_of
 
 
 def check_packages(outputs: Iterable[str]) -> None:
@@ -65,7 +65,7 @@ class OtherPublishers:
 
     def __init__(self, node: Node, topics: Iterable[Topic], warn: Callable[[str], None]) -> None:
         self._node, self._warn = node, warn
-        self._topics = [topic.name for topic in topics if is_of_stack(topic)]
+        self._topics = [topic.name for topic in topics if topic.is_exclusive]
         self._n_left = self._N_SEARCHES
 
     def search(self) -> None:

@@ -25,7 +25,7 @@ from rclpy.publisher import Publisher
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.qos_overriding_options import QoSOverridingOptions
 
-from state_sensor_ros.topics.topic import Demand, Qos, Topic
+from state_sensor_ros.topics.topic import Demand, NOTHING, Qos, Topic
 
 # A new subscriber misses frames for at most this long. A scan of 2000 publishers takes 0.3 to
 # 0.7 ms; in a pause between frames it is done up to _EARLY_SCAN_NS before it is due.
@@ -66,7 +66,7 @@ class TopicSink:
         # Creating or destroying a publisher takes 0.1 to 0.4 ms: deferred to a pause.
         self._to_open: dict[str, Topic] = {}
         self._to_destroy: deque[Publisher] = deque()
-        self._demand = Demand.nothing()
+        self._demand = NOTHING
         self._next_scan_ns = 0
         for topic in fixed:
             self._fixed[topic.name] = self._open[topic.name] = self._create(

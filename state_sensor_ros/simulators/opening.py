@@ -37,7 +37,6 @@ from state_sensor_ros.settings import DEFAULTS, parse_settings, Settings
 from state_sensor_ros.simulators.simulator import Simulator, SimulatorTopics
 
 if TYPE_CHECKING:
-    from state_sensor_ros.cdr.definitions import Definitions
     from state_sensor_ros.files.player import Follower
     from state_sensor_ros.pipeline.source import Source
 
@@ -174,12 +173,11 @@ class Input:
     A recording is opened once and belongs to the first source; :meth:`open_source` opens it again
     for a later one.
 
-    :param definitions: of the messages of those topics.
     :param report: called with a kind and a line about what was found beside the frames.
     :raises StateSensorError: where a recording cannot be opened.
     """
 
-    def __init__(self, settings: Settings, definitions: Definitions, report: Report) -> None:
+    def __init__(self, settings: Settings, report: Report) -> None:
         self._settings, self._report = settings, report
         self._simulator = find_simulator(settings.source)
         self._recording = self._opened() if settings.source == FILE else None
@@ -187,7 +185,7 @@ class Input:
         if self._recording is not None:
             self._simulator = find_simulator(self._recording.simulator)
         self.topics: SimulatorTopics = self._simulator.topics(
-            settings, definitions, report, recording=self._recording)
+            settings, recording=self._recording)
 
     def _opened(self) -> Recording:
         settings = self._settings

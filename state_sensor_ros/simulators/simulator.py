@@ -16,7 +16,7 @@ naming, encoding and publishing as those of every other simulator.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,15 +33,12 @@ from state_sensor_ros.settings import DEFAULTS, Settings
 if TYPE_CHECKING:
     import argparse
 
-    from state_sensor_ros.cdr.definitions import Definitions
     from state_sensor_ros.files.bags.bag_reader import Bag
     from state_sensor_ros.files.bags.bag_recording import BagRecording
-    from state_sensor_ros.pipeline.interfaces import SimulatorEncoder
     from state_sensor_ros.pipeline.source import Source
     from state_sensor_ros.simulators.stand_in_options import StandInOptions
-    from state_sensor_ros.topics.static_frame import Mount
-    from state_sensor_ros.topics.topic import Topic
-    from state_sensor_ros.topics.verification import Sample
+    from state_sensor_ros.topics.static_frame import StaticTransform
+    from state_sensor_ros.topics.topic_encoder import NewTopicEncoder
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +46,12 @@ class SimulatorTopics:
     """
     The topics that only one simulator has.
 
-    ``topics`` exist from the start; ``encoders`` makes those of their messages; ``samples`` are
-    messages to verify the encoders with; ``mounts`` sensors for /tf_static.
+    ``encoders`` subclasses of :class:`TopicEncoder`, or what makes one; a subclass of a topic of
+    the package takes its place. ``transforms`` for /tf_static.
     """
 
-    topics: tuple[Topic, ...] = ()
-    encoders: Callable[[Settings], tuple[SimulatorEncoder, ...]] = lambda settings: ()
-    samples: tuple[Sample, ...] = ()
-    mounts: tuple[Mount, ...] = ()
+    encoders: tuple[NewTopicEncoder, ...] = ()
+    transforms: tuple[StaticTransform, ...] = ()
 
 
 class FrameWriter(Output):
@@ -163,14 +158,11 @@ class Simulator:
         """
         return self.open_source(settings, report)
 
-    def topics(self, settings: Settings, definitions: Definitions, report: Report, *,
-               recording: Recording | None) -> SimulatorTopics:
+    def topics(self, settings: Settings, *, recording: Recording | None) -> SimulatorTopics:
         """
         Return the topics that only this simulator has.
 
         :param settings: at the start.
-        :param definitions: of the messages.
-        :param report: called with a kind and a line about what cannot be encoded.
         :param recording: that the frames come from, None for a live source.
         """
         return SimulatorTopics()

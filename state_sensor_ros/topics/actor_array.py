@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""~/actors: the actors of a frame with their names in ROS."""
+"""~/actors: the actors of a frame with their names in ROS, sent when they change."""
 
 from __future__ import annotations
 
@@ -14,48 +14,66 @@ from typing import Any
 
 from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.cdr.patch_buffer import PatchBuffer
-from state_sensor_ros.cdr.templates import Given, MessageInstance, Template
-from state_sensor_ros.naming import Actor, ActorList
+from state_sensor_ros.cdr.templates import ENCAPSULATION, Given, MessageInstance, Template
+from state_sensor_ros.naming import Actor
+from state_sensor_ros.payloads import Report
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.topics.numbers import stamp_numbers
+from state_sensor_ros.topics.message_block import Messages
 from state_sensor_ros.topics.per_actor import Column, PerActor
-from state_sensor_ros.topics.tables import header, STAMP
-from state_sensor_ros.topics.topic import ACTORS_TOPIC
+from state_sensor_ros.topics.tables import header, STAMP, stamp_numbers
+from state_sensor_ros.topics.topic import LATCHED, Topic
+from state_sensor_ros.topics.topic_encoder import FrameToSend, TopicEncoder
+
+# The stamp is the first field of the header, which is the first field.
+_AFTER_STAMP = len(ENCAPSULATION) + 8
 
 
-class ActorArrayEncoder:
-    """
-    Encode an ActorArray.
+class ActorArrayEncoder(TopicEncoder):
+    """One ActorArray for each change of the actors."""
 
-    :param settings: of which ``global_frame`` is used.
-    :param definitions: of the messages.
-    """
+    topics = (Topic('~/actors', 'state_sensor_ros/msg/ActorArray', LATCHED),)
+    is_of_new_actors = True
 
-    def __init__(self, settings: Settings, definitions: Definitions) -> None:
-        self.head = Template(definitions, ACTORS_TOPIC.type_name,
-                             {'header': header(settings.global_frame)}, is_message=True)
-        self.element = Template(definitions, 'state_sensor_ros/msg/Actor', {
+    def __init__(self, settings: Settings, definitions: Definitions, report: Report) -> None:
+        super().__init__(settings, definitions, report)
+        self._head_template = Template(definitions, self.topics[0].type_name,
+                                       {'header': header(settings.global_frame)}, is_message=True)
+        self._element_template = Template(definitions, 'state_sensor_ros/msg/Actor', {
             name: Given(name)
             for name in ('name', 'topic_name', 'frame_id', 'id', 'kind', 'tags')})
-        self._head = MessageInstance(self.head, {})
+        self._head = MessageInstance(self._head_template, {})
         self._buffer = PatchBuffer(is_array=True)
         self._elements = PerActor(self._element)
+        self.restart()
 
-    def encode(self, actor_list: ActorList, stamp_ns: int) -> bytes:
-        """
-        Return the message.
+    def restart(self) -> None:
+        """Send the actors of the next frame, whether they changed or not."""
+        # Version of the actor list, and the last message after its stamp.
+        self._version: int | None = None
+        self._sent = b''
 
-        :param actor_list: the actors of a frame.
-        :param stamp_ns: ns since the epoch of the messages' clock.
-        """
+    def samples(self) -> list[list[Template]]:
+        """Return an array of two."""
+        return [[self._head_template, self._element_template, self._element_template]]
+
+    def messages(self, now: FrameToSend) -> Messages:
+        """Return the array if it differs from the last one in more than its stamp."""
+        actor_list = now.actor_list
+        if actor_list.version == self._version:
+            return []
+        self._version = actor_list.version
         elements = self._elements.of(actor_list, Column(actor_list.kinds), Column(actor_list.tags))
         self._buffer.update([self._head, *elements])
-        self._buffer.patch(STAMP, stamp_numbers(stamp_ns))
+        self._buffer.patch(STAMP, stamp_numbers(now.stamp_ns))
         (begin,), (end,) = self._buffer.message_bounds()
-        return self._buffer.tobytes(begin, end)
+        data = self._buffer.tobytes(begin, end)
+        if data[_AFTER_STAMP:] == self._sent:
+            return []
+        self._sent = data[_AFTER_STAMP:]
+        return [(self.topics[0], data)]
 
     def _element(self, actor: Actor, appearance: tuple[Any, ...], _: object) -> MessageInstance:
         kind, tags = appearance
-        return MessageInstance(self.element, {
+        return MessageInstance(self._element_template, {
             'name': actor.name, 'topic_name': actor.topic_name, 'frame_id': actor.frame_id,
             'id': actor.id, 'kind': kind, 'tags': tags})

@@ -66,6 +66,15 @@ def is_measured(settings: Settings) -> bool:
     return math.isnan(settings.base_link_xyz[0])
 
 
+def is_on_wheels(settings: Settings) -> bool:
+    """
+    Return whether the frame of the ego is base_link at a place that follows from its wheels.
+
+    :param settings: of which ego_frame and base_link_xyz are used.
+    """
+    return bool(settings.ego_frame) and is_measured(settings)
+
+
 def _rear_middle(wheels: Wheels, i_ego: int) -> Floats | None:
     places = {int(wheels.wheel[row]): row for row in wheels.rows_of(i_ego)
               if wheels.position_known[row]}

@@ -6,78 +6,61 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Lane states: of each vehicle that has one, of the ego, and of all vehicles in one array."""
+"""~/control_states: the lane states of all vehicles in one array."""
 
 from __future__ import annotations
 
 from itertools import compress
 
-import numpy as np
-
 from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.cdr.patch_buffer import PatchBuffer
-from state_sensor_ros.cdr.templates import Given, MessageInstance, Template
-from state_sensor_ros.naming import Actor
+from state_sensor_ros.cdr.templates import MessageInstance, Template
+from state_sensor_ros.frame import Needs
+from state_sensor_ros.payloads import Report
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.topics.layout_key import LayoutRequest
+from state_sensor_ros.topics.control_state import (
+    actors_with_lanes,
+    CONTROL_STATE,
+    names_in_lane,
+    STAMPED_LANE,
+)
 from state_sensor_ros.topics.message_block import MessageBlock, rows_where
 from state_sensor_ros.topics.per_actor import PerActor
-from state_sensor_ros.topics.per_actor_topic import PerActorTopic
-from state_sensor_ros.topics.tables import Fields, header, lane, LANE_CHANGE, LANE_ID, LANE_S
-from state_sensor_ros.topics.topic import (
-    CONTROL_STATE,
-    CONTROL_STATES_TOPIC,
-    EGO_CONTROL_STATE_TOPIC,
-)
-
-_TABLES = (LANE_CHANGE, LANE_ID, LANE_S)
+from state_sensor_ros.topics.tables import header, LANE_TABLES
+from state_sensor_ros.topics.topic import Topic
+from state_sensor_ros.topics.topic_encoder import FrameToSend, TopicEncoder
 
 
-class ControlStateEncoder:
-    """
-    One message for each vehicle whose topic has a subscriber, and an array of all vehicles.
+class ControlStatesEncoder(TopicEncoder):
+    """One array for each frame that has a lane state."""
 
-    :param settings: parameters of the node.
-    :param definitions: of the messages.
-    """
+    topics = (Topic('~/control_states', 'state_sensor_ros/msg/ControlStateArray'),)
+    uses_lanes = True
 
-    def __init__(self, settings: Settings, definitions: Definitions) -> None:
-        prototype: Fields = {'header': header(Given('frame')), 'name': Given('name'),
-                             'control_state': lane()}
-        self.message = Template(definitions, CONTROL_STATE, prototype, is_message=True)
-        self.element = Template(definitions, CONTROL_STATE, prototype)
-        self.head = Template(definitions, CONTROL_STATES_TOPIC.type_name,
-                             {'header': header(settings.global_frame)}, is_message=True)
-        self._topic = PerActorTopic(
-            'control_state', CONTROL_STATE, EGO_CONTROL_STATE_TOPIC,
-            lambda actor, *_: MessageInstance(self.message, _names(actor)))
-        self._head = MessageInstance(self.head, {})
-        self._elements = PerActor(lambda actor, *_: MessageInstance(self.element, _names(actor)))
-        self._array = PatchBuffer(is_array=True)
+    def __init__(self, settings: Settings, definitions: Definitions, report: Report) -> None:
+        super().__init__(settings, definitions, report)
+        self._head_template = Template(definitions, self.topics[0].type_name,
+                                       {'header': header(settings.global_frame)}, is_message=True)
+        self._element = Template(definitions, CONTROL_STATE, STAMPED_LANE)
+        self._head = MessageInstance(self._head_template, {})
+        self._elements = PerActor(lambda actor, *_: MessageInstance(
+            self._element, names_in_lane(actor)))
+        self._buffer = PatchBuffer(is_array=True)
 
-    def blocks(self, request: LayoutRequest) -> list[MessageBlock]:
-        """
-        Lay out the messages of the vehicles in one block, the array in another.
+    def needs(self, settings: Settings) -> Needs:
+        """Return the lane states."""
+        return Needs.of(lanes=True)
 
-        :param request: of which ``demand`` selects the vehicles, the ego's topic and the array.
-        :returns: up to two blocks.
-        """
-        demand, actor_list, owners = request.demand, request.actor_list, request.frame.lanes.actor
-        present = np.zeros(len(request.usable), np.bool_)
-        present[owners] = True
-        present &= request.usable
-        with_ego = demand.ego_control_state and actor_list.i_ego >= 0 \
-            and bool(present[actor_list.i_ego])
-        blocks = self._topic.blocks(
-            actor_list, self._topic.are_subscribed(actor_list, demand.control_state) & present,
-            _TABLES, owners, with_ego=with_ego)
-        if demand.control_states and present.any():
-            elements = compress(self._elements.of(actor_list), present.tobytes())
-            self._array.update([self._head, *elements])
-            blocks.append(MessageBlock(self._array, rows_where(present[owners], *_TABLES),
-                                       [CONTROL_STATES_TOPIC]))
-        return blocks
+    def samples(self) -> list[list[Template]]:
+        """Return an array of two."""
+        return [[self._head_template, self._element, self._element]]
 
-
-def _names(actor: Actor) -> dict[str, str]:
-    return {'frame': actor.frame_id, 'name': actor.name}
+    def blocks(self, now: FrameToSend) -> list[MessageBlock]:
+        """Lay out the array; there is none without lane states."""
+        present = actors_with_lanes(now)
+        if not present.any():
+            return []
+        elements = compress(self._elements.of(now.actor_list), present.tobytes())
+        self._buffer.update([self._head, *elements])
+        return [MessageBlock(self._buffer, rows_where(
+            present[now.frame.lanes.actor], *LANE_TABLES), self.topics)]

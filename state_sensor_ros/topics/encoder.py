@@ -9,230 +9,222 @@
 """
 Encode a frame to the serialised messages of all topics.
 
-Each frame has a layout: the blocks of messages, with all bytes but the numbers. A layout is kept
-until its key changes; a frame with the same key only patches numbers into the blocks.
+The messages of a topic have a layout: all bytes but the numbers. It is kept until its key changes;
+a frame with the same key only patches numbers into it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from typing import Protocol
+from functools import reduce
+from operator import or_
 
 import numpy as np
 
-from state_sensor_ros.bodies import usable_poses
 from state_sensor_ros.cdr.definitions import Definitions
-from state_sensor_ros.frame import Bools, Frame, Rows
-from state_sensor_ros.naming import Actor, ActorList
+from state_sensor_ros.frame import Floats, Frame, Needs
+from state_sensor_ros.naming import Actor, ActorList, EMPTY_ACTOR_LIST
+from state_sensor_ros.objects.frame_objects import FrameObjects
+from state_sensor_ros.payloads import FutureFrame, ignore, Report
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.topics.actor_array import ActorArrayEncoder
-from state_sensor_ros.topics.base_link import BaseLink
-from state_sensor_ros.topics.control_states import ControlStateEncoder
-from state_sensor_ros.topics.joint_states import JointStateEncoder
-from state_sensor_ros.topics.layout_key import LayoutKey, LayoutRequest
-from state_sensor_ros.topics.markers import MarkerEncoder
+from state_sensor_ros.topics.base_link import BaseLink, move_to
 from state_sensor_ros.topics.message_block import MessageBlock, Messages
-from state_sensor_ros.topics.numbers import (
-    body_numbers,
-    first_boxes,
-    known_orientations,
-    lane_numbers,
+from state_sensor_ros.topics.per_actor_topic import own_topic
+from state_sensor_ros.topics.tables import lane_numbers, POSE, STAMP, stamp_numbers
+from state_sensor_ros.topics.topic import Demand, NOTHING, Topic
+from state_sensor_ros.topics.topic_encoder import (
+    FrameToSend,
+    NewTopicEncoder,
+    NO_PARTS,
     Numbers,
-    stamp_numbers,
-    wheel_numbers,
+    TopicEncoder,
 )
-from state_sensor_ros.topics.odometry import OdometryEncoder
-from state_sensor_ros.topics.state_frame import StateFrameEncoder
-from state_sensor_ros.topics.tables import JOINT, LABEL, LANE_S, STAMP, WHEEL_POSE
-from state_sensor_ros.topics.topic import (
-    actor_topics,
-    ACTORS_TOPIC,
-    Demand,
-    enabled,
-    FRAME_TOPIC,
-    MARKERS_TOPIC,
-    NO_ACTORS,
-    Topic,
-)
-from state_sensor_ros.topics.transforms import ClockEncoder, TransformEncoder
+from state_sensor_ros.topics.topic_list import topic_encoders
+from state_sensor_ros.topics.verification import Sample, sample_of
 
 _NOTHING = nullcontext()
-_NONE: Bools = np.zeros(0, np.bool_)
-_NO_ROWS: Rows = np.zeros(0, np.int64)
-_FRAME_ALONE = Demand.of((FRAME_TOPIC,))
+_NO_ROWS: Floats = np.zeros((0, 13))
 
 
-def _ignore(kind: str, text: str) -> None:
-    """Report nowhere."""
+class _Layout:
+    """
+    The layout of the messages of one topic encoder, and those of its methods that it defines.
 
+    A call of a method that does nothing would cost as much as one that does.
+    """
 
-class _TopicEncoder(Protocol):
-    """Encoder of one kind of messages."""
+    __slots__ = ('blocks', 'encoder', 'key', 'key_of', 'messages', 'numbers')
 
-    def blocks(self, request: LayoutRequest) -> list[MessageBlock]:
-        """Lay out the messages that ``request`` demands."""
+    def __init__(self, encoder: TopicEncoder) -> None:
+        own = {name: getattr(encoder, name) for name in ('key', 'numbers', 'messages')
+               if getattr(type(encoder), name) is not getattr(TopicEncoder, name)}
+        self.encoder = encoder
+        self.key_of: Callable[[FrameToSend], object] | None = own.get('key')
+        self.numbers: Callable[[FrameToSend, Numbers], None] | None = own.get('numbers')
+        self.messages: Callable[[FrameToSend], Messages] | None = own.get('messages')
+        self.key: object = None
+        self.blocks: Sequence[MessageBlock] = ()
 
 
 class Encoder:
     """
     Encode frames.
 
+    ``topics`` those that exist from the start.
+
     :param settings: parameters; :meth:`reconfigure` replaces the dynamic ones.
-    :param definitions: of the messages.
+    :param definitions: definitions of the messages.
     :param report: called with a kind, for throttling, and a line about what went wrong.
+    :param further: topics of the simulator; a subclass of a common topic takes its place.
+    :raises EncodeError: if a definition is missing or is not as expected.
     """
 
-    def __init__(self, settings: Settings, definitions: Definitions,
-                 report: Callable[[str, str], None] = _ignore) -> None:
-        self._settings, self._report = settings, report
-        self._are_boxes_reported = False
+    def __init__(self, settings: Settings, definitions: Definitions, report: Report = ignore,
+                 further: Sequence[NewTopicEncoder] = ()) -> None:
         self._base_link = BaseLink(settings, report) if settings.ego_frame else None
-        self._markers = MarkerEncoder(settings, definitions)
-        self._odometry = OdometryEncoder(settings, definitions)
-        # In the order in which they are sent: a transform precedes the data that refers to it.
-        self._topic_encoders: tuple[_TopicEncoder, ...] = (
-            ClockEncoder(definitions), TransformEncoder(settings, definitions),
-            self._odometry, ControlStateEncoder(settings, definitions),
-            JointStateEncoder(definitions), self._markers)
-        self._state_frames = StateFrameEncoder(settings, definitions)
-        self._actor_arrays = ActorArrayEncoder(settings, definitions)
-        self.reconfigure(settings)
-
-    def reconfigure(self, settings: Settings) -> None:
-        """Use ``settings``, which differ in dynamic parameters only, from the next frame on."""
+        self._objects = FrameObjects(settings)
+        self._encoders: list[TopicEncoder] = []
+        for new in topic_encoders(settings, further):
+            encoder = new(settings, definitions, report)
+            replaced = [i for i, other in enumerate(self._encoders)
+                        if isinstance(encoder, type(other))]
+            for i in replaced:
+                self._encoders[i] = encoder
+            if not replaced:
+                self._encoders.append(encoder)
+        self.topics = tuple(topic for encoder in self._encoders for topic in encoder.topics)
         self._settings = settings
-        self._set_demand(Demand.nothing())
-        self._key: LayoutKey | None = None
+        # The last one whose topics were all encoded.
+        self._actor_list: ActorList = EMPTY_ACTOR_LIST
+        self._all_layouts: list[_Layout] = []
+        self._set_demand(NOTHING)
 
-    def restart(self) -> None:
-        """Start a new run of the simulator: the next markers first empty the displays."""
-        self._markers.restart()
-        self._are_boxes_reported = False
-        self._key = None
+    def samples(self) -> list[Sample]:
+        """Return a sample of each message, for the verification at start."""
+        return [sample_of(templates) for encoder in self._encoders
+                for templates in encoder.samples()]
 
-    def encode(self, frame: Frame, actor_list: ActorList, stamp_ns: int, demand: Demand, *,
-               advanced: bool = True) -> Messages:
-        """
-        Encode the topics that ``demand`` names.
-
-        :param actor_list: of the registry, rows as in ``frame``.
-        :param stamp_ns: ns since the epoch of the messages' clock.
-        :param advanced: False for a frame whose clock did not advance: only ~/frame is encoded.
-        :returns: the messages in the order in which they are to be sent.
-        :raises EncodeError: if a message cannot be laid out.
-        """
-        if demand is not self._demand and demand != self._demand:
-            self._set_demand(demand)
-        messages: Messages = []
-        if advanced and self._has_more_than_frame:
-            messages = self._encode_blocks(frame, actor_list, stamp_ns)
-        if self._enabled.frame and frame.boxes is not None and frame.wheels is not None \
-                and frame.inputs is not None and frame.appearance is not None:
-            messages.append((FRAME_TOPIC, self._state_frames.encode(frame, actor_list, stamp_ns)))
-        return messages
-
-    def encode_actors(self, actor_list: ActorList, stamp_ns: int) -> tuple[Topic, bytes]:
-        """
-        Encode ~/actors.
-
-        :param actor_list: of the registry.
-        :param stamp_ns: ns since the epoch of the messages' clock.
-        """
-        return ACTORS_TOPIC, self._actor_arrays.encode(actor_list, stamp_ns)
-
-    def encode_delete_all(self, stamp_ns: int) -> tuple[Topic, bytes]:
-        """
-        Encode the array of markers that empties displays; may be called from any thread.
-
-        :param stamp_ns: ns since the epoch of the messages' clock.
-        """
-        return MARKERS_TOPIC, self._markers.encode_delete_all(stamp_ns)
+    def needs(self, demand: Demand) -> Needs:
+        """Return which parts of a frame have to be decoded for the topics of ``demand``."""
+        return reduce(or_, [encoder.needs(self._settings) for encoder in self._encoders
+                            if encoder.is_wanted(self._settings, demand)], NO_PARTS)
 
     def actor_topics(self, actor: Actor, *, has_lanes: bool,
                      has_wheels: bool) -> tuple[Topic, ...]:
         """
         Return the topics that an actor has of its own, with the current settings.
 
-        :param actor: whose ``topic_name`` is a part of their names.
+        :param actor: the owner, whose ``topic_name`` is a part of their names.
         :param has_lanes: whether a frame had a lane state of the actor.
         :param has_wheels: whether the actor is a vehicle.
+        :returns: none for an actor without ``has_topics``.
         """
-        return actor_topics(self._settings, actor, has_lanes=has_lanes, has_wheels=has_wheels)
+        return tuple([
+            own_topic(actor, encoder.kind, encoder.type_name) for encoder in self._encoders
+            if actor.has_topics and encoder.kind and encoder.is_on_for_actors(self._settings)
+            and encoder.is_of_actor(has_lanes=has_lanes, has_wheels=has_wheels)])
 
-    def _set_demand(self, demand: Demand) -> None:
-        self._demand, self._enabled = demand, enabled(self._settings, demand)
-        self._has_more_than_frame = self._enabled not in (Demand.nothing(), _FRAME_ALONE)
-        self._needs_wheel_tf = self._enabled.tf and self._settings.wheel_tf
-        self._needs_wheels = self._needs_wheel_tf or self._enabled.joint_states != NO_ACTORS
+    def reconfigure(self, settings: Settings) -> None:
+        """Use ``settings``, which differ in dynamic parameters only, from the next frame on."""
+        for encoder in self._encoders:
+            if encoder.is_on(self._settings) and not encoder.is_on(settings):
+                encoder.restart()
+        self._settings = settings
+        self._objects.reconfigure(settings)
+        self._set_demand(NOTHING)
 
-    def _encode_blocks(self, frame: Frame, actor_list: ActorList, stamp_ns: int) -> Messages:
-        """Encode all topics but ~/frame."""
-        bodies, boxes, wheels = frame.bodies(), frame.boxes, frame.wheels
-        usable = bodies.usable
-        drawable_boxes = usable_wheels = _NONE
-        parts = [self._enabled, usable.tobytes(), frame.lanes.actor.tobytes(),
-                 frame.forward_speed is None]
-        if boxes is not None and self._enabled.markers:
-            drawable_boxes = bodies.drawable_boxes()
-            parts += (boxes.actor.tobytes(), drawable_boxes.tobytes())
-        if wheels is not None and self._needs_wheels:
-            if self._needs_wheel_tf:
-                usable_wheels = wheels.position_known & usable_poses(
-                    wheels.position_xyz, known_orientations(wheels))
-            parts += (wheels.actor.tobytes(), wheels.wheel.tobytes(), usable_wheels.tobytes())
-        key = LayoutKey(actor_list, tuple(parts))
-        if key != self._key:
-            self._lay_out(LayoutRequest(self._settings, frame, actor_list, self._enabled, usable,
-                                        drawable_boxes, usable_wheels))
-            if not self._are_boxes_reported and not drawable_boxes.all():
-                self._report_boxes(frame, drawable_boxes)
-            # An array that first empties displays is for one frame only.
-            self._key = None if self._markers.is_transient else key
-        if not self._blocks:
+    def restart(self) -> None:
+        """Start a new run of the simulator."""
+        self._objects.restart()
+        for encoder in self._encoders:
+            encoder.restart()
+        self._set_demand(NOTHING)
+
+    def closing(self, stamp_ns: int, settings: Settings | None = None) -> Messages:
+        """
+        Return what is to be sent before topics are switched off; may be called from any thread.
+
+        :param stamp_ns: ns since the epoch of the messages' clock.
+        :param settings: the next ones; None if the stream ends.
+        """
+        return [message for encoder in self._encoders if encoder.is_on(self._settings)
+                and (settings is None or not encoder.is_on(settings))
+                for message in encoder.closing(stamp_ns)]
+
+    def encode(self, frame: Frame, actor_list: ActorList, stamp_ns: int, demand: Demand, *,
+               advanced: bool = True, upcoming: FutureFrame | None = None) -> Messages:
+        """
+        Encode the topics that ``demand`` names.
+
+        :param frame: SI, REP-103 axes, with the parts of :meth:`needs`.
+        :param actor_list: the actors of the registry, rows as in ``frame``.
+        :param stamp_ns: ns since the epoch of the messages' clock.
+        :param demand: topics that have a reader.
+        :param advanced: False for a frame whose clock did not advance: only few topics have it.
+        :param upcoming: the frame in its recording, None of a live stream.
+        :returns: the messages in the order in which they are to be sent.
+        :raises EncodeError: if a message cannot be laid out.
+        """
+        if demand is not self._demand and demand != self._demand:
+            self._set_demand(demand)
+        layouts = self._layouts if advanced else self._layouts_of_every_frame
+        if advanced and actor_list is not self._actor_list:
+            layouts, self._actor_list = self._all_layouts, actor_list
+        if not layouts:
             return []
-        numbers = self._numbers(frame, actor_list.i_ego, stamp_ns)
+        bodies = frame.bodies()
+        # The actor list is compared by identity. It is immutable, and the key references it: the
+        # same object has the same actors, and a copy with equal actors only costs a new layout.
+        common = (actor_list, bodies.usable.tobytes(), frame.lanes.actor.tobytes(),
+                  frame.forward_speed is None)
         messages: Messages = []
-        for block in self._blocks:
-            messages += block.messages(numbers)
-        if self._markers.has_gone:
-            topic, array = messages[-1]
-            messages[-1] = topic, self._markers.with_deletions(array, stamp_ns)
+        # Rows that are not sent are computed, too; their values have no meaning.
+        with _NOTHING if bodies.is_plain else np.errstate(all='ignore'):
+            now, numbers = self._begin(frame, actor_list, stamp_ns, upcoming)
+            for layout in layouts:
+                key = common if layout.key_of is None else (common, layout.key_of(now))
+                if key != layout.key or stamp_ns > layout.encoder.expires_ns:
+                    layout.blocks, layout.key = layout.encoder.blocks(now), key
+                if layout.blocks and layout.numbers is not None:
+                    layout.numbers(now, numbers)
+                for block in layout.blocks:
+                    for table, chosen, put, targets in block.patches:
+                        put(targets, numbers[table] if chosen is None else numbers[table][chosen])
+                    # A copy of the block and slices of it take less time than a copy of each
+                    # message. A slice of all bytes is the object itself.
+                    data = block.data.tobytes()
+                    for topic, begin, end in block.parts:
+                        messages.append((topic, data[begin:end]))
+                if layout.messages is not None:
+                    messages += layout.messages(now)
         return messages
 
-    def _lay_out(self, request: LayoutRequest) -> None:
-        self._blocks = [block for encoder in self._topic_encoders
-                        for block in encoder.blocks(request)]
-        self._tables = frozenset(table for block in self._blocks for table in block.tables)
-        boxes = request.frame.boxes
-        self._first_boxes = _NO_ROWS if boxes is None or LABEL not in self._tables \
-            else first_boxes(boxes)
-
-    def _report_boxes(self, frame: Frame, drawable_boxes: Bools) -> None:
-        """Report once in a run that boxes are not drawn."""
-        assert frame.boxes is not None
-        self._are_boxes_reported = True
-        are_left_out = np.flatnonzero(~drawable_boxes)
-        row = int(are_left_out[0])
-        name = frame.names[int(frame.boxes.actor[row])]
-        numbers = ', '.join(f'{number:g}' for number in frame.boxes.rows[row].tolist())
-        self._report('boxes', f'boxes that cannot be drawn: {len(are_left_out)}, the first of '
-                     f'{name!r}: found {numbers}; expected x y z, a unit quaternion, three '
-                     'lengths and three scales above 0 (reported once)')
-
-    def _numbers(self, frame: Frame, i_ego: int, stamp_ns: int) -> Numbers:
-        """Return the numbers of all tables in use."""
-        tables = self._tables
-        base_link = None if self._base_link is None or i_ego < 0 \
-            else (i_ego, self._base_link.offset(frame, i_ego))
-        # Rows that are not sent are computed, too; their values have no meaning.
-        with _NOTHING if frame.bodies().is_plain and frame.wheels is None \
-                else np.errstate(all='ignore'):
-            numbers = body_numbers(frame, self._settings, tables, self._odometry.moving,
-                                   self._first_boxes, base_link)
-            if frame.wheels is not None and (WHEEL_POSE in tables or JOINT in tables):
-                numbers |= wheel_numbers(frame.wheels, base_link)
-        if LANE_S in tables:
+    def _begin(self, frame: Frame, actor_list: ActorList, stamp_ns: int,
+               upcoming: FutureFrame | None) -> tuple[FrameToSend, Numbers]:
+        """Return the frame with what several topics use, and the numbers of common tables."""
+        bodies, i_ego = frame.bodies(), actor_list.i_ego
+        numbers: Numbers = {STAMP: stamp_numbers(stamp_ns)}
+        if self._uses_lanes:
             numbers |= lane_numbers(frame.lanes)
-        numbers[STAMP] = stamp_numbers(stamp_ns)
-        return numbers
+        rows, base_link = _NO_ROWS, None
+        if self._uses_rows:
+            rows = bodies.normalised()
+            if self._base_link is not None and i_ego >= 0:
+                base_link = i_ego, self._base_link.offset(frame, i_ego)
+                move_to(rows[i_ego], base_link[1])
+            numbers[POSE] = rows[:len(bodies.usable), :POSE.width]
+        return FrameToSend(self._settings, frame, actor_list, stamp_ns, self._demand,
+                           bodies.usable, rows, base_link, self._objects, upcoming), numbers
+
+    def _set_demand(self, demand: Demand) -> None:
+        self._demand = demand
+        self._actor_list = EMPTY_ACTOR_LIST
+        self._all_layouts = [_Layout(encoder) for encoder in self._encoders
+                             if encoder.is_wanted(self._settings, demand)]
+        self._layouts = [layout for layout in self._all_layouts
+                         if not layout.encoder.is_of_new_actors]
+        self._layouts_of_every_frame = [layout for layout in self._layouts
+                                        if layout.encoder.is_of_every_frame]
+        self._uses_rows = any(layout.encoder.uses_rows for layout in self._layouts)
+        self._uses_lanes = any(layout.encoder.uses_lanes for layout in self._layouts)

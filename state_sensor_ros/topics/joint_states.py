@@ -15,49 +15,81 @@ from typing import Any
 import numpy as np
 
 from state_sensor_ros.cdr.definitions import Definitions
-from state_sensor_ros.cdr.templates import Each, Given, MessageInstance, Slot, Template
+from state_sensor_ros.cdr.templates import Each, Given, MessageInstance, Slot, Table, Template
+from state_sensor_ros.frame import Needs
 from state_sensor_ros.naming import Actor
-from state_sensor_ros.topics.layout_key import LayoutRequest
+from state_sensor_ros.payloads import Report
+from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.message_block import MessageBlock
 from state_sensor_ros.topics.per_actor import Column
 from state_sensor_ros.topics.per_actor_topic import PerActorTopic
-from state_sensor_ros.topics.tables import header, JOINT
-from state_sensor_ros.topics.topic import JOINT_STATES, NO_ACTORS
+from state_sensor_ros.topics.tables import header
+from state_sensor_ros.topics.topic_encoder import FrameToSend, Numbers, TopicEncoder
+
+# Of wheels: spin angle (rad, -pi..pi, NaN unknown), speed.
+JOINT = Table('joint', 8, 2)
 
 
-class JointStateEncoder:
-    """
-    One message for each vehicle whose topic has a subscriber.
+class JointStateEncoder(TopicEncoder):
+    """One message for each vehicle whose topic has a reader."""
 
-    :param definitions: of the messages.
-    """
+    kind = 'joint_states'
+    type_name = 'sensor_msgs/msg/JointState'
 
-    def __init__(self, definitions: Definitions) -> None:
-        self.template = Template(definitions, JOINT_STATES, {
+    def __init__(self, settings: Settings, definitions: Definitions, report: Report) -> None:
+        super().__init__(settings, definitions, report)
+        self._template = Template(definitions, self.type_name, {
             'header': header(''), 'name': Given('names'),
             'position': Each('wheels', Slot(JOINT, 0)),
             'velocity': Each('wheels', Slot(JOINT, 1))}, is_message=True)
-        self._topic = PerActorTopic('joint_states', JOINT_STATES, None, self._instance)
+        self._actor_topic = PerActorTopic(self, self._instance)
 
-    def blocks(self, request: LayoutRequest) -> list[MessageBlock]:
-        """
-        Lay out the messages of all vehicles in one block.
+    def is_on_for_actors(self, settings: Settings) -> bool:
+        """Return ``joint_states``."""
+        return settings.joint_states
 
-        :param request: of which ``demand.joint_states`` selects the vehicles.
-        :returns: one block or none.
-        """
-        wheels, subscribed = request.frame.wheels, request.demand.joint_states
-        if wheels is None or subscribed == NO_ACTORS:
+    def is_of_actor(self, *, has_lanes: bool, has_wheels: bool) -> bool:
+        """Return ``has_wheels``."""
+        return has_wheels
+
+    def needs(self, settings: Settings) -> Needs:
+        """Return the wheels."""
+        return Needs.of(wheels=True)
+
+    def samples(self) -> list[list[Template]]:
+        """Return the only template."""
+        return [[self._template]]
+
+    def key(self, now: FrameToSend) -> object:
+        """Return the wheels of each actor."""
+        wheels = now.frame.wheels
+        return None if wheels is None else (wheels.actor.tobytes(), wheels.wheel.tobytes())
+
+    def blocks(self, now: FrameToSend) -> list[MessageBlock]:
+        """Lay out the messages of all vehicles in one block."""
+        wheels = now.frame.wheels
+        if wheels is None:
             return []
-        first = np.searchsorted(wheels.actor, np.arange(len(request.usable) + 1))
-        present = request.usable & (first[1:] > first[:-1])
-        return self._topic.blocks(
-            request.actor_list,
-            self._topic.are_subscribed(request.actor_list, subscribed) & present, (JOINT,),
-            wheels.actor, with_ego=False, columns=(Column(wheels.wheel.tobytes(), first),))
+        first = np.searchsorted(wheels.actor, np.arange(len(now.usable) + 1))
+        return self._actor_topic.blocks(
+            now, now.usable & (first[1:] > first[:-1]), (JOINT,), wheels.actor,
+            (Column(wheels.wheel.tobytes(), first),))
+
+    def numbers(self, now: FrameToSend, numbers: Numbers) -> None:
+        """Compute the joints of all wheels."""
+        wheels = now.frame.wheels
+        assert wheels is not None
+        joints = np.empty((len(wheels.actor), JOINT.width))
+        # Steering about z, then spin about y (doc/protocol/units.md#wheel-rotation); q equals -q.
+        orientation_xyzw = wheels.known_orientation_xyzw()
+        w = orientation_xyzw[:, 3]
+        spin = 2.0 * np.arctan2(orientation_xyzw[:, 1] * np.copysign(1.0, w), np.abs(w))
+        joints[:, 0] = np.where(wheels.orientation_known, spin, np.nan)
+        joints[:, 1] = wheels.speed
+        numbers[JOINT] = joints
 
     def _instance(self, actor: Actor, appearance: tuple[Any, ...], _: object) -> MessageInstance:
         wheels, = appearance
-        return MessageInstance(self.template, {
+        return MessageInstance(self._template, {
             'names': [f'{actor.topic_name}/wheel_{wheel}' for wheel in wheels],
             'wheels': [{}] * len(wheels)})

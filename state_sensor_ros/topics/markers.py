@@ -7,7 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-Boxes and names as markers for RViz, and the deletion of markers that displays still show.
+~/markers: boxes and names for RViz, and the deletion of markers that displays still show.
 
 A display identifies a marker by (namespace, id) and shows it until it is deleted:
 doc/interface.md#markers.
@@ -16,43 +16,50 @@ doc/interface.md#markers.
 from __future__ import annotations
 
 from itertools import chain, compress
-import struct
-from typing import Any
+import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.cdr.patch_buffer import PatchBuffer
 from state_sensor_ros.cdr.templates import (
-    ALIGNMENT,
-    ENCAPSULATION,
     Given,
     MESSAGE_PHASE,
     MessageInstance,
+    Table,
     Template,
-    Values,
 )
 from state_sensor_ros.common_ends import common_ends
-from state_sensor_ros.frame import Bools, Boxes, KIND_VEHICLE
-from state_sensor_ros.naming import Actor, ActorList
+from state_sensor_ros.frame import Boxes, Floats, KIND_VEHICLE, Needs, Rows
+from state_sensor_ros.naming import Actor, EMPTY_ACTOR_LIST
+from state_sensor_ros.payloads import Report
+from state_sensor_ros.rotations import global_from_unit
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.topics.layout_key import LayoutRequest
-from state_sensor_ros.topics.message_block import MessageBlock, rows_where
+from state_sensor_ros.topics.message_block import MessageBlock, Messages, rows_where
 from state_sensor_ros.topics.per_actor import Column, PerActor
 from state_sensor_ros.topics.tables import (
-    CUBE,
     Fields,
     given_header,
     given_stamp,
     header,
-    LABEL,
+    NS_PER_S,
     pose,
     xyz,
 )
-from state_sensor_ros.topics.topic import MARKERS_TOPIC
+from state_sensor_ros.topics.topic import Topic
+from state_sensor_ros.topics.topic_encoder import FrameToSend, Numbers, TopicEncoder
+
+MARKERS_TOPIC = Topic('~/markers', 'visualization_msgs/msg/MarkerArray')
+MARKER = 'visualization_msgs/msg/Marker'
+
+# Of boxes: centre xyz, orientation xyzw of unit length, scaled edge lengths xyz.
+CUBE = Table('cube', 8, 10)
+# Of actors: position of the label xyz.
+LABEL = Table('label', 8, 3)
 
 _CUBE, TEXT = 1, 9
-ADD, DELETE, _DELETE_ALL = 0, 2, 3
+ADD, _DELETE, _DELETE_ALL = 0, 2, 3
 
 # Colour, as in pictures, and opacity, 0..1, of each namespace.
 COLORS = {'ego': ('#d6336c', 0.9), 'vehicles': ('#218f8d', 0.8), 'objects': ('#f08c00', 0.8),
@@ -60,22 +67,46 @@ COLORS = {'ego': ('#d6336c', 0.9), 'vehicles': ('#218f8d', 0.8), 'objects': ('#f
 # m: 12 pixels in the view of state_sensor.rviz.
 LABEL_HEIGHT = 2.0
 
-# Displays warn of a quaternion of zeros, even in a marker without a pose.
-NO_POSE: Fields = {'orientation': {'w': 1.0}}
-
 _NAMESPACES = ('ego', 'vehicles', 'objects')
 _LABELS = 'labels'
 
+# A display that is slower than the frames takes some of the arrays only: a deletion is repeated in
+# the frames of this time, ns.
+DELETION_NS = NS_PER_S
+# Above it the oldest deletions are not repeated for so long, as a stream of ever new names would
+# fill the arrays.
+_MAX_DELETIONS = 4096
+# Displays warn of a quaternion of zeros, even in a marker without a pose.
+_NO_POSE: Fields = {'orientation': {'w': 1.0}}
+
+
+class NewMarker(NamedTuple):
+    """What a marker of an actor is to be; ``text`` of a marker that has one."""
+
+    namespace: str
+    template: Template
+    text: str = ''
+
 
 class _Marker(MessageInstance):
-    """One marker; its id is reserved while it is needed or shown."""
+    """One marker; its id is reserved while it is needed or a display may show it."""
 
-    __slots__ = ('id', 'is_needed', 'is_shown', 'namespace')
+    __slots__ = ('actor', 'id', 'is_needed', 'is_shown', 'made_of')
 
-    def __init__(self, template: Template, values: Values, namespace: str, id_: int) -> None:
-        super().__init__(template, values)
-        self.namespace, self.id = namespace, id_
+    def __init__(self, actor: Actor, made_of: NewMarker, id_: int) -> None:
+        super().__init__(made_of.template, {'id': id_, 'text': made_of.text})
+        self.actor, self.made_of, self.id = actor, made_of, id_
         self.is_needed, self.is_shown = True, False
+
+
+class _Deletion(MessageInstance):
+    """The deletion of a marker; ``expires_ns`` stamp of the last frame that it is sent with."""
+
+    __slots__ = ('expires_ns',)
+
+    def __init__(self, template: Template, marker: _Marker, expires_ns: int) -> None:
+        super().__init__(template, {'ns': marker.made_of.namespace, 'id': marker.id})
+        self.expires_ns = expires_ns
 
 
 class _Ids:
@@ -97,140 +128,166 @@ class _Ids:
         self._free.append(id_)
 
 
-class MarkerEncoder:
-    """
-    One MarkerArray with a cube for each box and a text for each actor.
+class MarkerEncoder(TopicEncoder):
+    """One MarkerArray with a cube for each box and a text for each actor."""
 
-    :param settings: parameters of the node.
-    :param definitions: of the messages.
-    """
+    topics = (MARKERS_TOPIC,)
+    uses_rows = True
 
-    def __init__(self, settings: Settings, definitions: Definitions) -> None:
-        type_name, frame_id = 'visualization_msgs/msg/Marker', settings.global_frame
-        self.head = Template(definitions, MARKERS_TOPIC.type_name, {}, is_message=True)
-        self.cubes = [Template(definitions, type_name, {
+    def __init__(self, settings: Settings, definitions: Definitions, report: Report) -> None:
+        super().__init__(settings, definitions, report)
+        self._report = report
+        frame_id = settings.global_frame
+        self._head_template = Template(definitions, MARKERS_TOPIC.type_name, {}, is_message=True)
+        self._cubes = [Template(definitions, MARKER, {
             'header': header(frame_id), 'ns': namespace, 'id': Given('id'), 'type': _CUBE,
             'action': ADD, 'pose': pose(CUBE), 'scale': xyz(CUBE, 7),
             'color': _color(namespace)}) for namespace in _NAMESPACES]
-        self.label = Template(definitions, type_name, {
+        self._label = Template(definitions, MARKER, {
             'header': header(frame_id), 'ns': _LABELS, 'id': Given('id'), 'type': TEXT,
             'action': ADD, 'pose': {'position': xyz(LABEL, 0), 'orientation': {'w': 1.0}},
             'scale': {'z': LABEL_HEIGHT}, 'color': _color(_LABELS), 'text': Given('text')})
-        self.deletion = Template(definitions, type_name, {
-            'header': given_header(frame_id), 'ns': Given('ns'), 'id': Given('id'),
-            'action': DELETE, 'pose': NO_POSE})
-        self.delete_all = Template(definitions, type_name, {
-            'header': header(frame_id), 'action': _DELETE_ALL, 'pose': NO_POSE})
-        self.only_delete_all = Template(definitions, MARKERS_TOPIC.type_name, {
-            'markers': [{'header': given_header(frame_id), 'action': _DELETE_ALL,
-                         'pose': NO_POSE}]}, is_message=True)
-        self._head = MessageInstance(self.head, {})
-        self._delete_all = MessageInstance(self.delete_all, {})
+        self._deletion = Template(definitions, MARKER, {
+            'header': header(frame_id), 'ns': Given('ns'), 'id': Given('id'),
+            'action': _DELETE, 'pose': _NO_POSE})
+        delete_all: Fields = {'action': _DELETE_ALL, 'pose': _NO_POSE}
+        self._delete_all = Template(definitions, MARKER,
+                                    {'header': header(frame_id), **delete_all})
+        self._only_delete_all = Template(definitions, MARKERS_TOPIC.type_name, {
+            'markers': [{'header': given_header(frame_id), **delete_all}]}, is_message=True)
+        self._head = MessageInstance(self._head_template, {})
+        self._first = MessageInstance(self._delete_all, {})
         self._buffer = PatchBuffer(is_array=True)
-        self.restart()
-
-    def restart(self) -> None:
-        """Remove all markers; the next array first deletes all markers of displays."""
-        self._is_first = True
-        self.is_transient = False
+        # Row of the first box of each actor that has any.
+        self._first_boxes: Rows = np.zeros(0, np.int64)
         self._ids = _Ids()
         self._drawn = PerActor(self._draw, self._drop)
         self._shown: list[_Marker] = []
-        self._gone: list[_Marker] = []
+        # Ordered by the time that they expire.
+        self._deletions: dict[_Marker, _Deletion] = {}
+        self._is_first, self._are_boxes_reported = True, False
 
-    def blocks(self, request: LayoutRequest) -> list[MessageBlock]:
-        """
-        Lay out the array; markers that only the previous array has are deleted.
+    def restart(self) -> None:
+        """Delete all markers of displays with the next array, and one by one with later ones."""
+        self._is_first, self._are_boxes_reported = True, False
+        self._drawn.of(EMPTY_ACTOR_LIST)
+        self._show([], 0)
 
-        Afterwards ``is_transient`` is True for an array that is valid in one frame only.
+    def is_on(self, settings: Settings) -> bool:
+        """Return whether ``debug_drawing`` and ``include_obb`` are true."""
+        return settings.debug_drawing and settings.include_obb
 
-        :param request: of which ``settings.labels`` adds the labels.
-        :returns: one block or none.
-        """
-        boxes = request.frame.boxes
-        self.is_transient = False
-        if not request.demand.markers or boxes is None:
+    def needs(self, settings: Settings) -> Needs:
+        """Return the boxes."""
+        return Needs.of(boxes=True)
+
+    def samples(self) -> list[list[Template]]:
+        """Return an array with a marker of each template, and the one that only deletes all."""
+        return [[self._head_template, self._delete_all, *self._cubes, self._label,
+                 self._deletion], [self._only_delete_all]]
+
+    def key(self, now: FrameToSend) -> object:
+        """Return the boxes of each actor that can be drawn."""
+        boxes = now.frame.boxes
+        if boxes is None:
+            return None
+        return boxes.actor.tobytes(), now.frame.bodies().drawable_boxes().tobytes()
+
+    def blocks(self, now: FrameToSend) -> list[MessageBlock]:
+        """Lay out the array; markers that only arrays of the last second have are deleted."""
+        boxes = now.frame.boxes
+        if boxes is None:
             return []
-        are_drawn = request.usable[boxes.actor] & request.drawable_boxes
-        markers = self._chosen(request, boxes, are_drawn)
-        self._show(markers)
-        if not markers and not self._gone and not self._is_first:
+        drawable = now.frame.bodies().drawable_boxes()
+        if not self._are_boxes_reported and not drawable.all():
+            self._report_boxes(now, boxes)
+        are_drawn = now.usable[boxes.actor] & drawable
+        self._first_boxes = np.flatnonzero(np.diff(boxes.actor, prepend=-1))
+        drawn = self._drawn.of(now.actor_list, *self.appearance(now, boxes))
+        markers = list(chain.from_iterable(compress(drawn, now.usable.tobytes())))
+        if not np.array_equal(are_drawn, now.usable[boxes.actor]):
+            # A box has no pose or no size: its cube is left out, the label stays.
+            flags = iter(are_drawn[now.usable[boxes.actor]].tolist())
+            markers = [marker for marker in markers
+                       if marker.made_of.namespace not in _NAMESPACES or next(flags)]
+        if self._is_first:
+            # The stamps before a restart may be greater.
+            for deletion in self._deletions.values():
+                deletion.expires_ns = now.stamp_ns + DELETION_NS
+        self._show(markers, now.stamp_ns)
+        instances = [self._first, *markers] if self._is_first \
+            else [*markers, *self._deletions.values()]
+        self.expires_ns = now.stamp_ns if self._is_first else next(
+            (deletion.expires_ns for deletion in self._deletions.values()), math.inf)
+        self._is_first = False
+        if not instances:
             return []
-        first = [self._head, self._delete_all] if self._is_first else [self._head]
-        self._buffer.update([*first, *markers])
-        self.is_transient, self._is_first = self._is_first, False
-        return [MessageBlock(
-            self._buffer, rows_where(request.usable, LABEL) | rows_where(are_drawn, CUBE),
-            [MARKERS_TOPIC])]
+        self._buffer.update([self._head, *instances])
+        rows = rows_where(now.usable, LABEL) | rows_where(are_drawn, CUBE) | self.further_rows(now)
+        return [MessageBlock(self._buffer, rows, self.topics)]
 
-    @property
-    def has_gone(self) -> bool:
-        """Whether markers are to be deleted with the next array."""
-        return bool(self._gone)
+    def numbers(self, now: FrameToSend, numbers: Numbers) -> None:
+        """Compute the cubes, and the labels if there are any."""
+        boxes = now.rows[len(now.usable):]
+        size_xyz = boxes[:, 7:10]
+        size_xyz *= boxes[:, 10:]
+        numbers[CUBE] = boxes[:, :CUBE.width]
+        if now.settings.labels:
+            numbers[LABEL] = self._label_numbers(now, boxes)
 
-    def with_deletions(self, array: bytes, stamp_ns: int) -> bytes:
+    def closing(self, stamp_ns: int) -> Messages:
+        """Return the array that deletes all markers; :meth:`restart` is to be called next."""
+        return [(MARKERS_TOPIC, self._only_delete_all.lay_out(
+            given_stamp(stamp_ns), MESSAGE_PHASE).data)]
+
+    def appearance(self, now: FrameToSend, boxes: Boxes) -> tuple[Column, ...]:
         """
-        Append the deletion of removed markers to an array; each is deleted once.
+        Return what the markers of each actor depend on.
 
-        :param array: serialised message of the block of :meth:`blocks`.
-        :param stamp_ns: stamp of the deletions, ns since the epoch of the messages' clock.
-        :returns: the serialised message.
+        :returns: index of its namespace; a byte for each box; whether it has a label.
         """
-        stamp = given_stamp(stamp_ns)
-        message = bytearray(array)
-        for marker in self._gone:
-            values = {**stamp, 'ns': marker.namespace, 'id': marker.id}
-            phase = (len(message) - len(ENCAPSULATION)) % ALIGNMENT
-            message += self.deletion.lay_out(values, phase).data
-        i_count = len(ENCAPSULATION)
-        n_markers, = struct.unpack_from('<I', array, i_count)
-        struct.pack_into('<I', message, i_count, n_markers + len(self._gone))
-        self._hide()
-        return bytes(message)
+        actor_list = now.actor_list
+        n_actors = len(actor_list.actors)
+        namespaces = np.where(np.frombuffer(actor_list.kinds, np.uint8) == KIND_VEHICLE,
+                              np.uint8(_NAMESPACES.index('vehicles')),
+                              np.uint8(_NAMESPACES.index('objects')))
+        if actor_list.i_ego >= 0:
+            namespaces[actor_list.i_ego] = _NAMESPACES.index('ego')
+        first_box = np.searchsorted(boxes.actor, np.arange(n_actors + 1))
+        return (Column(namespaces.tobytes()), Column(bytes(len(boxes.actor)), first_box),
+                Column(bytes([now.settings.labels]) * n_actors))
 
-    def encode_delete_all(self, stamp_ns: int) -> bytes:
+    def new_markers(self, actor: Actor, appearance: tuple[Any, ...]) -> list[NewMarker]:
         """
-        Return the array that deletes all markers; :meth:`restart` is to be called next.
+        Return the markers of an actor, the cubes first.
 
-        :param stamp_ns: ns since the epoch of the messages' clock.
+        :param appearance: its entries of :meth:`appearance`.
         """
-        return self.only_delete_all.lay_out(given_stamp(stamp_ns), MESSAGE_PHASE).data
+        i_namespace, boxes, with_label, *_ = appearance
+        cube = NewMarker(_NAMESPACES[i_namespace], self._cubes[i_namespace])
+        return [cube] * len(boxes) + [NewMarker(_LABELS, self._label, actor.name)] * with_label
 
-    def _chosen(self, request: LayoutRequest, boxes: Boxes, are_drawn: Bools) -> list[_Marker]:
-        """Return the markers of all usable actors, cubes and label of one after another."""
-        actor_list, usable = request.actor_list, request.usable
-        with_label = request.settings.labels
-        n_boxes = np.bincount(boxes.actor, minlength=len(usable))
-        drawn = self._drawn.of(actor_list, *_appearance(actor_list, boxes, with_label))
-        markers = list(chain.from_iterable(compress(drawn, usable.tobytes())))
-        are_cubes = usable[boxes.actor]
-        if np.array_equal(are_cubes, are_drawn):
-            return markers
-        # A box has no pose or no size: leave its cube out and keep all labels.
-        is_label = np.zeros(len(markers), np.bool_)
-        if with_label:
-            is_label[np.cumsum(n_boxes[usable] + 1) - 1] = True
-        is_chosen = is_label.copy()
-        is_chosen[~is_label] = are_drawn[are_cubes]
-        return list(compress(markers, is_chosen.tobytes()))
+    def further_rows(self, now: FrameToSend) -> dict[Table, Rows]:
+        """Return the rows of the tables of further markers, as of :class:`MessageBlock`."""
+        return {}
 
     def _draw(self, actor: Actor, appearance: tuple[Any, ...],
               before: tuple[_Marker, ...] | None) -> tuple[_Marker, ...]:
         """Return the markers of an actor; those of ``before`` are used again where possible."""
-        i_namespace, boxes, with_label = appearance
-        namespaces = [_NAMESPACES[i_namespace]] * len(boxes) + [_LABELS] * with_label
-        left = list(before or ())
+        # Markers of an actor that returns are no longer deleted.
+        left = [marker for marker in self._deletions if marker.actor == actor] \
+            if before is None else list(before)
         markers = []
-        for namespace in namespaces:
-            same = [marker for marker in left if marker.namespace == namespace]
-            if same:
-                left.remove(same[0])
-                markers.append(same[0])
-                continue
-            id_ = self._ids.take()
-            template = self.label if namespace == _LABELS else self.cubes[i_namespace]
-            markers.append(_Marker(template, {'id': id_, 'text': actor.name}, namespace, id_))
-        self._drop(tuple(left))
+        for new in self.new_markers(actor, appearance):
+            same = next((marker for marker in left if marker.made_of == new), None)
+            if same is None:
+                same = _Marker(actor, new, self._ids.take())
+            else:
+                left.remove(same)
+                same.is_needed = True
+            markers.append(same)
+        if before is not None:
+            self._drop(tuple(left))
         return tuple(markers)
 
     def _drop(self, markers: tuple[_Marker, ...]) -> None:
@@ -239,38 +296,53 @@ class MarkerEncoder:
             if not marker.is_shown:
                 self._ids.release(marker.id)
 
-    def _show(self, markers: list[_Marker]) -> None:
+    def _show(self, markers: list[_Marker], stamp_ns: int) -> None:
         """Set the markers that displays show from now on, and those to delete."""
-        head, tail = common_ends(self._shown, markers)
-        new = markers[head:len(markers) - tail]
-        kept = set(new)
-        self._gone += [marker for marker in self._shown[head:len(self._shown) - tail]
-                       if marker not in kept]
-        for marker in new:
-            marker.is_shown = True
-        self._shown = markers
-
-    def _hide(self) -> None:
-        """Release the ids of deleted markers that are no longer needed."""
-        for marker in self._gone:
+        for marker, deletion in list(self._deletions.items()):
+            if deletion.expires_ns >= stamp_ns and len(self._deletions) <= _MAX_DELETIONS:
+                break
+            del self._deletions[marker]
             marker.is_shown = False
             if not marker.is_needed:
                 self._ids.release(marker.id)
-        self._gone = []
+        head, tail = common_ends(self._shown, markers)
+        new = markers[head:len(markers) - tail]
+        kept = set(new)
+        for marker in self._shown[head:len(self._shown) - tail]:
+            if marker not in kept:
+                self._deletions[marker] = _Deletion(self._deletion, marker,
+                                                    stamp_ns + DELETION_NS)
+        for marker in new:
+            marker.is_shown = True
+            self._deletions.pop(marker, None)
+        self._shown = markers
 
+    def _report_boxes(self, now: FrameToSend, boxes: Boxes) -> None:
+        """Report once in a run that boxes are not drawn."""
+        self._are_boxes_reported = True
+        are_left_out = np.flatnonzero(~now.frame.bodies().drawable_boxes())
+        row = int(are_left_out[0])
+        name = now.frame.names[int(boxes.actor[row])]
+        numbers = ', '.join(f'{number:g}' for number in boxes.rows[row].tolist())
+        self._report('boxes', f'boxes that cannot be drawn: {len(are_left_out)}, the first of '
+                     f'{name!r}: found {numbers}; expected x y z, a unit quaternion, three '
+                     'lengths and three scales above 0 (reported once)')
 
-def _appearance(actor_list: ActorList, boxes: Boxes,
-                with_label: bool) -> tuple[Column, Column, Column]:
-    """Return, of each actor, the index of its namespace, a byte for each box, and the label."""
-    n_actors = len(actor_list.actors)
-    namespaces = np.where(np.frombuffer(actor_list.kinds, np.uint8) == KIND_VEHICLE,
-                          np.uint8(_NAMESPACES.index('vehicles')),
-                          np.uint8(_NAMESPACES.index('objects')))
-    if actor_list.i_ego >= 0:
-        namespaces[actor_list.i_ego] = _NAMESPACES.index('ego')
-    first_box = np.searchsorted(boxes.actor, np.arange(n_actors + 1))
-    return (Column(namespaces.tobytes()), Column(bytes(len(boxes.actor)), first_box),
-            Column(bytes([with_label]) * n_actors))
+    def _label_numbers(self, now: FrameToSend, cubes: Floats) -> Floats:
+        """Return (N, 3) positions of labels: above the highest box of their actor."""
+        frame, first, boxes = now.frame, self._first_boxes, now.frame.boxes
+        labels = frame.position_xyz.copy()
+        if boxes is not None and len(first):
+            up = np.abs(global_from_unit(cubes[:, 3:7])[:, 2])
+            tops = cubes[:, 2] + 0.5 * np.einsum('ij,ij->i', up, cubes[:, 7:10])
+            drawable = frame.bodies().drawable_boxes()
+            if not drawable.all():
+                # A box that is not drawn has no top: fmax ignores NaN.
+                tops[~drawable] = np.nan
+            owners = boxes.actor[first]
+            labels[owners, 2] = np.fmax(np.fmax.reduceat(tops, first), labels[owners, 2])
+        labels[:, 2] += LABEL_HEIGHT
+        return labels
 
 
 def _color(namespace: str) -> Fields:

@@ -10,11 +10,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
 
 import numpy as np
-import numpy.typing as npt
 
 from state_sensor_ros.cdr.patch_buffer import PatchBuffer
 from state_sensor_ros.cdr.templates import Table
@@ -28,42 +26,29 @@ class MessageBlock:
     """
     All messages of one patch buffer, for as long as their layout holds.
 
+    ``patches`` table, rows or None for all, function and its first argument, of each table in the
+    buffer: the look-ups of each frame are done once, as they take as long as the patches.
+    ``data`` the bytes; ``parts`` topic, begin and end of each message in them.
+
     :param buffer: the messages.
     :param rows: by table, (R,) int64, the rows of the table in the order of the buffer; a table
         that is left out is held completely.
-    :param topics: of each message.
+    :param topics: the topic of each message.
     :param also: further topics, each with the index of the message that it shares.
     """
 
-    __slots__ = ('_also', '_data', '_parts', '_patches', 'rows', 'tables')
+    __slots__ = ('data', 'parts', 'patches')
 
-    def __init__(self, buffer: PatchBuffer, rows: Mapping[Table, Rows], topics: list[Topic],
-                 also: tuple[tuple[Topic, int], ...] = ()) -> None:
-        self.rows, self.tables, self._also = rows, buffer.tables, also
-        # The look-ups of each frame are done here, once: they take as long as the patches.
-        self._patches = [(table, rows.get(table), *buffer.patcher(table))
-                         for table in self.tables]
+    def __init__(self, buffer: PatchBuffer, rows: Mapping[Table, Rows], topics: Iterable[Topic],
+                 also: Iterable[tuple[Topic, int]] = ()) -> None:
+        self.patches = [(table, rows.get(table), *buffer.patcher(table))
+                        for table in buffer.tables]
         begins, ends = buffer.message_bounds()
         begin = int(begins[0])
-        self._data = buffer.section(begin, int(ends[-1]))
-        self._parts = list(zip(topics, (begins - begin).tolist(), (ends - begin).tolist(),
-                               strict=True))
-
-    def messages(self, numbers: Mapping[Table, npt.NDArray[Any]]) -> Messages:
-        """
-        Return the messages of one frame.
-
-        :param numbers: of all :attr:`tables`, (rows, table.width) each.
-        """
-        for table, rows, put, targets in self._patches:
-            put(targets, numbers[table] if rows is None else numbers[table][rows])
-        # One copy of the block and slices of it take less time than a copy of each message.
-        data = self._data.tobytes()
-        # A slice of all bytes is the object itself.
-        messages = [(topic, data[begin:end]) for topic, begin, end in self._parts]
-        for topic, i in self._also:
-            messages.append((topic, messages[i][1]))
-        return messages
+        self.data = buffer.section(begin, int(ends[-1]))
+        self.parts = list(zip(topics, (begins - begin).tolist(), (ends - begin).tolist(),
+                              strict=True))
+        self.parts += [(topic, *self.parts[i][1:]) for topic, i in also]
 
 
 def rows_where(are_chosen: Bools, *tables: Table) -> dict[Table, Rows]:

@@ -15,64 +15,90 @@ from collections.abc import Sequence
 import numpy as np
 
 from state_sensor_ros.cdr.definitions import Definitions
-from state_sensor_ros.cdr.templates import Given, MessageInstance, Slot, Template
-from state_sensor_ros.frame import Rows
+from state_sensor_ros.cdr.templates import Given, MessageInstance, Slot, Table, Template
+from state_sensor_ros.frame import Floats, Needs, Rows
+from state_sensor_ros.payloads import Report
+from state_sensor_ros.rotations import body_from_unit, global_from_unit
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.topics.layout_key import LayoutRequest
+from state_sensor_ros.topics.base_link import is_on_wheels
 from state_sensor_ros.topics.message_block import MessageBlock
 from state_sensor_ros.topics.per_actor_topic import PerActorTopic
 from state_sensor_ros.topics.tables import (
     diagonal,
-    FORWARD_VARIANCE,
     header,
     POSE,
     pose,
-    TWIST,
     twist,
     UNKNOWN_VARIANCE,
 )
-from state_sensor_ros.topics.topic import EGO_ODOMETRY_TOPIC, ODOMETRY
+from state_sensor_ros.topics.topic import Topic
+from state_sensor_ros.topics.topic_encoder import FrameToSend, Numbers, TopicEncoder
+
+ODOMETRY = 'nav_msgs/msg/Odometry'
+# Of actors with a message: linear xyz, angular xyz, in the axes of ``twist_frame``.
+TWIST = Table('twist', 8, 6)
+# Of actors with a message: variance of linear x, of a source that measures this component only.
+FORWARD_VARIANCE = Table('forward variance', 8, 1)
 
 
-class OdometryEncoder:
-    """
-    One message for each actor whose topic has a subscriber.
+class OdometryEncoder(TopicEncoder):
+    """One message for each actor whose topic has a reader."""
 
-    ``moving`` (K,) int64, rows of the actors whose twist is laid out, None for all.
+    topics = (Topic('~/ego/odometry', ODOMETRY),)
+    kind = 'odometry'
+    type_name = ODOMETRY
+    uses_rows = True
 
-    :param settings: parameters of the node.
-    :param definitions: of the messages.
-    """
+    def __init__(self, settings: Settings, definitions: Definitions, report: Report) -> None:
+        super().__init__(settings, definitions, report)
+        # By whether only the speed forward is measured.
+        self._templates = [
+            _template(settings, definitions, settings.twist_covariance_diagonal),
+            _template(settings, definitions,
+                      (Slot(FORWARD_VARIANCE, 0), *[UNKNOWN_VARIANCE] * 5))]
+        self._actor_topics = [self._topic(template) for template in self._templates]
+        # Rows of the actors that have a message, None for all.
+        self._moving: Rows | None = None
 
-    def __init__(self, settings: Settings, definitions: Definitions) -> None:
-        self.template = _template(settings, definitions, settings.twist_covariance_diagonal)
-        self.forward_only = _template(
-            settings, definitions, (Slot(FORWARD_VARIANCE, 0), *[UNKNOWN_VARIANCE] * 5))
-        self._topic = _topic(self.template)
-        self._forward_only_topic = _topic(self.forward_only)
-        self.moving: Rows | None = None
+    def is_on_for_actors(self, settings: Settings) -> bool:
+        """Return ``odometry``."""
+        return settings.odometry
 
-    def blocks(self, request: LayoutRequest) -> list[MessageBlock]:
-        """
-        Lay out the messages of all actors in one block.
+    def needs(self, settings: Settings) -> Needs:
+        """Return the wheels if the place of base_link follows from them."""
+        return Needs.of(wheels=is_on_wheels(settings))
 
-        :param request: of which ``demand.odometry`` and ``demand.ego_odometry`` select the actors.
-        :returns: one block or none; ``moving`` then has the rows of its actors.
-        """
-        demand, actor_list, usable = request.demand, request.actor_list, request.usable
-        topic = self._topic if request.frame.forward_speed is None else self._forward_only_topic
-        with_ego = demand.ego_odometry and actor_list.i_ego >= 0 and bool(usable[actor_list.i_ego])
-        blocks = topic.blocks(
-            actor_list, topic.are_subscribed(actor_list, demand.odometry) & usable, (POSE,),
-            np.arange(len(usable)), with_ego=with_ego)
-        self.moving = blocks[0].rows.get(POSE) if blocks else None
+    def samples(self) -> list[list[Template]]:
+        """Return a message of each template."""
+        return [[template] for template in self._templates]
+
+    def blocks(self, now: FrameToSend) -> list[MessageBlock]:
+        """Lay out the messages of all actors in one block."""
+        topic = self._actor_topics[now.frame.forward_speed is not None]
+        blocks = topic.blocks(now, now.usable, (POSE,), np.arange(len(now.usable)))
+        self._moving = next((rows for block in blocks for table, rows, *_ in block.patches
+                             if table is POSE), None)
         return blocks
 
+    def numbers(self, now: FrameToSend, numbers: Numbers) -> None:
+        """Compute the twists of the actors that have a message."""
+        actors, forward_speed = now.rows[:len(now.usable)], now.frame.forward_speed
+        if self._moving is not None:
+            actors = actors[self._moving]
+        in_body = now.settings.twist_frame == 'child'
+        if forward_speed is None:
+            numbers[TWIST] = _twists(actors, now.frame.bodies().is_finite, in_body)
+            return
+        forward = forward_speed if self._moving is None else forward_speed[self._moving]
+        numbers[TWIST] = _forward_twists(forward, actors[:, 3:7], in_body)
+        # In global axes the unknown lateral speed is a part of every component.
+        numbers[FORWARD_VARIANCE] = np.where(
+            np.isnan(forward) | (not in_body), UNKNOWN_VARIANCE,
+            now.settings.twist_covariance_diagonal[0])[:, None]
 
-def _topic(template: Template) -> PerActorTopic:
-    return PerActorTopic(
-        'odometry', ODOMETRY, EGO_ODOMETRY_TOPIC,
-        lambda actor, *_: MessageInstance(template, {'child': actor.frame_id}))
+    def _topic(self, template: Template) -> PerActorTopic:
+        return PerActorTopic(self, lambda actor, *_: MessageInstance(
+            template, {'child': actor.frame_id}))
 
 
 def _template(settings: Settings, definitions: Definitions,
@@ -82,3 +108,31 @@ def _template(settings: Settings, definitions: Definitions,
         'pose': {'pose': pose(POSE), 'covariance': diagonal(settings.pose_covariance_diagonal)},
         'twist': {'twist': twist(TWIST, 0), 'covariance': diagonal(twist_variances)},
     }, is_message=True)
+
+
+def _twists(actors: Floats, is_finite: bool, in_body: bool) -> Floats:
+    """Return (K, 6) twists; 0 for unknown components (doc/interface.md#missing-numbers)."""
+    if in_body and is_finite and len(actors) == 1:
+        # The ego alone, as for displays: numpy's calls would take three times as long.
+        numbers = actors[0].tolist()
+        return np.array((body_from_unit(numbers[3:7], numbers[7:10])
+                         + body_from_unit(numbers[3:7], numbers[10:]),))
+    known = actors[:, 7:]
+    if not is_finite:
+        # Only NaN differs from itself.
+        known = np.where(known == known, known, 0.0)
+    if in_body:
+        # A row vector times the matrix is the column vector times its inverse.
+        known = (known.reshape(-1, 2, 3) @ global_from_unit(actors[:, 3:7])).reshape(-1, 6)
+    return known
+
+
+def _forward_twists(forward_speed: Floats, orientation_xyzw: Floats, in_body: bool) -> Floats:
+    """Return (K, 6) twists of which only the speed along the actor's own x axis is known."""
+    forward = np.where(np.isnan(forward_speed), 0.0, forward_speed)
+    twists = np.zeros((len(forward), TWIST.width))
+    if in_body:
+        twists[:, 0] = forward
+    else:
+        twists[:, :3] = forward[:, None] * global_from_unit(orientation_xyzw)[:, :, 0]
+    return twists

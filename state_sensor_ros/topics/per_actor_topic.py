@@ -20,75 +20,86 @@ from state_sensor_ros.cdr.patch_buffer import PatchBuffer
 from state_sensor_ros.cdr.templates import MessageInstance, Table
 from state_sensor_ros.common_ends import spliced
 from state_sensor_ros.frame import Bools, Rows
-from state_sensor_ros.naming import Actor, ActorList, common_actors, EMPTY_ACTOR_LIST
+from state_sensor_ros.naming import Actor, common_actors, EMPTY_ACTOR_LIST
 from state_sensor_ros.topics.message_block import MessageBlock, rows_where
 from state_sensor_ros.topics.per_actor import Column, PerActor
-from state_sensor_ros.topics.topic import own_topic, Topic
+from state_sensor_ros.topics.topic import NO_ACTORS, Topic
+from state_sensor_ros.topics.topic_encoder import FrameToSend, TopicEncoder
+
+
+def own_topic(actor: Actor, kind: str, type_name: str) -> Topic:
+    """
+    Return the topic of one kind that belongs to one actor alone.
+
+    :param actor: the owner.
+    :param kind: last part of the name.
+    :param type_name: ``package/msg/Name``.
+    """
+    return Topic(f'~/actors/{actor.topic_name}/{kind}', type_name, actor=actor.topic_name)
 
 
 class PerActorTopic:
     """
     The messages of one kind of topic.
 
-    :param kind: of the topics, last token of their names.
-    :param type_name: of the messages.
-    :param ego_topic: None if there is none.
+    :param encoder: whose ``kind`` and ``type_name`` the topics have; the only one of its
+        ``topics``, if any, is that of the ego.
     :param make: returns the message of an actor, as for :class:`PerActor`.
     """
 
-    def __init__(self, kind: str, type_name: str, ego_topic: Topic | None,
-                 make: Callable[[Actor, tuple[Any, ...], MessageInstance | None],
-                                MessageInstance]) -> None:
-        self._ego_topic = ego_topic
+    def __init__(self, encoder: TopicEncoder, make: Callable[
+            [Actor, tuple[Any, ...], MessageInstance | None], MessageInstance]) -> None:
+        self._encoder = encoder
         self._instances = PerActor(make)
-        self._topics = PerActor(lambda actor, *_: own_topic(actor, kind, type_name))
-        # Blank for actors without topics of their own: no subscriber has that name.
+        self._topics = PerActor(lambda actor, *_: own_topic(
+            actor, encoder.kind, encoder.type_name))
+        # Blank for actors without topics of their own: no reader has that name.
         self._names = PerActor(lambda actor, *_: actor.topic_name if actor.has_topics else '')
-        self._subscribed: frozenset[str] | None = frozenset()
+        self._read: frozenset[str] | None = frozenset()
         self._actor_list = EMPTY_ACTOR_LIST
-        self._are_subscribed = b''
+        self._are_read = b''
         self._buffer = PatchBuffer()
 
-    def are_subscribed(self, actor_list: ActorList, subscribed: frozenset[str] | None) -> Bools:
-        """
-        Return which actors have a subscriber to their own topic.
-
-        :param subscribed: ``Actor.topic_name`` of the actors with a subscriber, None for all.
-        :returns: (N,) bool.
-        """
-        names = self._names.of(actor_list)
-        head, tail = (0, 0) if subscribed != self._subscribed \
-            else common_actors(self._actor_list, actor_list)
-        is_subscribed = bool if subscribed is None else subscribed.__contains__
-        self._are_subscribed = spliced(self._are_subscribed, head, bytes(map(
-            is_subscribed, names[head:len(names) - tail])), tail)
-        self._actor_list, self._subscribed = actor_list, subscribed
-        return np.frombuffer(self._are_subscribed, np.bool_)
-
-    def blocks(self, actor_list: ActorList, own: Bools, tables: Sequence[Table], owners: Rows, *,
-               with_ego: bool, columns: tuple[Column, ...] = ()) -> list[MessageBlock]:
+    def blocks(self, now: FrameToSend, present: Bools, tables: Sequence[Table], owners: Rows,
+               columns: tuple[Column, ...] = ()) -> list[MessageBlock]:
         """
         Lay out the messages: one block, or none.
 
-        :param own: (N,) bool, actors whose own topic is sent.
+        :param present: (N,) bool, actors that can have a message.
         :param owners: (R,) int64, row of the actor that each row of ``tables`` belongs to.
-        :param with_ego: whether the ego's message is also sent to the ego topic.
-        :param columns: of the actors' appearance.
+        :param columns: columns of the actors' appearance.
         """
+        actor_list, ego_topics = now.actor_list, self._encoder.topics
+        i_ego = actor_list.i_ego
+        with_ego = i_ego >= 0 and any(map(now.demand.has, ego_topics)) and bool(present[i_ego])
+        own = self._which_are_read(now) & present
         chosen = own
-        if with_ego and not own[actor_list.i_ego]:
+        if with_ego and not own[i_ego]:
             chosen = own.copy()
-            chosen[actor_list.i_ego] = True
+            chosen[i_ego] = True
         if not chosen.any():
             return []
         flags = chosen.tobytes()
         self._buffer.update(list(compress(self._instances.of(actor_list, *columns), flags)))
         topics = list(compress(self._topics.of(actor_list), flags))
-        also: tuple[tuple[Topic, int], ...] = ()
-        if with_ego and self._ego_topic is not None:
-            i_message = int(np.count_nonzero(chosen[:actor_list.i_ego]))
-            if own[actor_list.i_ego]:
-                also = ((self._ego_topic, i_message),)
+        also = []
+        if with_ego:
+            i_message = int(np.count_nonzero(chosen[:i_ego]))
+            if own[i_ego]:
+                also = [(ego_topics[0], i_message)]
             else:
-                topics[i_message] = self._ego_topic
+                topics[i_message] = ego_topics[0]
         return [MessageBlock(self._buffer, rows_where(chosen[owners], *tables), topics, also)]
+
+    def _which_are_read(self, now: FrameToSend) -> Bools:
+        """Return (N,) bool, actors whose own topic has a reader."""
+        actor_list, encoder = now.actor_list, self._encoder
+        read = now.demand.actors_of(encoder.kind) if encoder.is_on_for_actors(now.settings) \
+            else NO_ACTORS
+        names = self._names.of(actor_list)
+        head, tail = (0, 0) if read != self._read else common_actors(self._actor_list, actor_list)
+        is_read = bool if read is None else read.__contains__
+        self._are_read = spliced(self._are_read, head, bytes(map(
+            is_read, names[head:len(names) - tail])), tail)
+        self._actor_list, self._read = actor_list, read
+        return np.frombuffer(self._are_read, np.bool_)

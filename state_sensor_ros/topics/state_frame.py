@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""~/frame: all of a frame in one message, actors without a usable pose included."""
+"""~/frame: everything in a frame in one message, and whether its clock advanced or not."""
 
 from __future__ import annotations
 
@@ -16,86 +16,92 @@ import numpy as np
 
 from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.cdr.patch_buffer import PatchBuffer
-from state_sensor_ros.cdr.templates import Each, Given, MessageInstance, Slot, Template
-from state_sensor_ros.frame import Appearance, Boxes, Frame, Wheels
-from state_sensor_ros.naming import Actor, ActorList
+from state_sensor_ros.cdr.templates import Each, Given, MessageInstance, Slot, Table, Template
+from state_sensor_ros.frame import EVERYTHING, Needs, Wheels
+from state_sensor_ros.naming import Actor
+from state_sensor_ros.payloads import Report
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.topics.layout_key import LayoutKey
 from state_sensor_ros.topics.message_block import MessageBlock
-from state_sensor_ros.topics.numbers import lane_numbers, raw_numbers, stamp_numbers
 from state_sensor_ros.topics.per_actor import Column, PerActor
 from state_sensor_ros.topics.tables import (
     Fields,
     header,
     lane,
     pose,
-    RAW_ACTOR,
-    RAW_BOX,
-    RAW_COUNT,
-    RAW_INPUTS,
-    RAW_TIME,
-    RAW_WHEEL,
-    STAMP,
     twist,
     xyz,
 )
-from state_sensor_ros.topics.topic import FRAME_TOPIC
+from state_sensor_ros.topics.topic import Topic
+from state_sensor_ros.topics.topic_encoder import FrameToSend, Numbers, TopicEncoder
+
+FRAME_TOPIC = Topic('~/frame', 'state_sensor_ros/msg/StateFrame')
+
+# As received: game time, time; sample count; of actors pose and twist; of boxes centre,
+# orientation, edge lengths, scale; of wheels pose, speed; of actors throttle, brake, steering,
+# steering angle.
+RAW_TIME = Table('raw time', 8, 2)
+RAW_COUNT = Table('raw count', 4, 1)
+RAW_ACTOR = Table('raw actor', 8, 13)
+RAW_BOX = Table('raw box', 8, 13)
+RAW_WHEEL = Table('raw wheel', 8, 8)
+RAW_INPUTS = Table('raw inputs', 8, 4)
 
 # Fields of a WheelState that are not patched.
 _WHEEL = np.dtype([('wheel', 'u1'), ('position_known', '?'), ('orientation_known', '?'),
                    ('source_id', '<i4')])
 
 
-class StateFrameEncoder:
-    """
-    One StateFrame for each frame.
+class StateFrameEncoder(TopicEncoder):
+    """One StateFrame for each frame that has all parts."""
 
-    :param settings: parameters of the node.
-    :param definitions: of the messages.
-    """
+    topics = (FRAME_TOPIC,)
+    is_of_every_frame = True
+    uses_lanes = True
 
-    def __init__(self, settings: Settings, definitions: Definitions) -> None:
-        self.head = Template(definitions, FRAME_TOPIC.type_name, {
+    def __init__(self, settings: Settings, definitions: Definitions, report: Report) -> None:
+        super().__init__(settings, definitions, report)
+        self._head_template = Template(definitions, FRAME_TOPIC.type_name, {
             'header': header(settings.global_frame), 'generation': Given('generation'),
             'game_time': Slot(RAW_TIME, 0), 'time': Slot(RAW_TIME, 1),
             'sample_count': Slot(RAW_COUNT, 0)}, is_message=True)
-        self.actors = [Template(definitions, 'state_sensor_ros/msg/ActorState', _actor(has_lane))
-                       for has_lane in (False, True)]
-        self._head = MessageInstance(self.head, {'generation': ''})
+        # By whether the actor has a lane state.
+        self._actors = [Template(definitions, 'state_sensor_ros/msg/ActorState', _actor(has_lane))
+                        for has_lane in (False, True)]
+        self._head = MessageInstance(self._head_template, {'generation': ''})
         self._elements = PerActor(self._element)
         self._buffer = PatchBuffer(is_array=True)
-        self._key: LayoutKey | None = None
 
-    def encode(self, frame: Frame, actor_list: ActorList, stamp_ns: int) -> bytes:
-        """
-        Return the message.
+    def is_on(self, settings: Settings) -> bool:
+        """Return ``frame``."""
+        return settings.frame
 
-        :param frame: with boxes, wheels, inputs and appearance.
-        :param actor_list: its actors.
-        :param stamp_ns: ns since the epoch of the messages' clock.
-        """
-        boxes, wheels, appearance, lanes = frame.boxes, frame.wheels, frame.appearance, frame.lanes
-        assert boxes is not None
-        assert wheels is not None
-        assert appearance is not None
-        key = LayoutKey(actor_list, (
-            frame.generation, lanes.actor.tobytes(), boxes.actor.tobytes(), boxes.names,
-            wheels.actor.tobytes(), wheels.wheel.tobytes(), wheels.source_id.tobytes(),
-            wheels.position_known.tobytes(), wheels.orientation_known.tobytes(), appearance.colors,
-            appearance.replay_classes))
-        if key != self._key:
-            self._lay_out(frame, actor_list, boxes, wheels, appearance)
-            self._key = key
-        numbers = raw_numbers(frame, boxes, wheels)
-        numbers |= lane_numbers(lanes)
-        numbers[STAMP] = stamp_numbers(stamp_ns)
-        (_, message), = self._block.messages(numbers)
-        return message
+    def needs(self, settings: Settings) -> Needs:
+        """Return all parts."""
+        return EVERYTHING
 
-    def _lay_out(self, frame: Frame, actor_list: ActorList, boxes: Boxes, wheels: Wheels,
-                 appearance: Appearance) -> None:
+    def samples(self) -> list[list[Template]]:
+        """Return a frame with two actors of each kind."""
+        return [[self._head_template, *self._actors, *self._actors]]
+
+    def key(self, now: FrameToSend) -> object:
+        """Return all but the numbers of boxes, wheels and appearance."""
+        frame = now.frame
+        boxes, wheels, appearance = frame.boxes, frame.wheels, frame.appearance
+        if boxes is None or wheels is None or appearance is None:
+            return None
+        return (frame.generation, boxes.actor.tobytes(), boxes.names, wheels.actor.tobytes(),
+                wheels.wheel.tobytes(), wheels.source_id.tobytes(),
+                wheels.position_known.tobytes(), wheels.orientation_known.tobytes(),
+                appearance.colors, appearance.replay_classes)
+
+    def blocks(self, now: FrameToSend) -> list[MessageBlock]:
+        """Lay out the message; there is none without the parts of the frame."""
+        frame, actor_list = now.frame, now.actor_list
+        boxes, wheels, appearance = frame.boxes, frame.wheels, frame.appearance
+        if boxes is None or wheels is None or appearance is None or frame.inputs is None:
+            return []
         if self._head.values['generation'] != frame.generation:
-            self._head = MessageInstance(self.head, {'generation': frame.generation})
+            self._head = MessageInstance(self._head_template, {'generation': frame.generation})
         has_lane = np.zeros(frame.n_actors, np.uint8)
         has_lane[frame.lanes.actor] = 1
         rows = np.arange(frame.n_actors + 1)
@@ -107,11 +113,31 @@ class StateFrameEncoder:
             Column(has_lane.tobytes()), Column(appearance.colors),
             Column(appearance.replay_classes))
         self._buffer.update([self._head, *elements])
-        self._block = MessageBlock(self._buffer, {}, [FRAME_TOPIC])
+        return [MessageBlock(self._buffer, {}, self.topics)]
+
+    def numbers(self, now: FrameToSend, numbers: Numbers) -> None:
+        """Add all numbers as received; a known ``forward_speed`` is the velocity x."""
+        frame = now.frame
+        boxes, wheels = frame.boxes, frame.wheels
+        assert boxes is not None
+        assert wheels is not None
+        assert frame.inputs is not None
+        time = np.array(((frame.game_time, 0.0),))
+        time.view(np.int64)[0, 1] = frame.time
+        actors = frame.kinematics
+        if frame.forward_speed is not None:
+            actors = actors.copy()
+            actors[:, 7] = frame.forward_speed
+        raw_wheels = np.empty((len(wheels.actor), RAW_WHEEL.width))
+        raw_wheels[:, :3], raw_wheels[:, 3:7] = wheels.position_xyz, wheels.orientation_xyzw
+        raw_wheels[:, 7] = wheels.speed
+        numbers |= {RAW_TIME: time, RAW_COUNT: np.array(((frame.sample_count,),), np.uint32),
+                    RAW_ACTOR: actors, RAW_INPUTS: frame.inputs, RAW_BOX: boxes.rows,
+                    RAW_WHEEL: raw_wheels}
 
     def _element(self, actor: Actor, appearance: tuple[Any, ...], _: object) -> MessageInstance:
         kind, tags, box_names, wheels, has_lane, color, replay_class = appearance
-        return MessageInstance(self.actors[has_lane], {
+        return MessageInstance(self._actors[has_lane], {
             'name': actor.name, 'frame_id': actor.frame_id, 'id': actor.id, 'kind': kind,
             'tags': tags, 'boxes': [{'name': name} for name in box_names],
             'wheels': [dict(zip(_WHEEL.names or (), wheel, strict=True))

@@ -7,46 +7,32 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-Tables of the numbers that change with each frame, and prototypes of messages that hold them.
+Tables of numbers that several topics hold, and prototypes of the fields that hold them.
 
-SI units, REP-103 axes; a table has a row for each actor, lane, wheel or box of the frame.
+SI units, REP-103 axes; a table has a row for each actor or lane of the frame.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+import struct
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from state_sensor_ros.cdr.templates import Given, Prototype, Slot, Table
+from state_sensor_ros.frame import Lanes
 
 # Of the frame: seconds, nanoseconds.
 STAMP = Table('stamp', 4, 2)
 # Of actors: position xyz, orientation xyzw of unit length.
 POSE = Table('pose', 8, 7)
-# Of actors: linear xyz, angular xyz, in the axes of ``twist_frame``.
-TWIST = Table('twist', 8, 6)
-# Of actors: variance of linear x, of a source that measures this component only.
-FORWARD_VARIANCE = Table('forward variance', 8, 1)
 # Of lanes: change left, change right; road, section, lane; s.
 LANE_CHANGE = Table('lane change', 1, 2)
 LANE_ID = Table('lane id', 4, 3)
 LANE_S = Table('lane s', 8, 1)
-# Of wheels: position xyz, orientation xyzw of unit length; spin angle, speed.
-WHEEL_POSE = Table('wheel pose', 8, 7)
-JOINT = Table('joint', 8, 2)
-# Of boxes: centre xyz, orientation xyzw of unit length, scaled edge lengths xyz.
-CUBE = Table('cube', 8, 10)
-# Of actors: position of the label xyz.
-LABEL = Table('label', 8, 3)
-
-# As received, for ~/frame: game time, time; sample count; of actors pose and twist; of boxes
-# centre, orientation, edge lengths, scale; of wheels pose, speed; of actors throttle, brake,
-# steering, steering angle.
-RAW_TIME = Table('raw time', 8, 2)
-RAW_COUNT = Table('raw count', 4, 1)
-RAW_ACTOR = Table('raw actor', 8, 13)
-RAW_BOX = Table('raw box', 8, 13)
-RAW_WHEEL = Table('raw wheel', 8, 8)
-RAW_INPUTS = Table('raw inputs', 8, 4)
+LANE_TABLES = (LANE_CHANGE, LANE_ID, LANE_S)
 
 # (m/s)2 and (rad/s)2 of a component that is unknown and published as 0: any vehicle's speed is a
 # small fraction of its square root.
@@ -55,6 +41,13 @@ UNKNOWN_VARIANCE = 1e6
 NS_PER_S = 1_000_000_000
 
 Fields = Mapping[str, Prototype]
+
+_STAMP = struct.Struct('2i')
+
+
+def stamp_numbers(stamp_ns: int) -> npt.NDArray[np.int32]:
+    """Return (2,) int32, seconds and nanoseconds of ``stamp_ns``, ns since the epoch."""
+    return np.frombuffer(_STAMP.pack(*divmod(stamp_ns, NS_PER_S)), np.int32)
 
 
 def header(frame_id: Prototype) -> Fields:
@@ -148,3 +141,14 @@ def lane() -> Fields:
     return {'lane_change_left': Slot(LANE_CHANGE, 0), 'lane_change_right': Slot(LANE_CHANGE, 1),
             'road_id': Slot(LANE_ID, 0), 'section_id': Slot(LANE_ID, 1),
             'lane_id': Slot(LANE_ID, 2), 's': Slot(LANE_S, 0)}
+
+
+def lane_numbers(lanes: Lanes) -> dict[Table, npt.NDArray[Any]]:
+    """
+    Return the numbers of :func:`lane`, LANE_TABLES.
+
+    :param lanes: L lane states of a frame.
+    :returns: L rows of each.
+    """
+    return {LANE_CHANGE: lanes.is_changing.view(np.uint8), LANE_ID: lanes.ids,
+            LANE_S: lanes.s[:, None]}

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""/tf: each actor in the global frame, and its wheels in the actor's frame; /clock."""
+"""/tf: each actor in the global frame, and its wheels in the actor's frame."""
 
 from __future__ import annotations
 
@@ -14,87 +14,102 @@ from itertools import compress
 
 import numpy as np
 
+from state_sensor_ros.bodies import usable_poses
 from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.cdr.patch_buffer import PatchBuffer
-from state_sensor_ros.cdr.templates import Given, MessageInstance, Slot, Template
-from state_sensor_ros.frame import Bools, Wheels
+from state_sensor_ros.cdr.templates import Given, MessageInstance, Table, Template
+from state_sensor_ros.frame import Bools, Needs, Wheels
 from state_sensor_ros.naming import ActorList
+from state_sensor_ros.payloads import Report
+from state_sensor_ros.rotations import normalised
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.topics.layout_key import LayoutRequest
+from state_sensor_ros.topics.base_link import is_on_wheels
 from state_sensor_ros.topics.message_block import MessageBlock, rows_where
 from state_sensor_ros.topics.per_actor import PerActor
-from state_sensor_ros.topics.tables import header, POSE, STAMP, WHEEL_POSE, xyz, xyzw
-from state_sensor_ros.topics.topic import CLOCK_TOPIC, TF_TOPIC
+from state_sensor_ros.topics.tables import header, POSE, xyz, xyzw
+from state_sensor_ros.topics.topic import Qos, Topic
+from state_sensor_ros.topics.topic_encoder import FrameToSend, Numbers, TopicEncoder
+
+# Of wheels: position xyz, orientation xyzw of unit length, in the frame of the actor.
+WHEEL_POSE = Table('wheel pose', 8, 7)
 
 
-class ClockEncoder:
-    """
-    One Clock: the stamp of the frame.
+class TransformEncoder(TopicEncoder):
+    """One TFMessage with all transforms of a frame; there is none without transforms."""
 
-    :param definitions: of the messages.
-    """
+    # The depth of tf2_ros.
+    topics = (Topic('/tf', 'tf2_msgs/msg/TFMessage', Qos(depth=100)),)
+    uses_rows = True
 
-    def __init__(self, definitions: Definitions) -> None:
-        self.template = Template(definitions, CLOCK_TOPIC.type_name, {
-            'clock': {'sec': Slot(STAMP, 0), 'nanosec': Slot(STAMP, 1)}}, is_message=True)
-        self._buffer = PatchBuffer()
-        self._buffer.update([MessageInstance(self.template, {})])
-
-    def blocks(self, request: LayoutRequest) -> list[MessageBlock]:
-        """
-        Lay out the message.
-
-        :param request: of which ``demand`` is used.
-        :returns: one block, none without demand.
-        """
-        return [MessageBlock(self._buffer, {}, [CLOCK_TOPIC])] if request.demand.clock else []
-
-
-class TransformEncoder:
-    """
-    One TFMessage with all transforms of a frame.
-
-    :param settings: parameters of the node.
-    :param definitions: of the messages.
-    """
-
-    def __init__(self, settings: Settings, definitions: Definitions) -> None:
+    def __init__(self, settings: Settings, definitions: Definitions, report: Report) -> None:
+        super().__init__(settings, definitions, report)
         self._prefix = settings.frame_prefix
-        self.head = Template(definitions, TF_TOPIC.type_name, {}, is_message=True)
+        self._head_template = Template(definitions, self.topics[0].type_name, {}, is_message=True)
         stamped = 'geometry_msgs/msg/TransformStamped'
-        self.actor = Template(definitions, stamped, {
+        self._actor = Template(definitions, stamped, {
             'header': header(settings.global_frame), 'child_frame_id': Given('child'),
             'transform': {'translation': xyz(POSE, 0), 'rotation': xyzw(POSE, 3)}})
-        self.wheel = Template(definitions, stamped, {
+        self._wheel = Template(definitions, stamped, {
             'header': header(Given('parent')), 'child_frame_id': Given('child'),
             'transform': {'translation': xyz(WHEEL_POSE, 0), 'rotation': xyzw(WHEEL_POSE, 3)}})
-        self._head = MessageInstance(self.head, {})
+        self._head = MessageInstance(self._head_template, {})
         self._actors = PerActor(lambda actor, *_: MessageInstance(
-            self.actor, {'child': actor.frame_id}))
+            self._actor, {'child': actor.frame_id}))
         self._wheels: PerActor[dict[int, MessageInstance]] = PerActor(lambda actor, *_: {})
+        self._are_placed: Bools = np.zeros(0, np.bool_)
         self._buffer = PatchBuffer(is_array=True)
 
-    def blocks(self, request: LayoutRequest) -> list[MessageBlock]:
-        """
-        Lay out the message; there is none without transforms.
+    def is_on(self, settings: Settings) -> bool:
+        """Return whether ``tf`` has any transforms."""
+        return settings.tf != 'none'
 
-        :param request: ``settings`` select the ego or all actors, and the wheels.
-        :returns: one block or none.
-        """
-        actor_list, chosen = request.actor_list, request.usable
-        if request.settings.tf == 'ego':
+    def needs(self, settings: Settings) -> Needs:
+        """Return the wheels if they have frames or the place of base_link follows from them."""
+        return Needs.of(wheels=settings.wheel_tf or is_on_wheels(settings))
+
+    def samples(self) -> list[list[Template]]:
+        """Return a message with an actor, its wheel and another actor."""
+        return [[self._head_template, self._actor, self._wheel, self._actor]]
+
+    def key(self, now: FrameToSend) -> object:
+        """Return the wheels that have a place, None without frames of wheels."""
+        wheels = now.frame.wheels
+        if wheels is None or not now.settings.wheel_tf:
+            return None
+        self._are_placed = wheels.position_known & usable_poses(
+            wheels.position_xyz, wheels.known_orientation_xyzw())
+        return wheels.actor.tobytes(), wheels.wheel.tobytes(), self._are_placed.tobytes()
+
+    def blocks(self, now: FrameToSend) -> list[MessageBlock]:
+        """Lay out the message: the ego or all actors, then the wheels."""
+        actor_list, chosen = now.actor_list, now.usable
+        if now.settings.tf == 'ego':
             chosen = chosen & (np.arange(len(chosen)) == actor_list.i_ego)
-        if not request.demand.tf or not chosen.any():
+        if not chosen.any():
             return []
         instances = [self._head, *compress(self._actors.of(actor_list), chosen.tobytes())]
         rows = rows_where(chosen, POSE)
-        wheels = request.frame.wheels
-        if wheels is not None and request.settings.wheel_tf:
-            are_placed = chosen[wheels.actor] & request.usable_wheels
+        wheels = now.frame.wheels
+        if wheels is not None and now.settings.wheel_tf:
+            are_placed = chosen[wheels.actor] & self._are_placed
             instances += self._wheel_instances(actor_list, wheels, are_placed)
             rows |= rows_where(are_placed, WHEEL_POSE)
         self._buffer.update(instances)
-        return [MessageBlock(self._buffer, rows, [TF_TOPIC])]
+        return [MessageBlock(self._buffer, rows, self.topics)]
+
+    def numbers(self, now: FrameToSend, numbers: Numbers) -> None:
+        """Compute the poses of the wheels; those of the actors are POSE."""
+        wheels = now.frame.wheels
+        if wheels is None or not now.settings.wheel_tf:
+            return
+        poses = np.empty((len(wheels.actor), WHEEL_POSE.width))
+        poses[:, :3] = wheels.position_xyz
+        if now.base_link is not None:
+            poses[wheels.actor == now.base_link[0], :3] -= now.base_link[1]
+        # Rows that are not sent have no meaning.
+        with np.errstate(all='ignore'):
+            poses[:, 3:] = normalised(wheels.known_orientation_xyzw())
+        numbers[WHEEL_POSE] = poses
 
     def _wheel_instances(self, actor_list: ActorList, wheels: Wheels,
                          are_placed: Bools) -> list[MessageInstance]:
@@ -103,7 +118,7 @@ class TransformEncoder:
                             strict=True):
             actor, own = actor_list.actors[i], by_actor[i]
             if wheel not in own:
-                own[wheel] = MessageInstance(self.wheel, {
+                own[wheel] = MessageInstance(self._wheel, {
                     'parent': actor.frame_id,
                     'child': f'{self._prefix}{actor.topic_name}/wheel_{wheel}'})
             instances.append(own[wheel])

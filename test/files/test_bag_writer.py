@@ -26,9 +26,15 @@ from state_sensor_ros.files.bags import bag_types
 from state_sensor_ros.files.bags.bag_types import definition, type_hash
 from state_sensor_ros.files.bags.bag_writer import BagSink, full_name
 from state_sensor_ros.files.storage import mcap_writer
-from state_sensor_ros.topics.topic import ACTORS_TOPIC, FRAME_TOPIC, ODOMETRY, TF_TOPIC, Topic
+from state_sensor_ros.topics.actor_array import ActorArrayEncoder
+from state_sensor_ros.topics.odometry import ODOMETRY
+from state_sensor_ros.topics.state_frame import FRAME_TOPIC
+from state_sensor_ros.topics.topic import Topic
+from state_sensor_ros.topics.transforms import TransformEncoder
 
-OWN = Topic('~/actors/car/odometry', ODOMETRY, 'odometry', 'car')
+[ACTORS_TOPIC] = ActorArrayEncoder.topics
+[TF_TOPIC] = TransformEncoder.topics
+OWN = Topic('~/actors/car/odometry', ODOMETRY, actor='car')
 # An empty TFMessage and ActorArray as CDR, written by hand.
 TF = bytes.fromhex('00010000 00000000')
 ACTORS = bytes.fromhex('00010000 00000000 00000000 01000000 00 000000 00000000')

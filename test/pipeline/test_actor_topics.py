@@ -43,7 +43,7 @@ class Topics:
 
     def actor_topics(self, actor, *, has_lanes, has_wheels):
         kinds = ['odometry', *['lanes'] * has_lanes, *['wheels'] * has_wheels]
-        return tuple(Topic(f'{actor.topic_name}/{kind}', 'a/msg/Type', kind) for kind in kinds)
+        return tuple(Topic(f'{actor.topic_name}/{kind}', 'a/msg/Type') for kind in kinds)
 
     def open(self, topics):
         self.existing |= {topic.name for topic in topics}
@@ -103,7 +103,7 @@ class Odometry(Topics):
     """Gives each actor within the limit one topic."""
 
     def actor_topics(self, actor, *, has_lanes, has_wheels):
-        return (Topic(actor.topic_name, 'a/msg/Type', 'odometry'),) if actor.has_topics else ()
+        return (Topic(actor.topic_name, 'a/msg/Type'),) if actor.has_topics else ()
 
 
 steps = st.lists(st.tuples(

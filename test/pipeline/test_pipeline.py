@@ -24,7 +24,7 @@ from state_sensor_ros.pipeline.pipeline import Pipeline
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.monodrive.decoder import Decoder, split_frames
 from state_sensor_ros.topics.encoder import Encoder
-from state_sensor_ros.topics.topic import Demand, EVERYTHING
+from state_sensor_ros.topics.topic import EVERYTHING, NOTHING
 
 
 def packet(header, in_json):
@@ -45,7 +45,7 @@ def test_pipeline_reports_two_clocks_once(header, in_json, is_reported):
     reports = []
     settings = Settings()
     pipeline = Pipeline(settings, lambda _: Codec(Decoder(), Encoder(settings, definitions())),
-                        SilentSink(Demand.nothing()),
+                        SilentSink(NOTHING),
                         report=lambda kind, text: reports.append((kind, text)))
     for i in range(3):
         later = {key: value + i for key, value in in_json.items()}
@@ -112,8 +112,8 @@ def pipeline_into(sink, settings=Settings(), encoder=Encoder, **options):  # noq
 class FailingEncoder(Encoder):
     """Fails as a defect would, after it has changed its state."""
 
-    def encode(self, frame, actor_list, stamp_ns, demand, *, advanced=True):
-        messages = super().encode(frame, actor_list, stamp_ns, demand, advanced=advanced)
+    def encode(self, frame, actor_list, stamp_ns, demand, **options):
+        messages = super().encode(frame, actor_list, stamp_ns, demand, **options)
         if frame.game_time in (2.0, 3.0):
             raise ZeroDivisionError('a defect')
         return messages
@@ -215,7 +215,7 @@ def pipeline_behind(sink, settings=None, **options):
 
 
 def test_pipeline_publishes_actors_of_a_frame_that_was_cancelled_with_the_next_one():
-    sink = Topics('~/actors', Demand.nothing())
+    sink = Topics('~/actors', NOTHING)
     pipeline = pipeline_behind(sink)
     assert pipeline.process(crowd(1, 'a'), 0)
     assert not pipeline.process(crowd(2, 'a', 'cancelling'), 0)
@@ -228,7 +228,7 @@ def test_pipeline_publishes_actors_of_a_frame_that_was_cancelled_with_the_next_o
 
 
 def test_pipeline_publishes_actors_of_a_restart_without_any():
-    sink = Topics('~/actors', Demand.nothing())
+    sink = Topics('~/actors', NOTHING)
     pipeline = pipeline_behind(sink)
     for i, (number, names, n_messages) in enumerate([
             (1, (), 1), (2, (), 1), (3, 'ab', 2), (4, 'ab', 2), (1, (), 3), (2, (), 3), (1, (), 4),
@@ -238,7 +238,7 @@ def test_pipeline_publishes_actors_of_a_restart_without_any():
 
 
 def test_pipeline_counts_actors_without_topics_of_the_present_frame_only():
-    pipeline = pipeline_behind(Topics('~/actors', Demand.nothing()), Settings(max_actor_topics=1))
+    pipeline = pipeline_behind(Topics('~/actors', NOTHING), Settings(max_actor_topics=1))
     for number, names, n_without in [(1, 'abc', 2), (2, 'bc', 1), (1, (), 0), (2, 'abcd', 3),
                                      (2, 'xyz', 3), (3, 'd', 0), (1, 'ab', 1), (1, 'ab', 1)]:
         pipeline.process(crowd(number, *names), 0)
@@ -246,7 +246,7 @@ def test_pipeline_counts_actors_without_topics_of_the_present_frame_only():
 
 
 def test_pipeline_sends_delete_all_as_the_last_message_of_a_stream():
-    sink = Topics('~/markers', Demand())
+    sink = Topics('~/markers', EVERYTHING)
     settings = Settings(debug_drawing=True)
     pipeline = pipeline_behind(sink, settings)
     pipeline.process(crowd(1, 'a'), 0)
@@ -261,7 +261,7 @@ def test_pipeline_sends_delete_all_as_the_last_message_of_a_stream():
 
 
 def test_pipeline_does_not_call_frames_missed_that_a_seek_left_out():
-    pipeline = pipeline_behind(Topics('~/actors', Demand.nothing()))
+    pipeline = pipeline_behind(Topics('~/actors', NOTHING))
     pipeline.process(crowd(1, 'a'), 0, 0)
     behind_gap = crowd(50, 'a')
     pipeline.process(Packet(behind_gap.payload, math.nan, 0, 0, is_behind_gap=True), 0, 1)
@@ -271,7 +271,7 @@ def test_pipeline_does_not_call_frames_missed_that_a_seek_left_out():
 
 def test_pipeline_goes_on_when_no_new_codec_can_be_made():
     """For example when the recording that plays was removed."""
-    settings, sink, defects = Settings(), Topics('~/actors', Demand.nothing()), []
+    settings, sink, defects = Settings(), Topics('~/actors', NOTHING), []
 
     class Failing(Decoder):
 
@@ -300,14 +300,14 @@ def test_pipeline_goes_on_when_no_new_codec_can_be_made():
 
 
 def test_pipeline_raises_what_it_does_not_expect_where_no_defects_are_counted():
-    pipeline = pipeline_behind(Topics('~/actors', Demand.nothing()))
+    pipeline = pipeline_behind(Topics('~/actors', NOTHING))
     pipeline.contain(lambda: True)
     with pytest.raises(ZeroDivisionError):
         pipeline.contain(lambda: 1 // 0)
 
 
 def test_pipeline_applies_settings_without_a_frame():
-    sink = Topics('~/markers', Demand())
+    sink = Topics('~/markers', EVERYTHING)
     on, off = Settings(debug_drawing=True), Settings()
     pipeline = pipeline_behind(sink, on)
     pipeline.process(crowd(1, 'a'), 0)
@@ -328,7 +328,7 @@ def test_pipeline_applies_settings_without_a_frame():
 
 def test_pipeline_counts_a_defect_while_settings_are_applied(monkeypatch):
     defects = []
-    pipeline = pipeline_behind(Topics('~/actors', Demand.nothing()), on_defect=defects.append)
+    pipeline = pipeline_behind(Topics('~/actors', NOTHING), on_defect=defects.append)
     monkeypatch.setattr(pipeline._actor_topics, 'reconfigure', None)
     pipeline.reconfigure(Settings(odometry=False))
     pipeline.apply_settings()

@@ -25,7 +25,7 @@ from state_sensor_ros.naming import Registry
 from state_sensor_ros.ros.topic_sink import message_class
 from state_sensor_ros.topics.encoder import Encoder
 from state_sensor_ros.topics.topic import EVERYTHING
-from state_sensor_ros.topics.verification import samples, verify
+from state_sensor_ros.topics.verification import sample_settings, verify
 
 
 def deserialize(data, type_name):
@@ -63,7 +63,6 @@ def test_rclpy_reads_every_message_as_it_is_meant(seed):
     for frame in frames:
         actor_list = registry.update(frame)
         messages = encoder.encode(frame, actor_list, STAMP_NS, EVERYTHING)
-        messages.append(encoder.encode_actors(actor_list, STAMP_NS))
         reference = Reference(frame, actor_list, STAMP_NS, ALL_ON)
         expected = {**reference.messages(), '~/actors': reference.actors()}
         for topic, data in messages:
@@ -80,13 +79,17 @@ def test_rclpy_writes_messages_of_the_same_length():
     actor_list = registry.update(frame)
     encoder = Encoder(ALL_ON, definitions())
     messages = [*encoder.encode(frame, actor_list, STAMP_NS, EVERYTHING),
-                encoder.encode_actors(actor_list, STAMP_NS), encoder.encode_delete_all(STAMP_NS)]
+                *encoder.closing(STAMP_NS)]
     for topic, data in messages:
         again = serialize_message(deserialize(data, topic.type_name))
         # Fast CDR may pad the end of a message; padding inside is not to be compared.
         assert len(data) <= len(again) <= len(data) + 4
         assert deserialize(again, topic.type_name) == deserialize(data, topic.type_name) \
             or topic.kind in ('frame', 'joint_states')  # NaN
+
+
+def samples(definitions):
+    return Encoder(sample_settings(ALL_ON), definitions).samples()
 
 
 def test_samples_are_read_by_the_middleware_as_they_are_meant():

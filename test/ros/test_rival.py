@@ -191,9 +191,11 @@ def drawn(arrays):
                 marker['id'] = shown[key]
                 continue
             if marker['action'] == Marker.DELETE:
-                marker['id'] = shown.pop(key)
+                # None for a deletion that is repeated for displays that are slow.
+                marker['id'] = shown.pop(key, None)
             # The pose of a deleted marker has no meaning.
             del marker['pose']
+        markers = [marker for marker in markers if marker['id'] is not None]
         lists.append(sorted(markers, key=lambda marker: (marker['action'], marker['id'])))
     return lists
 

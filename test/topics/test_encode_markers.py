@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+import itertools
 import math
 
 from encode_world import (
@@ -19,6 +20,7 @@ from encode_world import (
     boxes_of,
     Chance,
     definitions,
+    demand_of,
     HALF,
     make_frame,
     STAMP_NS,
@@ -31,36 +33,46 @@ import pytest
 
 from state_sensor_ros.naming import Registry
 from state_sensor_ros.topics.encoder import Encoder
-from state_sensor_ros.topics.topic import Demand
+from state_sensor_ros.topics.markers import DELETION_NS
+from state_sensor_ros.topics.topic import NOTHING
 
 CUBE, TEXT = 1, 9
 ADD, DELETE, DELETE_ALL = 0, 2, 3
-ONLY_MARKERS = replace(Demand.nothing(), markers=True)
+ONLY_MARKERS = demand_of('~/markers')
+PERIOD_NS = 50_000_000
 
 
 class Stage:
-    """An encoder, and a display that does what RViz does with its arrays."""
+    """An encoder, and a display that does what RViz does with the arrays that it takes."""
 
     def __init__(self, settings=ALL_ON, **naming):
         self.registry = Registry(**naming)
         self.encoder = Encoder(settings, definitions())
         self.shown = {}
         self.array = None
+        self.stamp_ns = STAMP_NS - PERIOD_NS
 
-    def show(self, frame, demand=ONLY_MARKERS):
+    def show(self, frame, demand=ONLY_MARKERS, *, takes=True):
+        """Encode a frame; ``takes`` whether the display takes its array."""
+        self.stamp_ns += PERIOD_NS
         actor_list = self.registry.update(frame)
         self.array = None
-        for topic, data in self.encoder.encode(frame, actor_list, STAMP_NS, demand):
-            if topic.name == '~/markers':
+        for topic, data in self.encoder.encode(frame, actor_list, self.stamp_ns, demand):
+            if topic.name == '~/markers' and takes:
                 self._apply(read(data, topic.type_name))
         return self.array
 
     def delete_all(self):
-        topic, data = self.encoder.encode_delete_all(STAMP_NS)
+        [(topic, data)] = self.encoder.closing(self.stamp_ns)
         self.encoder.restart()
         assert topic.name == '~/markers'
         self._apply(read(data, topic.type_name))
         return self.array
+
+    def wait(self, frame):
+        """Let the second end in which deletions are repeated."""
+        for _ in range(DELETION_NS // PERIOD_NS):
+            self.show(frame)
 
     def _apply(self, array):
         self.array = array.markers
@@ -69,7 +81,8 @@ class Stage:
         assert len(keys) == len(set(keys))
         for marker in self.array:
             assert marker.header.frame_id == 'map'
-            assert (marker.header.stamp.sec, marker.header.stamp.nanosec) == (1234, 567)
+            stamp = marker.header.stamp
+            assert stamp.sec * 10 ** 9 + stamp.nanosec == self.stamp_ns
             assert (marker.lifetime.sec, marker.lifetime.nanosec) == (0, 0)
             assert marker.frame_locked is False
             q = marker.pose.orientation
@@ -83,8 +96,7 @@ class Stage:
             if marker.action == DELETE_ALL:
                 self.shown.clear()
             elif marker.action == DELETE:
-                # Only what is shown is deleted.
-                del self.shown[marker.ns, marker.id]
+                self.shown.pop((marker.ns, marker.id), None)
             else:
                 self.shown[marker.ns, marker.id] = marker
 
@@ -174,7 +186,7 @@ def test_switching_off_empties_displays_and_switching_on_fills_them():
     assert DELETE not in stage.actions()
 
 
-def test_an_actor_that_leaves_is_deleted_once_and_others_keep_their_ids():
+def test_an_actor_that_leaves_is_deleted_for_a_second_and_others_keep_their_ids():
     frame, stage = two_actors(), Stage()
     stage.show(frame)
     before = {marker.text for marker in stage.shown.values()}, set(stage.shown)
@@ -182,8 +194,22 @@ def test_an_actor_that_leaves_is_deleted_once_and_others_keep_their_ids():
     assert stage.actions() == [ADD, ADD, DELETE, DELETE]
     assert set(stage.shown) < before[1]
     assert {marker.text for marker in stage.shown.values()} == {'', 'Cone.A'}
+    for _ in range(DELETION_NS // PERIOD_NS):
+        stage.show(frame.select(np.array([1])))
+        assert stage.actions() == [ADD, ADD, DELETE, DELETE]
     stage.show(frame.select(np.array([1])))
     assert stage.actions() == [ADD, ADD]
+
+
+def test_an_actor_that_returns_is_no_longer_deleted_and_has_its_ids_again():
+    frame, stage = two_actors(), Stage()
+    stage.show(frame)
+    keys = set(stage.shown)
+    stage.show(frame.select(np.array([1])))
+    assert stage.actions() == [ADD, ADD, DELETE, DELETE]
+    stage.show(frame)
+    assert stage.actions() == [ADD] * 4
+    assert set(stage.shown) == keys
 
 
 def test_an_actor_without_a_pose_is_deleted_and_gets_its_ids_again():
@@ -228,6 +254,8 @@ def test_a_box_without_a_size_has_no_cube_and_its_label_stays(number, column):
     label = next(m for m in stage.shown.values() if m.text == 'demo_1')
     assert label.pose.position.z == pytest.approx(3.0 + label.scale.z)
     stage.show(bad)
+    assert stage.actions() == [ADD] * 3 + [DELETE]
+    stage.wait(bad)
     assert stage.actions() == [ADD] * 3
     stage.show(frame)
     assert set(stage.shown) == keys
@@ -278,8 +306,10 @@ def test_boxes_that_are_not_drawn_are_reported_once_in_a_run():
     reports, registry = [], Registry()
     encoder = Encoder(ALL_ON, definitions(), lambda kind, text: reports.append((kind, text)))
 
+    stamps = itertools.count(STAMP_NS)
+
     def show(frame):
-        encoder.encode(frame, registry.update(frame), STAMP_NS, ONLY_MARKERS)
+        encoder.encode(frame, registry.update(frame), next(stamps), ONLY_MARKERS)
 
     show(two_actors())
     assert reports == []
@@ -330,7 +360,7 @@ def test_a_display_shows_exactly_the_actors_of_the_frame(seed):
             stage.delete_all()
         # In some frames there is no subscriber: the next array deletes what has left meanwhile.
         if i % 7 < 2:
-            stage.show(frame, Demand.nothing())
+            stage.show(frame, NOTHING)
             continue
         stage.show(frame)
         usable = frame.has_pose()
@@ -352,4 +382,45 @@ def test_ids_are_used_again_so_that_churn_does_not_grow_them():
         if i % 3 == 0:
             stage.registry.remove(f'new_{i}')
     assert len(stage.shown) == 4
-    assert max(id_ for _, id_ in stage.shown) < 8
+    # The ids of two markers in each of the frames in which deletions are repeated.
+    assert max(id_ for _, id_ in stage.shown) < 2 * (DELETION_NS // PERIOD_NS + 4)
+
+
+def test_a_display_that_takes_every_tenth_array_loses_no_deletion():
+    stage = Stage()
+    boxes = boxes_of(box_at(0), box_at(1))
+    for i in range(200):
+        # A new actor every third frame.
+        frame = make_frame(('stays', f'new_{i // 3}'), boxes=boxes)
+        stage.show(frame, takes=i % 10 == 9)
+        if i % 10 == 9:
+            assert sorted(m.text for m in stage.shown.values() if m.type == TEXT) == sorted(
+                frame.names)
+            assert len(stage.shown) == 4
+
+
+@pytest.mark.parametrize('seed', range(3))
+def test_no_ghosts_of_300_actors_that_come_and_go_on_a_display_that_is_slow(seed):
+    rng, stage = np.random.default_rng(seed), Stage(ego_tag='ego')
+    names = np.array([f'actor_{i}' for i in range(300)])
+    kinematics = np.zeros((300, 13))
+    kinematics[:, 6] = 1.0
+    untaken = 0
+    for i in range(120):
+        present = rng.random(300) < rng.choice((0.1, 0.5, 0.9))
+        rows = np.flatnonzero(present)
+        frame = make_frame(names[present], kinematics[present], boxes=boxes_of(
+            *[box_at(row) for row in range(len(rows))]), tags=tuple(
+                ('ego',) if row == i % 50 else () for row in rows.tolist()))
+        if i == 60:
+            stage.encoder.restart()
+            stage.registry.restart()
+            # The clock goes back.
+            stage.stamp_ns = STAMP_NS
+        takes = rng.random() < 0.2 or untaken == DELETION_NS // PERIOD_NS - 1
+        untaken = 0 if takes else untaken + 1
+        stage.show(frame, takes=takes)
+        if takes:
+            assert sorted(m.text for m in stage.shown.values() if m.type == TEXT) == sorted(
+                frame.names)
+            assert len(stage.shown) == 2 * len(rows)

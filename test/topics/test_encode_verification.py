@@ -10,13 +10,15 @@
 
 from __future__ import annotations
 
-from encode_world import definitions
+from encode_world import ALL_ON, definitions
 from message_store import read, typestore
 import pytest
 
 from state_sensor_ros.cdr.definitions import Definitions, Field
 from state_sensor_ros.errors import EncodeError
-from state_sensor_ros.topics.verification import samples, verify
+from state_sensor_ros.topics.encoder import Encoder
+from state_sensor_ros.topics.topic_list import TOPICS
+from state_sensor_ros.topics.verification import sample_settings, verify
 
 
 def changed(type_name, change):
@@ -26,16 +28,19 @@ def changed(type_name, change):
     return Definitions(lambda name: fields if name == type_name else real[name])
 
 
+def samples(definitions):
+    return Encoder(sample_settings(ALL_ON), definitions).samples()
+
+
 def test_samples_have_their_leaves():
     verify(samples(definitions()), read)
 
 
 def test_every_topic_has_a_sample():
     assert {sample.type_name for sample in samples(definitions())} == {
-        'rosgraph_msgs/msg/Clock', 'tf2_msgs/msg/TFMessage', 'nav_msgs/msg/Odometry',
-        'sensor_msgs/msg/JointState', 'visualization_msgs/msg/MarkerArray',
-        'state_sensor_ros/msg/ControlStateStamped', 'state_sensor_ros/msg/ControlStateArray',
-        'state_sensor_ros/msg/StateFrame', 'state_sensor_ros/msg/ActorArray'}
+        type_name for each in TOPICS
+        for type_name in (each.type_name, *(topic.type_name for topic in each.topics))
+        if type_name}
 
 
 def test_samples_name_every_number_of_an_odometry():

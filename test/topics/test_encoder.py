@@ -19,6 +19,7 @@ from encode_world import (
     ALL_ON,
     Chance,
     definitions,
+    demand_without,
     HALF,
     make_frame,
     STAMP_NS,
@@ -33,7 +34,7 @@ from state_sensor_ros.cdr.templates import MessageInstance
 from state_sensor_ros.naming import Actor, Registry
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.encoder import Encoder
-from state_sensor_ros.topics.topic import Demand, EVERYTHING, NO_ACTORS
+from state_sensor_ros.topics.topic import Demand, EVERYTHING, NOTHING
 
 
 def encoded(frame, settings=ALL_ON, demand=EVERYTHING, registry=None, **options):
@@ -51,7 +52,7 @@ def read_all(messages):
 
 
 def assert_same(found, expected):
-    assert found.keys() - {'~/markers'} == expected.keys()
+    assert found.keys() - {'~/markers', '~/actors'} == expected.keys()
     for name, message in expected.items():
         assert differences(found[name], message, name) == []
 
@@ -63,8 +64,9 @@ def test_encode_gives_every_message_of_a_frame():
     expected = Reference(frame, registry.actor_list, STAMP_NS, ALL_ON).messages()
     assert_same(found, expected)
     assert {'/clock', '/tf', '~/ego/odometry', '~/ego/control_state', '~/control_states',
-            '~/frame', '~/markers', '~/actors/demo_1/odometry', '~/actors/Cone_A/odometry',
-            '~/actors/demo_1/control_state', '~/actors/demo_1/joint_states'} == found.keys()
+            '~/frame', '~/markers', '~/actors', '~/actors/demo_1/odometry',
+            '~/actors/Cone_A/odometry', '~/actors/demo_1/control_state',
+            '~/actors/demo_1/joint_states'} == found.keys()
 
 
 @pytest.mark.parametrize('seed', range(6))
@@ -73,7 +75,7 @@ def test_encode_follows_changes_of_actors(seed):
     settings = replace(ALL_ON, twist_frame=('child', 'global')[seed % 2], frame_prefix='sim/',
                        pose_covariance_diagonal=(1.0, 2.0, 3.0, 4.0, 5.0, 6.0))
     registry = Registry(frame_prefix='sim/', ego_frame='base_link', max_actor_topics=6)
-    encoder = Encoder(settings, definitions())
+    encoder, announced = Encoder(settings, definitions()), None
     for i in range(60):
         chance.change_names()
         frame = chance.frame()
@@ -81,12 +83,13 @@ def test_encode_follows_changes_of_actors(seed):
         own = None if i % 3 else {kind: frozenset(
             actor.topic_name for actor in actor_list.actors if actor.name in chance.some())
             for kind in ('odometry', 'control_state', 'joint_states')}
-        demand = EVERYTHING if own is None else replace(EVERYTHING, **own)
+        demand = EVERYTHING if own is None else Demand(actors=own)
         found = read_all(encoder.encode(frame, actor_list, STAMP_NS + i, demand))
         assert_same(found, Reference(frame, actor_list, STAMP_NS + i, settings).messages(own))
-        topic, data = encoder.encode_actors(actor_list, STAMP_NS + i)
         expected = Reference(frame, actor_list, STAMP_NS + i, settings).actors()
-        assert differences(read(data, topic.type_name), expected, '~/actors') == []
+        announced = found.get('~/actors', announced)
+        expected.header.stamp = announced.header.stamp
+        assert differences(announced, expected, '~/actors') == []
 
 
 def test_encode_after_changes_equals_a_new_encoder_to_the_byte():
@@ -95,11 +98,13 @@ def test_encode_after_changes_equals_a_new_encoder_to_the_byte():
         chance.change_names()
         frame = chance.frame()
         actor_list = registry.update(frame)
-        demand = replace(EVERYTHING, markers=False)
+        demand = demand_without('~/markers')
         new = Encoder(ALL_ON, definitions())
-        assert encoder.encode(frame, actor_list, i, demand) == new.encode(
+        sent, expected = encoder.encode(frame, actor_list, i, demand), new.encode(
             frame, actor_list, i, demand)
-        assert encoder.encode_actors(actor_list, i) == new.encode_actors(actor_list, i)
+        # A new encoder sends ~/actors, another one only when they change.
+        assert sent == expected or sent == expected[:-1]
+        assert expected[-1][0].name == '~/actors'
 
 
 def test_clock_and_tf_are_sent_before_the_other_topics():
@@ -177,7 +182,8 @@ def test_an_actor_without_a_pose_is_in_the_frame_only(column, value):
     writable(frame.kinematics)[0, column] = value
     found = encoded(frame)
     assert [t.child_frame_id for t in found['/tf'].transforms] == ['Cone_A']
-    assert found.keys() == {'/clock', '/tf', '~/actors/Cone_A/odometry', '~/frame', '~/markers'}
+    assert found.keys() == {'/clock', '/tf', '~/actors/Cone_A/odometry', '~/frame', '~/markers',
+                            '~/actors'}
     assert [actor.name for actor in found['~/frame'].actors] == ['demo_1', 'Cone.A']
     assert {marker.text for marker in found['~/markers'].markers} == {'', 'Cone.A'}
 
@@ -198,28 +204,44 @@ def test_parameters_switch_topics(settings, topics):
     assert encoded(two_actors(), replace(ALL_ON, **settings)).keys() == everything - topics
 
 
-@pytest.mark.parametrize('kind', ['clock', 'tf', 'ego_odometry', 'ego_control_state',
-                                  'control_states', 'frame', 'markers'])
-def test_topics_without_subscribers_are_left_out(kind):
+@pytest.mark.parametrize('name', ['/clock', '/tf', '~/ego/odometry', '~/ego/control_state',
+                                  '~/control_states', '~/frame', '~/markers'])
+def test_topics_without_subscribers_are_left_out(name):
     frame, encoder = two_actors(), Encoder(ALL_ON, definitions())
     actor_list = Registry().update(frame)
-    messages = encoder.encode(frame, actor_list, STAMP_NS, replace(EVERYTHING, **{kind: False}))
-    assert kind not in {topic.kind for topic, _ in messages}
-    everything = encoder.encode(frame, actor_list, STAMP_NS, EVERYTHING)
-    assert len(everything) == len(messages) + 1
-    only = Demand.of([topic for topic, _ in everything if topic.kind == kind])
-    assert {topic.kind for topic, _ in encoder.encode(frame, actor_list, STAMP_NS, only)} == {kind}
+
+    def sent(stamp_ns, demand):
+        return [topic.name for topic, _ in encoder.encode(frame, actor_list, stamp_ns, demand)]
+
+    messages = sent(STAMP_NS, demand_without(name))
+    assert name not in messages
+    everything = sent(STAMP_NS + 1, EVERYTHING)
+    assert {*everything, '~/actors'} == {*messages, name}
+    assert sent(STAMP_NS + 2, Demand(frozenset((name,)), {})) == [name]
 
 
-def test_nothing_is_encoded_without_demand():
-    assert encoded(two_actors(), demand=Demand.nothing()) == {}
+def test_nothing_but_the_actors_is_encoded_without_demand():
+    assert encoded(two_actors(), demand=NOTHING).keys() == {'~/actors'}
+
+
+def test_actors_are_sent_when_they_change_and_after_a_restart():
+    frame, registry, encoder = two_actors(), Registry(), Encoder(ALL_ON, definitions())
+
+    def sends(frame, stamp_ns):
+        return encoder.encode(frame, registry.update(frame), stamp_ns, NOTHING) != []
+
+    assert sends(frame, 1)
+    assert not sends(frame, 2)
+    assert sends(frame.select(np.array([1])), 3)
+    assert not sends(frame.select(np.array([1])), 4)
+    encoder.restart()
+    assert sends(frame.select(np.array([1])), 5)
 
 
 def test_ego_topics_are_sent_without_the_topics_of_the_actor():
-    found = encoded(two_actors(), demand=replace(
-        EVERYTHING, odometry=NO_ACTORS, control_state=frozenset({'other'}),
-        joint_states=NO_ACTORS))
-    assert [name for name in found if 'actors' in name] == []
+    found = encoded(two_actors(), demand=Demand(
+        actors={'control_state': frozenset({'other'})}))
+    assert [name for name in found if 'actors/' in name] == []
     assert found['~/ego/odometry'].child_frame_id == 'demo_1'
     assert found['~/ego/control_state'].name == 'demo_1'
 
@@ -234,7 +256,7 @@ def test_ego_messages_are_the_same_bytes():
 
 def test_actors_above_the_limit_have_no_topics_but_are_in_the_aggregates():
     found = encoded(two_actors(), registry=Registry(max_actor_topics=0))
-    assert [name for name in found if name.startswith('~/actors')] == []
+    assert [name for name in found if name.startswith('~/actors/')] == []
     assert len(found['/tf'].transforms) == 5
     assert found['~/ego/odometry'].child_frame_id == 'demo_1'
 
@@ -273,7 +295,7 @@ def test_a_frame_without_lanes_has_no_control_states():
 
 def test_an_empty_frame_is_only_a_frame():
     found = encoded(make_frame(()))
-    assert found.keys() == {'/clock', '~/frame', '~/markers'}
+    assert found.keys() == {'/clock', '~/frame', '~/markers', '~/actors'}
     assert found['~/frame'].actors == []
     assert len(found['~/markers'].markers) == 1
 
@@ -304,9 +326,9 @@ def test_reconfigured_encoder_equals_a_new_one():
     encoder.encode(frame, actor_list, 1, EVERYTHING)
     settings = replace(ALL_ON, tf='ego', wheel_tf=False, joint_states=False, odometry=False)
     encoder.reconfigure(settings)
-    demand = replace(EVERYTHING, markers=False)
+    demand = demand_without('~/markers')
     assert encoder.encode(frame, actor_list, 2, demand) == Encoder(settings, definitions()).encode(
-        frame, actor_list, 2, demand)
+        frame, actor_list, 2, demand)[:-1]
 
 
 def test_nothing_is_kept_of_actors_that_have_left():
@@ -317,8 +339,8 @@ def test_nothing_is_kept_of_actors_that_have_left():
         chance.names = [f'stays_{k}' for k in range(5)] + [f'new_{i}_{k}' for k in range(5)]
         frame = chance.frame()
         actor_list = registry.update(frame)
-        encoder.encode(frame, actor_list, i, EVERYTHING)
-        encoder.encode_actors(actor_list, i)
+        # Deletions of markers are repeated for a second.
+        encoder.encode(frame, actor_list, i * 10 ** 9, EVERYTHING)
         for k in range(5):
             registry.remove(f'new_{i}_{k}')
         if i in (10, 59):
@@ -330,4 +352,4 @@ def test_nothing_is_kept_of_actors_that_have_left():
 
 def test_default_settings_send_no_markers_joints_or_clock():
     kinds = {name.rpartition('/')[2] for name in encoded(two_actors(), Settings())}
-    assert kinds == {'tf', 'odometry', 'control_state', 'control_states', 'frame'}
+    assert kinds == {'tf', 'odometry', 'control_state', 'control_states', 'frame', 'actors'}

@@ -20,7 +20,7 @@ from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.naming import Registry
 from state_sensor_ros.settings import AUTOWARE_OBJECTS, OUTPUTS, Settings
 from state_sensor_ros.simulators.carla.carla_decoder import DatasetDecoder
-from state_sensor_ros.topics.stacks.output_encoder import OutputEncoder
+from state_sensor_ros.topics.encoder import Encoder
 from state_sensor_ros.topics.topic import EVERYTHING
 from state_sensor_ros.topics.verification import verify
 
@@ -30,9 +30,9 @@ UNKNOWN = 1e6
 @pytest.fixture(scope='module')
 def messages():
     frame = DatasetDecoder().decode_dataset(json.dumps(EXAMPLE).encode()).frame
-    encoder = OutputEncoder(Settings(outputs=('autoware', 'derived_objects', 'vision')),
-                            load_definitions())
-    encoded = encoder.encode(frame, Registry().update(frame), 12_300_000_000, EVERYTHING, None)
+    encoder = Encoder(Settings(outputs=('autoware', 'derived_objects', 'vision')),
+                      load_definitions())
+    encoded = encoder.encode(frame, Registry().update(frame), 12_300_000_000, EVERYTHING)
     return {topic.name: read(data, topic.type_name) for topic, data in encoded}
 
 
@@ -72,4 +72,4 @@ def test_player_is_at_its_base_link(messages):
 
 def test_samples_are_read_alike_by_another_implementation():
     settings = Settings(outputs=OUTPUTS, autoware_objects=AUTOWARE_OBJECTS)
-    verify(OutputEncoder(settings, load_definitions()).samples(), read)
+    verify(Encoder(settings, load_definitions()).samples(), read)

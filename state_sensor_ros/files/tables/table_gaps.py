@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from state_sensor_ros.files.tables.table_recording import TableRecording
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.base_link import is_measured
-from state_sensor_ros.topics.stacks.output_topics import EGO_TOPICS, STEERING_TOPIC
-from state_sensor_ros.topics.topic import FRAME_TOPIC, MARKERS_TOPIC
+from state_sensor_ros.topics.markers import MARKERS_TOPIC
+from state_sensor_ros.topics.stacks.autoware_ego import AutowareEgoEncoder, STEERING_TOPIC
+from state_sensor_ros.topics.state_frame import FRAME_TOPIC
 
 _OBJECTS = 'objects of --outputs'
 
@@ -66,5 +67,5 @@ def _wheel_topics(settings: Settings) -> list[str]:
         if settings.ego_frame:
             topics += ['/tf', '~/ego/odometry']
         if 'autoware' in settings.outputs:
-            topics += [topic.name for topic in EGO_TOPICS]
+            topics += [topic.name for topic in AutowareEgoEncoder.topics]
     return list(dict.fromkeys(topics))

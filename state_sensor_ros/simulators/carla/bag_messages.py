@@ -57,7 +57,8 @@ from state_sensor_ros.simulators.carla.carla_topics import (
 from state_sensor_ros.simulators.carla.measurement_framing import join_messages, split_messages
 from state_sensor_ros.simulators.carla.points import POINT_BYTES
 from state_sensor_ros.simulators.carla.sensors import mount_frame, Pose, Sensor
-from state_sensor_ros.topics.topic import FRAME_TOPIC, STATIC_TF_TOPIC
+from state_sensor_ros.topics.state_frame import FRAME_TOPIC
+from state_sensor_ros.topics.topic import STATIC_TF_TOPIC
 
 TOPICS: Final = {topic.name.removeprefix('~/'): topic for topic in (
     FRAME_TOPIC, STATUS_TOPIC, CONTROL_TOPIC, EXPERT_CONTROL_TOPIC, LIGHTS_TOPIC, LIMITS_TOPIC)}

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from state_sensor_ros.errors import DecodeError
-from state_sensor_ros.frame import Floats, Rows
+from state_sensor_ros.frame import Floats, Frame, Rows
 from state_sensor_ros.rep103 import to_rep103_inputs
 
 GENERATION = 'carla'
@@ -230,3 +230,15 @@ class CarlaData:
             else LIGHT_STATES[light].lower() if light < len(LIGHT_STATES) else ''
             for class_, light, limit in zip(self.classes.tolist(), self.lights.tolist(),
                                             self.speed_limits.tolist(), strict=True))
+
+
+def data_of(frame: Frame) -> CarlaData | None:
+    """Return CARLA's own data of a frame, None of another simulator's."""
+    data = frame.extension
+    return data if isinstance(data, CarlaData) else None
+
+
+def player_of(frame: Frame) -> PlayerStatus | None:
+    """Return the status of the player, None without a player in the frame."""
+    data = data_of(frame)
+    return data.player if data is not None and data.has_player else None

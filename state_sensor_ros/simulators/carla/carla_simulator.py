@@ -31,7 +31,6 @@ from state_sensor_ros.simulators.simulator import (
 from state_sensor_ros.simulators.stand_in_options import StandInOptions, whole_number
 
 if TYPE_CHECKING:
-    from state_sensor_ros.cdr.definitions import Definitions
     from state_sensor_ros.files.bags.bag_reader import Bag
     from state_sensor_ros.files.bags.bag_recording import BagRecording
     from state_sensor_ros.pipeline.source import Source
@@ -95,36 +94,28 @@ class CarlaSimulator(Simulator):
             return open_relay(settings, report, reconnect=False)
         return CarlaSource(settings, reconnect=False)
 
-    def topics(self, settings: Settings, definitions: Definitions, report: Report, *,
-               recording: Recording | None) -> SimulatorTopics:
+    def topics(self, settings: Settings, *, recording: Recording | None) -> SimulatorTopics:
         """
         Return the player's status, commands, lights, limits, and the sensors on the player.
 
         :raises ConfigError: when ``config_file`` cannot be read.
         """
-        from state_sensor_ros.simulators.carla.carla_encoder import CarlaEncoder
+        from state_sensor_ros.simulators.carla.carla_list import carla_encoders
         from state_sensor_ros.simulators.carla.carla_recording import (
             CarlaBagRecording,
             DatasetRecording,
         )
-        from state_sensor_ros.simulators.carla.carla_topics import (
-            DATASET_TOPICS,
-            LIVE_TOPICS,
-            sensor_topics,
-        )
         from state_sensor_ros.simulators.carla.sensor_files import read_sensors
+        from state_sensor_ros.simulators.carla.sensor_frames import sensor_transforms
         from state_sensor_ros.simulators.carla.sensors import mounts
         if recording is None:
             sensors = read_sensors(settings.config_file) if settings.config_file else ()
         else:
             assert isinstance(recording, (CarlaBagRecording, DatasetRecording))
             sensors = recording.sensors
-        topics = (*(LIVE_TOPICS if recording is None else DATASET_TOPICS),
-                  *sensor_topics(sensors))
         return SimulatorTopics(
-            topics, lambda settings: (CarlaEncoder(settings, definitions, report, topics),),
-            tuple(CarlaEncoder(settings, definitions, report).samples()),
-            mounts(sensors, settings))
+            carla_encoders(tuple(sensors), is_dataset=recording is not None),
+            sensor_transforms(mounts(sensors, settings), settings))
 
     def holds(self, folder: Path) -> bool:
         """

@@ -16,7 +16,7 @@ import re
 from typing import Final
 
 from state_sensor_ros.simulators.carla.sensors import DEPTH, POINTS, RGB, SEGMENTATION, Sensor
-from state_sensor_ros.topics.topic import Topic
+from state_sensor_ros.topics.topic import LATCHED, Topic
 
 STATUS: Final = 'state_sensor_ros/msg/CarlaPlayerStatus'
 CONTROL: Final = 'state_sensor_ros/msg/VehicleControl'
@@ -24,21 +24,16 @@ IMAGE: Final = 'sensor_msgs/msg/Image'
 CAMERA_INFO: Final = 'sensor_msgs/msg/CameraInfo'
 POINT_CLOUD: Final = 'sensor_msgs/msg/PointCloud2'
 
-_OTHER: Final = 'other'
-
-STATUS_TOPIC: Final = Topic('~/player/status', STATUS, _OTHER)
-AUTOPILOT_CONTROL_TOPIC: Final = Topic('~/player/autopilot_control', CONTROL, _OTHER)
+STATUS_TOPIC: Final = Topic('~/player/status', STATUS)
+AUTOPILOT_CONTROL_TOPIC: Final = Topic('~/player/autopilot_control', CONTROL)
 # The applied command; the command of the expert differs in topic and origin.
-CONTROL_TOPIC: Final = Topic('~/player/control', CONTROL, _OTHER)
-EXPERT_CONTROL_TOPIC: Final = Topic('~/player/expert_control', CONTROL, _OTHER)
+CONTROL_TOPIC: Final = Topic('~/player/control', CONTROL)
+EXPERT_CONTROL_TOPIC: Final = Topic('~/player/expert_control', CONTROL)
 LIGHTS_TOPIC: Final = Topic(
-    '~/traffic_lights', 'state_sensor_ros/msg/TrafficLightStateArray', _OTHER)
-LIMITS_TOPIC: Final = Topic('~/speed_limits', 'state_sensor_ros/msg/SpeedLimitArray', _OTHER)
+    '~/traffic_lights', 'state_sensor_ros/msg/TrafficLightStateArray')
+LIMITS_TOPIC: Final = Topic('~/speed_limits', 'state_sensor_ros/msg/SpeedLimitArray')
 CLASSES_TOPIC: Final = Topic(
-    '~/camera/segmentation_classes', 'state_sensor_ros/msg/SegmentationClassArray', 'latched')
-
-LIVE_TOPICS: Final = (STATUS_TOPIC, AUTOPILOT_CONTROL_TOPIC, LIGHTS_TOPIC, LIMITS_TOPIC)
-DATASET_TOPICS: Final = (*LIVE_TOPICS, CONTROL_TOPIC, EXPERT_CONTROL_TOPIC)
+    '~/camera/segmentation_classes', 'state_sensor_ros/msg/SegmentationClassArray', LATCHED)
 
 # Encoding of the messages of a kind, and bytes per pixel.
 ENCODINGS: Final = {RGB: ('rgb8', 3), DEPTH: ('32FC1', 4), SEGMENTATION: ('mono8', 1)}
@@ -59,25 +54,25 @@ def image_topic(camera: str, kind: str) -> Topic:
     :param camera: its name in topics.
     :param kind: RGB, DEPTH or SEGMENTATION.
     """
-    return Topic(f'~/camera/{camera}/{_TOKENS[kind]}', IMAGE, _OTHER)
+    return Topic(f'~/camera/{camera}/{_TOKENS[kind]}', IMAGE)
 
 
 @cache
 def colored_topic(camera: str) -> Topic:
     """Return the topic of the segmentation of ``camera``, a name in topics, in colours."""
-    return Topic(f'~/camera/{camera}/segmentation_color', IMAGE, _OTHER)
+    return Topic(f'~/camera/{camera}/segmentation_color', IMAGE)
 
 
 @cache
 def info_topic(camera: str) -> Topic:
     """Return the topic of the intrinsics of ``camera``, a name in topics."""
-    return Topic(f'~/camera/{camera}/{_INFO}', CAMERA_INFO, _OTHER)
+    return Topic(f'~/camera/{camera}/{_INFO}', CAMERA_INFO)
 
 
 @cache
 def points_topic(lidar: str) -> Topic:
     """Return the topic of the points of ``lidar``, a name in topics."""
-    return Topic(f'~/lidar/{lidar}/points', POINT_CLOUD, _OTHER)
+    return Topic(f'~/lidar/{lidar}/points', POINT_CLOUD)
 
 
 def sensor_topics(sensors: Iterable[Sensor]) -> tuple[Topic, ...]:

@@ -34,12 +34,12 @@ from state_sensor_ros.simulators.carla.metadata_file import Metadata, metadata_o
 from state_sensor_ros.simulators.carla.sensor_payloads import pack_sensor_file
 from state_sensor_ros.simulators.carla.sensors import (
     camera_and_kind,
+    CAMERAS,
     file_name_of,
     POINTS,
     Sensor,
     topic_token,
 )
-from state_sensor_ros.topics.static_frame import CAMERAS
 
 _MEASUREMENTS: Final = re.compile(r'measurements_(\d{1,18})\.json')
 _EPISODE: Final = re.compile(r'episode_(\d{1,18})')

@@ -22,9 +22,11 @@ import re
 from typing import Final, TypeAlias
 
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.topics.static_frame import CAMERAS, Mount
+from state_sensor_ros.simulators.carla.sensor_frames import Mount
 
 RGB, DEPTH, SEGMENTATION, POINTS = 'rgb', 'depth', 'segmentation', 'points'
+# The cameras of ``camera_poses``.
+CAMERAS: Final = ('central', 'left', 'right')
 
 # Position, m, and roll pitch yaw, rad, in the axes of the player (REP-103).
 Pose: TypeAlias = tuple[float, float, float, float, float, float]

@@ -12,55 +12,47 @@ from __future__ import annotations
 
 from typing import Final
 
-from state_sensor_ros.cdr.definitions import Definitions
-from state_sensor_ros.cdr.templates import Given, Slot, Template, Values
+from state_sensor_ros.cdr.templates import Given, Slot, Table, Values
 from state_sensor_ros.classes import CLASSES, UNKNOWN
 from state_sensor_ros.naming import Actor
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.topics.stacks.output_tables import (
-    CENTRE,
-    GLOBAL_ACCELERATION,
-    GLOBAL_TWIST,
-    SIZE,
-)
-from state_sensor_ros.topics.stacks.output_topics import OBJECT_ARRAY_TOPIC
-from state_sensor_ros.topics.tables import header, pose, twist
+from state_sensor_ros.topics.stacks.object_topic import CENTRE, ObjectTopicEncoder, SIZE
+from state_sensor_ros.topics.tables import Fields, header, pose, twist
+from state_sensor_ros.topics.topic import Topic
+from state_sensor_ros.topics.topic_encoder import FrameToSend, Numbers
+
+# Of objects: linear xyz, angular xyz, in the axes of the global frame.
+GLOBAL_TWIST = Table('object twist, global axes', 8, 6)
+GLOBAL_ACCELERATION = Table('object acceleration, global axes', 8, 6)
 
 _TRACKED: Final = 1
 _BOX: Final = 1
 _CERTAIN: Final = 255
 
 
-class DerivedObjects:
-    """
-    Templates of an ObjectArray, with velocities in the axes of its header.
+class DerivedObjectsEncoder(ObjectTopicEncoder):
+    """One ObjectArray, with velocities in the axes of its header."""
 
-    :param settings: parameters of the node.
-    :param definitions: of the messages.
-    """
+    topics = (Topic('~/objects', 'derived_object_msgs/msg/ObjectArray'),)
 
-    topic = OBJECT_ARRAY_TOPIC
-
-    def __init__(self, settings: Settings, definitions: Definitions) -> None:
-        self.head = Template(definitions, self.topic.type_name,
-                             {'header': header(settings.global_frame)}, is_message=True)
-        self.element = Template(definitions, 'derived_object_msgs/msg/Object', {
+    def element(self, settings: Settings, is_forward_only: bool) -> Fields:
+        """Return an object."""
+        return {
             'header': header(settings.global_frame), 'id': Given('id'),
             'detection_level': _TRACKED, 'object_classified': Given('is_classified'),
             'pose': pose(CENTRE), 'twist': twist(GLOBAL_TWIST, 0),
             'accel': twist(GLOBAL_ACCELERATION, 0),
             'shape': {'type': _BOX, 'dimensions': [Slot(SIZE, i) for i in range(3)]},
-            'classification': Given('class'), 'classification_certainty': Given('certainty')})
+            'classification': Given('class'), 'classification_certainty': Given('certainty')}
 
-    @staticmethod
-    def values(actor: Actor, class_: int, n_poses: int) -> Values:
-        """
-        Return the givens of an object.
-
-        :param actor: that it is made of.
-        :param class_: index in CLASSES.
-        :param n_poses: not used.
-        """
+    def values(self, actor: Actor, class_: int, n_poses: int) -> Values:
+        """Return the givens of an object."""
         is_classified = class_ != UNKNOWN
         return {'id': actor.id, 'is_classified': is_classified, 'class': CLASSES[class_].derived,
                 'certainty': _CERTAIN if is_classified else 0}
+
+    def numbers(self, now: FrameToSend, numbers: Numbers) -> None:
+        """Add the motion in the global frame."""
+        super().numbers(now, numbers)
+        objects = self._objects(now)
+        numbers[GLOBAL_TWIST], numbers[GLOBAL_ACCELERATION] = objects.twists, objects.accelerations

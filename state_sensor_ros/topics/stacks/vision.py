@@ -6,68 +6,42 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Objects as messages of vision_msgs, and the names of their classes."""
+"""Objects as messages of vision_msgs."""
 
 from __future__ import annotations
 
-from state_sensor_ros.cdr.definitions import Definitions
-from state_sensor_ros.cdr.templates import Given, MESSAGE_PHASE, Template, Values
+from state_sensor_ros.cdr.templates import Given, Table, Values
 from state_sensor_ros.classes import CLASSES
 from state_sensor_ros.naming import Actor
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.topics.stacks.output_tables import CENTRE, CENTRE_AGAIN, SIZE
-from state_sensor_ros.topics.stacks.output_topics import DETECTIONS_TOPIC, LABELS_TOPIC
-from state_sensor_ros.topics.tables import (
-    diagonal,
-    given_header,
-    given_stamp,
-    header,
-    pose,
-    xyz,
-)
+from state_sensor_ros.topics.stacks.object_topic import CENTRE, ObjectTopicEncoder, SIZE
+from state_sensor_ros.topics.tables import diagonal, Fields, header, pose, xyz
 from state_sensor_ros.topics.topic import Topic
+from state_sensor_ros.topics.topic_encoder import FrameToSend, Numbers
+
+# CENTRE in a second place of one message.
+CENTRE_AGAIN = Table('object centre again', 8, 7)
 
 
-class VisionObjects:
-    """
-    Templates of a Detection3DArray and of the LabelInfo of its classes.
+class DetectionsEncoder(ObjectTopicEncoder):
+    """One Detection3DArray."""
 
-    :param settings: parameters of the node.
-    :param definitions: of the messages.
-    """
+    topics = (Topic('~/detections', 'vision_msgs/msg/Detection3DArray'),)
 
-    topic = DETECTIONS_TOPIC
-
-    def __init__(self, settings: Settings, definitions: Definitions) -> None:
-        self.head = Template(definitions, self.topic.type_name,
-                             {'header': header(settings.global_frame)}, is_message=True)
-        self.element = Template(definitions, 'vision_msgs/msg/Detection3D', {
+    def element(self, settings: Settings, is_forward_only: bool) -> Fields:
+        """Return a detection."""
+        return {
             'header': header(settings.global_frame), 'id': Given('id'),
             'results': [{'hypothesis': {'class_id': Given('class'), 'score': 1.0},
                          'pose': {'pose': pose(CENTRE_AGAIN), 'covariance': diagonal(
                              settings.pose_covariance_diagonal)}}],
-            'bbox': {'center': pose(CENTRE), 'size': xyz(SIZE, 0)}})
-        self.labels = Template(definitions, LABELS_TOPIC.type_name, {
-            'header': given_header(settings.global_frame),
-            'class_map': [{'class_id': each.autoware, 'class_name': each.name}
-                          for each in sorted(CLASSES, key=lambda each: each.autoware)]},
-            is_message=True)
+            'bbox': {'center': pose(CENTRE), 'size': xyz(SIZE, 0)}}
 
-    @staticmethod
-    def values(actor: Actor, class_: int, n_poses: int) -> Values:
-        """
-        Return the givens of an object.
-
-        :param actor: that it is made of.
-        :param class_: index in CLASSES.
-        :param n_poses: not used.
-        """
+    def values(self, actor: Actor, class_: int, n_poses: int) -> Values:
+        """Return the givens of a detection."""
         return {'id': actor.name, 'class': CLASSES[class_].name}
 
-    def encode_labels(self, stamp_ns: int) -> tuple[Topic, bytes]:
-        """
-        Encode the names of the classes.
-
-        :param stamp_ns: ns since the epoch of the messages' clock.
-        """
-        return LABELS_TOPIC, self.labels.lay_out(given_stamp(stamp_ns), MESSAGE_PHASE).data
+    def numbers(self, now: FrameToSend, numbers: Numbers) -> None:
+        """Add the centres twice."""
+        super().numbers(now, numbers)
+        numbers[CENTRE_AGAIN] = numbers[CENTRE]

@@ -41,10 +41,10 @@ from state_sensor_ros.simulators.carla.bag_messages import (
     TOPICS,
 )
 from state_sensor_ros.simulators.carla.carla_decoder import CarlaDecoder, DatasetDecoder
-from state_sensor_ros.simulators.carla.carla_encoder import CarlaEncoder
+from state_sensor_ros.simulators.carla.carla_list import carla_encoders, CARLA_TOPICS
 from state_sensor_ros.simulators.carla.carla_recording import DatasetRecording
 from state_sensor_ros.simulators.carla.carla_simulator import CarlaSimulator
-from state_sensor_ros.simulators.carla.carla_topics import DATASET_TOPICS, sensor_topics
+from state_sensor_ros.simulators.carla.carla_topics import sensor_topics
 from state_sensor_ros.simulators.carla.dataset import (
     find_dataset,
     read_frames,
@@ -59,7 +59,7 @@ from state_sensor_ros.simulators.carla.points import decode_points
 from state_sensor_ros.simulators.opening import open_any
 from state_sensor_ros.topics.encoder import Encoder
 from state_sensor_ros.topics.static_frame import encode_static_frames
-from state_sensor_ros.topics.topic import Demand
+from state_sensor_ros.topics.topic import EVERYTHING
 
 STATUS = 'state_sensor_ros/msg/CarlaPlayerStatus'
 
@@ -83,14 +83,13 @@ def same(ours, theirs, path='$'):
 def through_messages(documents):
     """Convert files to the messages of a bag and back."""
     decoder, registry, definitions = DatasetDecoder(), Registry(), load_definitions()
-    encoders = (Encoder(Settings(), definitions), CarlaEncoder(Settings(), definitions))
+    encoder = Encoder(Settings(), definitions, further=carla_encoders())
     messages = []
     for i, document in enumerate(documents):
         frame = decoder.decode_dataset(json.dumps(document).encode()).frame
         actor_list = registry.update(frame)
-        for encoder in encoders:
-            messages += [(topic.name.removeprefix('~/'), data) for topic, data
-                         in encoder.encode(frame, actor_list, i * 10 ** 8, Demand())]
+        messages += [(topic.name.removeprefix('~/'), data) for topic, data
+                     in encoder.encode(frame, actor_list, i * 10 ** 8, EVERYTHING)]
     chosen = [(name, data) for name, data in messages if name in TOPICS]
     return [json.loads(format_measurement_file(frame)) for frame in frames_of_messages(chosen)]
 
@@ -382,10 +381,9 @@ def test_carla_poses_of_cameras_come_back_from_a_bag(tmp_path, options):
                        if connection.topic == '/tf_static']
     settings = parse_settings({'source': 'carla', 'camera_tf': True, **options})
     recording, definitions = open_any(str(tmp_path / 'bag')), load_definitions()
-    topics = CarlaSimulator().topics(settings, definitions, lambda kind, text: None,
-                                     recording=recording)
+    topics = CarlaSimulator().topics(settings, recording=recording)
     recording.close()
-    _, data = encode_static_frames(settings, definitions, topics.mounts)
+    _, data = encode_static_frames(settings, definitions, topics.transforms)
     again = typestore().deserialize_cdr(data, 'tf2_msgs/msg/TFMessage').transforms
     assert len(recorded) == 6
     for one, other in zip(again, recorded, strict=True):
@@ -421,14 +419,14 @@ def test_carla_bag_has_every_topic(tmp_path):
         transforms = [typestore().deserialize_cdr(data, connection.msgtype).transforms
                       for connection, _, data in reader.messages() if connection.topic
                       == '/tf_static']
-    topics = (*DATASET_TOPICS, *sensor_topics(DatasetRecording(SAMPLE).sensors))
+    topics = (*(topic for each in CARLA_TOPICS[1:] for topic in each.topics),
+              *sensor_topics(DatasetRecording(SAMPLE).sensors))
     assert len(topics) == 6 + 5 + 3 + 2  # images, intrinsics, colours, legend
     for topic in topics:
         with_images = 6 if topic.name.startswith('~/camera') else 12
         expected = 1 if topic.name.endswith('classes') else with_images
         assert counts[topic.name.removeprefix('~')] == expected, topic.name
-    assert counts['/frame'] == counts['/ego/odometry'] == 12
-    assert counts['/markers'] == 24  # boxes and signs
+    assert counts['/frame'] == counts['/ego/odometry'] == counts['/markers'] == 12
     (transforms,) = transforms
     assert [(each.header.frame_id, each.child_frame_id) for each in transforms[:2]] == [
         ('player', 'player/camera_central'),
@@ -602,9 +600,9 @@ def messages_of(document, **changes):
     frame = decoder.decode_dataset(json.dumps(document).encode()).frame
     frame = dataclasses.replace(frame, **changes)
     actor_list = Registry().update(frame)
-    encoders = Encoder(Settings(), definitions), CarlaEncoder(Settings(), definitions)
-    return {topic.name.removeprefix('~/'): data for encoder in encoders
-            for topic, data in encoder.encode(frame, actor_list, 0, Demand())}
+    encoder = Encoder(Settings(), definitions, further=carla_encoders())
+    return {topic.name.removeprefix('~/'): data
+            for topic, data in encoder.encode(frame, actor_list, 0, EVERYTHING)}
 
 
 def stamped(data, seconds):

@@ -21,17 +21,19 @@ from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.naming import Registry
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.carla.carla_decoder import DatasetDecoder
-from state_sensor_ros.simulators.carla.carla_encoder import CarlaEncoder
-from state_sensor_ros.simulators.carla.carla_topics import DATASET_TOPICS, STATUS_TOPIC
+from state_sensor_ros.simulators.carla.carla_list import carla_encoders, CARLA_TOPICS
+from state_sensor_ros.simulators.carla.carla_topics import STATUS_TOPIC
+from state_sensor_ros.simulators.carla.sign_markers import LIGHTS_NS, NUMBERS_NS, SIGNS_NS
 from state_sensor_ros.topics.encoder import Encoder
-from state_sensor_ros.topics.topic import Demand
+from state_sensor_ros.topics.topic import Demand, EVERYTHING, NOTHING
 
 STAMP_NS = 12_300_000_001
-EVERYTHING = Demand()
 
 
 def changed(**members):
     return {**json.loads(json.dumps(EXAMPLE)), **members}
+
+NAMESPACES = (LIGHTS_NS, SIGNS_NS, NUMBERS_NS)
 
 
 class Rig:
@@ -41,29 +43,30 @@ class Rig:
         self.settings = Settings(**settings)
         definitions = load_definitions()
         self.decoder, self.registry = DatasetDecoder(), Registry(frame_prefix='sim/')
-        self.common = Encoder(self.settings, definitions)
-        self.carla = CarlaEncoder(self.settings, definitions)
+        self.encoder = Encoder(self.settings, definitions, further=carla_encoders())
+        self.stamp_ns = STAMP_NS
 
     def frame(self, document):
         (decoded,) = [self.decoder.decode_dataset(json.dumps(document).encode())]
         return decoded.frame
 
     def messages(self, document=EXAMPLE, demand=EVERYTHING, *, rows=None):
-        """Return the messages by topic; the markers of both encoders as a list."""
+        """Return the messages by topic."""
         frame = self.frame(document)
         if rows is not None:
             frame = frame.select(np.array(rows))
         actor_list = self.registry.update(frame)
         found = {}
-        for encoder in (self.common, self.carla):
-            for topic, data in encoder.encode(frame, actor_list, STAMP_NS, demand):
-                message = read(data, topic.type_name)
-                if topic.name == '~/markers':
-                    found.setdefault(topic.name, []).append(message)
-                else:
-                    assert topic.name not in found
-                    found[topic.name] = message
+        for topic, data in self.encoder.encode(frame, actor_list, self.stamp_ns, demand):
+            assert topic.name not in found
+            found[topic.name] = read(data, topic.type_name)
+        self.stamp_ns += 100_000_000
         return found
+
+    def markers(self, document=EXAMPLE, **options):
+        """Return the markers of lights and signs."""
+        return [marker for marker in self.messages(document, **options)['~/markers'].markers
+                if marker.ns in NAMESPACES]
 
 
 @pytest.fixture(scope='module')
@@ -176,30 +179,41 @@ def test_carla_odometry_in_global_axes():
 
 
 def test_carla_markers_show_colours_and_numbers(messages):
-    _, signs = messages['~/markers']
-    green, red, sign, number = signs.markers
-    assert [(m.ns, m.id, m.action) for m in signs.markers] == [
-        ('traffic_lights', 31, 0), ('traffic_lights', 32, 0), ('speed_limits', 33, 0),
-        ('speed_limit_numbers', 33, 0)]
+    signs = [each for each in messages['~/markers'].markers if each.ns in NAMESPACES]
+    green, red, sign, number = signs
+    assert [(m.ns, m.action) for m in signs] == [
+        ('traffic_lights', 0), ('traffic_lights', 0), ('speed_limits', 0),
+        ('speed_limit_numbers', 0)]
     assert green.color.g > 0.7 > green.color.r
     assert red.color.r > 0.7 > red.color.g
     assert (red.pose.position.x, red.pose.orientation.w, red.scale.x) == (90.0, 1.0, 1.0)
     assert number.text == '45'  # 12.5 m/s
     assert number.pose.position.z > sign.pose.position.z == 3.0
-    for marker in signs.markers:
+    for marker in signs:
         check_header(marker.header, 'map')
         assert marker.color.a == 1.0
 
 
-def test_carla_markers_of_the_gone_are_deleted_once():
+def test_carla_markers_are_in_the_array_of_the_boxes(messages):
+    assert {'ego', 'vehicles', 'labels', *NAMESPACES} <= {
+        marker.ns for marker in messages['~/markers'].markers}
+
+
+def test_carla_markers_of_the_gone_are_deleted():
     rig = Rig(debug_drawing=True)
-    rig.messages()
-    second = rig.messages(rows=(0, 3))['~/markers'][-1].markers
-    assert [(m.ns, m.id, m.action) for m in second] == [
-        ('traffic_lights', 31, 0), ('speed_limit_numbers', 33, 2), ('speed_limits', 33, 2),
-        ('traffic_lights', 32, 2)]
-    third = rig.messages(rows=(0, 3))['~/markers'][-1].markers
-    assert [(m.ns, m.id, m.action) for m in third] == [('traffic_lights', 31, 0)]
+    first = {(marker.ns, marker.id) for marker in rig.markers()}
+    rows = (0, 3)
+    second = rig.markers(rows=rows)
+    shown = [marker for marker in second if marker.action == 0]
+    gone = [marker for marker in second if marker.action == 2]
+    assert [m.ns for m in shown] == ['traffic_lights']
+    assert sorted(m.ns for m in gone) == ['speed_limit_numbers', 'speed_limits', 'traffic_lights']
+    assert {(m.ns, m.id) for m in second} == first
+    # For a second, ten frames.
+    for _ in range(10):
+        assert {(m.ns, m.id, m.action) for m in rig.markers(rows=rows)} == {
+            (m.ns, m.id, m.action) for m in second}
+    assert [m.ns for m in rig.markers(rows=rows)] == ['traffic_lights']
 
 
 def test_carla_markers_of_huge_ids_and_unusable_poses():
@@ -207,24 +221,25 @@ def test_carla_markers_of_huge_ids_and_unusable_poses():
         {'id': 2 ** 32 - 1, 'trafficLight': {'state': 'YELLOW', 'transform': {}}},
         {'id': 5, 'trafficLight': {'transform': {'location': {'x': 'NaN'}}}},
         {'id': 6, 'speedLimitSign': {'speedLimit': 'NaN', 'transform': {}}}]
-    messages = Rig(debug_drawing=True, labels=False).messages(changed(nonPlayerAgents=agents))
-    assert [(m.id, m.text) for m in messages['~/markers'][-1].markers] == [
-        (2 ** 31 - 1, ''), (6, ''), (6, '?')]
-    lights = messages['~/traffic_lights'].traffic_lights
+    document = changed(nonPlayerAgents=agents)
+    markers = Rig(debug_drawing=True, labels=False).markers(document)
+    assert [(m.ns, m.text) for m in markers] == [
+        ('traffic_lights', ''), ('speed_limits', ''), ('speed_limit_numbers', '?')]
+    lights = Rig().messages(document)['~/traffic_lights'].traffic_lights
     assert [light.id for light in lights] == [2 ** 32 - 1, 5]
     assert math.isnan(lights[1].pose.position.x)
 
 
-def test_carla_marker_ids_are_unique_and_stay():
-    def markers(rig, *ids):
-        agents = [{'id': id_, 'trafficLight': {'transform': {}}} for id_ in ids]
-        array = rig.messages(changed(nonPlayerAgents=agents))['~/markers'][-1]
-        return [(marker.id, marker.action) for marker in array.markers]
+def test_carla_marker_of_a_sign_follows_its_limit():
+    def agent(limit):
+        return changed(nonPlayerAgents=[
+            {'id': 6, 'speedLimitSign': {'speedLimit': limit, 'transform': {}}}])
 
-    rig = Rig(debug_drawing=True, labels=False)
-    assert markers(rig, 5, 2 ** 31 + 5, 2 ** 31 + 6) == [(5, 0), (6, 0), (7, 0)]
-    assert markers(rig, 2 ** 31 + 6, 6) == [(7, 0), (6, 0), (5, 2)]
-    assert markers(rig, 2 ** 31 + 6, 6, 5) == [(7, 0), (6, 0), (5, 0)]
+    rig = Rig(debug_drawing=True)
+    sphere, number = rig.markers(agent(10.0))
+    again, other, gone = rig.markers(agent(20.0))
+    assert (again.id, other.text, gone.action) == (sphere.id, '72', 2)
+    assert (gone.ns, gone.id) == (number.ns, number.id) != (other.ns, other.id)
 
 
 def test_carla_markers_have_unit_quaternions():
@@ -232,10 +247,10 @@ def test_carla_markers_have_unit_quaternions():
     frame = rig.frame(EXAMPLE)
     writable(frame.kinematics)[:, 3:7] *= 0.95
     actor_list = rig.registry.update(frame)
-    arrays = [read(data, topic.type_name) for encoder in (rig.common, rig.carla)
-              for topic, data in encoder.encode(frame, actor_list, STAMP_NS, EVERYTHING)
-              if topic.name == '~/markers']
-    norms = [math.hypot(q.x, q.y, q.z, q.w) for array in arrays
+    [array] = [read(data, topic.type_name) for topic, data
+               in rig.encoder.encode(frame, actor_list, STAMP_NS, EVERYTHING)
+               if topic.name == '~/markers']
+    norms = [math.hypot(q.x, q.y, q.z, q.w)
              for q in (marker.pose.orientation for marker in array.markers)]
     assert len(norms) > 8
     assert norms == pytest.approx([1.0] * len(norms))
@@ -243,9 +258,9 @@ def test_carla_markers_have_unit_quaternions():
 
 def test_carla_encodes_no_more_than_is_demanded():
     rig = Rig(debug_drawing=True)
-    assert rig.messages(demand=Demand.nothing()) == {}
+    assert set(rig.messages(demand=NOTHING)) == {'~/actors'}
     assert set(rig.messages(demand=Demand.of([STATUS_TOPIC]))) == {'~/player/status'}
-    for topic in DATASET_TOPICS[:6]:
+    for topic in (topic for each in CARLA_TOPICS[1:] for topic in each.topics):
         assert set(rig.messages(demand=Demand.of([topic]))) == {topic.name}
 
 
@@ -253,7 +268,8 @@ def test_carla_repeated_frame_is_not_encoded_again():
     rig = Rig()
     frame = rig.frame(EXAMPLE)
     actor_list = rig.registry.update(frame)
-    assert rig.carla.encode(frame, actor_list, STAMP_NS, EVERYTHING, advanced=False) == []
+    assert [topic.name for topic, _ in rig.encoder.encode(
+        frame, actor_list, STAMP_NS, EVERYTHING, advanced=False)] == ['~/frame']
 
 
 def test_carla_status_requires_the_player():

@@ -25,11 +25,12 @@ import pytest
 from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.naming import Registry
+from state_sensor_ros.payloads import ignore
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.carla import images
 from state_sensor_ros.simulators.carla.carla_data import EncodedImage
 from state_sensor_ros.simulators.carla.carla_decoder import DatasetDecoder
-from state_sensor_ros.simulators.carla.carla_encoder import CarlaEncoder
+from state_sensor_ros.simulators.carla.carla_list import carla_encoders
 from state_sensor_ros.simulators.carla.carla_topics import image_topic
 from state_sensor_ros.simulators.carla.images import (
     CLASS_COLORS,
@@ -41,8 +42,9 @@ from state_sensor_ros.simulators.carla.images import (
 )
 from state_sensor_ros.simulators.carla.measurement_framing import join_messages
 from state_sensor_ros.simulators.carla.sensor_payloads import pack_sensor_file
-from state_sensor_ros.topics.static_frame import CAMERAS
-from state_sensor_ros.topics.topic import Demand
+from state_sensor_ros.simulators.carla.sensors import CAMERAS
+from state_sensor_ros.topics.encoder import Encoder
+from state_sensor_ros.topics.topic import Demand, EVERYTHING
 
 
 def png(pixels, **options):
@@ -172,12 +174,16 @@ def packed(one, fov_deg=math.nan):
     return pack_sensor_file(one.camera, one.kind, fov_deg, one.data)
 
 
-def encoded(sent, demand=Demand(), report=None, encoder=None):  # noqa: B008
+def carla_encoder(report=ignore):
+    return Encoder(Settings(), load_definitions(), report, carla_encoders())
+
+
+def encoded(sent, demand=EVERYTHING, report=None, encoder=None):
     """Return the messages of a frame of the dataset with the images ``sent``."""
     payload = join_messages([json.dumps(EXAMPLE).encode(),
                              *map(packed, sent)])
     (decoded,) = DatasetDecoder().decode(payload)
-    encoder = encoder or CarlaEncoder(Settings(), load_definitions(), *[report] if report else [])
+    encoder = encoder or carla_encoder(report or ignore)
     actor_list = Registry().update(decoded.frame)
     return {topic.name: read(data, topic.type_name)
             for topic, data in encoder.encode(decoded.frame, actor_list, 7_000_000_009, demand)
@@ -207,7 +213,7 @@ def test_carla_images_as_messages():
 
 
 def test_carla_legend_names_the_thirteen_classes_once():
-    encoder = CarlaEncoder(Settings(), load_definitions())
+    encoder = carla_encoder()
     sent = five_images(8)
     legend = encoded(sent, encoder=encoder)['~/camera/segmentation_classes'].classes
     assert [(entry.tag, entry.name) for entry in legend] == list(enumerate(CLASS_NAMES))
@@ -245,8 +251,8 @@ def test_carla_usual_images_are_decoded_without_pillow(monkeypatch):
                              *map(packed, sent)])
     monkeypatch.setattr(ImageFile.ImageFile, 'load', load)
     (decoded,) = DatasetDecoder().decode(payload)
-    messages = CarlaEncoder(Settings(), load_definitions()).encode(
-        decoded.frame, Registry().update(decoded.frame), 0, Demand())
+    messages = carla_encoder().encode(
+        decoded.frame, Registry().update(decoded.frame), 0, EVERYTHING)
     assert sum(len(data) for _, data in messages) > 200 * 200 * (3 * 3 + 4 + 1 + 3)
     with pytest.raises(AssertionError, match='Pillow'):
         Image.open(io.BytesIO(sent[0].data)).load()

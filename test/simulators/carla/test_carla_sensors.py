@@ -23,10 +23,11 @@ from test_carla_images import encoded, five_images, image, packed, png_16_bits, 
 from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.errors import ConfigError, DecodeError
 from state_sensor_ros.naming import Registry
+from state_sensor_ros.payloads import ignore
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.carla.carla_data import EncodedImage
 from state_sensor_ros.simulators.carla.carla_decoder import CarlaDecoder, DatasetDecoder
-from state_sensor_ros.simulators.carla.carla_encoder import CarlaEncoder
+from state_sensor_ros.simulators.carla.carla_list import carla_encoders
 from state_sensor_ros.simulators.carla.carla_topics import sensor_topics
 from state_sensor_ros.simulators.carla.dataset import sensor_file_parts
 from state_sensor_ros.simulators.carla.measurement_framing import join_messages
@@ -34,7 +35,8 @@ from state_sensor_ros.simulators.carla.metadata_file import metadata_of
 from state_sensor_ros.simulators.carla.sensor_files import sensors_of_ini
 from state_sensor_ros.simulators.carla.sensor_payloads import pack_sensor_file
 from state_sensor_ros.simulators.carla.sensors import mounts, Sensor, with_parameters
-from state_sensor_ros.topics.topic import Demand
+from state_sensor_ros.topics.encoder import Encoder
+from state_sensor_ros.topics.topic import Demand, EVERYTHING
 
 PLAYER = b'{"playerMeasurements": {"transform": {}}}'
 CAMERAS = frozenset(('central', 'left', 'right', 'camera', 'rear'))
@@ -158,9 +160,9 @@ def test_carla_camera_info_is_a_pinhole():
     sent = five_images(8)
     payload = join_messages([PLAYER, *(packed(one, 100.0) for one in sent)])
     (decoded,) = DatasetDecoder().decode(payload)
-    messages = [(topic.name, read(data, topic.type_name)) for topic, data in CarlaEncoder(
-        Settings(), load_definitions()).encode(
-            decoded.frame, Registry().update(decoded.frame), 7_000_000_009, Demand())]
+    messages = [(topic.name, read(data, topic.type_name))
+                for topic, data in carla_encoder().encode(
+                    decoded.frame, Registry().update(decoded.frame), 7_000_000_009, EVERYTHING)]
     infos = {name: message for name, message in messages if name.endswith('camera_info')}
     assert len(infos) == sum(name.endswith('camera_info') for name, _ in messages) == 3
     info = infos['~/camera/left/camera_info']
@@ -222,14 +224,18 @@ end_header
 0.00 0.00 -3.00"""
 
 
+def carla_encoder(report=ignore, sensors=None, **settings):
+    return Encoder(Settings(**settings), load_definitions(), report, carla_encoders(sensors))
+
+
 def points_of(data, report=None):
     payload = join_messages([PLAYER,
                              pack_sensor_file('lidar32', 'points', math.nan, data)])
     (decoded,) = DatasetDecoder().decode(payload)
-    encoder = CarlaEncoder(Settings(frame_prefix='a/'), load_definitions(),
-                           *[report] if report else [])
+    encoder = carla_encoder(report or ignore, frame_prefix='a/')
     return [read(data, topic.type_name) for topic, data in encoder.encode(
-        decoded.frame, Registry(frame_prefix='a/').update(decoded.frame), 7_000_000_009, Demand())
+        decoded.frame, Registry(frame_prefix='a/').update(decoded.frame), 7_000_000_009,
+        EVERYTHING)
         if topic.name == '~/lidar/lidar32/points']
 
 
@@ -275,9 +281,9 @@ def frames(*sent, names=None, number=9, report=None, encoder=None, demand=None, 
         1: ('CentralRGB', 1), 2: ('CentralDepth', 1), 3: ('CentralSemanticSeg', 1),
         2 ** 32 - 5: ('Lidar32', 2), 5: ('Front', 1)})
     (decoded,) = CarlaDecoder().decode(payload)
-    encoder = encoder or CarlaEncoder(Settings(), load_definitions(), *[report] if report else [])
+    encoder = encoder or carla_encoder(report or ignore)
     return {topic.name: read(data, topic.type_name) for topic, data in encoder.encode(
-        decoded.frame, Registry().update(decoded.frame), stamp_ns, demand or Demand())
+        decoded.frame, Registry().update(decoded.frame), stamp_ns, demand or EVERYTHING)
         if topic.name.startswith(('~/camera', '~/lidar'))}
 
 
@@ -322,7 +328,7 @@ def test_carla_sensor_messages_of_no_known_form_are_left_out():
 
 
 def test_carla_image_of_an_earlier_frame_has_the_stamp_of_that_frame():
-    encoder = CarlaEncoder(Settings(), load_definitions())
+    encoder = carla_encoder()
     bgra = np.zeros((2, 2, 4), np.uint8)
     frames(number=8, encoder=encoder, stamp_ns=8_000_000_000)
     late = frames(image_message(1, 8, bgra, 1, 90.0), image_message(5, 9, bgra, 1, 90.0),
@@ -338,9 +344,8 @@ def test_carla_image_of_an_earlier_frame_has_the_stamp_of_that_frame():
 
 def test_carla_sensor_without_a_topic_is_reported_once():
     reports = []
-    encoder = CarlaEncoder(Settings(), load_definitions(),
-                           lambda kind, text: reports.append(text),
-                           sensor_topics([Sensor('central', 'rgb')]))
+    encoder = carla_encoder(lambda kind, text: reports.append(text),
+                            [Sensor('central', 'rgb')])
     bgra = np.zeros((2, 2, 4), np.uint8)
     for _ in range(2):
         messages = frames(image_message(1, 9, bgra, 1, 90.0), image_message(5, 9, bgra, 1, 90.0),

@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Sequence
 import math
 import struct
 
@@ -18,7 +18,8 @@ from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.cdr.templates import ENCAPSULATION, Given, MESSAGE_PHASE, Template
 from state_sensor_ros.errors import DecodeError, EncodeError
 from state_sensor_ros.payloads import Report
-from state_sensor_ros.simulators.carla.carla_data import EncodedImage
+from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators.carla.carla_data import data_of, EncodedImage
 from state_sensor_ros.simulators.carla.carla_topics import (
     CAMERA_INFO,
     CLASSES_TOPIC,
@@ -27,6 +28,7 @@ from state_sensor_ros.simulators.carla.carla_topics import (
     IMAGE,
     image_topic,
     info_topic,
+    sensor_topics,
 )
 from state_sensor_ros.simulators.carla.images import (
     CLASS_COLORS,
@@ -38,11 +40,12 @@ from state_sensor_ros.simulators.carla.images import (
     DecodedImage,
     image_size,
 )
-from state_sensor_ros.simulators.carla.sensors import RGB, SEGMENTATION
-from state_sensor_ros.topics.numbers import stamp_numbers
-from state_sensor_ros.topics.static_frame import optical_frame
-from state_sensor_ros.topics.tables import given_header
+from state_sensor_ros.simulators.carla.sensor_frames import optical_frame
+from state_sensor_ros.simulators.carla.sensors import POINTS, RGB, SEGMENTATION, Sensor
+from state_sensor_ros.topics.message_block import Messages
+from state_sensor_ros.topics.tables import given_header, stamp_numbers
 from state_sensor_ros.topics.topic import Demand, Topic
+from state_sensor_ros.topics.topic_encoder import FrameToSend, TopicEncoder
 
 _BYTES_A_PIXEL = dict(ENCODINGS.values())
 _COUNT = struct.Struct('<I')
@@ -56,19 +59,21 @@ _FULL_CIRCLE_HALF_DEG = 180.0
 _DECODERS = {RGB: decode_rgb, SEGMENTATION: decode_segmentation}
 
 
-class ImageMessages:
+class ImageEncoder(TopicEncoder):
     """
-    One message for each image; only images of topics with a subscriber are decoded.
+    One message for each image; only images of topics with a reader are decoded.
 
-    :param definitions: of the messages.
-    :param report: called with a kind and a line about an image that cannot be published.
-    :param fov_deg: field of view of all cameras, degrees; 0 leaves that of each image.
-    :param topics: that exist; images of other cameras are left out. None: all.
+    :param sensors: cameras that have topics; images of others are left out. None: all have.
     """
 
-    def __init__(self, definitions: Definitions, report: Report, fov_deg: float,
-                 topics: Collection[Topic] | None) -> None:
-        self._report, self._fov_deg, self._topics = report, fov_deg, topics
+    def __init__(self, settings: Settings, definitions: Definitions, report: Report,
+                 sensors: Sequence[Sensor] | None = None) -> None:
+        super().__init__(settings, definitions, report)
+        self._report, self._has_all_topics = report, sensors is None
+        # Of all cameras, degrees; 0 leaves that of each image.
+        self._fov_deg = settings.camera_fov
+        self.topics = sensor_topics(
+            [sensor for sensor in sensors or () if sensor.kind != POINTS])
         if definitions[IMAGE][-1].name != 'data':
             raise EncodeError(IMAGE, f'{definitions[IMAGE][-1].name} as the last field', 'data')
         # The pixels are the last field, so the head is laid out once and the pixels are appended.
@@ -97,7 +102,28 @@ class ImageMessages:
         self._stamps: dict[int, int] = {}
         self._reported: set[tuple[str, str]] = set()
 
-    def note_frame(self, frame_number: int, stamp_ns: int) -> None:
+    def is_wanted(self, settings: Settings, demand: Demand) -> bool:
+        """Return True: stamps of frames are kept for images that are received later."""
+        return True
+
+    def samples(self) -> list[list[Template]]:
+        """Return a message of each template."""
+        return [[self.image], [self.info], [self.classes]]
+
+    def messages(self, now: FrameToSend) -> Messages:
+        """Return the images of a frame, and before the first segmentation its legend."""
+        data = data_of(now.frame)
+        if data is None:
+            return []
+        self._note_frame(data.frame_number, now.stamp_ns)
+        if not data.sensor_data or not data.has_player:
+            return []
+        for error in data.sensor_data.errors:
+            self._report('sensor', str(error))
+        return list(self._encoded(data.sensor_data.images, now.actor_list.actors[0].frame_id,
+                                  now.stamp_ns, now.demand))
+
+    def _note_frame(self, frame_number: int, stamp_ns: int) -> None:
         """
         Keep the stamp of a frame for images of it that are received later.
 
@@ -110,8 +136,8 @@ class ImageMessages:
         if len(self._stamps) > _MAX_STAMPS:
             del self._stamps[next(iter(self._stamps))]
 
-    def encode(self, images: tuple[EncodedImage, ...], player_frame: str, stamp_ns: int,
-               demand: Demand) -> Iterator[tuple[Topic, bytes]]:
+    def _encoded(self, images: tuple[EncodedImage, ...], player_frame: str, stamp_ns: int,
+                 demand: Demand) -> Iterator[tuple[Topic, bytes]]:
         """
         Encode the images that ``demand`` names, and before the first segmentation its legend.
 
@@ -136,7 +162,7 @@ class ImageMessages:
                 for topic, encoding, decoded in _decoded_images(image, demand):
                     yield topic, self._image(frame_id, encoding, decoded, stamp)
                 topic = info_topic(image.camera)
-                if demand.has_other(topic):
+                if demand.has(topic):
                     size, key = image_size(image), (image.camera, own_ns)
                     first = described.get(key)
                     if first is None:
@@ -150,7 +176,7 @@ class ImageMessages:
                 self._report('image', str(error))
 
     def _has_topic(self, image: EncodedImage) -> bool:
-        if self._topics is None or image_topic(image.camera, image.kind) in self._topics:
+        if self._has_all_topics or image_topic(image.camera, image.kind) in self.topics:
             return True
         self._report_once(image, 'no topic', 'a sensor of config_file; its images are left out')
         return False
@@ -200,11 +226,11 @@ def _decoded_images(image: EncodedImage,
                     demand: Demand) -> Iterator[tuple[Topic, str, DecodedImage]]:
     topic, (encoding, _) = image_topic(image.camera, image.kind), ENCODINGS[image.kind]
     in_colours = colored_topic(image.camera)
-    is_colored = image.kind == SEGMENTATION and demand.has_other(in_colours)
-    if not is_colored and not demand.has_other(topic):
+    is_colored = image.kind == SEGMENTATION and demand.has(in_colours)
+    if not is_colored and not demand.has(topic):
         return
     decoded = _DECODERS.get(image.kind, decode_depth)(image)
-    if demand.has_other(topic):
+    if demand.has(topic):
         yield topic, encoding, decoded
     if is_colored:
         yield in_colours, ENCODINGS[RGB][0], colored(decoded)

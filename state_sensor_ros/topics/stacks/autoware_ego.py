@@ -10,39 +10,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 import math
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.cdr.patch_buffer import PatchBuffer
-from state_sensor_ros.cdr.templates import MessageInstance, Slot, Template
-from state_sensor_ros.frame import Floats, Frame, FRONT_LEFT, FRONT_RIGHT
+from state_sensor_ros.cdr.templates import MessageInstance, Slot, Table, Template
+from state_sensor_ros.frame import Floats, Frame, FRONT_LEFT, FRONT_RIGHT, Needs
 from state_sensor_ros.objects.object_maker import MAX_GAP_S
+from state_sensor_ros.payloads import Report
 from state_sensor_ros.rotations import global_from_unit
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.base_link import BASE_LINK, BaseLink, move_by
 from state_sensor_ros.topics.message_block import MessageBlock
-from state_sensor_ros.topics.numbers import Numbers
-from state_sensor_ros.topics.stacks.output_tables import (
-    EGO_ACCELERATION,
-    EGO_POSE,
-    EGO_SPEED_VARIANCE,
-    EGO_SPEEDS,
-    EGO_TWIST,
-    motion_variances,
-    TYRE_ANGLE,
-)
-from state_sensor_ros.topics.stacks.output_topics import (
-    ACCELERATION_TOPIC,
-    EGO_TOPICS,
-    KINEMATIC_STATE_TOPIC,
-    STEERING_TOPIC,
-    VELOCITY_TOPIC,
-)
+from state_sensor_ros.topics.odometry import ODOMETRY
+from state_sensor_ros.topics.stacks.object_topic import motion_variances
 from state_sensor_ros.topics.tables import (
     diagonal,
     Fields,
@@ -52,60 +37,89 @@ from state_sensor_ros.topics.tables import (
     twist,
     UNKNOWN_VARIANCE,
 )
-from state_sensor_ros.topics.topic import Demand, Topic
+from state_sensor_ros.topics.topic import Qos, Topic
+from state_sensor_ros.topics.topic_encoder import FrameToSend, Numbers, TopicEncoder
+
+# Of base_link: position and orientation; velocities and their changes in its own axes; variance of
+# the speed; speeds forward and left, heading rate (float32); angle of the tyres (float32).
+EGO_POSE = Table('ego pose', 8, 7)
+EGO_TWIST = Table('ego twist', 8, 6)
+EGO_ACCELERATION = Table('ego acceleration', 8, 6)
+EGO_SPEED_VARIANCE = Table('ego speed variance', 8, 1)
+EGO_SPEEDS = Table('ego speeds', 4, 3)
+TYRE_ANGLE = Table('ego tyre angle', 4, 1)
+
+
+def _topic(name: str, type_name: str) -> Topic:
+    """Return a topic of which a stack uses the newest message only."""
+    return Topic(name, type_name, Qos(depth=1), is_exclusive=True)
+
+
+KINEMATIC_STATE_TOPIC: Final = _topic('/localization/kinematic_state', ODOMETRY)
+ACCELERATION_TOPIC: Final = _topic(
+    '/localization/acceleration', 'geometry_msgs/msg/AccelWithCovarianceStamped')
+VELOCITY_TOPIC: Final = _topic(
+    '/vehicle/status/velocity_status', 'autoware_vehicle_msgs/msg/VelocityReport')
+STEERING_TOPIC: Final = _topic(
+    '/vehicle/status/steering_status', 'autoware_vehicle_msgs/msg/SteeringReport')
 
 _STEERING_ANGLE = 3
 _FRONT = FRONT_LEFT, FRONT_RIGHT
 
 
-class EgoState:
+class AutowareEgoEncoder(TopicEncoder):
     """
-    One message for each of EGO_TOPICS.
+    One message for each topic of the ego.
 
     The axes of base_link are those of the ego, its origin is that of :class:`BaseLink`.
-
-    :param report: called with a kind and a line, once where the place of base_link is unknown.
     """
 
-    def __init__(self, settings: Settings, definitions: Definitions,
-                 report: Callable[[str, str], None]) -> None:
-        self._settings = settings
+    topics = (KINEMATIC_STATE_TOPIC, ACCELERATION_TOPIC, VELOCITY_TOPIC, STEERING_TOPIC)
+
+    def __init__(self, settings: Settings, definitions: Definitions, report: Report) -> None:
+        super().__init__(settings, definitions, report)
         self._base_link = BaseLink(settings, report)
         # By whether only the speed forward is measured.
-        self.templates = {is_forward_only: _templates(settings, definitions, is_forward_only)
-                          for is_forward_only in (False, True)}
+        self._templates = [_templates(settings, definitions, is_forward_only)
+                           for is_forward_only in (False, True)]
         self._last: tuple[float, Floats] | None = None
+
+    def needs(self, settings: Settings) -> Needs:
+        """Return the wheels and the inputs."""
+        return Needs.of(wheels=True, inputs=True)
+
+    def samples(self) -> list[list[Template]]:
+        """Return a message of each template."""
+        return [[template] for templates in self._templates for template in templates.values()]
 
     def restart(self) -> None:
         """Start a new run of the simulator: the next frame has no acceleration."""
         self._last = None
 
-    def blocks(self, demand: Demand, *, is_forward_only: bool,
-               has_steering: bool) -> list[MessageBlock]:
-        """
-        Lay out the messages.
+    def key(self, now: FrameToSend) -> object:
+        """Return whether the angle of the tyres is known."""
+        i_ego = now.actor_list.i_ego
+        return i_ego >= 0 and math.isfinite(_tyre_angle(now.frame, i_ego))
 
-        :param demand: of which the topics of the ego are used.
-        :param is_forward_only: as of :class:`AutowareObjects`.
-        :param has_steering: whether the frame has an angle of the tyres.
-        """
-        topics = [topic for topic in EGO_TOPICS if demand.has_other(topic)
-                  and (has_steering or topic != STEERING_TOPIC)]
+    def blocks(self, now: FrameToSend) -> list[MessageBlock]:
+        """Lay out the messages; there is none without an ego."""
+        i_ego = now.actor_list.i_ego
+        if i_ego < 0 or not now.usable[i_ego]:
+            self._last = None
+            return []
+        templates = self._templates[now.frame.forward_speed is not None]
+        topics = [topic for topic in self.topics if now.demand.has(topic) and (
+            topic is not STEERING_TOPIC or math.isfinite(_tyre_angle(now.frame, i_ego)))]
         if not topics:
             return []
-        templates = self.templates[is_forward_only]
         buffer = PatchBuffer()
-        buffer.update([MessageInstance(templates[topic.name], {}) for topic in topics])
+        buffer.update([MessageInstance(templates[topic], {}) for topic in topics])
         return [MessageBlock(buffer, {}, topics)]
 
-    def numbers(self, frame: Frame, i_ego: int) -> Numbers:
-        """
-        Return the numbers of a frame whose clock has advanced since the last call.
-
-        :param frame: with wheels, where it has any.
-        :param i_ego: row of the ego, which has a usable pose.
-        """
-        settings, forward_speed = self._settings, frame.forward_speed
+    def numbers(self, now: FrameToSend, numbers: Numbers) -> None:
+        """Compute the state of base_link."""
+        settings, frame, i_ego = now.settings, now.frame, now.actor_list.i_ego
+        forward_speed = frame.forward_speed
         row = frame.kinematics[i_ego].copy()
         row[3:7] /= np.sqrt(row[3:7] @ row[3:7])
         # From the axes of base_link to those of the global frame.
@@ -124,9 +138,11 @@ class EgoState:
         velocities = row[7:].reshape(2, 3) @ axes
         accelerations = self._accelerations(frame.game_time, row[7:]).reshape(2, 3) @ axes
         speeds = np.array((velocities[0, 0], velocities[0, 1], velocities[1, 2]), np.float32)
-        return {EGO_POSE: row[None, :7], EGO_TWIST: velocities.reshape(1, 6),
-                EGO_ACCELERATION: accelerations.reshape(1, 6),
-                EGO_SPEED_VARIANCE: np.array([[variance]]), EGO_SPEEDS: _bits(speeds)}
+        angle = np.array((_tyre_angle(frame, i_ego),), np.float32)
+        numbers |= {EGO_POSE: row[None, :7], EGO_TWIST: velocities.reshape(1, 6),
+                    EGO_ACCELERATION: accelerations.reshape(1, 6),
+                    EGO_SPEED_VARIANCE: np.array([[variance]]), EGO_SPEEDS: _bits(speeds),
+                    TYRE_ANGLE: _bits(angle)}
 
     def _accelerations(self, game_time: float, twist_now: Floats) -> Floats:
         """Return (6,) change of the twist since the last frame, global axes; 0 without one."""
@@ -137,17 +153,12 @@ class EgoState:
         return accelerations
 
 
-def steering_numbers(angle: float) -> Numbers:
-    """Return the number of a SteeringReport: ``angle``, rad, + = left."""
-    return {TYRE_ANGLE: _bits(np.array((angle,), np.float32))}
-
-
 def _bits(numbers: npt.NDArray[np.float32]) -> npt.NDArray[Any]:
     """Return one row of float32 by their bits, as tables of words of 4 bytes hold them."""
     return numbers.view(np.int32)[None, :]
 
 
-def tyre_angle(frame: Frame, i_ego: int) -> float:
+def _tyre_angle(frame: Frame, i_ego: int) -> float:
     """
     Return the angle of the ego's tyres: as measured, else the mean of its front wheels.
 
@@ -172,8 +183,8 @@ def tyre_angle(frame: Frame, i_ego: int) -> float:
 
 
 def _templates(settings: Settings, definitions: Definitions,
-               is_forward_only: bool) -> dict[str, Template]:
-    """Return the templates of EGO_TOPICS by the name of the topic."""
+               is_forward_only: bool) -> dict[Topic, Template]:
+    """Return the templates of EGO_TOPICS by their topic."""
     frame_id = settings.ego_frame or BASE_LINK
     own = header(frame_id)
     covariance = diagonal(motion_variances(
@@ -193,5 +204,5 @@ def _templates(settings: Settings, definitions: Definitions,
         STEERING_TOPIC: {
             'stamp': {'sec': Slot(STAMP, 0), 'nanosec': Slot(STAMP, 1)},
             'steering_tire_angle': Slot(TYRE_ANGLE, 0)}}
-    return {topic.name: Template(definitions, topic.type_name, prototype, is_message=True)
+    return {topic: Template(definitions, topic.type_name, prototype, is_message=True)
             for topic, prototype in prototypes.items()}

@@ -1,0 +1,123 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""~/markers with a sphere for each traffic light and sign, and the number of each sign."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from state_sensor_ros.cdr.definitions import Definitions
+from state_sensor_ros.cdr.templates import Given, Slot, Table, Template
+from state_sensor_ros.frame import Boxes, Rows
+from state_sensor_ros.naming import Actor
+from state_sensor_ros.payloads import Report
+from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators.carla.carla_data import (
+    CLASS_SPEED_LIMIT_SIGN,
+    CLASS_TRAFFIC_LIGHT,
+    data_of,
+    number_text,
+)
+from state_sensor_ros.simulators.carla.sign_arrays import add_sign_poses, SIGN_POSES
+from state_sensor_ros.topics.markers import ADD, MARKER, MarkerEncoder, NewMarker, TEXT
+from state_sensor_ros.topics.per_actor import Column
+from state_sensor_ros.topics.tables import Fields, header, pose, xyz
+from state_sensor_ros.topics.topic_encoder import FrameToSend, Numbers
+
+# One row for each actor of the frame: colour of a light (rgba, float32), position of the number
+# of a sign.
+LIGHT_COLORS = Table('light colours', 4, 4)
+NUMBER_PLACES = Table('number places', 8, 3)
+
+_SPHERE = 2
+# m: visible in a view of a whole crossing; the number is above the sphere of its sign.
+_DIAMETER = 1.0
+_NUMBER_ABOVE = 1.2
+# rgba 0..1 by state: green, yellow, red, and other actors.
+_LIGHT_COLORS = np.array(((0.0, 0.8, 0.2, 1.0), (1.0, 0.8, 0.0, 1.0), (0.9, 0.1, 0.1, 1.0),
+                          (0.5, 0.5, 0.5, 1.0)), np.float32)
+_SIGN_COLOR: Fields = {'r': 1.0, 'g': 1.0, 'b': 1.0, 'a': 1.0}
+
+LIGHTS_NS, SIGNS_NS, NUMBERS_NS = 'traffic_lights', 'speed_limits', 'speed_limit_numbers'
+
+
+class CarlaMarkerEncoder(MarkerEncoder):
+    """The markers of all actors in one array: a display that is slow takes all or none of them."""
+
+    def __init__(self, settings: Settings, definitions: Definitions, report: Report) -> None:
+        super().__init__(settings, definitions, report)
+        common: Fields = {'header': header(settings.global_frame), 'id': Given('id'),
+                          'action': ADD}
+        sphere: Fields = {**common, 'type': _SPHERE, 'pose': pose(SIGN_POSES),
+                          'scale': dict.fromkeys('xyz', _DIAMETER)}
+        self._light = Template(definitions, MARKER, {
+            **sphere, 'ns': LIGHTS_NS,
+            'color': {name: Slot(LIGHT_COLORS, i) for i, name in enumerate('rgba')}})
+        self._sign = Template(definitions, MARKER, {
+            **sphere, 'ns': SIGNS_NS, 'color': _SIGN_COLOR})
+        self._number = Template(definitions, MARKER, {
+            **common, 'ns': NUMBERS_NS, 'type': TEXT,
+            'pose': {'position': xyz(NUMBER_PLACES, 0), 'orientation': {'w': 1.0}},
+            'scale': {'z': _DIAMETER}, 'color': _SIGN_COLOR, 'text': Given('text')})
+
+    def samples(self) -> list[list[Template]]:
+        """Return an array with a marker of each further template as well."""
+        first, *others = super().samples()
+        return [[*first, self._light, self._sign, self._number], *others]
+
+    def key(self, now: FrameToSend) -> object:
+        """Return the lights and the limits of the signs, too."""
+        data = data_of(now.frame)
+        return super().key(now), None if data is None else (
+            data.classes.tobytes(), data.speed_limits.tobytes())
+
+    def appearance(self, now: FrameToSend, boxes: Boxes) -> tuple[Column, ...]:
+        """Return the class of each actor and the text of a sign, too."""
+        data = data_of(now.frame)
+        n_actors = len(now.usable)
+        classes = bytes(n_actors) if data is None else data.classes.tobytes()
+        limits = [0.0] * n_actors if data is None else data.speed_limits.tolist()
+        return (*super().appearance(now, boxes), Column(classes), Column(tuple(
+            number_text(limit) if class_ == CLASS_SPEED_LIMIT_SIGN else ''
+            for class_, limit in zip(classes, limits, strict=True))))
+
+    def new_markers(self, actor: Actor, appearance: tuple[Any, ...]) -> list[NewMarker]:
+        """Return the markers of a light or a sign, too."""
+        *_, class_, text = appearance
+        markers = super().new_markers(actor, appearance)
+        if class_ == CLASS_TRAFFIC_LIGHT:
+            markers.append(NewMarker(LIGHTS_NS, self._light))
+        elif class_ == CLASS_SPEED_LIMIT_SIGN:
+            markers += (NewMarker(SIGNS_NS, self._sign),
+                        NewMarker(NUMBERS_NS, self._number, text))
+        return markers
+
+    def further_rows(self, now: FrameToSend) -> dict[Table, Rows]:
+        """Return the rows of lights and signs."""
+        data = data_of(now.frame)
+        if data is None:
+            return {}
+        lights, signs = (np.flatnonzero(now.usable & (data.classes == class_))
+                         for class_ in (CLASS_TRAFFIC_LIGHT, CLASS_SPEED_LIMIT_SIGN))
+        return {SIGN_POSES: np.sort(np.concatenate((lights, signs))), LIGHT_COLORS: lights,
+                NUMBER_PLACES: signs}
+
+    def numbers(self, now: FrameToSend, numbers: Numbers) -> None:
+        """Add the colours of the lights and the places of the signs."""
+        super().numbers(now, numbers)
+        data = data_of(now.frame)
+        if data is None:
+            return
+        add_sign_poses(now, data, numbers)
+        states = np.minimum(data.lights, len(_LIGHT_COLORS) - 1)
+        # A table of four-byte words holds int32; the bits are those of the float32 colours.
+        numbers[LIGHT_COLORS] = _LIGHT_COLORS[states].view(np.int32)
+        numbers[NUMBER_PLACES] = now.frame.position_xyz + np.array((0.0, 0.0, _NUMBER_ABOVE))

@@ -1,0 +1,226 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""Objects as messages of Autoware: tracked, detected and predicted objects."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Final
+from uuid import UUID
+
+import numpy as np
+
+from state_sensor_ros.cdr.definitions import Definitions
+from state_sensor_ros.cdr.templates import Each, Given, Prototype, Slot, Table, Values
+from state_sensor_ros.classes import CLASSES
+from state_sensor_ros.frame import Rows
+from state_sensor_ros.naming import Actor
+from state_sensor_ros.objects.object_maker import Objects
+from state_sensor_ros.objects.predicted_paths import ConstantPaths, Paths, STEP_S, TruePaths
+from state_sensor_ros.payloads import Report
+from state_sensor_ros.settings import Settings
+from state_sensor_ros.topics.stacks.object_topic import (
+    CENTRE,
+    motion_variances,
+    ObjectTopicEncoder,
+    SIZE,
+)
+from state_sensor_ros.topics.tables import (
+    diagonal,
+    Fields,
+    NS_PER_S,
+    pose,
+    twist,
+    UNKNOWN_VARIANCE,
+    xyz,
+)
+from state_sensor_ros.topics.topic import Qos, Topic
+from state_sensor_ros.topics.topic_encoder import FrameToSend, Numbers
+
+# Of objects: 1 where it stands still.
+IS_STATIONARY = Table('object is stationary', 1, 1)
+# Of objects: linear xyz, angular xyz, in the axes of the object.
+OWN_TWIST = Table('object twist, own axes', 8, 6)
+OWN_ACCELERATION = Table('object acceleration, own axes', 8, 6)
+# Of objects: variance of the speed along x and of its change, of a source that measures this
+# component only. A message has a row of a table once.
+SPEED_VARIANCE = Table('object speed variance', 8, 1)
+CHANGE_VARIANCE = Table('object acceleration variance', 8, 1)
+# Of predicted poses, object by object: position xyz, orientation xyzw.
+PATH = Table('predicted path', 8, 7)
+
+# Of the ids of objects; any fixed one gives an actor the same id in every run.
+NAMESPACE: Final = UUID('3f0c2d6e-9b1a-5c47-8e55-0d6a7b21c9f4')
+_ORIENTATION_AVAILABLE: Final = 2
+_BOUNDING_BOX: Final = 0
+_UUID_BYTES: Final = 16
+# An object that is slower stands still, m/s.
+_STATIONARY_SPEED = 0.1
+
+_PERCEPTION: Final = '/perception/object_recognition'
+_TRACKED: Final = 'autoware_perception_msgs/msg/TrackedObjects'
+
+
+def object_id(name: str) -> bytes:
+    """
+    Return the id of an object, a UUID of version 5.
+
+    :param name: raw name of the actor.
+    :returns: 16 bytes.
+    """
+    # As uuid.uuid5(), which refuses names that are not Unicode.
+    digest = hashlib.sha1(NAMESPACE.bytes + name.encode('utf-8', 'replace'),
+                          usedforsecurity=False).digest()
+    return UUID(bytes=digest[:_UUID_BYTES], version=5).bytes
+
+
+def object_topic(name: str, type_name: str) -> tuple[Topic, ...]:
+    """
+    Return a topic of Autoware's perception, of which a stack uses the newest message only.
+
+    :param name: the name after that of the perception.
+    :param type_name: ``package/msg/Name``.
+    """
+    return (Topic(f'{_PERCEPTION}/{name}', type_name, Qos(depth=1), is_exclusive=True),)
+
+
+class AutowareObjectEncoder(ObjectTopicEncoder):
+    """
+    The base of the four topics.
+
+    ``member`` of the parameter ``autoware_objects`` that switches the topic on.
+    """
+
+    member = ''
+
+    @classmethod
+    def topics_of(cls, settings: Settings) -> tuple[Topic, ...]:
+        """Return the topic if ``autoware_objects`` has it."""
+        return cls.topics if cls.member in settings.autoware_objects else ()
+
+    def element(self, settings: Settings, is_forward_only: bool) -> Fields:
+        """Return an object with its identity."""
+        return {'object_id': {'uuid': [Given(f'id_{i}') for i in range(_UUID_BYTES)]},
+                **self.nameless_element(settings, is_forward_only)}
+
+    def nameless_element(self, settings: Settings, is_forward_only: bool) -> Fields:
+        """Return an object without an identity."""
+        def covariance(table: Table) -> Prototype:
+            return diagonal(motion_variances(settings, table if is_forward_only else None))
+
+        return {
+            'existence_probability': 1.0,
+            'classification': [{'label': Given('label'), 'probability': 1.0}],
+            'kinematics': self.kinematics(
+                {'pose': pose(CENTRE), 'covariance': diagonal(settings.pose_covariance_diagonal)},
+                {'twist': twist(OWN_TWIST, 0), 'covariance': covariance(SPEED_VARIANCE)},
+                {'accel': twist(OWN_ACCELERATION, 0),
+                 'covariance': covariance(CHANGE_VARIANCE)}),
+            'shape': {'type': _BOUNDING_BOX, 'dimensions': xyz(SIZE, 0)}}
+
+    def kinematics(self, with_pose: Fields, with_twist: Fields, with_accel: Fields) -> Fields:
+        """Return the kinematics of a tracked object of its parts with covariance."""
+        return {'pose_with_covariance': with_pose, 'twist_with_covariance': with_twist,
+                'acceleration_with_covariance': with_accel,
+                'orientation_availability': _ORIENTATION_AVAILABLE,
+                'is_stationary': Slot(IS_STATIONARY, 0)}
+
+    def values(self, actor: Actor, class_: int, n_poses: int) -> Values:
+        """Return the givens of an object."""
+        return {**{f'id_{i}': byte for i, byte in enumerate(object_id(actor.name))},
+                'label': CLASSES[class_].autoware, 'path': [{}] * n_poses}
+
+    def numbers(self, now: FrameToSend, numbers: Numbers) -> None:
+        """Add the motion in the objects' own axes, once for all topics of Autoware."""
+        super().numbers(now, numbers)
+        if OWN_TWIST in numbers:
+            return
+        objects, forward_speed = self._objects(now), now.frame.forward_speed
+        numbers[OWN_TWIST] = objects.turned(objects.twists)
+        numbers[OWN_ACCELERATION] = objects.turned(objects.accelerations)
+        linear = objects.twists[:, :3]
+        numbers[IS_STATIONARY] = (np.einsum('ij,ij->i', linear, linear)
+                                  < _STATIONARY_SPEED ** 2).astype(np.uint8)[:, None]
+        if forward_speed is not None:
+            numbers[SPEED_VARIANCE] = numbers[CHANGE_VARIANCE] = np.where(
+                np.isnan(forward_speed[objects.rows]), UNKNOWN_VARIANCE,
+                now.settings.twist_covariance_diagonal[0])[:, None]
+
+
+class GroundTruthEncoder(AutowareObjectEncoder):
+    """The objects as they are."""
+
+    topics = object_topic('ground_truth/objects', _TRACKED)
+    member = 'ground_truth'
+
+
+class TrackingEncoder(AutowareObjectEncoder):
+    """The objects as a tracker publishes them."""
+
+    topics = object_topic('tracking/objects', _TRACKED)
+    member = 'tracking'
+
+
+class DetectionEncoder(AutowareObjectEncoder):
+    """The objects as a detector publishes them: without an identity."""
+
+    topics = object_topic('detection/objects', 'autoware_perception_msgs/msg/DetectedObjects')
+    member = 'detection'
+
+    def element(self, settings: Settings, is_forward_only: bool) -> Fields:
+        """Return an object without an identity."""
+        return self.nameless_element(settings, is_forward_only)
+
+    def kinematics(self, with_pose: Fields, with_twist: Fields, with_accel: Fields) -> Fields:
+        """Return the kinematics of a detected object."""
+        return {'pose_with_covariance': with_pose, 'has_position_covariance': True,
+                'orientation_availability': _ORIENTATION_AVAILABLE,
+                'twist_with_covariance': with_twist, 'has_twist': True,
+                'has_twist_covariance': True}
+
+
+class PredictionEncoder(AutowareObjectEncoder):
+    """The objects with their predicted paths."""
+
+    topics = object_topic('objects', 'autoware_perception_msgs/msg/PredictedObjects')
+    member = 'predicted'
+
+    def __init__(self, settings: Settings, definitions: Definitions, report: Report) -> None:
+        super().__init__(settings, definitions, report)
+        self._constant_paths, self._true_paths = ConstantPaths(), TruePaths()
+        self._paths: Paths | None = None
+
+    def kinematics(self, with_pose: Fields, with_twist: Fields, with_accel: Fields) -> Fields:
+        """Return the kinematics of a predicted object."""
+        return {'initial_pose_with_covariance': with_pose,
+                'initial_twist_with_covariance': with_twist,
+                'initial_acceleration_with_covariance': with_accel,
+                'predicted_paths': [{'path': Each('path', pose(PATH)), 'confidence': 1.0,
+                                     'time_step': {'sec': int(STEP_S), 'nanosec': int(
+                                         STEP_S % 1.0 * NS_PER_S)}}]}
+
+    def key(self, now: FrameToSend) -> object:
+        """Return the lengths of the paths, too."""
+        objects = self._objects(now)
+        if now.upcoming is None:
+            self._paths = self._constant_paths.paths(objects)
+        else:
+            names = tuple([now.actor_list.names[row] for row in objects.rows.tolist()])
+            self._paths = self._true_paths.paths(objects, names, now.upcoming)
+        return super().key(now), self._paths.lengths.tobytes()
+
+    def path_lengths(self, objects: Objects) -> Rows:
+        """Return (K,) lengths of the paths."""
+        return super().path_lengths(objects) if self._paths is None else self._paths.lengths
+
+    def numbers(self, now: FrameToSend, numbers: Numbers) -> None:
+        """Add the poses of the paths."""
+        super().numbers(now, numbers)
+        assert self._paths is not None
+        numbers[PATH] = self._paths.rows()

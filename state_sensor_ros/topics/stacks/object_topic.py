@@ -1,0 +1,126 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""The base of the topics of objects: tables of their numbers, and an array with all objects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from state_sensor_ros.cdr.definitions import Definitions
+from state_sensor_ros.cdr.patch_buffer import PatchBuffer
+from state_sensor_ros.cdr.templates import MessageInstance, Slot, Table, Template, Values
+from state_sensor_ros.frame import Needs, Rows
+from state_sensor_ros.naming import Actor
+from state_sensor_ros.objects.object_maker import Objects
+from state_sensor_ros.payloads import Report
+from state_sensor_ros.settings import Settings
+from state_sensor_ros.topics.message_block import MessageBlock
+from state_sensor_ros.topics.per_actor import Column, PerActor
+from state_sensor_ros.topics.tables import Fields, header, UNKNOWN_VARIANCE
+from state_sensor_ros.topics.topic_encoder import FrameToSend, Numbers, TopicEncoder
+
+# Of objects: centre xyz, orientation xyzw.
+CENTRE = Table('object centre', 8, 7)
+# Of objects: length, width, height.
+SIZE = Table('object size', 8, 3)
+
+
+def motion_variances(settings: Settings, speed: Table | None) -> Sequence[float | Slot]:
+    """
+    Return the variances of a twist or an acceleration in the body's own axes.
+
+    :param settings: of which ``twist_covariance_diagonal`` is used.
+    :param speed: variance of the speed forward, if the source measures nothing else.
+    """
+    return settings.twist_covariance_diagonal if speed is None \
+        else (Slot(speed, 0), *[UNKNOWN_VARIANCE] * 5)
+
+
+class ObjectTopicEncoder(TopicEncoder):
+    """One array of objects for each frame."""
+
+    def __init__(self, settings: Settings, definitions: Definitions, report: Report) -> None:
+        super().__init__(settings, definitions, report)
+        # Class attribute: the topic may not exist with these settings.
+        type_name = type(self).topics[0].type_name
+        self._head_template = Template(definitions, type_name,
+                                       {'header': header(settings.global_frame)}, is_message=True)
+        element_type = definitions[type_name][-1].type_name
+        # By whether only the speed forward is measured.
+        self._templates = [
+            Template(definitions, element_type, self.element(settings, is_forward_only))
+            for is_forward_only in (False, True)]
+        self._head = MessageInstance(self._head_template, {})
+        self._elements = [PerActor(self._maker(template)) for template in self._templates]
+        self._buffer = PatchBuffer(is_array=True)
+
+    def element(self, settings: Settings, is_forward_only: bool) -> Fields:
+        """
+        Return the prototype of an object.
+
+        :param is_forward_only: whether the source measures the speed forward and no other
+            velocity.
+        """
+        raise NotImplementedError
+
+    def values(self, actor: Actor, class_: int, n_poses: int) -> Values:
+        """
+        Return the givens of an object.
+
+        :param actor: the actor that it is made of.
+        :param class_: index in CLASSES.
+        :param n_poses: length of its predicted path, 0 for none.
+        """
+        raise NotImplementedError
+
+    def needs(self, settings: Settings) -> Needs:
+        """Return the boxes."""
+        return Needs.of(boxes=True)
+
+    def samples(self) -> list[list[Template]]:
+        """Return an array of two of each template."""
+        return [[self._head_template, template, template] for template in self._templates]
+
+    def key(self, now: FrameToSend) -> object:
+        """Return the objects and their classes."""
+        objects = self._objects(now)
+        return objects.rows.tobytes(), objects.classes.tobytes()
+
+    def blocks(self, now: FrameToSend) -> list[MessageBlock]:
+        """Lay out the array."""
+        objects, n_actors = self._objects(now), len(now.usable)
+        are_objects = np.zeros(n_actors, np.bool_)
+        classes, n_poses = np.zeros(n_actors, np.uint8), np.zeros(n_actors, np.uint8)
+        are_objects[objects.rows], classes[objects.rows] = True, objects.classes
+        n_poses[objects.rows] = self.path_lengths(objects)
+        elements = self._elements[now.frame.forward_speed is not None].of(
+            now.actor_list, Column(classes.tobytes()), Column(n_poses.tobytes()))
+        self._buffer.update([self._head, *[elements[row] for row in objects.rows.tolist()]])
+        return [MessageBlock(self._buffer, {}, self.topics)]
+
+    def numbers(self, now: FrameToSend, numbers: Numbers) -> None:
+        """Add centres and sizes."""
+        objects = self._objects(now)
+        numbers[CENTRE], numbers[SIZE] = objects.poses, objects.sizes
+
+    def path_lengths(self, objects: Objects) -> Rows:
+        """Return (K,) int64, the number of predicted poses of each object."""
+        return np.zeros(len(objects.rows), np.int64)
+
+    @staticmethod
+    def _objects(now: FrameToSend) -> Objects:
+        return now.objects.of(now.frame, now.actor_list)
+
+    def _maker(self, template: Template) -> Callable[
+            [Actor, tuple[Any, ...], MessageInstance | None], MessageInstance]:
+        return lambda actor, appearance, _: MessageInstance(
+            template, self.values(actor, *appearance))

@@ -1,0 +1,176 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""
+The base of all topics: what a topic says about itself, each in a module of its own.
+
+A subclass declares name, type and quality of service of its topics, when they are switched on,
+what of a frame they need, how their messages are laid out, the numbers in them, and a sample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+import math
+from typing import Any
+
+import numpy.typing as npt
+
+from state_sensor_ros.cdr.definitions import Definitions
+from state_sensor_ros.cdr.templates import Table, Template
+from state_sensor_ros.frame import Bools, Floats, Frame, Needs
+from state_sensor_ros.naming import ActorList
+from state_sensor_ros.objects.frame_objects import FrameObjects
+from state_sensor_ros.payloads import FutureFrame, Report
+from state_sensor_ros.settings import Settings
+from state_sensor_ros.topics.message_block import MessageBlock, Messages
+from state_sensor_ros.topics.topic import Demand, NO_ACTORS, Topic
+
+# The numbers of tables, (rows, table.width) each.
+Numbers = dict[Table, npt.NDArray[Any]]
+
+NO_PARTS = Needs.of()
+
+
+@dataclass(slots=True, eq=False)
+class FrameToSend:
+    """
+    A frame whose messages are encoded.
+
+    ``actor_list`` its N actors; ``stamp_ns`` ns since the epoch of the messages' clock;
+    ``usable`` (N,) bool, actors with a pose; ``rows`` (N + M, 13) float64, actors then boxes as in
+    :class:`Bodies`, orientations of unit length, the ego's row at base_link; (0, 13) where no
+    topic ``uses_rows``; ``base_link`` row of the ego and (3,) the place of base_link in its axes,
+    None at its origin; ``objects`` of the frame; ``upcoming`` the frame in its recording.
+    """
+
+    settings: Settings
+    frame: Frame
+    actor_list: ActorList
+    stamp_ns: int
+    demand: Demand
+    usable: Bools
+    rows: Floats
+    base_link: tuple[int, Floats] | None
+    objects: FrameObjects
+    upcoming: FutureFrame | None
+
+
+class TopicEncoder:
+    """
+    The messages of one topic, or of topics whose messages are alike.
+
+    ``topics`` those that exist from the start; ``kind`` and ``type_name`` of those that belong to
+    single actors, as of :attr:`Topic.kind`, empty for none; ``is_of_every_frame`` whether a frame
+    whose clock did not advance has a message, too; ``is_of_new_actors`` whether only a frame with
+    another actor list than the one before may have one; ``uses_rows`` whether
+    :attr:`FrameToSend.rows` or POSE are used, ``uses_lanes`` whether LANE_TABLES are;
+    ``expires_ns`` stamp of the last frame that the layout of :meth:`blocks` is valid for.
+
+    :param settings: parameters at the start.
+    :param definitions: definitions of the messages.
+    :param report: called with a kind, for throttling, and a line about what went wrong.
+    """
+
+    topics: tuple[Topic, ...] = ()
+    kind = ''
+    type_name = ''
+    is_of_every_frame = False
+    is_of_new_actors = False
+    uses_rows = False
+    uses_lanes = False
+    expires_ns = math.inf
+
+    def __init__(self, settings: Settings, definitions: Definitions, report: Report) -> None:
+        self.topics = self.topics_of(settings)
+
+    @classmethod
+    def topics_of(cls, settings: Settings) -> tuple[Topic, ...]:
+        """Return those of :attr:`topics` that exist with ``settings``."""
+        return cls.topics
+
+    def is_on(self, settings: Settings) -> bool:
+        """Return whether ``settings`` switch :attr:`topics` on."""
+        return True
+
+    def is_on_for_actors(self, settings: Settings) -> bool:
+        """Return whether ``settings`` switch the topics of single actors on."""
+        return True
+
+    def is_of_actor(self, *, has_lanes: bool, has_wheels: bool) -> bool:
+        """
+        Return whether an actor has a topic of this kind.
+
+        :param has_lanes: whether a frame had a lane state of the actor.
+        :param has_wheels: whether the actor is a vehicle.
+        """
+        return True
+
+    def is_wanted(self, settings: Settings, demand: Demand) -> bool:
+        """Return whether there is anything to encode; a latched topic has later readers, too."""
+        return (self.is_on(settings) and any(demand.has(topic) or topic.qos.latched
+                                             for topic in self.topics)) or bool(
+            self.kind and self.is_on_for_actors(settings)
+            and demand.actors_of(self.kind) != NO_ACTORS)
+
+    def needs(self, settings: Settings) -> Needs:
+        """Return the parts of a frame that have to be decoded for these topics."""
+        return NO_PARTS
+
+    def samples(self) -> Sequence[Sequence[Template]]:
+        """
+        Return the templates of a sample of each message, which is verified at start.
+
+        :returns: of each message its template; or the head of an array and its elements.
+        """
+        return ()
+
+    def key(self, now: FrameToSend) -> object:
+        """
+        Return what the layout depends on beside the actors, their poses and lanes.
+
+        :returns: a value that is compared with that of the frame before.
+        """
+        return None
+
+    def blocks(self, now: FrameToSend) -> Sequence[MessageBlock]:
+        """
+        Lay out the messages, whose numbers are patched into them in each frame.
+
+        :param now: the first frame with a new key.
+        """
+        return ()
+
+    def numbers(self, now: FrameToSend, numbers: Numbers) -> None:
+        """
+        Compute the numbers of the tables in the blocks.
+
+        :param numbers: STAMP, POSE, LANE_TABLES and what other topics computed; tables are added.
+        """
+
+    def messages(self, now: FrameToSend) -> Messages:
+        """Return the messages that are made anew for a frame."""
+        return []
+
+    def closing(self, stamp_ns: int) -> Messages:
+        """
+        Return what is sent when the topics are switched off or the stream ends.
+
+        May be called from any thread.
+
+        :param stamp_ns: ns since the epoch of the messages' clock.
+        """
+        return []
+
+    def restart(self) -> None:
+        """Start a new run of the simulator, or start again after :meth:`closing`."""
+
+
+# A subclass of TopicEncoder, or a function that makes one.
+NewTopicEncoder = Callable[[Settings, Definitions, Report], TopicEncoder]
