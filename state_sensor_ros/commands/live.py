@@ -19,6 +19,7 @@ import time
 
 from state_sensor_ros.commands.options import add_stream_arguments, count, seconds
 from state_sensor_ros.commands.parameter_options import add_parameters
+from state_sensor_ros.commands.waiting import waiting_named
 from state_sensor_ros.errors import ConfigError, failed_stream, TruncatedError
 from state_sensor_ros.files.recording import RecordedFrame
 from state_sensor_ros.payloads import PayloadDecoder
@@ -126,6 +127,8 @@ class LiveRecording:
         self.cut: TruncatedError | None = None
         self.total: int | None = args.frames
         self._seconds: float | None = args.seconds
+        self._n_frames = 0
+        self._is_quiet: bool = args.quiet
 
     def new_decoder(self) -> PayloadDecoder:
         """Return the decoder of the stream."""
@@ -137,27 +140,28 @@ class LiveRecording:
 
         :raises TransportError: where no frame arrives until then.
         """
-        n_frames = 0
         until_s = math.inf if self._seconds is None else time.monotonic() + self._seconds
         timer = threading.Timer(self._seconds or 0.0, self.close)
         timer.daemon = True
         if self._seconds is not None:
             timer.start()
+        health = self._stream.source.health
         try:
-            for packet in self._stream.source.packets():
-                for payload in self.decoder.split(packet.payload):
-                    yield RecordedFrame(replace(packet, payload=payload), math.nan, n_frames,
-                                        f'packet {self._stream.source.health.n_packets}',
-                                        n_frames + 1)
-                    n_frames += 1
-                    if n_frames == self.total or time.monotonic() >= until_s:
-                        return
+            with waiting_named(self.name, lambda: self._n_frames > 0, lambda: health.last_error,
+                               is_quiet=self._is_quiet):
+                for packet in self._stream.source.packets():
+                    for payload in self.decoder.split(packet.payload):
+                        number = self._n_frames
+                        self._n_frames += 1
+                        yield RecordedFrame(replace(packet, payload=payload), math.nan, number,
+                                            f'packet {health.n_packets}', self._n_frames)
+                        if self._n_frames == self.total or time.monotonic() >= until_s:
+                            return
         finally:
             timer.cancel()
             self.close()
-        if not n_frames:
-            raise failed_stream(self.name, self._stream.source.health.last_error, 'no frame',
-                                'a stream of them')
+        if not self._n_frames:
+            raise failed_stream(self.name, health.last_error, 'no frame', 'a stream of them')
 
     def close(self) -> None:
         """End the stream, from any thread."""

@@ -36,6 +36,7 @@ from state_sensor_ros.commands.progress import tqdm
 from state_sensor_ros.commands.recorder import Recorder
 from state_sensor_ros.commands.summary import show_result, size_of
 from state_sensor_ros.commands.trajectory_recorder import TrajectoryRecorder
+from state_sensor_ros.commands.waiting import waiting_named
 from state_sensor_ros.errors import ConfigError, counted, failed_stream
 from state_sensor_ros.files.whole.whole_file import WholeFile
 
@@ -80,7 +81,9 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     interruption.stopped_by(recorder.stop, recorder.remains)
     # A daemon: the look-up of a host's name cannot be interrupted.
     threading.Thread(target=recorder.run, name='record', daemon=True).start()
-    _watch(recorder, args)
+    with waiting_named(f'{args.host}:{args.port}', lambda: recorder.n_frames > 0,
+                       lambda: recorder.health.last_error, is_quiet=args.quiet):
+        _watch(recorder, args)
     _warn(recorder, args.out)
     recorder.save(interruption)
     _conclude(recorder, args, interruption)

@@ -16,6 +16,7 @@ from itertools import count
 import json
 import os
 from pathlib import Path
+import re
 import select
 import signal
 import socket
@@ -150,6 +151,18 @@ def test_record_names_the_reason_where_no_frame_was_received(out, capsys):
     assert main(['record', str(out), '--port', str(port), '--seconds', '0.1']) == 1
     assert capsys.readouterr().err == (f'error: 127.0.0.1:{port}: found connection refused; '
                                        'expected a simulator that listens there\n')
+
+
+@pytest.mark.parametrize('words', [('record', 'out.json'), ('inspect', '--live')], ids=' '.join)
+def test_command_that_waits_names_for_what_and_since_when(words, tmp_path):
+    port = free_port()
+    with start(*words, '--port', port, '--seconds', '600', cwd=tmp_path) as process:
+        line = process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        _, rest = process.communicate(timeout=AWAIT_S)
+    assert re.fullmatch(rf'waiting for a frame from 127\.0\.0\.1:{port} since \d\d:\d\d:\d\d: '
+                        r'found connection refused; .*\n', line)
+    assert 'waiting' not in rest
 
 
 def test_record_goes_on_after_a_lost_connection(peer, out, capsys):
