@@ -34,8 +34,9 @@
   const MARGINS = MARGIN_LEFT + data.strip.layout.margin.r;
 
   const element = (id) => document.getElementById(id);
-  const [map, strip, cursor, play, slider, clock, pace, names, follow] = [
-    'map', 'strip', 'cursor', 'play', 'time', 'clock', 'pace', 'names', 'follow'].map(element);
+  const [map, strip, cursor, tip, key, play, slider, clock, pace, names, follow] = [
+    'map', 'strip', 'cursor', 'tip', 'key', 'play', 'time', 'clock', 'pace', 'names', 'follow',
+  ].map(element);
 
   // The last instant that is not after `time`.
   const instantAt = (time) => {
@@ -101,10 +102,44 @@
     return `<b>${scene.names[actor]}</b><br>${state}${where}${size}`;
   };
 
+  const overlap = (a, b) => a.left < b.right && b.left < a.right && a.bottom < b.top
+    && b.bottom < a.top;
+  const clipped = (box, view) => ({
+    left: Math.max(box.left, view.left), bottom: Math.max(box.bottom, view.bottom),
+    right: Math.min(box.right, view.right), top: Math.min(box.top, view.top) });
+  const scaled = ({ left, bottom, right, top }, factor) => ({
+    left: left * factor, bottom: bottom * factor, right: right * factor, top: top * factor });
+
+  // Boxes in pixels by the cells of a grid, so that few are compared with each other.
+  const CELL_PX = 64;
+  const newGrid = () => {
+    const cells = new Map();
+    const someCell = (box, visit) => {
+      const [last, highest] = [Math.floor(box.right / CELL_PX), Math.floor(box.top / CELL_PX)];
+      for (let i = Math.floor(box.left / CELL_PX); i <= last; i += 1) {
+        for (let j = Math.floor(box.bottom / CELL_PX); j <= highest; j += 1) {
+          if (visit(`${i} ${j}`)) return true;
+        }
+      }
+      return false;
+    };
+    return {
+      add: (box) => someCell(box, (key) => {
+        if (!cells.has(key)) cells.set(key, []);
+        cells.get(key).push(box);
+        return false;
+      }),
+      hits: (box, own) => someCell(box, (key) => (cells.get(key) || []).some(
+        (other) => other !== own && overlap(box, other))),
+    };
+  };
+
   // Where a name can be, in pixels from the left bottom corner: beside `box`, or a line further.
-  const NAME_HEIGHT = 12;
-  const LETTER_WIDTH = 5.6;
-  const PLACES = [[0, 1, 0], [0, -1, 0], [1, 0, 0], [-1, 0, 0], [0, 1, 1], [0, -1, 1]].map(
+  const NAME_HEIGHT = 13;
+  const NAME_FONT = data.name_font;
+  const PLACES = [
+    [0, 1, 0], [0, -1, 0], [1, 0, 0], [-1, 0, 0], [0, 1, 1], [0, -1, 1], [0, 1, 2], [0, -1, 2],
+  ].map(
     ([right, up, lines]) => ({
       position: up ? `${up > 0 ? 'top' : 'bottom'} center`
         : `middle ${right > 0 ? 'right' : 'left'}`,
@@ -120,41 +155,52 @@
     }));
   // That of each actor at the last instant: a name stays where it is while that is free.
   const placeOf = new Int8Array(scene.names.length);
-  const overlap = (a, b) => a.left < b.right && b.left < a.right && a.bottom < b.top
-    && b.bottom < a.top;
+  const wasNamed = new Uint8Array(scene.names.length);
+  const ruler = document.createElement('canvas').getContext('2d');
+  ruler.font = NAME_FONT;
+  const widths = [];
+  // With the halo and the gap to the actor.
+  const widthOf = (actor) => {
+    widths[actor] ??= ruler.measureText(scene.names[actor]).width + 8;
+    return widths[actor];
+  };
 
-  // Calls label(x, y, text, position) for each of `named`, { actor, text, box }, so that names
-  // cover as few others and as few actors as can be and are in the view; the first ones have the
-  // choice. Names of actors outside of the view are left out. Boxes and view in m.
-  const placeNames = (named, view, pixel, label) => {
-    const inPixels = ({ left, bottom, right, top }) => ({
-      left: left / pixel, bottom: bottom / pixel, right: right / pixel, top: top / pixel });
-    const seen = inPixels(view);
-    const taken = [];
-    const boxes = new Map(named.map((each) => [each, inPixels(each.box)]));
-    for (const [each, box] of boxes) if (!overlap(box, seen)) boxes.delete(each);
-    const others = [...boxes.values()];
-    for (const [{ actor, text }, own] of boxes) {
-      const width = LETTER_WIDTH * scene.names[actor].length;
-      let [best, least] = [null, Infinity];
+  // Calls label(x, y, text, position) for each of `named`, { actor, isEgo, own }, whose name has a
+  // free place in `view` beside its box: neither names nor actors are covered. First the ego's,
+  // then those that were there. In pixels.
+  const placeNames = (named, view, actors, taken, label) => {
+    named.sort((a, b) => b.isEgo - a.isEgo || wasNamed[b.actor] - wasNamed[a.actor]);
+    wasNamed.fill(0);
+    for (const { actor, own } of named) {
       for (const k of [placeOf[actor], ...PLACES.keys()]) {
         const anchor = PLACES[k].anchor(own);
-        const box = PLACES[k].around(anchor, width);
-        const isCut = box.left < seen.left || box.right > seen.right || box.bottom < seen.bottom
-          || box.top > seen.top;
-        // Another name costs more than an actor. Counted up to the least cost so far only.
-        let cost = Number(isCut);
-        for (let i = 0; i < taken.length && cost < least; i++) cost += 2 * overlap(box, taken[i]);
-        for (let i = 0; i < others.length && cost < least; i++) {
-          cost += others[i] !== own && overlap(box, others[i]);
+        const box = PLACES[k].around(anchor, widthOf(actor));
+        const isInView = box.left >= view.left && box.right <= view.right
+          && box.bottom >= view.bottom && box.top <= view.top;
+        if (isInView && !actors.hits(box, own) && !taken.hits(box)) {
+          taken.add(box);
+          [placeOf[actor], wasNamed[actor]] = [k, 1];
+          label(...anchor, scene.names[actor], PLACES[k].position);
+          break;
         }
-        if (cost < least) [best, least] = [{ k, anchor, box }, cost];
-        if (!least) break;
       }
-      placeOf[actor] = best.k;
-      taken.push(best.box);
-      label(best.anchor[0] * pixel, best.anchor[1] * pixel, text, PLACES[best.k].position);
     }
+  };
+
+  // The marks of lane changes that cover neither an actor nor another mark; in pixels.
+  const MARK_PX = 7;
+  const freeChanges = (pixel, view, actors) => {
+    const taken = newGrid();
+    return data.changes.filter(({ x, y, end_x: u, end_y: v }) => {
+      const box = {
+        left: Math.min(x, u) / pixel - MARK_PX, right: Math.max(x, u) / pixel + MARK_PX,
+        bottom: Math.min(y, v) / pixel - MARK_PX, top: Math.max(y, v) / pixel + MARK_PX };
+      if (!overlap(box, view)) return false;
+      const cut = clipped(box, view);
+      if (actors.hits(cut) || taken.hits(cut)) return false;
+      taken.add(cut);
+      return true;
+    });
   };
 
   // Corners of the closed polygon `points` (u, v) in the axes of a road user at x, y, yaw.
@@ -191,17 +237,19 @@
 
   // A copy: plotly writes the arrays of each update into the traces that it is given.
   const plainEdge = { ...data.map.data[parts.points].marker.line };
+  const { size: _, angle: __, ...changeMark } = data.map.data[parts.changes].marker;
   // What the traces of the map hold at `time`, in the order of `filled`, and where the ego is;
   // `pixel` is the length of a pixel, m.
   const filled = [...parts.classes, parts.outlines, parts.assumed, parts.fronts, parts.points,
-    parts.labels];
+    parts.labels, parts.changes];
   const snapshot = (time, pixel) => {
     const isFar = pixel > DOTS_ABOVE;
     const fills = colors.map(() => ({ x: [], y: [] }));
     const [outlines, assumed, fronts] = [0, 1, 2].map(() => ({ x: [], y: [] }));
     const labels = { x: [], y: [], text: [], textposition: [] };
     const dots = [];
-    const named = [];
+    const boxes = [];
+    const numbers = [];
     let ego = null;
     const label = (x, y, text, place) => {
       labels.x.push(x);
@@ -225,7 +273,7 @@
         const fill = symbol.fills[display] || symbol.fills[''];
         Object.assign(dot, { color: fill, size: symbol.size, edge: symbol.edge, opacity: 1 });
         if (scene.kinds[actor] === 'speed limit sign') {
-          label(dot.x, dot.y, display, 'middle center');
+          numbers.push({ x: dot.x, y: dot.y, text: display, radius: symbol.size / 2 });
         }
       } else {
         const kind = classOf(actor, speed);
@@ -238,16 +286,42 @@
         });
       }
       dots.push(dot);
-      if (names.checked) {
-        const radius = dot.opacity ? pixel * dot.size / 2 : 0;
-        named.push({ actor, isEgo, text: scene.names[actor], box: {
-          left: Math.min(box.left, dot.x - radius), bottom: Math.min(box.bottom, dot.y - radius),
-          right: Math.max(box.right, dot.x + radius), top: Math.max(box.top, dot.y + radius) } });
-      }
+      const radius = dot.opacity ? pixel * dot.size / 2 : 0;
+      boxes.push({ actor, isEgo, box: scaled({
+        left: Math.min(box.left, dot.x - radius), bottom: Math.min(box.bottom, dot.y - radius),
+        right: Math.max(box.right, dot.x + radius), top: Math.max(box.top, dot.y + radius),
+      }, 1 / pixel) });
       if (isEgo) ego = [x, y];
     });
-    named.sort((a, b) => b.isEgo - a.isEgo);
-    placeNames(named, viewOf(ego), pixel, label);
+    const view = scaled(viewOf(ego), 1 / pixel);
+    const [actors, taken] = [newGrid(), newGrid()];
+    const named = boxes.filter(({ box }) => overlap(box, view));
+    for (const each of named) {
+      each.own = clipped(each.box, view);
+      actors.add(each.own);
+    }
+    for (const { x, y, text, radius } of numbers) {
+      const box = { left: x / pixel - radius, right: x / pixel + radius,
+        bottom: y / pixel - radius, top: y / pixel + radius };
+      if (!overlap(box, view) || taken.hits(box)) continue;
+      taken.add(box);
+      label(x, y, text, 'middle center');
+    }
+    if (names.checked) {
+      placeNames(named, view, actors, taken, (x, y, text, place) => {
+        label(x * pixel, y * pixel, text, place);
+      });
+    }
+    const changes = { x: [], y: [], text: [], marker: { size: [], angle: [] } };
+    for (const each of freeChanges(pixel, view, actors)) {
+      changes.x.push(each.x, each.end_x, null);
+      changes.y.push(each.y, each.end_y, null);
+      // At both ends: plotly shows an empty box for a point without text.
+      changes.text.push(each.text, each.text, '');
+      changes.marker.size.push(0, 10, 0);
+      changes.marker.angle.push(0, each.angle, 0);
+    }
+    Object.assign(changes.marker, changeMark);
     // The ego on top of all others: the last one.
     dots.sort((a, b) => a.isEgo - b.isEgo);
     const each = (name) => dots.map((dot) => dot[name]);
@@ -261,7 +335,7 @@
         },
       },
     };
-    return { traces: [...fills, outlines, assumed, fronts, points, labels], ego };
+    return { traces: [...fills, outlines, assumed, fronts, points, labels, changes], ego };
   };
 
   // While the view follows the ego: half of its width, m, and the place of its centre from the
@@ -399,6 +473,31 @@
     if (!isPlaying) draw();
   };
 
+  // The name of the line of speed that is nearest to the pointer.
+  const TIP_PX = 10;
+  const showTip = (event) => {
+    const { left, top } = strip.getBoundingClientRect();
+    const { t, b } = data.strip.layout.margin;
+    const time = (event.clientX - left - MARGIN_LEFT) / (strip.clientWidth - MARGINS) * duration;
+    const [low, high] = data.strip.layout.yaxis.range;
+    const perPixel = (high - low) / (strip.clientHeight - t - b);
+    const wanted = high - (event.clientY - top - t) * perPixel;
+    let [nearest, least, found] = [-1, TIP_PX * perPixel, NaN];
+    if (time >= 0 && time <= duration) {
+      visitAll(time, (actor, row, x, y, yaw, speed) => {
+        if (scene.moves[actor] && Math.abs(speed - wanted) < least) {
+          [nearest, least, found] = [actor, Math.abs(speed - wanted), speed];
+        }
+      });
+    }
+    tip.hidden = nearest < 0;
+    if (nearest < 0) return;
+    // Names are escaped.
+    tip.innerHTML = `<b>${scene.names[nearest]}</b> ${found.toFixed(1)} m/s`;
+    tip.style.left = `${Math.min(event.clientX - left + 12, strip.clientWidth - 200)}px`;
+    tip.style.top = `${event.clientY - top - 28}px`;
+  };
+
   const begin = async () => {
     await Plotly.newPlot(map, data.map.data, data.map.layout, data.config);
     await Plotly.newPlot(strip, data.strip.data, data.strip.layout,
@@ -412,11 +511,16 @@
       const x = event.clientX - strip.getBoundingClientRect().left - MARGIN_LEFT;
       seek(x / (strip.clientWidth - MARGINS) * duration);
     });
+    strip.addEventListener('pointermove', (event) => showTip(event));
+    strip.addEventListener('pointerleave', () => { tip.hidden = true; });
     window.addEventListener('resize', draw);
     await draw();
   };
 
   slider.max = String(duration || 1);
+  names.checked = data.names;
+  // A narrow page has the key on demand.
+  if (window.innerWidth < 600) key.open = false;
   follow.checked = scene.is_ego.includes(true) && extent > 4 * FOLLOW_M;
   element('follow-label').hidden = !scene.is_ego.includes(true);
   begin();

@@ -110,8 +110,8 @@ def _title(args: argparse.Namespace) -> str:
 
 # Each function imports its own plotting library only.
 def _write_picture(scene: Scene, args: argparse.Namespace, file: WholeFile) -> None:
-    from state_sensor_ros.drawing.picture import write_picture
-    write_picture(scene, file.handle, title=_title(args), coloring=args.color, at_s=args.at)
+    from state_sensor_ros.drawing.picture import PictureStyle, write_picture
+    write_picture(scene, file.handle, PictureStyle(_title(args), args.color), at_s=args.at)
 
 
 def _write_animation(scene: Scene, args: argparse.Namespace, file: WholeFile) -> None:

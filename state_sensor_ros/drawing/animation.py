@@ -30,8 +30,11 @@ from state_sensor_ros.drawing.colorings import BY_ACTOR, BY_SPEED
 from state_sensor_ros.drawing.figures import (
     class_colors,
     config,
+    lane_changes,
     map_figure,
     N_SPEED_CLASSES,
+    NAME_FAMILY,
+    NAME_PX,
     strip_figure,
     TRACK,
 )
@@ -44,7 +47,6 @@ from state_sensor_ros.drawing.marks import (
 )
 from state_sensor_ros.drawing.scene import Scene
 from state_sensor_ros.drawing.track_builder import JUMP_FACTOR, JUMP_M
-from state_sensor_ros.drawing.wording import names_text
 from state_sensor_ros.share import share_file
 
 Json = dict[str, object]
@@ -59,7 +61,8 @@ _LINES = {Mark.EGO_TRACK: palette.EGO_BED, Mark.TRACK: TRACK}
 
 
 def write_animation(scene: Scene, handle: BinaryIO, *, title: str,
-                    coloring: str = BY_SPEED, at_s: float | None = None) -> None:
+                    coloring: str = BY_SPEED, at_s: float | None = None,
+                    names: bool = True) -> None:
     """
     Write ``scene`` as a page of HTML.
 
@@ -67,13 +70,16 @@ def write_animation(scene: Scene, handle: BinaryIO, *, title: str,
     :param title: heading, such as the name of the recording.
     :param coloring: ``speed`` or ``actor``.
     :param at_s: time at which it begins, s since the first frame; None for the start.
+    :param names: whether it begins with the names of actors.
     """
     figure, moving = map_figure(scene, coloring)
     data: Json = {
         'map': figure.to_plotly_json(), 'parts': asdict(moving),
         'strip': strip_figure(scene, coloring).to_plotly_json(), 'config': config(),
         'start_s': min(max(at_s or 0.0, 0.0), scene.duration_s),
-        'scene': _packed(scene), 'colors': class_colors(coloring), 'symbols': _symbols(),
+        'scene': _packed(scene), 'changes': lane_changes(scene), 'names': names,
+        'name_font': f'{NAME_PX}px {NAME_FAMILY}', 'colors': class_colors(coloring),
+        'symbols': _symbols(),
         'colors_of_actors': palette.actor_colors(scene).tolist() if coloring == BY_ACTOR
         else None,
         'speed_range': palette.speed_range(scene), 'jump': {'m': JUMP_M, 'factor': JUMP_FACTOR}}
@@ -107,6 +113,7 @@ def _packed(scene: Scene) -> Json:
     packed['names'] = [html.escape(name) for name in scene.names]
     packed['lanes'] = scene.lanes
     packed['is_ego'] = scene.is_ego.tolist()
+    packed['moves'] = scene.moves.tolist()
     packed['is_vehicle'] = scene.is_vehicle.tolist()
     packed['has_box'] = scene.has_box.tolist()
     packed['kinds'] = [kinds.KIND_NAMES[kind] for kind in scene.kind.tolist()]
@@ -136,21 +143,34 @@ def _page_key(scene: Scene, coloring: str) -> str:
     marks = marks_of(scene, slice(None)) | track_marks(scene)
     if scene.lane_changes:
         marks.add(Mark.LANE_CHANGE)
-    items = []
+    if Mark.EGO in marks:
+        # One entry.
+        marks.discard(Mark.EGO_TRACK)
     if coloring == BY_SPEED:
         if has_unknown_speed(scene, np.arange(len(scene.actor))):
             marks.add(Mark.UNKNOWN_SPEED)
         items = [_speed_scale(scene)]
     else:
         marks.discard(Mark.VEHICLE)
-        items = [_item('box', color, names_text(names))
-                 for color, names in palette.actor_key(scene)]
-    return '\n'.join([_entry(mark) for mark in Mark if mark in marks] + items)
+        items = [_item('many' if len(colors) > 1 else 'box', _stripes(colors), text)
+                 for colors, text in palette.actor_key(scene)]
+    return '\n'.join([_entry(mark, scene) for mark in Mark if mark in marks] + items)
 
 
-def _entry(mark: Mark) -> str:
+def _stripes(colors: list[str]) -> str:
+    """Return a background of stripes of equal width."""
+    if len(colors) == 1:
+        return colors[0]
+    stops = ','.join(f'{color} {100 * k / len(colors):g}% {100 * (k + 1) / len(colors):g}%'
+                     for k, color in enumerate(colors))
+    return f'linear-gradient(to right,{stops})'
+
+
+def _entry(mark: Mark, scene: Scene) -> str:
     if mark is Mark.LANE_CHANGE:
         return f'<li><b>▷</b>{mark.value}</li>'
+    if mark is Mark.EGO:
+        return _item('ego', palette.EGO, palette.ego_text(scene))
     if mark in _LINES:
         return _item('line', _LINES[mark], mark.value)
     shape = 'round' if mark in _ROUND else 'assumed' if mark is Mark.ASSUMED else 'box'

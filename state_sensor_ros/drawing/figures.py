@@ -45,6 +45,8 @@ _TOOLBAR_PX = 32
 _LEFT_PX, _RIGHT_PX = 66, 16
 # Around names.
 _HALO = ', '.join(['0 0 2px white'] * 4)
+# Of names.
+NAME_FAMILY, NAME_PX = 'Open Sans, verdana, arial, sans-serif', 10
 # The lines of tracks but the ego's.
 TRACK = '#b8c1cc'
 
@@ -56,7 +58,8 @@ class MovingTraces:
 
     ``classes`` fills of footprints, one trace for each of :func:`class_colors`; ``outlines`` of
     boxes, ``assumed`` outlines of actors without a box; ``fronts`` arrow heads; ``points`` dots
-    and symbols, with the texts that are shown on hovering; ``labels`` names and numbers.
+    and symbols, with the texts that are shown on hovering; ``labels`` names and numbers;
+    ``changes`` arrows to the neighbouring lane at the begin of lane changes.
     """
 
     classes: tuple[int, ...]
@@ -65,6 +68,7 @@ class MovingTraces:
     fronts: int
     points: int
     labels: int
+    changes: int
 
 
 def config() -> dict[str, object]:
@@ -98,7 +102,6 @@ def map_figure(scene: Scene, coloring: str) -> tuple[go.Figure, MovingTraces]:
     moving = scene.moves
     _add_lines(figure, scene, moving & ~scene.is_ego, x, y, TRACK, 1.0)
     _add_lines(figure, scene, moving & scene.is_ego, x, y, palette.EGO_BED, 5.0)
-    _add_lane_changes(figure, scene)
     traces = _add_moving(figure, class_colors(coloring))
     area = extent(scene.position_xy)
     axis = {'gridcolor': 'white', 'gridwidth': 1, 'zeroline': False, 'ticks': 'outside',
@@ -119,7 +122,13 @@ def map_figure(scene: Scene, coloring: str) -> tuple[go.Figure, MovingTraces]:
 
 def _add_moving(figure: go.Figure, colors: list[str]) -> MovingTraces:
     """Add the traces that the player fills, from the lowest to the highest."""
-    first = len(figure.data)
+    changes = len(figure.data)
+    figure.add_scatter(
+        x=[], y=[], mode='lines+markers', hovertemplate='%{text}<extra></extra>',
+        line={'color': palette.INK, 'width': 1},
+        marker={'symbol': 'arrow', 'size': [], 'angle': [], 'color': 'white', 'opacity': 1,
+                'line': {'color': palette.INK, 'width': 1}})
+    first = changes + 1
     for color in colors:
         figure.add_scatter(x=[], y=[], mode='lines', fill='toself', fillcolor=color,
                            line={'width': 0}, hoverinfo='skip')
@@ -131,9 +140,12 @@ def _add_moving(figure: go.Figure, colors: list[str]) -> MovingTraces:
     figure.add_scatter(x=[], y=[], mode='markers', hovertemplate='%{text}<extra></extra>',
                        marker={'size': 9, 'line': {'color': palette.INK, 'width': 0.5}})
     figure.add_scatter(x=[], y=[], mode='text', hoverinfo='skip',
-                       textfont={'size': 10, 'color': palette.INK, 'shadow': _HALO})
+                       textfont={'family': NAME_FAMILY, 'size': NAME_PX, 'color': palette.INK,
+                                 'shadow': _HALO})
     after = first + len(colors)
-    return MovingTraces(tuple(range(first, after)), *range(after, after + 5))
+    outlines, assumed, fronts, points, labels = range(after, after + 5)
+    return MovingTraces(tuple(range(first, after)), outlines, assumed, fronts, points, labels,
+                        changes)
 
 
 def strip_figure(scene: Scene, coloring: str) -> go.Figure:
@@ -160,9 +172,9 @@ def strip_figure(scene: Scene, coloring: str) -> go.Figure:
         font={'color': palette.INK, 'size': 11},
         margin={'l': _LEFT_PX, 'r': _RIGHT_PX, 't': 4, 'b': 38},
         xaxis={'range': [0.0, scene.duration_s or 1.0], 'gridcolor': 'white', 'zeroline': False,
-               'fixedrange': True, 'title': {'text': TIME_TITLE, 'standoff': 4}},
+               'fixedrange': True, 'nticks': 16, 'title': {'text': TIME_TITLE, 'standoff': 4}},
         yaxis={'range': list(palette.speed_range(scene)), 'gridcolor': 'white', 'zeroline': False,
-               'fixedrange': True, 'nticks': 4, 'title': {'text': SPEED_TITLE, 'standoff': 6}})
+               'fixedrange': True, 'nticks': 10, 'title': {'text': SPEED_TITLE, 'standoff': 6}})
     return figure
 
 
@@ -176,24 +188,22 @@ def _add_lines(figure: go.Figure, scene: Scene, chosen: Bools, horizontal: track
         hoverinfo='skip', opacity=opacity, line={'color': color, 'width': width})
 
 
-def _add_lane_changes(figure: go.Figure, scene: Scene) -> None:
-    """Add an arrow to the neighbouring lane at the begin of each lane change."""
-    columns: dict[str, list[float | str | None]] = {
-        name: [] for name in ('x', 'y', 'size', 'angle', 'text')}
+def lane_changes(scene: Scene) -> list[dict[str, float | str]]:
+    """
+    Return an arrow to the neighbouring lane at the begin of each lane change.
+
+    :param scene: with the lane changes.
+    :returns: begin ``x``, ``y`` and end ``end_x``, ``end_y``, m; ``angle`` of the marker, degrees
+        clockwise from straight up; ``text`` that is shown on hovering.
+    """
+    arrows: list[dict[str, float | str]] = []
     for change in scene.lane_changes:
         heading = change.yaw + (np.pi / 2 if change.side == LEFT else -np.pi / 2)
-        (x, y), (dx, dy) = change.position_xy, (_LANE_M * np.cos(heading),
-                                                _LANE_M * np.sin(heading))
+        x, y = change.position_xy
         side = 'left' if change.side == LEFT else 'right'
-        columns['x'] += [x, x + dx, None]
-        columns['y'] += [y, y + dy, None]
-        columns['size'] += [0, 10, 0]
-        # Angles of markers are clockwise from straight up.
-        columns['angle'] += [0.0, 90.0 - np.rad2deg(heading), 0.0]
-        # At both ends: plotly shows an empty box for a point without text.
-        columns['text'] += [f'{seconds(change.time_s)}: changes to the {side}'] * 2 + ['']
-    figure.add_scatter(
-        x=columns['x'], y=columns['y'], text=columns['text'], mode='lines+markers',
-        hovertemplate='%{text}<extra></extra>', line={'color': palette.INK, 'width': 1},
-        marker={'symbol': 'arrow', 'size': columns['size'], 'angle': columns['angle'],
-                'color': 'white', 'opacity': 1, 'line': {'color': palette.INK, 'width': 1}})
+        arrows.append({
+            'x': x, 'y': y, 'end_x': x + _LANE_M * float(np.cos(heading)),
+            'end_y': y + _LANE_M * float(np.sin(heading)),
+            'angle': 90.0 - float(np.rad2deg(heading)),
+            'text': f'{seconds(change.time_s)}: changes to the {side}'})
+    return arrows

@@ -10,6 +10,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.patches import Rectangle
@@ -18,7 +20,8 @@ import numpy as np
 
 from state_sensor_ros.drawing import kinds, palette, tracks
 from state_sensor_ros.drawing.footprints import CAR_LENGTH_M, CONE_M
-from state_sensor_ros.drawing.scene import LEFT, Scene
+from state_sensor_ros.drawing.map_layout import Map
+from state_sensor_ros.drawing.scene import LaneChange, LEFT, Scene
 from state_sensor_ros.frame import Bools, Floats, Rows
 
 DASHED = (0, (2.0, 1.2))
@@ -26,6 +29,8 @@ DASHED = (0, (2.0, 1.2))
 SYMBOL_PT = {kinds.PEDESTRIAN: 5.0, kinds.LIGHT: 7.0, kinds.SIGN: 12.0}
 # A mark of a lane change: an arrow head that points along x, in points.
 _ARROW_PT = 0.9 * np.array([(5.0, 0.0), (-2.5, 3.2), (-1.2, 0.0), (-2.5, -3.2)])
+# Half of the size of a mark, points.
+LANE_CHANGE_PT = 5.0
 # Footprints shorter than this on paper have a dot instead; its diameter.
 _MIN_LENGTH_PT = 5.0
 DOT_PT, EGO_DOT_PT = 3.4, 5.0
@@ -61,25 +66,55 @@ def draw_tracks(axes: Axes, scene: Scene, coloring: str, width_pt: float) -> Non
             snap=False), autolim=False)
 
 
-def draw_lane_changes(axes: Axes, scene: Scene, size: float = 1.0) -> None:
+def draw_lane_changes(axes: Axes, changes: Sequence[LaneChange], size: float = 1.0) -> None:
     """
     Draw an arrow head to the left or right at the begin of each lane change.
 
     :param axes: of the map: x and y in m, global frame.
-    :param scene: the recording.
+    :param changes: the lane changes.
     :param size: factor of the size of the arrow heads.
     """
-    if not scene.lane_changes:
+    if not changes:
         return
     marks, offsets = [], []
-    for change in scene.lane_changes:
+    for change in changes:
         heading = change.yaw + (np.pi / 2 if change.side == LEFT else -np.pi / 2)
         marks.append(Affine2D().rotate(heading).transform(size * _ARROW_PT))
         offsets.append(change.position_xy)
-    points = Affine2D().scale(axes.figure.dpi / 72.0)
+    # Also in formats that are drawn with another resolution than that of the figure.
+    points = Affine2D().scale(1.0 / 72.0) + axes.figure.dpi_scale_trans
     axes.add_collection(PolyCollection(
         marks, offsets=offsets, offset_transform=axes.transData, transform=points,
         facecolors='white', edgecolors=palette.INK, linewidths=0.9, zorder=5), autolim=False)
+
+
+def free_lane_changes(scene: Scene, samples: Rows, view: Map) -> list[LaneChange]:
+    """
+    Return the lane changes whose marks cover neither an actor nor another mark.
+
+    :param scene: with the lane changes.
+    :param samples: of the actors in view.
+    :param view: the map.
+    """
+    if not scene.lane_changes:
+        return []
+    reach = LANE_CHANGE_PT / 72.0 / view.inches_per_m
+    place = np.array([change.position_xy for change in scene.lane_changes])
+    outlines = scene.outlines(samples)
+    # At least as large as a dot.
+    dot = EGO_DOT_PT / 2.0 / 72.0 / view.inches_per_m
+    middle = outlines.mean(axis=1)
+    low = np.minimum(outlines.min(axis=1), middle - dot)
+    high = np.maximum(outlines.max(axis=1), middle + dot)
+    free = []
+    taken = np.zeros((0, 2))
+    for i in np.flatnonzero(view.area.contains(place)):
+        covers = ((place[i] + reach > low) & (place[i] - reach < high)).all(axis=1).any() \
+            or (np.abs(taken - place[i]) < 2.0 * reach).all(axis=1).any()
+        if not covers:
+            taken = np.vstack((taken, place[i]))
+            free.append(scene.lane_changes[i])
+    return free
 
 
 def draw_actors(axes: Axes, scene: Scene, samples: Rows, coloring: str,

@@ -11,13 +11,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.legend import Legend
+from matplotlib.legend_handler import HandlerTuple
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-import numpy as np
 
 from state_sensor_ros.drawing import layers, palette
 from state_sensor_ros.drawing.areas import visible_samples
@@ -27,21 +28,30 @@ from state_sensor_ros.drawing.layers import DASHED
 from state_sensor_ros.drawing.map_layout import Map
 from state_sensor_ros.drawing.marks import has_unknown_speed, Mark, marks_of, track_marks
 from state_sensor_ros.drawing.scene import Scene
-from state_sensor_ros.drawing.wording import names_text
 
 Dashes = tuple[float, tuple[float, ...]]
 CLOSE_UP_DASHES: Dashes = (0, (4, 2))
-INSTANT_DASHES: Dashes = (0, (3, 2))
-Handle = Patch | Line2D
+# Width of the line at the time of the boxes, points.
+INSTANT_PT = 1.6
 
 
-def map_handles(scene: Scene, instant: int, views: Sequence[Map], coloring: str) -> list[Handle]:
+class LegendEntry(NamedTuple):
+    """What is drawn in front of a label: over each other, or side by side."""
+
+    artists: tuple[Patch | Line2D, ...]
+    label: str
+    is_row: bool = False
+
+
+def map_entries(scene: Scene, instant: int, views: Sequence[Map], coloring: str,
+                fonts: Fonts) -> list[LegendEntry]:
     """
     Return an entry for each mark in view, in the order of :class:`Mark`.
 
     :param instant: of the footprints, -1 for none.
     :param views: the map, and the close-up where there is one.
     :param coloring: ``speed`` or ``actor``.
+    :param fonts: that draw the name of the ego.
     """
     areas = [view.area for view in views]
     samples = visible_samples(scene, instant, areas)
@@ -50,10 +60,9 @@ def map_handles(scene: Scene, instant: int, views: Sequence[Map], coloring: str)
         in_view = visible_samples(scene, instant, [view.area])
         large = in_view[~layers.are_dots(scene, in_view, view.inches_per_m)]
         marks |= marks_of(scene, large) & {Mark.ASSUMED}
+        if layers.free_lane_changes(scene, in_view, view):
+            marks.add(Mark.LANE_CHANGE)
     marks |= track_marks(scene)
-    if any(area.contains(np.array([change.position_xy])).any()
-           for area in areas for change in scene.lane_changes):
-        marks.add(Mark.LANE_CHANGE)
     if len(views) > 1:
         marks.add(Mark.CLOSE_UP)
     if coloring == BY_SPEED:
@@ -62,71 +71,68 @@ def map_handles(scene: Scene, instant: int, views: Sequence[Map], coloring: str)
     else:
         # Vehicles have entries of their own, in the key.
         marks.discard(Mark.VEHICLE)
-    return [_handle(mark) for mark in Mark if mark in marks]
+    entries = [_entry(mark) for mark in Mark if mark in marks]
+    if {Mark.EGO, Mark.EGO_TRACK} <= marks:
+        # One entry for both.
+        track = next(entry for entry in entries if entry.label == Mark.EGO_TRACK.value)
+        entries.remove(track)
+        entries[0] = LegendEntry((*track.artists, *entries[0].artists),
+                                 fonts.drawable(palette.ego_text(scene)))
+    return entries
 
 
-def strip_handles(scene: Scene, instant: int, coloring: str) -> list[Handle]:
+def strip_entries(instant: int) -> list[LegendEntry]:
     """
-    Return the entries of the speeds over time.
+    Return the entries of the speeds over time, whose lines have names.
 
     :param instant: of the footprints, -1 for none.
-    :param coloring: ``speed`` or ``actor``.
     """
-    marks = track_marks(scene)
-    handles: list[Handle] = []
-    if Mark.EGO_TRACK in marks:
-        handles.append(_line(palette.EGO, 2.0, 'speed of the ego'))
-    if Mark.TRACK in marks:
-        color = palette.QUIET if coloring == BY_SPEED else palette.EXAMPLE
-        handles.append(_line(color, 0.8, 'speeds of the others'))
-    if instant >= 0:
-        handles.append(_line(palette.INK, 0.9, 'time of the boxes', INSTANT_DASHES))
-    return handles
+    line = Line2D([], [], color=palette.INK, linewidth=INSTANT_PT)
+    return [LegendEntry((line,), 'time of the boxes')] if instant >= 0 else []
 
 
-def _handle(mark: Mark) -> Handle:
+def _entry(mark: Mark) -> LegendEntry:
     fill = palette.FILLS.get(mark, 'white')
+    artist: Patch | Line2D
     if mark in (Mark.EGO, Mark.VEHICLE, Mark.UNKNOWN_SPEED):
-        return Patch(facecolor=fill, edgecolor=palette.INK, linewidth=0.7, label=mark.value)
-    if mark is Mark.OBJECT:
-        return _circle(mark, 's', fill, palette.OBJECT_EDGE, 0.7, 4.0)
-    if mark is Mark.ASSUMED:
-        return Patch(facecolor='white', edgecolor=palette.INK, linestyle=DASHED, label=mark.value)
-    if mark is Mark.SIGN:
-        return _circle(mark, 'o', fill, palette.SIGN_EDGE, 1.4, 8.0)
-    if mark is Mark.PEDESTRIAN:
-        return _circle(mark, 'o', fill, palette.INK, 0.5, 5.0)
-    if mark in palette.FILLS:
-        return _circle(mark, 'o', fill, palette.INK, 1.6, 6.5)
-    if mark is Mark.LANE_CHANGE:
-        return _circle(mark, '>', 'white', palette.INK, 0.9, 5.5)
-    if mark is Mark.CLOSE_UP:
-        return Patch(facecolor='none', edgecolor=palette.QUIET, linewidth=0.9,
-                     linestyle=CLOSE_UP_DASHES, label=mark.value)
-    color, width = (palette.EGO_BED, 4.5) if mark is Mark.EGO_TRACK else (palette.EXAMPLE, 1.4)
-    return _line(color, width, mark.value)
+        artist = Patch(facecolor=fill, edgecolor=palette.INK, linewidth=0.7)
+    elif mark is Mark.OBJECT:
+        artist = _marker('s', fill, palette.OBJECT_EDGE, 0.7, 4.0)
+    elif mark is Mark.ASSUMED:
+        artist = Patch(facecolor='white', edgecolor=palette.INK, linestyle=DASHED)
+    elif mark is Mark.SIGN:
+        artist = _marker('o', fill, palette.SIGN_EDGE, 1.4, 8.0)
+    elif mark is Mark.PEDESTRIAN:
+        artist = _marker('o', fill, palette.INK, 0.5, 5.0)
+    elif mark in palette.FILLS:
+        artist = _marker('o', fill, palette.INK, 1.6, 6.5)
+    elif mark is Mark.LANE_CHANGE:
+        artist = _marker('>', 'white', palette.INK, 0.9, 5.5)
+    elif mark is Mark.CLOSE_UP:
+        artist = Patch(facecolor='none', edgecolor=palette.QUIET, linewidth=0.9,
+                       linestyle=CLOSE_UP_DASHES)
+    else:
+        color, width = (palette.EGO_BED, 4.5) if mark is Mark.EGO_TRACK \
+            else (palette.EXAMPLE, 1.4)
+        artist = Line2D([], [], color=color, linewidth=width)
+    return LegendEntry((artist,), mark.value)
 
 
-def _line(color: str, width: float, label: str,
-          dashes: Dashes = (0, ())) -> Line2D:
-    return Line2D([], [], color=color, linewidth=width, label=label, linestyle=dashes)
-
-
-def _circle(mark: Mark, shape: str, fill: str, edge: str, width: float, size: float) -> Line2D:
+def _marker(shape: str, fill: str, edge: str, width: float, size: float) -> Line2D:
     return Line2D([], [], marker=shape, color='none', markerfacecolor=fill, markeredgecolor=edge,
-                  markeredgewidth=width, markersize=size, label=mark.value)
+                  markeredgewidth=width, markersize=size)
 
 
-def actor_handles(scene: Scene, fonts: Fonts) -> list[Handle]:
+def actor_entries(scene: Scene, fonts: Fonts) -> list[LegendEntry]:
     """
-    Return an entry for each colour of vehicles, with the names of some.
+    Return an entry for each vehicle that has a colour of its own, or one for all.
 
     :param scene: of which the names are used.
     :param fonts: that draw them.
     """
-    return [Patch(facecolor=color, edgecolor=palette.INK, linewidth=0.7,
-                  label=fonts.drawable(names_text(names)))
-            for color, names in palette.actor_key(scene)]
+    return [LegendEntry(tuple(Patch(facecolor=color, edgecolor=palette.INK, linewidth=0.4)
+                              for color in colors), fonts.drawable(text), is_row=True)
+            for colors, text in palette.actor_key(scene)]
 
 
 class Entries:
@@ -135,13 +141,13 @@ class Entries:
 
     ``height`` in inches, 0 without entries.
 
-    :param handles: the entries.
+    :param entries: of the legend.
     :param width: the largest, inches.
     """
 
-    def __init__(self, handles: Sequence[Handle], width: float) -> None:
-        self._handles = handles
-        self._n_columns = len(handles)
+    def __init__(self, entries: Sequence[LegendEntry], width: float) -> None:
+        self._entries = entries
+        self._n_columns = len(entries)
         size = self._size()
         while size[0] > width and self._n_columns > 1:
             self._n_columns -= 1
@@ -155,19 +161,22 @@ class Entries:
         :param left: inches from the left of the page.
         :param top: inches from the top of the page.
         """
-        if self._handles:
+        if self._entries:
             width, height = figure.get_size_inches()
             self._legend(figure, (left / width, 1.0 - top / height))
 
     def _legend(self, figure: Figure, anchor: tuple[float, float]) -> Legend:
+        handlers = {entry.artists: HandlerTuple(
+            None if entry.is_row else 1, pad=0.0) for entry in self._entries}
         return figure.legend(
-            handles=self._handles, loc='upper left', ncols=self._n_columns, frameon=False,
-            fontsize=8.5, bbox_to_anchor=anchor, borderaxespad=0.0, borderpad=0.0,
-            handletextpad=0.5, columnspacing=1.4)
+            handles=[entry.artists for entry in self._entries],
+            labels=[entry.label for entry in self._entries], handler_map=handlers,
+            loc='upper left', ncols=self._n_columns, frameon=False, bbox_to_anchor=anchor,
+            borderaxespad=0.0, borderpad=0.0, handletextpad=0.5, columnspacing=1.4)
 
     def _size(self) -> tuple[float, float]:
         """Return width and height on a page of its own, inches."""
-        if not self._handles:
+        if not self._entries:
             return 0.0, 0.0
         figure = Figure(dpi=100.0)
         FigureCanvasAgg(figure)

@@ -15,13 +15,17 @@ from dataclasses import dataclass
 from state_sensor_ros.drawing.areas import Area, close_up, data_area
 from state_sensor_ros.drawing.scene import Scene
 
-# The width of all maps, and the space between two with room for the numbers and the title of an
-# axis, inches.
-WIDTH, GAP = 9.3, 0.75
-_MAP_HEIGHT = (3.0, 6.5)
-_CLOSE_UP_HEIGHT = 2.6
+# The space between two maps, with room for the numbers and the title of an axis, inches.
+GAP = 0.75
+# Heights of maps as fractions of the width of both, and that of a close-up below.
+_MAP_HEIGHT = (0.32, 0.7)
+_CLOSE_UP_HEIGHT = 0.28
+# A close-up below takes this share of a given height.
+_CLOSE_UP_SHARE = 0.4
 # With a map of more height per width than this the close-up is beside it; the map's share then.
 _BESIDE_ABOVE, _MAP_SHARE = 0.6, 0.56
+# Narrower pages have it below, and low ones have none, inches.
+_BESIDE_WIDTH, _LEAST_HEIGHT = 7.0, 0.8
 # A map with fewer inches per metre has too small footprints, and a close-up if that is at least
 # this many times as large.
 _CLOSE_UP_BELOW, _CLOSE_UP_TIMES = 0.03, 2.0
@@ -57,32 +61,41 @@ class MapLayout:
         return self.whole.height + GAP + self.detail.height
 
 
-def layout_of(scene: Scene, instant: int) -> MapLayout:
+def layout_of(scene: Scene, instant: int, width: float, height: float | None = None) -> MapLayout:
     """
     Choose the maps: a close-up only where it shows more than the map of the whole recording.
 
     :param instant: of the footprints.
+    :param width: of all maps, inches.
+    :param height: of all maps, inches; None for one by the shape of the data.
     """
     data = data_area(scene)
-    alone = MapLayout(_whole(data, WIDTH))
+    alone = MapLayout(_whole(data, width, width, height))
     if alone.whole.inches_per_m >= _CLOSE_UP_BELOW:
         return alone
-    is_beside = data.height / data.width > _BESIDE_ABOVE
-    whole = _whole(data, _MAP_SHARE * (WIDTH - GAP)) if is_beside else alone.whole
-    width, height = (WIDTH - GAP - whole.width, whole.height) if is_beside \
-        else (WIDTH, _CLOSE_UP_HEIGHT)
-    part = close_up(scene, instant, data, height / width)
+    is_beside = data.height / data.width > _BESIDE_ABOVE and width > _BESIDE_WIDTH
+    if is_beside:
+        whole = _whole(data, _MAP_SHARE * (width - GAP), width, height)
+        wide, high = width - GAP - whole.width, whole.height
+    else:
+        high = _CLOSE_UP_HEIGHT * width if height is None else _CLOSE_UP_SHARE * (height - GAP)
+        whole = _whole(data, width, width, None if height is None else height - GAP - high)
+        wide = width
+    if min(high, whole.height) < _LEAST_HEIGHT:
+        return alone
+    part = close_up(scene, instant, data, high / wide)
     if part is None:
         return alone
     # Where the data is narrower than the close-up may be, the close-up is smaller.
-    scale = min(width / part.width, height / part.height)
+    scale = min(wide / part.width, high / part.height)
     detail = Map(part, scale * part.width, scale * part.height)
     if scale < _CLOSE_UP_TIMES * whole.inches_per_m:
         return alone
     return MapLayout(whole, detail, is_beside)
 
 
-def _whole(data: Area, width: float) -> Map:
-    low, high = _MAP_HEIGHT
-    height = min(max(width * data.height / data.width, low), high)
+def _whole(data: Area, width: float, page_width: float, height: float | None) -> Map:
+    if height is None:
+        low, high = (share * page_width for share in _MAP_HEIGHT)
+        height = min(max(width * data.height / data.width, low), high)
     return Map(data.filling(height / width), width, height)

@@ -15,6 +15,8 @@ one near it with the fewest points of tracks below. Names without such a place a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from matplotlib import patheffects
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
@@ -23,7 +25,8 @@ import numpy as np
 from state_sensor_ros.drawing import kinds, layers, palette, tracks
 from state_sensor_ros.drawing.areas import Area
 from state_sensor_ros.drawing.fonts import Fonts
-from state_sensor_ros.drawing.scene import Scene
+from state_sensor_ros.drawing.line_points import points_along, STEP_PX
+from state_sensor_ros.drawing.scene import LaneChange, Scene
 from state_sensor_ros.drawing.wording import shortened
 from state_sensor_ros.frame import Bools, Floats, Rows
 
@@ -38,15 +41,12 @@ _LED_FROM_PT = 5.0
 _PT_PER_TRACK_POINT = 1.5
 _DIRECTIONS = [np.array(direction) for direction in (
     (0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1), (-1, 0), (-1, 1))]
-# Distance of the points that stand for a track or a line, pixels.
-_STEP_PX = 4.0
-_LANE_CHANGE_PT = 5.0
 # First to last.
 _KINDS = (kinds.VEHICLE, kinds.PEDESTRIAN, kinds.OBJECT, kinds.LIGHT, kinds.SIGN)
 
 
 def draw_names(axes: Axes, scene: Scene, samples: Rows, fonts: Fonts, inches_per_m: float,
-               left_out: Area | None = None) -> None:
+               changes: Sequence[LaneChange], left_out: Area | None = None) -> None:
     """
     Write the names of actors where there is room, the ego's first.
 
@@ -55,6 +55,7 @@ def draw_names(axes: Axes, scene: Scene, samples: Rows, fonts: Fonts, inches_per
     :param samples: of the actors in view, int64.
     :param fonts: of the picture.
     :param inches_per_m: scale of the map.
+    :param changes: lane changes with a mark.
     :param left_out: area without names, which another map shows.
     """
     hidden = np.zeros((0, 4))
@@ -66,7 +67,7 @@ def draw_names(axes: Axes, scene: Scene, samples: Rows, fonts: Fonts, inches_per
     point = axes.figure.dpi / 72.0
     actors = _actor_boxes(axes, scene, samples, inches_per_m)
     places = _Places(_view(axes),
-                     np.vstack([actors, _lane_change_boxes(axes, scene), hidden]),
+                     np.vstack([actors, _lane_change_boxes(axes, changes), hidden]),
                      _track_points(axes, scene))
     from_pixels = axes.transData.inverted()
     for k, row in enumerate(samples.tolist()):
@@ -157,7 +158,7 @@ def _place(actor: Floats, direction: Floats, distance: float,
     gap = distance / np.abs(direction).sum()
     centre = middle + direction * (half + gap + size / 2)
     near = centre - direction * size / 2
-    n_points = 2 + int(np.abs(near - middle).max() / _STEP_PX)
+    n_points = 2 + int(np.abs(near - middle).max() / STEP_PX)
     share = np.linspace(0.0, 1.0, n_points)[:, None]
     return np.concatenate([centre - size / 2, centre + size / 2]), middle + share * (near - middle)
 
@@ -184,17 +185,17 @@ def _actor_boxes(axes: Axes, scene: Scene, samples: Rows, inches_per_m: float) -
     return np.concatenate([low, high], axis=1)
 
 
-def _lane_change_boxes(axes: Axes, scene: Scene) -> Floats:
+def _lane_change_boxes(axes: Axes, changes: Sequence[LaneChange]) -> Floats:
     """Return the boxes around the marks of lane changes: (n, 4) pixels."""
-    if not scene.lane_changes:
+    if not changes:
         return np.zeros((0, 4))
-    middle = axes.transData.transform([change.position_xy for change in scene.lane_changes])
-    radius = _LANE_CHANGE_PT * axes.figure.dpi / 72.0
+    middle = axes.transData.transform([change.position_xy for change in changes])
+    radius = layers.LANE_CHANGE_PT * axes.figure.dpi / 72.0
     return np.concatenate([middle - radius, middle + radius], axis=1)
 
 
 def _track_points(axes: Axes, scene: Scene) -> Floats:
-    """Return points of all tracks in view, about _STEP_PX apart: (k, 2) pixels."""
+    """Return points of all tracks in view: (k, 2) pixels."""
     begin, end = (axes.transData.transform(scene.tracks.position_xy[rows].astype(np.float64))
                   for rows in tracks.segments(scene.tracks, scene.moves))
     view = _view(axes)
@@ -202,14 +203,7 @@ def _track_points(axes: Axes, scene: Scene) -> Floats:
         & (np.maximum(begin, end) >= view[:2]).all(axis=1)
     begin, end = np.clip(begin[is_near], view[:2], view[2:]), np.clip(
         end[is_near], view[:2], view[2:])
-    n_points = 1 + (np.abs(end - begin).max(axis=1, initial=0.0) / _STEP_PX).astype(np.int64)
-    first = np.cumsum(n_points) - n_points
-    share = (np.arange(n_points.sum()) - np.repeat(first, n_points)) / np.repeat(
-        n_points, n_points)
-    points = np.repeat(begin, n_points, axis=0) + share[:, None] * np.repeat(
-        end - begin, n_points, axis=0)
-    cells: Floats = np.unique(np.round(points / _STEP_PX), axis=0) * _STEP_PX
-    return cells
+    return points_along(begin, end)
 
 
 def _view(axes: Axes) -> Floats:

@@ -21,6 +21,7 @@ from state_sensor_ros.drawing import kinds
 from state_sensor_ros.drawing.colorings import BY_ACTOR
 from state_sensor_ros.drawing.marks import Mark, mark_of
 from state_sensor_ros.drawing.scene import Scene
+from state_sensor_ros.drawing.wording import shortened
 from state_sensor_ros.frame import Floats, Rows
 
 INK = '#1f2933'
@@ -85,17 +86,24 @@ def actor_colors(scene: Scene) -> Rows:
     return np.where(has_color, index, -1)
 
 
-def actor_key(scene: Scene) -> list[tuple[str, list[str]]]:
+def actor_key(scene: Scene) -> list[tuple[list[str], str]]:
     """
-    Return the colours that distinguish vehicles, each with the names of its vehicles.
+    Return the colours that distinguish vehicles other than the ego, and the texts of their key.
 
     :param scene: with the actors.
+    :returns: a colour and a name for each vehicle; all colours in one where they repeat.
     """
     index = actor_colors(scene)
-    key = [(color, [scene.names[i] for i in np.flatnonzero(index == k)])
-           for k, color in enumerate(ACTORS)]
-    key = [(EGO, [scene.names[i] for i in np.flatnonzero(scene.is_ego)]), *key]
-    return [(color, names) for color, names in key if names]
+    colored = np.flatnonzero(index >= 0)
+    if len(colored) > len(ACTORS):
+        return [(list(ACTORS), f'{len(colored)} vehicles, whose colours repeat')]
+    return [([ACTORS[index[i]]], shortened(scene.names[i])) for i in colored]
+
+
+def ego_text(scene: Scene) -> str:
+    """Return the text of the ego in a key, with its name where there is one ego."""
+    egos = np.flatnonzero(scene.is_ego)
+    return f'ego {shortened(scene.names[egos[0]])}' if len(egos) == 1 else 'ego'
 
 
 def colors_of(scene: Scene, actor: Rows, speed: npt.NDArray[np.float32], coloring: str) -> Floats:
@@ -116,6 +124,13 @@ def colors_of(scene: Scene, actor: Rows, speed: npt.NDArray[np.float32], colorin
     low, high = speed_range(scene)
     colors = SPEEDS((speed.astype(np.float64) - low) / (high - low))
     colors[~np.isfinite(speed)] = to_rgba_array(UNKNOWN)
+    return colors
+
+
+def plain_colors(scene: Scene) -> Floats:
+    """Return grey for each actor, and its own colour for the ego, (A, 4)."""
+    colors: Floats = np.tile(to_rgba_array(QUIET), (len(scene.names), 1))
+    colors[scene.is_ego] = to_rgba_array(EGO)
     return colors
 
 

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Draw a scene as a PNG: a map, a close-up where it shows more, speeds over time, legends."""
+"""Draw a scene as a picture: a map, a close-up where it shows more, speeds over time, legends."""
 
 from __future__ import annotations
 
@@ -26,14 +26,15 @@ from state_sensor_ros.drawing.areas import not_shown, visible_samples
 from state_sensor_ros.drawing.colorings import BY_ACTOR, BY_SPEED
 from state_sensor_ros.drawing.fonts import Fonts
 from state_sensor_ros.drawing.legend import (
-    actor_handles,
+    actor_entries,
     CLOSE_UP_DASHES,
     Entries,
-    map_handles,
-    strip_handles,
+    map_entries,
+    strip_entries,
 )
-from state_sensor_ros.drawing.map_layout import GAP, layout_of, Map, MapLayout, WIDTH
+from state_sensor_ros.drawing.map_layout import GAP, layout_of, Map, MapLayout
 from state_sensor_ros.drawing.names import draw_names
+from state_sensor_ros.drawing.page_size import ORDINARY, PageSize
 from state_sensor_ros.drawing.scene import Scene
 from state_sensor_ros.drawing.speed_strip import draw_strip
 from state_sensor_ros.drawing.wording import (
@@ -44,104 +45,153 @@ from state_sensor_ros.drawing.wording import (
     X_TITLE,
     Y_TITLE,
 )
+from state_sensor_ros.errors import ConfigError
 
-DPI = 150
-# The margins of the page and the heights of what is above and below the maps, inches.
-LEFT, RIGHT, TOP, BOTTOM = 0.75, 0.95, 0.2, 0.55
-PAGE_WIDTH = LEFT + WIDTH + RIGHT
+PICTURE_FORMATS = ('png', 'svg', 'pdf')
+# The heights of what is above and below the maps, inches, and least ones.
+TOP, BOTTOM = 0.2, 0.55
 _TITLE, _LINE, _SPACE = 0.31, 0.21, 0.16
-_STRIP = 1.9
+_STRIP, _LEAST_STRIP, _LEAST_MAP, _LEAST_MAP_SHARE = 1.9, 0.6, 0.8, 0.35
+_TITLE_PT, _FACTS_PT = 13.0, 9.0
 # The map of a whole recording has names up to this many actors.
 MAX_NAMED = 40
-_MAX_TITLE = 80
+_MAX_TITLE, _LETTERS_PER_INCH = 80, 7.2
 
 
-def write_picture(scene: Scene, handle: BinaryIO, *, title: str, coloring: str = BY_SPEED,
+@dataclass(frozen=True, slots=True)
+class PictureStyle:
+    """
+    What is drawn, and how.
+
+    ``title`` heading, such as the name of the recording; ``coloring`` ``speed`` or ``actor``;
+    ``names`` whether actors have names; ``size`` of the page.
+    """
+
+    title: str
+    coloring: str = BY_SPEED
+    names: bool = True
+    size: PageSize = ORDINARY
+
+
+def write_picture(scene: Scene, handle: BinaryIO, style: PictureStyle, *, format_: str = 'png',
                   at_s: float | None = None) -> None:
     """
-    Write ``scene`` as PNG.
+    Write ``scene`` as a picture.
 
     :param handle: open for writing.
-    :param title: heading, such as the name of the recording.
-    :param coloring: ``speed`` or ``actor``.
+    :param format_: one of PICTURE_FORMATS.
     :param at_s: instant of the footprints, s since the first frame; None for the last.
+    :raises ConfigError: where the page is too small for what is on it.
     """
-    fonts = Fonts([title, *scene.names])
-    with rc_context(style_of(fonts)):
-        figure = draw_page(scene, title, coloring, scene.instant_at(at_s), fonts)
-        figure.savefig(handle, format='png', dpi=DPI)
+    fonts = Fonts([style.title, *scene.names])
+    with rc_context(style_of(fonts, style.size)):
+        figure = draw_page(scene, style, scene.instant_at(at_s), fonts)
+        # The same bytes for the same recording.
+        metadata = {'svg': {'Date': None}, 'pdf': {'CreationDate': None}}.get(format_)
+        figure.savefig(handle, format=format_, dpi=style.size.dpi, metadata=metadata)
 
 
-def style_of(fonts: Fonts) -> dict[Any, Any]:
+def style_of(fonts: Fonts, size: PageSize) -> dict[Any, Any]:
     """
     Return the settings of matplotlib for a page.
 
     :param fonts: of the page.
+    :param size: of the page.
     :returns: as rc_context takes them; matplotlib 3.11 has a type for their names, 3.10 has not.
     """
     return {
-        'font.family': fonts.families, 'font.size': 8.5, 'axes.linewidth': 0.7,
+        'font.family': fonts.families, 'font.size': 8.5 * size.text_scale, 'axes.linewidth': 0.7,
+        'legend.fontsize': 8.5 * size.text_scale, 'axes.labelsize': 8.5 * size.text_scale,
+        'xtick.labelsize': 8.5 * size.text_scale, 'ytick.labelsize': 8.5 * size.text_scale,
         **dict.fromkeys(('axes.edgecolor', 'xtick.color', 'ytick.color'), palette.QUIET),
         **dict.fromkeys(('axes.labelcolor', 'xtick.labelcolor', 'ytick.labelcolor', 'text.color'),
                         palette.INK),
         # Names of files and actors may contain dollar signs.
-        'text.parse_math': False}
+        'text.parse_math': False, 'svg.hashsalt': 'state_sensor_ros', 'pdf.fonttype': 42}
 
 
-def draw_page(scene: Scene, title: str, coloring: str, instant: int, fonts: Fonts) -> Figure:
+def draw_page(scene: Scene, style: PictureStyle, instant: int, fonts: Fonts, *,
+              has_actors: bool = True) -> Figure:
     """
-    Draw everything; the height of the page follows from what there is.
+    Draw everything; without a given height, that of the page follows from what there is.
 
-    :param coloring: ``speed`` or ``actor``.
     :param instant: of the footprints, -1 for none.
     :param fonts: for the title and all names.
+    :param has_actors: False for the ground alone, on which an animation draws them.
     :returns: a figure with a canvas.
+    :raises ConfigError: where the page is too small for what is on it.
     """
-    layout = layout_of(scene, instant)
-    views = [layout.whole] if layout.detail is None else [layout.whole, layout.detail]
-    head = Entries(map_handles(scene, instant, views, coloring), WIDTH)
-    over_strip = Entries(strip_handles(scene, instant, coloring), WIDTH)
-    key = Entries(actor_handles(scene, fonts) if coloring == BY_ACTOR else [], WIDTH)
-    lines = _facts(scene, instant, layout.whole)
+    size, coloring = style.size, style.coloring
+    width = size.inner
+    bottom = BOTTOM * size.text_scale
+    key = Entries(actor_entries(scene, fonts) if coloring == BY_ACTOR else [], width)
+    over_strip = Entries(strip_entries(instant), width)
+    around_strip = over_strip.height + _SPACE / 2 + bottom + GAP / 2
+    # A first guess of the maps, from which the legend and the facts follow.
+    guess = layout_of(scene, instant, width)
+    views = [guess.whole] if guess.detail is None else [guess.whole, guess.detail]
+    head = Entries(map_entries(scene, instant, views, coloring, fonts), width)
+    lines = [fonts.drawable(line) for line in _facts(scene, instant, guess.whole, size)]
     # Distances from the top of the page, inches.
-    head_top = TOP + _TITLE + len(lines) * _LINE + _SPACE / 2
+    head_top = TOP + (_TITLE + len(lines) * _LINE) * size.text_scale + _SPACE / 2
     maps_top = head_top + head.height + _SPACE
-    strip_top = maps_top + layout.height + GAP + over_strip.height + _SPACE / 2
-    key_top = strip_top + _STRIP + BOTTOM
-    page = _Page(key_top + key.height + (_SPACE if key.height else 0.0))
+    strip = _STRIP * (0.6 if size.is_compact else 1.0)
+    layout, gap = guess, GAP
+    if size.height is not None:
+        rest = size.height - maps_top - bottom - key.height - _SPACE
+        strip = min(strip, 0.3 * rest)
+        if strip < _LEAST_STRIP or rest - strip - around_strip < _LEAST_MAP_SHARE * size.height:
+            strip = 0.0
+        maps_height = rest - (strip + around_strip if strip else 0.0)
+        if maps_height < _LEAST_MAP:
+            raise ConfigError('--size', f'{size.width:g}x{size.height:g}', 'a higher page: '
+                              f'{max(maps_height, 0.0):.2g} inches are left for the map')
+        layout, gap = layout_of(scene, instant, width, maps_height), GAP / 2 + bottom
+    strip_top = maps_top + layout.height + gap + over_strip.height + _SPACE / 2
+    key_top = strip_top + strip + bottom if strip else maps_top + layout.height + bottom
+    page = _Page(size, key_top + key.height + (_SPACE if key.height else 0.0))
 
-    title = fonts.drawable(shortened(title, _MAX_TITLE))
-    page.text(TOP, title, 13.0, palette.INK, 'bold' if title.isascii() else 'normal')
+    title = fonts.drawable(shortened(
+        style.title, min(_MAX_TITLE, int(_LETTERS_PER_INCH * size.width / size.text_scale))))
+    page.text(TOP, title, _TITLE_PT, palette.INK, 'bold' if title.isascii() else 'normal')
     for k, line in enumerate(lines):
-        page.text(TOP + _TITLE + k * _LINE, fonts.drawable(line), 9.0, palette.QUIET, 'normal')
-    head.draw(page.figure, LEFT, head_top)
-    over_strip.draw(page.figure, LEFT, strip_top - over_strip.height - _SPACE / 2)
-    key.draw(page.figure, LEFT, key_top)
-    _draw_maps(page, maps_top, layout, _Drawing(scene, instant, coloring, fonts))
-    draw_strip(page.axes(LEFT, strip_top, WIDTH, _STRIP), scene, instant, coloring)
+        page.text(TOP + (_TITLE + k * _LINE) * size.text_scale, line, _FACTS_PT, palette.QUIET,
+                  'normal')
+    head.draw(page.figure, size.left, head_top)
+    key.draw(page.figure, size.left, key_top)
+    drawing = _Drawing(scene, instant, style, fonts, has_actors)
+    _draw_maps(page, maps_top, layout, drawing)
+    if strip:
+        over_strip.draw(page.figure, size.left, strip_top - over_strip.height - _SPACE / 2)
+        draw_strip(page.axes(size.left, strip_top, width, strip), scene,
+                   instant if has_actors else -1, coloring,
+                   fonts=fonts if style.names else None, size=size)
     if coloring == BY_SPEED:
-        _draw_color_bar(page.axes(LEFT + WIDTH + 0.15, maps_top, 0.14, layout.whole.height), scene)
+        _draw_color_bar(page.axes(size.left + width + 0.08 * size.text_scale, maps_top,
+                                  0.14 * size.text_scale, layout.whole.height), scene, size)
     return page.figure
 
 
 class _Page:
     """A figure with distances from the left and from the top in inches."""
 
-    def __init__(self, height: float) -> None:
-        self._height = height
-        self.figure = Figure((PAGE_WIDTH, height), dpi=DPI, facecolor='white')
+    def __init__(self, size: PageSize, height: float) -> None:
+        self.size = size
+        self._height = height if size.height is None else size.height
+        self.figure = Figure((size.width, self._height), dpi=size.dpi, facecolor='white')
         FigureCanvasAgg(self.figure)
 
     def axes(self, left: float, top: float, width: float, height: float) -> Axes:
         """Add axes."""
         return self.figure.add_axes((
-            left / PAGE_WIDTH, 1.0 - (top + height) / self._height, width / PAGE_WIDTH,
-            height / self._height))
+            left / self.size.width, 1.0 - (top + height) / self._height,
+            width / self.size.width, height / self._height))
 
     def text(self, top: float, text: str, size: float, color: str, weight: str) -> None:
         """Write a line at the left margin."""
-        self.figure.text(LEFT / PAGE_WIDTH, 1.0 - top / self._height, text, va='top',
-                         fontsize=size, color=color, fontweight=weight)
+        self.figure.text(self.size.left / self.size.width, 1.0 - top / self._height, text,
+                         va='top', fontsize=size * self.size.text_scale, color=color,
+                         fontweight=weight)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +200,9 @@ class _Drawing:
 
     scene: Scene
     instant: int
-    coloring: str
+    style: PictureStyle
     fonts: Fonts
+    has_actors: bool
 
     def draw(self, axes: Axes, view: Map, detail: Map | None, *, is_detail: bool) -> None:
         """
@@ -160,18 +211,20 @@ class _Drawing:
         :param detail: the close-up of it, which has the names of its actors.
         :param is_detail: whether it is a close-up, which has thicker lines.
         """
-        scene = self.scene
+        scene, style = self.scene, self.style
         axes.set(xlim=view.area.x_range, ylim=view.area.y_range, facecolor=palette.GROUND,
-                 xlabel=X_TITLE, ylabel=Y_TITLE)
+                 xlabel=X_TITLE, ylabel='' if style.size.is_compact else Y_TITLE)
         axes.grid(color='white', linewidth=1.0)
         axes.set_axisbelow(True)
-        layers.draw_tracks(axes, scene, self.coloring, 2.2 if is_detail else 1.4)
-        layers.draw_lane_changes(axes, scene, 1.3 if is_detail else 1.0)
-        samples = visible_samples(scene, self.instant, [view.area])
-        layers.draw_actors(axes, scene, samples, self.coloring, view.inches_per_m)
-        if is_detail or len(samples) <= MAX_NAMED:
-            draw_names(axes, scene, samples, self.fonts, view.inches_per_m,
-                       None if detail is None else detail.area)
+        layers.draw_tracks(axes, scene, style.coloring, 2.2 if is_detail else 1.4)
+        if self.has_actors:
+            samples = visible_samples(scene, self.instant, [view.area])
+            changes = layers.free_lane_changes(scene, samples, view)
+            layers.draw_lane_changes(axes, changes, 1.3 if is_detail else 1.0)
+            layers.draw_actors(axes, scene, samples, style.coloring, view.inches_per_m)
+            if style.names and (is_detail or len(samples) <= MAX_NAMED):
+                draw_names(axes, scene, samples, self.fonts, view.inches_per_m, changes,
+                           None if detail is None else detail.area)
         layers.draw_scale_bar(axes, view.inches_per_m)
         if not len(scene.actor):
             axes.text(0.5, 0.5, NOTHING, transform=axes.transAxes, ha='center', va='center',
@@ -180,28 +233,51 @@ class _Drawing:
 
 def _draw_maps(page: _Page, top: float, layout: MapLayout, drawing: _Drawing) -> None:
     whole, detail = layout.whole, layout.detail
-    axes = page.axes(LEFT, top, whole.width, whole.height)
+    size = page.size
+    axes = page.axes(size.left, top, whole.width, whole.height)
     if detail is not None:
         (left, right), (low, high) = detail.area.x_range, detail.area.y_range
         axes.add_patch(Rectangle(
             (left, low), right - left, high - low, facecolor='none', edgecolor=palette.QUIET,
             linewidth=0.9, linestyle=CLOSE_UP_DASHES, zorder=4))
-        of_detail = page.axes(LEFT + WIDTH - detail.width, top, detail.width, detail.height) \
-            if layout.is_beside else page.axes(LEFT, top + whole.height + GAP, detail.width,
-                                               detail.height)
+        left = size.left + size.inner - detail.width if layout.is_beside else size.left
+        below = 0.0 if layout.is_beside else whole.height + GAP
+        of_detail = page.axes(left, top + below, detail.width, detail.height)
         drawing.draw(of_detail, detail, None, is_detail=True)
     drawing.draw(axes, whole, detail, is_detail=False)
 
 
-def _facts(scene: Scene, instant: int, whole: Map) -> list[str]:
-    """Return the line of facts, and one of what is counted but not on the map."""
+def _facts(scene: Scene, instant: int, whole: Map, size: PageSize) -> list[str]:
+    """Return the facts, and what is counted but not on the map, in lines that fit the page."""
     facts = scene.facts()
     if instant >= 0:
         facts.append(f'boxes at {seconds(scene.time_s[instant])}')
-    lines = [facts, not_shown(scene, instant, whole.area)]
-    return ['  ·  '.join(line) for line in lines if line]
+    lines: list[str] = []
+    for texts in (facts, not_shown(scene, instant, whole.area)):
+        line = ''
+        for text in texts:
+            longer = f'{line}  ·  {text}' if line else text
+            if line and _width(longer, _FACTS_PT * size.text_scale) > size.inner + size.right:
+                lines.append(line)
+                longer = text
+            line = longer
+        lines += [line] if line else []
+    return lines
 
 
-def _draw_color_bar(axes: Axes, scene: Scene) -> None:
+def _width(text: str, size_pt: float) -> float:
+    """Return the width of a line, inches."""
+    figure = Figure(dpi=100.0)
+    FigureCanvasAgg(figure)
+    return float(figure.text(0.0, 0.0, text, fontsize=size_pt).get_window_extent().width) / 100.0
+
+
+def _draw_color_bar(axes: Axes, scene: Scene, size: PageSize) -> None:
     mappable = ScalarMappable(Normalize(*palette.speed_range(scene)), palette.SPEEDS)
-    axes.figure.colorbar(mappable, cax=axes, label=SPEED_TITLE).ax.set_frame_on(False)
+    bar = axes.figure.colorbar(mappable, cax=axes, label='' if size.is_compact else SPEED_TITLE)
+    bar.ax.set_frame_on(False)
+    if size.is_compact:
+        bar.ax.set_title('m/s', fontsize='medium', pad=3.0)
+    # Lines of their own colour close the seams; matplotlib would make an image of so many.
+    assert bar.solids is not None
+    bar.solids.set(rasterized=False, edgecolor='face', linewidth=0.3)

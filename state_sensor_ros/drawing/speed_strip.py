@@ -6,61 +6,146 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The speeds of all moving actors over time in matplotlib."""
+"""The speeds of all moving actors over time in matplotlib, with names where there is room."""
 
 from __future__ import annotations
 
+from matplotlib import patheffects
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
+from matplotlib.ticker import AutoMinorLocator, MaxNLocator
 import numpy as np
 
 from state_sensor_ros.drawing import palette, tracks
 from state_sensor_ros.drawing.colorings import BY_ACTOR
-from state_sensor_ros.drawing.legend import INSTANT_DASHES
+from state_sensor_ros.drawing.fonts import Fonts
+from state_sensor_ros.drawing.legend import INSTANT_PT
+from state_sensor_ros.drawing.line_points import points_along
+from state_sensor_ros.drawing.page_size import PageSize
 from state_sensor_ros.drawing.scene import Scene
 from state_sensor_ros.drawing.wording import (
     KPH_PER_MPS,
+    shortened,
     SPEED_KPH_TITLE,
     SPEED_TITLE,
     TIME_TITLE,
 )
 from state_sensor_ros.frame import Floats
 
+# Mark of the artists.
+LINE_NAME_GID = 'name of a line'
 # The lines of more actors than this are more transparent.
 _MANY = 40
+# Numbers on an axis per inch.
+_TICKS_PER_INCH = 1.7
+_NAME_PT = 6.5
+_HALO = [patheffects.withStroke(linewidth=1.5, foreground='white')]
+# Distance of a name from its line, points; shares of the line where it may be.
+_GAP_PT = 2.0
+_SHARES = (0.98, 0.02, 0.5, 0.75, 0.25, 0.9, 0.1, 0.62, 0.38)
+# Points of lines, about 4 pixels apart, that a name may cover.
+_MAX_COVERED = 2
 
 
-def draw_strip(axes: Axes, scene: Scene, instant: int, coloring: str) -> None:
+def draw_strip(axes: Axes, scene: Scene, instant: int, coloring: str, *, fonts: Fonts | None,
+               size: PageSize) -> None:
     """
     Draw the speeds, the ego's on top, and a line at one instant.
 
     :param axes: without content.
     :param instant: -1 draws no line.
     :param coloring: ``speed`` or ``actor``.
+    :param fonts: of the names; None for no names.
+    :param size: of the page.
     """
+    low, high = palette.speed_range(scene)
+    axes.set(xlim=(0.0, scene.duration_s or 1.0), xlabel=TIME_TITLE, ylim=(low, high),
+             ylabel='' if size.is_compact else SPEED_TITLE, facecolor=palette.GROUND)
+    box = axes.get_window_extent().transformed(axes.figure.dpi_scale_trans.inverted())
+    axes.xaxis.set_major_locator(MaxNLocator(max(int(_TICKS_PER_INCH * box.width), 3)))
+    axes.yaxis.set_major_locator(MaxNLocator(max(int(2.5 * _TICKS_PER_INCH * box.height), 3)))
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_minor_locator(AutoMinorLocator())
+    axes.grid(color='white', linewidth=1.0)
+    axes.set_axisbelow(True)
+    if not size.is_compact:
+        kph = axes.twinx()
+        kph.set(ylim=(low * KPH_PER_MPS, high * KPH_PER_MPS), ylabel=SPEED_KPH_TITLE)
+    colors = _draw_lines(axes, scene, coloring)
+    if instant >= 0:
+        # Also at the edges in its whole width.
+        axes.axvline(scene.time_s[instant], color=palette.INK, linewidth=INSTANT_PT,
+                     clip_on=False, zorder=4)
+        axes.plot([scene.time_s[instant]], [1.0], marker='v', markersize=6.0, color=palette.INK,
+                  transform=axes.get_xaxis_transform(), clip_on=False, zorder=4)
+    if fonts is not None:
+        _draw_names(axes, scene, colors, fonts)
+
+
+def _draw_lines(axes: Axes, scene: Scene, coloring: str) -> Floats:
+    """Draw the lines; return the colour of each actor, (A, 4)."""
     drawn = scene.tracks
     begin, end = tracks.segments(drawn, scene.moves)
     lines = np.stack([np.stack([drawn.time_s[row], drawn.speed[row]], axis=-1)
                       for row in (begin, end)], axis=1)
     is_ego = scene.is_ego[drawn.actor[begin]]
-    others: Floats | str = palette.colors_of(
-        scene, drawn.actor[end[~is_ego]], drawn.speed[end[~is_ego]], BY_ACTOR) \
-        if coloring == BY_ACTOR else palette.QUIET
-    opacity = 0.7 * min(1.0, _MANY / max(int(scene.moves.sum()), 1)) ** 0.5
+    n_moving = int(scene.moves.sum())
+    # A colour that stands for one actor leads from its name to its line.
+    has_colors = coloring == BY_ACTOR or n_moving <= len(palette.ACTORS)
+    colors = palette.colors_of(
+        scene, np.arange(len(scene.names)), np.zeros(len(scene.names), np.float32), BY_ACTOR) \
+        if has_colors else palette.plain_colors(scene)
+    opacity = (0.9 if has_colors else 0.7) * min(1.0, _MANY / max(n_moving, 1)) ** 0.5
     # Round ends close the seams of opaque segments; they would be seen where others overlap.
-    for rows, colors, width, alpha, ends in (
-            (~is_ego, others, 0.8, opacity, 'butt'), (is_ego, palette.EGO, 2.0, 1.0, 'round')):
+    for rows, width, alpha, ends in ((~is_ego, 0.8, opacity, 'butt'), (is_ego, 2.0, 1.0, 'round')):
         axes.add_collection(LineCollection(
-            list(lines[rows]), colors=colors, linewidths=width, alpha=alpha, capstyle=ends,
-            snap=False), autolim=False)
-    low, high = palette.speed_range(scene)
-    axes.set(xlim=(0.0, scene.duration_s or 1.0), xlabel=TIME_TITLE, ylim=(low, high),
-             ylabel=SPEED_TITLE, facecolor=palette.GROUND)
-    axes.grid(color='white', linewidth=1.0)
-    axes.set_axisbelow(True)
-    if instant >= 0:
-        # Also at the right edge in its whole width.
-        axes.axvline(scene.time_s[instant], color=palette.INK, linewidth=0.9,
-                     linestyle=INSTANT_DASHES, clip_on=False)
-    kph = axes.twinx()
-    kph.set(ylim=(low * KPH_PER_MPS, high * KPH_PER_MPS), ylabel=SPEED_KPH_TITLE)
+            list(lines[rows]), colors=colors[drawn.actor[begin[rows]]], linewidths=width,
+            alpha=alpha, capstyle=ends, snap=False, zorder=3 if ends == 'round' else 2),
+            autolim=False)
+    return colors
+
+
+def _draw_names(axes: Axes, scene: Scene, colors: Floats, fonts: Fonts) -> None:
+    """Write the names of lines where they cover nothing, the ego's first."""
+    drawn = scene.tracks
+    begin, end = tracks.segments(drawn, scene.moves & np.isin(
+        np.arange(len(scene.names)), drawn.actor[np.isfinite(drawn.speed)]))
+    places = np.column_stack((drawn.time_s, drawn.speed.astype(np.float64)))
+    with np.errstate(invalid='ignore'):
+        pixels = axes.transData.transform(np.nan_to_num(places))
+    points = points_along(pixels[begin], pixels[end])
+    view = np.array(axes.get_window_extent().extents)
+    gap = _GAP_PT * axes.figure.dpi / 72.0
+    taken: Floats = np.zeros((0, 4))
+    order = np.argsort(~scene.is_ego, kind='stable')
+    for actor in order[np.isin(order, drawn.actor[begin])].tolist():
+        rows = np.flatnonzero((drawn.actor == actor) & np.isfinite(drawn.speed))
+        text = axes.text(0.0, 0.0, fonts.drawable(shortened(scene.names[actor])),
+                         fontsize=_NAME_PT, ha='left', va='bottom', color=colors[actor],
+                         path_effects=_HALO, zorder=5, gid=LINE_NAME_GID)
+        box = _place(drawn.time_s[rows], pixels[rows], np.array(text.get_window_extent().size),
+                     view, gap, points, taken)
+        if box is None:
+            text.remove()
+            continue
+        taken = np.vstack((taken, box))
+        text.set_position(axes.transData.inverted().transform(box[:2]).tolist())
+
+
+def _place(time_s: Floats, line: Floats, size: Floats, view: Floats, gap: float, points: Floats,
+           taken: Floats) -> Floats | None:
+    """Return the box (4,) of a name above or below its line, None without a free one; pixels."""
+    best, least = None, _MAX_COVERED + 1
+    for share in _SHARES:
+        at = time_s[0] + share * (time_s[-1] - time_s[0])
+        x, y = (float(np.interp(at, time_s, column)) for column in line.T)
+        left = min(max(x - share * size[0], view[0] + gap), view[2] - gap - size[0])
+        for bottom in (y + gap, y - gap - size[1]):
+            box = np.array((left, bottom, left + size[0], bottom + size[1]))
+            if bottom < view[1] or box[3] > view[3] or (
+                    (taken[:, :2] < box[2:]) & (taken[:, 2:] > box[:2])).all(axis=1).any():
+                continue
+            covered = int(((points >= box[:2]) & (points <= box[2:])).all(axis=1).sum())
+            if covered < least:
+                best, least = box, covered
+    return best

@@ -10,8 +10,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from state_sensor_ros.errors import counted
 
 X_TITLE, Y_TITLE = 'x (m)', 'y (m)'
@@ -22,8 +20,6 @@ KPH_PER_MPS = 3.6
 NOTHING = 'nothing to draw: no actor has a pose'
 # Longer names are shortened.
 _MAX_NAME = 32
-# Of more names the number is shown.
-_MAX_NAMES = 2
 
 
 def seconds(time_s: float) -> str:
@@ -65,16 +61,3 @@ def shortened(text: str, longest: int = _MAX_NAME) -> str:
     half = longest // 2
     return text if len(text) <= longest else f'{text[:half]}…{text[half + 1 - longest:]}'
 
-
-def names_text(names: Sequence[str]) -> str:
-    """
-    Return the first names, and how many there are beside them.
-
-    >>> names_text(['a', 'b', 'c', 'd'])
-    'a, b and 2 more'
-
-    :param names: of actors.
-    """
-    text = ', '.join(shortened(name) for name in names[:_MAX_NAMES])
-    n_more = len(names) - _MAX_NAMES
-    return f'{text} and {n_more} more' if n_more > 0 else text

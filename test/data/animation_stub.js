@@ -11,7 +11,7 @@ let pending = null;
 const documentListeners = {};
 
 const makeElement = (id) => ({
-  id, style: {}, listeners: {}, clientWidth: 1000, clientHeight: 500, tagName: 'DIV', value: '',
+  id, hidden: id === 'tip', style: {}, listeners: {}, clientWidth: 1000, clientHeight: 500, tagName: 'DIV', value: '',
   textContent: id === 'data' ? JSON.stringify(data) : '',
   addEventListener(name, listener) { this.listeners[name] = listener; },
   on(name, listener) { this.listeners[name] = listener; },
@@ -20,10 +20,15 @@ const makeElement = (id) => ({
 const elements = {};
 globalThis.document = {
   getElementById: (id) => (elements[id] ||= makeElement(id)),
+  // Six pixels a letter.
+  createElement: () => ({
+    getContext: () => ({ measureText: (text) => ({ width: 6 * text.length }) }),
+  }),
   addEventListener: (name, listener) => { documentListeners[name] = listener; },
 };
 const windowListeners = {};
 globalThis.window = {
+  innerWidth: 1000,
   addEventListener: (name, listener) => { windowListeners[name] = listener; },
 };
 // Timers of the player run when the wall clock of an action has passed them.
@@ -66,6 +71,7 @@ const state = () => {
     xRange: map.layout.xaxis.range, yRange: map.layout.yaxis.range, marker: points.marker,
     labels: part('labels').text || [], positions: part('labels').textposition || [],
     places: (part('labels').x || []).map((x, i) => [x, part('labels').y[i]]), outlines: part('outlines').x, assumed: part('assumed').x,
+    changes: { ...part('changes') }, tip: elements.tip.hidden ? '' : elements.tip.innerHTML,
   };
 };
 
@@ -78,8 +84,8 @@ const act = async (action) => {
   } else if (verb === 'unfollow') {
     elements.follow.checked = false;
     elements.follow.listeners.change();
-  } else if (verb === 'names') {
-    elements.names.checked = true;
+  } else if (verb === 'names' || verb === 'nameless') {
+    elements.names.checked = verb === 'names';
     elements.names.listeners.change();
   } else if (verb === 'zoom') {
     const numbers = word === 'home'
@@ -88,6 +94,9 @@ const act = async (action) => {
     elements.map.layout.xaxis.range = numbers.slice(0, 2);
     elements.map.layout.yaxis.range = numbers.slice(2);
     elements.map.listeners.plotly_relayout({ 'xaxis.range[0]': numbers[0] });
+  } else if (verb === 'point') {
+    const [x, y] = String(action).split(' ').slice(1).map(Number);
+    elements.strip.listeners.pointermove({ clientX: x, clientY: y });
   } else if (verb === 'press') elements.map.listeners.pointerdown();
   else if (verb === 'release') windowListeners.pointerup();
   else if (verb === 'wait') {

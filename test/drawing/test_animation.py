@@ -98,8 +98,8 @@ def test_animation_offers_nothing_that_sends_selects_or_edits():
 def test_animation_has_a_key_of_what_is_shown(coloring):
     key = page_of(scene_of(*ride()), coloring=coloring).key
     labels = re.findall(r'</i>([^<]+)</li>', key)
-    assert labels[:1] == ['ego']
-    assert labels[-2:] == (['track', '10 m/s'] if coloring == BY_SPEED else ['hero', 'other'])
+    assert labels[:1] == ['ego hero']
+    assert labels[-2:] == (['track', '10 m/s'] if coloring == BY_SPEED else ['track', 'other'])
     assert ('vehicle' in labels) == (coloring == BY_SPEED)
     assert 'lane change' not in key
     assert page_of(scene_of()).key.count('<li>') == 1
@@ -130,6 +130,14 @@ def test_animation_draws_tracks_within_20_cm_of_the_truth(n_vehicles):
             distance = np.hypot(*(begin + share[:, None] * way - point).T).min()
             farthest = max(farthest, distance)
     assert 0.0 < farthest <= 0.2
+
+
+def test_animation_key_names_no_color_of_several_actors():
+    many = scene_of(frame(0.0, *(Agent(f'car_{i}', 9.0 * i) for i in range(9))))
+    assert '9 vehicles, whose colours repeat' in page_of(many, coloring=BY_ACTOR).key
+    assert 'car_' not in page_of(many, coloring=BY_ACTOR).key
+    few = scene_of(frame(0.0, *(Agent(f'car_{i}', 9.0 * i) for i in range(8))))
+    assert page_of(few, coloring=BY_ACTOR).key.count('car_') == 8
 
 
 def test_animation_carries_the_scene():
@@ -165,15 +173,15 @@ def test_animation_of_invalid_scenes_is_valid(scene, coloring):
     assert page.data['start_s'] == 0.0
 
 
+@needs_node
 @pytest.mark.parametrize(('flag', 'yaw', 'end', 'angle'), [
     ('left', 0.0, (20.0, 3.5), 0.0), ('right', 0.0, (20.0, -3.5), 180.0),
     ('right', 90.0, (23.5, 0.0), 90.0)])
 def test_animation_points_to_the_new_lane(flag, yaw, end, angle):
-    page = page_of(scene_of(*(frame(float(i), Agent(
+    _, [state] = played(scene_of(*(frame(float(i), Agent(
         'a', 10.0 * i, 0.0, np.deg2rad(yaw), lane=(1, 0, -1), change=flag if i == 2 else ''))
-        for i in range(4))))
-    [arrows] = [trace for trace in page.data['map']['data']
-                if trace.get('marker', {}).get('symbol') == 'arrow']
+        for i in range(4))), [0.0])
+    arrows = state['changes']
     assert (arrows['x'][0], arrows['y'][0]) == (20.0, 0.0)
     assert (arrows['x'][1], arrows['y'][1]) == pytest.approx(end)
     # Clockwise from straight up.
@@ -313,36 +321,78 @@ def test_animation_does_not_move_the_map_while_it_is_dragged():
 
 
 @needs_node
-def test_animation_shows_all_names_on_demand():
-    scene = scene_of(frame(0.0, Agent('a'), Agent('<b>', 5.0), Agent('cone', 9.0, kind=0)))
-    _, [without, with_names] = played(scene, [0.0, 'names'])
-    assert without['labels'] == []
+def test_animation_shows_names_unless_told():
+    scene = scene_of(frame(0.0, Agent('a'), Agent('<b>', 50.0), Agent('cone', 90.0, kind=0)))
+    _, [with_names, without] = played(scene, [0.0, 'nameless'])
     assert with_names['labels'] == ['a', '&lt;b&gt;', 'cone']
+    assert without['labels'] == []
+    _, [without, with_names] = played(scene, [0.0, 'names'], names=False)
+    assert (without['labels'], len(with_names['labels'])) == ([], 3)
+
+
+def label_boxes(state, letter_px=6.0):
+    """Return the boxes of the names on the map, and the middles of the actors: pixels."""
+    pixel = (state['xRange'][1] - state['xRange'][0]) / 918.0
+    boxes = []
+    for text, (x, y), position in zip(state['labels'], state['places'], state['positions'],
+                                      strict=True):
+        vertical, horizontal = position.split()
+        width = letter_px * len(text)
+        left = x / pixel - {'center': width / 2, 'right': 0, 'left': width}[horizontal]
+        bottom = y / pixel - {'middle': 5, 'top': 0, 'bottom': 10}[vertical]
+        boxes.append((left, bottom, left + width, bottom + 10))
+    return boxes, [(x / pixel, y / pixel) for x, y in state['points']]
 
 
 @needs_node
-def test_animation_writes_names_beside_each_other():
+@pytest.mark.parametrize('n_vehicles', [12, 20, 500])
+def test_animation_names_cover_neither_each_other_nor_actors(n_vehicles):
+    frames = [Decoder().decode(json.dumps(each).encode())[0].frame for each in itertools.islice(
+        generate(n_vehicles, 8, 2.0, 7, 'v2'), 12)]
+    _, states = played(scene_of(*frames), [0.0, 1.3, 2.6, 'unfollow', 4.0])
+    for state in states:
+        boxes, actors = label_boxes(state)
+        assert boxes
+        for i, one in enumerate(boxes):
+            assert not any(one[0] < other[2] and other[0] < one[2] and one[1] < other[3]
+                           and other[1] < one[3] for other in boxes[:i])
+            assert not any(one[0] < x < one[2] and one[1] < y < one[3] for x, y in actors)
+
+
+@needs_node
+def test_animation_names_stay_where_they_are():
     """Two rows of six vehicles, so close that names above all of them would overlap."""
     names = [f'vehicle_{i:02}' for i in range(12)]
     corners = Agent('low', -100.0, -100.0), Agent('high', 200.0, 130.0)
     scene = scene_of(*(frame(float(i), *corners, *(
         Agent(name, 8.0 * (k // 2), 30.0 * (k % 2) + i) for k, name in enumerate(names)))
         for i in range(2)))
-    _, states = played(scene, [0.0, 'names', 1.0])
-    for state in states[1:]:
-        assert sorted(state['labels']) == ['high', 'low', *names]
-        pixel = (state['xRange'][1] - state['xRange'][0]) / 920.0
-        boxes = []
-        for (x, y), position in zip(state['places'], state['positions'], strict=True):
-            vertical, horizontal = position.split()
-            left = x / pixel - {'center': 25, 'right': 0, 'left': 50}[horizontal]
-            bottom = y / pixel - {'middle': 5, 'top': 0, 'bottom': 10}[vertical]
-            boxes.append((left, bottom, left + 50, bottom + 10))
-        for i, one in enumerate(boxes):
-            assert not any(one[0] < other[2] and other[0] < one[2] and one[1] < other[3]
-                           and other[1] < one[3] for other in boxes[:i])
-    # They do not jump while nothing else is in the way.
-    assert states[1]['positions'] == states[2]['positions']
+    _, states = played(scene, [0.0, 1.0])
+    assert {'low', 'high'} < set(states[0]['labels'])
+    assert len(states[0]['labels']) > 8
+    assert sorted(zip(states[0]['labels'], states[0]['positions'], strict=True)) == sorted(
+        zip(states[1]['labels'], states[1]['positions'], strict=True))
+
+
+@needs_node
+def test_animation_leaves_out_marks_of_lane_changes_that_would_cover_actors():
+    """Two cars change lanes, and one stands where the first of them begins to."""
+    scene = scene_of(*(frame(float(i), Agent('blocker', 11.0), *(
+        Agent(name, 10.0 * i, y, lane=(1, 0, -1), change='left' if i == 1 else '')
+        for name, y in (('a', 0.0), ('b', 60.0)))) for i in range(4)))
+    _, [first, last] = played(scene, [0.0, 3.0])
+    assert first['changes']['y'][0] == last['changes']['y'][0] == 60.0
+    assert len(first['changes']['x']) == 3
+
+
+@needs_node
+def test_animation_names_the_line_of_speed_under_the_pointer():
+    scene = scene_of(*ride(11))
+    page, states = played(scene, [0.0, 'point 500 5', 'point 500 380', 'point 500 200'])
+    assert page.data['strip']['layout']['yaxis']['range'] == [0.0, 10.0]
+    assert states[1]['tip'] == '<b>hero</b> 10.0 m/s'
+    assert states[2]['tip'] == '<b>other</b> 2.0 m/s'
+    assert states[3]['tip'] == ''
 
 
 @needs_node
@@ -360,7 +410,7 @@ def test_animation_draws_assumed_sizes_differently():
 @needs_node
 def test_animation_shows_lights_and_signs():
     scene = scene_of_file(CARLA)
-    page, [state] = played(scene, [0.0])
+    page, [state] = played(scene, [0.0], names=False)
     samples = scene.samples_at(0)
     shown = [scene.displays[i] for i in scene.display[samples] if i]
     lights = [display for display in shown if not display.isdigit()]

@@ -28,18 +28,27 @@ from real_recordings import FILES, path_of
 from state_sensor_ros.drawing.areas import data_area
 from state_sensor_ros.drawing.colorings import BY_ACTOR, BY_SPEED
 from state_sensor_ros.drawing.fonts import Fonts
-from state_sensor_ros.drawing.layers import round_length, SCALE_GID
+from state_sensor_ros.drawing.layers import (
+    free_lane_changes,
+    LANE_CHANGE_PT,
+    round_length,
+    SCALE_GID,
+)
 from state_sensor_ros.drawing.map_layout import layout_of
 from state_sensor_ros.drawing.names import NAME_GID
+from state_sensor_ros.drawing.page_size import PageSize
 from state_sensor_ros.drawing.palette import EGO
-from state_sensor_ros.drawing.picture import draw_page, style_of, write_picture
+from state_sensor_ros.drawing.picture import draw_page, PictureStyle, style_of, write_picture
+from state_sensor_ros.drawing.speed_strip import LINE_NAME_GID
+from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.frame import KIND_OBJECT
 
 
 def drawn(scene, **options):
     """Return the picture: (height, width, 3) 0..255."""
     file = io.BytesIO()
-    write_picture(scene, file, title='test', **options)
+    at_s = options.pop('at_s', None)
+    write_picture(scene, file, PictureStyle('test', **options), at_s=at_s)
     return np.asarray(Image.open(file).convert('RGB')).astype(int)
 
 
@@ -50,11 +59,12 @@ def spots(picture, color):
     return np.stack([columns, rows], axis=-1)
 
 
-def page_of(scene, coloring=BY_SPEED, at_s=None):
+def page_of(scene, coloring=BY_SPEED, at_s=None, **options):
     """Return the page as a drawn figure of matplotlib."""
     fonts = Fonts(scene.names)
-    with rc_context(style_of(fonts)):
-        figure = draw_page(scene, 'test', coloring, scene.instant_at(at_s), fonts)
+    style = PictureStyle('test', coloring, **options)
+    with rc_context(style_of(fonts, style.size)):
+        figure = draw_page(scene, style, scene.instant_at(at_s), fonts)
         figure.draw_without_rendering()
     return figure
 
@@ -143,7 +153,7 @@ def test_picture_has_a_close_up_only_where_it_shows_more(extent, apart, has_clos
     scene = pair(extent, apart)
     figure = page_of(scene)
     assert ('close-up' in legend_texts(figure)) == has_close_up
-    detail = layout_of(scene, scene.instant_at(None)).detail
+    detail = layout_of(scene, scene.instant_at(None), 9.3).detail
     assert (detail is not None) == has_close_up
     if detail is not None:
         data = data_area(scene)
@@ -235,8 +245,7 @@ def test_picture_fits_its_page_and_has_titles_on_all_axes(name, coloring):
 
 def test_picture_has_a_legend_of_what_is_drawn():
     assert legend_texts(page_of(scene_of(*ride()))) == [
-        'ego', 'vehicle', 'object', 'size assumed', 'track of the ego', 'track',
-        'speed of the ego', 'speeds of the others', 'time of the boxes']
+        'ego hero', 'vehicle', 'object', 'size assumed', 'track', 'time of the boxes']
     assert legend_texts(page_of(scene_of(frame(0.0, Agent('a', speed=np.nan))))) == [
         'vehicle', 'speed unknown', 'size assumed', 'time of the boxes']
     assert legend_texts(page_of(scene_of())) == []
@@ -245,9 +254,97 @@ def test_picture_has_a_legend_of_what_is_drawn():
 def test_picture_by_actor_has_a_key_of_the_colors():
     texts = legend_texts(page_of(crowd(30), BY_ACTOR))
     assert 'vehicle' not in texts
-    assert 'vehicle_with_a_name_8' in texts
-    assert 'vehicle_with_a_name_0, vehicle_with_a_name_9 and 2 more' in texts
-    assert legend_texts(page_of(scene_of(*ride()), BY_ACTOR))[-2:] == ['hero', 'other']
+    assert '29 vehicles, whose colours repeat' in texts
+    assert [text for text in texts if 'vehicle_with' in text] == ['ego vehicle_with_a_name_8']
+    assert 'other' in legend_texts(page_of(scene_of(*ride()), BY_ACTOR))
+
+
+def test_picture_names_the_lines_of_the_strip():
+    figure = page_of(scene_of(*ride()))
+    [strip] = [axes for axes in figure.axes if axes.get_ylabel() == 'speed (m/s)'
+               and axes.get_xlabel()]
+    names = dict(extents(strip, LINE_NAME_GID))
+    assert set(names) == {'hero', 'other'}
+    # Beside its own line.
+    low, high = (strip.transData.transform((0.0, speed))[1] for speed in (2.0, 10.0))
+    assert abs(names['hero'].y1 - high) < abs(names['hero'].y1 - low)
+    assert abs(names['other'].y0 - low) < abs(names['other'].y0 - high)
+    assert len(strip.get_xticks()) > 7
+    assert len(strip.get_yticks()) >= 5
+
+
+@pytest.mark.parametrize('name', SCENES)
+def test_picture_names_of_lines_do_not_overlap(name):
+    _, figure = named_page(name, BY_ACTOR)
+    for axes in figure.axes:
+        boxes = [box for _, box in extents(axes, LINE_NAME_GID)]
+        assert not any(a.overlaps(b) for a, b in combinations(boxes, 2))
+
+
+def test_picture_marks_of_lane_changes_cover_no_vehicle():
+    random = np.random.default_rng(1)
+    scene = scene_of(*(frame(float(i), *(Agent(
+        f'{k}', 9.0 * k + i, 4.0 * (k % 3), lane=(1, 0, -1),
+        change='left' if random.random() < 0.3 else '') for k in range(100))) for i in range(9)))
+    assert len(scene.lane_changes) > 100
+    layout = layout_of(scene, 8, 9.3)
+    samples = scene.samples_at(8)
+    rows = np.arange(samples.start, samples.stop)
+    for view in (layout.whole, layout.detail):
+        marks = free_lane_changes(scene, rows, view)
+        assert len(marks) < len(scene.lane_changes) / 2
+        reach = LANE_CHANGE_PT / 72 / view.inches_per_m
+        for mark in marks:
+            distance = np.abs(scene.position_xy[rows] - mark.position_xy).max(axis=1)
+            assert distance.min() > reach
+
+
+@pytest.mark.parametrize(('name', 'coloring', 'size'), [
+    ('ride', BY_SPEED, (2.8, None)), ('crowd', BY_ACTOR, (2.8, 4.0)),
+    ('sample', BY_SPEED, (3.5, 3.0)), ('sample', BY_ACTOR, (6.0, 8.0)), ('crowd', BY_SPEED, (11.0, 6.0)),
+    ('sample', BY_SPEED, (16.0, 9.0)), ('sample', BY_ACTOR, (2.8, None))])
+def test_picture_of_any_size_fits_and_is_mostly_map(name, coloring, size):
+    scene = SCENES[name]()
+    figure = page_of(scene, coloring, size=PageSize(*size))
+    width, height = figure.get_size_inches()
+    assert width == size[0]
+    assert size[1] in (None, height)
+    for box_ in [axes.get_tightbbox() for axes in figure.axes] + [
+            each.get_window_extent() for each in (*figure.legends, *figure.texts)]:
+        assert box_.x0 >= -1
+        assert box_.y0 >= -1
+        assert box_.x1 <= width * figure.dpi + 1
+        assert box_.y1 <= height * figure.dpi + 1
+    maps = [axes.get_window_extent() for axes in figure.axes if extents(axes, SCALE_GID)]
+    assert max(box.x1 for box in maps) - min(box.x0 for box in maps) >= 2 / 3 * width * figure.dpi
+
+
+def test_picture_that_is_too_low_is_refused():
+    with pytest.raises(ConfigError, match='--size: found 4x1; expected a higher page'):
+        page_of(scene_of(*ride()), size=PageSize(4.0, 1.0))
+
+
+@pytest.mark.parametrize('format_', ['svg', 'pdf'])
+@pytest.mark.parametrize('coloring', [BY_SPEED, BY_ACTOR])
+def test_picture_as_vectors_has_no_image(format_, coloring):
+    written = []
+    for _ in range(2):
+        file = io.BytesIO()
+        write_picture(scene_of(*ride()), file, PictureStyle('test', coloring), format_=format_)
+        written.append(file.getvalue())
+    assert written[0] == written[1]
+    if format_ == 'svg':
+        assert b'<svg' in written[0]
+        assert b'<image' not in written[0]
+    else:
+        assert written[0].startswith(b'%PDF')
+        assert b'/Subtype /Image' not in written[0]
+        assert b'/Subtype /Type3' not in written[0]
+
+
+def test_picture_without_names():
+    figure = page_of(scene_of(*ride()), names=False)
+    assert not any(extents(axes, gid) for axes in figure.axes for gid in (NAME_GID, LINE_NAME_GID))
 
 
 def test_picture_shows_lights_in_their_color_and_signs_with_their_number():
@@ -293,7 +390,7 @@ def test_picture_takes_names_in_any_script_without_a_warning(coloring):
                      frame(1.0, *(Agent(name, 30.0 * i, 9.0) for i, name in enumerate(NAMES))))
     with warnings.catch_warnings():
         warnings.simplefilter('error')
-        write_picture(scene, io.BytesIO(), title=' '.join(NAMES), coloring=coloring)
+        write_picture(scene, io.BytesIO(), PictureStyle(' '.join(NAMES), coloring))
 
 
 @pytest.mark.parametrize('scene', [
@@ -351,6 +448,6 @@ def test_picture_takes_characters_from_other_installed_fonts(tmp_path):
         scene = scene_of(frame(0.0, Agent('车', tags=('ego',))))
         with warnings.catch_warnings():
             warnings.simplefilter('error')
-            write_picture(scene, io.BytesIO(), title='车')
+            write_picture(scene, io.BytesIO(), PictureStyle('车'))
     finally:
         del fontManager.ttflist[n_fonts:]
