@@ -12,34 +12,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module
+from typing import cast
 
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.topics.actor_array import ActorArrayEncoder
-from state_sensor_ros.topics.clock import ClockEncoder
-from state_sensor_ros.topics.control_state import ControlStateEncoder
-from state_sensor_ros.topics.control_states import ControlStatesEncoder
-from state_sensor_ros.topics.joint_states import JointStateEncoder
-from state_sensor_ros.topics.markers import MarkerEncoder
-from state_sensor_ros.topics.odometry import OdometryEncoder
-from state_sensor_ros.topics.state_frame import StateFrameEncoder
 from state_sensor_ros.topics.topic import Topic
 from state_sensor_ros.topics.topic_encoder import NewTopicEncoder, TopicEncoder
-from state_sensor_ros.topics.transforms import TransformEncoder
 
-# In the order in which their messages are sent: a transform precedes the data that refers to it.
-TOPICS: tuple[type[TopicEncoder], ...] = (
-    ClockEncoder,
-    TransformEncoder,
-    OdometryEncoder,
-    ControlStateEncoder,
-    ControlStatesEncoder,
-    JointStateEncoder,
-    MarkerEncoder,
-    StateFrameEncoder,
-    ActorArrayEncoder,
+# Module and class of each, in the order in which their messages are sent: a transform precedes the
+# data that refers to it.
+_TOPICS = (
+    'clock:ClockEncoder',
+    'transforms:TransformEncoder',
+    'odometry:OdometryEncoder',
+    'control_state:ControlStateEncoder',
+    'control_states:ControlStatesEncoder',
+    'joint_states:JointStateEncoder',
+    'markers:MarkerEncoder',
+    'state_frame:StateFrameEncoder',
+    'actor_array:ActorArrayEncoder',
 )
 
-# By member of the parameter ``outputs``: modules of stacks/, imported when they are used.
+# By member of the parameter ``outputs``: those in stacks/, imported when they are used.
 _OUTPUTS = {
     'autoware': (
         'autoware_objects:GroundTruthEncoder',
@@ -53,17 +46,21 @@ _OUTPUTS = {
 }
 
 
+def _encoder(line: str, package: str) -> type[TopicEncoder]:
+    module, _, name = line.partition(':')
+    return cast(type[TopicEncoder], getattr(import_module(f'{package}.{module}'), name))
+
+
+TOPICS = tuple([_encoder(line, str(__package__)) for line in _TOPICS])
+
+
 def output_encoders(output: str) -> list[type[TopicEncoder]]:
     """
     Return the topics of one of ``outputs``.
 
     :param output: its name.
     """
-    found = []
-    for line in _OUTPUTS[output]:
-        module, _, name = line.partition(':')
-        found.append(getattr(import_module(f'{__package__}.stacks.{module}'), name))
-    return found
+    return [_encoder(line, f'{__package__}.stacks') for line in _OUTPUTS[output]]
 
 
 def topic_encoders(settings: Settings,

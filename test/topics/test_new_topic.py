@@ -1,0 +1,156 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""A new topic is one module and one line in a list; the others' messages stay as they are."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+from encode_world import ALL_ON, box_at, boxes_of, definitions, make_frame
+from message_store import typestore
+import numpy as np
+from paths import ROOT
+import pytest
+from rosbags.rosbag2 import Reader
+
+from state_sensor_ros.naming import Registry
+from state_sensor_ros.settings import OUTPUTS
+from state_sensor_ros.topics.encoder import Encoder
+from state_sensor_ros.topics.topic import EVERYTHING, Topic
+from state_sensor_ros.topics.topic_encoder import TopicEncoder
+from state_sensor_ros.topics.topic_list import output_encoders, packages_of
+
+MODULE = """
+from state_sensor_ros.cdr.patch_buffer import PatchBuffer
+from state_sensor_ros.cdr.templates import MessageInstance, Slot, Table, Template
+from state_sensor_ros.topics.message_block import MessageBlock
+from state_sensor_ros.topics.topic import Topic
+from state_sensor_ros.topics.topic_encoder import TopicEncoder
+import numpy as np
+
+N_ACTORS = Table('number of actors', 4, 1)
+
+
+class ActorCountEncoder(TopicEncoder):
+
+    topics = (Topic('~/n_actors', 'std_msgs/msg/Int32'),)
+
+    def __init__(self, settings, definitions, report):
+        super().__init__(settings, definitions, report)
+        self._template = Template(definitions, 'std_msgs/msg/Int32', {'data': Slot(N_ACTORS, 0)},
+                                  is_message=True)
+
+    def samples(self):
+        return [[self._template]]
+
+    def blocks(self, now):
+        buffer = PatchBuffer()
+        buffer.update([MessageInstance(self._template, {})])
+        return [MessageBlock(buffer, {}, self.topics)]
+
+    def numbers(self, now, numbers):
+        numbers[N_ACTORS] = np.array(((len(now.usable),),), np.int32)
+"""
+LINE = "    'actor_count:ActorCountEncoder',\n"
+LAST = "    'actor_array:ActorArrayEncoder',\n"
+
+namespace: dict = {}
+exec(MODULE, namespace)
+ActorCountEncoder = namespace['ActorCountEncoder']
+
+
+@pytest.fixture(scope='module')
+def copied(tmp_path_factory):
+    """Return a copy of the repository with one module and one line more."""
+    folder = tmp_path_factory.mktemp('copy')
+    listed = subprocess.run(['git', 'ls-files', 'state_sensor_ros', 'test', 'doc', '*.md'],
+                            cwd=ROOT, capture_output=True, text=True, check=True)
+    for name in listed.stdout.splitlines():
+        if (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, folder / name)
+    # Where an installation by pip has the messages.
+    shutil.copytree(ROOT / 'msg', folder / 'state_sensor_ros' / 'data' / 'msg')
+    topics = folder / 'state_sensor_ros' / 'topics'
+    (topics / 'actor_count.py').write_text(MODULE)
+    text = (topics / 'topic_list.py').read_text()
+    assert text.count(LAST) == 1
+    (topics / 'topic_list.py').write_text(text.replace(LAST, LAST + LINE))
+    return folder
+
+
+def run(folder, *words):
+    return subprocess.run([sys.executable, '-m', *map(str, words)], cwd=folder, text=True,
+                          capture_output=True, timeout=120, check=False,
+                          env={**os.environ, 'PYTHONPATH': str(folder)})
+
+
+def messages_of(bag):
+    with Reader(bag) as reader:
+        return [(connection.topic, connection.msgtype, data)
+                for connection, _, data in reader.messages()]
+
+
+def test_new_topic_is_in_a_bag_and_no_other_message_changes(copied, tmp_path):
+    done = run(copied, 'state_sensor_ros', 'synth', '-q', tmp_path / 'a.json', '--vehicles', 3,
+               '--frames', 4, '--objects', 1)
+    assert done.returncode == 0, done.stderr
+    for name, folder in (('new', copied), ('old', ROOT)):
+        done = run(folder, 'state_sensor_ros', 'convert', '-q', tmp_path / 'a.json',
+                   tmp_path / name, '--debug-drawing')
+        assert done.returncode == 0, done.stderr
+    new, old = messages_of(tmp_path / 'new'), messages_of(tmp_path / 'old')
+    counts = [typestore().deserialize_cdr(data, type_name).data
+              for topic, type_name, data in new if topic == '/state_sensor/n_actors']
+    assert counts == [4] * 4
+    assert [each for each in new if each[0] != '/state_sensor/n_actors'] == old
+
+
+@pytest.mark.parametrize(('test', 'passes'), [
+    ('test/test_documents.py::test_topics_page_names_every_topic', False),
+    ('test/topics/test_encode_golden.py::test_every_topic_has_a_golden_file', False),
+    ('test/topics/test_encode_verification.py::test_every_topic_has_a_sample', True)])
+def test_new_topic_is_demanded_of_documents_and_golden_files(copied, test, passes):
+    file, _, name = test.partition('::')
+    (copied / 'pyproject.toml').write_text('[tool.pytest.ini_options]\npythonpath = ["test"]\n')
+    done = run(copied, 'pytest', '-q', '-p', 'no:cacheprovider', f'{file}::{name}')
+    assert (done.returncode == 0) is passes, done.stdout
+    assert passes or '1 failed' in done.stdout
+
+
+def test_topic_appended_from_outside_gets_no_deletions_of_markers():
+    registry, frames = Registry(), [
+        make_frame(('a', 'b'), boxes=boxes_of(box_at(0), box_at(1))),
+        make_frame(('a',), boxes=boxes_of(box_at(0)))]
+    plain, longer = (Encoder(ALL_ON, definitions(), further=further)
+                     for further in ((), (ActorCountEncoder,)))
+    for stamp_ns, frame in enumerate([*frames, *frames], 1):
+        actor_list = registry.update(frame)
+        expected = plain.encode(frame, actor_list, stamp_ns, EVERYTHING)
+        *found, (topic, data) = longer.encode(frame, actor_list, stamp_ns, EVERYTHING)
+        assert found == expected
+        assert topic.name == '~/n_actors'
+        assert np.frombuffer(data[4:], '<i4').tolist() == [frame.n_actors]
+
+
+def test_subclass_of_a_topic_takes_its_place():
+    class Renamed(ActorCountEncoder):
+        topics = (Topic('~/n', 'std_msgs/msg/Int32'),)
+
+    encoder = Encoder(ALL_ON, definitions(), further=(ActorCountEncoder, Renamed))
+    assert [topic.name for topic in encoder.topics][-1] == '~/n'
+    assert '~/n_actors' not in {topic.name for topic in encoder.topics}
+
+
+@pytest.mark.parametrize('output', OUTPUTS)
+def test_every_output_has_topics_and_packages(output):
+    assert packages_of(output)
+    for encoder in output_encoders(output):
+        assert issubclass(encoder, TopicEncoder)
