@@ -31,7 +31,7 @@ _DISTRIBUTIONS = {
     '_ruamel_yaml': 'ruamel.yaml.clib', 'ruamel': 'ruamel.yaml'}
 # Extras of this package by their modules (setup.cfg).
 _EXTRAS = {
-    'matplotlib': 'plot', 'plotly': 'plot', 'PIL': 'carla', 'kornia_rs': 'carla',
+    'matplotlib': 'plot', 'plotly': 'plot', 'av': 'video', 'PIL': 'carla', 'kornia_rs': 'carla',
     'google': 'carla', 'pyarrow': 'tables', 'betterosi': 'osi', 'distributed': 'dask'}
 # What comes with a ROS 2, besides packages of messages: no pip installs it.
 _OF_ROS = frozenset({

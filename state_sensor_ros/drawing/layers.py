@@ -38,7 +38,7 @@ _NUMBER_PT = 6.0
 # Mark of the artists of a scale bar.
 SCALE_GID = 'scale'
 # The longest bar, its thickness, its distance below the map and from its text, inches.
-_LONGEST, _THICK, _BELOW, _GAP = 1.1, 0.05, 0.38, 0.06
+_LONGEST, _THICK, SCALE_BELOW, _GAP = 1.1, 0.05, 0.38, 0.06
 _N_PARTS = 4
 
 
@@ -213,7 +213,7 @@ def draw_scale_bar(axes: Axes, inches_per_m: float) -> None:
     """
     length = round_length(_LONGEST / inches_per_m)
     thick, gap = _THICK / inches_per_m, _GAP / inches_per_m
-    right, y = axes.get_xlim()[1], axes.get_ylim()[0] - _BELOW / inches_per_m
+    right, y = axes.get_xlim()[1], axes.get_ylim()[0] - SCALE_BELOW / inches_per_m
     for k in range(_N_PARTS):
         axes.add_patch(Rectangle(
             (right - length * (1.0 - k / _N_PARTS), y), length / _N_PARTS, thick, linewidth=0.6,

@@ -21,13 +21,13 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from state_sensor_ros.drawing import layers, palette
-from state_sensor_ros.drawing.areas import visible_samples
 from state_sensor_ros.drawing.colorings import BY_SPEED
 from state_sensor_ros.drawing.fonts import Fonts
 from state_sensor_ros.drawing.layers import DASHED
 from state_sensor_ros.drawing.map_layout import Map
 from state_sensor_ros.drawing.marks import has_unknown_speed, Mark, marks_of, track_marks
 from state_sensor_ros.drawing.scene import Scene
+from state_sensor_ros.frame import Rows
 
 Dashes = tuple[float, tuple[float, ...]]
 CLOSE_UP_DASHES: Dashes = (0, (4, 2))
@@ -43,21 +43,19 @@ class LegendEntry(NamedTuple):
     is_row: bool = False
 
 
-def map_entries(scene: Scene, instant: int, views: Sequence[Map], coloring: str,
+def map_entries(scene: Scene, samples: Rows, views: Sequence[Map], coloring: str,
                 fonts: Fonts) -> list[LegendEntry]:
     """
     Return an entry for each mark in view, in the order of :class:`Mark`.
 
-    :param instant: of the footprints, -1 for none.
+    :param samples: that are shown, int64.
     :param views: the map, and the close-up where there is one.
     :param coloring: ``speed`` or ``actor``.
     :param fonts: that draw the name of the ego.
     """
-    areas = [view.area for view in views]
-    samples = visible_samples(scene, instant, areas)
     marks = marks_of(scene, samples) - {Mark.ASSUMED}
     for view in views:
-        in_view = visible_samples(scene, instant, [view.area])
+        in_view = samples[view.area.contains(scene.position_xy[samples])]
         large = in_view[~layers.are_dots(scene, in_view, view.inches_per_m)]
         marks |= marks_of(scene, large) & {Mark.ASSUMED}
         if layers.free_lane_changes(scene, in_view, view):

@@ -54,6 +54,11 @@ class MapLayout:
     is_beside: bool = False
 
     @property
+    def needs_detail(self) -> bool:
+        """Whether footprints are too small to be seen."""
+        return self.whole.inches_per_m < _CLOSE_UP_BELOW
+
+    @property
     def height(self) -> float:
         """Return the height of both, inches."""
         if self.detail is None or self.is_beside:
@@ -61,17 +66,19 @@ class MapLayout:
         return self.whole.height + GAP + self.detail.height
 
 
-def layout_of(scene: Scene, instant: int, width: float, height: float | None = None) -> MapLayout:
+def layout_of(scene: Scene, instant: int, width: float, height: float | None = None, *,
+              has_detail: bool = True) -> MapLayout:
     """
     Choose the maps: a close-up only where it shows more than the map of the whole recording.
 
     :param instant: of the footprints.
     :param width: of all maps, inches.
     :param height: of all maps, inches; None for one by the shape of the data.
+    :param has_detail: whether there may be a close-up.
     """
     data = data_area(scene)
     alone = MapLayout(_whole(data, width, width, height))
-    if alone.whole.inches_per_m >= _CLOSE_UP_BELOW:
+    if not has_detail or not alone.needs_detail:
         return alone
     is_beside = data.height / data.width > _BESIDE_ABOVE and width > _BESIDE_WIDTH
     if is_beside:

@@ -41,12 +41,15 @@ _LED_FROM_PT = 5.0
 _PT_PER_TRACK_POINT = 1.5
 _DIRECTIONS = [np.array(direction) for direction in (
     (0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1), (-1, 0), (-1, 1))]
+# Distance of a name from its actor, points, and number of the direction.
+Direction = tuple[float, int]
 # First to last.
 _KINDS = (kinds.VEHICLE, kinds.PEDESTRIAN, kinds.OBJECT, kinds.LIGHT, kinds.SIGN)
 
 
 def draw_names(axes: Axes, scene: Scene, samples: Rows, fonts: Fonts, inches_per_m: float,
-               changes: Sequence[LaneChange], left_out: Area | None = None) -> None:
+               changes: Sequence[LaneChange], left_out: Area | None = None,
+               kept: dict[int, Direction] | None = None) -> None:
     """
     Write the names of actors where there is room, the ego's first.
 
@@ -57,6 +60,8 @@ def draw_names(axes: Axes, scene: Scene, samples: Rows, fonts: Fonts, inches_per
     :param inches_per_m: scale of the map.
     :param changes: lane changes with a mark.
     :param left_out: area without names, which another map shows.
+    :param kept: places of names by actor, which are tried first, and set: names of a film stay
+        where they are while that is free.
     """
     hidden = np.zeros((0, 4))
     if left_out is not None:
@@ -76,11 +81,14 @@ def draw_names(axes: Axes, scene: Scene, samples: Rows, fonts: Fonts, inches_per
             0.0, 0.0, fonts.drawable(shortened(scene.names[i])), fontsize=_NAME_PT, ha='left',
             va='bottom', zorder=11, path_effects=_HALO, gid=NAME_GID,
             color=palette.EGO if scene.is_ego[i] else palette.INK)
-        place = places.best(k, np.array(text.get_window_extent().size), point)
+        place = places.best(k, np.array(text.get_window_extent().size), point,
+                            None if kept is None else kept.get(i))
         if place is None:
             text.remove()
             continue
-        box, leader = place
+        box, leader, direction = place
+        if kept is not None:
+            kept[i] = direction
         x, y = from_pixels.transform(box[:2]).tolist()
         text.set_position((x, y))
         if len(leader):
@@ -104,32 +112,46 @@ class _Places:
         self._track_points = track_points
         self._leader_points: Floats = np.zeros((0, 2))
 
-    def best(self, k: int, size: Floats, point: float) -> tuple[Floats, Floats] | None:
+    def best(self, k: int, size: Floats, point: float,
+             kept: Direction | None = None) -> tuple[Floats, Floats, Direction] | None:
         """
         Find the best free place for the name of an actor, and take it.
 
         :param k: row of the actor in the boxes.
         :param size: width and height of the name, pixels.
         :param point: pixels per point.
-        :returns: the box of the name (4,) and the points (m, 2) of the line that leads from the
-            middle of the actor to it, none where it is near; None without a free place.
+        :param kept: place that is taken if it is free.
+        :returns: the box of the name (4,), the points (m, 2) of the line that leads from the
+            middle of the actor to it, none where it is near, and its place; None without a free
+            place.
         """
-        best, least = None, np.inf
+        best: tuple[Floats, Floats, Direction] | None = None
+        if kept is not None:
+            best = self._at(k, kept, size, point)
+        least = np.inf if best is None else -1.0
         for distance in _DISTANCES_PT:
             if distance >= least:
                 break
-            for direction in _DIRECTIONS:
-                box, leader = _place(self._boxes[k], direction, distance * point, size)
-                if distance < _LED_FROM_PT:
-                    leader = leader[:0]
-                cost = distance + _PT_PER_TRACK_POINT * float(
-                    _inside(self._track_points, box).sum())
-                if cost < least and self._is_free(box, leader, k):
-                    best, least = (box, leader), cost
+            for direction in range(len(_DIRECTIONS)):
+                found = self._at(k, (distance, direction), size, point)
+                if found is not None:
+                    cost = distance + _PT_PER_TRACK_POINT * float(
+                        _inside(self._track_points, found[0]).sum())
+                    if cost < least:
+                        best, least = found, cost
         if best is not None:
             self._boxes = np.vstack([self._boxes, best[0]])
             self._leader_points = np.vstack([self._leader_points, best[1]])
         return best
+
+    def _at(self, k: int, place: Direction, size: Floats,
+            point: float) -> tuple[Floats, Floats, Direction] | None:
+        """Return the box and the line of a name at a place, None where that is not free."""
+        distance, direction = place
+        box, leader = _place(self._boxes[k], _DIRECTIONS[direction], distance * point, size)
+        if distance < _LED_FROM_PT:
+            leader = leader[:0]
+        return (box, leader, place) if self._is_free(box, leader, k) else None
 
     def _is_free(self, box: Floats, leader: Floats, k: int) -> bool:
         """Return whether a name is on the map, and it and its line cover nothing."""

@@ -20,6 +20,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
+import numpy as np
 
 from state_sensor_ros.drawing import layers, palette
 from state_sensor_ros.drawing.areas import not_shown, visible_samples
@@ -64,13 +65,15 @@ class PictureStyle:
     What is drawn, and how.
 
     ``title`` heading, such as the name of the recording; ``coloring`` ``speed`` or ``actor``;
-    ``names`` whether actors have names; ``size`` of the page.
+    ``names`` whether actors have names; ``size`` of the page;
+    ``facts`` that are written below the title, after those of the recording.
     """
 
     title: str
     coloring: str = BY_SPEED
     names: bool = True
     size: PageSize = ORDINARY
+    facts: tuple[str, ...] = ()
 
 
 def write_picture(scene: Scene, handle: BinaryIO, style: PictureStyle, *, format_: str = 'png',
@@ -85,7 +88,7 @@ def write_picture(scene: Scene, handle: BinaryIO, style: PictureStyle, *, format
     """
     fonts = Fonts([style.title, *scene.names])
     with rc_context(style_of(fonts, style.size)):
-        figure = draw_page(scene, style, scene.instant_at(at_s), fonts)
+        figure = draw_page(scene, style, scene.instant_at(at_s), fonts).figure
         # The same bytes for the same recording.
         metadata = {'svg': {'Date': None}, 'pdf': {'CreationDate': None}}.get(format_)
         figure.savefig(handle, format=format_, dpi=style.size.dpi, metadata=metadata)
@@ -110,15 +113,25 @@ def style_of(fonts: Fonts, size: PageSize) -> dict[Any, Any]:
         'text.parse_math': False, 'svg.hashsalt': 'state_sensor_ros', 'pdf.fonttype': 42}
 
 
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A drawn page: the map of the whole recording, its view, and the speeds, None without."""
+
+    figure: Figure
+    whole: Axes
+    view: Map
+    strip: Axes | None
+
+
 def draw_page(scene: Scene, style: PictureStyle, instant: int, fonts: Fonts, *,
-              has_actors: bool = True) -> Figure:
+              is_ground: bool = False) -> Page:
     """
     Draw everything; without a given height, that of the page follows from what there is.
 
     :param instant: of the footprints, -1 for none.
     :param fonts: for the title and all names.
-    :param has_actors: False for the ground alone, on which an animation draws them.
-    :returns: a figure with a canvas.
+    :param is_ground: whether the page has no actors and no close-up: a film draws the actors.
+    :returns: with a canvas.
     :raises ConfigError: where the page is too small for what is on it.
     """
     size, coloring = style.size, style.coloring
@@ -128,10 +141,13 @@ def draw_page(scene: Scene, style: PictureStyle, instant: int, fonts: Fonts, *,
     over_strip = Entries(strip_entries(instant), width)
     around_strip = over_strip.height + _SPACE / 2 + bottom + GAP / 2
     # A first guess of the maps, from which the legend and the facts follow.
-    guess = layout_of(scene, instant, width)
+    guess = layout_of(scene, instant, width, has_detail=not is_ground)
     views = [guess.whole] if guess.detail is None else [guess.whole, guess.detail]
-    head = Entries(map_entries(scene, instant, views, coloring, fonts), width)
-    lines = [fonts.drawable(line) for line in _facts(scene, instant, guess.whole, size)]
+    shown = np.arange(len(scene.actor)) if is_ground else visible_samples(
+        scene, instant, [view.area for view in views])
+    head = Entries(map_entries(scene, shown, views, coloring, fonts), width)
+    lines = [fonts.drawable(line) for line in _facts(
+        scene, -1 if is_ground else instant, guess.whole, style)]
     # Distances from the top of the page, inches.
     head_top = TOP + (_TITLE + len(lines) * _LINE) * size.text_scale + _SPACE / 2
     maps_top = head_top + head.height + _SPACE
@@ -146,7 +162,8 @@ def draw_page(scene: Scene, style: PictureStyle, instant: int, fonts: Fonts, *,
         if maps_height < _LEAST_MAP:
             raise ConfigError('--size', f'{size.width:g}x{size.height:g}', 'a higher page: '
                               f'{max(maps_height, 0.0):.2g} inches are left for the map')
-        layout, gap = layout_of(scene, instant, width, maps_height), GAP / 2 + bottom
+        layout, gap = layout_of(
+            scene, instant, width, maps_height, has_detail=not is_ground), GAP / 2 + bottom
     strip_top = maps_top + layout.height + gap + over_strip.height + _SPACE / 2
     key_top = strip_top + strip + bottom if strip else maps_top + layout.height + bottom
     page = _Page(size, key_top + key.height + (_SPACE if key.height else 0.0))
@@ -159,17 +176,17 @@ def draw_page(scene: Scene, style: PictureStyle, instant: int, fonts: Fonts, *,
                   'normal')
     head.draw(page.figure, size.left, head_top)
     key.draw(page.figure, size.left, key_top)
-    drawing = _Drawing(scene, instant, style, fonts, has_actors)
-    _draw_maps(page, maps_top, layout, drawing)
+    whole = _draw_maps(page, maps_top, layout, _Drawing(scene, instant, style, fonts, is_ground))
+    strip_axes = None
     if strip:
         over_strip.draw(page.figure, size.left, strip_top - over_strip.height - _SPACE / 2)
-        draw_strip(page.axes(size.left, strip_top, width, strip), scene,
-                   instant if has_actors else -1, coloring,
+        strip_axes = page.axes(size.left, strip_top, width, strip)
+        draw_strip(strip_axes, scene, -1 if is_ground else instant, coloring,
                    fonts=fonts if style.names else None, size=size)
     if coloring == BY_SPEED:
         _draw_color_bar(page.axes(size.left + width + 0.08 * size.text_scale, maps_top,
                                   0.14 * size.text_scale, layout.whole.height), scene, size)
-    return page.figure
+    return Page(page.figure, whole, layout.whole, strip_axes)
 
 
 class _Page:
@@ -202,7 +219,7 @@ class _Drawing:
     instant: int
     style: PictureStyle
     fonts: Fonts
-    has_actors: bool
+    is_ground: bool
 
     def draw(self, axes: Axes, view: Map, detail: Map | None, *, is_detail: bool) -> None:
         """
@@ -217,7 +234,7 @@ class _Drawing:
         axes.grid(color='white', linewidth=1.0)
         axes.set_axisbelow(True)
         layers.draw_tracks(axes, scene, style.coloring, 2.2 if is_detail else 1.4)
-        if self.has_actors:
+        if not self.is_ground:
             samples = visible_samples(scene, self.instant, [view.area])
             changes = layers.free_lane_changes(scene, samples, view)
             layers.draw_lane_changes(axes, changes, 1.3 if is_detail else 1.0)
@@ -231,7 +248,8 @@ class _Drawing:
                       color=palette.QUIET, fontsize=12)
 
 
-def _draw_maps(page: _Page, top: float, layout: MapLayout, drawing: _Drawing) -> None:
+def _draw_maps(page: _Page, top: float, layout: MapLayout, drawing: _Drawing) -> Axes:
+    """Draw the maps; return that of the whole recording."""
     whole, detail = layout.whole, layout.detail
     size = page.size
     axes = page.axes(size.left, top, whole.width, whole.height)
@@ -245,15 +263,16 @@ def _draw_maps(page: _Page, top: float, layout: MapLayout, drawing: _Drawing) ->
         of_detail = page.axes(left, top + below, detail.width, detail.height)
         drawing.draw(of_detail, detail, None, is_detail=True)
     drawing.draw(axes, whole, detail, is_detail=False)
+    return axes
 
 
-def _facts(scene: Scene, instant: int, whole: Map, size: PageSize) -> list[str]:
+def _facts(scene: Scene, instant: int, whole: Map, style: PictureStyle) -> list[str]:
     """Return the facts, and what is counted but not on the map, in lines that fit the page."""
-    facts = scene.facts()
+    facts, size = [*scene.facts(), *style.facts], style.size
     if instant >= 0:
         facts.append(f'boxes at {seconds(scene.time_s[instant])}')
     lines: list[str] = []
-    for texts in (facts, not_shown(scene, instant, whole.area)):
+    for texts in (facts, not_shown(scene, instant, whole.area) if instant >= 0 else []):
         line = ''
         for text in texts:
             longer = f'{line}  ·  {text}' if line else text

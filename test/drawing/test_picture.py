@@ -64,7 +64,7 @@ def page_of(scene, coloring=BY_SPEED, at_s=None, **options):
     fonts = Fonts(scene.names)
     style = PictureStyle('test', coloring, **options)
     with rc_context(style_of(fonts, style.size)):
-        figure = draw_page(scene, style, scene.instant_at(at_s), fonts)
+        figure = draw_page(scene, style, scene.instant_at(at_s), fonts).figure
         figure.draw_without_rendering()
     return figure
 
@@ -301,7 +301,8 @@ def test_picture_marks_of_lane_changes_cover_no_vehicle():
 
 @pytest.mark.parametrize(('name', 'coloring', 'size'), [
     ('ride', BY_SPEED, (2.8, None)), ('crowd', BY_ACTOR, (2.8, 4.0)),
-    ('sample', BY_SPEED, (3.5, 3.0)), ('sample', BY_ACTOR, (6.0, 8.0)), ('crowd', BY_SPEED, (11.0, 6.0)),
+    ('sample', BY_SPEED, (3.5, 3.0)), ('sample', BY_ACTOR, (6.0, 8.0)),
+    ('crowd', BY_SPEED, (11.0, 6.0)),
     ('sample', BY_SPEED, (16.0, 9.0)), ('sample', BY_ACTOR, (2.8, None))])
 def test_picture_of_any_size_fits_and_is_mostly_map(name, coloring, size):
     scene = SCENES[name]()
@@ -309,8 +310,8 @@ def test_picture_of_any_size_fits_and_is_mostly_map(name, coloring, size):
     width, height = figure.get_size_inches()
     assert width == size[0]
     assert size[1] in (None, height)
-    for box_ in [axes.get_tightbbox() for axes in figure.axes] + [
-            each.get_window_extent() for each in (*figure.legends, *figure.texts)]:
+    texts = [each.get_window_extent() for each in (*figure.legends, *figure.texts)]
+    for box_ in [*(axes.get_tightbbox() for axes in figure.axes), *texts]:
         assert box_.x0 >= -1
         assert box_.y0 >= -1
         assert box_.x1 <= width * figure.dpi + 1

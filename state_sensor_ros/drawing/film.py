@@ -1,0 +1,190 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""
+Write a scene as a film: a GIF, or an MP4.
+
+The page is drawn once; for each picture of the film, the map and the time are drawn on it. The map
+follows the ego where footprints would be too small to be seen otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import chain
+import math
+from typing import Any, BinaryIO
+
+from matplotlib import rc_context
+import numpy as np
+import numpy.typing as npt
+
+from state_sensor_ros.drawing import layers, palette
+from state_sensor_ros.drawing.areas import Area, CLOSE_UP_M, visible_samples
+from state_sensor_ros.drawing.fonts import Fonts
+from state_sensor_ros.drawing.map_layout import Map, MapLayout
+from state_sensor_ros.drawing.names import Direction, draw_names
+from state_sensor_ros.drawing.page_size import PageSize
+from state_sensor_ros.drawing.picture import draw_page, Page, PictureStyle, style_of
+from state_sensor_ros.drawing.scene import LaneChange, Scene
+from state_sensor_ros.drawing.wording import seconds
+
+Pixels = npt.NDArray[np.uint8]
+
+FILM_SIZE = PageSize(8.0, 6.0, 100.0)
+GIF_HZ, MP4_HZ = 10, 20
+# A longer recording is played faster.
+_LONGEST_S = 60.0
+# Time that a film shows the begin of a lane change.
+_CHANGE_S = 3.0
+# More names in a view are not drawn.
+_MAX_NAMED = 40
+
+
+def write_gif(scene: Scene, handle: BinaryIO, style: PictureStyle) -> None:
+    """
+    Write ``scene`` as an animated GIF that plays in a loop.
+
+    :param handle: open for writing.
+    :raises ConfigError: where the page is too small for what is on it.
+    """
+    from PIL import Image
+    pictures = (Image.fromarray(pixels) for pixels in film(scene, style, GIF_HZ))
+    first = next(pictures).quantize(256, dither=Image.Dither.NONE)
+    # One palette, so that what stands still has one colour.
+    others = (picture.quantize(palette=first, dither=Image.Dither.NONE) for picture in pictures)
+    first.save(handle, format='GIF', save_all=True, append_images=others,
+               duration=round(1000 / GIF_HZ), loop=0)
+
+
+def write_mp4(scene: Scene, handle: BinaryIO, style: PictureStyle) -> None:
+    """
+    Write ``scene`` as an MP4, H.264.
+
+    :param handle: open for writing.
+    :raises ConfigError: where the page is too small for what is on it.
+    """
+    import av
+    # A pipe cannot be rewound to write the index.
+    options = {} if handle.seekable() else {'movflags': 'frag_keyframe+empty_moov'}
+    pictures = film(scene, style, MP4_HZ)
+    first = _even(next(pictures))
+    with av.open(handle, 'w', format='mp4', options=options) as container:
+        stream: Any = container.add_stream('libx264', rate=MP4_HZ, options={'crf': '20'})
+        stream.height, stream.width = first.shape[:2]
+        stream.pix_fmt = 'yuv420p'
+        for pixels in chain([first], map(_even, pictures)):
+            for packet in stream.encode(av.VideoFrame.from_ndarray(pixels, format='rgb24')):
+                container.mux(packet)
+        for packet in stream.encode(None):
+            container.mux(packet)
+
+
+def _even(pixels: Pixels) -> Pixels:
+    """Return a picture with an even number of rows and columns, as H.264 needs it."""
+    height, width = pixels.shape[:2]
+    return np.ascontiguousarray(pixels[:height // 2 * 2, :width // 2 * 2])
+
+
+def film(scene: Scene, style: PictureStyle, rate_hz: int) -> Iterator[Pixels]:
+    """
+    Draw the pictures of a film.
+
+    :param rate_hz: pictures per second.
+    :returns: (height, width, 3) each; at least one.
+    :raises ConfigError: where the page is too small for what is on it.
+    """
+    pace = math.ceil(scene.duration_s / _LONGEST_S) or 1
+    n_pictures = 1 + math.floor(scene.duration_s / pace * rate_hz + 1e-6)
+    if pace > 1:
+        style = replace(style, facts=(*style.facts, f'{pace} times as fast'))
+    fonts = Fonts([style.title, *scene.names])
+    with rc_context(style_of(fonts, style.size)):
+        page = draw_page(scene, style, len(scene.time_s) - 1, fonts, is_ground=True)
+        screen = _Screen(scene, style, page, fonts)
+        for k in range(n_pictures):
+            yield screen.picture(scene.instant_at(k * pace / rate_hz))
+
+
+class _Screen:
+    """The page of a film, on which the pictures are drawn."""
+
+    def __init__(self, scene: Scene, style: PictureStyle, page: Page, fonts: Fonts) -> None:
+        self._scene, self._style, self._page, self._fonts = scene, style, page, fonts
+        self._follows = MapLayout(page.view).needs_detail and bool(scene.is_ego.any())
+        self._ego_xy: tuple[float, float] | None = None
+        self._kept: dict[int, Direction] = {}
+        axes = page.whole
+        # Beside the scale, where no data is.
+        self._clock = axes.text(
+            0.0, -(layers.SCALE_BELOW + 0.02) / page.view.height, '', transform=axes.transAxes,
+            ha='left', va='baseline', fontsize='large', fontweight='bold')
+        self._cursor = None if page.strip is None else page.strip.axvline(
+            0.0, color=palette.INK, linewidth=1.6, clip_on=False, animated=True)
+        # matplotlib has no types for the canvas.
+        canvas: Any = page.figure.canvas
+        self._canvas = canvas
+        # The scale below the map is not part of what moves, unless the map changes its scale.
+        for artist in (*axes.texts, *axes.patches):
+            if artist.get_gid() == layers.SCALE_GID and self._follows:
+                artist.remove()
+        axes.set_visible(False)
+        self._canvas.draw()
+        self._ground = self._canvas.copy_from_bbox(page.figure.bbox)
+        axes.set_visible(True)
+
+    def picture(self, instant: int) -> Pixels:
+        """Return the picture of an instant."""
+        page, scene = self._page, self._scene
+        self._canvas.restore_region(self._ground)
+        axes = page.whole
+        before = set(axes.get_children())
+        view = self._view(instant)
+        axes.set(xlim=view.area.x_range, ylim=view.area.y_range)
+        if self._follows:
+            layers.draw_scale_bar(axes, view.inches_per_m)
+        time_s = float(scene.time_s[instant]) if instant >= 0 else 0.0
+        self._clock.set_text(seconds(time_s))
+        self._draw_actors(instant, view, time_s)
+        renderer = self._canvas.get_renderer()
+        axes.draw(renderer)
+        for artist in set(axes.get_children()) - before:
+            artist.remove()
+        if page.strip is not None and self._cursor is not None:
+            self._cursor.set_xdata([time_s, time_s])
+            page.strip.draw_artist(self._cursor)
+        pixels: Pixels = np.asarray(self._canvas.buffer_rgba())[..., :3].copy()
+        return pixels
+
+    def _view(self, instant: int) -> Map:
+        """Return the whole map, or the surroundings of the ego, where it was last."""
+        scene, whole = self._scene, self._page.view
+        if not self._follows:
+            return whole
+        samples = scene.samples_at(instant)
+        egos = np.flatnonzero(scene.is_ego[scene.actor[samples]])
+        if len(egos):
+            x, y = scene.position_xy[samples][egos[0]].tolist()
+            self._ego_xy = x, y
+        if self._ego_xy is None:
+            return whole
+        area = Area(*self._ego_xy, CLOSE_UP_M, CLOSE_UP_M * whole.height / whole.width)
+        return Map(area, whole.width, whole.height)
+
+    def _draw_actors(self, instant: int, view: Map, time_s: float) -> None:
+        scene, style, axes = self._scene, self._style, self._page.whole
+        samples = visible_samples(scene, instant, [view.area])
+        recent: list[LaneChange] = [
+            change for change in layers.free_lane_changes(scene, samples, view)
+            if 0.0 <= time_s - change.time_s < _CHANGE_S]
+        layers.draw_lane_changes(axes, recent)
+        layers.draw_actors(axes, scene, samples, style.coloring, view.inches_per_m)
+        if style.names and len(samples) <= _MAX_NAMED:
+            draw_names(axes, scene, samples, self._fonts, view.inches_per_m, recent,
+                       kept=self._kept)

@@ -1,0 +1,114 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""Films: what their pictures show, when, and that players read them."""
+
+import io
+import itertools
+
+from drawn_scenes import Agent, frame, ride, scene_of
+from matplotlib.colors import to_rgb
+import numpy as np
+from PIL import Image
+import pytest
+
+from state_sensor_ros.drawing.film import film, FILM_SIZE, write_gif, write_mp4
+from state_sensor_ros.drawing.page_size import PageSize
+from state_sensor_ros.drawing.palette import EGO
+from state_sensor_ros.drawing.picture import PictureStyle
+
+SMALL = PageSize(4.0, 3.0, 100.0)
+STYLE = PictureStyle('test', names=False, size=SMALL)
+
+
+def ego_pixels(picture, tolerance=4):
+    """Return the middle of the ego on the map: column and row."""
+    target = np.round(255 * np.array(to_rgb(EGO)))
+    rows, columns = np.nonzero((np.abs(picture.astype(int) - target) <= tolerance).all(axis=2))
+    on_map = (rows > 80) & (rows < 240)
+    return columns[on_map].mean(), rows[on_map].mean()
+
+
+def test_film_shows_each_instant_where_the_ego_is():
+    scene = scene_of(*ride(31))
+    pictures = list(film(scene, STYLE, 10))
+    assert len(pictures) == 31
+    assert {picture.shape for picture in pictures} == {(300, 400, 3)}
+    columns = np.array([ego_pixels(picture)[0] for picture in pictures[::10]])
+    # 10 m/s along x: the same way in each second.
+    steps = np.diff(columns)
+    assert steps[0] > 10
+    np.testing.assert_allclose(steps, steps[0], atol=1.5)
+
+
+def test_film_follows_the_ego_in_a_large_scene():
+    scene = scene_of(*(frame(float(i), Agent('hero', 100.0 * i, speed=100.0, tags=('ego',)),
+                             Agent('other', 100.0 * i + 10.0, 4.0, speed=100.0))
+                       for i in range(31)))
+    places = [ego_pixels(picture) for picture in film(scene, STYLE, 1)]
+    assert len(places) == 31
+    np.testing.assert_allclose(places, [places[0]] * 31, atol=1.0)
+
+
+def test_film_of_a_long_recording_is_faster():
+    scene = scene_of(*(frame(10.0 * i, Agent('a', x=0.1 * i)) for i in range(61)))
+    assert len(list(film(scene, STYLE, 1))) == 61
+
+
+@pytest.mark.parametrize('scene', [
+    scene_of(), scene_of(frame(1.0)), scene_of(frame(1.0, Agent('a', x=np.nan)))])
+@pytest.mark.filterwarnings('error::RuntimeWarning')
+def test_film_of_an_empty_scene_has_one_picture(scene):
+    assert len(list(film(scene, STYLE, 10))) == 1
+
+
+def test_film_names_stay_where_they_are():
+    scene = scene_of(*ride(11))
+    with_names = list(itertools.islice(film(scene, PictureStyle('', size=SMALL), 10), 3))
+    without = list(itertools.islice(film(scene, STYLE, 10), 3))
+    assert all((a != b).any() for a, b in zip(with_names, without, strict=True))
+
+
+def test_gif_plays_in_a_loop_at_its_rate():
+    file = io.BytesIO()
+    write_gif(scene_of(*ride(11)), file, STYLE)
+    with Image.open(file) as image:
+        assert image.size == (400, 300)
+        assert image.info['loop'] == 0
+        shown = []
+        for i in range(image.n_frames):
+            image.seek(i)
+            shown.append((image.info['duration'], np.asarray(image.convert('RGB'))))
+    assert sum(duration for duration, _ in shown) == 1100
+    assert ego_pixels(shown[-1][1], 40)[0] > ego_pixels(shown[0][1], 40)[0] + 10
+
+
+@pytest.mark.parametrize('can_seek', [True, False])
+def test_mp4_is_read_by_another_library(can_seek, tmp_path):
+    av = pytest.importorskip('av')
+
+    class Pipe(io.BytesIO):
+        def seekable(self):
+            return can_seek
+
+    file = Pipe()
+    # An odd number of pixels.
+    write_mp4(scene_of(*ride(11)), file, PictureStyle(
+        'test', names=False, size=PageSize(4.01, 3.01, 100.0)))
+    (tmp_path / 'film.mp4').write_bytes(file.getvalue())
+    with av.open(str(tmp_path / 'film.mp4')) as container:
+        [stream] = container.streams
+        assert (stream.codec.name, stream.pix_fmt) == ('h264', 'yuv420p')
+        pictures = [picture.to_ndarray(format='rgb24') for picture in container.decode(stream)]
+    assert len(pictures) == 21
+    assert pictures[0].shape == (300, 400, 3)
+    assert ego_pixels(pictures[-1], 40)[0] > ego_pixels(pictures[0], 40)[0] + 10
+
+
+def test_film_size_is_that_of_a_screen():
+    assert FILM_SIZE.width * FILM_SIZE.dpi == 800
