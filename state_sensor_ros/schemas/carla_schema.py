@@ -33,13 +33,15 @@ _MESSAGES: Final = {
     'Transform': '1 location Vector3D, 2 orientation Vector3D, 3 rotation Rotation3D',
     'BoundingBox': '1 transform Transform, 2 extent Vector3D',
     'Control': '1 steer float, 2 throttle float, 3 brake float, 4 hand_brake bool, 5 reverse bool',
-    'Vehicle': '1 transform Transform, 3 forward_speed float, 4 bounding_box BoundingBox',
-    'Pedestrian': '1 transform Transform, 3 forward_speed float, 4 bounding_box BoundingBox',
+    # box_extent is of 0.8.0 and 0.8.1: a box without a transform.
+    'Vehicle': '1 transform Transform, 2 box_extent Vector3D, 3 forward_speed float, '
+               '4 bounding_box BoundingBox',
+    'Pedestrian': '1 transform Transform, 2 box_extent Vector3D, 3 forward_speed float, '
+                  '4 bounding_box BoundingBox',
     'TrafficLight': '1 transform Transform, 2 state TrafficLightState',
     'SpeedLimitSign': '1 transform Transform, 2 speed_limit float',
     'Agent': '1 id fixed32, 2 vehicle Vehicle |, 3 pedestrian Pedestrian |, '
              '4 traffic_light TrafficLight |, 5 speed_limit_sign SpeedLimitSign |',
-    # box_extent is of 0.8.0 and 0.8.1: a box without a transform.
     'PlayerMeasurements':
         '1 transform Transform, 3 acceleration Vector3D, 4 forward_speed float, '
         '5 collision_vehicles float, 6 collision_pedestrians float, 7 collision_other float, '

@@ -96,6 +96,7 @@ class Mover(_Part, frozen=True):
     transform: Transform | None = None
     forward_speed: Number = 0.0
     bounding_box: BoundingBox | None = None
+    box_extent: Vector3D | None = None
 
 
 class TrafficLight(_Part, frozen=True):

@@ -38,6 +38,9 @@ from state_sensor_ros.simulators.carla.measurement_file import Number, to_float
 # The source member of a box; the older one, of 0.8.0 and 0.8.1, has no transform.
 BOX_NAME, OLD_BOX_NAME = 'bounding_box', 'box_extent'
 
+# Half sizes of agents are in cm in 0.8.0, in m in 0.8.1, and no message has the version. In cm
+# the height of a child is above this, in m the length of a lorry below.
+_GREATEST_HALF_SIZE_M: Final = 15.0
 _MOVERS: Final = frozenset((CLASS_VEHICLE, CLASS_PEDESTRIAN))
 # Index of a state, which is a name in JSON and a number in protobuf.
 _LIGHTS: Final[dict[str | int, int]] = {
@@ -124,11 +127,8 @@ def collect(player: Tree | None, agents: Agents, *,
 def _add_player(numbers: ActorNumbers, player: Tree, with_boxes: bool) -> None:
     if not _add(numbers, 0, CLASS_PLAYER, player, player.forward_speed):
         numbers.faults.append(_left_out('playerMeasurements.transform', 'an object'))
-    elif with_boxes and not _add_box(numbers, player) and _has(player, 'box_extent'):
-        extent = player.box_extent
-        numbers.owners.append(0)
-        numbers.box_names.append(OLD_BOX_NAME)
-        numbers.boxes += (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, extent.x, extent.y, extent.z)
+    elif with_boxes:
+        _add_box(numbers, player, is_in_cm=False)
 
 
 def _left_out(where: str, expected: str) -> Fault:
@@ -190,17 +190,30 @@ def _add(numbers: ActorNumbers, id_: int, class_: int, body: Tree, speed: Number
     return True
 
 
-def _add_box(numbers: ActorNumbers, body: Tree) -> bool:
-    """Add the box of the actor added last; return whether it has one."""
+def _add_box(numbers: ActorNumbers, body: Tree, *, is_in_cm: bool | None = None) -> None:
+    """
+    Add the box of the actor added last, if it has one.
+
+    :param is_in_cm: the unit of a box of 0.8.0 and 0.8.1, None for that of its size.
+    """
     box = body.bounding_box
-    if box is None:
-        return False
-    at, extent = box.transform, box.extent
-    x, y, z = extent.x, extent.y, extent.z
-    if not (x or y or z) and not _has(body, 'bounding_box'):
-        return False
-    centre, turned = at.location, at.rotation
-    numbers.owners.append(len(numbers.ids) - 1)
-    numbers.box_names.append(BOX_NAME)
-    numbers.boxes += (centre.x, centre.y, centre.z, turned.roll, turned.pitch, turned.yaw, x, y, z)
-    return True
+    if box is not None:
+        at, extent = box.transform, box.extent
+        x, y, z = extent.x, extent.y, extent.z
+        if x or y or z or _has(body, 'bounding_box'):
+            centre, turned = at.location, at.rotation
+            numbers.owners.append(len(numbers.ids) - 1)
+            numbers.box_names.append(BOX_NAME)
+            numbers.boxes += (centre.x, centre.y, centre.z,
+                              turned.roll, turned.pitch, turned.yaw, x, y, z)
+            return
+    if _has(body, 'box_extent'):
+        half_sizes = [to_float(each) for each in (
+            body.box_extent.x, body.box_extent.y, body.box_extent.z)]
+        if is_in_cm is None:
+            is_in_cm = any(each > _GREATEST_HALF_SIZE_M for each in half_sizes)
+        if is_in_cm:
+            half_sizes = [each / 100.0 for each in half_sizes]
+        numbers.owners.append(len(numbers.ids) - 1)
+        numbers.box_names.append(OLD_BOX_NAME)
+        numbers.boxes += (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, *half_sizes)

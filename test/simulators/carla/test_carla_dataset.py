@@ -131,9 +131,14 @@ def test_carla_old_box_is_recovered():
     document = json.loads(json.dumps(EXAMPLE))
     del document['playerMeasurements']['boundingBox']
     document['playerMeasurements']['boxExtent'] = {'x': 2.25, 'z': 0.75}
+    for agent in document['nonPlayerAgents']:
+        for mover in agent.keys() & {'vehicle', 'pedestrian'}:
+            del agent[mover]['boundingBox']
+            agent[mover]['boxExtent'] = {'x': 0.5, 'y': 0.25, 'z': 0.75}
     (back,) = through_messages([document])
     same(back, document)
-    assert 'boundingBox' not in back['playerMeasurements']
+    assert 'boundingBox' not in json.dumps(back)
+    assert json.dumps(back).count('boxExtent') == 3
 
 
 SIZES = st.floats(-1000.0, 1000.0, width=32).filter(lambda x: x == 0 or abs(x) > 1e-4)

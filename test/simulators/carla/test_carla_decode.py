@@ -284,6 +284,25 @@ def test_carla_box_of_the_oldest_version_is_at_the_vehicle():
     np.testing.assert_array_equal(boxes.size_xyz, [(4, 2, 1)])
 
 
+@pytest.mark.parametrize('unit', [1.0, 100.0], ids=['0.8.1', '0.8.0'])
+def test_carla_agents_of_the_oldest_versions_have_boxes(unit):
+    """In 0.8.0 their half sizes are in cm, and those of the player in m."""
+    def agent(number, id_, x, extent):
+        return wire.sub(4, wire.fixed32(1, id_) + wire.sub(number, (
+            wire.sub(1, wire.transform((x, 2.0, 1.0))) + wire.real(3, 1.5)
+            + wire.sub(2, wire.vector(*(unit * each for each in extent))))))
+    player = wire.sub(3, wire.sub(1, wire.transform()) + wire.sub(11, wire.vector(2.5, 1.0, 0.75)))
+    frame = CarlaDecoder().decode_measurements(wire.measurements(
+        0, 1, 1, player, agent(2, 5, 10.0, (4.5, 1.25, 1.75)), agent(3, 6, 20.0, (0.25, 0.5, 0.5)),
+        agent(2, 7, 30.0, (0.0, 0.0, 0.0)))).frame
+    boxes = frame.boxes
+    assert boxes.names == ('box_extent',) * 4
+    assert boxes.actor.tolist() == [0, 1, 2, 3]
+    np.testing.assert_allclose(boxes.size_xyz, [
+        (5.0, 2.0, 1.5), (9.0, 2.5, 3.5), (0.5, 1.0, 1.0), (0.0, 0.0, 0.0)])
+    np.testing.assert_array_equal(boxes.position_xyz[1:], frame.position_xyz[1:])
+
+
 @pytest.mark.parametrize('text', [
     b'', b'[', b'[1]', b'null', b'{}', b'{"steer": 0.5}', b'{"frameNumber": -1}',
     b'{"frameNumber": "-1"}', b'{"gameTimestamp": 4294967296, "playerMeasurements": {}}',
