@@ -55,6 +55,7 @@ from state_sensor_ros.simulators.carla.carla_topics import (
     STATUS_TOPIC,
 )
 from state_sensor_ros.simulators.carla.measurement_framing import join_messages, split_messages
+from state_sensor_ros.simulators.carla.player_status import EPISODE_MEMBERS
 from state_sensor_ros.simulators.carla.points import POINT_BYTES
 from state_sensor_ros.simulators.carla.sensors import mount_frame, Pose, Sensor
 from state_sensor_ros.topics.state_frame import FRAME_TOPIC
@@ -335,15 +336,19 @@ def _command_of(control: Any) -> Command:  # noqa: ANN401
 
 
 def _dataset(status: Any, read: Mapping[str, Any]) -> DatasetCommands:  # noqa: ANN401
+    where = '~/player/status extra_members'
+    members = dict(_members_of(status.extra_members or '{}', where))
+    episode = members.pop(EPISODE_MEMBERS, '{}')
     return DatasetCommands(
         _command_of(read.get(_EXPERT)), _command_of(read.get(_CONTROL)), status.has_switches,
         status.directions, status.stop_pedestrian, status.stop_vehicle,
-        status.stop_traffic_lights, _members_of(status.extra_members or '{}'))
+        status.stop_traffic_lights, tuple(members.items()),
+        _members_of(episode, f'{where} {EPISODE_MEMBERS}'))
 
 
-def _members_of(text: str) -> tuple[tuple[str, str], ...]:
+def _members_of(text: str, where: str) -> tuple[tuple[str, str], ...]:
     """Return name and JSON text of each member of an object."""
-    where, expected = '~/player/status extra_members', 'a JSON object'
+    expected = 'a JSON object'
     try:
         members = json.loads(text)
         if not isinstance(members, dict):

@@ -77,7 +77,8 @@ class DatasetCommands:
     ``applied`` is ``expert`` with injected noise; ``has_switches``: the file has ``hand_brake``
     and ``reverse``; ``directions`` the planner's 2 follow, 3 left, 4 right, 5 straight;
     ``stop_*`` why the expert slows down, 0..1; NaN: not in the source. ``other_members`` name
-    and JSON text of every other member.
+    and JSON text of every other member. ``episode_members`` the same of the metadata.json of the
+    episode, in its first frame.
     """
 
     expert: Command
@@ -88,6 +89,7 @@ class DatasetCommands:
     stop_vehicle: float
     stop_traffic_lights: float
     other_members: tuple[tuple[str, str], ...]
+    episode_members: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

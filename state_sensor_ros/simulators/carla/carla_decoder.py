@@ -15,6 +15,7 @@ source chooses the decoder, never a mark in the payload, which a peer could forg
 
 from __future__ import annotations
 
+from dataclasses import replace
 import math
 
 from google.protobuf.message import DecodeError as ProtobufError
@@ -46,7 +47,11 @@ from state_sensor_ros.simulators.carla.number_extraction import (
     agents_of_message,
     Tree,
 )
-from state_sensor_ros.simulators.carla.sensor_payloads import sensor_files, ServerSensors
+from state_sensor_ros.simulators.carla.sensor_payloads import (
+    episode_members,
+    sensor_files,
+    ServerSensors,
+)
 
 _UINT32_MAX = 2 ** 32 - 1
 _UINT64_MAX = 2 ** 64 - 1
@@ -151,17 +156,27 @@ class DatasetDecoder(_MeasurementDecoder):
     :param needs: parts of the frame that are read afterwards.
     """
 
+    def __init__(self, needs: Needs = EVERYTHING) -> None:
+        super().__init__(needs)
+        # Of the episode, until one of its frames has a player.
+        self._episode_members: tuple[tuple[str, str], ...] = ()
+
     def decode(self, payload: bytes | bytearray | memoryview, *, game_time: float = math.nan,
                time: int = 0, sample_count: int = 0) -> list[Decoded]:
         """
         Decode one frame; times and counts are read from the measurement, not from the header.
 
-        :param payload: messages with their lengths: a file of the dataset, then those of sensors
-            as :func:`pack_sensor_file` makes them.
+        :param payload: messages with their lengths: a file of the dataset, then that of
+            :func:`pack_episode` in the first frame of an episode, then those of sensors as
+            :func:`pack_sensor_file` makes them.
         :returns: one frame.
         :raises DecodeError: where the payload is no frame; no other error is raised.
         """
         measurement, *messages = split_messages(payload)
+        members = episode_members(messages[0]) if messages else None
+        if members is not None:
+            self._episode_members = members
+            del messages[0]
         return [self.decode_dataset(measurement, sensor_files(messages))]
 
     def decode_dataset(self, payload: bytes | memoryview,
@@ -177,8 +192,12 @@ class DatasetDecoder(_MeasurementDecoder):
         self.unknown_members |= parsed.unknown
         file = parsed.file
         agents = agents_of_file(file.non_player_agents)
-        decoded = self._decoded(file, agents, file.player_measurements, _dataset_commands(parsed),
-                                sensor_data)
+        commands = _dataset_commands(parsed)
+        if self._episode_members and file.player_measurements is not None:
+            commands = replace(commands, episode_members=self._episode_members)
+        decoded = self._decoded(file, agents, file.player_measurements, commands, sensor_data)
+        if commands.episode_members:
+            self._episode_members = ()
         bad_actors = tuple(Fault(LEFT_OUT, error) for error in parsed.bad_actors)
         return Decoded(decoded.frame, bad_actors + decoded.faults)
 

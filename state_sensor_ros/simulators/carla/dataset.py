@@ -31,7 +31,7 @@ from state_sensor_ros.json_forms.json_text import parse_payload
 from state_sensor_ros.simulators.carla.carla_decoder import GameClock
 from state_sensor_ros.simulators.carla.measurement_framing import join_messages
 from state_sensor_ros.simulators.carla.metadata_file import Metadata, metadata_of, NO_METADATA
-from state_sensor_ros.simulators.carla.sensor_payloads import pack_sensor_file
+from state_sensor_ros.simulators.carla.sensor_payloads import pack_episode, pack_sensor_file
 from state_sensor_ros.simulators.carla.sensors import (
     camera_and_kind,
     CAMERAS,
@@ -184,15 +184,18 @@ def read_frames(dataset: Dataset) -> Iterator[DatasetFrame]:
     :param dataset: from :func:`find_dataset`.
     :raises TrajectoryFormatError: where a file cannot be read.
     """
+    has_members = any(episode.metadata.members for episode in dataset.episodes)
     for episode in dataset.episodes:
         clock = GameClock()
         fov_deg = {key: episode.metadata.sensor(*key).fov_deg for key in dataset.counts}
+        others = [pack_episode(episode.metadata.members)] if has_members else []
         for number, file in episode.measurements:
             text = _read(file)
             sensors = [pack_sensor_file(name, kind, fov_deg[name, kind], _read(own))
                        for name, kind, own in episode.sensors.get(number, ())]
             # An empty message would end the frame; a blank is rejected by the decoder as well.
-            payload = join_messages((text or b' ', *sensors))
+            payload = join_messages((text or b' ', *others, *sensors))
+            others = []
             yield DatasetFrame(str(file.relative_to(dataset.path)), payload,
                                _game_time(text, clock))
 

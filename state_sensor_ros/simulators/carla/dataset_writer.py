@@ -85,7 +85,8 @@ class DatasetWriter(FrameWriter):
                 self._episodes.append(self._dataset / f'episode_{len(self._episodes):05d}')
                 self._episodes[-1].mkdir(parents=True)
                 self._sensor_files = SensorFileWriter(self._episodes[-1], self._pool,
-                                                      self._described, self._leave_out)
+                                                      self._described, _episode_members(data),
+                                                      self._leave_out)
                 self._n_in_episode = 0
             name = f'measurements_{self._n_in_episode:05d}.json'
             (self._episodes[-1] / name).write_bytes(text)
@@ -128,6 +129,11 @@ class DatasetWriter(FrameWriter):
         """Remove the written files."""
         self._pool.shutdown()
         self._folder.abort()
+
+
+def _episode_members(data: object) -> tuple[tuple[str, str], ...]:
+    player = data.player if isinstance(data, CarlaData) else None
+    return () if player is None or player.dataset is None else player.dataset.episode_members
 
 
 def _own_files(folder: Path) -> Own:

@@ -7,7 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-The metadata.json of a dataset, which declares its sensors: doc/protocol/carla.md#dataset.
+The metadata.json of a dataset, of sensors and episodes: doc/protocol/carla.md#dataset.
 
 That of the data collector has the yaw of each sensor, and one field of view. The member
 ``sensors``, which a recording of this package has beside them, describes each sensor.
@@ -23,6 +23,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.json_forms.json_text import Json, parse_payload
 from state_sensor_ros.simulators.carla.sensors import (
     camera_and_kind,
@@ -75,15 +76,17 @@ class _Description(msgspec.Struct, omit_defaults=True):
 @dataclass(frozen=True, slots=True)
 class Metadata:
     """
-    The sensors that a metadata.json declares.
+    The sensors that a metadata.json declares, and the members that describe the episode.
 
     ``yaw_deg`` by sensor, + = right; ``fov_deg`` of all cameras, NaN where it is absent;
-    ``described`` sensors by name in topics and kind.
+    ``described`` sensors by name in topics and kind; ``members`` JSON text of the others by name,
+    such as weather, seeds and numbers of agents.
     """
 
     yaw_deg: Mapping[str, float]
     fov_deg: float
     described: Mapping[tuple[str, str], Sensor] = field(default_factory=dict)
+    members: Mapping[str, str] = field(default_factory=dict)
 
     def cameras(self) -> frozenset[str]:
         """Return the names in topics of the cameras that are declared."""
@@ -102,7 +105,8 @@ class Metadata:
         """
         return Metadata({**other.yaw_deg, **self.yaw_deg},
                         other.fov_deg if math.isnan(self.fov_deg) else self.fov_deg,
-                        {**other.described, **self.described})
+                        {**other.described, **self.described},
+                        {**other.members, **self.members})
 
     def sensor(self, name: str, kind: str) -> Sensor:
         """
@@ -143,8 +147,7 @@ def metadata_of(text: bytes) -> Metadata:
     """
     Parse a metadata.json.
 
-    :param text: JSON; that of an episode of the collector, which describes no sensors, gives an
-        empty result.
+    :param text: JSON.
     :raises DecodeError: where it is not JSON.
     """
     tree = parse_payload(text)
@@ -154,7 +157,13 @@ def metadata_of(text: bytes) -> Metadata:
                and abs(value) < math.inf}
     yaw_deg = {name: value for name, value in numbers.items()
                if camera_and_kind(name) is not None or _LIDAR_MARK in name.lower()}
-    return Metadata(yaw_deg, numbers.get('fov', math.nan), _described(members.get(_SENSORS)))
+    try:
+        others = {name: json.dumps(value) for name, value in members.items()
+                  if name not in yaw_deg and name != _SENSORS}
+    except RecursionError:
+        raise DecodeError('payload', 'brackets nested too deep', 'JSON of an episode') from None
+    return Metadata(yaw_deg, numbers.get('fov', math.nan), _described(members.get(_SENSORS)),
+                    others)
 
 
 def _described(member: Json) -> dict[tuple[str, str], Sensor]:
@@ -185,15 +194,18 @@ def is_of_recorder(text: bytes) -> bool:
     :raises DecodeError: where it is not JSON.
     """
     tree = parse_payload(text)
-    return isinstance(tree, dict) and bool(_described(tree.get(_SENSORS)))
+    return isinstance(tree, dict) and (
+        tree.get(_SENSORS) == {} or bool(_described(tree.get(_SENSORS))))
 
 
-def format_metadata(sensors: Iterable[tuple[Sensor, tuple[int, int] | None]]) -> bytes:
+def format_metadata(sensors: Iterable[tuple[Sensor, tuple[int, int] | None]],
+                    others: Iterable[tuple[str, str]] = ()) -> bytes:
     """
     Return a metadata.json with the members of the collector and ``sensors``.
 
     :param sensors: each with width and height of its images, pixels; None of a lidar. Field of
         view and size of the first camera are those that the collector has once.
+    :param others: name and JSON text of further members.
     """
     described: dict[str, _Description] = {}
     members: dict[str, object] = {}
@@ -209,5 +221,6 @@ def format_metadata(sensors: Iterable[tuple[Sensor, tuple[int, int] | None]]) ->
             position, angles = carla_of_pose(sensor.pose)
             one.position, one.rotation = _Position(*position), _Rotation(*angles)
             members[name] = one.rotation.yaw
+    members = {**{name: json.loads(text) for name, text in others}, **members}
     return json.dumps({**members, _SENSORS: msgspec.to_builtins(described)}, sort_keys=True,
                       indent=4).encode()

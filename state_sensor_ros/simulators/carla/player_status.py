@@ -42,6 +42,8 @@ STATUS_COUNTS = Table('carla counts', 4, 2)
 _NUMBERS = ('collision_vehicles', 'collision_pedestrians', 'collision_other',
             'intersection_otherlane', 'intersection_offroad', 'directions', 'stop_pedestrian',
             'stop_vehicle', 'stop_traffic_lights')
+# Member of extra_members with those of the episode, a name that the collector does not write.
+EPISODE_MEMBERS = 'metadata.json'
 
 
 class PlayerStatusEncoder(TopicEncoder):
@@ -70,7 +72,8 @@ class PlayerStatusEncoder(TopicEncoder):
         player = player_of(now.frame)
         if player is None or player.dataset is None:
             return player is None
-        return player.dataset.has_switches, player.dataset.other_members
+        return (player.dataset.has_switches, player.dataset.other_members,
+                player.dataset.episode_members)
 
     def blocks(self, now: FrameToSend) -> list[MessageBlock]:
         """Lay out the message."""
@@ -108,6 +111,15 @@ def _givens(player: PlayerStatus, frame_id: str) -> dict[str, bool | str]:
     dataset = player.dataset
     if dataset is None:
         return {'frame': frame_id, 'is_dataset': False, 'has_switches': False, 'extra_members': ''}
-    members = ','.join(f'{json.dumps(name)}:{text}' for name, text in dataset.other_members)
+    members = _object(dataset.other_members)
+    if dataset.episode_members:
+        members = _object((*dataset.other_members,
+                           (EPISODE_MEMBERS, _object(dataset.episode_members))))
     return {'frame': frame_id, 'is_dataset': True, 'has_switches': dataset.has_switches,
-            'extra_members': f'{{{members}}}' if members else ''}
+            'extra_members': members}
+
+
+def _object(members: tuple[tuple[str, str], ...]) -> str:
+    """Return a JSON object of names and JSON texts, '' for none."""
+    text = ','.join(f'{json.dumps(name)}:{text}' for name, text in members)
+    return f'{{{text}}}' if members else ''

@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from functools import partial
@@ -35,15 +35,18 @@ class SensorFileWriter:
     :param folder: of the episode.
     :param pool: of the threads that compress: zlib and numpy release the lock of the interpreter.
     :param sensors: descriptions by name and kind, as far as they are known.
+    :param members: name and JSON text of what describes the episode in its metadata.json.
     :param leave_out: called with a line about a message that is not written.
     """
 
     def __init__(self, folder: Path, pool: Executor, sensors: Mapping[tuple[str, str], Sensor],
-                 leave_out: Callable[[str], None]) -> None:
-        self._folder, self._pool = folder, pool
+                 members: Sequence[tuple[str, str]], leave_out: Callable[[str], None]) -> None:
+        self._folder, self._pool, self._members = folder, pool, members
         self._sensors, self._leave_out = sensors, leave_out
         self._declared: dict[tuple[str, str], tuple[Sensor, tuple[int, int] | None]] = {}
         self._numbers: dict[int, int] = {}
+        if members:
+            self._write_metadata()
 
     def write(self, number: int, data: CarlaData) -> None:
         """
@@ -100,4 +103,8 @@ class SensorFileWriter:
         if key not in self._declared:
             known = self._sensors.get(key, sensor)
             self._declared[key] = replace(known, fov_deg=sensor.fov_deg), size
-            (self._folder / METADATA).write_bytes(format_metadata(self._declared.values()))
+            self._write_metadata()
+
+    def _write_metadata(self) -> None:
+        (self._folder / METADATA).write_bytes(
+            format_metadata(self._declared.values(), self._members))

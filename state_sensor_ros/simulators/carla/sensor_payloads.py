@@ -17,12 +17,13 @@ A server names its sensors once, in the scene: doc/protocol/carla.md#sensors.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 import math
 import struct
 from typing import Final
 
 from google.protobuf.message import DecodeError as ProtobufError
+import msgspec
 import numpy as np
 
 from state_sensor_ros.errors import counted, DecodeError
@@ -55,6 +56,8 @@ _CHANNEL_BYTES: Final = 4
 _PIXEL_BYTES: Final = 4
 _KIND_OF_TYPE: Final = (RGB, RGB, DEPTH, SEGMENTATION)
 _TYPE_LIDAR: Final = 2
+# A kind that no sensor has.
+_EPISODE: Final = 'episode'
 
 
 def pack_sensor_file(name: str, kind: str, fov_deg: float, data: bytes) -> bytes:
@@ -68,6 +71,31 @@ def pack_sensor_file(name: str, kind: str, fov_deg: float, data: bytes) -> bytes
     """
     words = name.encode(), kind.encode()
     return b''.join((_LABEL.pack(fov_deg, *map(len, words)), *words, data))
+
+
+def pack_episode(members: Mapping[str, str]) -> bytes:
+    """
+    Return the message of the members of an episode, which follows its first measurement.
+
+    :param members: JSON text by name.
+    """
+    return pack_sensor_file('', _EPISODE, math.nan, msgspec.json.encode(members))
+
+
+def episode_members(message: memoryview) -> tuple[tuple[str, str], ...] | None:
+    """
+    Return name and JSON text of the members in a message of :func:`pack_episode`.
+
+    :param message: of a frame; None is returned for that of a sensor.
+    :raises DecodeError: where it has no such members.
+    """
+    label = pack_sensor_file('', _EPISODE, math.nan, b'')
+    if message[:len(label)] != label:
+        return None
+    try:
+        return tuple(msgspec.json.decode(message[len(label):], type=dict[str, str]).items())
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise DecodeError('episode', str(error), 'JSON texts by name') from error
 
 
 def sensor_files(messages: Iterable[memoryview]) -> SensorData:

@@ -686,3 +686,58 @@ def test_carla_episodes_of_one_frame_stay_apart(tmp_path, storage):
         assert document['frameNumber'] == str(40 + i)
         with Image.open(folder / 'CentralRGB_00000.png') as image:
             assert (np.asarray(image) == pixels[i]).all()
+
+
+WEATHER = {
+    'number_of_pedestrians': 30, 'number_of_vehicles': 20, 'playground': [1.5, None, {'a': 'ü'}],
+    'seeds_pedestrians': 123456789, 'seeds_vehicles': 987654321, 'weather': 6, 'fov': 100}
+
+
+@pytest.mark.parametrize('storage', ['mcap', 'sqlite3'])
+def test_carla_weather_and_seeds_come_back_from_a_bag(tmp_path, storage):
+    """Of each episode its own, also where its first file is damaged or has no player."""
+    dataset, bag, out = (tmp_path / name for name in ('dataset', 'bag', 'out'))
+    own = [WEATHER, {'weather': 1}, {}, {**WEATHER, 'weather': 3, 'n': -0.1}]
+    for i, metadata in enumerate(own):
+        folder = dataset / f'episode_{i:05d}'
+        folder.mkdir(parents=True)
+        if metadata:
+            (folder / 'metadata.json').write_text(json.dumps(metadata))
+        for number in range(4):
+            (folder / f'measurements_{number:05d}.json').write_text(json.dumps(
+                {**EXAMPLE, 'gameTimestamp': 100 * number, 'frameNumber': str(1000 * i + number)}))
+    (dataset / 'episode_00001' / 'measurements_00000.json').write_text('{')
+    lone = {name: value for name, value in EXAMPLE.items() if name != 'playerMeasurements'}
+    (dataset / 'episode_00003' / 'measurements_00000.json').write_text(json.dumps(
+        {**lone, 'gameTimestamp': 0, 'frameNumber': '3000'}))
+    convert(dataset, bag, '--storage', storage)
+    convert(bag, out)
+    for i, metadata in enumerate(own):
+        found = out / f'episode_{i:05d}' / 'metadata.json'
+        if metadata:
+            assert json.loads(found.read_text()) == {**metadata, 'sensors': {}}
+        else:
+            assert not found.exists()
+        document = json.loads((found.parent / 'measurements_00001.json').read_text())
+        assert document['waypoints'] == EXAMPLE['waypoints']
+        assert 'metadata.json' not in document
+    # What was written is replaced, and comes back once more.
+    convert(out, tmp_path / 'bag_2')
+    convert(tmp_path / 'bag_2', out, '--force')
+    assert json.loads((out / 'episode_00000' / 'metadata.json').read_text())['weather'] == 6
+
+
+@pytest.mark.parametrize('members', ['3', '"x"', '{', '[' * 100_000])
+def test_carla_messages_with_other_members_of_an_episode_are_refused(members):
+    messages = {name: data for name, data in messages_of(EXAMPLE).items() if name in TOPICS}
+    status = typestore().deserialize_cdr(messages['player/status'], STATUS)
+    status.extra_members = f'{{"metadata.json":{members}}}'
+    messages['player/status'] = bytes(typestore().serialize_cdr(status, STATUS))
+    with pytest.raises(DecodeError, match=r'~/player/status extra_members.*: found .+; expected'):
+        frame_of_messages(messages)
+
+
+def test_carla_metadata_with_deep_brackets_is_an_error(collected, capsys):
+    (collected / 'metadata.json').write_text('{"weather": ' + '[' * 2000 + ']' * 2000 + '}')
+    assert main(['convert', str(collected), str(collected.parent / 'bag')]) in (0, 1)
+    assert 'Traceback' not in capsys.readouterr().err
