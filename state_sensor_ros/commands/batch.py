@@ -7,7 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-The same command for many recordings: a process for each, on this machine or on a Dask cluster.
+The same command for many recordings: a process for each.
 
 A process that fails, or is killed, costs its own recording only. Where the command is interrupted,
 its processes end, and remove what they have not completed.
@@ -18,7 +18,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import as_completed, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 import json
 import os
@@ -27,17 +27,15 @@ import signal
 import subprocess
 import sys
 import time
-from typing import Any
 
+from state_sensor_ros.commands.batch_outputs import is_newer
 from state_sensor_ros.commands.printing import print_line
-from state_sensor_ros.errors import one_line, reason_of, TransportError
-from state_sensor_ros.files.whole.part import remove_parts
+from state_sensor_ros.errors import one_line, reason_of, TrajectoryFormatError
+from state_sensor_ros.files.whole.part import remove_part
+from state_sensor_ros.files.whole.regular_files import check_regular
 
 _WORKER = 'state_sensor_ros.commands.batch_worker'
 _PACKAGES = str(Path(__file__).resolve().parents[2])
-# A Dask cluster sends a task to another worker where one was lost, at most so often.
-_RETRIES = 3
-_CONNECT_S = 10.0
 # For processes to remove their unfinished outputs, before they are killed.
 _END_S = 1.0
 
@@ -48,13 +46,17 @@ class BatchJob:
     One run of a command.
 
     ``command`` name of the sub-command; ``options`` its parsed options, values of JSON; ``source``
-    path of the recording; ``output`` path of what is written, ``''`` for nothing.
+    path of the recording; ``output`` path of what is written, ``''`` for nothing, which replaces
+    an existing one where ``may_replace`` is set; ``part`` path of the part that a killed process
+    of the job leaves.
     """
 
     command: str
     options: Mapping[str, object]
     source: str
     output: str = ''
+    may_replace: bool = False
+    part: str = ''
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +91,16 @@ def run_job(job: BatchJob, running: set[subprocess.Popen[str]] | None = None) ->
     """
     options = dict(job.options)
     try:
+        check_regular(job.source)
         if job.output:
-            # A cluster runs a job again where its result was lost with a worker.
-            options['force'] = os.path.lexists(job.output)
+            options['force'] = job.may_replace
             Path(job.output).parent.mkdir(parents=True, exist_ok=True)
-            remove_parts(Path(job.output))
+            remove_part(Path(job.part))
+            if not job.may_replace and is_newer(job.output, job.source):
+                # A cluster runs a job again where its result was lost with a worker.
+                return BatchResult(0, '', '')
+    except TrajectoryFormatError as error:
+        return BatchResult(1, '', str(error))
     except OSError as error:
         return BatchResult(1, '', one_line(
             f'{job.output}: found {reason_of(error)}; expected a place to write to'))
@@ -105,14 +112,15 @@ def run_job(job: BatchJob, running: set[subprocess.Popen[str]] | None = None) ->
         if running is not None:
             running.add(process)
         try:
-            text, errors = process.communicate(json.dumps([job.command, options]))
+            text, errors = process.communicate(json.dumps(
+                [job.command, options, os.getpid()]))
         finally:
             process.kill()
             if running is not None:
                 running.discard(process)
-    if process.returncode < 0 and job.output:
+    if process.returncode < 0 and job.part:
         with suppress(OSError):
-            remove_parts(Path(job.output))
+            remove_part(Path(job.part))
     lines = errors.splitlines()
     failures = [line.removeprefix('error: ') for line in lines if line.startswith('error: ')]
     failure = failures[0] if failures else ''
@@ -131,19 +139,13 @@ def _name_of(number: int) -> str:
     return f'a process ended by signal {number}'
 
 
-def run_jobs(jobs: Sequence[BatchJob], *, n_processes: int,
-             dask: str = '') -> Iterator[tuple[BatchJob, BatchResult]]:
+def run_here(jobs: Sequence[BatchJob],
+             n_processes: int) -> Iterator[tuple[BatchJob, BatchResult]]:
     """
-    Run jobs, and yield each with its result once it has ended.
+    Run jobs on this machine, and yield each with its result once it has ended.
 
-    :param n_processes: on this machine at a time.
-    :param dask: address of a scheduler, which runs them instead, ``''`` for none.
-    :raises TransportError: where there is no such scheduler.
+    :param n_processes: number of processes at a time.
     """
-    return _on_cluster(jobs, dask) if dask else _here(jobs, n_processes)
-
-
-def _here(jobs: Sequence[BatchJob], n_processes: int) -> Iterator[tuple[BatchJob, BatchResult]]:
     running: set[subprocess.Popen[str]] = set()
     with ThreadPoolExecutor(n_processes, 'batch') as pool:
         futures = {pool.submit(run_job, job, running): job for job in jobs}
@@ -168,42 +170,6 @@ def _end(running: set[subprocess.Popen[str]]) -> None:
             process.wait(max(0.0, end_s - time.monotonic()))
         with suppress(OSError):
             process.kill()
-
-
-def _on_cluster(jobs: Sequence[BatchJob],
-                address: str) -> Iterator[tuple[BatchJob, BatchResult]]:
-    from distributed import as_completed as completed
-    with _client(address) as client:
-        futures = {client.submit(run_job, job, pure=False, retries=_RETRIES): job for job in jobs}
-        try:
-            for future in completed(list(futures)):
-                error = future.exception()
-                yield futures[future], future.result() if error is None else BatchResult(
-                    1, '', one_line(f'{type(error).__name__}: {error}'))
-        except BaseException:
-            # What has not begun does not begin. A worker cannot end what it has begun: its
-            # process completes the output.
-            client.cancel(list(futures))
-            raise
-
-
-@contextmanager
-def _client(address: str) -> Iterator[Any]:
-    import logging
-
-    from distributed import Client
-    # Each has a level of its own. A lost worker is no news: its recording is converted by another.
-    for name in ('distributed', 'distributed.client'):
-        logging.getLogger(name).setLevel(logging.CRITICAL)
-    try:
-        client = Client(address, timeout=_CONNECT_S)
-    except (OSError, ValueError) as error:
-        raise TransportError(address, str(error).split('\n')[0] or 'no reply',
-                             'a Dask scheduler, such as tcp://HOST:8786') from error
-    try:
-        yield client
-    finally:
-        client.close()
 
 
 def show_failures(failures: Sequence[tuple[BatchJob, BatchResult]]) -> None:

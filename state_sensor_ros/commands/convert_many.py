@@ -11,7 +11,8 @@
 from __future__ import annotations
 
 import argparse
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 import os
 from pathlib import Path
 import sys
@@ -20,9 +21,10 @@ from state_sensor_ros.commands.batch import (
     BatchJob,
     BatchResult,
     plain_options,
-    run_jobs,
+    run_here,
     show_failures,
 )
+from state_sensor_ros.commands.batch_outputs import BatchOutputs, is_newer, size_of
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.options import BatchForm, FORMS
 from state_sensor_ros.commands.printing import listed, print_line
@@ -46,22 +48,25 @@ def convert_many(args: argparse.Namespace, interruption: Interruption) -> None:
     form, folder = FORMS[args.to], Path(args.output)
     if folder.exists() and not folder.is_dir():
         raise ConfigError('OUT', args.output, 'a folder')
-    found = find_recordings(args.input)
+    found = find_recordings(args.input, without=args.output)
     bags = [recording.path for recording in found if not form.suffix
             and is_bag(Path(recording.path))]
     if bags:
         print_line(f'warning: {args.output}: left out, because they are bags: {listed(bags)}')
         found = [recording for recording in found if recording.path not in bags]
-    jobs = [_job(args, recording, form) for recording in found]
+    jobs = [_job(args, recording, output, form)
+            for recording, output in _outputs_of(found, args.output, args.to)]
     for job in jobs:
         if os.path.realpath(job.source) == os.path.realpath(job.output):
             raise ConfigError('OUT', f'{job.output}, which is one of IN', 'another folder')
-    waiting = [job for job in jobs if args.force or not _is_done(job)]
-    failures: list[tuple[BatchJob, BatchResult]] = []
+    waiting = [job for job in jobs if args.force or not is_newer(job.output, job.source)]
+    written = BatchOutputs(args.output)
+    waiting, refused = _replaceable(waiting, written, is_forced=args.force)
+    failures = refused[:]
     left = {job.source: job for job in waiting}
 
     def remains() -> str:
-        n_converted = len(waiting) - len(left) - len(failures)
+        n_converted = len(waiting) - len(left) - len(failures) + len(refused)
         begun = ', except for those that workers have begun and complete' if args.dask else ''
         return (f'{counted(n_converted, "recording")} converted; not converted: '
                 f'{listed([*left])}{begun}; the same command goes on with them')
@@ -69,13 +74,14 @@ def convert_many(args: argparse.Namespace, interruption: Interruption) -> None:
     interruption.describe(remains)
     try:
         # The largest first: a long one at the end would run alone.
-        for job, result in run_jobs(
-                sorted(waiting, key=lambda job: _size(Path(job.source)), reverse=True),
-                n_processes=args.jobs or os.cpu_count() or 1, dask=args.dask):
+        waiting.sort(key=lambda job: size_of(Path(job.source)), reverse=True)
+        for job, result in _run(args, waiting, written):
             for line in result.warnings:
                 print_line(line)
             if result.code:
                 failures.append((job, result))
+            else:
+                written.complete(job.output)
             del left[job.source]
             if sys.stderr.isatty() and not args.quiet:
                 sys.stderr.write(f'\r{len(waiting) - len(left)} of {len(waiting)}'
@@ -92,31 +98,57 @@ def convert_many(args: argparse.Namespace, interruption: Interruption) -> None:
     show_result(args.output, facts, is_quiet=args.quiet)
 
 
-def _job(args: argparse.Namespace, recording: FoundRecording, form: BatchForm) -> BatchJob:
-    output = os.path.join(args.output, recording.place + form.suffix)
+def _outputs_of(found: Sequence[FoundRecording], folder: str,
+                form_name: str) -> list[tuple[FoundRecording, str]]:
+    """
+    Return recordings with the paths of their outputs.
+
+    The bag of ``a.json`` beside ``a/b.json`` cannot be the folder ``a``: it is ``a_mcap``.
+
+    :raises ConfigError: if two have one output.
+    """
+    suffix = FORMS[form_name].suffix
+    outputs = {recording: os.path.join(folder, recording.place + suffix) for recording in found}
+    folders = {str(parent) for output in outputs.values() for parent in Path(output).parents}
+    for recording, output in outputs.items():
+        if str(Path(output)) in folders:
+            outputs[recording] = os.path.join(folder, f'{recording.place}_{form_name}{suffix}')
+    sources: dict[str, str] = {}
+    for recording, output in outputs.items():
+        other = sources.setdefault(output, recording.path)
+        if other != recording.path:
+            raise ConfigError('IN', f'{other} and {recording.path}', f'one recording for {output}')
+    return list(outputs.items())
+
+
+def _job(args: argparse.Namespace, recording: FoundRecording, output: str,
+         form: BatchForm) -> BatchJob:
     options = {**plain_options(args), 'input': [recording.path], 'output': output, 'to': None,
                'jobs': None, 'dask': '', 'quiet': True, 'storage': form.storage}
     return BatchJob('convert', options, recording.path, output)
 
 
-def _is_done(job: BatchJob) -> bool:
-    """Return whether the output is there, and newer than the recording."""
-    if not os.path.lexists(job.output):
-        return False
-    return _newest(Path(job.output)) >= _newest(Path(job.source))
+def _replaceable(jobs: Sequence[BatchJob], written: BatchOutputs, *, is_forced: bool) -> tuple[
+        list[BatchJob], list[tuple[BatchJob, BatchResult]]]:
+    """Return the jobs that may write their outputs, and the others, each with the reason."""
+    allowed, refused = [], []
+    for job in jobs:
+        is_ours = written.is_ours(job.output)
+        if os.path.lexists(job.output) and not (is_forced or is_ours):
+            refused.append((job, BatchResult(1, '', f'{job.output}: found an older file or folder '
+                                             'that no batch has written; expected none, or '
+                                             '--force')))
+        else:
+            allowed.append(replace(job, may_replace=is_forced or is_ours))
+    if allowed:
+        parts = written.begin([job.output for job in allowed])
+        allowed = [replace(job, part=parts[job.output]) for job in allowed]
+    return allowed, refused
 
 
-def _size(path: Path) -> int:
-    """Return the size of a file, or of all in a folder, bytes; 0 where it is unknown."""
-    with suppress(OSError):
-        if not path.is_dir():
-            return path.stat().st_size
-        return sum(file.stat().st_size for file in path.rglob('*') if file.is_file())
-    return 0
-
-
-def _newest(path: Path) -> int:
-    """Return the time of the last change of a file, or of any in a folder, ns."""
-    if not path.is_dir():
-        return path.stat().st_mtime_ns
-    return max((file.stat().st_mtime_ns for file in path.rglob('*') if file.is_file()), default=0)
+def _run(args: argparse.Namespace, jobs: Sequence[BatchJob],
+         written: BatchOutputs) -> Iterator[tuple[BatchJob, BatchResult]]:
+    if not args.dask:
+        return run_here(jobs, args.jobs or os.cpu_count() or 1)
+    from state_sensor_ros.commands.batch_cluster import run_on_cluster
+    return run_on_cluster(jobs, args.dask, path=written.path, line=written.token)

@@ -11,12 +11,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 import json
 import os
 from pathlib import Path
 
-from state_sensor_ros.commands.batch import BatchJob, BatchResult, plain_options, run_jobs
+from state_sensor_ros.commands.batch import BatchJob, BatchResult, plain_options, run_here
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.commands.summary import show_result
@@ -66,8 +66,7 @@ def inspect_many(args: argparse.Namespace, interruption: Interruption) -> None:
     jobs = [BatchJob('inspect', {
         **plain_options(args), 'file': [found.path], 'json': True, 'parquet': None, 'jobs': None,
         'dask': ''}, found.path) for found in find_recordings(args.file)]
-    results = {job.source: _record(job, result) for job, result in run_jobs(
-        jobs, n_processes=args.jobs or os.cpu_count() or 1, dask=args.dask)}
+    results = {job.source: _record(job, result) for job, result in _run(args, jobs)}
     records = [results[job.source] for job in jobs]
     if args.json:
         for record in records:
@@ -83,6 +82,14 @@ def inspect_many(args: argparse.Namespace, interruption: Interruption) -> None:
     if n_failed:
         raise TrajectoryFormatError('inspect', f'{n_failed} of {len(records)} recordings that are '
                                     'damaged or cannot be replayed', 'none')
+
+
+def _run(args: argparse.Namespace,
+         jobs: Sequence[BatchJob]) -> Iterator[tuple[BatchJob, BatchResult]]:
+    if not args.dask:
+        return run_here(jobs, args.jobs or os.cpu_count() or 1)
+    from state_sensor_ros.commands.batch_cluster import run_on_cluster
+    return run_on_cluster(jobs, args.dask)
 
 
 def _record(job: BatchJob, result: BatchResult) -> dict[str, object]:

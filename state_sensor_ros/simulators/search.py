@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 import glob
 import os
@@ -39,71 +40,163 @@ class FoundRecording:
     place: str
 
 
-def find_recordings(inputs: Iterable[str]) -> list[FoundRecording]:
+def find_recordings(inputs: Iterable[str], without: str = '') -> list[FoundRecording]:
     """
     Search for recordings.
 
+    A folder is searched once, however many links lead to it. What a search finds under the name of
+    a recording is returned, also if it cannot be opened, such as a link to a missing file.
+
     :param inputs: files, which are taken as they are; folders, of which every trajectory, bag and
         dataset is taken, but no hidden file; and globs, in which ``**`` is any number of folders.
+    :param without: folder below the inputs that is not searched.
     :returns: in the order of the inputs, then of the names.
     :raises ConfigError: where an input is not there, has no recording, or two have one place.
     """
     found: dict[str, FoundRecording] = {}
     for text in inputs:
-        before = len(found)
-        for recording in _found(text):
+        recordings = _Search(without).find(text)
+        for recording in recordings:
             other = found.setdefault(recording.place, recording)
             if os.path.realpath(other.path) != os.path.realpath(recording.path):
                 raise ConfigError('IN', f'{other.path} and {recording.path}',
                                   f'one recording with the place {recording.place}')
-        if len(found) == before and not any(True for _ in _found(text)):
+        if not recordings:
             raise ConfigError('IN', f'no recording in {text}', 'at least one')
     return list(found.values())
 
 
-def _found(text: str) -> Iterator[FoundRecording]:
-    path = Path(text)
-    if _MAGIC.search(text) and not path.exists():
-        yield from _in_glob(text)
-    elif path.is_dir() and not _is_recording(path):
-        yield from _in_folder(path, path)
-    elif path.exists():
-        yield FoundRecording(text, _place(path, path.parent))
-    else:
-        raise ConfigError('IN', f'no file {text}', 'a recording, a folder or a glob')
+class _Search:
+    """
+    The search for the recordings of one input.
 
+    :param without: folder that is not searched, ``''`` for none.
+    """
 
-def _in_glob(text: str) -> Iterator[FoundRecording]:
-    """Yield what a glob matches; places begin behind the folders without wildcards."""
-    parts = Path(text).parts
-    n_plain = next(i for i, part in enumerate(parts) if _MAGIC.search(part))
-    base = Path(*parts[:n_plain]) if n_plain else Path()
-    for match in sorted(glob.glob(text, recursive=True)):
-        path = Path(match)
-        if path.is_dir() and not _is_recording(path):
-            yield from _in_folder(path, base)
-        elif path.is_dir() or path.name.endswith(tuple(_SUFFIXES)):
-            yield FoundRecording(match, _place(path, base))
+    def __init__(self, without: str) -> None:
+        # Device and number of the folders that were entered: links may form circles.
+        self._entered: set[tuple[int, int]] = set()
+        # Links to folders, entered after all that is there without links.
+        self._links: list[tuple[Path, Path]] = []
+        with suppress(OSError):
+            if without:
+                self._entered.add(_identity(os.stat(without)))
 
+    def find(self, text: str) -> list[FoundRecording]:
+        """Return the recordings of an input; raise ConfigError if there is no such file."""
+        path = Path(text)
+        found: list[FoundRecording] = []
+        if _MAGIC.search(text) and not os.path.exists(path):
+            found += self._in_glob(path)
+        elif os.path.isdir(path) and not _is_recording(path):
+            # The output may be the folder of the input.
+            self._entered.discard(_identity(path.stat()))
+            found += self._in_folder(path, path)
+        elif os.path.lexists(path):
+            found.append(FoundRecording(text, _place(path, path.parent)))
+        else:
+            raise ConfigError('IN', f'no file {text}', 'a recording, a folder or a glob')
+        known = {os.path.realpath(recording.path) for recording in found}
+        while self._links:
+            for recording in self._in_folder(*self._links.pop(0)):
+                if os.path.realpath(recording.path) not in known:
+                    found.append(recording)
+        return sorted(found, key=lambda recording: Path(recording.path).parts)
 
-def _in_folder(folder: Path, base: Path) -> Iterator[FoundRecording]:
-    for path in sorted(folder.iterdir()):
-        if path.name.startswith('.'):
-            continue
-        if path.is_dir():
-            if _is_recording(path):
+    def _in_glob(self, pattern: Path) -> Iterator[FoundRecording]:
+        """Yield what a glob matches; places begin behind the folders without wildcards."""
+        parts = pattern.parts
+        n_plain = next(i for i, part in enumerate(parts) if _MAGIC.search(part))
+        if '..' in parts[n_plain:]:
+            raise ConfigError('IN', f'.. after a wildcard in {pattern}',
+                              'wildcards after the last ..')
+        base = Path(*parts[:n_plain])
+        for path in sorted(set(_matches(pattern))):
+            if os.path.isdir(path):
+                yield from self._one_of(path, base)
+            elif path.name.endswith(tuple(_SUFFIXES)):
                 yield FoundRecording(str(path), _place(path, base))
-            else:
-                yield from _in_folder(path, base)
-        elif path.name.endswith((*TRAJECTORY_SUFFIXES, *STORAGE_SUFFIXES)):
-            yield FoundRecording(str(path), _place(path, base))
+
+    def _one_of(self, folder: Path, base: Path) -> Iterator[FoundRecording]:
+        """Yield a folder that is a recording, or the recordings in it; a link is put off."""
+        if _is_recording(folder):
+            yield FoundRecording(str(folder), _place(folder, base))
+        elif folder.is_symlink():
+            self._links.append((folder, base))
+        else:
+            yield from self._in_folder(folder, base)
+
+    def _in_folder(self, top: Path, base: Path) -> Iterator[FoundRecording]:
+        waiting = [top]
+        while waiting:
+            folder = waiting.pop()
+            try:
+                identity, paths = _identity(folder.stat()), sorted(folder.iterdir())
+            except OSError:
+                # Opening it gives the reason.
+                yield FoundRecording(str(folder), _place(folder, base))
+                continue
+            if identity in self._entered:
+                continue
+            self._entered.add(identity)
+            for path in paths:
+                if path.name.startswith('.'):
+                    continue
+                if os.path.isdir(path) and not path.is_symlink() and not _is_recording(path):
+                    waiting.append(path)
+                elif os.path.isdir(path):
+                    yield from self._one_of(path, base)
+                elif path.name.endswith((*TRAJECTORY_SUFFIXES, *STORAGE_SUFFIXES)):
+                    yield FoundRecording(str(path), _place(path, base))
+
+
+def _matches(pattern: Path) -> Iterator[Path]:
+    """Yield what a glob matches; ``**`` enters a folder once, however many links lead to it."""
+    if '**' not in pattern.parts:
+        yield from map(Path, glob.glob(str(pattern)))
+        return
+    i_any = pattern.parts.index('**')
+    base, rest = Path(*pattern.parts[:i_any]), pattern.parts[i_any + 1:]
+    for folder in map(Path, glob.glob(str(base))):
+        if not rest:
+            yield folder
+            continue
+        for inside in _folders(folder):
+            yield from _matches(Path(glob.escape(str(inside)), *rest))
+
+
+def _folders(folder: Path) -> Iterator[Path]:
+    """Yield a folder and all in it, without hidden ones and those that cannot be read."""
+    entered: set[tuple[int, int]] = set()
+    waiting, links = [folder], list[Path]()
+    while waiting or links:
+        place = waiting.pop() if waiting else links.pop()
+        with suppress(OSError):
+            identity = _identity(place.stat())
+            if identity not in entered and place.is_dir():
+                entered.add(identity)
+                for path in place.iterdir():
+                    if os.path.isdir(path) and not path.name.startswith('.'):
+                        (links if path.is_symlink() else waiting).append(path)
+                yield place
+
+
+def _identity(status: os.stat_result) -> tuple[int, int]:
+    """Return the device and the number of a folder."""
+    return status.st_dev, status.st_ino
 
 
 def _is_recording(folder: Path) -> bool:
-    return is_bag(folder) or any(each.holds(folder) for each in simulators().values())
+    """Return whether a folder is a bag or a dataset; one that cannot be read is none."""
+    try:
+        return is_bag(folder) or any(each.holds(folder) for each in simulators().values())
+    except OSError:
+        return False
 
 
 def _place(path: Path, base: Path) -> str:
-    place = path.relative_to(base).as_posix()
+    # `.` and `..` are no names.
+    place = path.relative_to(base).as_posix() if path.name not in ('', '..') \
+        else os.path.basename(os.path.realpath(path)) or 'recording'
     return next((place.removesuffix(suffix) for suffix in _SUFFIXES if place.endswith(suffix)
                  and not path.is_dir()), place)

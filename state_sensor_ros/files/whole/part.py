@@ -148,26 +148,41 @@ class Part:
                 self.path, self._is_ours = part, True
 
 
-def remove_parts(output: Path) -> None:
+def next_part(output: Path) -> Path:
     """
-    Remove the parts of an output that killed programs left; a locked one stays.
+    Return the path of the part that a program makes which writes an output now.
 
     :param output: path of the output.
-    :raises OSError: where one cannot be removed.
     """
-    for part in _parts_of(output).values():
+    try:
+        numbered = _parts_of(output)
+    except (FileNotFoundError, NotADirectoryError):
+        numbered = {}
+    return _part_of(output, next(number for number in count(1) if number not in numbered))
+
+
+def remove_part(part: Path) -> None:
+    """
+    Remove a part that a killed program has left; a locked one stays.
+
+    :param part: path of the part, which may be gone.
+    :raises OSError: where it cannot be removed.
+    """
+    try:
         descriptor = os.open(part, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-        try:
-            if _HAS_LOCKS:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            continue
-        finally:
-            os.close(descriptor)
-        if part.is_dir():
-            shutil.rmtree(part)
-        else:
-            part.unlink(missing_ok=True)
+    except FileNotFoundError:
+        return
+    try:
+        if _HAS_LOCKS:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return
+    finally:
+        os.close(descriptor)
+    if part.is_dir():
+        shutil.rmtree(part)
+    else:
+        part.unlink(missing_ok=True)
 
 
 def _part_of(output: Path, number: int) -> Path:

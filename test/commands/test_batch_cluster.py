@@ -1,0 +1,192 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""Batches on a Dask cluster: paths, and schedulers that are wrong, silent or lost."""
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from types import SimpleNamespace
+
+from budgets import AWAIT_S
+from paths import ROOT
+from ports import free_port
+import pytest
+
+from state_sensor_ros.commands import batch_cluster
+from state_sensor_ros.commands.batch import BatchJob
+from state_sensor_ros.commands.command_line import main
+
+ENVIRONMENT = {**os.environ, 'PYTHONPATH': os.pathsep.join(
+    filter(None, [str(ROOT), os.environ.get('PYTHONPATH')]))}
+
+
+@pytest.fixture(autouse=True)
+def distributed():
+    """Return the library; without it these tests are skipped."""
+    return pytest.importorskip('distributed')
+
+
+@pytest.fixture
+def scheduler(distributed, tmp_path):
+    """Run a Dask scheduler; return its process, its address and a function that adds a worker."""
+    port = free_port()
+    address = f'tcp://127.0.0.1:{port}'
+    with contextlib.ExitStack() as stack:
+        def start(*words, cwd=tmp_path):
+            process = stack.enter_context(subprocess.Popen(
+                [sys.executable, '-m', *map(str, words)], env=ENVIRONMENT, cwd=cwd,
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+            stack.callback(process.kill)
+            return process
+
+        def add_worker(cwd):
+            start(
+                'distributed.cli.dask_worker', address, '--host', '127.0.0.1', '--no-nanny',
+                '--no-dashboard', '--nthreads', '1', '--local-directory', cwd / 'worker',
+                '--death-timeout', int(AWAIT_S), cwd=cwd)
+            with distributed.Client(address, timeout=AWAIT_S, set_as_default=False) as client:
+                client.wait_for_workers(1, timeout=AWAIT_S)
+
+        process = start('distributed.cli.dask_scheduler', '--host', '127.0.0.1', '--port', port,
+                        '--no-dashboard')
+        # Returns when the scheduler replies.
+        distributed.Client(address, timeout=AWAIT_S, set_as_default=False).close()
+        yield SimpleNamespace(process=process, address=address, add_worker=add_worker)
+
+
+@pytest.fixture
+def short_waits(monkeypatch):
+    monkeypatch.setattr(batch_cluster, '_REPLY_S', 1.5)
+    monkeypatch.setattr(batch_cluster, '_WORKER_S', 2.0)
+    monkeypatch.setattr(batch_cluster, '_CHECK_S', 0.5)
+
+
+def synth(path, seed=0):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    assert main(['synth', str(path), '--frames', '3', '--seed', str(seed), '--quiet']) == 0
+
+
+def error_of(capsys, *words):
+    """Return the last line of the errors of a command that fails."""
+    assert main([*map(str, words)]) == 1
+    return capsys.readouterr().err.splitlines()[-1]
+
+
+def test_relative_paths_are_those_of_the_client(scheduler, tmp_path, monkeypatch, capsys):
+    here, there = tmp_path / 'here', tmp_path / 'there'
+    synth(here / 'drives' / 'a.json', 1)
+    synth(there / 'drives' / 'a.json', 2)
+    scheduler.add_worker(there)
+    monkeypatch.chdir(here)
+    capsys.readouterr()
+    assert main(['convert', 'drives', 'out', '--to', 'json', '--dask', scheduler.address]) == 0
+    assert main(['convert', 'drives', 'local', '--to', 'json']) == 0
+    assert (here / 'out' / 'a.json').read_bytes() == (here / 'local' / 'a.json').read_bytes()
+    assert not (there / 'out').exists()
+    # Once more: what is there is skipped, also with a worker that runs elsewhere.
+    assert main(['convert', 'drives', 'out', '--to', 'json', '--dask', scheduler.address]) == 0
+    assert '0 recordings converted, 1 done before' in capsys.readouterr().out
+    assert main(['inspect', 'drives', '--json', '--dask', scheduler.address]) == 0
+
+
+@pytest.mark.parametrize('change', [
+    lambda folder: (folder / 'a.json').unlink(),
+    lambda folder: (folder / 'a.json').write_bytes(
+        (folder / 'a.json').read_bytes().replace(b'1', b'2')),
+    lambda folder: shutil.rmtree(folder / 'out')])
+def test_a_worker_without_the_files_of_the_client_writes_nothing(
+        distributed, change, tmp_path, monkeypatch):
+    monkeypatch.setattr(distributed, 'get_worker', lambda: SimpleNamespace(address='tcp://w:1'))
+    monkeypatch.setattr(batch_cluster, '_SHARED_S', 0.1)
+    synth(tmp_path / 'a.json')
+    (tmp_path / 'out').mkdir()
+    (tmp_path / 'out' / 'list').write_text('other\nmine\n')
+    job = BatchJob('convert', {}, str(tmp_path / 'a.json'), str(tmp_path / 'out' / 'a.bag'))
+    shared = batch_cluster._Shared(batch_cluster._digest(job.source),
+                                   str(tmp_path / 'out' / 'list'), 'mine')
+    change(tmp_path)
+    result = batch_cluster._run_shared(job, shared)
+    assert result.code == 1
+    assert result.error.endswith(
+        ', or none, on the worker tcp://w:1; expected a path that all workers share')
+    assert not (tmp_path / 'out' / 'a.bag').exists()
+
+
+@pytest.mark.parametrize('address', [
+    'ucx://x', 'tls://127.0.0.1:1', 'tcp://', 'x', 'inproc://x', 'http://127.0.0.1:1', '\n://'])
+def test_an_address_that_is_none_is_one_line(address, short_waits, tmp_path, capsys):
+    synth(tmp_path / 'a.json')
+    line = error_of(capsys, 'inspect', tmp_path, '--dask', address)
+    assert line.startswith('error: ')
+    assert line.endswith('; expected a Dask scheduler, such as tcp://HOST:8786')
+
+
+@pytest.mark.parametrize('reply', [b'', b'HTTP/1.0 400 Bad Request\r\n\r\n', b'\xff' * 4096])
+def test_a_scheduler_that_is_silent_is_one_line(reply, short_waits, tmp_path):
+    """Also: the process ends."""
+    synth(tmp_path / 'a.json')
+    with socket.create_server(('127.0.0.1', 0)) as server:
+        def serve():
+            with contextlib.suppress(OSError):
+                while True:
+                    connection, _ = server.accept()
+                    connections.append(connection)
+                    connection.sendall(reply)
+
+        connections = []
+        threading.Thread(target=serve, daemon=True).start()
+        address = f'tcp://127.0.0.1:{server.getsockname()[1]}'
+        script = ('from state_sensor_ros.commands import batch_cluster, command_line\n'
+                  'batch_cluster._REPLY_S = 1.5\n'
+                  'raise SystemExit(command_line.main())')
+        done = subprocess.run(
+            [sys.executable, '-c', script, 'inspect', str(tmp_path), '--dask', address],
+            env=ENVIRONMENT, capture_output=True, text=True, timeout=AWAIT_S, check=False)
+        server.shutdown(socket.SHUT_RDWR)
+    for connection in connections:
+        connection.close()
+    assert (done.returncode, done.stdout) == (1, '')
+    [line] = done.stderr.splitlines()
+    assert line.startswith(f'error: {address}: found ')
+    assert line.endswith('; expected a Dask scheduler, such as tcp://HOST:8786')
+
+
+def test_a_scheduler_without_workers_is_one_line(scheduler, short_waits, tmp_path, capsys):
+    synth(tmp_path / 'drives' / 'a.json')
+    line = error_of(capsys, 'convert', tmp_path / 'drives', tmp_path / 'out', '--to', 'json',
+                    '--dask', scheduler.address)
+    assert line == f'error: {scheduler.address}: found no worker for 2 s; expected at least one'
+
+
+@pytest.mark.parametrize('number', [signal.SIGKILL, signal.SIGSTOP])
+def test_a_scheduler_that_is_lost_is_one_line(number, scheduler, short_waits, tmp_path, capsys):
+    drives, out = tmp_path / 'drives', tmp_path / 'out'
+    synth(drives / '0.json')
+    for i in range(1, 40):
+        shutil.copy(drives / '0.json', drives / f'{i}.json')
+    scheduler.add_worker(tmp_path)
+
+    def lose():
+        end_s = time.monotonic() + AWAIT_S
+        while time.monotonic() < end_s and not list(out.glob('*.json')):
+            time.sleep(0.01)
+        scheduler.process.send_signal(number)
+
+    thread = threading.Thread(target=lose)
+    thread.start()
+    line = error_of(capsys, 'convert', drives, out, '--to', 'json', '--dask', scheduler.address)
+    thread.join()
+    assert line == (f'error: {scheduler.address}: found that the scheduler no longer replies; '
+                    'expected a scheduler that runs until all is done')

@@ -1,0 +1,231 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""What a batch may replace and remove, and folders that are hard to search."""
+
+import os
+from pathlib import Path
+import select
+import shutil
+import subprocess
+import sys
+
+from budgets import AWAIT_S
+from paths import ROOT
+import pytest
+
+from state_sensor_ros.commands import batch
+from state_sensor_ros.commands.batch import BatchJob, run_job
+from state_sensor_ros.commands.batch_outputs import BatchOutputs, NAME
+from state_sensor_ros.commands.command_line import main
+
+
+@pytest.fixture
+def drives(tmp_path):
+    """Make a folder with one small recording."""
+    folder = tmp_path / 'drives'
+    folder.mkdir()
+    assert main(['synth', str(folder / 'a.json'), '--frames', '2', '--vehicles', '1',
+                 '--quiet']) == 0
+    return folder
+
+
+def convert(*words):
+    """Return the exit code of a batch of trajectories."""
+    return main(['convert', *map(str, words), '--to', 'json', '--jobs', '2', '--quiet'])
+
+
+def written(folder):
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob('*')
+                  if path.name != NAME and not path.is_dir())
+
+
+def test_a_batch_replaces_only_what_a_batch_has_written(drives, tmp_path, capsys):
+    out = tmp_path / 'out'
+    out.mkdir()
+    own = out / 'a.json'
+    own.write_text('of the user')
+    os.utime(own, (1, 1))
+    assert convert(drives, out) == 1
+    heading, reason, error = capsys.readouterr().err.splitlines()
+    assert heading.startswith('failed ')
+    assert reason.endswith('found an older file or folder that no batch has written; '
+                           'expected none, or --force')
+    assert error.endswith('found 1 of 1 recordings that could not be converted; '
+                          'expected all of them')
+    assert own.read_text() == 'of the user'
+    assert convert(drives, out, '--force') == 0
+    made = own.read_bytes()
+    assert made.startswith(b'[')
+    # Older than its source again: a batch has written it, and replaces it.
+    os.utime(drives / 'a.json', (2e9, 2e9))
+    assert convert(drives, out) == 0
+    # Changed since: by another program.
+    own.write_bytes(made + b'\n')
+    assert convert(drives, out) == 1
+    assert own.read_bytes() == made + b'\n'
+
+
+def test_a_batch_removes_only_parts_of_its_own_processes(drives, tmp_path):
+    out = tmp_path / 'out'
+    out.mkdir()
+    recorded = out / '.a.json.part'
+    recorded.write_text('[ what a killed record has left')
+    assert convert(drives, out) == 0
+    assert written(out) == ['.a.json.part', 'a.json']
+    # A batch that is killed leaves a part, which the next one removes.
+    os.utime(drives / 'a.json', (2e9, 2e9))
+    left = BatchOutputs(str(out)).begin([str(out / 'a.json')])[str(out / 'a.json')]
+    assert left == str(out / '.a.json.2.part')
+    Path(left).write_text('[ what a killed batch has left')
+    assert convert(drives, out) == 0
+    assert written(out) == ['.a.json.part', 'a.json']
+    assert recorded.read_text() == '[ what a killed record has left'
+
+
+def test_a_list_of_outputs_that_is_damaged_allows_nothing(drives, tmp_path):
+    out = tmp_path / 'out'
+    assert convert(drives, out) == 0
+    with (out / NAME).open('ab') as file:
+        file.write(b'{"complete": "a.json", "bytes": \xff\n' + b'[' * 100_000 + b'\n{"begun": "a'
+                   b'.json", "part": "../../drives/a.json"}\n[1, 2]\n{"complete": 1}')
+    os.utime(drives / 'a.json', (2e9, 2e9))
+    assert convert(drives, out) == 0
+    assert written(drives) == ['a.json']
+    assert written(out) == ['a.json']
+
+
+def test_a_glob_writes_only_into_the_output(drives, tmp_path, capsys):
+    (drives / 'day1').mkdir()
+    out = tmp_path / 'deep' / 'out'
+    assert convert(drives / '*' / '..' / '..' / 'drives' / 'a.json', out) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.endswith('; expected wildcards after the last ..')
+    assert not out.parent.exists()
+    # Before the wildcards it is a folder like any other.
+    assert convert(drives / 'day1' / '..' / '*.json', out) == 0
+    assert written(tmp_path / 'deep') == ['out/a.json']
+
+
+@pytest.mark.parametrize('pattern', ['', '**', '**/*.json', '*'])
+def test_links_in_circles_end(pattern, drives, tmp_path):
+    (drives / 'day1').mkdir()
+    shutil.copy(drives / 'a.json', drives / 'day1' / 'b.json')
+    for name in ('x', 'y'):
+        (drives / name).symlink_to('.')
+        (drives / 'day1' / name).symlink_to('..')
+    (drives / 'day2').symlink_to('day1')
+    # A search that enters each of these by each way has 2 ** 30 of them.
+    for i in range(30):
+        (drives / f'.{i}').mkdir()
+        for name in ('x', 'y'):
+            (drives / f'.{i}' / name).symlink_to(f'../.{i + 1}')
+    (drives / 'chain').symlink_to('.0')
+    out = tmp_path / 'out'
+    assert convert(drives / pattern, out) == 0
+    assert written(out) == ['a.json', 'day1/b.json']
+
+
+def test_what_cannot_be_read_does_not_stop_the_rest(drives, tmp_path, capsys):
+    (drives / 'dead.json').symlink_to('nowhere')
+    (drives / 'loop.mcap').symlink_to('loop.mcap')
+    os.mkfifo(drives / 'pipe.json')
+    os.mkfifo(drives / 'pipe2.mcap')
+    out = tmp_path / 'out'
+    assert convert(drives, drives / 'dead.json', out, '--force') == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split()[0] for line in lines[:-1]] == ['failed', *(
+        str(drives / name) for name in ('dead.json', 'loop.mcap', 'pipe.json', 'pipe2.mcap'))]
+    assert all('; expected ' in line for line in lines[1:])
+    assert 'found a pipe' in lines[3]
+    assert written(out) == ['a.json']
+    assert main(['inspect', str(drives), '--jobs', '2']) == 1
+    rows = capsys.readouterr().out.splitlines()
+    assert len(rows) == 6
+
+
+def test_a_recording_beside_a_folder_of_its_name(drives, tmp_path):
+    (drives / 'a').mkdir()
+    shutil.copy(drives / 'a.json', drives / 'a' / 'b.json')
+    out = tmp_path / 'out'
+    words = ['convert', str(drives), str(out), '--to', 'mcap', '--quiet']
+    assert main(words) == 0
+    assert (out / 'a_mcap' / 'metadata.yaml').is_file()
+    assert (out / 'a' / 'b' / 'metadata.yaml').is_file()
+    before = (out / 'a_mcap').stat().st_mtime_ns
+    assert main(words) == 0
+    assert (out / 'a_mcap').stat().st_mtime_ns == before
+    shutil.copy(drives / 'a.json', drives / 'a_mcap.json')
+    assert main(words) == 1
+
+
+def test_outputs_in_the_folder_of_the_inputs_are_not_inputs(drives):
+    for _ in range(2):
+        assert convert(drives, drives / 'out') == 0
+        assert written(drives) == ['a.json', 'out/a.json']
+
+
+def test_a_folder_of_great_depth_is_searched(drives, tmp_path):
+    depth = 1200
+    path = os.open(drives, os.O_RDONLY)
+    for _ in range(depth):
+        os.mkdir('d', dir_fd=path)
+        path, parent = os.open('d', os.O_RDONLY, dir_fd=path), path
+        os.close(parent)
+    os.close(path)
+    try:
+        assert convert(drives, tmp_path / 'out') == 0
+    finally:
+        # Python's removal is recursive.
+        subprocess.run(['rm', '-r', str(drives / 'd')], check=True)
+    assert written(tmp_path / 'out') == ['a.json']
+
+
+def test_a_process_ends_with_a_parent_that_ends_during_its_start(tmp_path):
+    """The parent writes the job and ends at once; the process must not begin it."""
+    out = tmp_path / 'out.json'
+    assert main(['synth', str(tmp_path / 'a.json'), '--frames', '2', '--quiet']) == 0
+    script = f"""
+import json, os, subprocess, sys
+process = subprocess.Popen([sys.executable, '-c', '''
+import sys, time
+while not __import__("os").path.exists({str(tmp_path / "ended")!r}):
+    time.sleep(0.01)
+from {batch._WORKER} import main
+sys.exit(main())
+'''], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+process.stdin.write(json.dumps(['synth', {{'output': {str(out)!r}}}, os.getpid()]).encode())
+process.stdin.close()
+print(process.pid, flush=True)
+os._exit(0)
+"""
+    printed = _first_line(script)
+    descriptor = os.pidfd_open(int(printed))
+    (tmp_path / 'ended').touch()
+    assert select.select([descriptor], [], [], AWAIT_S)[0]
+    os.close(descriptor)
+    assert not out.exists()
+
+
+def _first_line(script):
+    with subprocess.Popen([sys.executable, '-c', script], text=True, stdout=subprocess.PIPE,
+                          env={**os.environ, 'PYTHONPATH': str(ROOT)}) as process:
+        line = process.stdout.readline()
+        process.wait(AWAIT_S)
+    return line
+
+
+def test_the_result_of_a_job_that_runs_again_is_that_of_before(drives, tmp_path):
+    """A cluster runs a job again where the worker that has its result is lost."""
+    out = tmp_path / 'a.json'
+    shutil.copy(drives / 'a.json', out)
+    before = out.stat().st_mtime_ns
+    job = BatchJob('convert', {}, str(drives / 'a.json'), str(out),
+                   part=str(tmp_path / '.a.json.part'))
+    assert run_job(job).code == 0
+    assert out.stat().st_mtime_ns == before
