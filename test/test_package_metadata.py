@@ -164,6 +164,11 @@ endforeach()
         'folders-NOTFOUND', '$<BUILD_INTERFACE:/usr/include/python>']
 
 
+# Files of optional libraries, and the extras that are not in `all` for their size.
+OPTIONAL = ('datasets', 'video')
+APART = ('video',)
+
+
 def test_pip_name_licence_and_libraries_match_package_xml():
     metadata = setup_cfg()
     assert metadata['metadata']['name'] == text_of('name')
@@ -174,9 +179,9 @@ def test_pip_name_licence_and_libraries_match_package_xml():
     # Those of the node, in which nothing is optional, and those of tests of datasets.
     libraries = named[''] | named['plot'] | named['carla']
     assert libraries == {line.split('==')[0] for line in requirements('run')}
-    datasets = {line.split('==')[0] for line in requirements('datasets')}
-    assert set().union(*(named[name] for name in extras if name != 'all')) <= libraries | datasets
-    every = ','.join(name for name in extras if name != 'all')
+    optional = {line.split('==')[0] for name in OPTIONAL for line in requirements(name)}
+    assert set().union(*(named[name] for name in extras if name != 'all')) <= libraries | optional
+    every = ','.join(name for name in extras if name not in ('all', *APART))
     assert named['all'] == {f'state_sensor_ros[{every}]'}
     assert {ROSDEP_KEYS[name] for name in libraries if name in ROSDEP_KEYS} <= dependencies()
 
@@ -186,7 +191,7 @@ def test_pip_ranges_contain_the_versions_of_the_set_up():
     lines = '\n'.join([metadata['options']['install_requires'],
                        *dict(metadata['options.extras_require']).values()])
     pinned = {}
-    for line in [*requirements('run'), *requirements('datasets')]:
+    for line in [line for name in ('run', *OPTIONAL) for line in requirements(name)]:
         name, _, version = line.partition(';')[0].strip().partition('==')
         pinned.setdefault(name, []).append(numbers_of(version))
     ranges = re.findall(r'^([\w.-]+)>=([\d.]+)(?:,<([\d.]+))?$', lines, re.MULTILINE)
