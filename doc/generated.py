@@ -9,8 +9,8 @@
 """
 The directive ``generated``: parts of the reference that are made from the code.
 
-``messages`` from msg/*.msg, ``parameters`` from settings.py, ``commands`` from the parsers of the
-command line. Each is a function that returns MyST text.
+``messages`` from msg/*.msg, ``parameters`` from settings.py and simulators/, ``commands`` from the
+parsers of the command line. Each is a function that returns MyST text.
 """
 from argparse import ArgumentParser
 from importlib import import_module
@@ -19,7 +19,7 @@ from inspect import cleandoc
 import os
 from pathlib import Path
 import re
-from typing import ClassVar, get_args
+from typing import ClassVar
 
 from docutils.nodes import Node
 from sphinx.application import Sphinx
@@ -27,8 +27,9 @@ from sphinx.ext.autodoc.mock import mock
 from sphinx.util.docutils import SphinxDirective
 
 import state_sensor_ros
-from state_sensor_ros import settings
 from state_sensor_ros.commands.command_line import COMMANDS
+from state_sensor_ros.parameters import Parameter, Rule
+from state_sensor_ros.simulators.simulator_list import schema_of
 
 ROOT = Path(state_sensor_ros.__file__).resolve().parents[1]
 # Libraries that the modules import and that this environment does not have: they are mocked.
@@ -36,6 +37,7 @@ MISSING = tuple(name for name in (
     'apsw', 'backports', 'betterosi', 'compression', 'distributed', 'google', 'kornia_rs', 'lz4',
     'matplotlib', 'msgspec', 'numpy', 'PIL', 'plotly', 'pyarrow', 're2', 'rosbags', 'ruamel',
     'tqdm') if find_spec(name) is None)
+SCHEMA = schema_of()
 _FIELD = re.compile(r'(?P<type>\S+)\s+(?P<name>\w+)\s*(=\s*(?P<value>\S+))?\s*#\s*(?P<text>.*)')
 
 
@@ -71,16 +73,16 @@ def _message(path: Path) -> str:
 def parameters() -> str:
     """Return the table of all parameters."""
     return table(('parameter', 'type', 'default', 'allowed', 'meaning'),
-                 *map(_parameter, settings.NAMES))
+                 *map(_parameter, map(SCHEMA.find, SCHEMA.names)))
 
 
-def _parameter(name: str) -> tuple[str, ...]:
-    rule, hint = settings.rule_of(name), settings.type_of(name)
-    items = get_args(hint)
-    type_name = f'{items[0].__name__} list' if items else hint.__name__
-    mark = ' **D**' if rule.dynamic else ''
-    return (f'`{name}`{mark}', type_name, _default(settings.value_of(settings.DEFAULTS, name)),
-            _allowed(rule), rule.help)
+def _parameter(found: Parameter) -> tuple[str, ...]:
+    type_name = f'{found.item.__name__} list' if found.item else found.type.__name__
+    mark = ' **D**' if found.rule.dynamic else ''
+    others = [f'`{alias}`' for alias, name in SCHEMA.aliases.items() if name == found.name]
+    former = f' Also: {", ".join(others)}.' if others else ''
+    return (f'`{found.name}`{mark}', type_name, _default(found.default), _allowed(found.rule),
+            f'{found.rule.help}{former}')
 
 
 def _default(value: object) -> str:
@@ -94,7 +96,7 @@ def _default(value: object) -> str:
     return f'`{value}`' if value != '' else '`""`'
 
 
-def _allowed(rule: settings.Rule) -> str:
+def _allowed(rule: Rule) -> str:
     if rule.choices:
         choices = ', '.join(f'`{choice}`' for choice in rule.choices)
         return f'{choices}, or an [added](../design/extending.md#a-simulator) one' \

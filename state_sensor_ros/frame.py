@@ -15,7 +15,9 @@ have is NaN. All arrays of a frame are read-only, so that results computed from 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -70,6 +72,7 @@ class Needs:
 
 
 EVERYTHING = Needs()
+NO_ROADS: Mapping[int, str] = MappingProxyType({})
 
 
 def _freeze(*arrays: npt.NDArray[Any]) -> None:
@@ -169,13 +172,15 @@ class Lanes:
     ``actor`` (L,) int64 row of the owner, ascending; ``is_changing`` (L, 2) bool, whether a lane
     change to the left and to the right is under way; ``ids`` (L, 3) int32 of road, section and
     lane; ``s`` (L,) float64, metres along the road. All but ``actor`` is blank (false, zero, NaN)
-    where lanes are not decoded.
+    where lanes are not decoded. ``road_names`` the names of the roads so far by their ids, from a
+    source whose roads have names instead of numbers, also of roads that no actor is on.
     """
 
     actor: Rows
     is_changing: Bools
     ids: Ints
     s: Floats
+    road_names: Mapping[int, str] = field(default_factory=lambda: NO_ROADS)
 
     def __post_init__(self) -> None:
         """Make the arrays read-only."""
@@ -209,6 +214,38 @@ class Lanes:
 
 NO_LANES = Lanes(np.zeros(0, np.int64), np.zeros((0, 2), np.bool_), np.zeros((0, 3), np.int32),
                  np.zeros(0))
+
+
+LIGHT_GREEN, LIGHT_YELLOW, LIGHT_RED = range(3)
+
+
+@dataclass(frozen=True, slots=True)
+class TrafficLights:
+    """
+    Traffic lights that are no actors, such as one for each lane at its stop line.
+
+    ``ids`` (K,) int64, the same in each frame; ``names`` K strings; ``states`` (K,) uint8
+    LIGHT_GREEN, LIGHT_YELLOW or LIGHT_RED; ``poses`` (K, 7) float64, position xyz (m) and
+    orientation xyzw, global frame.
+    """
+
+    ids: Rows
+    names: tuple[str, ...]
+    states: npt.NDArray[np.uint8]
+    poses: Floats
+
+    def __post_init__(self) -> None:
+        """
+        Check that all parts have K lights, and make the arrays read-only.
+
+        :raises StateError: on unequal lengths or a wrong shape.
+        """
+        n_lights = len(self.names)
+        if (self.ids.shape, self.states.shape, self.poses.shape) != (
+                (n_lights,), (n_lights,), (n_lights, 7)):
+            raise StateError('traffic_lights', f'shapes {self.ids.shape}, {self.states.shape}, '
+                             f'{self.poses.shape}', f'({n_lights},) twice and ({n_lights}, 7)')
+        _freeze(self.ids, self.states, self.poses)
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +287,7 @@ class Frame:
     ``has_exact_time`` whether ``game_time`` is free of the rounding to a 32-bit number.
     ``identity`` a number that no other frame of the simulator has, None for none: of two frames
     with one ``game_time`` it tells a repeated one from the first one of another run.
+    ``traffic_lights`` those that are no actors, None where the source has none.
 
     >>> import state_sensor_ros as sensor
     >>> with sensor.open_recording('drive.json') as recording:
@@ -277,6 +315,7 @@ class Frame:
     extension: Extension | None = None
     has_exact_time: bool = False
     identity: int | None = None
+    traffic_lights: TrafficLights | None = None
     _bodies: Bodies | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -432,8 +471,9 @@ def _select_part(part: Part, new_row: Rows) -> Part:
     """Keep the entries whose actor stays; ``new_row`` maps old rows to new ones, -1 = gone."""
     actor = new_row[part.actor]
     keep = np.flatnonzero(actor >= 0)
-    columns: dict[str, Any] = {column.name: _take(getattr(part, column.name), keep)
-                               for column in fields(part) if column.name != 'actor'}
+    columns: dict[str, Any] = {
+        column.name: _take(getattr(part, column.name), keep) for column in fields(part)
+        if column.name not in ('actor', 'road_names')}
     return replace(part, actor=actor[keep], **columns)
 
 

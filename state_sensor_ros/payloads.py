@@ -11,10 +11,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+import math
 from typing import Protocol, TypeAlias
 
-from state_sensor_ros.errors import DecodeError
+from state_sensor_ros.errors import counted, DecodeError
 from state_sensor_ros.frame import Bools, EVERYTHING, Floats, Frame, Needs
 
 # Called with a kind, by which repetitions are throttled, and one line about what was found.
@@ -47,26 +48,6 @@ class FutureFrame:
 
 
 @dataclass(frozen=True, slots=True)
-class Packet:
-    """
-    One payload and the times in its header.
-
-    ``game_time`` s; ``time`` s since the Unix epoch; ``sample_count`` 0 where the header has none;
-    ``is_alone`` False for one of several frames with the same header; ``is_behind_gap`` True where
-    a recording that plays was sought or begins again before it; ``upcoming`` its frame in a
-    recording whose following frames are read ahead, else None.
-    """
-
-    payload: bytes | bytearray
-    game_time: float
-    time: int
-    sample_count: int
-    is_alone: bool = True
-    is_behind_gap: bool = False
-    upcoming: FutureFrame | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Fault:
     """One faulty actor: ``kind`` LEFT_OUT or DUPLICATE, ``error`` with its key path."""
 
@@ -80,6 +61,28 @@ class Decoded:
 
     frame: Frame
     faults: tuple[Fault, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Packet:
+    """
+    One payload and the times in its header, or one frame that was never a payload.
+
+    ``game_time`` s; ``time`` s since the Unix epoch; ``sample_count`` 0 where the header has none;
+    ``is_alone`` False for one of several frames with the same header; ``is_behind_gap`` True where
+    a recording that plays was sought or begins again before it; ``upcoming`` its frame in a
+    recording whose following frames are read ahead, else None. ``decoded`` the frame of a source
+    of frames, whose ``payload`` is empty, or the error in its place; None of a payload.
+    """
+
+    payload: bytes | bytearray
+    game_time: float
+    time: int
+    sample_count: int
+    is_alone: bool = True
+    is_behind_gap: bool = False
+    upcoming: FutureFrame | None = None
+    decoded: Decoded | DecodeError | None = None
 
 
 class PayloadDecoder(Protocol):
@@ -126,3 +129,60 @@ class SingleFrameDecoder:
     def split(self, payload: bytes | bytearray) -> Sequence[bytes | bytearray]:
         """Return ``payload`` as the only one: it is one frame."""
         return (payload,)
+
+
+class FrameDecoder(SingleFrameDecoder):
+    """The decoder of a source or recording of frames: it has no payloads to decode."""
+
+    def decode(self, payload: bytes | bytearray | memoryview, *, game_time: float = math.nan,
+               time: int = 0, sample_count: int = 0) -> list[Decoded]:
+        """
+        Refuse a payload.
+
+        :raises DecodeError: always.
+        """
+        raise DecodeError('payload', counted(len(payload), 'byte'), 'a frame')
+
+
+# What a source or recording of frames yields: a frame, one with the faults of actors that were
+# left out, or the error in place of a frame that cannot be read.
+FrameLike: TypeAlias = Frame | Decoded | DecodeError
+
+
+def packet_of(item: FrameLike | Packet) -> Packet:
+    """
+    Return a packet of a frame; a packet as it is.
+
+    :param item: of a source.
+    """
+    if isinstance(item, Packet):
+        return item
+    if isinstance(item, DecodeError):
+        return Packet(b'', math.nan, 0, 0, decoded=item)
+    decoded = Decoded(item, ()) if isinstance(item, Frame) else item
+    frame = decoded.frame
+    return Packet(b'', frame.game_time, frame.time, frame.sample_count, decoded=decoded)
+
+
+def decode_packet(decoder: PayloadDecoder, packet: Packet, *,
+                  is_timed: bool = True) -> Sequence[Decoded]:
+    """
+    Return the frames of a packet.
+
+    :param decoder: of the payloads of its source.
+    :param packet: with a payload, or with a frame.
+    :param is_timed: whether a frame without times gets those of the packet.
+    :raises DecodeError: where the payload is no frame.
+    """
+    decoded = packet.decoded
+    if decoded is None:
+        return decoder.decode(
+            packet.payload, game_time=packet.game_time, time=packet.time,
+            sample_count=packet.sample_count) if is_timed else decoder.decode(packet.payload)
+    if isinstance(decoded, DecodeError):
+        # A new error: the traceback of a raised one keeps the frame in memory.
+        raise DecodeError(decoded.where, decoded.found, decoded.expected)
+    if is_timed and math.isnan(decoded.frame.game_time):
+        frame = replace(decoded.frame, game_time=packet.game_time)
+        return (Decoded(frame, decoded.faults),)
+    return (decoded,)

@@ -20,9 +20,9 @@ from carla_client import frame_number
 from ports import free_ports
 
 from state_sensor_ros.pipeline.source import SourceState
-from state_sensor_ros.settings import parse_settings
 from state_sensor_ros.simulators.carla.carla_source import open_relay
 from state_sensor_ros.simulators.carla.measurement_framing import split_messages
+from state_sensor_ros.simulators.simulator_list import schema_of
 
 
 def until(condition, what):
@@ -56,7 +56,7 @@ def relayed(world_port, pause_s=0.0, **changes):
     """Run a relay to a server; yield what reads its packets and the relay's first port."""
     relay_port = free_ports(3)
     reports = []
-    relay = open_relay(parse_settings({
+    relay = open_relay(schema_of().parse({
         'source': 'carla', 'port': world_port + 1, 'relay_port': relay_port,
         'reconnect_min': 0.01, 'reconnect_max': 0.05, **changes}),
         lambda kind, text: reports.append(text))

@@ -19,13 +19,16 @@ import pytest
 import yaml
 
 from state_sensor_ros.drawing.palette import EGO, EXAMPLE, OBJECT
-from state_sensor_ros.settings import DEFAULTS, NAMES, OUTPUTS, parse_settings, rule_of, value_of
+from state_sensor_ros.settings import DEFAULTS, OUTPUTS, parse_settings
+from state_sensor_ros.simulators.simulator_list import checked_settings, schema_of
 from state_sensor_ros.topics.markers import COLORS, LABEL_HEIGHT
 from state_sensor_ros.topics.topic_list import fixed_topics, output_topics
 
 CONFIG = ROOT / 'config'
 PARAMETERS = CONFIG / 'state_sensor.yaml'
 NODE = '/state_sensor'
+SCHEMA = schema_of()
+NAMES = SCHEMA.names
 
 
 def parameters_of(path):
@@ -48,7 +51,7 @@ def test_config_lists_every_parameter_in_the_order_of_the_settings():
 @pytest.mark.parametrize('name', NAMES)
 def test_config_holds_the_default(name):
     value = parameters_of(PARAMETERS)[name]
-    default = value_of(DEFAULTS, name)
+    default = SCHEMA.find(name).default
     if isinstance(default, tuple):
         # An empty list of YAML has no type of items; '' matches no tag.
         assert isinstance(value, list)
@@ -62,7 +65,7 @@ def test_config_holds_the_default(name):
 
 @pytest.mark.parametrize('name', NAMES)
 def test_config_explains_each_parameter_as_the_settings_do(name):
-    comment, rule = comments()[name], rule_of(name)
+    comment, rule = comments()[name], SCHEMA.find(name).rule
     assert comment.startswith(rule.help)
     assert all(choice in comment for choice in rule.choices)
     assert comment.endswith('(D)') is rule.dynamic
@@ -71,7 +74,7 @@ def test_config_explains_each_parameter_as_the_settings_do(name):
 def test_config_is_accepted_as_it_stands():
     values = parameters_of(PARAMETERS)
     assert values.pop('actor_qos') == {'reliability': 'reliable', 'depth': 10}
-    parse_settings(values)
+    assert checked_settings(values) == DEFAULTS
 
 
 def test_config_of_the_demo_is_accepted():

@@ -29,7 +29,7 @@ from state_sensor_ros.pipeline.counters import Counters
 from state_sensor_ros.pipeline.source import Health
 from state_sensor_ros.ros.diagnostics import consistency_status, StreamDiagnosis, StreamReading
 from state_sensor_ros.ros.entity_filter import MAX_CHARACTERS
-from state_sensor_ros.settings import DEFAULTS, OUTPUTS, parse_settings
+from state_sensor_ros.settings import DEFAULTS, OUTPUTS
 from state_sensor_ros.simulators.carla import carla_source, dataset, images
 from state_sensor_ros.simulators.carla.carla_list import CARLA_TOPICS
 from state_sensor_ros.simulators.carla.carla_topics import ENCODINGS, sensor_topics
@@ -37,6 +37,7 @@ from state_sensor_ros.simulators.carla.sensors import POINTS, Sensor
 from state_sensor_ros.simulators.monodrive import sensor_config
 from state_sensor_ros.simulators.monodrive.control_messages import MAX_REPLY_BYTES
 from state_sensor_ros.simulators.monodrive.trajectory import MAX_ELEMENT_BYTES
+from state_sensor_ros.simulators.simulator_list import checked_settings
 from state_sensor_ros.topics.topic_list import fixed_topics, output_encoders, TOPICS
 
 DOCUMENTS = sorted(path.relative_to(ROOT).as_posix() for path in (
@@ -207,7 +208,7 @@ def value_of(text):
 @pytest.mark.parametrize('line', commands('state_sensor_node'), ids=' '.join)
 def test_documents_show_parameters_that_are_accepted(line):
     given = dict(word.split(':=', 1) for word in line if ':=' in word and word[0] != '_')
-    parse_settings({name: value_of(text) for name, text in given.items()})
+    checked_settings({name: value_of(text) for name, text in given.items()})
 
 
 def test_documents_were_searched_for_commands():

@@ -9,15 +9,15 @@
 """Values that a parameter must refuse, at least one for each."""
 
 _FLAGS = ('autostart', 'loop', 'include_obb', 'debug_drawing', 'labels', 'wheel_tf',
-          'joint_states', 'odometry', 'frame', 'publish_clock', 'camera_tf')
+          'joint_states', 'odometry', 'frame', 'publish_clock', 'carla.camera_tf')
 _CHOICES = ('source', 'tf', 'stamp_source', 'twist_frame', 'obb_extents', 'road_s_unit',
             'overflow')
-_INTEGERS = ('port', 'control_port', 'relay_port', 'carla.start_spot', 'max_actor_topics',
+_INTEGERS = ('port', 'control_port', 'carla.relay_port', 'carla.start_spot', 'max_actor_topics',
              'queue_size', 'max_frame_bytes')
 _FLOATS = ('sample_rate', 'rate', 'actor_timeout', 'reconnect_min', 'reconnect_max',
            'stale_after')
-_TEXTS = ('host', 'relay_bind', 'config_file', 'trajectory_file', 'global_frame', 'frame_prefix',
-          'parent_frame', 'ego_tag', 'ego_frame')
+_TEXTS = ('host', 'carla.relay_bind', 'config_file', 'trajectory_file', 'global_frame',
+          'frame_prefix', 'parent_frame', 'ego_tag', 'ego_frame')
 _TAGS = ('desired_tags', 'undesired_tags')
 _SIXES = ('global_frame_pose', 'pose_covariance_diagonal', 'twist_covariance_diagonal')
 
@@ -27,15 +27,15 @@ WRONG = [
     *((name, value) for name in _INTEGERS for value in (-1, 2 ** 40, 'many', 1.5)),
     *((name, value) for name in _FLOATS for value in (-0.5, float('nan'), float('inf'), 'fast')),
     *((name, 7) for name in _TEXTS),
-    ('relay_port', 65534), ('relay_bind', ''),
+    ('carla.relay_port', 65534), ('carla.relay_bind', ''), ('relay_port', 65534),
     ('host', ''), ('host', 'a b'), ('global_frame', ''), ('global_frame', '/map'),
     ('frame_prefix', '/a'), ('parent_frame', 'a b'), ('ego_tag', ''), ('ego_frame', '/base_link'),
     ('port', 0), ('port', 65536), ('queue_size', 0), ('max_frame_bytes', 0), ('rate', 1e9),
     *((name, value) for name in _TAGS for value in ('car', [1], 3)),
     *((name, value) for name in _SIXES for value in ([0.0] * 5, [0.0] * 7, ['a'] * 6,
                                                      [float('nan')] * 6)),
-    ('camera_fov', 180.0),
-    *(('camera_poses', value) for value in ([0.0] * 17, [0.0] * 6, ['a'] * 18,
+    ('carla.camera_fov', 180.0),
+    *(('carla.camera_poses', value) for value in ([0.0] * 17, [0.0] * 6, ['a'] * 18,
                                             [float('inf')] * 18)),
     *((name, value) for name in ('outputs', 'autoware_objects', 'object_classes')
       for value in ('vision', [1], 3, ['all of them'])),

@@ -24,6 +24,7 @@ import io
 import os
 import sys
 from typing import cast, Protocol
+import warnings
 
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.printing import discard_output, print_line
@@ -82,6 +83,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors='backslashreplace')
     words = list(sys.argv[1:] if argv is None else argv)
     interruption = Interruption(is_program=argv is None)
+    if argv is None:
+        warnings.showwarning = _show_warning
     # Before its module is imported, which sets it again.
     interruption.is_endless = _named(words) == ['simulate']
     return interruption.run(lambda: _code(
@@ -105,6 +108,11 @@ def run_parsed(name: str, args: argparse.Namespace) -> int:
         sys.stdout.flush()
 
     return interruption.run(lambda: _code([name], work, interruption))
+
+
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    """Print a warning as other lines are, without the place in the code."""
+    print_line(f'warning: {message}')
 
 
 def _open_standard_streams() -> None:

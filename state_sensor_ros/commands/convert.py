@@ -30,7 +30,12 @@ from state_sensor_ros.commands.options import (
     FORMS,
     seconds,
 )
-from state_sensor_ros.commands.parameter_options import add_parameters, settings_of
+from state_sensor_ros.commands.parameter_options import (
+    add_any_parameter,
+    add_parameters,
+    parameters_that_affect,
+    settings_of,
+)
 from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.commands.reading import progress_bar, read_frames, reading
 from state_sensor_ros.commands.summary import show_result, size_of, Summary
@@ -51,13 +56,14 @@ from state_sensor_ros.files.tables.export_forms import (
 )
 from state_sensor_ros.files.whole.whole_file import STANDARD_OUTPUT
 from state_sensor_ros.library.frame_recording import FrameRecording
+from state_sensor_ros.parameters import MESSAGES
 from state_sensor_ros.rep103 import Units
 from state_sensor_ros.settings import parse_settings, Settings
 from state_sensor_ros.simulators.monodrive.generations.wire import GENERATIONS
-from state_sensor_ros.simulators.opening import (
+from state_sensor_ros.simulators.opening import open_any
+from state_sensor_ros.simulators.simulator_list import (
+    default_simulator,
     find_simulator,
-    MONODRIVE,
-    open_any,
     simulators,
 )
 
@@ -67,7 +73,7 @@ if TYPE_CHECKING:
 # What the messages of a bag depend on. Stamps by the clock of ROS mean nothing here.
 _BAG_PARAMETERS = (
     'desired_tags', 'undesired_tags', 'global_frame', 'frame_prefix', 'parent_frame',
-    'global_frame_pose', 'camera_tf', 'camera_poses', 'camera_fov', 'ego_tag', 'ego_frame',
+    'global_frame_pose', *parameters_that_affect(MESSAGES), 'ego_tag', 'ego_frame',
     'include_obb', 'debug_drawing', 'labels', 'tf', 'wheel_tf', 'joint_states', 'odometry',
     'frame', 'max_actor_topics', 'twist_frame', 'pose_covariance_diagonal',
     'twist_covariance_diagonal', 'stamp_source', 'outputs', 'autoware_objects',
@@ -119,6 +125,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                      help='node whose topics they are (default: state_sensor)')
     bag.add_argument('--namespace', default='/', help='its namespace (default: /)')
     add_parameters(parser, _BAG_PARAMETERS + _UNITS)
+    add_any_parameter(parser)
 
 
 def run(args: argparse.Namespace, interruption: Interruption) -> None:
@@ -261,7 +268,7 @@ def _to_own_form(recording: Recording, args: argparse.Namespace, settings: Setti
     """Write a bag in the form in which its simulator records."""
     from state_sensor_ros.files.bags.bag_recording import BagRecording
     assert isinstance(recording, BagRecording)
-    if recording.simulator == MONODRIVE:
+    if find_simulator(recording.simulator) is default_simulator():
         raise ConfigError('OUT', args.output, 'NAME.json or - for a trajectory, or the name of a '
                           'table or trace: a bag becomes a dataset only where it is of CARLA')
     simulator = find_simulator(recording.simulator)

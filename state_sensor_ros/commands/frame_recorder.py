@@ -17,6 +17,7 @@ from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.live import LiveStream
 from state_sensor_ros.commands.recorder import Recorder
 from state_sensor_ros.errors import DecodeError, TransportError
+from state_sensor_ros.payloads import decode_packet, Packet
 from state_sensor_ros.pipeline.source import Source
 from state_sensor_ros.simulators.simulator import FrameWriter
 
@@ -44,6 +45,11 @@ class FrameRecorder(Recorder):
         return self._stream.source
 
     @property
+    def where(self) -> str:
+        """Return what the source connects to."""
+        return self._stream.where
+
+    @property
     def notes(self) -> list[str]:
         """Return lines about what the recording does not carry."""
         return [*self._stream.notes.values(), *filter(None, (self._writer.note,))]
@@ -64,13 +70,13 @@ class FrameRecorder(Recorder):
             self._write_packets()
         return self.health.n_connects > 0
 
-    def _write(self, payload: bytes | bytearray) -> None:
+    def _write(self, packet: Packet) -> None:
         try:
-            decoded = self._stream.decoder.decode(payload)
+            decoded = decode_packet(self._stream.decoder, packet)
         except DecodeError as error:
             self._skip(error)
             return
-        self.n_bytes += len(payload)
+        self.n_bytes += len(packet.payload)
         for one in decoded:
             self._writer.write(one.frame)
             self.summary.add(one.frame)

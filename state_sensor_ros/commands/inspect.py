@@ -31,7 +31,6 @@ from state_sensor_ros.commands.live import (
     add_live_arguments,
     check_options_of_others,
     LiveRecording,
-    MONODRIVE,
 )
 from state_sensor_ros.commands.options import add_bag_limit, add_batch_options, add_quiet
 from state_sensor_ros.commands.parameter_options import add_parameters, settings_of
@@ -43,6 +42,7 @@ from state_sensor_ros.library.frame_recording import FrameRecording, open_record
 from state_sensor_ros.pipeline.consistency import SLOW
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.monodrive.generations.wire import GENERATIONS
+from state_sensor_ros.simulators.simulator_list import default_simulator, find_simulator
 
 # The parameters of the node that a reader of any recording uses.
 _PARAMETERS = ('ego_tag', 'obb_extents')
@@ -107,7 +107,7 @@ def _opened(args: argparse.Namespace, settings: Settings,
     if not args.live:
         return open_recording(args.file, topic=args.topic, obb_extents=settings.obb_extents,
                               max_bag_bytes=args.max_bag_bytes, is_timed=False)
-    if args.protocol == MONODRIVE:
+    if find_simulator(args.source) is default_simulator():
         check_options_of_others(args)
     interruption.is_endless = args.frames is None and args.seconds is None
     stream = LiveRecording(args)

@@ -11,26 +11,53 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import replace
 import math
 import threading
 import time
 
 from state_sensor_ros.commands.options import add_stream_arguments, count, seconds
-from state_sensor_ros.commands.parameter_options import add_parameters
+from state_sensor_ros.commands.parameter_options import (
+    add_any_parameter,
+    add_parameters,
+    given_parameters,
+    parameters_that_affect,
+)
 from state_sensor_ros.commands.waiting import waiting_named
 from state_sensor_ros.errors import ConfigError, failed_stream, TruncatedError
 from state_sensor_ros.files.recording import RecordedFrame
+from state_sensor_ros.parameters import STREAM
 from state_sensor_ros.payloads import PayloadDecoder
 from state_sensor_ros.pipeline.source import Source
-from state_sensor_ros.settings import Settings
-from state_sensor_ros.simulators.opening import by_protocol, checked_settings
-from state_sensor_ros.simulators.simulator import Simulator
+from state_sensor_ros.settings import DEFAULTS, Settings, SIMULATORS
+from state_sensor_ros.simulators.simulator_list import checked_settings, find_simulator, names
 
-MONODRIVE = 'monodrive'
-# Parameters of the node that select how the frames of CARLA are received.
-_PARAMETERS = ('control_port', 'config_file', 'carla.start_spot', 'relay_port', 'relay_bind')
+# Options of the commands that select how frames are received.
+_PARAMETERS = ('control_port', 'config_file', *parameters_that_affect(STREAM))
+
+
+class SimulatorNames(Container[str]):
+    """The names of the installed simulators, which are searched for when they are needed."""
+
+    def __contains__(self, name: object) -> bool:
+        return name in (*names(), *(old for built_in in SIMULATORS
+                                    for old in find_simulator(built_in).old_names))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(names())
+
+
+def add_source_argument(parser: argparse.ArgumentParser, what: str) -> None:
+    """
+    Add the option that selects a simulator.
+
+    :param parser: of a sub-command.
+    :param what: help text.
+    """
+    parser.add_argument('--source', '--protocol', dest='source', choices=SimulatorNames(),
+                        default=DEFAULTS.source, metavar='NAME',
+                        help=f'{what}: %(choices)s (default: {DEFAULTS.source})')
 
 
 def add_live_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,25 +66,13 @@ def add_live_arguments(parser: argparse.ArgumentParser) -> None:
 
     :param parser: of a sub-command.
     """
-    parser.add_argument('--protocol', choices=by_protocol(), default=MONODRIVE,
-                        help=f'of which simulator (default: {MONODRIVE})')
-    add_stream_arguments(parser, None)
+    add_source_argument(parser, 'simulator')
+    add_stream_arguments(parser)
     parser.add_argument('--frames', type=count, metavar='N', help='end after N frames')
     parser.add_argument('--seconds', type=seconds, metavar='S',
                         help='end S seconds after the start of the program')
     add_parameters(parser, _PARAMETERS)
-
-
-def simulator_of(args: argparse.Namespace) -> Simulator:
-    """
-    Return the simulator that the options select; set ``args.port`` where it is not given.
-
-    :param args: the parsed options.
-    """
-    simulator = by_protocol()[args.protocol]
-    if args.port is None:
-        args.port = simulator.default_port
-    return simulator
+    add_any_parameter(parser)
 
 
 def live_settings(args: argparse.Namespace) -> Settings:
@@ -67,17 +82,16 @@ def live_settings(args: argparse.Namespace) -> Settings:
     :param args: the parsed options.
     :raises ConfigError: naming the parameter, the value and what is allowed.
     """
-    simulator = simulator_of(args)
     # Of the parameters, some are options of one command only.
-    given = {name: value for name in (*_PARAMETERS, 'obb_extents')
-             if (value := getattr(args, name, None)) is not None}
-    return checked_settings({'source': simulator.name, 'host': args.host, 'port': args.port,
-                             **given})
+    others = {name: value for name in ('host', 'port', 'obb_extents')
+              if (value := getattr(args, name, None)) is not None}
+    return checked_settings({'source': args.source, **others,
+                             **given_parameters(args, _PARAMETERS, args.source)})
 
 
 def check_options_of_others(args: argparse.Namespace) -> None:
     """
-    Check that no option is given that only other protocols have.
+    Check that no option is given that only other simulators have.
 
     :param args: the parsed options.
     :raises ConfigError: naming the first such option.
@@ -85,7 +99,7 @@ def check_options_of_others(args: argparse.Namespace) -> None:
     for name in _PARAMETERS:
         if getattr(args, name) is not None:
             raise ConfigError(f'--{name.replace("_", "-")}', str(getattr(args, name)),
-                              f'it with another --protocol than {args.protocol}')
+                              f'it with another --source than {args.source}')
 
 
 class LiveStream:
@@ -99,12 +113,12 @@ class LiveStream:
     """
 
     def __init__(self, args: argparse.Namespace, *, ends: bool) -> None:
-        self.simulator = simulator_of(args)
         self.settings = settings = live_settings(args)
-        self.where = f'{settings.host}:{settings.port}'
+        self.simulator = find_simulator(settings.source)
+        self.where = self.simulator.address(settings)
         self.notes: dict[str, str] = {}
-        opened = self.simulator.open_stream if ends else self.simulator.open_source
-        self.source: Source = opened(settings, self.notes.__setitem__)
+        self.source: Source = self.simulator.open_source(
+            settings, self.notes.__setitem__, reconnect=not ends)
         self.decoder: PayloadDecoder = self.simulator.new_decoder(settings)
 
 

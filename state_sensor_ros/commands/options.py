@@ -34,19 +34,16 @@ FORMS = {'mcap': BatchForm(''), 'sqlite3': BatchForm('', 'sqlite3'),
          'osi': BatchForm('.osi.mcap')}
 
 
-def add_stream_arguments(parser: argparse.ArgumentParser,
-                         default: int | None = DEFAULTS.port) -> None:
+def add_stream_arguments(parser: argparse.ArgumentParser) -> None:
     """
-    Add the options of the sensor port: of every reader of the stream.
+    Add the options of the port of frames: of every reader of the stream.
 
     :param parser: of the sub-command.
-    :param default: port; None where it depends on another option.
     """
-    parser.add_argument('--host', default=DEFAULTS.host,
-                        help=f'host of the simulator (default: {DEFAULTS.host})')
-    parser.add_argument('--port', type=port, default=default,
-                        help=f'its sensor port (default: {DEFAULTS.port}'
-                        + ('; of carla, its measurements: 2001)' if default is None else ')'))
+    parser.add_argument('--host', help=f'host of the simulator (default: {DEFAULTS.host})')
+    parser.add_argument('--port', type=port,
+                        help='port of its frames (default: that of the simulator, '
+                        f'{DEFAULTS.port} of {DEFAULTS.source})')
 
 
 def add_bag_limit(parser: argparse.ArgumentParser) -> None:

@@ -12,16 +12,22 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import get_args
 
-from state_sensor_ros.settings import (
-    DEFAULTS,
-    parse_settings,
-    rule_of,
-    Settings,
-    type_of,
-    value_of,
-)
+from state_sensor_ros.errors import ConfigError
+from state_sensor_ros.parameters import Parameter
+from state_sensor_ros.settings import DEFAULTS, Settings
+from state_sensor_ros.simulators.simulator_list import checked_settings, schema_of
+
+
+def parameters_that_affect(what: str) -> tuple[str, ...]:
+    """
+    Return the parameters of the simulators of this package that are options of a command.
+
+    :param what: STREAM or MESSAGES.
+    """
+    schema = schema_of()
+    return tuple(name for name in schema.names if '.' in name
+                 and schema.find(name).rule.affects == what)
 
 
 def add_parameters(parser: argparse.ArgumentParser, names: Sequence[str]) -> None:
@@ -29,25 +35,57 @@ def add_parameters(parser: argparse.ArgumentParser, names: Sequence[str]) -> Non
     Add an option for each parameter, such as ``--ego-tag`` for ``ego_tag``.
 
     :param parser: of a sub-command.
-    :param names: of fields of :class:`Settings`.
+    :param names: of parameters of the driver or of a simulator of this package.
     """
     group = parser.add_argument_group('parameters of the node')
+    schema = schema_of()
     for name in names:
-        option, default = f'--{name.replace("_", "-")}', value_of(DEFAULTS, name)
-        items = get_args(type_of(name))
-        help_ = f'{rule_of(name).help} (default: {_shown(default)})'.replace('%', '%%')
-        if items and rule_of(name).length:
-            group.add_argument(option, dest=name, nargs=rule_of(name).length, type=items[0],
-                               metavar='X', help=help_)
-        elif items:
-            group.add_argument(option, dest=name, nargs='+', action='extend', type=items[0],
-                               metavar='X' if items[0] is float else 'TEXT', help=help_)
-        elif type_of(name) is bool:
-            group.add_argument(option, dest=name, action=argparse.BooleanOptionalAction,
+        found = schema.find(name)
+        rule, item = found.rule, found.item
+        options = [_option(each) for each in (name, *(
+            alias for alias, target in schema.aliases.items() if target == name))]
+        help_ = f'{rule.help} (default: {_shown(found.default)})'.replace('%', '%%')
+        if item and rule.length:
+            group.add_argument(*options, dest=name, nargs=rule.length, type=item, metavar='X',
+                               help=help_)
+        elif item:
+            group.add_argument(*options, dest=name, nargs='+', action='extend', type=item,
+                               metavar='X' if item is float else 'TEXT', help=help_)
+        elif found.type is bool:
+            group.add_argument(*options, dest=name, action=argparse.BooleanOptionalAction,
                                default=None, help=help_)
         else:
-            group.add_argument(option, dest=name, type=type_of(name), help=help_,
-                               choices=rule_of(name).choices or None)
+            group.add_argument(*options, dest=name, type=found.type, help=help_,
+                               choices=rule.choices or None)
+
+
+def add_any_parameter(parser: argparse.ArgumentParser) -> None:
+    """Add the option of any parameter to ``parser``: of commands that use those of the node."""
+    parser.add_argument('-p', '--parameter', action='append', default=[], metavar='NAME:=VALUE',
+                        help='a parameter, as the node takes it, also one of a simulator')
+
+
+def given_parameters(args: argparse.Namespace, names: Sequence[str],
+                     source: str = DEFAULTS.source, *,
+                     with_added: bool = False) -> dict[str, object]:
+    """
+    Return the parameters that the command line gives.
+
+    :param args: the parsed options.
+    :param names: as given to :func:`add_parameters`.
+    :param source: the selected simulator.
+    :param with_added: as of :func:`schema_of`.
+    :raises ConfigError: naming the parameter, the value and what is allowed.
+    """
+    schema = schema_of(source, with_added=with_added)
+    given = {name: _items(schema.find(name), getattr(args, name)) for name in names
+             if getattr(args, name) is not None}
+    for text in getattr(args, 'parameter', ()):
+        name, separator, value = text.partition(':=')
+        if not separator:
+            raise ConfigError('-p', text, 'NAME:=VALUE')
+        given[name] = schema.find(name).parsed(value)
+    return given
 
 
 def settings_of(args: argparse.Namespace, names: Sequence[str]) -> Settings:
@@ -58,13 +96,19 @@ def settings_of(args: argparse.Namespace, names: Sequence[str]) -> Settings:
     :param names: as given to :func:`add_parameters`.
     :raises ConfigError: naming the parameter, the value and what is allowed.
     """
-    return parse_settings({name: _items(name, getattr(args, name)) for name in names
-                           if getattr(args, name) is not None})
+    # The simulator of a recording is not known before it is opened.
+    with_added = bool(getattr(args, 'parameter', ()))
+    return checked_settings(given_parameters(args, names, with_added=with_added),
+                            with_added=with_added)
 
 
-def _items(name: str, value: object) -> object:
+def _option(name: str) -> str:
+    return f'--{name.replace("_", "-")}'
+
+
+def _items(parameter: Parameter, value: object) -> object:
     """Return the items of a list of choices, which may be separated by commas."""
-    if not (isinstance(value, list) and rule_of(name).choices):
+    if not (isinstance(value, list) and parameter.rule.choices):
         return value
     return [item for text in value for item in text.split(',') if item]
 

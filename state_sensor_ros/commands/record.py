@@ -27,8 +27,6 @@ from state_sensor_ros.commands.live import (
     add_live_arguments,
     check_options_of_others,
     LiveStream,
-    MONODRIVE,
-    simulator_of,
 )
 from state_sensor_ros.commands.options import add_quiet, check_output_name
 from state_sensor_ros.commands.printing import print_line
@@ -39,6 +37,7 @@ from state_sensor_ros.commands.trajectory_recorder import TrajectoryRecorder
 from state_sensor_ros.commands.waiting import waiting_named
 from state_sensor_ros.errors import ConfigError, counted, failed_stream
 from state_sensor_ros.files.whole.whole_file import WholeFile
+from state_sensor_ros.simulators.simulator_list import default_simulator, find_simulator
 
 _EPILOG = (
     'Recording ends with --frames, --seconds or Ctrl-C; where the simulator closes the connection '
@@ -55,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """
     parser.epilog = _EPILOG
     parser.add_argument('out', metavar='OUT', help='trajectory to write, - for standard output; '
-                        'of carla, the folder of a dataset')
+                        'of another simulator, a recording in its own format')
     add_live_arguments(parser)
     parser.add_argument('--once', action='store_true',
                         help='end when the simulator closes the connection')
@@ -91,10 +90,10 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
 
 def _recorder(args: argparse.Namespace, interruption: Interruption) -> Recorder:
     check_output_name(args.out)
-    simulator = simulator_of(args)
-    if args.protocol != MONODRIVE:
+    simulator = find_simulator(args.source)
+    if simulator is not default_simulator():
         if args.desired_tags or args.undesired_tags:
-            raise ConfigError('--desired-tags', 'tags', f'none with --protocol {args.protocol}: a '
+            raise ConfigError('--desired-tags', 'tags', f'none with --source {args.source}: a '
                               'recording of it has every actor')
         stream = LiveStream(args, ends=args.once)
         writer = interruption.made(
@@ -158,4 +157,4 @@ def _conclude(recorder: Recorder, args: argparse.Namespace,
     elif interruption.number:
         print_line(f'{args.out}: no frame was received, nothing was written')
     else:
-        raise failed_stream(f'{args.host}:{args.port}', last_error, 'no frame', 'a stream of them')
+        raise failed_stream(recorder.where, last_error, 'no frame', 'a stream of them')

@@ -16,6 +16,7 @@ import threading
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.summary import Summary
 from state_sensor_ros.errors import counted, DecodeError
+from state_sensor_ros.payloads import Packet
 from state_sensor_ros.pipeline.source import Health, Source
 
 
@@ -48,6 +49,11 @@ class Recorder(ABC):
     @abstractmethod
     def source(self) -> Source:
         """Return the source that packets come from now."""
+
+    @property
+    @abstractmethod
+    def where(self) -> str:
+        """Return what the source connects to."""
 
     @property
     def health(self) -> Health:
@@ -102,7 +108,7 @@ class Recorder(ABC):
         for packet in self.source.packets():
             with self._writing:
                 if not self._is_closed:
-                    self._write(packet.payload)
+                    self._write(packet)
 
     def _skip(self, error: DecodeError) -> None:
         """Count a payload that is no frame."""
@@ -127,7 +133,7 @@ class Recorder(ABC):
         """Call :meth:`_write_packets` for each connection or stream."""
 
     @abstractmethod
-    def _write(self, payload: bytes | bytearray) -> None:
+    def _write(self, packet: Packet) -> None:
         """Write the frames of a packet."""
 
     @abstractmethod

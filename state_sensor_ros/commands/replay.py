@@ -31,6 +31,7 @@ from state_sensor_ros.commands.progress import tqdm
 from state_sensor_ros.commands.reading import reading
 from state_sensor_ros.commands.summary import show_result
 from state_sensor_ros.errors import ConfigError, one_line
+from state_sensor_ros.settings import DEFAULTS
 from state_sensor_ros.simulators.monodrive.json_recording import JsonRecording
 from state_sensor_ros.simulators.monodrive.replay_client import Plan, ReplayClient
 from state_sensor_ros.simulators.monodrive.replay_trajectory import read_trajectory, Trajectory
@@ -62,6 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         'bag')
     add_quiet(parser)
     add_stream_arguments(parser)
+    parser.set_defaults(host=DEFAULTS.host, port=DEFAULTS.port)
     parser.add_argument('--control-port', type=port, default=CONTROL_PORT,
                         help=f'its control port (default: {CONTROL_PORT})')
     parser.add_argument('--rate', type=number, default=1.0, metavar='R',

@@ -15,10 +15,11 @@ from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from state_sensor_ros.commands.interruption import Interruption
+from state_sensor_ros.commands.live import add_source_argument
 from state_sensor_ros.commands.options import add_quiet, count
 from state_sensor_ros.commands.synth import add_traffic_arguments, frame_rate
 from state_sensor_ros.emulator.threaded_server import Rate
-from state_sensor_ros.simulators.opening import by_protocol
+from state_sensor_ros.simulators.simulator_list import find_simulator, simulators
 from state_sensor_ros.simulators.stand_in_options import (
     Objection,
     StandInOptions,
@@ -40,14 +41,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     :param parser: of this sub-command.
     """
     parser.add_argument('file', metavar='FILE', nargs='?',
-                        help='trajectory (- for standard input), bag or dataset of CARLA '
+                        help='trajectory (- for standard input), bag or other recording '
                         '(default: synthetic traffic)')
-    parser.add_argument('--protocol', choices=by_protocol(), default='monodrive',
-                        help='whose simulator to stand in for (default: monodrive)')
+    add_source_argument(parser, 'simulator to stand in for')
     parser.add_argument('--port', type=lambda text: whole_number(text, 0, 65535),
-                        help='sensor port, 0 picks a free one (default: 8700; carla: its '
-                        'measurements port, 2001, with its world port before it and its control '
-                        'port behind it)')
+                        help='port of its frames, 0 picks a free one (default: that of the '
+                        'simulator)')
     parser.add_argument('--bind', default='127.0.0.1',
                         help='address to listen on (default: 127.0.0.1)')
     parser.add_argument('--rate', type=_rate, default='real', metavar='real|max|HZ',
@@ -57,9 +56,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     traffic = StandInOptions(parser, 'synthetic traffic', without_file)
     add_traffic_arguments(traffic.add)
     groups = [traffic]
-    for protocol, simulator in by_protocol().items():
-        groups.append(StandInOptions(parser, f'--protocol {protocol}', _of_protocol(protocol)))
-        simulator.add_stand_in_options(groups[-1])
+    for name, simulator in simulators().items():
+        if simulator.has_stand_in:
+            groups.append(StandInOptions(parser, f'--source {name}', _of_simulator(name)))
+            simulator.add_stand_in_options(groups[-1])
     parser.set_defaults(complete=lambda args: _complete(args, groups, parser.error))
 
 
@@ -73,23 +73,24 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     """
     args.complete(args)
     interruption.is_endless = True
-    simulator = by_protocol()[args.protocol]
-    with simulator.stand_in(args) as server:
+    with find_simulator(args.source).stand_in(args) as server:
         for name, port in server.addresses():
             if not args.quiet:
                 print(f'{name} on {args.bind}:{port}', flush=True)
         server.wait()
 
 
-def _of_protocol(protocol: str) -> Objection:
-    """Return the objection to the options of ``protocol`` beside another one."""
-    return lambda args: '' if args.protocol == protocol else \
-        f'found --protocol {args.protocol}; expected {protocol}'
+def _of_simulator(name: str) -> Objection:
+    """Return the objection to the options of the simulator ``name`` beside another one."""
+    return lambda args: '' if find_simulator(args.source).name == name else \
+        f'found --source {args.source}; expected {name}'
 
 
 def _complete(args: argparse.Namespace, groups: Sequence[StandInOptions],
               refuse: Callable[[str], NoReturn]) -> None:
     """Set the options that are not given; refuse those that have no effect beside others."""
+    if not find_simulator(args.source).has_stand_in:
+        refuse(f'--source: found {args.source}; expected a simulator that has a stand-in')
     for group in groups:
         for objection, names in group.complete(args).items():
             refuse(f'{", ".join(names)}: {objection}')

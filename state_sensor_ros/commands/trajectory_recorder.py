@@ -15,6 +15,7 @@ import time
 from typing import NoReturn
 
 from state_sensor_ros.commands.interruption import Interruption
+from state_sensor_ros.commands.live import live_settings
 from state_sensor_ros.commands.recorder import Recorder
 from state_sensor_ros.errors import (
     counted,
@@ -25,8 +26,8 @@ from state_sensor_ros.errors import (
 )
 from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.frame import Needs
+from state_sensor_ros.payloads import Packet
 from state_sensor_ros.pipeline.source import Source
-from state_sensor_ros.settings import parse_settings
 from state_sensor_ros.simulators.monodrive.decoder import Decoder
 from state_sensor_ros.simulators.monodrive.sensor_port import open_sensor_port
 from state_sensor_ros.simulators.monodrive.tag_filter import TagFilter
@@ -49,9 +50,8 @@ class TrajectoryRecorder(Recorder):
         self._once: bool = args.once
         self._filter = TagFilter(tuple(args.desired_tags), tuple(args.undesired_tags))
         self._decoder = Decoder(needs=Needs())
-        self._source = open_sensor_port(
-            parse_settings({'host': args.host, 'port': args.port}),
-            before_connect=self._before_connect)
+        self._settings = live_settings(args)
+        self._source = open_sensor_port(self._settings, before_connect=self._before_connect)
         self._file = file
         self._writer = TrajectoryWriter(file.handle)
         self._flush_at_s = 0.0
@@ -60,6 +60,11 @@ class TrajectoryRecorder(Recorder):
     def source(self) -> Source:
         """Return the source of the sensor port."""
         return self._source
+
+    @property
+    def where(self) -> str:
+        """Return what the source connects to."""
+        return f'{self._settings.host}:{self._settings.port}'
 
     @property
     def _name(self) -> str:
@@ -139,8 +144,8 @@ class TrajectoryRecorder(Recorder):
             self.stop()
             raise TransportError('record', 'the end of the stream', 'no more')
 
-    def _write(self, payload: bytes | bytearray) -> None:
-        for frame in self._frames(bytes(payload)):
+    def _write(self, packet: Packet) -> None:
+        for frame in self._frames(bytes(packet.payload)):
             self._writer.write(frame)
             self.n_frames = self._writer.n_frames
             self.n_bytes += len(frame)

@@ -6,19 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
-Packets of one TCP port, with reconnects, back-off and keep-alive (doc/protocol/sensor.md).
-
-State of the source (``health.state``)::
-
-    state       event                                   next state
-    ----------  --------------------------------------  ----------
-    CONNECTING  connected                               CONNECTED
-                connecting failed                       WAITING
-    CONNECTED   end of the stream, error, bad length    WAITING
-    WAITING     back-off elapsed                        CONNECTING
-    any         close()                                 CLOSED
-"""
+"""Packets of one TCP port, with reconnects and keep-alive (doc/protocol/sensor.md)."""
 
 from __future__ import annotations
 
@@ -26,15 +14,14 @@ from collections.abc import Callable, Iterator
 from functools import partial
 import math
 import socket
-import threading
 import time
 from typing import Protocol
 
 from state_sensor_ros.connections.connection import Connection
-from state_sensor_ros.errors import FramingError, reason_of, StateSensorError, TransportError
+from state_sensor_ros.connections.live_source import LiveSource
+from state_sensor_ros.errors import reason_of, TransportError
 from state_sensor_ros.payloads import Packet
-from state_sensor_ros.pipeline.source import Health, SourceState
-from state_sensor_ros.settings import Settings
+from state_sensor_ros.settings import DEFAULTS, Settings
 
 # The kernel buffers this much while a frame is decoded: a few frames of a thousand actors.
 _RECEIVE_BUFFER_BYTES = 8 * 1024 * 1024
@@ -71,7 +58,7 @@ class Framer(Protocol):
         """
 
 
-class TcpSource:
+class TcpSource(LiveSource):
     """
     Packets of one TCP port, until :meth:`close`.
 
@@ -79,10 +66,9 @@ class TcpSource:
     :param port: its sensor port.
     :param new_framer: makes what cuts the bytes of a new connection into packets, of
         ``host:port`` for its errors.
-    :param reconnect_min: first wait before connecting again, s; doubled up to ``reconnect_max``.
-    :param reconnect: whether to connect again after a failure; otherwise the first failure is
-        raised, and the packets end with the stream.
-    :param stale_after: silence after which the peer is probed by TCP keep-alive, s.
+    :param settings: of which ``reconnect_min`` and ``reconnect_max`` are used, and
+        ``stale_after``: after that silence the peer is probed by TCP keep-alive.
+    :param reconnect: as :class:`LiveSource` has it.
     :param before_connect: called before each connect, for example to configure the simulator;
         its :class:`TransportError` counts as a failed connect.
     :param after_connect: called after each connect, for example to start the sampling.
@@ -91,58 +77,41 @@ class TcpSource:
         ``before_connect``.
     """
 
-    def __init__(self, host: str, port: int, new_framer: Callable[[str], Framer], *,
-                 reconnect_min: float = 0.1, reconnect_max: float = 2.0, stale_after: float = 2.0,
-                 reconnect: bool = True,
+    def __init__(self, host: str, port: int, new_framer: Callable[[str], Framer],
+                 settings: Settings = DEFAULTS, *, reconnect: bool = True,
                  before_connect: Callable[[], None] | None = None,
                  after_connect: Callable[[], None] | None = None,
                  patience_s: float = 0.0) -> None:
-        self.health = Health()
+        super().__init__(settings, reconnect=reconnect)
         self._where = f'{host}:{port}'
-        self._reconnect_min, self._reconnect_max = reconnect_min, reconnect_max
-        self._stale_after, self._reconnect = stale_after, reconnect
         self._new_framer = new_framer
         self._before_connect, self._after_connect = before_connect, after_connect
         self._patience_s = patience_s
-        self._closing = threading.Event()
         self._connection = Connection(host, port)
         self._drop_reason = ''
 
-    def packets(self) -> Iterator[Packet]:
+    def receive(self) -> Iterator[Packet]:
         """
-        Yield packets; connect, wait and connect again until closed.
+        Connect, and yield the packets of the connection.
 
-        :raises StateSensorError: where the connection fails, unless it is to be made again.
+        :raises StateSensorError: where it fails.
         """
-        delay = self._reconnect_min
-        while not self._closing.is_set():
-            try:
-                self.health.state = SourceState.CONNECTING
-                self._connect()
-                for packet in self._receive_late():
-                    delay = self._reconnect_min
-                    yield packet
-                self._failed(self._drop_reason or 'the peer closed the connection')
-            except FramingError as error:
-                self.health.n_protocol_errors += 1
-                self._failed(str(error), error)
-            except (StateSensorError, OSError) as error:
-                self._failed(str(error), error)
-            finally:
-                self._connection.close()
-            if not self._reconnect:
-                break
-            self._closing.wait(delay)
-            delay = min(2 * delay, self._reconnect_max)
-        self.health.state = SourceState.CLOSED
+        if self._before_connect is not None:
+            self._before_connect()
+        self._open()
+        yield from self._receive_late()
 
-    def reconfigure(self, settings: Settings) -> None:
-        """Ignore ``settings``: no dynamic parameter in them affects a plain connection."""
+    def disconnect(self) -> None:
+        """Close the connection."""
+        self._connection.close()
 
-    def close(self) -> None:
-        """End the stream soon: a thread that waits in a system call is woken."""
-        self._closing.set()
+    def interrupt(self) -> None:
+        """Wake a thread that waits in a system call."""
         self._connection.shut_down()
+
+    def end_reason(self) -> str:
+        """Return why the connection ended: :meth:`drop`, or the peer."""
+        return self._drop_reason or 'the peer closed the connection'
 
     def drop(self, why: str) -> None:
         """
@@ -153,18 +122,6 @@ class TcpSource:
         self._drop_reason = why
         self._connection.interrupt()
 
-    def _failed(self, why: str, error: Exception | None = None) -> None:
-        """Note the end of a connection; raise its error where there is no other connection."""
-        if not self._closing.is_set():
-            self.health.fail(why)
-            if error is not None and not self._reconnect:
-                raise error
-
-    def _connect(self) -> None:
-        if self._before_connect is not None:
-            self._before_connect()
-        self._open()
-
     def _open(self, *, is_first: bool = True) -> None:
         self._drop_reason = ''
         try:
@@ -173,8 +130,8 @@ class TcpSource:
         except OSError as error:
             raise TransportError(self._where, reason_of(error),
                                  'a simulator that listens there') from error
-        self.health.n_connects += is_first
-        self.health.state = SourceState.CONNECTED
+        if is_first:
+            self.connected()
         if self._after_connect is not None:
             self._after_connect()
 
@@ -182,7 +139,7 @@ class TcpSource:
         """Set the receive buffer, which must precede the connect, and the keep-alive probes."""
         unconnected.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER_BYTES)
         # The kernel finds a peer that vanished without closing (half-open connection).
-        idle_s = max(1, math.ceil(self._stale_after))
+        idle_s = max(1, math.ceil(self.settings.stale_after))
         unconnected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for option, value in (('TCP_KEEPIDLE', idle_s), ('TCP_KEEPINTVL', _KEEPALIVE_INTERVAL_S),
                               ('TCP_KEEPCNT', _KEEPALIVE_PROBES)):
@@ -202,12 +159,12 @@ class TcpSource:
             if not self._is_late(n_bytes, until_s):
                 return
             self._connection.close()
-            self._closing.wait(self._reconnect_min)
+            self._closing.wait(self.settings.reconnect_min)
             self._open(is_first=False)
 
     def _is_late(self, n_bytes: int, until_s: float) -> bool:
         return (self.health.n_bytes == n_bytes and time.monotonic() < until_s
-                and not self._drop_reason and not self._closing.is_set())
+                and not self._drop_reason and not self.is_closing)
 
     def _receive(self) -> Iterator[Packet]:
         """Yield the packets of one connection until the peer closes it between two."""
@@ -216,7 +173,7 @@ class TcpSource:
         ahead = memoryview(bytearray(_AHEAD_BYTES))
         # Stop reading on close: unread data makes the kernel send RST, which frees a blocked
         # peer; otherwise it waits for another minute.
-        while not self._closing.is_set():
+        while not self.is_closing:
             room = framer.buffer()
             reads_ahead = len(room) <= _HEADER_BYTES
             try:
@@ -233,12 +190,11 @@ class TcpSource:
             acknowledge()
             for packet in _packets_of(framer, ahead[:n_bytes]) if reads_ahead \
                     else (framer.advance(n_bytes),):
-                if packet is not None and not self._closing.is_set():
-                    self.health.n_packets += 1
+                if packet is not None and not self.is_closing:
                     yield packet
 
     def _end(self, framer: Framer) -> None:
-        if self._closing.is_set():
+        if self.is_closing:
             return
         try:
             framer.end()

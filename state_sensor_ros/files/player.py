@@ -31,19 +31,17 @@ from dataclasses import replace
 from enum import Enum
 import math
 import threading
-import time
 from typing import Protocol
 
 from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
 from state_sensor_ros.files.recording import PERIOD_S, RecordedFrame, Recording
 from state_sensor_ros.payloads import Packet
+from state_sensor_ros.pipeline.schedule import Schedule
 from state_sensor_ros.pipeline.source import Health, SourceState
 from state_sensor_ros.settings import rule_of, Settings
 
 # A longer time between two frames is a step of the clock and is not waited for.
 _MAX_GAP_S = 10.0
-# A delay above this is not made up for, since that would be a burst of frames.
-_MAX_LAG_S = 0.5
 
 
 class _Request(Enum):
@@ -93,7 +91,7 @@ class FileSource:
     def __init__(self, recording: Recording, *, rate: float = 1.0, loop: bool = False,
                  follower: Follower | None = None) -> None:
         self._follower = follower
-        self._rate = _checked(rate)
+        self._schedule = Schedule(_checked(rate))
         self._loop = loop
         self._recording = recording
         self.health = Health(state=SourceState.PLAYING, n_connects=1)
@@ -104,8 +102,6 @@ class FileSource:
         self._sought: float | None = None
         # Seconds of the recording before the last frame that was played or skipped, -1 for none.
         self._position = -1.0
-        # When that frame was due, None where the next one is due at once.
-        self._due: float | None = None
 
     @property
     def position(self) -> float:
@@ -163,7 +159,7 @@ class FileSource:
         :raises ConfigError: when it is no pace.
         """
         with self._changed:
-            self._rate = _checked(rate)
+            self._schedule.rate = _checked(rate)
             self._changed.notify_all()
 
     def reconfigure(self, settings: Settings) -> None:
@@ -269,13 +265,13 @@ class FileSource:
                 wait_s: float | None = None
                 if self._request is not _Request.PAUSE:
                     self.health.state = SourceState.PLAYING
-                    wait_s = self._time_left(gap)
+                    wait_s = self._schedule.time_left(gap)
                 elif self._n_steps:
                     self._n_steps -= 1
                     wait_s = 0.0
                 else:
                     self.health.state = SourceState.PAUSED
-                    self._due = None
+                    self._schedule.restart()
                 if wait_s == 0.0:
                     return _Turn.PLAY
                 self._changed.wait(wait_s)
@@ -286,17 +282,9 @@ class FileSource:
             return _Turn.REWIND
         if position < sought:
             return _Turn.SKIP
-        self._sought = self._due = None
+        self._sought = None
+        self._schedule.restart()
         return _Turn.PLAY
-
-    def _time_left(self, gap: float) -> float:
-        """Return how long to wait for the next frame, s; where that is 0 it counts as played."""
-        now = time.monotonic()
-        due = now if self._due is None or not self._rate else self._due + gap / self._rate
-        if due > now:
-            return due - now
-        self._due = due if now - due <= _MAX_LAG_S else now
-        return 0.0
 
     def _turn_at_end(self) -> _Turn:
         """Wait for the end of a pause; then begin again where ``loop`` or a seek demands it."""

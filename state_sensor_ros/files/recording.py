@@ -48,9 +48,10 @@ class Recording(Protocol):
     Frames that can be read from the beginning any number of times, except from standard input.
 
     ``name`` of the file; ``form`` in words; ``simulator`` whose topics it has, as
-    the parameter ``source`` names it; ``decoder`` of its payloads; ``total`` and ``unit`` (``B``
-    or ``frame``) of :attr:`RecordedFrame.position` at the end, None where it is unknown; ``cut``
-    is set after the last frame of a trajectory that ends before its array does.
+    the parameter ``source`` names it, empty for those of every simulator; ``decoder`` of its
+    payloads; ``total`` and ``unit`` (``B`` or ``frame``) of :attr:`RecordedFrame.position` at the
+    end, None where it is unknown; ``cut`` is set after the last frame of a trajectory that ends
+    before its array does.
     """
 
     name: str

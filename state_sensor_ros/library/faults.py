@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.frame import Frame
-from state_sensor_ros.payloads import Decoded, Packet, PayloadDecoder
+from state_sensor_ros.payloads import decode_packet, Packet, PayloadDecoder
 
 # A faulty recording may have one fault for each actor of each frame.
 MAX_KEPT = 1000
@@ -86,9 +86,7 @@ class FaultList(list[FrameFault]):
         :returns: the frames of the payload, none where it cannot be decoded.
         """
         try:
-            decoded: list[Decoded] = decoder.decode(
-                packet.payload, game_time=packet.game_time, time=packet.time,
-                sample_count=packet.sample_count) if is_timed else decoder.decode(packet.payload)
+            decoded = decode_packet(decoder, packet, is_timed=is_timed)
         except DecodeError as error:
             self.add(_fault_of(PAYLOAD, place, error, index))
             return

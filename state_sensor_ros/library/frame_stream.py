@@ -10,14 +10,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from types import TracebackType
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType, TracebackType
 
 from state_sensor_ros.errors import FramingError, StateError, TransportError
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.library.faults import CONNECTION, FaultList, FrameFault
 from state_sensor_ros.settings import DEFAULTS, Settings
-from state_sensor_ros.simulators.opening import checked_settings, find_simulator
+from state_sensor_ros.simulators.simulator_list import checked_settings, find_simulator
+
+NO_PARAMETERS: Mapping[str, object] = MappingProxyType({})
 
 
 class FrameStream:
@@ -34,10 +36,10 @@ class FrameStream:
 
     def __init__(self, settings: Settings, *, reconnect: bool) -> None:
         self.faults = FaultList()
-        self._where = f'{settings.host}:{settings.port}'
         simulator = find_simulator(settings.source)
-        opened = simulator.open_source if reconnect else simulator.open_stream
-        self._source = opened(settings, lambda kind, text: self._note_connection(text))
+        self._where = simulator.address(settings)
+        self._source = simulator.open_source(
+            settings, lambda kind, text: self._note_connection(text), reconnect=reconnect)
         self._decoder = simulator.new_decoder(settings)
         self._is_begun = False
 
@@ -86,12 +88,13 @@ class FrameStream:
         self.close()
 
 
-def open_stream(host: str = DEFAULTS.host, port: int | None = None, *, reconnect: bool = False,
+def open_stream(host: str | None = None, port: int | None = None, *, reconnect: bool = False,
                 source: str = DEFAULTS.source, control_port: int = 0, relay_port: int = 0,
                 obb_extents: str = DEFAULTS.obb_extents,
-                road_s_unit: str = DEFAULTS.road_s_unit) -> FrameStream:
+                road_s_unit: str = DEFAULTS.road_s_unit,
+                parameters: Mapping[str, object] = NO_PARAMETERS) -> FrameStream:
     """
-    Open the sensor port of a running simulator.
+    Open the live frames of a running simulator.
 
     >>> import state_sensor_ros as sensor
     >>> with sensor.open_stream('127.0.0.1', port) as stream:
@@ -100,20 +103,23 @@ def open_stream(host: str = DEFAULTS.host, port: int | None = None, *, reconnect
     ...         break
     v2 21
 
-    :param host: of the simulator.
-    :param port: its sensor port, 1 to 65535; None for the usual one, 8700, or 2001 of CARLA.
+    :param host: of the simulator; None for its usual one.
+    :param port: of its frames; None for the usual one of the simulator.
     :param reconnect: whether to connect again, for ever, where the connection cannot be made or
         ends. Otherwise the stream ends with the connection.
-    :param source: ``carla`` for a CARLA 0.8 server, or the name of an added simulator.
-    :param control_port: world port of CARLA, where the stream is to request the episode; else 0.
-    :param relay_port: first of three ports for the user's own client of CARLA; 0 opens none.
+    :param source: name of the simulator.
+    :param control_port: port on which the simulator takes requests; 0 does not configure it.
+    :param relay_port: as in ``parameters``; 0 opens none.
     :param obb_extents: ``half`` for simulators that send half lengths of boxes.
     :param road_s_unit: unit of ``s``, ``cm`` or ``m``.
+    :param parameters: other parameters of the driver or of the simulator, by name, such as
+        ``{'config_file': 'sensor.json'}``.
     :returns: a context manager to iterate over, once.
     :raises ConfigError: where a parameter is out of its range.
     """
-    usual = find_simulator(source).default_port
+    given = {'host': host, 'port': port, 'relay_port': relay_port or None}
     return FrameStream(checked_settings({
-        'source': source, 'host': host, 'port': usual if port is None else port,
-        'control_port': control_port, 'relay_port': relay_port, 'obb_extents': obb_extents,
-        'road_s_unit': road_s_unit}), reconnect=reconnect)
+        'source': source, 'control_port': control_port, 'obb_extents': obb_extents,
+        'road_s_unit': road_s_unit, **parameters,
+        **{name: value for name, value in given.items() if value is not None}}),
+        reconnect=reconnect)

@@ -26,7 +26,7 @@ import numpy as np
 from state_sensor_ros.errors import DecodeError, StateSensorError
 from state_sensor_ros.frame import Frame, Needs, NO_BOXES
 from state_sensor_ros.naming import ActorList, EMPTY_ACTOR_LIST, Registry
-from state_sensor_ros.payloads import Decoded, Packet, Report
+from state_sensor_ros.payloads import decode_packet, Decoded, Packet, Report
 from state_sensor_ros.pipeline.actor_topics import ActorTopics
 from state_sensor_ros.pipeline.consistency import SampledConsistencyCheck
 from state_sensor_ros.pipeline.counters import Counters
@@ -236,14 +236,13 @@ class Pipeline:
         self._restart_actors()
 
     def _decode(self, packet: Packet) -> Decoded:
-        if not packet.payload:
+        if not packet.payload and packet.decoded is None:
             raise DecodeError('payload', 'nothing', 'a frame')
         decoder, needs = self._codec.decoder, self._needs
         if self.counters.game_time >= self.consistency.next_details_s:
             needs = replace(needs, wheels=True, boxes=True)
         decoder.needs = needs
-        decoded = decoder.decode(packet.payload, game_time=packet.game_time, time=packet.time,
-                                 sample_count=packet.sample_count)
+        decoded = decode_packet(decoder, packet)
         if len(decoded) > 1:
             raise DecodeError('payload', 'an array inside an array', 'a frame')
         return decoded[0]

@@ -27,6 +27,7 @@ from rclpy.serialization import deserialize_message
 from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.errors import one_line
 from state_sensor_ros.frame import Frame
+from state_sensor_ros.payloads import decode_packet
 from state_sensor_ros.pipeline.counters import Counters, latest
 from state_sensor_ros.pipeline.interfaces import Codec
 from state_sensor_ros.pipeline.pipeline import Pipeline, Snapshot
@@ -49,8 +50,9 @@ from state_sensor_ros.ros.static_tf import StaticFrame
 from state_sensor_ros.ros.stream_log import StreamLog
 from state_sensor_ros.ros.topic_sink import message_class, TopicSink
 from state_sensor_ros.ros.transitions import ManagedNode, noting
-from state_sensor_ros.settings import Settings
-from state_sensor_ros.simulators.opening import FILE, Input
+from state_sensor_ros.settings import FILE, Settings
+from state_sensor_ros.simulators.opening import Input
+from state_sensor_ros.simulators.simulator_list import find_simulator
 from state_sensor_ros.topics.encoder import Encoder
 from state_sensor_ros.topics.static_frame import encode_static_frames
 from state_sensor_ros.topics.verification import sample_settings, verify
@@ -95,6 +97,8 @@ class StateSensorNode(ManagedNode):
         self._fault_log = NodeLog(self.get_logger())
         self._connection_log = ConnectionLog()
         self._diagnostics = DiagnosticsTopic(self)
+        for line in self._own_parameters.warnings:
+            self.get_logger().warning(line)
         for name, similar in self._own_parameters.unknown().items():
             hint = f'; the most similar known name is {similar}' if similar else ''
             self.get_logger().warning(one_line(f'unknown parameter {name} is ignored{hint}'))
@@ -130,11 +134,8 @@ class StateSensorNode(ManagedNode):
         """
         if snapshot.frame.boxes is not None or self._input is None:
             return snapshot.frame
-        packet = snapshot.packet
         # A decoder of its own: that of the stream is used by another thread.
-        return self._input.new_decoder().decode(
-            packet.payload, game_time=packet.game_time, time=packet.time,
-            sample_count=packet.sample_count)[0].frame
+        return decode_packet(self._input.new_decoder(), snapshot.packet)[0].frame
 
     @noting
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -335,7 +336,7 @@ class StateSensorNode(ManagedNode):
     def _hardware_id(self) -> str:
         settings = self.settings
         return settings.trajectory_file if settings.source == FILE \
-            else f'{settings.host}:{settings.port}'
+            else find_simulator(settings.source).address(settings)
 
 
 def add_playback(node: StateSensorNode) -> None:

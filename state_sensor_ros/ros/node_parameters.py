@@ -12,7 +12,9 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import cast, get_args
+from contextlib import suppress
+from typing import cast
+import warnings
 
 from rcl_interfaces.msg import (
     FloatingPointRange,
@@ -24,20 +26,17 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.settings import (
-    DEFAULTS,
-    NAMES,
-    nearest,
-    rule_of,
-    Settings,
-    type_of,
-    value_of,
+from state_sensor_ros.parameters import nearest
+from state_sensor_ros.settings import DEFAULTS, ParameterTable, Settings
+from state_sensor_ros.simulators.simulator_list import (
+    checked_settings,
+    find_simulator,
+    implied_values,
+    schema_of,
+    SimulatorWarning,
 )
-from state_sensor_ros.simulators.opening import checked_settings, find_simulator
 from state_sensor_ros.topics.topic import Qos
 
-_TYPES = {name: (get_args(type_of(name)) or (type_of(name),))[0] for name in NAMES}
-_ARRAYS = frozenset(name for name in NAMES if get_args(type_of(name)))
 _ACTOR_RELIABILITY, _ACTOR_DEPTH = 'actor_qos.reliability', 'actor_qos.depth'
 _MAX_DEPTH = 10000
 _LISTS = (Parameter.Type.DOUBLE_ARRAY, Parameter.Type.STRING_ARRAY)
@@ -48,14 +47,15 @@ _DECLARED_LATER = ('qos_overrides.', 'playback.')
 
 class NodeParameters:
     """
-    The fields of :class:`Settings` and ``actor_qos.*`` as parameters of ``node``.
+    The fields of :class:`Settings`, those of all simulators, and ``actor_qos.*``, of ``node``.
 
     A change is checked before it is set, and takes effect after it is set: in between, another
-    callback of the node may refuse it.
+    callback of the node may refuse it. Two names of one parameter always have one value.
 
     :param on_change: called with the new settings after a change.
     :ivar settings: the parameters as they are now.
     :ivar actor_qos: of the topics of single actors.
+    :ivar warnings: lines about simulators that are left out.
     :raises ConfigError: when a value given at start is wrong.
     """
 
@@ -63,12 +63,20 @@ class NodeParameters:
         self._node = node
         self._on_change = on_change
         self._is_frozen = False
-        given = {name: self._given(name) for name in NAMES}
+        source = self._given('source')
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter('always', SimulatorWarning)
+            schema = schema_of(source if isinstance(source, str) else DEFAULTS.source,
+                               with_added=True)
+        self.warnings = [str(each.message) for each in caught]
+        self._names = tuple(dict.fromkeys((*schema.names, *schema.aliases)))
+        given = {name: self._given(name) for name in self._names}
         explicit = {name: value for name, value in given.items() if value is not None}
         # Explicit parameters take precedence over the simulator's own configuration.
-        self.settings = checked_settings({**_from_config_file(explicit), **explicit})
-        for name in NAMES:
-            self._declare(name)
+        self.settings = checked_settings({**_from_config_file(explicit), **explicit},
+                                         with_added=True)
+        for name in self._names:
+            self._declare(name, schema)
         self.actor_qos = self._declare_actor_qos()
         node.add_pre_set_parameters_callback(self._as_declared)
         node.add_on_set_parameters_callback(self._check)
@@ -88,7 +96,7 @@ class NodeParameters:
 
         :returns: their names, each with the most similar name of a parameter, or ``''``.
         """
-        declared = [*NAMES, _ACTOR_RELIABILITY, _ACTOR_DEPTH]
+        declared = [*self._names, _ACTOR_RELIABILITY, _ACTOR_DEPTH]
         # rclpy shows only those that are declared.
         return {name: nearest(name, declared) for name in self._node._parameter_overrides
                 if not self._node.has_parameter(name) and not name.startswith(_DECLARED_LATER)}
@@ -102,9 +110,9 @@ class NodeParameters:
         self._node.undeclare_parameter(name)
         return _plain(parameter.value)
 
-    def _declare(self, name: str) -> None:
-        value, descriptor = value_of(self.settings, name), _descriptor(name)
-        if _TYPES[name] is str and name in _ARRAYS:
+    def _declare(self, name: str, schema: ParameterTable) -> None:
+        value, descriptor = schema.value_of(self.settings, name), _descriptor(name, schema)
+        if schema.find(name).item is str:
             # rclpy takes an empty list for bytes.
             self._node.declare_parameter(name, [''], descriptor, ignore_override=True)
             self._node.set_parameters(
@@ -127,9 +135,27 @@ class NodeParameters:
         return Qos(reliable=reliability == 'reliable', latched=False, depth=depth)
 
     def _as_declared(self, parameters: list[Parameter]) -> list[Parameter]:
-        """Return ``parameters`` of any callback with the types that they are declared with."""
+        """
+        Return a change with the types that its parameters are declared with.
+
+        What follows from it is added: other names of the same parameters, and the usual port of
+        another source.
+        """
+        values = {each.name: _plain(each.value) for each in parameters
+                  if each.name in self._names}
+        implied: dict[str, object] = {}
+        # What is wrong with the source is refused with a reason by the check.
+        with suppress(ConfigError):
+            implied = implied_values(values, self.settings)
+        aliases = schema_of(self.settings.source, with_added=True).aliases
+        for given, value in values.items():
+            target = aliases.get(given, given)
+            implied |= {name: value for name in (target, *aliases)
+                        if aliases.get(name, name) == target and name not in values}
+        changed = [each for each in parameters if each.name not in implied]
+        changed += [Parameter(name, value=value) for name, value in implied.items()]
         return [_of_type(each, self._node.describe_parameter(each.name).type)
-                if self._node.has_parameter(each.name) else each for each in parameters]
+                if self._node.has_parameter(each.name) else each for each in changed]
 
     def _check(self, parameters: list[Parameter]) -> SetParametersResult:
         """Accept or refuse a change, all of it or nothing; another callback may still refuse."""
@@ -154,8 +180,10 @@ class NodeParameters:
 
         :raises ConfigError: naming the parameter, the value and what is allowed.
         """
-        values = {each.name: _plain(each.value) for each in parameters if each.name in NAMES}
-        return checked_settings(values, self.settings) if values else self.settings
+        values = {each.name: _plain(each.value) for each in parameters
+                  if each.name in self._names}
+        return checked_settings(values, self.settings, with_added=True) if values \
+            else self.settings
 
 
 def _of_type(parameter: Parameter, code: int) -> Parameter:
@@ -185,32 +213,37 @@ def _plain(value: object) -> object:
 
 def _from_config_file(explicit: Mapping[str, object]) -> Mapping[str, object]:
     """Return the parameters that the simulator's own configuration file sets."""
-    path, source = (explicit.get(name, value_of(DEFAULTS, name))
-                    for name in ('config_file', 'source'))
+    path = explicit.get('config_file', DEFAULTS.config_file)
+    source = explicit.get('source', DEFAULTS.source)
     if not isinstance(path, str) or not path or not isinstance(source, str):
         return {}
     return find_simulator(source).parameters_of_config(path)
 
 
 def _check_dynamic(now: Settings, new: Settings) -> None:
-    for name in NAMES:
-        if value_of(now, name) != value_of(new, name) and not rule_of(name).dynamic:
+    schema = schema_of(now.source, with_added=True)
+    for name in schema.names:
+        if schema.value_of(now, name) != schema.value_of(new, name) \
+                and not schema.find(name).rule.dynamic:
             raise ConfigError(name, 'a change while the node is configured',
                               'none: clean the node up first, or restart it with the new value')
 
 
-def _descriptor(name: str) -> ParameterDescriptor:
-    rule = rule_of(name)
+def _descriptor(name: str, schema: ParameterTable) -> ParameterDescriptor:
+    found = schema.find(name)
+    rule, is_list = found.rule, found.item is not None
     descriptor = ParameterDescriptor(name=name, description=rule.help)
     if rule.choices:
-        descriptor.additional_constraints = f'{"each " if name in _ARRAYS else ""}one of ' \
+        descriptor.additional_constraints = f'{"each " if is_list else ""}one of ' \
             + ', '.join(rule.choices)
     if rule.length is not None:
         descriptor.additional_constraints = f'{rule.length} numbers'
+    if name != found.name:
+        descriptor.description += f' Another name of {found.name}.'
     if not rule.dynamic:
         descriptor.description += ' Changes only while the node is unconfigured.'
-    if rule.low is not None and rule.high is not None and name not in _ARRAYS:
-        if _TYPES[name] is int:
+    if rule.low is not None and rule.high is not None and not is_list:
+        if found.type is int:
             descriptor.integer_range = [IntegerRange(from_value=int(rule.low),
                                                      to_value=int(rule.high))]
         else:

@@ -22,9 +22,10 @@ from rclpy.signals import SignalHandlerOptions
 from rclpy.utilities import remove_ros_args
 
 from state_sensor_ros.errors import ConfigError, importing, StateSensorError
+from state_sensor_ros.parameters import as_yaml, Parameter
 from state_sensor_ros.ros.ending import Ending
 from state_sensor_ros.ros.node import StateSensorNode
-from state_sensor_ros.settings import as_yaml, DEFAULTS, NAMES, rule_of, value_of
+from state_sensor_ros.simulators.simulator_list import names, schema_of
 from state_sensor_ros.version import __version__
 
 PROGRAM = 'state_sensor_node'
@@ -70,17 +71,20 @@ def _explain(option: str) -> int:
         sys.stderr.write(f'error: {option}: found no such option; expected ROS arguments, see '
                          '--help\n')
         return 2
-    lines = [f'  {name:<26} {rule_of(name).help}{_choices_of(name)} Default: '
-             f'{as_yaml(value_of(DEFAULTS, name))}' for name in NAMES]
+    schema = schema_of()
+    found = [schema.find(name) for name in schema.names]
+    lines = [f'  {each.name:<26} {each.rule.help}{_choices_of(each)} Default: '
+             f'{as_yaml(each.default)}' for each in found]
     sys.stdout.write('\n'.join((
         'usage: state_sensor_node [--version] [--ros-args -p NAME:=VALUE … --params-file FILE]',
         '', 'Ground truth of a driving simulator on ROS 2 topics. Parameters:', *lines,
-        '', 'qos_overrides.*, actor_qos.reliability and .depth set the QoS of topics.\n')))
+        '', f'Installed simulators: {", ".join(names())}. Another one has parameters of its own.',
+        'qos_overrides.*, actor_qos.reliability and .depth set the QoS of topics.\n')))
     return 0
 
 
-def _choices_of(name: str) -> str:
-    choices = rule_of(name).choices
+def _choices_of(parameter: Parameter) -> str:
+    choices = parameter.rule.choices
     return f' Values: {", ".join(choices)}.' if choices else ''
 
 

@@ -7,9 +7,141 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-The interface of a simulator, and the opening of streams and recordings of any simulator.
+The public module for authors of simulators, and the opening by name: doc/design/extending.md.
 
-It may import cdr/, topics/, pipeline/, files/, files/tables/ and the modules directly in
-the package, but no simulator by name: ``opening`` imports one where its stream or recording is
-opened.
+It may import cdr/, topics/, pipeline/, connections/, files/, files/tables/ and the modules
+directly in the package, but no simulator by name: ``simulator_list`` imports one where it is used.
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from state_sensor_ros.connections.live_source import LiveSource
+from state_sensor_ros.errors import (
+    ConfigError,
+    DecodeError,
+    FramingError,
+    StateError,
+    StateSensorError,
+    TrajectoryFormatError,
+    TransportError,
+)
+from state_sensor_ros.files.recording import RecordedFrame, Recording
+from state_sensor_ros.frame import (
+    Boxes,
+    Frame,
+    FRONT_LEFT,
+    FRONT_RIGHT,
+    Lanes,
+    LIGHT_GREEN,
+    LIGHT_RED,
+    LIGHT_YELLOW,
+    REAR_LEFT,
+    REAR_RIGHT,
+    TrafficLights,
+    Wheels,
+)
+from state_sensor_ros.parameters import MESSAGES, parameter, STREAM
+from state_sensor_ros.payloads import (
+    Decoded,
+    Fault,
+    FrameDecoder,
+    FrameLike,
+    LEFT_OUT,
+    Packet,
+    PayloadDecoder,
+    Report,
+    SingleFrameDecoder,
+)
+from state_sensor_ros.pipeline.source import Health, Source, SourceState
+from state_sensor_ros.rep103 import Units
+from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators.ego_commands import EgoCommand, EgoCommands
+from state_sensor_ros.simulators.frame_builder import (
+    ActorLane,
+    ActorWheel,
+    build_frame,
+    FrameBuilder,
+    lane_states,
+)
+from state_sensor_ros.simulators.frame_file import FrameFile
+from state_sensor_ros.simulators.simulator import (
+    FrameWriter,
+    MapLine,
+    Simulator,
+    SimulatorTopics,
+    StandIn,
+)
+
+if TYPE_CHECKING:
+    from state_sensor_ros.connections.tcp import Framer, TcpSource
+    from state_sensor_ros.simulators.stand_in_options import StandInOptions
+
+__all__ = [
+    'FRONT_LEFT',
+    'FRONT_RIGHT',
+    'LEFT_OUT',
+    'LIGHT_GREEN',
+    'LIGHT_RED',
+    'LIGHT_YELLOW',
+    'MESSAGES',
+    'REAR_LEFT',
+    'REAR_RIGHT',
+    'STREAM',
+    'ActorLane', 'ActorWheel', 'Boxes',
+    'ConfigError',
+    'DecodeError',
+    'Decoded',
+    'EgoCommand',
+    'EgoCommands',
+    'Fault',
+    'Frame',
+    'FrameBuilder',
+    'FrameDecoder',
+    'FrameFile',
+    'FrameLike',
+    'FrameWriter',
+    'Framer',
+    'FramingError',
+    'Health',
+    'Lane',
+    'Lanes',
+    'LiveSource',
+    'MapLine',
+    'Packet',
+    'PayloadDecoder',
+    'RecordedFrame',
+    'Recording',
+    'Report',
+    'Settings',
+    'Simulator',
+    'SimulatorTopics',
+    'SingleFrameDecoder',
+    'Source',
+    'SourceState',
+    'StandIn',
+    'StandInOptions',
+    'StateError',
+    'StateSensorError',
+    'TcpSource',
+    'TrafficLights',
+    'TrajectoryFormatError',
+    'TransportError',
+    'Units',
+    'Wheel',
+    'Wheels',
+    'build_frame',
+    'lane_states',
+    'parameter',
+]
+
+# Recordings need neither sockets nor options.
+_LATER = {'Framer': 'connections.tcp', 'TcpSource': 'connections.tcp',
+          'StandInOptions': 'simulators.stand_in_options'}
+
+
+def __getattr__(name: str) -> object:
+    """Import a name that few simulators use at its first use."""
+    if name not in _LATER:
+        raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
+    return getattr(import_module(f'state_sensor_ros.{_LATER[name]}'), name)

@@ -6,23 +6,14 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
-The simulators by name, and the opening of recordings and streams that come from any of them.
-
-Another package adds a simulator by an entry point of the group ``state_sensor_ros.simulators``,
-named as the parameter ``source`` is to name it, whose value is a subclass of :class:`Simulator`.
-Each simulator is imported where it is needed, with the libraries that only it needs.
-"""
+"""The opening of recordings and streams that come from any simulator."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cache
-from importlib import import_module
 from pathlib import Path
-from typing import cast, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
-from state_sensor_ros.errors import ConfigError, importing, TrajectoryFormatError
+from state_sensor_ros.errors import importing, TrajectoryFormatError
 from state_sensor_ros.files.bags.bag_form import is_bag, is_compressed_storage
 from state_sensor_ros.files.recording import (
     Recording,
@@ -33,90 +24,17 @@ from state_sensor_ros.files.recording import (
 from state_sensor_ros.files.whole.regular_files import check_regular
 from state_sensor_ros.payloads import PayloadDecoder, Report
 from state_sensor_ros.rep103 import DEFAULT_UNITS, Units
-from state_sensor_ros.settings import DEFAULTS, parse_settings, Settings
-from state_sensor_ros.simulators.simulator import Simulator, SimulatorTopics
+from state_sensor_ros.settings import FILE, Settings
+from state_sensor_ros.simulators.simulator import SimulatorTopics
+from state_sensor_ros.simulators.simulator_list import (
+    default_simulator,
+    find_simulator,
+    simulators,
+)
 
 if TYPE_CHECKING:
     from state_sensor_ros.files.player import Follower
     from state_sensor_ros.pipeline.source import Source
-
-ENTRY_POINTS = 'state_sensor_ros.simulators'
-MONODRIVE = 'tcp'
-_BUILT_IN = {MONODRIVE: 'monodrive.monodrive_simulator:MonodriveSimulator',
-             'carla': 'carla.carla_simulator:CarlaSimulator'}
-FILE = 'file'
-
-
-@cache
-def _built_in(name: str) -> Simulator:
-    """Return a simulator of this package, without a search for those of others."""
-    module, _, attribute = _BUILT_IN[name].partition(':')
-    return cast(Simulator, getattr(import_module(f'{__package__}.{module}'), attribute)())
-
-
-@cache
-def simulators() -> dict[str, Simulator]:
-    """
-    Return all simulators by name: those of other packages, then those of this one.
-
-    The search for other packages takes 0.02 to 0.1 s, by the number of installed ones.
-
-    :raises ConfigError: where one that is installed cannot be imported.
-    """
-    # Imported here: it takes 0.05 s, which a source of this package does not need.
-    from importlib.metadata import entry_points
-    found = {}
-    for entry in entry_points(group=ENTRY_POINTS):
-        try:
-            found[entry.name] = cast(Simulator, entry.load()())
-        except (ImportError, AttributeError) as error:
-            raise ConfigError(f'simulator {entry.name}', f'{entry.value}, which cannot be loaded '
-                              f'({error})', 'a subclass of Simulator') from error
-    for name in _BUILT_IN:
-        found.pop(name, None)
-        found[name] = _built_in(name)
-    return found
-
-
-def find_simulator(name: str) -> Simulator:
-    """
-    Return the simulator whose frames a source receives.
-
-    :param name: value of the parameter ``source``; of ``file``, the usual simulator is returned.
-    :raises ConfigError: where there is none of that name.
-    """
-    if name == FILE:
-        name = MONODRIVE
-    if name in _BUILT_IN:
-        return _built_in(name)
-    found = simulators()
-    if name not in found:
-        raise ConfigError('source', repr(name), f'one of {", ".join(sorted({*found, FILE}))}')
-    return found[name]
-
-
-def by_protocol() -> dict[str, Simulator]:
-    """Return the simulators that have a protocol, by it."""
-    return {simulator.protocol: simulator for simulator in simulators().values()
-            if simulator.protocol}
-
-
-def checked_settings(values: Mapping[str, object], base: Settings = DEFAULTS) -> Settings:
-    """
-    Check parameters one by one, against each other and against the simulator.
-
-    :param values: as :func:`parse_settings` has them.
-    :param base: likewise.
-    :raises ConfigError: naming the parameter, the value and what is allowed.
-    """
-    settings = parse_settings(values, base=base)
-    simulator = find_simulator(settings.source)
-    if settings.relay_port and not simulator.has_relay:
-        raise ConfigError('relay_port', str(settings.relay_port),
-                          f'0 where source is {settings.source}, which has no relay')
-    simulator.check(settings)
-    return settings
-
 
 def open_any(path: str, units: Units = DEFAULT_UNITS, topic: str = '', *,
              max_bag_bytes: int | None = None) -> Recording:
@@ -146,8 +64,8 @@ def open_any(path: str, units: Units = DEFAULT_UNITS, topic: str = '', *,
     # search for other simulators.
     is_trajectory = path == STANDARD_INPUT or (
         path.endswith(TRAJECTORY_SUFFIXES) and not where.is_dir())
-    for simulator in [find_simulator(MONODRIVE)] if is_trajectory else sorted(
-            simulators().values(), key=lambda one: one.name == MONODRIVE):
+    for simulator in [default_simulator()] if is_trajectory else sorted(
+            simulators().values(), key=lambda each: each is default_simulator()):
         recording = simulator.open_recording(where, units)
         if recording is not None:
             return recording
@@ -163,7 +81,7 @@ def _open_bag(path: Path, topic: str, max_bag_bytes: int | None) -> Recording:
     for simulator in known:
         if simulator.bag_topic is not None and bag.has(*simulator.bag_topic):
             return simulator.open_bag(bag)
-    return find_simulator(MONODRIVE).open_bag(bag)
+    return default_simulator().open_bag(bag)
 
 
 class Input:

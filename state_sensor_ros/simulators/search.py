@@ -21,7 +21,7 @@ import re
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.files.bags.bag_form import is_bag, STORAGE_SUFFIXES
 from state_sensor_ros.files.recording import TABLE_SUFFIX, TRAJECTORY_SUFFIXES
-from state_sensor_ros.simulators.opening import simulators
+from state_sensor_ros.simulators.simulator_list import simulators
 
 # Longest first: NAME.json.gz has the name NAME.
 _SUFFIXES = sorted((*TRAJECTORY_SUFFIXES, *STORAGE_SUFFIXES, TABLE_SUFFIX), key=len, reverse=True)

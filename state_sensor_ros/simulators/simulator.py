@@ -20,15 +20,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import ClassVar, Protocol, TYPE_CHECKING
 
 from state_sensor_ros.errors import ConfigError, counted
 from state_sensor_ros.files.recording import Recording
 from state_sensor_ros.files.whole.output import Output
-from state_sensor_ros.frame import Frame
-from state_sensor_ros.payloads import PayloadDecoder, Report
+from state_sensor_ros.frame import Floats, Frame
+from state_sensor_ros.payloads import FrameDecoder, PayloadDecoder, Report
 from state_sensor_ros.rep103 import Units
-from state_sensor_ros.settings import DEFAULTS, Settings
+from state_sensor_ros.settings import Settings
 
 if TYPE_CHECKING:
     import argparse
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from state_sensor_ros.files.bags.bag_reader import Bag
     from state_sensor_ros.files.bags.bag_recording import BagRecording
     from state_sensor_ros.pipeline.source import Source
+    from state_sensor_ros.simulators.ego_commands import EgoCommands
     from state_sensor_ros.simulators.stand_in_options import StandInOptions
     from state_sensor_ros.topics.static_frame import StaticTransform
     from state_sensor_ros.topics.topic_encoder import NewTopicEncoder
@@ -84,6 +86,19 @@ class FrameWriter(Output):
         """
 
 
+@dataclass(frozen=True, slots=True)
+class MapLine:
+    """
+    One line of the map, such as the middle of a lane.
+
+    ``kind`` such as ``lane``, ``border`` or ``stop line``; ``points_xyz`` (P, 3) float64, m,
+    global frame.
+    """
+
+    kind: str
+    points_xyz: Floats
+
+
 class StandIn(Protocol):
     """A program that behaves like the simulator, for tests and demonstrations."""
 
@@ -98,18 +113,26 @@ class Simulator:
     """
     One simulator.
 
-    ``name`` as the parameter ``source`` has it; ``protocol`` as the option ``--protocol`` of the
-    command `simulate` has it, empty where there is no stand-in; ``bag_topic`` name below the node
-    and type of a topic by which a bag of this simulator is recognised, None where its bags need no
-    reader of their own; ``default_port`` of its live frames; ``has_relay`` whether it takes
-    the parameters ``relay_port`` and ``relay_bind``.
+    ``name`` value of the parameter ``source``, and of the entry point; ``old_names`` others that
+    it had. ``parameters`` the class of what only this simulator needs, a frozen dataclass of
+    :func:`parameter`, whose names have that of the simulator in front: a field ``speed`` of the
+    simulator ``toy`` is ``toy.speed``; ``settings.of(parameters)`` returns their values.
+    ``aliases`` other names of these parameters: names of earlier versions, and ``host`` and
+    ``port`` where the simulator declares its own, which they then mean. ``default_port`` of its
+    live frames, None where it has none. ``has_wall_time`` whether its frames have a ``time``.
+    ``has_stand_in`` whether the command `simulate` knows it. ``bag_topic`` name below the node and
+    type of a topic by which a bag of this simulator is recognised, None where its bags need no
+    reader of their own.
     """
 
     name: ClassVar[str]
-    protocol: ClassVar[str] = ''
+    old_names: ClassVar[tuple[str, ...]] = ()
+    parameters: ClassVar[type | None] = None
+    aliases: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    default_port: ClassVar[int | None] = None
+    has_wall_time: ClassVar[bool] = False
+    has_stand_in: ClassVar[bool] = False
     bag_topic: ClassVar[tuple[str, str] | None] = None
-    default_port: ClassVar[int] = DEFAULTS.port
-    has_relay: ClassVar[bool] = False
 
     def check(self, settings: Settings) -> None:
         """
@@ -118,6 +141,14 @@ class Simulator:
         :param settings: each checked by itself and against the others.
         :raises ConfigError: naming the parameter, the value and what is allowed.
         """
+
+    def address(self, settings: Settings) -> str:
+        """
+        Return what a source connects to, for the log and the diagnostics.
+
+        :param settings: of the node.
+        """
+        return f'{settings.host}:{settings.port}' if self.default_port else self.name
 
     def parameters_of_config(self, path: str) -> Mapping[str, object]:
         """
@@ -131,32 +162,47 @@ class Simulator:
 
     def new_decoder(self, settings: Settings) -> PayloadDecoder:
         """
-        Make a decoder of the payloads of :meth:`open_source`.
+        Make a decoder of the packets of :meth:`open_source`; a source of frames needs none.
 
         :param settings: of the node; dynamic ones may change without a new decoder.
-        :raises ConfigError: where the simulator sends no frames.
         """
-        raise ConfigError('source', self.name, 'a simulator that sends frames')
+        return FrameDecoder()
 
-    def open_source(self, settings: Settings, report: Report) -> Source:
+    def open_source(self, settings: Settings, report: Report, *,
+                    reconnect: bool = True) -> Source:
         """
         Make the live source; it connects when its packets are iterated over.
 
         :param settings: of the node; :meth:`Source.reconfigure` replaces the dynamic ones.
-        :param report: called with a kind and a line about what was found beside the packets.
+        :param report: called with a kind and a line about what was found beside the frames.
+        :param reconnect: whether it connects again where the connection ends or fails; otherwise
+            it ends with the connection, and raises its failure.
         :raises StateSensorError: where it cannot be opened at all.
         """
         raise ConfigError('source', self.name, 'a simulator that sends frames')
 
-    def open_stream(self, settings: Settings, report: Report) -> Source:
+    def open_commands(self, settings: Settings, source: Source, report: Report) -> EgoCommands:
         """
-        Make a live source that ends with its connection, where the simulator has one.
+        Make what sends commands to the ego.
 
-        :param settings: as :meth:`open_source` has them.
-        :param report: likewise.
-        :raises StateSensorError: likewise.
+        :param settings: of the node.
+        :param source: the live source, from :meth:`open_source` with the same settings.
+        :param report: called with a kind and a line about a command that was lost.
+        :raises ConfigError: where the simulator takes none.
         """
-        return self.open_source(settings, report)
+        raise ConfigError('control_input', f'a command for {self.name}',
+                          'none: this simulator takes no commands')
+
+    def road_map(self, settings: Settings,
+                 recording: Recording | None = None) -> Sequence[MapLine]:
+        """
+        Return the lanes of the map, where the simulator knows it.
+
+        :param settings: of the node or the command.
+        :param recording: that the frames come from, None for a live source.
+        :raises StateSensorError: where it cannot be read.
+        """
+        return ()
 
     def topics(self, settings: Settings, *, recording: Recording | None) -> SimulatorTopics:
         """
@@ -234,4 +280,4 @@ class Simulator:
         :param options: of the command `simulate`.
         :raises StateSensorError: where a file or port is not usable.
         """
-        raise ConfigError('--protocol', self.name, 'a simulator that has a stand-in')
+        raise ConfigError('--source', self.name, 'a simulator that has a stand-in')

@@ -189,8 +189,8 @@ def test_record_carla_of_nothing(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(('options', 'words'), [
-    (['--protocol', 'carla', '--desired-tags', 'vehicle'], 'none with --protocol carla'),
-    (['--relay-port', '3000'], 'it with another --protocol than monodrive'),
+    (['--protocol', 'carla', '--desired-tags', 'vehicle'], 'none with --source carla'),
+    (['--relay-port', '3000'], 'it with another --source than monodrive'),
     (['--protocol', 'carla', '--relay-port', '3000', '--control-port', '2000'],
      'control_port: found 2000; expected 0 with relay_port')])
 def test_record_refuses_options_that_exclude_each_other(tmp_path, capsys, options, words):

@@ -64,7 +64,7 @@ def test_lookup_of_an_invalid_name_is_an_error(host):
 
 @pytest.mark.parametrize('host', NO_NAMES)
 @pytest.mark.parametrize('make', [
-    lambda host: TcpSource(host, 8700, PacketFramer, reconnect_min=0.01),
+    lambda host: TcpSource(host, 8700, PacketFramer, Settings(reconnect_min=0.01)),
     lambda host: CarlaSource(Settings(source='carla', host=host, control_port=2000,
                                       reconnect_min=0.01))])
 def test_lookup_of_an_invalid_name_fails_the_connect(host, make):

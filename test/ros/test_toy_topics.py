@@ -30,4 +30,4 @@ def test_toy_actors_are_on_topics(domain, listener, tmp_path):
 def test_source_that_is_not_installed_is_refused(domain):
     with NodeProcess(domain, source='toy') as node:
         assert node.process.wait(AWAIT_S) == 1
-        assert "source: found 'toy'; expected one of carla, file, tcp" in node.log
+        assert "source: found 'toy'; expected one of carla, file, monodrive" in node.log

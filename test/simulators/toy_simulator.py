@@ -74,7 +74,7 @@ class ToySimulator(Simulator):
     def new_decoder(self, settings):
         return BallDecoder()
 
-    def open_source(self, settings, report):
+    def open_source(self, settings, report, *, reconnect=True):
         return BallSource()
 
     def open_recording(self, path, units):

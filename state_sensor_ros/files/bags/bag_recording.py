@@ -27,7 +27,7 @@ class BagRecording:
     """
 
     unit = 'frame'
-    simulator = 'tcp'
+    simulator = ''
 
     def __init__(self, bag: Bag) -> None:
         self.name = bag.name

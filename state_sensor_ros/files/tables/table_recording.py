@@ -76,7 +76,7 @@ class TableRecording:
 
     unit = 'frame'
     form = 'table'
-    simulator = 'tcp'
+    simulator = ''
     total: int | None = None
 
     def __init__(self, path: Path) -> None:

@@ -14,6 +14,7 @@ import argparse
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from state_sensor_ros.errors import ConfigError, DecodeError, TrajectoryFormatError
@@ -22,6 +23,7 @@ from state_sensor_ros.frame import Frame
 from state_sensor_ros.payloads import PayloadDecoder, Report
 from state_sensor_ros.rep103 import Units
 from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators.carla.carla_parameters import CarlaParameters
 from state_sensor_ros.simulators.simulator import (
     FrameWriter,
     Simulator,
@@ -46,25 +48,24 @@ class CarlaSimulator(Simulator):
     """The measurements of a server, datasets and their bags, and their stand-in."""
 
     name = 'carla'
-    protocol = 'carla'
+    parameters = CarlaParameters
+    aliases = MappingProxyType({name: name for name in (
+        'relay_port', 'relay_bind', 'camera_tf', 'camera_poses', 'camera_fov')})
     default_port = 2001
-    has_relay = True
+    has_stand_in = True
     bag_topic = ('player/status', 'state_sensor_ros/msg/CarlaPlayerStatus')
 
     def check(self, settings: Settings) -> None:
         """
         Reject parameters that CARLA's frames cannot serve, and ports that exclude each other.
 
-        :raises ConfigError: for stamps by date, for samples, and for a relay beside an episode of
-            the node or on the server's own ports.
+        :raises ConfigError: for samples, and for a relay beside an episode of the node or on the
+            server's own ports.
         """
-        if settings.stamp_source == 'utc':
-            raise ConfigError('stamp_source', 'utc', 'game_time or ros where source is carla: its '
-                              'frames carry no date')
         if settings.sample_rate > 0:
             raise ConfigError('sample_rate', f'{settings.sample_rate:g}',
                               '0 where source is carla: it measures each of its frames')
-        if settings.relay_port:
+        if settings.of(CarlaParameters).relay_port:
             _check_relay(settings)
 
     def new_decoder(self, settings: Settings) -> PayloadDecoder:
@@ -72,27 +73,17 @@ class CarlaSimulator(Simulator):
         from state_sensor_ros.simulators.carla.carla_decoder import CarlaDecoder
         return CarlaDecoder()
 
-    def open_source(self, settings: Settings, report: Report) -> Source:
+    def open_source(self, settings: Settings, report: Report, *,
+                    reconnect: bool = True) -> Source:
         """
         Make the source of the measurements: the server's port, or a relay.
 
         :raises ConfigError: when ``config_file`` cannot be read.
         """
         from state_sensor_ros.simulators.carla.carla_source import CarlaSource, open_relay
-        if settings.relay_port:
-            return open_relay(settings, report)
-        return CarlaSource(settings)
-
-    def open_stream(self, settings: Settings, report: Report) -> Source:
-        """
-        Make a source of the measurements that ends with their connection.
-
-        :raises ConfigError: when ``config_file`` cannot be read.
-        """
-        from state_sensor_ros.simulators.carla.carla_source import CarlaSource, open_relay
-        if settings.relay_port:
-            return open_relay(settings, report, reconnect=False)
-        return CarlaSource(settings, reconnect=False)
+        if settings.of(CarlaParameters).relay_port:
+            return open_relay(settings, report, reconnect=reconnect)
+        return CarlaSource(settings, reconnect=reconnect)
 
     def topics(self, settings: Settings, *, recording: Recording | None) -> SimulatorTopics:
         """
@@ -193,7 +184,7 @@ class CarlaSimulator(Simulator):
         from state_sensor_ros.emulator.carla_server.episode_settings import EpisodeSettings
         from state_sensor_ros.emulator.carla_server.town_server import CarlaOptions, CarlaServer
         if options.file is not None:
-            raise ConfigError('FILE', options.file, 'none with --protocol carla: its traffic is '
+            raise ConfigError('FILE', options.file, 'none with --source carla: its traffic is '
                               'synthetic')
         if options.port in (1, 65535):
             raise ConfigError('--port', str(options.port), '0, or 2 to 65534: the world port is '
@@ -213,14 +204,15 @@ def _check_relay(settings: Settings) -> None:
 
     :raises ConfigError: naming the parameter, the value and what is allowed.
     """
+    own = settings.of(CarlaParameters)
     if settings.control_port:
         raise ConfigError('control_port', str(settings.control_port),
                           "0 with relay_port: the user's client requests the episode")
     if not 2 <= settings.port <= 65534:
         raise ConfigError('port', str(settings.port), '2 to 65534 with relay_port: the world port '
                           'of the server is the one before, its control port the one after')
-    if abs(settings.relay_port + 1 - settings.port) <= 2 and (
-            settings.host == settings.relay_bind
-            or {settings.host, settings.relay_bind} <= _THIS_MACHINE):
-        raise ConfigError('relay_port', str(settings.relay_port), 'three ports beside those of '
+    if abs(own.relay_port + 1 - settings.port) <= 2 and (
+            settings.host == own.relay_bind
+            or {settings.host, own.relay_bind} <= _THIS_MACHINE):
+        raise ConfigError('carla.relay_port', str(own.relay_port), 'three ports beside those of '
                           f'the server, {settings.port - 1} to {settings.port + 1}')

@@ -10,7 +10,7 @@
 The source of a CARLA 0.8 server: as the client of an episode, as a relay, or as a mere reader.
 
 A server sends measurements during an episode that a client requested on the world port. With that
-port, ``settings.control_port``, this source is the client. With ``settings.relay_port`` another
+port, ``settings.control_port``, this source is the client. With ``carla.relay_port`` another
 program is, which connects through the relay. With neither, the measurements port must be free.
 Sequence of the ports: doc/protocol/carla.md#ports.
 """
@@ -36,6 +36,7 @@ from state_sensor_ros.schemas.carla_schema import (
     SceneDescription,
 )
 from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators.carla.carla_parameters import CarlaParameters
 from state_sensor_ros.simulators.carla.measurement_framing import MeasurementFramer, split_frame
 from state_sensor_ros.simulators.carla.sensor_files import read_ini
 from state_sensor_ros.simulators.carla.sensor_payloads import sensors_of_reply
@@ -79,8 +80,7 @@ class CarlaSource:
             settings.host, settings.port,
             lambda where: MeasurementFramer(settings.max_frame_bytes, where,
                                             b'' if client is None else client.scene),
-            reconnect_min=settings.reconnect_min, reconnect_max=settings.reconnect_max,
-            stale_after=settings.stale_after, reconnect=reconnect,
+            settings, reconnect=reconnect,
             before_connect=None if client is None else client.begin_episode,
             after_connect=self._connected,
             patience_s=0.0 if client is None else _LATE_PORT_S)
@@ -124,14 +124,15 @@ class CarlaSource:
 
 def open_relay(settings: Settings, report: Report, *, reconnect: bool = True) -> Relay:
     """
-    Make the source of what passes between a client of ``settings.relay_port`` and the server.
+    Make the source of what passes between a client of ``carla.relay_port`` and the server.
 
     :param report: called with a kind, for throttling, and a line about what is lost.
     :param reconnect: as :class:`Relay` has it.
     """
+    own = settings.of(CarlaParameters)
     return Relay(
-        settings.host, settings.port - MEASUREMENTS_AFTER_WORLD, settings.relay_bind,
-        settings.relay_port, report, n_ports=N_PORTS, copied=MEASUREMENTS_AFTER_WORLD,
+        settings.host, settings.port - MEASUREMENTS_AFTER_WORLD, own.relay_bind,
+        own.relay_port, report, n_ports=N_PORTS, copied=MEASUREMENTS_AFTER_WORLD,
         described=WORLD, description_of=sensors_of_reply, reconnect=reconnect,
         max_frame_bytes=settings.max_frame_bytes, reconnect_min=settings.reconnect_min,
         reconnect_max=settings.reconnect_max,
@@ -152,7 +153,7 @@ class EpisodeClient:
                  on_lost_control: Callable[[str], None]) -> None:
         self._on_silence, self._on_lost_control = on_silence, on_lost_control
         self.scene = b''
-        self._start_spot = settings.carla_start_spot
+        self._start_spot = settings.of(CarlaParameters).start_spot
         self._ini = read_ini(settings.config_file) if settings.config_file else DEFAULT_INI
         self._world = Connection(settings.host, settings.control_port)
         self._control = Connection(settings.host, settings.control_port + CONTROL_AFTER_WORLD)

@@ -16,6 +16,7 @@ import math
 
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.carla.carla_data import PLAYER_NAME, PLAYER_TAGS
+from state_sensor_ros.simulators.carla.carla_parameters import CarlaParameters
 from state_sensor_ros.topics.base_link import is_measured
 from state_sensor_ros.topics.static_frame import StaticTransform
 
@@ -58,7 +59,7 @@ def sensor_transforms(mounts: Iterable[Mount],
     :param mounts: the sensors on the player.
     :param settings: frames, and the place of base_link.
     """
-    if not settings.camera_tf:
+    if not settings.of(CarlaParameters).camera_tf:
         return ()
     player = f'{settings.frame_prefix}{PLAYER_NAME}'
     offset: tuple[float, ...] = (0.0,) * 6

@@ -20,6 +20,7 @@ from state_sensor_ros.errors import DecodeError, EncodeError
 from state_sensor_ros.payloads import Report
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.carla.carla_data import data_of, EncodedImage
+from state_sensor_ros.simulators.carla.carla_parameters import CarlaParameters
 from state_sensor_ros.simulators.carla.carla_topics import (
     CAMERA_INFO,
     CLASSES_TOPIC,
@@ -71,7 +72,7 @@ class ImageEncoder(TopicEncoder):
         super().__init__(settings, definitions, report)
         self._report, self._has_all_topics = report, sensors is None
         # Of all cameras, degrees; 0 leaves that of each image.
-        self._fov_deg = settings.camera_fov
+        self._fov_deg = settings.of(CarlaParameters).camera_fov
         self.topics = sensor_topics(
             [sensor for sensor in sensors or () if sensor.kind != POINTS])
         if definitions[IMAGE][-1].name != 'data':

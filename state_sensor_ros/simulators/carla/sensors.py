@@ -22,6 +22,7 @@ import re
 from typing import Final, TypeAlias
 
 from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators.carla.carla_parameters import CarlaParameters
 from state_sensor_ros.simulators.carla.sensor_frames import Mount
 
 RGB, DEPTH, SEGMENTATION, POINTS = 'rgb', 'depth', 'segmentation', 'points'
@@ -152,12 +153,13 @@ def with_parameters(sensors: Iterable[Sensor], settings: Settings) -> tuple[Sens
     :param sensors: as their file describes them.
     :param settings: of which ``camera_fov`` and ``camera_poses`` are used.
     """
+    own = settings.of(CarlaParameters)
     given = {camera: pose for i, camera in enumerate(CAMERAS)
-             if any(pose := _pose(settings.camera_poses[6 * i:6 * i + 6]))}
+             if any(pose := _pose(own.camera_poses[6 * i:6 * i + 6]))}
     return tuple([sensor if sensor.kind == POINTS else replace(
         sensor, pose=given.get(sensor.name, sensor.pose),
         parent='' if sensor.name in given else sensor.parent,
-        fov_deg=settings.camera_fov or sensor.fov_deg) for sensor in sensors])
+        fov_deg=own.camera_fov or sensor.fov_deg) for sensor in sensors])
 
 
 def mounts(sensors: Iterable[Sensor], settings: Settings) -> tuple[Mount, ...]:

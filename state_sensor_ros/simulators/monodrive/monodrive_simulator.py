@@ -34,8 +34,10 @@ if TYPE_CHECKING:
 class MonodriveSimulator(Simulator):
     """The State sensor on a TCP port, Replay Mode trajectories, and their stand-in."""
 
-    name = 'tcp'
-    protocol = 'monodrive'
+    name = 'monodrive'
+    old_names = ('tcp',)
+    default_port = 8700
+    has_wall_time = has_stand_in = True
 
     def check(self, settings: Settings) -> None:
         """
@@ -57,7 +59,8 @@ class MonodriveSimulator(Simulator):
         """Make a decoder of all frame generations."""
         return Decoder(Units(settings.obb_extents, settings.road_s_unit))
 
-    def open_source(self, settings: Settings, report: Report) -> Source:
+    def open_source(self, settings: Settings, report: Report, *,
+                    reconnect: bool = True) -> Source:
         """Make the source of the sensor port; with a control port, configure the sensor first."""
         # Loaded for streams only.
         from state_sensor_ros.simulators.monodrive.sensor_port import (
@@ -65,13 +68,8 @@ class MonodriveSimulator(Simulator):
             open_sensor_port,
         )
         if settings.control_port:
-            return ConfiguredSource(settings, report)
-        return open_sensor_port(settings)
-
-    def open_stream(self, settings: Settings, report: Report) -> Source:
-        """Make a source of the sensor port that ends with its connection."""
-        from state_sensor_ros.simulators.monodrive.sensor_port import open_sensor_port
-        return open_sensor_port(settings, reconnect=False)
+            return ConfiguredSource(settings, report, reconnect=reconnect)
+        return open_sensor_port(settings, reconnect=reconnect)
 
     def open_recording(self, path: Path, units: Units) -> Recording:
         """Open a trajectory; every file may be one."""

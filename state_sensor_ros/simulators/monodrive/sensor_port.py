@@ -31,9 +31,7 @@ def open_sensor_port(settings: Settings = DEFAULTS, *, reconnect: bool = True,
     """
     return TcpSource(
         settings.host, settings.port,
-        lambda where: PacketFramer(settings.max_frame_bytes, where),
-        reconnect_min=settings.reconnect_min, reconnect_max=settings.reconnect_max,
-        stale_after=settings.stale_after, reconnect=reconnect,
+        lambda where: PacketFramer(settings.max_frame_bytes, where), settings, reconnect=reconnect,
         before_connect=before_connect, after_connect=after_connect)
 
 
@@ -43,12 +41,14 @@ class ConfiguredSource:
 
     :param report: called with a kind, for throttling, and a line about a failure of the control
         port; a failure that prevents a connection to the sensor port is in ``health`` only.
+    :param reconnect: as :class:`TcpSource` has it.
     """
 
-    def __init__(self, settings: Settings, report: Report) -> None:
+    def __init__(self, settings: Settings, report: Report, *, reconnect: bool = True) -> None:
         self._report = report
         self._client = ControlClient(settings, report, on_silence=self._note_silence)
-        self._tcp = open_sensor_port(settings, before_connect=self._client.configure,
+        self._tcp = open_sensor_port(settings, reconnect=reconnect,
+                                     before_connect=self._client.configure,
                                      after_connect=self._client.connected)
         self.health = self._tcp.health
 

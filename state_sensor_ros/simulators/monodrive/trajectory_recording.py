@@ -106,7 +106,7 @@ class TrajectoryRecording:
 
     unit = 'B'
     form = 'trajectory'
-    simulator = 'tcp'
+    simulator = 'monodrive'
 
     def __init__(self, path: str, units: Units = DEFAULT_UNITS) -> None:
         self.name = path

@@ -34,7 +34,7 @@ from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.errors import DecodeError, SinkError, StateError, TrajectoryFormatError
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.naming import Registry
-from state_sensor_ros.settings import parse_settings, Settings
+from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.carla.bag_messages import (
     frame_of_messages,
     frames_of_messages,
@@ -57,6 +57,7 @@ from state_sensor_ros.simulators.carla.measurement_formatting import format_meas
 from state_sensor_ros.simulators.carla.measurement_framing import join_messages, MeasurementFramer
 from state_sensor_ros.simulators.carla.points import decode_points
 from state_sensor_ros.simulators.opening import open_any
+from state_sensor_ros.simulators.simulator_list import checked_settings
 from state_sensor_ros.topics.encoder import Encoder
 from state_sensor_ros.topics.static_frame import encode_static_frames
 from state_sensor_ros.topics.topic import EVERYTHING
@@ -384,7 +385,7 @@ def test_carla_poses_of_cameras_come_back_from_a_bag(tmp_path, options):
         (recorded,) = [typestore().deserialize_cdr(data, connection.msgtype).transforms
                        for connection, _, data in reader.messages()
                        if connection.topic == '/tf_static']
-    settings = parse_settings({'source': 'carla', 'camera_tf': True, **options})
+    settings = checked_settings({'source': 'carla', 'camera_tf': True, **options})
     recording, definitions = open_any(str(tmp_path / 'bag')), load_definitions()
     topics = CarlaSimulator().topics(settings, recording=recording)
     recording.close()

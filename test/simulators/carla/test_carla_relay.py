@@ -27,9 +27,9 @@ from relay_rig import echo_server, listens, relayed, until
 from state_sensor_ros.emulator.carla_server.town_server import CarlaOptions, CarlaServer
 from state_sensor_ros.errors import TransportError
 from state_sensor_ros.ros.connection_log import ConnectionLog
-from state_sensor_ros.settings import parse_settings
 from state_sensor_ros.simulators.carla.carla_source import open_relay
 from state_sensor_ros.simulators.carla.measurement_framing import split_messages
+from state_sensor_ros.simulators.simulator_list import schema_of
 
 RATE_HZ = 200.0
 IMAGE_BYTES = 64 * 48 * 4
@@ -238,7 +238,7 @@ def test_relay_names_a_client_that_sends_nothing():
 @pytest.mark.parametrize('bind', ['192.0.2.1', 'no-such-host.invalid'])
 def test_relay_names_an_address_that_is_not_of_this_machine(bind):
     port = free_ports(3)
-    relay = open_relay(parse_settings({
+    relay = open_relay(schema_of().parse({
         'source': 'carla', 'port': 2001, 'relay_port': port, 'relay_bind': bind}),
         lambda kind, text: None, reconnect=False)
     with pytest.raises(TransportError, match='; expected an address of this machine as relay_bind'
@@ -295,9 +295,9 @@ def test_relay_skips_a_frame_that_is_too_long():
 NODE = """
 import sys
 from state_sensor_ros.simulators.carla.carla_source import open_relay
-from state_sensor_ros.settings import parse_settings
-relay = open_relay(parse_settings({'source': 'carla', 'port': int(sys.argv[1]) + 1,
-                                   'relay_port': int(sys.argv[2])}), lambda kind, text: None)
+from state_sensor_ros.simulators.simulator_list import schema_of
+relay = open_relay(schema_of().parse({'source': 'carla', 'port': int(sys.argv[1]) + 1,
+                                     'relay_port': int(sys.argv[2])}), lambda kind, text: None)
 for packet in relay.packets():
     print(len(packet.payload), flush=True)
 """

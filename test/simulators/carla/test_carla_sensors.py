@@ -28,6 +28,7 @@ from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.carla.carla_data import EncodedImage
 from state_sensor_ros.simulators.carla.carla_decoder import CarlaDecoder, DatasetDecoder
 from state_sensor_ros.simulators.carla.carla_list import carla_encoders
+from state_sensor_ros.simulators.carla.carla_parameters import CarlaParameters
 from state_sensor_ros.simulators.carla.carla_topics import sensor_topics
 from state_sensor_ros.simulators.carla.dataset import sensor_file_parts
 from state_sensor_ros.simulators.carla.measurement_framing import join_messages
@@ -144,7 +145,8 @@ def test_carla_parameters_win():
     sensors = (Sensor('central', 'rgb', 100.0, (1.0,) * 6),
                Sensor('left', 'rgb', 100.0, (2.0,) * 6),
                Sensor('lidar32', 'points', pose=(3.0,) * 6))
-    settings = Settings(camera_fov=70.0, camera_poses=pose + (0.0,) * 12)
+    settings = Settings(own=(CarlaParameters(
+        camera_fov=70.0, camera_poses=pose + (0.0,) * 12),))
     central, left, lidar = with_parameters(sensors, settings)
     assert (central.fov_deg, central.pose) == (70.0, pose)
     assert (left.fov_deg, left.pose) == (70.0, (2.0,) * 6)

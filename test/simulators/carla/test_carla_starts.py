@@ -16,9 +16,9 @@ from carla_late_server import LateServer
 from ports import free_ports
 import pytest
 
-from state_sensor_ros.settings import parse_settings
 from state_sensor_ros.simulators.carla.carla_decoder import CarlaDecoder
 from state_sensor_ros.simulators.carla.carla_source import CarlaSource
+from state_sensor_ros.simulators.simulator_list import checked_settings
 
 INI = '[CARLA/Server]\nSynchronousMode={}\nSendNonPlayerAgentsInfo=true\n'
 N_STARTS = 20
@@ -26,7 +26,7 @@ N_STARTS = 20
 
 @contextmanager
 def packets_of(server, **changes):
-    source = CarlaSource(parse_settings({
+    source = CarlaSource(checked_settings({
         'source': 'carla', 'port': server.world_port + 1, 'control_port': server.world_port,
         'reconnect_min': 0.01, 'reconnect_max': 0.05, **changes}))
     try:

@@ -1,0 +1,170 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""
+A live source that connects again with a growing wait, whatever its connection is.
+
+State of the source (``health.state``)::
+
+    state       event                                   next state
+    ----------  --------------------------------------  ----------
+    CONNECTING  connected()                             CONNECTED
+                receive() ends or raises                WAITING
+    CONNECTED   receive() ends or raises                WAITING
+    WAITING     the wait is over                        CONNECTING
+    any         close()                                 CLOSED
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+import math
+import threading
+
+from state_sensor_ros.errors import FramingError, StateSensorError
+from state_sensor_ros.payloads import FrameLike, Packet, packet_of
+from state_sensor_ros.pipeline.schedule import Schedule
+from state_sensor_ros.pipeline.source import Health, SourceState
+from state_sensor_ros.settings import DEFAULTS, Settings
+
+# A longer time between two frames is a step of the clock and is not waited for.
+_MAX_GAP_S = 10.0
+# A change of the rate takes effect within this time.
+_PACE_PERIOD_S = 0.1
+
+
+class LiveSource(ABC):
+    """
+    Frames or packets of a running simulator, until :meth:`close`.
+
+    One thread iterates over :meth:`packets`; any thread may close or reconfigure.
+
+    :param settings: ``reconnect_min`` is the first wait before connecting again, doubled up to
+        ``reconnect_max``; ``rate`` is the pace of :meth:`pace`.
+    :param reconnect: whether to connect again after a failure; otherwise the first failure is
+        raised, and the source ends with the connection.
+    :ivar health: the number of packets and reconnects, and the last error, are counted here; a
+        subclass counts ``n_bytes`` and ``n_cut_packets``, where it has any.
+    """
+
+    def __init__(self, settings: Settings = DEFAULTS, *, reconnect: bool = True) -> None:
+        self.health = Health()
+        self.settings = settings
+        self._reconnect = reconnect
+        self._closing = threading.Event()
+        self._schedule = Schedule(settings.rate)
+        self._last_game_time = math.nan
+
+    @abstractmethod
+    def receive(self) -> Iterator[FrameLike | Packet]:
+        """
+        Connect, call :meth:`connected`, and yield until the connection ends.
+
+        It is called again for each further connection.
+
+        :raises StateSensorError: where connecting or receiving fails, as does OSError.
+        """
+
+    def disconnect(self) -> None:  # noqa: B027
+        """Release what :meth:`receive` has opened; called after its end, also after a failure."""
+
+    def interrupt(self) -> None:  # noqa: B027
+        """End a wait of :meth:`receive`; called from any thread by :meth:`close`."""
+
+    def end_reason(self) -> str:
+        """Return why :meth:`receive` ended without an error."""
+        return 'the simulator ended the stream'
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether :meth:`close` was called."""
+        return self._closing.is_set()
+
+    def connected(self) -> None:
+        """Note that a connection was made; called by :meth:`receive`."""
+        self.health.n_connects += 1
+        self.health.state = SourceState.CONNECTED
+        self._last_game_time = math.nan
+        self._schedule.restart()
+
+    def wait(self, seconds: float) -> bool:
+        """
+        Wait, but not beyond :meth:`close`.
+
+        :param seconds: longest time.
+        :returns: whether the source is to go on.
+        """
+        return not self._closing.wait(seconds)
+
+    def pace(self, game_time: float) -> bool:
+        """
+        Wait until a frame is due, for a simulator that runs faster than its clock.
+
+        :param game_time: of the frame, s; the first one is due at once, as are all where the
+            parameter ``rate`` is 0.
+        :returns: whether the source is to go on.
+        """
+        gap_s = game_time - self._last_game_time
+        self._last_game_time = game_time
+        # NaN compares false with everything.
+        gap_s = gap_s if 0.0 < gap_s <= _MAX_GAP_S else 0.0
+        while not self.is_closing and (left_s := self._schedule.time_left(gap_s)):
+            self._closing.wait(min(left_s, _PACE_PERIOD_S))
+        return not self.is_closing
+
+    def packets(self) -> Iterator[Packet]:
+        """
+        Yield what arrives; connect, wait and connect again until closed.
+
+        :raises StateSensorError: where the connection fails, unless it is to be made again.
+        """
+        delay_s = self.settings.reconnect_min
+        while not self.is_closing:
+            try:
+                self.health.state = SourceState.CONNECTING
+                for item in self.receive():
+                    delay_s = self.settings.reconnect_min
+                    if self.is_closing:
+                        break
+                    self.health.n_packets += 1
+                    yield packet_of(item)
+                self._failed(self.end_reason())
+            except FramingError as error:
+                self.health.n_protocol_errors += 1
+                self._failed(str(error), error)
+            except (StateSensorError, OSError) as error:
+                self._failed(str(error), error)
+            finally:
+                self.disconnect()
+            if not self._reconnect:
+                break
+            self._closing.wait(delay_s)
+            delay_s = min(2 * delay_s, self.settings.reconnect_max)
+        self.health.state = SourceState.CLOSED
+
+    def _failed(self, why: str, error: Exception | None = None) -> None:
+        """Note the end of a connection; raise its error where there is no other connection."""
+        if not self.is_closing:
+            self.health.fail(why)
+            if error is not None and not self._reconnect:
+                raise error
+
+    def reconfigure(self, settings: Settings) -> None:
+        """
+        Use changed dynamic parameters; may be called from any thread.
+
+        :param settings: all parameters; those that are not dynamic are as before.
+        """
+        self.settings = settings
+        self._schedule.rate = settings.rate
+
+    def close(self) -> None:
+        """End :meth:`packets` soon; may be called from any thread, and twice."""
+        self._closing.set()
+        self.interrupt()

@@ -1,0 +1,227 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+# flake8: noqa: A003
+"""
+Parameters: how one is declared, and the checks of its values.
+
+A class of parameters is a frozen dataclass whose fields are made by :func:`parameter`. The driver
+has one, and each simulator may have one for what only it needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, fields
+import math
+import re
+from typing import Any, cast, get_args, get_type_hints, TypeAlias
+
+from state_sensor_ros.errors import ConfigError, counted
+
+Value: TypeAlias = bool | int | float | str | tuple[str, ...] | tuple[float, ...]
+
+# What a parameter has an effect on: how frames are received, or what messages are made of them.
+STREAM, MESSAGES = 'stream', 'messages'
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """
+    What a parameter may be.
+
+    ``help`` one line; ``low``/``high`` inclusive bounds of a number; ``choices`` of a string or of
+    each item, to which other packages may add where ``is_open``; ``length`` of an array;
+    ``pattern`` of a string with what it means; ``dynamic`` whether it may change while running;
+    ``may_be_nan`` whether NaN stands for a number that is found otherwise; ``affects`` STREAM or
+    MESSAGES.
+    """
+
+    help: str
+    low: float | None = None
+    high: float | None = None
+    choices: tuple[str, ...] = ()
+    is_open: bool = False
+    length: int | None = None
+    pattern: re.Pattern[str] | None = None
+    dynamic: bool = False
+    may_be_nan: bool = False
+    affects: str = STREAM
+
+
+def parameter(default: Value, help: str, **rule: Any) -> Any:  # noqa: A002, ANN401
+    """
+    Describe a field of a class of parameters.
+
+    :param default: value of the type of the field: bool, int, float, str, or a tuple of float or
+        str.
+    :param help: one line that ends with a full stop, with the unit.
+    :param rule: other members of :class:`Rule`.
+    """
+    return field(default=default, metadata={'rule': Rule(help, **rule)})
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """
+    One declared parameter.
+
+    ``name`` with the prefix of its simulator, if any; ``type`` such as ``int`` or
+    ``tuple[str, ...]``; ``owner`` the class that declares it, ``attribute`` its field there.
+    """
+
+    name: str
+    type: Any
+    default: Value
+    rule: Rule
+    owner: type
+    attribute: str
+
+    @property
+    def item(self) -> type | None:
+        """Type of the items of a list, None where the value is no list."""
+        items = get_args(self.type)
+        return cast(type, items[0]) if items else None
+
+    def checked(self, value: object) -> Value:
+        """
+        Return a value in the type of this parameter.
+
+        :param value: lists and arrays are taken as tuples, integers as floats.
+        :raises ConfigError: naming the parameter, the value and what is allowed.
+        """
+        if self.item is not None:
+            return self._checked_list(value, self.item)
+        if self.type is float and isinstance(value, int) and not isinstance(value, bool):
+            value = float(value)
+        if type(value) is not self.type:
+            raise ConfigError(self.name, repr(value), f'a value of type {self.type.__name__}')
+        if isinstance(value, str):
+            self._check_text(value)
+        else:
+            self._check_number(cast(float, value))
+        return cast(Value, value)
+
+    def _checked_list(self, value: object, item: type) -> Value:
+        if isinstance(value, str) or not isinstance(value, Sequence):
+            raise ConfigError(self.name, repr(value), 'a list')
+        items = tuple(float(v) if item is float and isinstance(v, int) and not isinstance(v, bool)
+                      else v for v in value)
+        rule = self.rule
+        wrong = [v for v in items if type(v) is not item]
+        if wrong:
+            raise ConfigError(self.name, repr(wrong[0]), f'items of type {item.__name__}')
+        if rule.choices:
+            # An empty list of YAML has no type of items: a list of '' stands for it.
+            items = tuple(item for item in items if item != '')
+        if rule.length is not None and len(items) != rule.length:
+            raise ConfigError(self.name, counted(len(items), 'item'),
+                              f'{rule.length} items: {rule.help}')
+        if item is not float:
+            for text in items:
+                self._check_text(cast(str, text))
+            return items
+        if rule.may_be_nan:
+            # One object for all NaN: tuples compare equal by identity.
+            items = tuple(math.nan if math.isnan(number) else number for number in items)
+        for number in items:
+            if not (rule.may_be_nan and number is math.nan):
+                self._check_number(number)
+        return items
+
+    def _check_number(self, value: float) -> None:
+        if not math.isfinite(value):
+            raise ConfigError(self.name, repr(value), 'a finite number')
+        low, high = self.rule.low, self.rule.high
+        if (low is not None and value < low) or (high is not None and value > high):
+            raise ConfigError(self.name, repr(value), f'{_bounds(self.rule)}: {self.rule.help}')
+
+    def _check_text(self, value: str) -> None:
+        rule = self.rule
+        if rule.choices and not rule.is_open and value not in rule.choices:
+            raise ConfigError(self.name, repr(value), f'one of {", ".join(rule.choices)}')
+        if rule.pattern is not None and not rule.pattern.fullmatch(value):
+            raise ConfigError(self.name, repr(value), f'text of the form {rule.pattern.pattern}')
+
+    def parsed(self, text: str) -> Value:
+        """
+        Return the value in a text, as ROS reads it from ``-p NAME:=TEXT``.
+
+        :param text: of a list ``[A, B]``; quotes around a text may be left out.
+        :raises ConfigError: naming the parameter, the text and what is allowed.
+        """
+        if self.item is None:
+            return self.checked(_scalar(text, self.type))
+        inner = text.strip()
+        if not (inner.startswith('[') and inner.endswith(']')):
+            raise ConfigError(self.name, repr(text), 'a list, such as [a, b]')
+        return self.checked([_scalar(part, self.item)
+                             for part in inner[1:-1].split(',') if part.strip()])
+
+
+def _scalar(text: str, kind: type) -> object:
+    """Return ``text`` as a value of a type; the text itself where it is none, which is refused."""
+    text = text.strip()
+    if kind is str:
+        is_quoted = len(text) > 1 and text[0] == text[-1] and text[0] in '\'"'
+        return text[1:-1] if is_quoted else text
+    if kind is bool:
+        return {'true': True, 'false': False}.get(text.lower(), text)
+    try:
+        return int(text) if kind is int else float(text.replace('.nan', 'nan'))
+    except ValueError:
+        return text
+
+
+def _bounds(rule: Rule) -> str:
+    if rule.low is None or rule.high is None:
+        return f'at least {rule.low:g}' if rule.high is None else f'at most {rule.high:g}'
+    return f'{rule.low:.12g} to {rule.high:.12g}'
+
+
+def parameters_in(owner: type, prefix: str = '') -> dict[str, Parameter]:
+    """
+    Return the parameters of a class, by name.
+
+    :param owner: a dataclass; fields that :func:`parameter` did not make are no parameters.
+    :param prefix: of their names, such as ``toy.``.
+    """
+    hints = get_type_hints(owner)
+    return {f'{prefix}{each.name}': Parameter(
+        f'{prefix}{each.name}', hints[each.name], cast(Value, each.default),
+        each.metadata['rule'], owner, each.name)
+        for each in fields(owner) if 'rule' in each.metadata}
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """
+    Return the known name that is most similar to ``name``, ``''`` where none is similar.
+
+    :param name: that is not known.
+    :param known: names.
+    """
+    # Imported here: a name is wrong in few starts of a program.
+    from difflib import get_close_matches
+    return next(iter(get_close_matches(name.lower(), known, n=1)), '')
+
+
+def as_yaml(value: Value) -> str:
+    """
+    Return a value of a parameter as a file of parameters has it.
+
+    :param value: as :class:`Settings` has it.
+    """
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        return f'[{", ".join(map(as_yaml, value))}]'
+    if value != value:
+        return '.nan'
+    # Without a point, YAML 1.1 reads 1e-09 as text.
+    return re.sub(r'^(\d+)e', r'\1.0e', str(value)) if isinstance(value, float) \
+        else str(value) or "''"

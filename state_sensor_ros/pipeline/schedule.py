@@ -1,0 +1,46 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""When the next frame of a source is due: by the times of its frames and a rate."""
+
+from __future__ import annotations
+
+import time
+
+# A delay above this is not made up for, since that would be a burst of frames.
+_MAX_LAG_S = 0.5
+
+
+class Schedule:
+    """
+    The times at which the frames of one source are due.
+
+    :param rate: pace against real time; 0 for no pace. It may be changed.
+    """
+
+    def __init__(self, rate: float) -> None:
+        self.rate = rate
+        # When the last frame was due, None where the next one is due at once.
+        self._due_s: float | None = None
+
+    def restart(self) -> None:
+        """Have the next frame due at once."""
+        self._due_s = None
+
+    def time_left(self, gap_s: float) -> float:
+        """
+        Return how long to wait for the next frame, s; where that is 0 it counts as sent.
+
+        :param gap_s: between its game time and that of the frame before.
+        """
+        now_s = time.monotonic()
+        due_s = now_s if self._due_s is None or not self.rate else self._due_s + gap_s / self.rate
+        if due_s > now_s:
+            return due_s - now_s
+        self._due_s = due_s if now_s - due_s <= _MAX_LAG_S else now_s
+        return 0.0

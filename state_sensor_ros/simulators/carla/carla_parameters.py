@@ -1,0 +1,39 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""The parameters that only CARLA has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+import re
+
+from state_sensor_ros.parameters import MESSAGES, parameter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CarlaParameters:
+    """Parameters with the prefix ``carla.``."""
+
+    relay_port: int = parameter(
+        0, "First of three ports for the user's own client of CARLA, whose traffic with the "
+        'server goes on unchanged and is read; 0 opens none.', low=0, high=65533)
+    relay_bind: str = parameter('127.0.0.1', 'Address of the ports of the relay.',
+                                pattern=re.compile(r'\S+'))
+    start_spot: int = parameter(
+        0, 'Index of the start spot of an episode that the node requests of CARLA.',
+        low=0, high=4294967295)
+    camera_tf: bool = parameter(
+        False, "Frames of CARLA's cameras on /tf_static, under the player's.", affects=MESSAGES)
+    camera_poses: tuple[float, ...] = parameter(
+        (0.0,) * 18, 'Poses of the central, left and right camera of CARLA on the player, each '
+        'x y z (m) roll pitch yaw (rad); six zeros leave that of metadata.json or config_file.',
+        length=18, affects=MESSAGES)
+    camera_fov: float = parameter(
+        0.0, "Horizontal field of view of CARLA's cameras, degrees; 0 leaves that of the server, "
+        'metadata.json or config_file.', low=0.0, high=179.0, affects=MESSAGES)

@@ -1,0 +1,54 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""The hook by which a simulator takes commands to its ego."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EgoCommand:
+    """
+    One command to the ego, checked and within its limits.
+
+    ``throttle`` and ``brake`` 0..1; ``steer`` -1..1, + = left; ``steering_angle`` rad, + = left,
+    the same in another unit.
+    """
+
+    throttle: float
+    brake: float
+    steer: float
+    steering_angle: float
+    hand_brake: bool = False
+    reverse: bool = False
+
+
+class EgoCommands(Protocol):
+    """
+    Sends commands to the ego of a running simulator.
+
+    Its methods are called by one thread, which is not that of the source. The newest command
+    counts: one that cannot be sent before the next replaces it is dropped.
+    """
+
+    def send(self, command: EgoCommand) -> None:
+        """
+        Send a command now, or with the next step of a simulator that waits for one.
+
+        :param command: the last one that arrived.
+        :raises TransportError: where the simulator cannot take it.
+        """
+
+    def brake(self) -> None:
+        """Send full brake; it counts until the next :meth:`send`."""
+
+    def close(self) -> None:
+        """Give the ego back to the simulator's own driver; a second call has no effect."""

@@ -1,0 +1,209 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""
+The simulators by name: those of this package, and those that other packages add.
+
+Another package adds one by an entry point of the group ``state_sensor_ros.simulators``, named as
+the parameter ``source`` is to name it, whose value is a subclass of :class:`Simulator`. One that
+cannot be loaded is left out with a warning; it is an error where it is selected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, redirect_stdout, suppress
+from functools import cache
+from importlib import import_module
+import os
+import sys
+from typing import cast, TYPE_CHECKING
+import warnings
+
+from state_sensor_ros.errors import ConfigError, one_line
+from state_sensor_ros.parameters import nearest, parameters_in
+from state_sensor_ros.settings import DEFAULTS, FILE, ParameterTable, Settings, SIMULATORS
+from state_sensor_ros.simulators.simulator import Simulator
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+ENTRY_POINTS = 'state_sensor_ros.simulators'
+# Names of parameters that mean the source's own where it declares such.
+_GENERAL = ('host', 'port')
+
+
+class SimulatorWarning(RuntimeWarning):
+    """An added simulator was left out."""
+
+
+@cache
+def _built_in(name: str) -> Simulator:
+    """Return a simulator of this package, without a search for those of others."""
+    module = import_module(f'{__package__}.{name}.{name}_simulator')
+    return cast(Simulator, getattr(module, f'{name.capitalize()}Simulator')())
+
+
+def default_simulator() -> Simulator:
+    """Return the simulator of recordings that are of no other one."""
+    return _built_in(SIMULATORS[0])
+
+
+@cache
+def _entries() -> dict[str, EntryPoint]:
+    """Return the entry points of other packages; searching takes 0.02 to 0.1 s."""
+    # Imported here: it takes 0.05 s, which a source of this package does not need.
+    from importlib.metadata import entry_points
+    return {entry.name: entry for entry in entry_points(group=ENTRY_POINTS)
+            if entry.name not in (*SIMULATORS, FILE)}
+
+
+def names() -> list[str]:
+    """Return the names of all installed simulators, without loading any."""
+    return [*SIMULATORS, *sorted(_entries())]
+
+
+@cache
+def simulators() -> dict[str, Simulator]:
+    """Return all simulators by name; of one that cannot be loaded, a SimulatorWarning is made."""
+    found = {name: _built_in(name) for name in SIMULATORS}
+    for name, entry in _entries().items():
+        loaded = _loaded(name)
+        if isinstance(loaded, Simulator):
+            found[name] = loaded
+        else:
+            warnings.warn(f'the simulator {name} ({entry.value}) is left out: {loaded}',
+                          SimulatorWarning, stacklevel=2)
+    return found
+
+
+def find_simulator(name: str) -> Simulator:
+    """
+    Return the simulator whose frames a source receives.
+
+    :param name: value of the parameter ``source``; of ``file`` or of none, the default one.
+    :raises ConfigError: where there is none of that name, or it cannot be loaded.
+    """
+    if name in ('', FILE):
+        return default_simulator()
+    for built_in in SIMULATORS:
+        if name == built_in or name in _built_in(built_in).old_names:
+            return _built_in(built_in)
+    entry = _entries().get(name)
+    if entry is None:
+        known = [*names(), FILE]
+        raise ConfigError('source', repr(name), f'one of {", ".join(sorted(known))}'
+                          + (f'; the most similar is {near}' if (near := nearest(name, known))
+                             else ''))
+    loaded = _loaded(name)
+    if isinstance(loaded, str):
+        raise ConfigError('source', f'{name}, an added simulator that cannot be used: {loaded}',
+                          f'a subclass of Simulator in {entry.value}')
+    return loaded
+
+
+@cache
+def _loaded(name: str) -> Simulator | str:
+    """Return an added simulator, or why it cannot be used."""
+    try:
+        with _printing_to_standard_error():
+            kind = _entries()[name].load()
+            simulator = kind()
+            if not isinstance(simulator, Simulator):
+                return f'{kind!r} is not a subclass of Simulator'
+            if simulator.name != name:
+                return f'its name is {simulator.name}; expected that of the entry point'
+            if simulator.parameters is not None:
+                parameters_in(simulator.parameters, f'{name}.')
+                simulator.parameters()
+            return simulator
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001
+        # Whatever the code of another package raises, SystemExit included, concerns it alone.
+        return one_line(f'{type(error).__name__}: {error}')
+
+
+@contextmanager
+def _printing_to_standard_error() -> Iterator[None]:
+    """Send what code of other packages prints to standard error, from C libraries as well."""
+    if sys.stdout is not None:
+        sys.stdout.flush()
+    saved = None
+    with suppress(OSError):
+        saved = os.dup(1)
+        os.dup2(2, 1)
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        if saved is not None:
+            os.dup2(saved, 1)
+            os.close(saved)
+
+
+def schema_of(source: str = DEFAULTS.source, *, with_added: bool = False) -> ParameterTable:
+    """
+    Return the parameters that there are.
+
+    :param source: the selected simulator, whose own host and port the general ones mean.
+    :param with_added: whether those of all added simulators are included, not only those of
+        this package and of ``source``.
+    :raises ConfigError: where ``source`` is no simulator.
+    """
+    selected = find_simulator(source)
+    found = simulators() if with_added else {name: _built_in(name) for name in SIMULATORS}
+    found = {**found, selected.name: selected}
+    return ParameterTable(
+        {name: each.parameters for name, each in found.items() if each.parameters is not None},
+        {alias: f'{name}.{own}' for name, each in found.items()
+         for alias, own in each.aliases.items() if alias not in _GENERAL or each is selected})
+
+
+def checked_settings(values: Mapping[str, object], base: Settings = DEFAULTS, *,
+                     with_added: bool = False) -> Settings:
+    """
+    Check parameters one by one, against each other and against the simulator.
+
+    :param values: by name; lists and arrays are taken as tuples.
+    :param base: settings that the others keep.
+    :param with_added: as of :func:`schema_of`.
+    :raises ConfigError: naming the parameter, the value and what is allowed.
+    """
+    values = {**values, **implied_values(values, base)}
+    source = values.get('source', base.source)
+    if not isinstance(source, str):
+        # Refused with a reason by the parameter itself.
+        source = base.source
+    settings = schema_of(source, with_added=with_added).parse(values, base)
+    simulator = find_simulator(settings.source)
+    if settings.stamp_source == 'utc' and settings.source != FILE \
+            and not simulator.has_wall_time:
+        raise ConfigError('stamp_source', 'utc', f'game_time or ros where source is '
+                          f'{settings.source}: its frames carry no date')
+    simulator.check(settings)
+    return settings
+
+
+def implied_values(values: Mapping[str, object], base: Settings) -> dict[str, object]:
+    """
+    Return values that follow from a changed source: its present name, and its usual port.
+
+    :param values: by name.
+    :param base: settings before.
+    :raises ConfigError: where the source is no simulator.
+    """
+    source = values.get('source')
+    if not isinstance(source, str) or source in ('', FILE):
+        return {}
+    simulator = find_simulator(source)
+    implied: dict[str, object] = {'source': simulator.name}
+    before = find_simulator(base.source).default_port
+    if 'port' not in values and simulator.default_port and base.port == before:
+        implied['port'] = simulator.default_port
+    return implied
