@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.cdr.patch_buffer import PatchBuffer
-from state_sensor_ros.cdr.templates import MessageInstance, Slot, Template
+from state_sensor_ros.cdr.templates import MessageInstance, Slot
 from state_sensor_ros.payloads import Report
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.message_block import MessageBlock
@@ -28,8 +28,8 @@ class ClockEncoder(TopicEncoder):
 
     def __init__(self, settings: Settings, definitions: Definitions, report: Report) -> None:
         super().__init__(settings, definitions, report)
-        self._template = Template(definitions, ClockEncoder.topics[0].type_name, {
-            'clock': {'sec': Slot(STAMP, 0), 'nanosec': Slot(STAMP, 1)}}, is_message=True)
+        self._template = self.message(ClockEncoder.topics[0].type_name, {
+            'clock': {'sec': Slot(STAMP, 0), 'nanosec': Slot(STAMP, 1)}})
         self._buffer = PatchBuffer()
         self._buffer.update([MessageInstance(self._template, {})])
 
@@ -37,10 +37,6 @@ class ClockEncoder(TopicEncoder):
     def topics_of(cls, settings: Settings) -> tuple[Topic, ...]:
         """Return the topic if ``publish_clock`` is true."""
         return cls.topics if settings.publish_clock else ()
-
-    def samples(self) -> list[list[Template]]:
-        """Return the only template."""
-        return [[self._template]]
 
     def blocks(self, now: FrameToSend) -> list[MessageBlock]:
         """Lay out the message."""

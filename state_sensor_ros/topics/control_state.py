@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from state_sensor_ros.cdr.definitions import Definitions
-from state_sensor_ros.cdr.templates import Given, MessageInstance, Template
+from state_sensor_ros.cdr.templates import Given, MessageInstance
 from state_sensor_ros.frame import Bools, Needs
 from state_sensor_ros.naming import Actor
 from state_sensor_ros.payloads import Report
@@ -39,7 +39,7 @@ class ControlStateEncoder(TopicEncoder):
 
     def __init__(self, settings: Settings, definitions: Definitions, report: Report) -> None:
         super().__init__(settings, definitions, report)
-        self._template = Template(definitions, CONTROL_STATE, STAMPED_LANE, is_message=True)
+        self._template = self.message(CONTROL_STATE, STAMPED_LANE)
         self._actor_topic = PerActorTopic(self, lambda actor, *_: MessageInstance(
             self._template, names_in_lane(actor)))
 
@@ -54,10 +54,6 @@ class ControlStateEncoder(TopicEncoder):
     def needs(self, settings: Settings) -> Needs:
         """Return the lane states."""
         return Needs.of(lanes=True)
-
-    def samples(self) -> list[list[Template]]:
-        """Return the only template."""
-        return [[self._template]]
 
     def blocks(self, now: FrameToSend) -> list[MessageBlock]:
         """Lay out the messages of the vehicles in one block."""

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from state_sensor_ros.cdr.definitions import Definitions
-from state_sensor_ros.cdr.templates import Each, Given, MessageInstance, Slot, Table, Template
+from state_sensor_ros.cdr.templates import Each, Given, MessageInstance, Slot, Table
 from state_sensor_ros.frame import Needs
 from state_sensor_ros.naming import Actor
 from state_sensor_ros.payloads import Report
@@ -38,10 +38,10 @@ class JointStateEncoder(TopicEncoder):
 
     def __init__(self, settings: Settings, definitions: Definitions, report: Report) -> None:
         super().__init__(settings, definitions, report)
-        self._template = Template(definitions, self.type_name, {
+        self._template = self.message(self.type_name, {
             'header': header(''), 'name': Given('names'),
             'position': Each('wheels', Slot(JOINT, 0)),
-            'velocity': Each('wheels', Slot(JOINT, 1))}, is_message=True)
+            'velocity': Each('wheels', Slot(JOINT, 1))})
         self._actor_topic = PerActorTopic(self, self._instance)
 
     def is_on_for_actors(self, settings: Settings) -> bool:
@@ -55,10 +55,6 @@ class JointStateEncoder(TopicEncoder):
     def needs(self, settings: Settings) -> Needs:
         """Return the wheels."""
         return Needs.of(wheels=True)
-
-    def samples(self) -> list[list[Template]]:
-        """Return the only template."""
-        return [[self._template]]
 
     def key(self, now: FrameToSend) -> object:
         """Return the wheels of each actor."""

@@ -30,6 +30,7 @@ from state_sensor_ros.objects.frame_objects import FrameObjects
 from state_sensor_ros.payloads import FutureFrame, Report
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.message_block import MessageBlock, Messages
+from state_sensor_ros.topics.tables import Fields
 from state_sensor_ros.topics.topic import Demand, NO_ACTORS, Topic
 
 # The numbers of tables, (rows, table.width) each.
@@ -89,6 +90,8 @@ class TopicEncoder:
 
     def __init__(self, settings: Settings, definitions: Definitions, report: Report) -> None:
         self.topics = self.topics_of(settings)
+        self._definitions = definitions
+        self._samples: list[Sequence[Template]] = []
 
     @classmethod
     def topics_of(cls, settings: Settings) -> tuple[Topic, ...]:
@@ -129,7 +132,18 @@ class TopicEncoder:
 
         :returns: of each message its template; or the head of an array and its elements.
         """
-        return ()
+        return self._samples
+
+    def message(self, type_name: str, prototype: Fields) -> Template:
+        """
+        Return the template of a whole message, which is a sample as well.
+
+        :param type_name: ``package/msg/Name``.
+        :param prototype: the fields that are not zero or empty.
+        """
+        template = Template(self._definitions, type_name, prototype, is_message=True)
+        self._samples.append([template])
+        return template
 
     def key(self, now: FrameToSend) -> object:
         """

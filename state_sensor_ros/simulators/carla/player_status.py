@@ -17,7 +17,7 @@ import numpy as np
 
 from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.cdr.patch_buffer import PatchBuffer
-from state_sensor_ros.cdr.templates import Given, MessageInstance, Slot, Table, Template
+from state_sensor_ros.cdr.templates import Given, MessageInstance, Slot, Table
 from state_sensor_ros.payloads import Report
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.carla.carla_data import data_of, player_of, PlayerStatus
@@ -53,7 +53,7 @@ class PlayerStatusEncoder(TopicEncoder):
 
     def __init__(self, settings: Settings, definitions: Definitions, report: Report) -> None:
         super().__init__(settings, definitions, report)
-        self._template = Template(definitions, STATUS, {
+        self._template = self.message(STATUS, {
             'header': header(settings.global_frame), 'frame_number': Slot(STATUS_NUMBERS, 0),
             'game_timestamp': Slot(STATUS_COUNTS, 0), 'platform_timestamp': Slot(STATUS_COUNTS, 1),
             'acceleration': xyz(STATUS_NUMBERS, 1), 'forward_speed': Slot(STATUS_NUMBERS, 4),
@@ -61,11 +61,7 @@ class PlayerStatusEncoder(TopicEncoder):
             'autopilot_control': control_fields(AUTOPILOT),
             'is_dataset': Given('is_dataset'), 'has_switches': Given('has_switches'),
             'extra_members': Given('extra_members'),
-        }, is_message=True)
-
-    def samples(self) -> list[list[Template]]:
-        """Return the only template."""
-        return [[self._template]]
+        })
 
     def key(self, now: FrameToSend) -> object:
         """Return the members of a dataset that are not numbers."""

@@ -78,25 +78,24 @@ class ImageEncoder(TopicEncoder):
         if definitions[IMAGE][-1].name != 'data':
             raise EncodeError(IMAGE, f'{definitions[IMAGE][-1].name} as the last field', 'data')
         # The pixels are the last field, so the head is laid out once and the pixels are appended.
-        self.image = Template(definitions, IMAGE, {
+        self.image = self.message(IMAGE, {
             'header': given_header(Given('frame')),
-            **{name: Given(name) for name in ('height', 'width', 'encoding', 'step')}},
-            is_message=True)
+            **{name: Given(name) for name in ('height', 'width', 'encoding', 'step')}})
         # Without a field of view the matrices are zero, which means that they are unknown.
         focus, x, y, one = (Given(name) for name in ('focus', 'x', 'y', 'one'))
-        self.info = Template(definitions, CAMERA_INFO, {
+        self.info = self.message(CAMERA_INFO, {
             'header': given_header(Given('frame')), 'height': Given('height'),
             'width': Given('width'), 'distortion_model': 'plumb_bob', 'd': [0.0] * 5,
             'k': [focus, 0.0, x, 0.0, focus, y, 0.0, 0.0, one],
             'r': [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0],
-            'p': [focus, 0.0, x, 0.0, 0.0, focus, y, 0.0, 0.0, 0.0, one, 0.0]}, is_message=True)
-        self.classes = Template(definitions, CLASSES_TOPIC.type_name, {
+            'p': [focus, 0.0, x, 0.0, 0.0, focus, y, 0.0, 0.0, 0.0, one, 0.0]})
+        self.classes = self.message(CLASSES_TOPIC.type_name, {
             'header': given_header(Given('frame')),
             'classes': [{'tag': tag, 'name': name,
                          'color': {**dict(zip('rgb', (value / 255.0 for value in color),
                                               strict=True)), 'a': 1.0}}
                         for tag, (name, color) in enumerate(
-                            zip(CLASS_NAMES, CLASS_COLORS, strict=True))]}, is_message=True)
+                            zip(CLASS_NAMES, CLASS_COLORS, strict=True))]})
         self._is_legend_sent = False
         # Messages with the stamp 0, by their givens.
         self._heads: dict[tuple[object, ...], bytes] = {}
@@ -106,10 +105,6 @@ class ImageEncoder(TopicEncoder):
     def is_wanted(self, settings: Settings, demand: Demand) -> bool:
         """Return True: stamps of frames are kept for images that are received later."""
         return True
-
-    def samples(self) -> list[list[Template]]:
-        """Return a message of each template."""
-        return [[self.image], [self.info], [self.classes]]
 
     def messages(self, now: FrameToSend) -> Messages:
         """Return the images of a frame, and before the first segmentation its legend."""

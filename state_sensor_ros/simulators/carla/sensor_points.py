@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import struct
 
 from state_sensor_ros.cdr.definitions import Definitions
-from state_sensor_ros.cdr.templates import Given, MESSAGE_PHASE, Template
+from state_sensor_ros.cdr.templates import Given, MESSAGE_PHASE
 from state_sensor_ros.errors import DecodeError, EncodeError
 from state_sensor_ros.payloads import Report
 from state_sensor_ros.settings import Settings
@@ -52,20 +52,15 @@ class PointEncoder(TopicEncoder):
         if last != _LAST_FIELDS:
             raise EncodeError(POINT_CLOUD, f'{", ".join(last)} as the last fields',
                               ', '.join(_LAST_FIELDS))
-        self.points = Template(definitions, POINT_CLOUD, {
+        self.points = self.message(POINT_CLOUD, {
             'header': given_header(Given('frame')), 'height': 1, 'width': Given('width'),
             'fields': [{'name': name, 'offset': _FLOAT_BYTES * i, 'datatype': _FLOAT32, 'count': 1}
                        for i, name in enumerate('xyz')],
-            'point_step': POINT_BYTES, 'row_step': Given('row_step'), 'is_dense': True},
-            is_message=True)
+            'point_step': POINT_BYTES, 'row_step': Given('row_step'), 'is_dense': True})
 
     def is_wanted(self, settings: Settings, demand: Demand) -> bool:
         """Return whether any lidar may have a reader."""
         return self._has_all_topics or super().is_wanted(settings, demand)
-
-    def samples(self) -> list[list[Template]]:
-        """Return the only template."""
-        return [[self.points]]
 
     def messages(self, now: FrameToSend) -> Messages:
         """Return the points of a frame."""

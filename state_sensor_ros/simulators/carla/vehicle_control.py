@@ -16,7 +16,7 @@ import numpy as np
 
 from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.cdr.patch_buffer import PatchBuffer
-from state_sensor_ros.cdr.templates import Given, MessageInstance, Slot, Table, Template
+from state_sensor_ros.cdr.templates import Given, MessageInstance, Slot, Table
 from state_sensor_ros.payloads import Report
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.carla.carla_data import (
@@ -83,12 +83,7 @@ class ControlEncoder(TopicEncoder):
 
     def __init__(self, settings: Settings, definitions: Definitions, report: Report) -> None:
         super().__init__(settings, definitions, report)
-        self._template = Template(definitions, CONTROL, control_fields(self.origin),
-                                  is_message=True)
-
-    def samples(self) -> list[list[Template]]:
-        """Return the only template."""
-        return [[self._template]]
+        self._template = self.message(CONTROL, control_fields(self.origin))
 
     def key(self, now: FrameToSend) -> object:
         """Return whether the frame has the command."""

@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from state_sensor_ros.cdr.definitions import Definitions
-from state_sensor_ros.cdr.templates import MESSAGE_PHASE, Template
+from state_sensor_ros.cdr.templates import MESSAGE_PHASE
 from state_sensor_ros.classes import CLASSES
 from state_sensor_ros.payloads import Report
 from state_sensor_ros.settings import Settings
@@ -29,16 +29,11 @@ class LabelInfoEncoder(TopicEncoder):
 
     def __init__(self, settings: Settings, definitions: Definitions, report: Report) -> None:
         super().__init__(settings, definitions, report)
-        self._template = Template(definitions, self.topics[0].type_name, {
+        self._template = self.message(self.topics[0].type_name, {
             'header': given_header(settings.global_frame),
             'class_map': [{'class_id': each.autoware, 'class_name': each.name}
-                          for each in sorted(CLASSES, key=lambda each: each.autoware)]},
-            is_message=True)
+                          for each in sorted(CLASSES, key=lambda each: each.autoware)]})
         self._is_sent = False
-
-    def samples(self) -> list[list[Template]]:
-        """Return the only template."""
-        return [[self._template]]
 
     def messages(self, now: FrameToSend) -> Messages:
         """Return the message with the first frame that has actors."""
