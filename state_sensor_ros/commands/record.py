@@ -80,7 +80,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     interruption.stopped_by(recorder.stop, recorder.remains)
     # A daemon: the look-up of a host's name cannot be interrupted.
     threading.Thread(target=recorder.run, name='record', daemon=True).start()
-    with waiting_named(f'{args.host}:{args.port}', lambda: recorder.n_frames > 0,
+    with waiting_named(recorder.where, lambda: recorder.n_frames > 0,
                        lambda: recorder.health.last_error, is_quiet=args.quiet):
         _watch(recorder, args)
     _warn(recorder, args.out)

@@ -29,8 +29,8 @@ from relay_rig import echo_server, process_of_relay, relayed, until
 from state_sensor_ros.connections.node_link import FRAME, HEAD, MESSAGE, NodeLink
 from state_sensor_ros.connections.relay_process import MAX_CONNECTIONS
 from state_sensor_ros.errors import TransportError
-from state_sensor_ros.settings import parse_settings
 from state_sensor_ros.simulators.carla.carla_source import open_relay
+from state_sensor_ros.simulators.simulator_list import schema_of
 
 N_BYTES = 3_000_000
 RESET = struct.pack('ii', 1, 0)
@@ -261,8 +261,8 @@ def test_relay_process_that_is_killed_is_started_again():
 def test_relay_of_one_client_ends_with_its_process():
     port = free_ports(3)
     with echo_server() as first:
-        relay = open_relay(parse_settings({'source': 'carla', 'port': first + 1,
-                                           'relay_port': port}), lambda kind, text: None,
+        relay = open_relay(schema_of().parse({'source': 'carla', 'port': first + 1,
+                                              'relay_port': port}), lambda kind, text: None,
                            reconnect=False)
         packets = relay.packets()
 
