@@ -64,7 +64,7 @@ class _Future(Protocol):
         """Return what the task has raised."""
 
 
-class _Client(Protocol):
+class Client(Protocol):
     """The part of :class:`distributed.Client` that is used."""
 
     status: str
@@ -99,35 +99,33 @@ def absolute(job: BatchJob) -> BatchJob:
                    part=job.part and os.path.abspath(job.part))
 
 
-def run_on_cluster(jobs: Sequence[BatchJob], address: str, *, path: str = '',
+def run_on_cluster(client: Client, address: str, jobs: Sequence[BatchJob], *, path: str = '',
                    line: str = '') -> Iterator[tuple[BatchJob, BatchResult]]:
     """
     Run jobs on a Dask cluster, and yield each with its result once it has ended.
 
+    :param client: of the cluster, as :func:`connected` returns it.
     :param address: address of the scheduler.
     :param path: file in the folder of the outputs, ``''`` for none.
     :param line: line of that file, by which a worker recognises the folder.
     :raises TransportError: if the scheduler or all workers are missing, or stop replying.
     """
-    with _client(address) as client:
-        futures = {}
-        for job in jobs:
-            shared = _Shared(_digest(job.source), path and os.path.abspath(path), line)
-            # Loaded by the worker.
-            futures[client.submit(_run_shared, absolute(job), shared, pure=False,
-                                  retries=_RETRIES)] = job
-        try:
-            yield from _results(client, address, futures)
-        except TransportError:
-            raise
-        except BaseException:
-            # What has not begun does not begin. A worker cannot end what it has begun: its
-            # process completes the output.
-            client.cancel(list(futures))
-            raise
+    path = path and os.path.abspath(path)
+    futures = {client.submit(
+        _run_shared, absolute(job), _Shared(_digest(job.source), path, line), pure=False,
+        retries=_RETRIES): job for job in jobs}
+    try:
+        yield from _results(client, address, futures)
+    except TransportError:
+        raise
+    except BaseException:
+        # What has not begun does not begin. A worker cannot end what it has begun: its
+        # process completes the output.
+        client.cancel(list(futures))
+        raise
 
 
-def _results(client: _Client, address: str,
+def _results(client: Client, address: str,
              futures: dict[_Future, BatchJob]) -> Iterator[tuple[BatchJob, BatchResult]]:
     """Yield the results of futures; check the cluster while none is there."""
     left, checked_s = dict(futures), time.monotonic()
@@ -158,7 +156,7 @@ def _result_of(future: _Future) -> BatchResult:
     return future.result(timeout=_REPLY_S)
 
 
-def _n_workers(client: _Client, address: str, left: dict[_Future, BatchJob]) -> int:
+def _n_workers(client: Client, address: str, left: dict[_Future, BatchJob]) -> int:
     """Return the number of workers; raise TransportError if the scheduler is gone."""
     try:
         n_workers = len(_limited(client.nthreads, _REPLY_S))
@@ -176,15 +174,21 @@ def _lost(address: str) -> TransportError:
 
 
 @contextmanager
-def _client(address: str) -> Iterator[_Client]:
-    from distributed import Client
+def connected(address: str) -> Iterator[Client]:
+    """
+    Connect to a Dask cluster, until the end of the block.
+
+    :param address: address of the scheduler.
+    :raises TransportError: if there is none.
+    """
+    import distributed
     # Each has a level of its own. A lost worker is no news: its recording is converted by another.
     for name in ('distributed', 'distributed.client', 'distributed.core', 'tornado.application',
                  'asyncio'):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
-        client = _limited(lambda: Client(address, timeout=_REPLY_S, set_as_default=False),
-                          2 * _REPLY_S)
+        client = _limited(lambda: distributed.Client(
+            address, timeout=_REPLY_S, set_as_default=False), 2 * _REPLY_S)
     # Whatever the address makes the library raise: also TypeError, ImportError and RuntimeError.
     except Exception as error:
         reason = str(error).split('\n')[0] or 'no reply'

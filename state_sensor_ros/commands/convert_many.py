@@ -140,15 +140,23 @@ def _replaceable(jobs: Sequence[BatchJob], written: BatchOutputs, *, is_forced: 
                                              '--force')))
         else:
             allowed.append(replace(job, may_replace=is_forced or is_ours))
-    if allowed:
-        parts = written.begin([job.output for job in allowed])
-        allowed = [replace(job, part=parts[job.output]) for job in allowed]
     return allowed, refused
+
+
+def _begun(jobs: Sequence[BatchJob], written: BatchOutputs) -> list[BatchJob]:
+    """Note that jobs begin, and return them with the parts that they will leave if killed."""
+    if not jobs:
+        return []
+    parts = written.begin([job.output for job in jobs])
+    return [replace(job, part=parts[job.output]) for job in jobs]
 
 
 def _run(args: argparse.Namespace, jobs: Sequence[BatchJob],
          written: BatchOutputs) -> Iterator[tuple[BatchJob, BatchResult]]:
     if not args.dask:
-        return run_here(jobs, args.jobs or os.cpu_count() or 1)
-    from state_sensor_ros.commands.batch_cluster import run_on_cluster
-    return run_on_cluster(jobs, args.dask, path=written.path, line=written.token)
+        yield from run_here(_begun(jobs, written), args.jobs or os.cpu_count() or 1)
+        return
+    from state_sensor_ros.commands.batch_cluster import connected, run_on_cluster
+    with connected(args.dask) as client:
+        yield from run_on_cluster(client, args.dask, _begun(jobs, written), path=written.path,
+                                  line=written.token)

@@ -87,9 +87,11 @@ def inspect_many(args: argparse.Namespace, interruption: Interruption) -> None:
 def _run(args: argparse.Namespace,
          jobs: Sequence[BatchJob]) -> Iterator[tuple[BatchJob, BatchResult]]:
     if not args.dask:
-        return run_here(jobs, args.jobs or os.cpu_count() or 1)
-    from state_sensor_ros.commands.batch_cluster import run_on_cluster
-    return run_on_cluster(jobs, args.dask)
+        yield from run_here(jobs, args.jobs or os.cpu_count() or 1)
+        return
+    from state_sensor_ros.commands.batch_cluster import connected, run_on_cluster
+    with connected(args.dask) as client:
+        yield from run_on_cluster(client, args.dask, jobs)
 
 
 def _record(job: BatchJob, result: BatchResult) -> dict[str, object]:
