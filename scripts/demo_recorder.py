@@ -12,8 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+import math
 from pathlib import Path
 import re
+import struct
 import time
 
 from diagnostic_msgs.msg import DiagnosticArray
@@ -29,6 +31,14 @@ from state_sensor_ros.topics.topic import LATCHED, ORDINARY, Topic
 ALWAYS = ('/tf', '/diagnostics', '/clock')
 START_TIMEOUT_S = 30.0
 LOOK_PERIOD_S = 0.2
+# The last frame has reached all topics within this time.
+END_S = 2.0
+# Topics of the frames begin with a stamp, with a header, or as arrays with their length.
+STAMP = struct.Struct('<4xiI')
+STAMP_OF_ARRAY = struct.Struct('<8xiI')
+ARRAYS = ('tf2_msgs/msg/TFMessage', 'visualization_msgs/msg/MarkerArray')
+# Of other times than those of the frames.
+WITHOUT_STAMP = ('/diagnostics', '/transition_event')
 # All topics are found when no new one was found for this time.
 SETTLE_S = 1.0
 LATENCY_KEYS = ('stream-to-publish latency median (ms)', 'stream-to-publish latency p99 (ms)')
@@ -73,8 +83,26 @@ def record(bag: Path, node: str, duration_s: float, check: Callable[[], None]) -
         rclpy.try_shutdown()
 
 
+def stamp_of(type_name: str, data: bytes) -> int:
+    """
+    Return the stamp of a frame's message, ns.
+
+    :param type_name: type of the message.
+    :param data: the message, serialised; an array has at least one element.
+    """
+    layout = STAMP_OF_ARRAY if type_name in ARRAYS else STAMP
+    seconds, nanoseconds = layout.unpack_from(data)
+    return int(seconds) * 10 ** 9 + int(nanoseconds)
+
+
 class Recorder:
-    """A ROS node that records the topics of another, serialised, into a bag."""
+    """
+    A ROS node that records the topics of another, serialised, into a bag.
+
+    The recording begins and ends with the same frame on every topic: it has the messages with a
+    stamp after the last one that was received on any topic before it began, until the last one
+    that was received on any topic before it ends.
+    """
 
     def __init__(self, bag: Path, node: str) -> None:
         self._name = node
@@ -88,6 +116,9 @@ class Recorder:
         self._latched: list[tuple[Topic, bytes]] = []
         self._last_found_s = time.monotonic()
         self._is_recording = False
+        # The last stamp of each topic, and those that the recording is between, ns.
+        self._stamps_ns: dict[str, int] = {}
+        self._after_ns = self._until_ns = math.inf
         self._node.create_subscription(DiagnosticArray, '/diagnostics', self._add_latency, 10)
 
     def run(self, duration_s: float, check: Callable[[], None]) -> Recording:
@@ -105,6 +136,7 @@ class Recorder:
                 deadline = now + duration_s
         if not self._is_recording:
             raise TimeoutError(f'no frame arrived within {START_TIMEOUT_S:g} s')
+        self._end(check)
         self._sink.finish()
         return Recording(self._rows(), self._latencies_ms)
 
@@ -115,8 +147,21 @@ class Recorder:
         Subscribing takes a second: messages queued meanwhile would be recorded as a burst.
         """
         self._is_recording = True
+        self._after_ns = max(self._stamps_ns.values(), default=-math.inf)
         for topic, data in self._latched:
             self._take(topic, data)
+
+    def _end(self, check: Callable[[], None]) -> None:
+        """Receive the last frame on the topics that have not had it yet."""
+        self._until_ns = max(self._stamps_ns.values())
+        # Those that had the frames of the last second; the actors of others have left.
+        topics = [name for name, stamp_ns in self._stamps_ns.items()
+                  if stamp_ns > self._until_ns - 1e9]
+        deadline = time.monotonic() + END_S
+        while time.monotonic() < deadline and any(
+                self._stamps_ns[name] < self._until_ns for name in topics):
+            check()
+            self._executor.spin_once(timeout_sec=0.05)
 
     def close(self) -> None:
         """Remove an unfinished bag and close the node."""
@@ -142,6 +187,11 @@ class Recorder:
                            durability=offers[0].qos_profile.durability), raw=True)
 
     def _take(self, topic: Topic, data: bytes) -> None:
+        if not topic.qos.latched and not topic.name.endswith(WITHOUT_STAMP):
+            stamp_ns = stamp_of(topic.type_name, data)
+            self._stamps_ns[topic.name] = stamp_ns
+            if not self._after_ns < stamp_ns <= self._until_ns:
+                return
         if not self._is_recording:
             if topic.qos.latched:
                 self._latched.append((topic, data))

@@ -8,6 +8,7 @@
 # language governing permissions and limitations under the License.
 """A library that is not installed is named in one line, by every program that needs it."""
 
+import ast
 import configparser
 import re
 import subprocess
@@ -106,3 +107,14 @@ def test_missing_module_of_the_package_is_a_defect():
 def test_missing_library_of_rclpy_is_a_matter_of_ros():
     with pytest.raises(MissingLibraryError, match='expected a ROS 2'), importing('here'):
         raise ImportError('no shared object', name='_rclpy_pybind11')
+
+
+def test_tests_import_optional_libraries_where_they_use_them():
+    """Those that package.xml does not name: a test that needs one is skipped without it."""
+    optional = {'pyarrow', 'pandas', 'betterosi', 'distributed', 'mcap', 'mcap_ros2', 'argcomplete',
+                're2', 'kornia_rs', 'omega_prime', 'catkin_pkg', 'rerun', 'trackeval'}
+    for path in (ROOT / 'test').rglob('*.py'):
+        for node in ast.parse(path.read_text(encoding='utf-8')).body:
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) \
+                else [node.module] if isinstance(node, ast.ImportFrom) else []
+            assert not {name.partition('.')[0] for name in names} & optional, path

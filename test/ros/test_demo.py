@@ -59,6 +59,9 @@ def test_demo_records_all_topics_in_a_domain_of_its_own(domain, listener, tmp_pa
     assert float(rate) > 10.0
     assert table['/state_sensor/frame'][2] > 30
     assert re.search(r'median \d+\.\d+ ms, p99 \d+\.\d+ ms', text)
+    each_frame = [f'/state_sensor/{name}' for name in (
+        'frame', 'markers', 'control_states', 'ego/odometry', 'ego/control_state')]
+    assert len({table[name][2] for name in ('/tf', *each_frame)}) == 1
     for name in ('bag', 'picture.png', 'animation.html', 'driver.log', 'simulator.log'):
         assert str(tmp_path / name) in text
         assert (tmp_path / name).exists()
@@ -70,6 +73,7 @@ def test_demo_records_all_topics_in_a_domain_of_its_own(domain, listener, tmp_pa
         own = [count for topic, count in counts.items()
                if re.fullmatch('/state_sensor/actors/[^/]+/odometry', topic)]
         assert (len(own), sum(own)) == (n_topics, n_messages)
+        assert set(own) == {counts['/state_sensor/frame']}
         frames = [bag.deserialize(data, one.msgtype) for one, _, data in bag.messages(
             [one for one in bag.connections if one.topic == '/state_sensor/frame'])]
     assert all(len(frame.actors) == 21 for frame in frames)

@@ -99,9 +99,7 @@ class Fleet:
 
 def _tags(model: VehicleModel, is_ego: bool, rng: np.random.Generator) -> list[str]:
     """Return the tags of a vehicle; as in the real simulator, their order varies."""
-    tags = ['vehicle', 'dynamic']
-    if model.family != 'truck':
-        tags.append('car')
+    tags = ['vehicle', 'dynamic', 'truck' if model.family == 'truck' else 'car']
     own = 'ego' if is_ego else 'traffic'
     tags.insert(int(rng.integers(0, len(tags) + 1)), own)
     return tags

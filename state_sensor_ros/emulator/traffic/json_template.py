@@ -137,7 +137,7 @@ def _wxyz(x: float, y: float, z: float, w: float) -> dict[str, object]:
     return {'w': w, 'x': x, 'y': y, 'z': z}
 
 
-def _odometry(row: Sequence[float | None]) -> dict[str, object]:
+def _odometry(row: Sequence[float]) -> dict[str, object]:
     px, py, pz, qx, qy, qz, qw, vx, vy, vz, wx, wy, wz = row
     return {'angular_velocity': {'x': wx, 'y': wy, 'z': wz},
             'linear_velocity': {'x': vx, 'y': vy, 'z': vz},
@@ -155,13 +155,11 @@ def _box_v1(name: str, row: Sequence[float]) -> dict[str, object]:
             'orientation': row[3:7], 'scale': [1.0, 1.0, 1.0]}
 
 
-def _object_rows(static: StaticObject) -> tuple[list[float | None], list[float]]:
+def _object_rows(static: StaticObject) -> tuple[list[float], list[float]]:
     """Return the pose (13) and the box (10) of a static object, as in FrameNumbers."""
     turn = [0.0, 0.0, float(np.sin(static.yaw / 2)), float(np.cos(static.yaw / 2))]
     position = [CM * value for value in static.position]
-    pose: list[float | None] = _as_float32(np.array(position + turn + [0.0] * 6)).tolist()
-    if static.rate_x_unknown:
-        pose[10] = None
+    pose: list[float] = _as_float32(np.array(position + turn + [0.0] * 6)).tolist()
     box = [CM * v for v in static.center] + turn + [CM * v for v in static.size]
     return pose, _as_float32(np.array(box)).tolist()
 

@@ -39,7 +39,6 @@ class StaticObject:
     :param yaw: rad, positive to the right.
     :param center: of its box, m.
     :param size: full edge lengths of its box, m.
-    :param rate_x_unknown: whether its x angular velocity is not a number.
     """
 
     name: str
@@ -49,7 +48,6 @@ class StaticObject:
     yaw: float
     center: tuple[float, float, float]
     size: tuple[float, float, float]
-    rate_x_unknown: bool
 
 
 def make_objects(road: Road, n_objects: int) -> tuple[StaticObject, ...]:
@@ -73,13 +71,12 @@ def make_objects(road: Road, n_objects: int) -> tuple[StaticObject, ...]:
 
 def _cone(number: int, foot: FloatArray) -> StaticObject:
     x, y, z = (float(value) for value in foot)
-    # The real simulator writes null for an x angular velocity of a cone; the first one has it.
     return StaticObject(f'Misc_TrafficCone_{number}', 'cone', 'None', (x, y, z), 0.0,
-                        (x, y, z - CONE_FOOT_M + CONE_SIZE_M[2] / 2), CONE_SIZE_M, number == 0)
+                        (x, y, z - CONE_FOOT_M + CONE_SIZE_M[2] / 2), CONE_SIZE_M)
 
 
 def _sign(number: int, foot: FloatArray, yaw: float) -> StaticObject:
     x, y, z = (float(value) for value in foot)
     # The sign faces oncoming traffic.
     return StaticObject(f'SpeedLimit_sign{number:03d}', 'traffic_sign', 'Sign', (x, y, z),
-                        yaw + np.pi, (x, y, z + SIGN_SIZE_M[2] / 2), SIGN_SIZE_M, False)
+                        yaw + np.pi, (x, y, z + SIGN_SIZE_M[2] / 2), SIGN_SIZE_M)
