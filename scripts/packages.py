@@ -24,6 +24,10 @@ from wheel_headers import rewrite_header_paths
 # start, in 0.4 s; pip would compile ten times as much. Tests, half of NumPy, are left out.
 PRECOMPILED = ('apsw', 'backports', 'lz4', 'msgspec', 'numpy', 'rosbags', 'ruamel', 'tqdm',
                'typing_extensions.py')
+# Extras whose requirements name all that is imported. Those of trackeval itself have a newer NumPy
+# than that of run.txt on Python 3.11 to 3.13, though it works with both, and 0.3 GB of libraries
+# for images, which its metrics do not import.
+COMPLETE = ('evaluate',)
 
 
 def install_packages(environment: Environment) -> str:
@@ -85,6 +89,8 @@ def install_extra(environment: Environment, name: str) -> None:
     print('setup: installing {} into {}'.format(what, environment.venv.name), flush=True)
     # A sourced ROS 2 has versions of its own, which stay.
     pins = [] if environment.is_sourced else ['-c', files[1], '-c', files[2]]
+    if name in COMPLETE:
+        pins = ['--no-deps']
     install(environment, ['-r', files[0]] + pins)
     stamp.write_text(key)
 

@@ -32,7 +32,8 @@ _DISTRIBUTIONS = {
 # Extras of this package by their modules (setup.cfg).
 _EXTRAS = {
     'matplotlib': 'plot', 'plotly': 'plot', 'av': 'video', 'PIL': 'carla', 'kornia_rs': 'carla',
-    'google': 'carla', 'pyarrow': 'tables', 'betterosi': 'osi', 'distributed': 'dask'}
+    'google': 'carla', 'pyarrow': 'tables', 'betterosi': 'osi', 'distributed': 'dask',
+    'trackeval': 'evaluate'}
 # What comes with a ROS 2, besides packages of messages: no pip installs it.
 _OF_ROS = frozenset({
     'rclpy', '_rclpy_pybind11', 'rpyutils', 'tf2_ros', 'ament_index_python', 'launch',

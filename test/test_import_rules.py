@@ -40,9 +40,11 @@ MAY_IMPORT = {
     'library': {'pipeline', 'connections', 'files', 'files/tables', 'simulators',
                 'simulators/monodrive'},
     'drawing': set(),
+    'evaluation': {'objects', 'topics', 'pipeline', 'files'},
     'ros': {'cdr', 'objects', 'topics', 'pipeline', 'files', 'simulators'},
     'commands': {'cdr', 'topics', 'pipeline', 'files', 'files/tables', 'files/osi', 'simulators',
-                 'simulators/monodrive', 'library', 'drawing', 'emulator'}}
+                 'simulators/monodrive', 'library', 'drawing', 'evaluation',
+                 'emulator'}}
 # The package exports the names of the library.
 OF_THE_PACKAGE = {'__main__.py': {'commands'}, '__init__.py': {'library'}}
 # The folders in files/, and which others of them each may import.

@@ -139,6 +139,23 @@ def _name_of(number: int) -> str:
     return f'a process ended by signal {number}'
 
 
+def run_jobs(jobs: Sequence[BatchJob], *, n_processes: int | None,
+             dask: str) -> Iterator[tuple[BatchJob, BatchResult]]:
+    """
+    Run jobs that write nothing, here or on a cluster, and yield each with its result.
+
+    :param n_processes: on this machine at a time; None for the cores.
+    :param dask: address of a scheduler, which runs them instead, ``''`` for none.
+    :raises TransportError: if there is no such scheduler.
+    """
+    if not dask:
+        yield from run_here(jobs, n_processes or os.cpu_count() or 1)
+        return
+    from state_sensor_ros.commands.batch_cluster import connected, run_on_cluster
+    with connected(dask) as client:
+        yield from run_on_cluster(client, dask, jobs)
+
+
 def run_here(jobs: Sequence[BatchJob],
              n_processes: int) -> Iterator[tuple[BatchJob, BatchResult]]:
     """

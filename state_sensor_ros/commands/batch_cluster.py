@@ -87,10 +87,10 @@ def absolute(job: BatchJob) -> BatchJob:
     """
     Return a job whose paths do not depend on the current folder.
 
-    :param job: its options ``file``, ``input`` and ``output`` are paths.
+    :param job: its options ``file``, ``input``, ``output``, ``truth`` and ``stack`` are paths.
     """
     options = dict(job.options)
-    for name in {'file', 'input', 'output'} & {*options}:
+    for name in {'file', 'input', 'output', 'truth', 'stack'} & {*options}:
         value = options[name]
         options[name] = [os.path.abspath(path) for path in value] if isinstance(value, list) \
             else os.path.abspath(str(value))

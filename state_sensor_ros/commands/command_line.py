@@ -41,6 +41,7 @@ COMMANDS = {
     'replay': "play a trajectory in a running simulator's Replay Mode",
     'repair': 'make a complete trajectory or bag out of a truncated one',
     'render': 'draw a recording as a picture or an animation',
+    'evaluate': 'judge what an autonomy stack said by the truth',
 }
 FAILED = 1
 WRONG_USAGE = 2

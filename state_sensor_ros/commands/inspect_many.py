@@ -11,12 +11,11 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 import json
-import os
 from pathlib import Path
 
-from state_sensor_ros.commands.batch import BatchJob, BatchResult, plain_options, run_here
+from state_sensor_ros.commands.batch import BatchJob, BatchResult, plain_options, run_jobs
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.commands.summary import show_result
@@ -66,7 +65,8 @@ def inspect_many(args: argparse.Namespace, interruption: Interruption) -> None:
     jobs = [BatchJob('inspect', {
         **plain_options(args), 'file': [found.path], 'json': True, 'parquet': None, 'jobs': None,
         'dask': ''}, found.path) for found in find_recordings(args.file)]
-    results = {job.source: _record(job, result) for job, result in _run(args, jobs)}
+    results = {job.source: _record(job, result) for job, result in run_jobs(
+        jobs, n_processes=args.jobs, dask=args.dask)}
     records = [results[job.source] for job in jobs]
     if args.json:
         for record in records:
@@ -82,16 +82,6 @@ def inspect_many(args: argparse.Namespace, interruption: Interruption) -> None:
     if n_failed:
         raise TrajectoryFormatError('inspect', f'{n_failed} of {len(records)} recordings that are '
                                     'damaged or cannot be replayed', 'none')
-
-
-def _run(args: argparse.Namespace,
-         jobs: Sequence[BatchJob]) -> Iterator[tuple[BatchJob, BatchResult]]:
-    if not args.dask:
-        yield from run_here(jobs, args.jobs or os.cpu_count() or 1)
-        return
-    from state_sensor_ros.commands.batch_cluster import connected, run_on_cluster
-    with connected(args.dask) as client:
-        yield from run_on_cluster(client, args.dask, jobs)
 
 
 def _record(job: BatchJob, result: BatchResult) -> dict[str, object]:

@@ -84,6 +84,10 @@ class OpenBag:
                    for number, topic in storage.topics.items()
                    if (topic.name, topic.type_name) == key)
 
+    def with_messages(self) -> list[TopicKey]:
+        """Return names and types of the topics that have messages, in the order of names."""
+        return sorted(key for key in self.topics if self.count(key))
+
     def messages(self, selected: Collection[TopicKey]) -> Iterator[tuple[str, int, bytes]]:
         """
         Yield name of the topic, log time, ns, and serialised message, file after file.

@@ -1,0 +1,269 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""`state_sensor evaluate`: what an autonomy stack said, judged by the truth."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+import json
+from pathlib import Path
+import sys
+from typing import Any, TYPE_CHECKING
+
+from state_sensor_ros.commands.interruption import Interruption
+from state_sensor_ros.commands.options import add_bag_limit, add_batch_options, add_quiet, number
+from state_sensor_ros.commands.options import seconds as above_zero
+from state_sensor_ros.commands.parameter_options import add_parameters, settings_of
+from state_sensor_ros.commands.printing import print_line
+from state_sensor_ros.commands.reading import clock_shown
+from state_sensor_ros.commands.summary import show_result, size_of
+from state_sensor_ros.errors import (
+    ConfigError,
+    counted,
+    DecodeError,
+    one_line,
+    TrajectoryFormatError,
+)
+from state_sensor_ros.files.bags.bag_form import is_bag
+from state_sensor_ros.files.whole.whole_file import WholeFile
+
+if TYPE_CHECKING:
+    from state_sensor_ros.evaluation.judge import TopicVerdict
+    from state_sensor_ros.evaluation.selection import Selection
+    from state_sensor_ros.evaluation.truth import Truth
+    from state_sensor_ros.files.bags.open_bag import OpenBag
+
+# The parameters of the node that change the truth.
+_PARAMETERS = ('stamp_source', 'global_frame', 'ego_tag', 'base_link_xyz', 'obb_extents',
+               'default_sizes', 'desired_tags', 'undesired_tags')
+_CLASSES = ('person', 'cyclist', 'motorcycle', 'bus', 'truck', 'trailer', 'car', 'unknown')
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """
+    Add the options.
+
+    :param parser: of this sub-command.
+    """
+    parser.add_argument('truth', metavar='TRUTH', help='recording with the truth: trajectory, '
+                        'bag, table, dataset of CARLA, or a bag of TrackedObjects')
+    parser.add_argument('stack', metavar='STACK', nargs='+', help="bag with the stack's topics; "
+                        'also several, folders and globs')
+    parser.add_argument('--topic', action='append', default=[], metavar='NAME',
+                        help='to judge; repeatable (default: the first of tracking, detection, '
+                        'predicted, derived, vision, ground_truth, and the odometry of the ego)')
+    parser.add_argument('--truth-topic', default='', metavar='NAME',
+                        help='of the truth, of a bag with several')
+    parser.add_argument('--at', choices=('stamp', 'received'), default='stamp',
+                        help="time of the truth: the message's stamp, or its time of receipt in "
+                        'the bag (default: stamp)')
+    _add_selection(parser)
+    _add_outputs(parser)
+    add_quiet(parser)
+    add_batch_options(parser)
+    add_bag_limit(parser)
+    add_parameters(parser, _PARAMETERS)
+
+
+def _add_selection(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group('what is judged')
+    group.add_argument('--range', type=above_zero, metavar='M', default=0.0,
+                       help="greatest distance of an object from the ego's origin, m")
+    group.add_argument('--classes', action='append', default=[], choices=_CLASSES,
+                       metavar='CLASS', help=f'only this one of {", ".join(_CLASSES)}; repeatable')
+    group.add_argument('--actors', action='append', default=[], metavar='NAME',
+                       help='only this actor of the truth; repeatable')
+    group.add_argument('--start', type=number, metavar='S',
+                       help='from so many seconds after the first frame of the truth')
+    group.add_argument('--end', type=number, metavar='S',
+                       help='to so many seconds after the first frame of the truth')
+    group.add_argument('--rate', type=above_zero, metavar='HZ',
+                       help='at most so many messages a second')
+
+
+def _add_outputs(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group('results')
+    group.add_argument('--json', action='store_true', help='print JSON')
+    group.add_argument('--parquet', metavar='OUT', help='write a table with a row for each match')
+    group.add_argument('--html', metavar='OUT', help='write a page with curves and the worst ten '
+                       'moments')
+    group.add_argument('--force', action='store_true', help='overwrite OUT')
+    for name, what in (('below', 'less'), ('above', 'greater')):
+        group.add_argument(f'--fail-{name}', action='append', default=[], type=_bound,
+                           metavar='PATH=VALUE', help=f'exit code 1 if a number of the result is '
+                           f'{what}, or undefined, such as detection/classes/car/ate=0.5; '
+                           'repeatable')
+
+
+def _bound(text: str) -> str:
+    path, _, value = text.rpartition('=')
+    try:
+        if path and float(value) == float(value):
+            return text
+    except ValueError:
+        pass
+    raise argparse.ArgumentTypeError(f'{text!r} is not PATH=VALUE, such as detection/map=0.5')
+
+
+def run(args: argparse.Namespace, interruption: Interruption) -> None:
+    """
+    Judge.
+
+    :param args: the parsed options.
+    :param interruption: of the program.
+    :raises StateSensorError: if TRUTH or STACK cannot be read, have no common time, or a number
+        is beyond its bound.
+    """
+    from state_sensor_ros.commands.evaluate_many import evaluate_many, is_many
+    if is_many(args):
+        evaluate_many(args, interruption)
+        return
+    [stack] = args.stack
+    with clock_shown('evaluate', is_quiet=args.quiet):
+        truth, verdicts = judged(args, stack)
+    from state_sensor_ros.evaluation.evaluation_result import lines_of, result_of
+    result = result_of(verdicts, len(truth.stamps_ns))
+    for verdict in verdicts:
+        _warn(stack, verdict)
+    _write_outputs(args, interruption, stack, verdicts, result)
+    if args.json:
+        print(json.dumps(result, indent=2, allow_nan=False))
+    elif not args.quiet:
+        print('\n'.join(lines_of(result)))
+    sys.stdout.flush()
+    check_bounds(args, stack, result)
+
+
+def judged(args: argparse.Namespace, stack: str) -> tuple[Truth, list[TopicVerdict]]:
+    """
+    Judge the topics of a bag.
+
+    :param args: the parsed options.
+    :param stack: path of the bag.
+    :returns: the truth, and a verdict for each topic.
+    """
+    from state_sensor_ros.commands.truth_reading import read_truth
+    from state_sensor_ros.evaluation.frame_transforms import FrameTransforms
+    from state_sensor_ros.evaluation.judge import Judge
+    from state_sensor_ros.evaluation.judged_topics import chosen_topics, ODOMETRY
+    settings = settings_of(args, _PARAMETERS)
+    with _opened(args, stack) as bag:
+        keys = chosen_topics(stack, bag.with_messages(), args.topic)
+        for key in keys:
+            bag.check_definition(key)
+        truth = read_truth(args, settings)
+        selection = _selection(args, truth)
+        judge = Judge(truth, selection, at=args.at, global_frame=settings.global_frame,
+                      transforms=lambda: FrameTransforms(_transforms(args, stack)))
+        verdicts = []
+        for key in keys:
+            if key[1] == ODOMETRY and truth.ego is None and len(keys) > 1 and not args.topic:
+                continue
+            judge_topic = judge.judge_ego if key[1] == ODOMETRY else judge.judge_objects
+            try:
+                verdicts.append(judge_topic(stack, key, (
+                    (log_ns, data) for _, log_ns, data in bag.messages({key}))))
+            except DecodeError as error:
+                raise TrajectoryFormatError(f'{stack}: {key[0]}', error.found,
+                                            error.expected) from error
+    return truth, verdicts
+
+
+@contextmanager
+def _opened(args: argparse.Namespace, stack: str) -> Iterator[OpenBag]:
+    from state_sensor_ros.files.bags.open_bag import OpenBag
+    from state_sensor_ros.files.storage.bag_limits import BagLimits, DEFAULT_LIMITS
+    path = Path(stack)
+    if not is_bag(path):
+        found = 'no file of that name' if not path.exists() else 'another form'
+        raise TrajectoryFormatError(stack, found, "a rosbag2 bag with the stack's topics")
+    limits = DEFAULT_LIMITS if args.max_bag_bytes is None else BagLimits(args.max_bag_bytes)
+    with closing(OpenBag(path, limits)) as bag:
+        yield bag
+
+
+def _transforms(args: argparse.Namespace, stack: str) -> Iterator[tuple[bytes, bool]]:
+    """Yield the messages of transforms of a bag, each with whether it is a static one."""
+    from state_sensor_ros.evaluation.frame_transforms import STATIC_TF_TOPIC, TF_TOPIC, TF_TYPE
+    with _opened(args, stack) as bag:
+        keys = {(name, TF_TYPE) for name in (TF_TOPIC, STATIC_TF_TOPIC)} & bag.topics.keys()
+        for key in keys:
+            bag.check_definition(key)
+        for name, _, data in bag.messages(keys):
+            yield data, name == STATIC_TF_TOPIC
+
+
+def _selection(args: argparse.Namespace, truth: Truth) -> Selection:
+    from state_sensor_ros.evaluation.selection import Selection
+    if args.range and truth.ego is None:
+        raise ConfigError('--range', f'{args.range:g} m from an ego, which {truth.name} does not '
+                          'have', 'a truth with an ego')
+    first_ns = int(truth.stamps_ns[0])
+    times = {f'{name}_ns': first_ns + round(value * 1e9) for name, value in (
+        ('start', args.start), ('end', args.end)) if value is not None}
+    return Selection(**times, period_ns=round(1e9 / args.rate) if args.rate else 0,
+                     range_m=args.range, classes=frozenset(args.classes))
+
+
+def _warn(stack: str, verdict: TopicVerdict) -> None:
+    from state_sensor_ros.evaluation.tracking_metrics import MAX_IDS
+    where = f'warning: {stack}: {verdict.topic}'
+    if verdict.n_without_transform:
+        print_line(f'{where}: {counted(verdict.n_without_transform, "message")} without a '
+                   'transform to the global frame, left out')
+    if verdict.n_unusable:
+        print_line(f'{where}: {counted(verdict.n_unusable, "pose")} that are not finite or no '
+                   'rotation, left out')
+    if verdict.tracking is not None and verdict.tracking.n_ids > MAX_IDS:
+        print_line(f'{where}: {verdict.tracking.n_ids} ids of objects, more than {MAX_IDS}: '
+                   'tracking is not judged')
+
+
+def _write_outputs(args: argparse.Namespace, interruption: Interruption, stack: str,
+                   verdicts: list[TopicVerdict], result: dict[str, Any]) -> None:
+    is_quiet = args.quiet or args.json
+    if args.parquet:
+        from state_sensor_ros.commands.match_table import write_matches
+        with interruption.writing(lambda: WholeFile(args.parquet, force=args.force)) as file:
+            n_matches = write_matches(verdicts, file.handle)
+        show_result(args.parquet, [f'{n_matches} matches', *size_of(args.parquet)],
+                    is_quiet=is_quiet)
+    if args.html:
+        from state_sensor_ros.evaluation.evaluation_page import write_page
+        with interruption.writing(lambda: WholeFile(args.html, force=args.force)) as file:
+            write_page(file.handle, one_line(stack), one_line(args.truth), verdicts, result)
+        show_result(args.html, size_of(args.html), is_quiet=is_quiet)
+
+
+def check_bounds(args: argparse.Namespace, stack: str, result: dict[str, Any]) -> None:
+    """
+    Check the numbers of a result against ``--fail-below`` and ``--fail-above``.
+
+    :param args: the parsed options.
+    :param stack: path of the bag.
+    :param result: of it.
+    :raises ConfigError: if there is no such number.
+    :raises TrajectoryFormatError: if a number is beyond its bound, or undefined.
+    """
+    from state_sensor_ros.evaluation.evaluation_result import number_at
+    failures = []
+    for bounds, word, sign in ((args.fail_below, 'least', -1.0), (args.fail_above, 'most', 1.0)):
+        for text in bounds:
+            path, _, limit = text.rpartition('=')
+            found = number_at(result, path)
+            if found is None or sign * (found - float(limit)) > 0.0:
+                failures.append((path, 'no value' if found is None else f'{found:.6g}',
+                                 f'at {word} {limit}'))
+    for path, value, limit in failures[1:]:
+        print_line(f'error: {stack}: {path}: found {value}; expected {limit}')
+    if failures:
+        path, value, limit = failures[0]
+        raise TrajectoryFormatError(f'{stack}: {path}', value, limit)

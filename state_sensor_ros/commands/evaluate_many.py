@@ -1,0 +1,116 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""`state_sensor evaluate` of many bags: a process and a row for each."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from state_sensor_ros.commands.batch import BatchJob, BatchResult, plain_options, run_jobs
+from state_sensor_ros.commands.interruption import Interruption
+from state_sensor_ros.commands.printing import print_line
+from state_sensor_ros.errors import ConfigError, one_line, TrajectoryFormatError
+from state_sensor_ros.files.bags.bag_form import is_bag
+from state_sensor_ros.simulators.search import find_recordings, FoundRecording
+
+# Heading and path of the numbers in a row.
+_SHOWN = (('mAP', 'detection/map'), ('HOTA', 'tracking/hota'), ('MOTA', 'tracking/mota'),
+          ('IDF1', 'tracking/idf1'), ('ADE 3s', 'prediction/3.0/min_ade'),
+          ('ATE', 'ego/ate_rmse'), ('frames', 'frames'))
+
+
+def is_many(args: argparse.Namespace) -> bool:
+    """
+    Return whether the options name several bags.
+
+    :param args: the parsed options.
+    """
+    [*others, text] = args.stack
+    return bool(others or args.jobs is not None or args.dask) or (
+        not is_bag(Path(text)) and (Path(text).is_dir() or (
+            not Path(text).exists() and any(sign in text for sign in '*?['))))
+
+
+def evaluate_many(args: argparse.Namespace, interruption: Interruption) -> None:
+    """
+    Judge each bag by the one truth, or by the truth with its place in a folder of truths.
+
+    :param args: the parsed options.
+    :param interruption: of the program.
+    :raises TrajectoryFormatError: if one cannot be judged, or a number is beyond its bound.
+    :raises ConfigError: if there is no bag, no truth for one, or an option is for one bag only.
+    """
+    for name in ('parquet', 'html'):
+        if getattr(args, name):
+            raise ConfigError(f'--{name}', f'{len(args.stack)} STACK, or a folder or glob',
+                              'one bag')
+    stacks = find_recordings(args.stack)
+    truths = _truths_of(args, stacks)
+    jobs = [BatchJob('evaluate', {
+        **plain_options(args), 'truth': truth, 'stack': [stack.path], 'json': True, 'jobs': None,
+        'dask': '', 'quiet': True}, stack.path)
+        for stack, truth in zip(stacks, truths, strict=True)]
+    results = {job.source: _record(job, result) for job, result in run_jobs(
+        jobs, n_processes=args.jobs, dask=args.dask)}
+    records = [results[job.source] for job in jobs]
+    if args.json:
+        for record in records:
+            print(json.dumps(record, allow_nan=False))
+    elif not args.quiet:
+        _print_rows(records)
+    n_failed = sum(record['error'] is not None for record in records)
+    if n_failed:
+        if args.json or args.quiet:
+            for record in records:
+                if record['error'] is not None:
+                    print_line(f'{record["file"]}: {record["error"]}')
+        raise TrajectoryFormatError('evaluate', f'{n_failed} of {len(records)} bags that failed',
+                                    'none')
+
+
+def _truths_of(args: argparse.Namespace, stacks: list[FoundRecording]) -> list[str]:
+    """Return the truth of each bag: the same, or that with its place."""
+    truths = find_recordings([args.truth])
+    if [each.path for each in truths] == [args.truth]:
+        return [args.truth] * len(stacks)
+    by_place = {each.place: each.path for each in truths}
+    for stack in stacks:
+        if stack.place not in by_place:
+            raise ConfigError('TRUTH', f'no recording {stack.place} in {args.truth}',
+                              f'one for {stack.path}')
+    return [by_place[stack.place] for stack in stacks]
+
+
+def _record(job: BatchJob, result: BatchResult) -> dict[str, Any]:
+    """Return the result of a bag, with the error in words or None."""
+    record: dict[str, Any] = json.loads(result.text) if result.text.strip() else {}
+    for line in result.warnings:
+        print_line(line)
+    return {'file': job.source, **record, 'error': result.error or None}
+
+
+def _print_rows(records: list[dict[str, Any]]) -> None:
+    width = max(len('bag'), *(len(one_line(record['file'])) for record in records))
+    print(f'{"bag":{width}}' + ''.join(f'  {heading:>7}' for heading, _ in _SHOWN))
+    for record in records:
+        cells = ''.join(f'  {_text(record, path):>7}' for _, path in _SHOWN)
+        error = f'  {one_line(record["error"])}' if record['error'] else ''
+        print(f'{one_line(record["file"]):{width}}{cells}{error}')
+
+
+def _text(record: dict[str, Any], path: str) -> str:
+    found: Any = record
+    for key in path.split('/'):
+        found = found.get(key) if isinstance(found, dict) else None
+    if found is None:
+        return '-'
+    return str(found) if isinstance(found, int) else f'{found:.4f}'

@@ -1,0 +1,162 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""The truth of `state_sensor evaluate`: any recording, or another program's bag of objects."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+
+from state_sensor_ros.commands.printing import print_line
+from state_sensor_ros.commands.reading import read_frames
+from state_sensor_ros.commands.warnings import Warnings
+from state_sensor_ros.errors import ConfigError, DecodeError, TrajectoryFormatError
+from state_sensor_ros.evaluation.flat_messages import decode_flat, stamp_of
+from state_sensor_ros.evaluation.judged_topics import EGO_TOPIC, ODOMETRY, truth_topic
+from state_sensor_ros.evaluation.stack_messages import objects_in, TRACKED
+from state_sensor_ros.evaluation.truth import EgoTrack, Truth, TruthBuilder
+from state_sensor_ros.evaluation.truth_frames import FrameTruth
+from state_sensor_ros.files.bags.bag_form import is_bag
+from state_sensor_ros.files.bags.open_bag import OpenBag
+from state_sensor_ros.files.bags.state_frames import STATE_FRAME
+from state_sensor_ros.files.storage.bag_limits import BagLimits, DEFAULT_LIMITS
+from state_sensor_ros.library.frame_recording import open_recording
+from state_sensor_ros.pipeline.tag_rule import TagRule
+from state_sensor_ros.settings import Settings
+
+_STRAIGHT = np.array((0.0, 0.0, 0.0, 1.0))
+
+
+def read_truth(args: argparse.Namespace, settings: Settings) -> Truth:
+    """
+    Read the truth.
+
+    :param args: ``truth``, ``truth_topic``, ``actors``, ``max_bag_bytes`` and ``quiet`` are used.
+    :param settings: of the node.
+    :raises TrajectoryFormatError: if it cannot be read or has no frame.
+    """
+    if settings.stamp_source == 'ros':
+        raise ConfigError('--stamp-source', 'ros', 'game_time or utc: a recording is not live')
+    limits = DEFAULT_LIMITS if args.max_bag_bytes is None else BagLimits(args.max_bag_bytes)
+    stamps_ns: list[int] | None = None
+    if is_bag(Path(args.truth)):
+        with closing(OpenBag(Path(args.truth), limits)) as bag:
+            frames = [key for key in bag.with_messages() if key[1] == STATE_FRAME
+                      and args.truth_topic in ('', key[0])]
+            if not frames:
+                return _of_objects(args, bag, settings)
+            stamps_ns = _header_stamps(bag, frames[0])
+    return _of_frames(args, settings, stamps_ns)
+
+
+def _header_stamps(bag: OpenBag, key: tuple[str, str]) -> list[int]:
+    """Return the stamps of the frames of a bag, exactly, which ``game_time`` is not."""
+    return [int.from_bytes(data[4:8], 'little') * 1_000_000_000
+            + int.from_bytes(data[8:12], 'little') for _, _, data in bag.messages({key})]
+
+
+def _of_frames(args: argparse.Namespace, settings: Settings,
+               stamps_ns: list[int] | None) -> Truth:
+    """Read a recording of frames; ``stamps_ns`` those of a bag."""
+    rule = TagRule(settings.desired_tags, settings.undesired_tags)
+    actors = frozenset(args.actors)
+    warnings = Warnings(args.truth)
+    found: set[str] = set()
+
+    def selects(name: str, tags: tuple[str, ...]) -> bool:
+        found.add(name)
+        return (not actors or name in actors) and rule.passes(tags)
+
+    with open_recording(args.truth, topic=args.truth_topic, obb_extents=settings.obb_extents,
+                        max_bag_bytes=args.max_bag_bytes) as recording:
+        truth = FrameTruth(args.truth, settings, selects, warnings.add)
+        for frame in read_frames(recording, 'truth', is_quiet=args.quiet):
+            warnings.place = recording.place
+            truth.add(frame, None if stamps_ns is None else stamps_ns[recording.index])
+    warnings.show()
+    _check_actors(actors, found)
+    return _checked(truth.finish())
+
+
+def _of_objects(args: argparse.Namespace, bag: OpenBag, settings: Settings) -> Truth:
+    """Read a bag of TrackedObjects of another program, with the ego's odometry if it is there."""
+    key = truth_topic(args.truth, bag.with_messages(), args.truth_topic)
+    if settings.desired_tags or settings.undesired_tags:
+        raise ConfigError('--desired-tags, --undesired-tags', 'given',
+                          'none: the objects of a bag have no tags')
+    actors = frozenset(args.actors)
+    builder = TruthBuilder(args.truth)
+    found: set[str] = set()
+
+    def add(data: bytes) -> None:
+        message = objects_in(data, TRACKED)
+        if message.frame_id.removeprefix('/') not in ('', settings.global_frame):
+            raise TrajectoryFormatError(f'{args.truth}: {key[0]}', f'the frame {message.frame_id}',
+                                        f'{settings.global_frame} (--global-frame)')
+        objects = message.in_frame(_STRAIGHT, np.zeros(3))
+        found.update(objects.ids)
+        builder.add(message.stamp_ns, objects, np.array(
+            [not actors or name in actors for name in objects.ids], np.bool_))
+
+    _decoded(bag, key, add)
+    _check_actors(actors, found)
+    return _checked(builder.finish(_ego_of(bag)))
+
+
+def _ego_of(bag: OpenBag) -> EgoTrack | None:
+    """Return the ego at base_link by its odometry, None without."""
+    key = EGO_TOPIC, ODOMETRY
+    poses: dict[int, np.ndarray[tuple[int, ...], np.dtype[np.float64]]] = {}
+    if key not in bag.topics:
+        return None
+
+    def add(data: bytes) -> None:
+        message = decode_flat(data, ODOMETRY)
+        pose = message.pose.pose.values.copy()
+        if np.isfinite(pose).all() and pose[3:].any():
+            pose[3:] /= np.linalg.norm(pose[3:])
+            poses[stamp_of(message.header)] = pose
+
+    _decoded(bag, key, add)
+    if not poses:
+        return None
+    stamps = sorted(poses)
+    rows = np.stack([poses[stamp] for stamp in stamps])
+    return EgoTrack(np.array(stamps, np.int64), rows[:, :3], rows, frozenset(), np.zeros(3))
+
+
+def _decoded(bag: OpenBag, key: tuple[str, str], add: Callable[[bytes], None]) -> None:
+    """Pass each message of a topic to ``add``."""
+    bag.check_definition(key)
+    for data in _data(bag, key):
+        try:
+            add(data)
+        except DecodeError as error:
+            raise TrajectoryFormatError(f'{bag.name}: {key[0]}', error.found,
+                                        error.expected) from error
+
+
+def _data(bag: OpenBag, key: tuple[str, str]) -> Iterator[bytes]:
+    for _, _, data in bag.messages({key}):
+        yield data
+
+
+def _check_actors(actors: frozenset[str], found: set[str]) -> None:
+    for name in sorted(actors - found):
+        print_line(f'warning: --actors {name}: the truth has no such object')
+
+
+def _checked(truth: Truth) -> Truth:
+    if not len(truth.stamps_ns):
+        raise TrajectoryFormatError(truth.name, 'no frames', 'at least one frame')
+    return truth

@@ -1,0 +1,229 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""The curves and pictures of a judgement, drawn by matplotlib (extra ``[plot]``)."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Sequence
+from io import BytesIO
+import math
+
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+import numpy as np
+
+from state_sensor_ros.evaluation.detection_metrics import ClassScores, Matches, RECALLS
+from state_sensor_ros.evaluation.matching import I_ERRORS, MATCH_DISTANCES_M
+from state_sensor_ros.evaluation.object_set import ObjectSet, SIZE, XY, YAW
+from state_sensor_ros.evaluation.worst_moments import Moment
+from state_sensor_ros.frame import Bools, Floats, Rows
+
+_TRUTH, _STACK, _MISSED, _FALSE = '#495057', '#1c7ed6', '#d6336c', '#f08c00'
+_LINES = ('#0b7285', '#1c7ed6', '#7048e8', '#c2255c')
+_N_BINS = 40
+# Of an object whose size is unknown, m.
+_SMALL = 0.5
+_LEAST_EXTENT_M = 20.0
+_MARGIN_M = 6.0
+
+
+def _png(figure: Figure) -> str:
+    """Return a figure as the address of an image."""
+    FigureCanvasAgg(figure)
+    buffer = BytesIO()
+    figure.savefig(buffer, format='png', dpi=110)
+    return f'data:image/png;base64,{b64encode(buffer.getvalue()).decode()}'
+
+
+def _axes(figure: Figure, rows: int, columns: int, index: int, x: str, y: str) -> Axes:
+    axes = figure.add_subplot(rows, columns, index)
+    axes.grid(visible=True, color='#dee2e6', linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[['top', 'right']].set_visible(False)
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
+    return axes
+
+
+def precision_recall(classes: Sequence[ClassScores]) -> str:
+    """
+    Draw precision over recall of each class that has truths, for each match distance.
+
+    :param classes: at least one with truths.
+    :returns: address of an image.
+    """
+    drawn = [each for each in classes if each.precisions is not None]
+    columns = min(len(drawn), 3)
+    rows = math.ceil(len(drawn) / columns)
+    figure = Figure(figsize=(3.6 * columns + 0.4, 3.2 * rows), layout='constrained')
+    for index, scores in enumerate(drawn, 1):
+        axes = _axes(figure, rows, columns, index, 'recall', 'precision')
+        axes.set_title(scores.name)
+        axes.set_xlim(0.0, 1.02)
+        axes.set_ylim(0.0, 1.05)
+        assert scores.precisions is not None
+        for precision, distance, color in zip(
+                scores.precisions, MATCH_DISTANCES_M, _LINES, strict=True):
+            reached = precision > 0.0
+            axes.plot(RECALLS[reached], precision[reached], color=color, linewidth=1.6,
+                      label=f'{distance:g} m')
+        axes.legend(title='match within', frameon=False, loc='lower left', fontsize=8,
+                    title_fontsize=8)
+    return _png(figure)
+
+
+def errors_over(values: Floats, matches: Matches, label: str, *, width: float | None) -> str:
+    """
+    Draw the mean errors of the matches in bins, with their 10th to 90th percentile.
+
+    :param values: (R,) float64, by which the matches are divided.
+    :param matches: R matches, at least one with a known value.
+    :param label: of the values.
+    :param width: of a bin; None for a fortieth of the range.
+    :returns: address of an image.
+    """
+    known = np.isfinite(values)
+    values, errors = values[known], matches.errors[known]
+    bins, centres = _bins(values, width)
+    figure = Figure(figsize=(11.2, 2.9), layout='constrained')
+    for index, (column, name, factor) in enumerate((
+            (0, 'translation (m)', 1.0), (2, 'orientation (deg)', 180.0 / math.pi),
+            (3, 'velocity (m/s)', 1.0)), 1):
+        axes = _axes(figure, 1, 3, index, label, name)
+        found = [_spread(errors[bins == i, column] * factor) for i in range(len(centres))]
+        rows = np.array(found).reshape(-1, 3)
+        if np.isfinite(rows).any():
+            axes.fill_between(centres, rows[:, 0], rows[:, 2], color=_STACK, alpha=0.2,
+                              linewidth=0.0, label='10 % to 90 %')
+            axes.plot(centres, rows[:, 1], color=_STACK, marker='.', markersize=4, label='mean')
+            axes.set_ylim(bottom=0.0)
+            axes.legend(frameon=False, fontsize=8)
+        else:
+            axes.text(0.5, 0.5, 'not in the messages', ha='center', va='center',
+                      transform=axes.transAxes, color=_TRUTH)
+    return _png(figure)
+
+
+def _bins(values: Floats, width: float | None) -> tuple[Rows, Floats]:
+    """Return the bin of each value, and the centres of all bins."""
+    low, high = float(values.min()), float(values.max())
+    if width is None:
+        width = max((high - low) / _N_BINS, 1e-9)
+    else:
+        low = width * math.floor(low / width)
+    bins: Rows = ((values - low) / width).astype(np.int64)
+    return bins, low + (np.arange(int(bins.max()) + 1, dtype=np.float64) + 0.5) * width
+
+
+def _spread(errors: Floats) -> tuple[float, float, float]:
+    errors = errors[np.isfinite(errors)]
+    if not len(errors):
+        return math.nan, math.nan, math.nan
+    low, high = np.percentile(errors, (10, 90)).tolist()
+    return low, float(errors.mean()), high
+
+
+def counts_over_time(moments: Sequence[Moment], begin_ns: int) -> str:
+    """
+    Draw the numbers of missed and of false objects over time.
+
+    :param moments: of all frames.
+    :param begin_ns: stamp of time 0.
+    :returns: address of an image.
+    """
+    times = np.array([moment.frame.stamp_ns - begin_ns for moment in moments]) * 1e-9
+    figure = Figure(figsize=(11.2, 2.4), layout='constrained')
+    axes = _axes(figure, 1, 1, 1, 'time since the first frame (s)', 'objects in a frame')
+    for name, color, counts in (
+            ('missed', _MISSED, [moment.n_missed for moment in moments]),
+            ('false', _FALSE, [moment.n_false for moment in moments])):
+        axes.step(times, counts, where='mid', color=color, label=name, linewidth=1.2)
+    axes.set_ylim(bottom=0.0)
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.legend(frameon=False, fontsize=8, ncols=2)
+    return _png(figure)
+
+
+def ego_over_time(distances: Floats) -> str:
+    """
+    Draw the error of the ego's position over time.
+
+    :param distances: (T, 2) float64, time, s, and error, m.
+    :returns: address of an image.
+    """
+    figure = Figure(figsize=(11.2, 2.4), layout='constrained')
+    axes = _axes(figure, 1, 1, 1, 'time since the first pose (s)', 'error of the ego (m)')
+    axes.plot(distances[:, 0] - distances[0, 0], distances[:, 1], color=_STACK, linewidth=1.4)
+    axes.set_ylim(bottom=0.0)
+    return _png(figure)
+
+
+def moment_picture(moment: Moment) -> str:
+    """
+    Draw truth and stack at one moment from above.
+
+    :param moment: with at least one object.
+    :returns: address of an image.
+    """
+    frame = moment.frame
+    matches = frame.matches[I_ERRORS]
+    is_found = np.isin(np.arange(len(frame.truth.ids)), matches[matches >= 0])
+    figure = Figure(figsize=(5.4, 4.6), layout='constrained')
+    axes = _axes(figure, 1, 1, 1, 'x (m)', 'y (m)')
+    axes.set_aspect('equal')
+    # A truth that is found is drawn wide, so that it is seen around the detection on it.
+    _draw(axes, frame.truth, is_found, _TRUTH, 2.6)
+    _draw(axes, frame.truth, ~is_found, _MISSED, 1.8)
+    _draw(axes, frame.stack, matches >= 0, _STACK, 1.2)
+    _draw(axes, frame.stack, matches < 0, _FALSE, 1.8)
+    rows = np.flatnonzero(matches >= 0)
+    links = np.stack((frame.stack.states[rows, XY], frame.truth.states[matches[rows], XY]), axis=1)
+    axes.add_collection(LineCollection(list(links), colors=_STACK, linewidths=1.0))
+    if np.isfinite(frame.ego_xyz).all():
+        axes.plot(*frame.ego_xyz[:2], marker='*', color='black', markersize=9, linestyle='none')
+    _frame_view(axes, frame.truth, frame.stack, frame.ego_xyz)
+    handles = [Line2D([], [], color=color, linewidth=width, label=name) for name, color, width in (
+        ('truth', _TRUTH, 2.6), ('stack', _STACK, 1.2), ('missed', _MISSED, 1.8),
+        ('false', _FALSE, 1.8))]
+    figure.legend(handles=[*handles, Line2D(
+        [], [], marker='*', color='black', linestyle='none', label='ego')],
+        loc='outside upper center', ncols=5, frameon=False, fontsize=8)
+    return _png(figure)
+
+
+def _draw(axes: Axes, objects: ObjectSet, mask: Bools, color: str, width: float) -> None:
+    states = objects.states[mask]
+    edges = np.where(states[:, SIZE][:, :2] > 0.0, states[:, SIZE][:, :2], _SMALL)
+    # The nose is marked by a line from the centre to the front.
+    corners = np.array(((1, 1), (1, -1), (-1, -1), (-1, 1))) * 0.5
+    yaw = np.nan_to_num(states[:, YAW])
+    forward = np.column_stack((np.cos(yaw), np.sin(yaw)))
+    left = np.column_stack((-forward[:, 1], forward[:, 0]))
+    outlines = states[:, None, XY] + corners[None, :, :1] * (forward * edges[:, :1])[:, None] \
+        + corners[None, :, 1:] * (left * edges[:, 1:])[:, None]
+    axes.add_collection(PolyCollection(
+        list(outlines), facecolors='none', edgecolors=color, linewidths=width))
+    fronts = np.stack((states[:, XY], states[:, XY] + 0.5 * forward * edges[:, :1]), axis=1)
+    axes.add_collection(LineCollection(list(fronts), colors=color, linewidths=width))
+
+
+def _frame_view(axes: Axes, truth: ObjectSet, stack: ObjectSet, ego_xyz: Floats) -> None:
+    """Set limits that show all objects and the ego."""
+    points = np.concatenate((truth.states[:, XY], stack.states[:, XY], ego_xyz[None, :2]))
+    points = points[np.isfinite(points).all(axis=1)]
+    low, high = points.min(axis=0), points.max(axis=0)
+    middle = 0.5 * (low + high)
+    half = np.maximum(0.5 * (high - low) + _MARGIN_M, 0.5 * _LEAST_EXTENT_M)
+    axes.set_xlim(middle[0] - half[0], middle[0] + half[0])
+    axes.set_ylim(middle[1] - half[1], middle[1] + half[1])

@@ -1,0 +1,256 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""The judge: messages of a stack beside the truth at their times, then the scores of all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+import math
+from typing import Final
+
+import numpy as np
+
+from state_sensor_ros.errors import TrajectoryFormatError
+from state_sensor_ros.evaluation.detection_metrics import (
+    ClassScores,
+    collect_matches,
+    Matches,
+    score_classes,
+)
+from state_sensor_ros.evaluation.ego_errors import ate_rmse, rpe_rmse
+from state_sensor_ros.evaluation.flat_messages import decode_flat, stamp_of
+from state_sensor_ros.evaluation.frame_transforms import FrameTransforms, turned
+from state_sensor_ros.evaluation.judged_topics import TopicKey
+from state_sensor_ros.evaluation.object_set import JudgedFrame
+from state_sensor_ros.evaluation.prediction_metrics import HorizonScores, score_paths
+from state_sensor_ros.evaluation.selection import Selection
+from state_sensor_ros.evaluation.stack_messages import DERIVED, objects_in, PREDICTED, TRACKED
+from state_sensor_ros.evaluation.tracking_metrics import (
+    load_trackeval,
+    score_tracks,
+    TrackingScores,
+)
+from state_sensor_ros.evaluation.truth import EgoTrack, Truth
+from state_sensor_ros.frame import Floats
+from state_sensor_ros.rotations import quaternion_product
+from state_sensor_ros.topics.base_link import BASE_LINK
+
+AT_STAMP: Final = 'stamp'
+AT_RECEIVED: Final = 'received'
+# Time of receipt, ns, and message.
+Messages = Iterable[tuple[int, bytes]]
+_UNKNOWN_XYZ: Floats = np.full(3, np.nan)
+_STRAIGHT: Floats = np.array((0.0, 0.0, 0.0, 1.0))
+
+
+@dataclass(slots=True)
+class TopicVerdict:
+    """
+    The verdict on one topic.
+
+    ``topic`` its name; ``n_frames`` messages judged; ``n_without_truth`` the others;
+    ``n_without_transform`` of these, those in a frame without a way to the global one;
+    ``n_unusable`` objects without a usable pose; ``classes``, ``tracking``, ``prediction`` and
+    ``ego`` (``ate_rmse``, ``rpe_rmse``, m) None where the topic has no such part;
+    ``ego_distances`` (T, 2) time, s, and error of each pose of the ego, m.
+    """
+
+    topic: str
+    n_frames: int = 0
+    n_without_truth: int = 0
+    n_without_transform: int = 0
+    n_unusable: int = 0
+    frames: list[JudgedFrame] = field(default_factory=list)
+    matches: Matches | None = None
+    classes: list[ClassScores] | None = None
+    tracking: TrackingScores | None = None
+    prediction: dict[float, HorizonScores] | None = None
+    ego: tuple[float, float] | None = None
+    ego_distances: Floats | None = None
+
+
+class Judge:
+    """
+    Judge topics against one truth.
+
+    :param truth: of the same clock as the stamps.
+    :param selection: what is judged.
+    :param at: AT_STAMP or AT_RECEIVED, the time at which truth is taken.
+    :param global_frame: frame of the truth.
+    :param transforms: returns those of the bag; called once, if a message is in another frame.
+    """
+
+    def __init__(self, truth: Truth, selection: Selection, *, at: str, global_frame: str,
+                 transforms: Callable[[], FrameTransforms]) -> None:
+        self._truth, self._selection = truth, selection
+        self._at, self._global_frame = at, global_frame
+        self._open_transforms = transforms
+        self._transforms: FrameTransforms | None = None
+
+    def judge_objects(self, name: str, key: TopicKey, messages: Messages) -> TopicVerdict:
+        """
+        Judge a topic of objects.
+
+        :param name: of the bag.
+        :param key: name and type of the topic.
+        :param messages: of it.
+        :raises DecodeError: if one is damaged.
+        :raises TrajectoryFormatError: if none has a truth.
+        """
+        topic, type_name = key
+        if type_name in (TRACKED, PREDICTED):
+            load_trackeval()
+        verdict, shifts, span, last_ns = TopicVerdict(topic), [], _Span(), None
+        has_ids = has_objects = False
+        for log_ns, data in messages:
+            found = objects_in(data, type_name)
+            at_ns = found.stamp_ns if self._at == AT_STAMP else log_ns
+            span.add(at_ns)
+            if not self._selection.has_time(at_ns, last_ns):
+                continue
+            truth = self._truth.at(at_ns)
+            placed = None if truth is None else self._placed(found.frame_id, found.stamp_ns)
+            if truth is None or placed is None:
+                verdict.n_without_truth += 1
+                verdict.n_without_transform += truth is not None
+                continue
+            last_ns = at_ns
+            verdict.n_unusable += found.n_unusable
+            if found.objects.ids or found.has_ids:
+                has_ids = found.has_ids and (has_ids or not has_objects)
+                has_objects = True
+            verdict.frames.append(self._selection.judge(
+                found.stamp_ns, found.in_frame(*placed), *truth, self._ego_origin(at_ns),
+                merges=type_name == DERIVED))
+            shifts.append(at_ns - found.stamp_ns)
+        verdict.n_frames = len(verdict.frames)
+        self._check(name, verdict, span)
+        verdict.matches = collect_matches(verdict.frames)
+        verdict.classes = score_classes(verdict.frames, verdict.matches)
+        if has_ids:
+            load_trackeval()
+            verdict.tracking = score_tracks(verdict.frames)
+        if type_name == PREDICTED:
+            verdict.prediction = score_paths(verdict.frames, self._truth, shift_ns=shifts)
+        return verdict
+
+    def judge_ego(self, name: str, key: TopicKey, messages: Messages) -> TopicVerdict:
+        """
+        Judge the odometry of the ego.
+
+        :param name: of the bag.
+        :param key: name and type of the topic.
+        :param messages: of it.
+        :raises DecodeError: if one is damaged.
+        :raises TrajectoryFormatError: if the truth has no ego, or none of the messages a truth.
+        """
+        topic, type_name = key
+        ego = self._truth.ego
+        if ego is None:
+            raise TrajectoryFormatError(self._truth.name, 'no ego', f'one to judge {topic} by')
+        verdict, span, last_ns = TopicVerdict(topic), _Span(), None
+        poses: list[Floats] = []
+        times_ns: list[int] = []
+        for log_ns, data in messages:
+            message = decode_flat(data, type_name)
+            stamp_ns = stamp_of(message.header)
+            at_ns = stamp_ns if self._at == AT_STAMP else log_ns
+            span.add(at_ns)
+            if not self._selection.has_time(at_ns, last_ns):
+                continue
+            placed = self._placed(message.header.frame_id, stamp_ns)
+            pose = message.pose.pose.values
+            if not np.isfinite(pose).all() or not pose[3:].any():
+                verdict.n_unusable += 1
+            elif placed is None:
+                verdict.n_without_transform += 1
+            else:
+                last_ns = at_ns
+                times_ns.append(at_ns)
+                poses.append(self._base_link_pose(pose, placed, message.child_frame_id, stamp_ns,
+                                                  ego))
+                continue
+            verdict.n_without_truth += 1
+        stack: Floats = np.array(poses).reshape(-1, 7)
+        truth = ego.at(np.array(times_ns, np.int64))[1]
+        have_truth = np.isfinite(truth).all(axis=1)
+        verdict.n_frames = int(have_truth.sum())
+        verdict.n_without_truth += int((~have_truth).sum())
+        self._check(name, verdict, span)
+        stack, truth = stack[have_truth], truth[have_truth]
+        verdict.ego = ate_rmse(stack[:, :3], truth[:, :3]), rpe_rmse(stack, truth)
+        verdict.ego_distances = np.column_stack((
+            np.array(times_ns)[have_truth] * 1e-9,
+            np.linalg.norm(stack[:, :3] - truth[:, :3], axis=1)))
+        return verdict
+
+    def _base_link_pose(self, pose: Floats, placed: tuple[Floats, Floats], child: str,
+                        stamp_ns: int, ego: EgoTrack) -> Floats:
+        """Return a pose of the child frame, moved to base_link, in the global frame."""
+        turn, origin = placed
+        offset: Floats = np.zeros(3)
+        if child in ego.frames:
+            offset = ego.offset
+        elif child != BASE_LINK:
+            there = self._transformed(child, BASE_LINK, stamp_ns)
+            offset = offset if there is None else there[1]
+        pose = pose.copy()
+        pose[3:] /= np.linalg.norm(pose[3:])
+        return np.concatenate((turned(turn, pose[:3] + turned(pose[3:], offset)) + origin,
+                               quaternion_product(turn, pose[3:])))
+
+    def _ego_origin(self, at_ns: int) -> Floats:
+        if self._truth.ego is None:
+            return _UNKNOWN_XYZ
+        origin: Floats = self._truth.ego.at(np.array([at_ns], np.int64))[0][0]
+        return origin
+
+    def _placed(self, frame_id: str, stamp_ns: int) -> tuple[Floats, Floats] | None:
+        """Return orientation and origin of a frame in the global one; None if unknown."""
+        if frame_id.removeprefix('/') in ('', self._global_frame):
+            return _STRAIGHT, np.zeros(3)
+        return self._transformed(self._global_frame, frame_id, stamp_ns)
+
+    def _transformed(self, target: str, source: str,
+                     stamp_ns: int) -> tuple[Floats, Floats] | None:
+        if self._transforms is None:
+            self._transforms = self._open_transforms()
+        return self._transforms.between(target, source, stamp_ns)
+
+    def _check(self, name: str, verdict: TopicVerdict, span: _Span) -> None:
+        """Check that at least one message has been judged."""
+        if verdict.n_frames:
+            return
+        where = f'{name}: {verdict.topic}'
+        if verdict.n_without_transform:
+            raise TrajectoryFormatError(
+                where, f'no transform from its frame to {self._global_frame}',
+                'one in /tf or /tf_static, or --global-frame')
+        stamps = self._truth.stamps_ns
+        own = f'{stamps[0] * 1e-9:.3f} s to {stamps[-1] * 1e-9:.3f} s' if len(stamps) else 'none'
+        raise TrajectoryFormatError(
+            where, f'stamps {span}', f'some within those of {self._truth.name}, {own}, and of the '
+            'selection (--at, --stamp-source, --start, --end)')
+
+
+class _Span:
+    """The least and the greatest stamp."""
+
+    def __init__(self) -> None:
+        self._least, self._greatest = math.inf, -math.inf
+
+    def add(self, stamp_ns: int) -> None:
+        self._least = min(self._least, stamp_ns)
+        self._greatest = max(self._greatest, stamp_ns)
+
+    def __str__(self) -> str:
+        if self._least > self._greatest:
+            return 'of no message'
+        return f'{self._least * 1e-9:.3f} s to {self._greatest * 1e-9:.3f} s'

@@ -1,0 +1,103 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""Objects at one instant as arrays: the common form of the truth and of a stack's messages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from state_sensor_ros.classes import CLASS_NAMES
+from state_sensor_ros.frame import Bools, Floats, Rows
+
+# derived_object_msgs has one number for two classes.
+BUS_OR_TRAILER: Final = len(CLASS_NAMES)
+JUDGED_CLASSES: Final = (*CLASS_NAMES, 'bus+trailer')
+# Columns of :attr:`ObjectSet.states`.
+XY: Final = slice(0, 2)
+XYZ: Final = slice(0, 3)
+YAW: Final = 3
+VELOCITY: Final = slice(4, 6)
+SIZE: Final = slice(6, 9)
+N_COLUMNS: Final = 9
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PathOfObject:
+    """A predicted path: ``step_ns`` between its points, ``points`` (P, 2) m, the first is now."""
+
+    step_ns: int
+    points: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ObjectSet:
+    """
+    K objects at one instant, in the global frame.
+
+    ``ids`` K strings, '' for none; ``classes`` (K,) int64, index in JUDGED_CLASSES; ``states``
+    (K, 9) float64: centre xyz (m), yaw (rad), velocity xy (m/s), length, width, height (m), NaN
+    where unknown; ``scores`` (K,) float64, confidences 0..1; ``paths`` of each object, or none at
+    all.
+    """
+
+    ids: tuple[str, ...]
+    classes: Rows
+    states: Floats
+    scores: Floats
+    paths: tuple[tuple[PathOfObject, ...], ...] = ()
+
+    def select(self, mask: Bools) -> ObjectSet:
+        """
+        Return the objects of a mask.
+
+        :param mask: (K,) bool.
+        """
+        if mask.all():
+            return self
+        rows = np.flatnonzero(mask).tolist()
+        return ObjectSet(
+            tuple(self.ids[row] for row in rows), self.classes[mask], self.states[mask],
+            self.scores[mask], tuple(self.paths[row] for row in rows) if self.paths else ())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JudgedFrame:
+    """
+    One message of the stack beside the truth at its time.
+
+    ``stamp_ns`` of the message; ``stack`` N objects; ``truth`` M objects; ``matches`` (4, N)
+    int64, for each of MATCH_DISTANCES_M the matching truth of each object of the stack, -1 for
+    none; ``ego_xyz`` (3,) float64, the ego's origin, m, NaN without an ego.
+    """
+
+    stamp_ns: int
+    stack: ObjectSet
+    truth: ObjectSet
+    matches: npt.NDArray[np.int64]
+    ego_xyz: Floats
+
+    @property
+    def distances(self) -> Floats:
+        """(M,) float64, of the truths from the ego's origin, m, NaN without an ego."""
+        return distances_from(self.ego_xyz, self.truth)
+
+
+def distances_from(origin_xyz: Floats, objects: ObjectSet) -> Floats:
+    """
+    Return (K,) distances of centres from a point, m.
+
+    :param origin_xyz: (3,) float64.
+    :param objects: K objects.
+    """
+    distances: Floats = np.linalg.norm(objects.states[:, XYZ] - origin_xyz, axis=1)
+    return distances

@@ -1,0 +1,244 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""
+Objects in messages of an autonomy stack: Autoware, derived_object_msgs, vision_msgs.
+
+Fields, classes and axes of twists: doc/reference/outputs.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+import math
+from typing import Any, Final
+
+import numpy as np
+
+from state_sensor_ros.bodies import usable_poses
+from state_sensor_ros.classes import CLASSES, UNKNOWN
+from state_sensor_ros.evaluation.flat_messages import decode_flat, stamp_of
+from state_sensor_ros.evaluation.object_set import (
+    BUS_OR_TRAILER,
+    N_COLUMNS,
+    ObjectSet,
+    PathOfObject,
+    SIZE,
+    VELOCITY,
+    XYZ,
+    YAW,
+)
+from state_sensor_ros.frame import Floats
+from state_sensor_ros.rotations import global_from_body
+
+TRACKED: Final = 'autoware_perception_msgs/msg/TrackedObjects'
+DETECTED: Final = 'autoware_perception_msgs/msg/DetectedObjects'
+PREDICTED: Final = 'autoware_perception_msgs/msg/PredictedObjects'
+DERIVED: Final = 'derived_object_msgs/msg/ObjectArray'
+VISION: Final = 'vision_msgs/msg/Detection3DArray'
+
+_OF_AUTOWARE = {each.autoware: i for i, each in enumerate(CLASSES)}
+_OF_DERIVED = {each.derived: i for i, each in enumerate(CLASSES)}
+_OF_DERIVED[9] = BUS_OR_TRAILER
+_OF_VISION = {name: i for i, each in enumerate(CLASSES) for name in (each.name, *each.tags)}
+_CYLINDER, _POLYGON = 1, 2
+_NO_ORIENTATION = 0
+_SOLID_BOX, _SOLID_SPHERE, _SOLID_CYLINDER = 1, 2, 3
+_DERIVED_TRACKED = 1
+_UNKNOWN_XYZ = (math.nan, math.nan, math.nan)
+_NS_PER_S = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MessageObjects:
+    """
+    The K objects of a message, in the axes of its frame.
+
+    ``stamp_ns`` and ``frame_id`` of the header; ``objects`` with velocities and yaws yet to be
+    set; ``orientations`` (K, 4) xyzw, ``velocities`` (K, 3) m/s; ``has_ids`` whether the ids are
+    those of tracks; ``n_unusable`` objects left out: no number in a position, or no rotation.
+    """
+
+    stamp_ns: int
+    frame_id: str
+    objects: ObjectSet
+    orientations: Floats
+    velocities: Floats
+    has_ids: bool
+    n_unusable: int
+
+    def in_frame(self, turn: Floats, origin: Floats) -> ObjectSet:
+        """
+        Return the objects in another frame.
+
+        :param turn: (4,) float64, orientation xyzw of this frame in the other one.
+        :param origin: (3,) float64, of this frame in the other one, m.
+        """
+        objects, axes = self.objects, global_from_body(turn[None])[0]
+        states = objects.states.copy()
+        states[:, XYZ] = states[:, XYZ] @ axes.T + origin
+        forward = global_from_body(self.orientations)[:, :, 0] @ axes.T
+        yaw = np.arctan2(forward[:, 1], forward[:, 0])
+        # An orientation that the stack does not have is marked.
+        states[:, YAW] = np.where(np.isnan(states[:, YAW]), np.nan, yaw)
+        states[:, VELOCITY] = (self.velocities @ axes.T)[:, :2]
+        return ObjectSet(objects.ids, objects.classes, states, objects.scores, tuple(
+            tuple(PathOfObject(path.step_ns, (path.points @ axes.T + origin)[:, :2])
+                  for path in paths) for paths in objects.paths))
+
+
+class _Collected:
+    """Collect objects one by one; ``are_own_axes``: velocities are in the axes of objects."""
+
+    def __init__(self, *, are_own_axes: bool) -> None:
+        self.ids: list[str] = []
+        self.classes: list[int] = []
+        self.scores: list[float] = []
+        self.poses: list[Sequence[float]] = []
+        self.sizes: list[Sequence[float]] = []
+        self.velocities: list[Sequence[float]] = []
+        self.paths: list[tuple[PathOfObject, ...]] = []
+        self.have_yaws: list[bool] = []
+        self._are_own_axes = are_own_axes
+
+    def finish(self, header: Any, *, has_ids: bool) -> MessageObjects:  # noqa: ANN401
+        """Return the objects whose poses are usable."""
+        poses = np.array(self.poses, np.float64).reshape(-1, 7)
+        usable = usable_poses(poses[:, :3], poses[:, 3:])
+        states = np.full((len(poses), N_COLUMNS), np.nan)
+        states[:, XYZ], states[:, SIZE] = poses[:, :3], np.array(self.sizes).reshape(-1, 3)
+        states[:, YAW] = np.where(np.array(self.have_yaws, np.bool_), 0.0, np.nan)
+        scores = np.array(self.scores, np.float64)
+        objects = ObjectSet(
+            tuple(self.ids), np.array(self.classes, np.int64), states,
+            np.where(np.isfinite(scores), scores, 0.0), tuple(self.paths)).select(usable)
+        orientations = poses[usable, 3:]
+        velocities = np.array(self.velocities, np.float64).reshape(-1, 3)[usable]
+        velocities[~np.isfinite(velocities)] = np.nan
+        if self._are_own_axes:
+            velocities = (global_from_body(orientations) @ velocities[:, :, None])[:, :, 0]
+        return MessageObjects(stamp_of(header), str(header.frame_id), objects, orientations,
+                              velocities, has_ids, int((~usable).sum()))
+
+
+def _tracked(message: Any) -> MessageObjects:  # noqa: ANN401
+    return _autoware(message, is_predicted=False)
+
+
+def _predicted(message: Any) -> MessageObjects:  # noqa: ANN401
+    return _autoware(message, is_predicted=True)
+
+
+def _autoware(message: Any, *, is_predicted: bool) -> MessageObjects:  # noqa: ANN401
+    found = _Collected(are_own_axes=True)
+    for each in message.objects:
+        kinematics = each.kinematics
+        if is_predicted:
+            pose = kinematics.initial_pose_with_covariance.pose.values
+            twist = kinematics.initial_twist_with_covariance.twist.values
+            found.paths.append(tuple(map(_path, kinematics.predicted_paths)))
+            found.have_yaws.append(True)
+        else:
+            pose = kinematics.pose_with_covariance.pose.values
+            twist = kinematics.twist_with_covariance.twist.values
+            found.have_yaws.append(kinematics.orientation_availability != _NO_ORIENTATION)
+        _add_autoware(found, each, pose, twist[:3])
+        found.ids.append(bytes(each.object_id.uuid).hex())
+    return found.finish(message.header, has_ids=True)
+
+
+def _detected(message: Any) -> MessageObjects:  # noqa: ANN401
+    found = _Collected(are_own_axes=True)
+    for each in message.objects:
+        kinematics = each.kinematics
+        _add_autoware(found, each, kinematics.pose_with_covariance.pose.values,
+                      kinematics.twist_with_covariance.twist.values[:3]
+                      if kinematics.has_twist else _UNKNOWN_XYZ)
+        found.have_yaws.append(kinematics.orientation_availability != _NO_ORIENTATION)
+        found.ids.append('')
+    return found.finish(message.header, has_ids=False)
+
+
+def _add_autoware(found: _Collected, each: Any, pose: Sequence[float],  # noqa: ANN401
+                  velocity: Sequence[float]) -> None:
+    found.poses.append(pose)
+    found.velocities.append(velocity)
+    found.scores.append(each.existence_probability)
+    likely = max(each.classification, key=lambda one: one.probability, default=None)
+    found.classes.append(UNKNOWN if likely is None else _OF_AUTOWARE.get(likely.label, UNKNOWN))
+    length, width, height = each.shape.dimensions.values.tolist()
+    if each.shape.type == _CYLINDER:
+        width = length
+    elif each.shape.type == _POLYGON and each.shape.footprint.points:
+        corners = np.array([(point.x, point.y) for point in each.shape.footprint.points])
+        length, width = np.ptp(corners, axis=0).tolist()
+    found.sizes.append((length, width, height))
+
+
+def _path(path: Any) -> PathOfObject:  # noqa: ANN401
+    points = np.array([pose.values for pose in path.path], np.float64).reshape(-1, 7)[:, :3]
+    return PathOfObject(
+        int(path.time_step.sec) * _NS_PER_S + int(path.time_step.nanosec), points)
+
+
+def _derived(message: Any) -> MessageObjects:  # noqa: ANN401
+    found = _Collected(are_own_axes=False)
+    for each in message.objects:
+        found.poses.append(each.pose.values)
+        found.velocities.append(each.twist.values[:3])
+        found.classes.append(_OF_DERIVED.get(each.classification, UNKNOWN))
+        found.scores.append(each.classification_certainty / 255.0)
+        found.sizes.append(_solid_size(each.shape.type, each.shape.dimensions.tolist()))
+        found.have_yaws.append(True)
+        found.ids.append(str(each.id))
+    return found.finish(message.header, has_ids=bool(message.objects) and all(
+        each.detection_level == _DERIVED_TRACKED for each in message.objects))
+
+
+def _solid_size(type_: int, edges: list[float]) -> Sequence[float]:
+    if type_ == _SOLID_BOX and len(edges) >= 3:
+        return edges[:3]
+    if type_ == _SOLID_SPHERE and edges:
+        return (2.0 * edges[0],) * 3
+    if type_ == _SOLID_CYLINDER and len(edges) >= 2:
+        return 2.0 * edges[1], 2.0 * edges[1], edges[0]
+    return _UNKNOWN_XYZ
+
+
+def _vision(message: Any) -> MessageObjects:  # noqa: ANN401
+    found = _Collected(are_own_axes=False)
+    for each in message.detections:
+        likely = max((one.hypothesis for one in each.results), key=lambda one: one.score,
+                     default=None)
+        found.poses.append(each.bbox.center.values)
+        found.velocities.append(_UNKNOWN_XYZ)
+        found.classes.append(UNKNOWN if likely is None else _OF_VISION.get(
+            likely.class_id.lower(), UNKNOWN))
+        found.scores.append(0.0 if likely is None else likely.score)
+        found.sizes.append(each.bbox.size.values)
+        found.have_yaws.append(True)
+        found.ids.append(each.id)
+    return found.finish(message.header, has_ids=bool(found.ids) and all(found.ids))
+
+
+_DECODERS: dict[str, Callable[[Any], MessageObjects]] = {
+    TRACKED: _tracked, DETECTED: _detected, PREDICTED: _predicted, DERIVED: _derived,
+    VISION: _vision}
+OBJECT_TYPES: Final = tuple(_DECODERS)
+
+
+def objects_in(data: bytes, type_name: str) -> MessageObjects:
+    """
+    Return the objects of a message.
+
+    :param data: with its encapsulation.
+    :param type_name: one of OBJECT_TYPES.
+    :raises DecodeError: if it is not such a message.
+    """
+    return _DECODERS[type_name](decode_flat(data, type_name))

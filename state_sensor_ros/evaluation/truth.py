@@ -1,0 +1,247 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""The truth over time: objects and ego of a recording, interpolated at any instant of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+
+from state_sensor_ros.errors import TrajectoryFormatError
+from state_sensor_ros.evaluation.object_set import (
+    N_COLUMNS,
+    ObjectSet,
+    VELOCITY,
+    XY,
+    YAW,
+)
+from state_sensor_ros.frame import Bools, Floats, Rows
+from state_sensor_ros.rotations import slerp
+
+# An instant farther from all stamps of the truth has no truth: 0.1 s, and 10 us for times of
+# recordings, which are float32.
+MAX_DISTANCE_NS: Final = 100_010_000
+# Over a longer time between two frames nothing is interpolated.
+MAX_GAP_NS: Final = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EgoTrack:
+    """
+    The ego over time, global frame.
+
+    ``stamps_ns`` (T,) ascending; ``origins`` (T, 3) m; ``poses`` (T, 7) base_link, position xyz
+    (m), orientation xyzw of unit length; ``frames`` names of the frames at the origin;
+    ``offset`` (3,) of base_link in the axes of the ego, m.
+    """
+
+    stamps_ns: Rows
+    origins: Floats
+    poses: Floats
+    frames: frozenset[str]
+    offset: Floats
+
+    def at(self, stamps_ns: Rows) -> tuple[Floats, Floats]:
+        """
+        Return origins and poses at some times, NaN where there is no truth.
+
+        :param stamps_ns: (K,) int64.
+        :returns: (K, 3) and (K, 7) float64.
+        """
+        joined = np.column_stack((self.origins, self.poses))
+        found = np.full((len(stamps_ns), joined.shape[1]), np.nan)
+        if len(self.stamps_ns):
+            before, after, share, is_near = brackets(self.stamps_ns, stamps_ns)
+            first, last = joined[before], joined[after]
+            between = first + share[:, None] * (last - first)
+            between[:, 6:] = slerp(first[:, 6:], last[:, 6:], share)
+            found[is_near] = between[is_near]
+        return found[:, :3], found[:, 3:]
+
+
+def brackets(stamps_ns: Rows, wanted_ns: Rows) -> tuple[Rows, Rows, Floats, Bools]:
+    """
+    Return the stamps before and after some times.
+
+    :param stamps_ns: (T,) int64, ascending, at least one.
+    :param wanted_ns: (K,) int64.
+    :returns: rows before and after, equal for a time that has no interval of at most MAX_GAP_NS
+        around it; share of the way between them; whether a stamp is within MAX_DISTANCE_NS.
+    """
+    after = np.searchsorted(stamps_ns, wanted_ns).clip(0, len(stamps_ns) - 1)
+    before = np.maximum(after - 1, 0)
+    gap = stamps_ns[after] - stamps_ns[before]
+    is_inside = (stamps_ns[before] <= wanted_ns) & (wanted_ns <= stamps_ns[after]) \
+        & (gap <= MAX_GAP_NS)
+    to_before, to_after = (np.abs(stamps_ns[rows] - wanted_ns) for rows in (before, after))
+    nearest = np.where(to_before < to_after, before, after)
+    is_near: Bools = np.minimum(to_before, to_after) <= MAX_DISTANCE_NS
+    before, after = np.where(is_inside, before, nearest), np.where(is_inside, after, nearest)
+    share = np.where(before < after,
+                     (wanted_ns - stamps_ns[before]) / np.maximum(gap, 1), 0.0)
+    return before, after, share, is_near
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """
+    The objects of T frames.
+
+    ``name`` of the recording; ``stamps_ns`` (T,) int64 ascending; ``offsets`` (T + 1,) first row
+    of each frame; ``actors`` (R,) int64, index in ``names``, ascending within a frame;
+    ``classes`` (R,) int64, index in JUDGED_CLASSES; ``states`` (R, 9) float64; ``are_selected``
+    (A,) bool of each name; ``ego`` None where the recording has none.
+    """
+
+    name: str
+    stamps_ns: Rows
+    offsets: Rows
+    actors: Rows
+    classes: Rows
+    states: Floats
+    names: tuple[str, ...]
+    are_selected: Bools
+    ego: EgoTrack | None
+
+    def at(self, stamp_ns: int) -> tuple[ObjectSet, Bools] | None:
+        """
+        Return the objects at a time, and which of them are selected; None without truth.
+
+        They are those of the nearest frame: interpolated if the frame on the other side has them,
+        too, and moved by their velocity otherwise.
+
+        :param stamp_ns: any time.
+        """
+        if not len(self.stamps_ns):
+            return None
+        [before], [after], [share], [is_near] = brackets(
+            self.stamps_ns, np.array([stamp_ns], np.int64))
+        if not is_near:
+            return None
+        nearest, other = (after, before) if share > 0.5 else (before, after)
+        rows = np.arange(self.offsets[nearest], self.offsets[nearest + 1])
+        states = self.states[rows]
+        if stamp_ns != self.stamps_ns[nearest]:
+            states = self._between(rows, other if other != nearest else None, stamp_ns,
+                                   nearest, 1.0 - share if share > 0.5 else share)
+        actors = self.actors[rows]
+        return ObjectSet(tuple([self.names[actor] for actor in actors.tolist()]),
+                         self.classes[rows], states, np.ones(len(rows))), \
+            self.are_selected[actors]
+
+    def _between(self, rows: Rows, other: int | None, stamp_ns: int, nearest: int,
+                 share: float) -> Floats:
+        """Return the states of ``rows`` moved towards the other frame, or by their velocity."""
+        states = self.states[rows].copy()
+        moved_s = (stamp_ns - int(self.stamps_ns[nearest])) * 1e-9
+        by_velocity = states.copy()
+        by_velocity[:, XY] += np.nan_to_num(states[:, VELOCITY]) * moved_s
+        if other is None:
+            return by_velocity
+        begin, end = self.offsets[other], self.offsets[other + 1]
+        actors = self.actors[begin:end]
+        if not len(actors):
+            return by_velocity
+        places = np.searchsorted(actors, self.actors[rows]).clip(0, len(actors) - 1)
+        is_there = actors[places] == self.actors[rows]
+        change = self.states[begin + places] - states
+        change[:, YAW] = (change[:, YAW] + np.pi) % (2.0 * np.pi) - np.pi
+        states += share * change
+        return np.where(is_there[:, None], states, by_velocity)
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {name: number for number, name in enumerate(self.names)}
+
+    def positions_at(self, names: Sequence[str], stamps_ns: Rows) -> Floats:
+        """
+        Return positions of objects while they are present.
+
+        :param names: K objects.
+        :param stamps_ns: (P,) int64.
+        :returns: (K, P, 2) float64, m, NaN where the truth does not have the object.
+        """
+        actors: Rows = np.array([self._numbers[name] for name in names], np.int64)
+        found: Floats = np.full((len(names), len(stamps_ns), 2), np.nan)
+        before, after, share, is_near = brackets(self.stamps_ns, stamps_ns)
+        # Exactly at a stamp the other frame is not needed.
+        before = np.where(self.stamps_ns[after] == stamps_ns, after, before)
+        is_known = is_near & ((before != after) | (self.stamps_ns[after] == stamps_ns))
+        for i in np.flatnonzero(is_known).tolist():
+            first, last = (self._position_xy(int(rows[i]), actors) for rows in (before, after))
+            found[:, i] = first + share[i] * (last - first)
+        return found
+
+    def _position_xy(self, frame: int, actors: Rows) -> Floats:
+        """Return (K, 2) positions of actors in a frame, NaN for those that it does not have."""
+        begin, end = self.offsets[frame], self.offsets[frame + 1]
+        own = self.actors[begin:end]
+        if begin == end:
+            return np.full((len(actors), 2), np.nan)
+        places = np.searchsorted(own, actors).clip(0, len(own) - 1)
+        return np.where((own[places] == actors)[:, None], self.states[begin + places, XY], np.nan)
+
+
+class TruthBuilder:
+    """
+    Collect the objects of one frame after the other.
+
+    :param name: of the recording.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._numbers: dict[str, int] = {}
+        self._selected: list[bool] = []
+        self._stamps_ns: list[int] = []
+        self._counts: list[int] = [0]
+        self._actors: list[Rows] = []
+        self._classes: list[Rows] = []
+        self._states: list[Floats] = []
+
+    def add(self, stamp_ns: int, objects: ObjectSet, are_selected: Bools) -> None:
+        """
+        Add a frame.
+
+        :param stamp_ns: later than that of the last frame.
+        :param objects: of the frame; the first of equal ids counts.
+        :param are_selected: (K,) bool; of an object, that of its first frame counts.
+        :raises TrajectoryFormatError: if time goes back.
+        """
+        if self._stamps_ns and stamp_ns <= self._stamps_ns[-1]:
+            raise TrajectoryFormatError(
+                self._name, f'{self._stamps_ns[-1] * 1e-9:.3f} s, then {stamp_ns * 1e-9:.3f} s',
+                'a truth of one run: stamps that ascend')
+        for name, is_selected in zip(objects.ids, are_selected.tolist(), strict=True):
+            if self._numbers.setdefault(name, len(self._numbers)) == len(self._selected):
+                self._selected.append(is_selected)
+        numbers = np.array([self._numbers[name] for name in objects.ids], np.int64)
+        actors, rows = np.unique(numbers, return_index=True)
+        self._stamps_ns.append(stamp_ns)
+        self._counts.append(len(actors))
+        self._actors.append(actors)
+        self._classes.append(objects.classes[rows])
+        self._states.append(objects.states[rows])
+
+    def finish(self, ego: EgoTrack | None) -> Truth:
+        """
+        Return the truth.
+
+        :param ego: None for none.
+        """
+        return Truth(
+            self._name, np.array(self._stamps_ns, np.int64), np.cumsum(self._counts),
+            np.concatenate([np.zeros(0, np.int64), *self._actors]),
+            np.concatenate([np.zeros(0, np.int64), *self._classes]),
+            np.concatenate([np.zeros((0, N_COLUMNS)), *self._states]),
+            tuple(self._numbers), np.array(self._selected, np.bool_), ego)

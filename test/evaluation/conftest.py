@@ -1,0 +1,45 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""A drive with its outputs, and its judge."""
+
+import json
+
+import pytest
+from stack_bags import N_CARS, OUTPUTS
+
+from state_sensor_ros.commands.command_line import main
+
+
+@pytest.fixture(scope='session')
+def drive(tmp_path_factory):
+    """Return a drive of 8 s at 10 Hz with an ego and N_CARS cars."""
+    path = tmp_path_factory.mktemp('drive') / 'drive.json'
+    assert main(['synth', str(path), '--vehicles', str(N_CARS + 1), '--objects', '0',
+                 '--frames', '80', '--rate', '10', '--seed', '3', '-q']) == 0
+    return path
+
+
+@pytest.fixture(scope='session')
+def stack(drive):
+    """Return the bag of its outputs, without frames."""
+    bag = drive.with_name('stack')
+    assert main(['convert', str(drive), str(bag), *OUTPUTS, '-q']) == 0
+    return bag
+
+
+@pytest.fixture
+def judge(drive, capsys):
+    """Return a function that judges a bag and returns the result."""
+    def judged(bag, *options, truth=drive, code=0):
+        capsys.readouterr()
+        assert main(['evaluate', str(truth), str(bag), '--json', *map(str, options)]) == code, \
+            capsys.readouterr().err
+        captured = capsys.readouterr()
+        return json.loads(captured.out) if code == 0 else captured.err
+    return judged

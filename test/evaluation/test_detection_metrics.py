@@ -1,0 +1,136 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""Detection: nuscenes-devkit's own values, and matching against its loop written out."""
+
+import json
+import math
+
+import numpy as np
+from paths import DATA
+import pytest
+
+from state_sensor_ros.evaluation.detection_metrics import collect_matches, score_classes
+from state_sensor_ros.evaluation.matching import match, MATCH_DISTANCES_M
+from state_sensor_ros.evaluation.object_set import JUDGED_CLASSES, JudgedFrame, ObjectSet
+
+# Made by make_golden.py beside it.
+GOLDEN = json.loads((DATA / 'evaluation' / 'golden.json').read_text())
+NOWHERE = np.full(3, math.nan)
+
+
+def object_set(rows):
+    """Return objects of rows of class, score and nine numbers."""
+    return ObjectSet(
+        tuple(str(i) for i in range(len(rows))),
+        np.array([JUDGED_CLASSES.index(row[0]) for row in rows], np.int64),
+        np.array([row[2:] for row in rows], np.float64).reshape(-1, 9),
+        np.array([row[1] for row in rows], np.float64))
+
+
+def judged(frames):
+    """Return frames of rows of the stack and of the truth, judged."""
+    found = []
+    for i, (stack, truth) in enumerate(frames):
+        stack, truth = object_set(stack), object_set(truth)
+        found.append(JudgedFrame(i, stack, truth, match(stack, truth), NOWHERE))
+    return found
+
+
+def scored(frames):
+    found = judged(frames)
+    return {each.name: each for each in score_classes(found, collect_matches(found))}
+
+
+@pytest.mark.parametrize('scene', GOLDEN, ids=['good', 'bad', 'worse'])
+def test_scores_are_those_of_nuscenes_devkit(scene):
+    scores = scored(zip(scene['detections'], scene['truths'], strict=True))
+    assert {name for name, each in scores.items() if each.n_truths} == scene['expected'].keys()
+    for name, expected in scene['expected'].items():
+        assert scores[name].average_precisions == pytest.approx(expected['ap'], abs=1e-12)
+        assert scores[name].errors == pytest.approx(expected['errors'], rel=1e-9)
+
+
+def test_golden_scenes_are_not_trivial():
+    """Precisions between 0 and 1 at each distance, and errors of each kind."""
+    precisions = np.array([each['ap'] for scene in GOLDEN for each in scene['expected'].values()])
+    assert ((precisions > 0.0) & (precisions < 1.0)).any(axis=0).all()
+    assert all(error > 0.0 for scene in GOLDEN for each in scene['expected'].values()
+               for error in each['errors'])
+
+
+def by_loop(stack, truth, limit):
+    """Return what the loop of nuscenes-devkit matches."""
+    taken, found = set(), [-1] * len(stack.ids)
+    order = [i for _, i in sorted((score, i) for i, score in enumerate(stack.scores))][::-1]
+    for i in order:
+        least, nearest = math.inf, None
+        for j in range(len(truth.ids)):
+            if truth.classes[j] == stack.classes[i] and j not in taken:
+                distance = np.linalg.norm(stack.states[i, :2] - truth.states[j, :2])
+                if distance < least:
+                    least, nearest = distance, j
+        if least < limit:
+            taken.add(nearest)
+            found[i] = nearest
+    return found
+
+
+@pytest.mark.parametrize('seed', range(40))
+def test_matches_are_those_of_the_loop(seed):
+    """Dense objects with equal confidences: many want the same truth."""
+    random = np.random.default_rng(seed)
+
+    def scattered(n_objects):
+        return object_set([
+            [str(random.choice(['car', 'truck'])), float(random.choice([0.3, 0.5, 1.0])),
+             *random.uniform(0.0, 12.0, 2), 0, 0, 0, 0, 1, 1, 1] for _ in range(n_objects)])
+    stack, truth = scattered(random.integers(0, 14)), scattered(random.integers(0, 14))
+    for row, limit in zip(match(stack, truth), MATCH_DISTANCES_M, strict=True):
+        assert row.tolist() == by_loop(stack, truth, limit)
+
+
+CAR = ['car', 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 2.0, 4.0, 2.0, 1.5]
+
+
+def car(**changes):
+    names = ['class', 'score', 'x', 'y', 'z', 'yaw', 'vx', 'vy', 'length', 'width', 'height']
+    return [changes.get(name, value) for name, value in zip(names, CAR, strict=True)]
+
+
+@pytest.mark.parametrize(('changes', 'expected'), [
+    ({}, (0.0, 0.0, 0.0, 0.0)),
+    ({'x': 0.3, 'y': 0.4}, (0.5, 0.0, 0.0, 0.0)),
+    ({'z': 5.0}, (0.0, 0.0, 0.0, 0.0)),
+    ({'length': 2.0}, (0.0, 0.5, 0.0, 0.0)),
+    ({'length': 8.0, 'width': 4.0}, (0.0, 0.75, 0.0, 0.0)),
+    ({'yaw': 3.5}, (0.0, 0.0, 2.0 * math.pi - 3.5, 0.0)),
+    ({'yaw': -math.pi}, (0.0, 0.0, math.pi, 0.0)),
+    ({'vx': 4.0, 'vy': 6.0}, (0.0, 0.0, 0.0, 5.0)),
+    ({'vx': math.nan}, (0.0, 0.0, 0.0, math.nan)),
+    ({'yaw': math.nan}, (0.0, 0.0, math.nan, 0.0))])
+def test_errors_of_one_match(changes, expected):
+    errors = scored([([car(**changes)], [car()])])['car'].errors
+    assert errors == pytest.approx(expected, abs=1e-12, nan_ok=True)
+
+
+def test_scores_of_a_class_without_truths_or_detections():
+    scores = scored([([car()], [car(**{'class': 'bus'})])])
+    assert scores['car'].average_precisions is None
+    assert (scores['car'].n_truths, scores['car'].n_detections) == (0, 1)
+    assert scores['bus'].average_precisions.tolist() == [0.0] * 4
+    assert np.isnan(scores['bus'].errors).all()
+
+
+def test_scores_of_no_frames():
+    assert scored([]) == {}
+
+
+def test_size_of_nothing_is_no_overlap():
+    errors = scored([([car(length=0.0)], [car()])])['car'].errors
+    assert errors[1] == 1.0

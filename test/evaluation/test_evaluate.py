@@ -1,0 +1,452 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""`state_sensor evaluate` from outside: options, outputs, errors, hostile bags, many bags."""
+
+import copy
+from itertools import pairwise
+import json
+import math
+import re
+import subprocess
+import sys
+
+from blocked_modules import environment_without
+import numpy as np
+from paths import ROOT
+import pytest
+from rosbags.rosbag2 import Writer
+from stack_bags import (
+    changed,
+    DERIVED,
+    DETECTION,
+    EGO,
+    messages_of,
+    N_CARS,
+    OUTPUTS,
+    positions_of,
+    TRACKING,
+    write_bag,
+)
+
+import state_sensor_ros as sensor
+from state_sensor_ros.commands.command_line import main
+
+KEYS = {'frames', 'frames_without_truth', 'truth_frames', 'detection', 'tracking', 'ego'}
+CLASS_KEYS = {'ap', 'ate', 'ase', 'aoe', 'ave', 'recall', 'precision', 'truths', 'detections'}
+
+
+def test_json_has_the_keys_of_the_interface(judge, stack):
+    result = judge(stack)
+    assert result.keys() == KEYS
+    assert result['detection'].keys() == {'map', 'classes'}
+    assert result['detection']['classes'].keys() == {'car'}
+    assert result['detection']['classes']['car'].keys() == CLASS_KEYS
+    assert result['detection']['classes']['car']['ap'].keys() == {'0.5', '1.0', '2.0', '4.0'}
+    assert result['tracking'].keys() == {'hota', 'mota', 'idf1'}
+    assert result['ego'].keys() == {'ate_rmse', 'rpe_rmse'}
+
+
+def test_table_for_people(capsys, drive, stack):
+    assert main(['evaluate', str(drive), str(stack)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == '80 frames judged, 0 without truth; 80 frames of truth'
+    [heading], [car] = ([line for line in lines if line.startswith(name)]
+                        for name in ('detection', 'car'))
+    # Numbers end below the ends of their headings.
+    assert len(heading) == len(car)
+    assert car.split() == ['car', *['1.0000'] * 4, *['0.0000'] * 4, '1.0000', '1.0000',
+                           *[str(N_CARS * 80)] * 2]
+    assert 'tracking  HOTA 1.0000  MOTA 1.0000  IDF1 1.0000' in lines
+
+
+def test_quiet_prints_nothing(capsys, drive, stack):
+    assert main(['evaluate', str(drive), str(stack), '-q']) == 0
+    assert capsys.readouterr() == ('', '')
+
+
+@pytest.mark.parametrize(('options', 'code', 'error'), [
+    (['--fail-below', 'detection/map=0.9'], 0, ''),
+    (['--fail-above', 'ego/ate_rmse=0.1', '--fail-below', 'tracking/hota=0.5'], 0, ''),
+    (['--fail-below', 'detection/classes/car/ap/2.0=1.5'], 1,
+     'detection/classes/car/ap/2.0: found 1; expected at least 1.5'),
+    (['--fail-above', 'frames=79'], 1, 'frames: found 80; expected at most 79'),
+    (['--fail-below', 'detection/clas=1'], 1,
+     'found no clas in detection; expected one of map, classes'),
+    (['--fail-below', 'detection=1'], 1, 'detection: found no number; expected detection/'),
+    (['--fail-below', 'frames/x=1'], 1, 'found no x in frames; expected one of a number here')])
+def test_bounds(capsys, drive, stack, options, code, error):
+    assert main(['evaluate', str(drive), str(stack), '-q', *options]) == code
+    captured = capsys.readouterr()
+    assert error in captured.err
+    assert captured.err.count('\n') == bool(code)
+
+
+def test_bound_of_what_is_undefined_fails(tmp_path, capsys, drive, stack):
+    bag = changed(stack, tmp_path / 'bag', no_twist, (DETECTION,))
+    assert main(['evaluate', str(drive), str(bag), '-q', '--fail-above',
+                 'detection/classes/car/ave=100']) == 1
+    assert 'found no value; expected at most 100' in capsys.readouterr().err
+
+
+def no_twist(message, log_ns):
+    for each in message.objects:
+        each.kinematics.has_twist = False
+
+
+@pytest.mark.parametrize('words', [
+    ['--fail-below', 'x'], ['--fail-above', 'x=y'], ['--fail-above', '=1'],
+    ['--fail-above', 'x=nan'], ['--range', '0'], ['--range', '-1'], ['--classes', 'tram'],
+    ['--at', 'now'], ['--rate', '0'], ['--start', '-1'], ['--jobs', '0']])
+def test_wrong_options_are_refused(capsys, drive, stack, words):
+    with pytest.raises(SystemExit) as caught:
+        main(['evaluate', str(drive), str(stack), *words])
+    assert caught.value.code == 2
+    assert capsys.readouterr().err.count('\n') == 1
+
+
+def test_parquet_has_a_row_for_each_match(tmp_path, drive, stack):
+    pq = pytest.importorskip('pyarrow.parquet')
+    bag = changed(stack, tmp_path / 'bag', lambda message, log_ns: [
+        setattr(each, 'x', each.x + 0.25) for each in positions_of(message.objects)] and None)
+    out = tmp_path / 'matches.parquet'
+    assert main(['evaluate', str(drive), str(bag), '-q', '--parquet', str(out)]) == 0
+    table = pq.read_table(out)
+    assert table.num_rows == N_CARS * 80
+    assert table['ate'].to_pylist() == pytest.approx([0.25] * table.num_rows, abs=1e-9)
+    assert set(table['class'].to_pylist()) == {'car'}
+    assert len(set(table['truth_id'].to_pylist())) == N_CARS
+    assert main(['evaluate', str(drive), str(bag), '-q', '--parquet', str(out)]) == 1
+    assert main(['evaluate', str(drive), str(bag), '-q', '--parquet', str(out), '--force']) == 0
+
+
+def test_page_has_curves_and_ten_moments(tmp_path, drive, stack):
+    count = iter(range(80))
+
+    def worse(message, log_ns):
+        if next(count) % 7 == 0:
+            message.objects = message.objects[5:]
+        message.objects[0].kinematics.pose_with_covariance.pose.position.x += 9.0
+    bag = changed(stack, tmp_path / 'bag <&>', worse)
+    page = tmp_path / 'page.html'
+    assert main(['evaluate', str(drive), str(bag), '-q', '--html', str(page)]) == 0
+    text = page.read_text()
+    assert 'bag &lt;&amp;&gt;' in text
+    assert '<script' not in text
+    assert not re.search(r'(src|href)="(?!data:)', text)
+    moments = re.findall(r'<section><h3>\d+\. ([\d.]+) s</h3><p>(\d+) missed, (\d+) false', text)
+    assert len(moments) == 10
+    assert {(missed, false) for _, missed, false in moments} == {('6', '1')}
+    assert text.count('<img src="data:image/png;base64,') == 4 + 10
+    times = sorted(float(time_s) for time_s, *_ in moments)
+    assert min(after - before for before, after in pairwise(times)) >= 0.5
+
+
+def test_page_of_a_perfect_stack_has_no_worst_moment(tmp_path, drive, stack):
+    page = tmp_path / 'page.html'
+    assert main(['evaluate', str(drive), str(stack), '-q', '--html', str(page)]) == 0
+    assert 'No moment has an error.' in page.read_text()
+
+
+def test_no_common_time_names_both_spans(tmp_path, judge, stack):
+    def later(message, log_ns):
+        message.header.stamp.sec += 1000
+    error = judge(changed(stack, tmp_path / 'bag', later), code=1)
+    spans = re.search(r'found stamps ([\d.]+) s to ([\d.]+) s; expected some within those of '
+                      r'\S+, ([\d.]+) s to ([\d.]+) s', error)
+    begin, end, true_begin, true_end = map(float, spans.groups())
+    assert begin - true_begin == pytest.approx(1000.0)
+    assert end - true_end == pytest.approx(1000.0)
+    assert error.count('\n') == 1
+
+
+def test_selection_by_range(judge, stack):
+    near = judge(stack, '--topic', TRACKING, '--range', 30)['detection']['classes']['car']
+    far = judge(stack, '--topic', TRACKING)['detection']['classes']['car']
+    assert 0 < near['truths'] < far['truths']
+    assert near['truths'] == near['detections']
+
+
+def test_selection_by_class(judge, stack):
+    assert judge(stack, '--topic', TRACKING, '--classes', 'truck')['detection'] == {
+        'map': None, 'classes': {}}
+
+
+def test_selection_by_time_and_rate(judge, stack):
+    assert judge(stack, '--start', 2.0, '--end', 3.0)['frames'] == 11
+    assert judge(stack, '--rate', 2.0)['frames'] == 16
+    assert 'found stamps' in judge(stack, '--start', 100.0, code=1)
+
+
+def test_selection_by_actor_ignores_detections_of_others(tmp_path, judge, stack, drive):
+    """Only false objects that are near no other truth count against the stack."""
+    with sensor.open_recording(drive) as recording:
+        first = next(iter(recording))
+    name = next(name for name, tags in zip(first.names, first.tags, strict=True)
+                if 'ego' not in tags)
+
+    def ghost(message, log_ns):
+        other = copy.deepcopy(message.objects[0])
+        other.kinematics.pose_with_covariance.pose.position.x += 1e4
+        other.object_id.uuid = np.full(16, 7, np.uint8)
+        message.objects.append(other)
+    bag = changed(stack, tmp_path / 'bag', ghost)
+    car = judge(bag, '--actors', name)['detection']['classes']['car']
+    assert (car['truths'], car['detections'], car['recall'], car['precision']) == (
+        80, 160, 1.0, 0.5)
+
+
+def test_selection_by_tags(judge, stack):
+    assert judge(stack, '--topic', TRACKING, '--undesired-tags', 'vehicle')['detection'] == {
+        'map': None, 'classes': {}}
+
+
+# Hostile bags: what a broken or malicious stack may write.
+def test_unusable_poses_are_left_out(tmp_path, capsys, judge, stack, drive):
+    def spoilt(message, log_ns):
+        pose = message.objects[0].kinematics.pose_with_covariance.pose
+        pose.position.x = math.nan
+        pose = message.objects[1].kinematics.pose_with_covariance.pose
+        pose.orientation.x = pose.orientation.y = pose.orientation.z = pose.orientation.w = 0.0
+    bag = changed(stack, tmp_path / 'bag', spoilt)
+    car = judge(bag)['detection']['classes']['car']
+    assert car['recall'] == pytest.approx((N_CARS - 2) / N_CARS)
+    assert main(['evaluate', str(drive), str(bag), '-q']) == 0
+    assert '160 poses that are not finite or no rotation, left out' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize('number', [math.nan, math.inf, -1.0, 1e308])
+def test_absurd_numbers_are_no_crash(tmp_path, judge, stack, number):
+    def absurd(message, log_ns):
+        for each in message.objects:
+            each.existence_probability = number if number < 1e38 else math.inf
+            each.shape.dimensions.x = number
+            each.kinematics.twist_with_covariance.twist.linear.x = number
+            each.classification = []
+    result = judge(changed(stack, tmp_path / 'bag', absurd))
+    assert result['detection']['classes']['unknown']['detections'] == N_CARS * 80
+
+
+def test_equal_ids_in_a_message(tmp_path, judge, stack):
+    def equal(message, log_ns):
+        for each in message.objects:
+            each.object_id = message.objects[0].object_id
+    tracking = judge(changed(stack, tmp_path / 'bag', equal))['tracking']
+    assert all(0.0 <= score <= 1.0 + 1e-9 for score in tracking.values())
+
+
+def test_ids_without_end(tmp_path, capsys, drive, stack):
+    """Each object of each message has an id of its own: the memory of IDF1 would be 0.3 TB."""
+    count = iter(range(10 ** 6))
+
+    def new(message, log_ns):
+        more = []
+        for each in message.objects:
+            for _ in range(8):
+                other = copy.copy(each)
+                other.object_id = copy.copy(each.object_id)
+                number = next(count)
+                other.object_id.uuid = np.frombuffer(number.to_bytes(16, 'little'), np.uint8)
+                more.append(other)
+        message.objects = more
+    bag = changed(stack, tmp_path / 'bag', new)
+    assert main(['evaluate', str(drive), str(bag), '--json']) == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)['tracking'] == {'hota': None, 'mota': None, 'idf1': None}
+    assert f'{N_CARS * 80 * 8 + N_CARS} ids of objects, more than 5000' in captured.err
+
+
+def test_no_objects_at_all(tmp_path, judge, stack):
+    def empty(message, log_ns):
+        message.objects = []
+    result = judge(changed(stack, tmp_path / 'bag', empty))
+    car = result['detection']['classes']['car']
+    assert (car['recall'], car['precision'], car['ate']) == (0.0, None, None)
+    assert result['detection']['map'] == 0.0
+    assert result['tracking'] == {'hota': 0.0, 'mota': 0.0, 'idf1': 0.0}
+
+
+@pytest.mark.parametrize('size', [0, 3, 40, 400])
+def test_cut_message_is_an_error_in_one_line(tmp_path, judge, stack, size):
+    def bags():
+        for topic, type_name, log_ns, message in messages_of(stack, (TRACKING,)):
+            from message_store import typestore
+            yield topic, type_name, log_ns, bytes(
+                typestore().serialize_cdr(message, type_name))[:size]
+    error = judge(write_bag(tmp_path / 'bag', bags()), code=1)
+    assert error.count('\n') == 1
+    assert f'{TRACKING}: found {size} bytes' in error
+
+
+def test_count_beyond_the_message_is_an_error(tmp_path, judge, stack):
+    def bags():
+        from message_store import typestore
+        for topic, type_name, log_ns, message in messages_of(stack, (TRACKING,)):
+            message.header.frame_id = 'map'
+            data = bytearray(typestore().serialize_cdr(message, type_name))
+            # After the stamp, the length of 'map' and its four bytes.
+            data[20:24] = b'\xff\xff\xff\xff'
+            yield topic, type_name, log_ns, bytes(data)
+    error = judge(write_bag(tmp_path / 'bag', bags()), code=1)
+    assert error.count('\n') == 1
+
+
+def test_another_definition_is_refused(tmp_path, judge):
+    from rosbags.typesys import get_types_from_msg, get_typestore, Stores
+    store = get_typestore(Stores.ROS2_JAZZY)
+    name = 'autoware_perception_msgs/msg/TrackedObjects'
+    store.register(get_types_from_msg('std_msgs/Header header\nfloat64[] objects', name))
+    with Writer(tmp_path / 'bag', version=9) as writer:
+        connection = writer.add_connection(TRACKING, name, typestore=store)
+        writer.write(connection, 1, bytes(64))
+    error = judge(tmp_path / 'bag', code=1)
+    assert 'the definition of this version' in error
+    assert error.count('\n') == 1
+
+
+@pytest.mark.parametrize(('frame_id', 'expected'), [
+    ('', None), ('/map', None), ('base_link', 'no transform from its frame to map')])
+def test_frames_of_messages(tmp_path, judge, stack, frame_id, expected):
+    def framed(message, log_ns):
+        message.header.frame_id = frame_id
+    bag = changed(stack, tmp_path / 'bag', framed)
+    if expected is None:
+        assert judge(bag)['detection']['map'] == pytest.approx(1.0)
+    else:
+        assert expected in judge(bag, code=1)
+
+
+def test_loop_of_transforms_ends(tmp_path, judge, stack):
+    def looped():
+        for topic, type_name, log_ns, message in messages_of(stack, ('/tf', TRACKING)):
+            if topic == TRACKING:
+                message.header.frame_id = 'a'
+            else:
+                first, second = message.transforms[0], copy.deepcopy(message.transforms[0])
+                first.header.frame_id, first.child_frame_id = 'a', 'b'
+                second.header.frame_id, second.child_frame_id = 'b', 'a'
+                message.transforms = [first, second]
+            yield topic, type_name, log_ns, message
+    assert 'no transform' in judge(write_bag(tmp_path / 'bag', looped()), code=1)
+
+
+@pytest.mark.parametrize(('truth', 'bag', 'error'), [
+    ('nothing.json', None, 'nothing.json'), (None, 'nothing', 'nothing: found no file'),
+    (None, 'drive', 'found another form; expected a rosbag2 bag')])
+def test_files_that_are_not_there(tmp_path, capsys, drive, stack, truth, bag, error):
+    truth = drive if truth is None else tmp_path / truth
+    bag = {'drive': drive, None: stack}.get(bag, tmp_path / str(bag))
+    assert main(['evaluate', str(truth), str(bag)]) == 1
+    captured = capsys.readouterr()
+    assert error in captured.err
+    assert (captured.out, captured.err.count('\n')) == ('', 1)
+
+
+def test_topics_that_cannot_be_judged(tmp_path, judge, drive, stack):
+    assert 'of which' in judge(stack, '--topic', '/tf', code=1)
+    only_tf = write_bag(tmp_path / 'tf', messages_of(stack, ('/tf',)))
+    assert 'no topic to be judged' in judge(only_tf, code=1)
+    assert 'a recording with truth' in judge(stack, truth=only_tf, code=1)
+    assert judge(stack, '--topic', '/nothing', code=1).count('\n') == 1
+
+
+def test_topic_that_is_not_clear(tmp_path, judge, stack):
+    """Two trackers under other names: one is to be named."""
+    bag = write_bag(tmp_path / 'bag', ((f'/{name}', type_name, log_ns, message) for name in 'ab'
+                                       for _, type_name, log_ns, message in messages_of(
+                                           stack, (TRACKING,))))
+    assert 'the topics /a, /b; expected one of them to be named by --topic' in judge(bag, code=1)
+    assert judge(bag, '--topic', '/b')['detection']['map'] == pytest.approx(1.0)
+    assert '--truth-topic' in judge(stack, truth=bag, code=1)
+    assert judge(stack, '--truth-topic', '/a', '--topic', TRACKING, truth=bag)['frames'] == 80
+
+
+def test_range_and_ego_need_an_ego(tmp_path, judge, stack):
+    truth = write_bag(tmp_path / 'bag', messages_of(stack, (TRACKING,)))
+    assert 'from an ego' in judge(stack, '--range', 30, truth=truth, code=1)
+    assert 'found no ego' in judge(stack, '--topic', EGO, truth=truth, code=1)
+    assert 'ego' not in judge(stack, truth=truth)
+
+
+def test_buses_and_trailers_of_derived_objects(tmp_path, judge, drive):
+    """The message has one number for both, so they are judged as one class."""
+    frames = json.loads(drive.read_text())
+    for frame in frames:
+        others = [each for each in frame['frame']['vehicles']
+                  if 'ego' not in each['state']['tags']]
+        for i, tag in enumerate(('bus', 'trailer', 'truck')):
+            others[i]['state']['tags'] = [
+                *(each for each in others[i]['state']['tags'] if each != 'car'), tag]
+    path = tmp_path / 'drive.json'
+    path.write_text(json.dumps(frames))
+    assert main(['convert', str(path), str(tmp_path / 'bag'), *OUTPUTS, '-q']) == 0
+    classes = judge(tmp_path / 'bag', '--topic', DERIVED, truth=path)['detection']['classes']
+    assert {name: each['truths'] for name, each in classes.items()} == {
+        'truck': 80, 'car': (N_CARS - 3) * 80, 'bus+trailer': 160}
+    assert all(each['recall'] == each['precision'] == 1.0 for each in classes.values())
+    only = judge(tmp_path / 'bag', '--topic', DERIVED, '--classes', 'bus', truth=path)
+    assert only['detection']['classes'].keys() == {'bus+trailer'}
+    tracked = judge(tmp_path / 'bag', '--topic', TRACKING, truth=path)['detection']['classes']
+    assert tracked.keys() == {'bus', 'truck', 'trailer', 'car'}
+
+
+def test_missing_trackeval_is_one_line(tmp_path, drive, stack):
+    def run(*words):
+        return subprocess.run(
+            [sys.executable, '-m', 'state_sensor_ros', 'evaluate', str(drive), str(stack), *words],
+            cwd=tmp_path, capture_output=True, text=True, timeout=60,
+            env=environment_without('trackeval', tmp_path) | {'PYTHONPATH': f'{tmp_path}:{ROOT}'},
+            check=False)
+    found = run()
+    assert found.stderr == (
+        'error: state_sensor evaluate: found no module trackeval; expected the library trackeval: '
+        "pip install 'state_sensor_ros[evaluate]' (in a ROS workspace: pip install trackeval)\n")
+    assert (found.returncode, found.stdout) == (1, '')
+    # What has no tracks needs none.
+    assert run('--topic', DETECTION).returncode == 0
+
+
+def test_many_bags_by_one_truth(tmp_path, capsys, drive, stack):
+    changed(stack, tmp_path / 'runs' / 'good', lambda message, log_ns: None)
+    changed(stack, tmp_path / 'runs' / 'late', late)
+    assert main(['evaluate', str(drive), str(tmp_path / 'runs'), '--json', '--jobs', '2']) == 1
+    captured = capsys.readouterr()
+    good, bad = map(json.loads, captured.out.splitlines())
+    assert (good['detection']['map'], good['error']) == (pytest.approx(1.0), None)
+    assert 'found stamps' in bad['error']
+    assert captured.err.splitlines()[-1].startswith(
+        'error: evaluate: found 1 of 2 bags that failed')
+    assert main(['evaluate', str(drive), str(tmp_path / 'runs' / 'good'), str(stack)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split()[:3] == ['bag', 'mAP', 'HOTA']
+    assert len(lines) == 3
+
+
+def late(message, log_ns):
+    message.header.stamp.sec += 1000
+
+
+def test_many_bags_by_truths_of_the_same_places(tmp_path, capsys, drive, stack):
+    for name in ('one', 'two'):
+        (tmp_path / 'truths').mkdir(exist_ok=True)
+        (tmp_path / 'truths' / f'{name}.json').write_bytes(drive.read_bytes())
+        changed(stack, tmp_path / 'runs' / name, lambda message, log_ns: None)
+    words = ['evaluate', str(tmp_path / 'truths'), str(tmp_path / 'runs')]
+    assert main([*words, '--json']) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 2
+    (tmp_path / 'truths' / 'two.json').unlink()
+    assert main(words) == 1
+    assert 'found no recording two' in capsys.readouterr().err
+    assert main([*words, '--html', str(tmp_path / 'page.html')]) == 1
+
+
+def test_bounds_hold_in_each_of_many(tmp_path, capsys, drive, stack):
+    words = ['evaluate', str(drive), str(stack), '--jobs', '1', '--fail-below']
+    assert main([*words, 'detection/map=0.9']) == 0
+    assert main([*words, 'detection/map=1.1']) == 1
+    assert 'detection/map: found 1; expected at least 1.1' in capsys.readouterr().out

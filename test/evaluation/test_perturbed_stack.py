@@ -1,0 +1,343 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""Known perturbations move the numbers that they should by the amount that mathematics says."""
+
+import copy
+import math
+
+import numpy as np
+import pytest
+from stack_bags import (
+    changed,
+    DERIVED,
+    DETECTION,
+    EGO,
+    messages_of,
+    N_CARS,
+    positions_of,
+    PREDICTED,
+    TRACKING,
+    VISION,
+    write_bag,
+)
+
+PERFECT = {'ap': 1.0, 'ate': 0.0, 'ase': 0.0, 'aoe': 0.0, 'ave': 0.0, 'recall': 1.0,
+           'precision': 1.0, 'hota': 1.0, 'mota': 1.0, 'idf1': 1.0}
+
+
+@pytest.fixture
+def judged(tmp_path, judge, stack):
+    """Return a function that changes the stack's messages and returns the numbers in a row."""
+    def numbers_of(change, *options, topic=TRACKING):
+        bag = changed(stack, tmp_path / 'changed', change, (topic,))
+        result = judge(bag, *options)
+        car = result['detection']['classes']['car']
+        return {**{name: car[name] for name in PERFECT if name in car}, 'ap': car['ap']['2.0'],
+                **result.get('tracking', {}), 'result': result}
+    return numbers_of
+
+
+def others_are_perfect(numbers, *moved):
+    for name, value in PERFECT.items():
+        if name not in moved and name in numbers:
+            assert numbers[name] == pytest.approx(value, abs=1e-6), name
+
+
+@pytest.mark.parametrize('std_m', [0.05, 0.2, 0.4])
+def test_noise_of_position(judged, std_m):
+    """The distance of two normal errors is Rayleigh's: mean s sqrt(pi / 2)."""
+    random = np.random.default_rng(1)
+
+    def noisy(message, log_ns):
+        for position in positions_of(message.objects):
+            position.x, position.y = np.array((position.x, position.y)) + random.normal(
+                0.0, std_m, 2)
+    numbers = judged(noisy)
+    n_matches = N_CARS * 80
+    deviation = std_m * math.sqrt((2.0 - math.pi / 2.0) / n_matches)
+    assert numbers['ate'] == pytest.approx(std_m * math.sqrt(math.pi / 2.0), abs=4.0 * deviation)
+    others_are_perfect(numbers, 'ate', 'hota')
+
+
+@pytest.mark.parametrize('share', [0.1, 0.4])
+def test_missed_objects(judged, share):
+    random = np.random.default_rng(2)
+
+    def missing(message, log_ns):
+        message.objects = [each for each in message.objects if random.uniform() >= share]
+    numbers = judged(missing)
+    deviation = math.sqrt(share * (1.0 - share) / (N_CARS * 80))
+    assert numbers['recall'] == pytest.approx(1.0 - share, abs=4.0 * deviation)
+    # Without false objects and switches of ids both are the share that is found.
+    assert numbers['mota'] == pytest.approx(numbers['recall'], abs=1e-9)
+    assert numbers['idf1'] == pytest.approx(
+        2.0 * numbers['recall'] / (1.0 + numbers['recall']), abs=1e-9)
+    others_are_perfect(numbers, 'ap', 'recall', 'mota', 'idf1', 'hota')
+
+
+def test_false_objects(judged):
+    """Two ghosts beside N cars, far away and less likely than these: precision N / (N + 2)."""
+    def haunted(message, log_ns):
+        for i in range(2):
+            ghost = copy.deepcopy(message.objects[0])
+            ghost.existence_probability = 0.5
+            ghost.object_id.uuid = np.full(16, 200 + i, np.uint8)
+            ghost.kinematics.pose_with_covariance.pose.position.x += 1e5 * (i + 1)
+            message.objects.append(ghost)
+    numbers = judged(haunted)
+    assert numbers['precision'] == pytest.approx(N_CARS / (N_CARS + 2.0), abs=1e-12)
+    assert numbers['mota'] == pytest.approx(1.0 - 2.0 / N_CARS, abs=1e-9)
+    assert numbers['idf1'] == pytest.approx(N_CARS / (N_CARS + 1.0), abs=1e-9)
+    # Of 90 precisions the last one is that of all detections.
+    assert numbers['ap'] == pytest.approx(1.0 - (2.0 / (N_CARS + 2.0)) / (0.9 * 90.0), abs=1e-9)
+    others_are_perfect(numbers, 'precision', 'mota', 'idf1', 'hota', 'ap')
+
+
+def test_switch_of_two_ids(judged):
+    """Two tracks change their ids in the middle: two switches; a half of each is another track."""
+    count = iter(range(80))
+
+    def switched(message, log_ns):
+        if next(count) >= 40:
+            one, other = message.objects[0].object_id, message.objects[1].object_id
+            message.objects[0].object_id, message.objects[1].object_id = other, one
+    numbers = judged(switched)
+    assert numbers['mota'] == pytest.approx(1.0 - 2.0 / (N_CARS * 80), abs=1e-9)
+    assert numbers['idf1'] == pytest.approx(1.0 - 1.0 / N_CARS, abs=1e-9)
+    others_are_perfect(numbers, 'mota', 'idf1', 'hota')
+    assert numbers['hota'] < 1.0
+
+
+def test_turned_boxes(judged):
+    """The twist is in the axes of the object: turned back, the velocity stays."""
+    turn = 0.3
+
+    def turned(message, log_ns):
+        for each in message.objects:
+            orientation = each.kinematics.pose_with_covariance.pose.orientation
+            s, c = math.sin(turn / 2.0), math.cos(turn / 2.0)
+            x, y, z, w = (orientation.x, orientation.y, orientation.z, orientation.w)
+            orientation.x, orientation.y = x * c - y * s, y * c + x * s
+            orientation.z, orientation.w = z * c + w * s, w * c - z * s
+            linear = each.kinematics.twist_with_covariance.twist.linear
+            # The rotation about the global z, seen from nearly level objects.
+            linear.x, linear.y = (linear.x * math.cos(turn) + linear.y * math.sin(turn),
+                                  linear.y * math.cos(turn) - linear.x * math.sin(turn))
+    numbers = judged(turned)
+    assert numbers['aoe'] == pytest.approx(turn, abs=1e-6)
+    others_are_perfect(numbers, 'aoe', 'ave')
+    assert numbers['ave'] < 0.05
+
+
+def test_wrong_sizes(judged):
+    def shrunk(message, log_ns):
+        for each in message.objects:
+            each.shape.dimensions.x *= 0.8
+    numbers = judged(shrunk)
+    assert numbers['ase'] == pytest.approx(0.2, abs=1e-9)
+    others_are_perfect(numbers, 'ase')
+
+
+def test_wrong_velocities(judged):
+    def slower(message, log_ns):
+        for each in message.objects:
+            each.kinematics.twist_with_covariance.twist.linear.x += 3.0
+            each.kinematics.twist_with_covariance.twist.linear.y -= 4.0
+    numbers = judged(slower)
+    assert numbers['ave'] == pytest.approx(5.0, rel=1e-3)
+    others_are_perfect(numbers, 'ave')
+
+
+def test_wrong_class(judged):
+    """A quarter of the cars is called a truck: cars are missed, and trucks have no truth."""
+    def wrong(message, log_ns):
+        for each in message.objects[:N_CARS // 4]:
+            each.classification[0].label = 2
+    numbers = judged(wrong)
+    assert numbers['recall'] == 0.75
+    others_are_perfect(numbers, 'recall', 'ap')
+    truck = numbers['result']['detection']['classes']['truck']
+    assert (truck['truths'], truck['detections'], truck['recall']) == (0, N_CARS // 4 * 80, None)
+    assert list(truck['ap'].values()) == [None] * 4
+    # The mean is that of the classes with truths.
+    assert numbers['result']['detection']['map'] == pytest.approx(numbers['ap'])
+
+
+def test_most_likely_class_counts(judged):
+    def unsure(message, log_ns):
+        for each in message.objects:
+            each.classification[0].probability = 0.6
+            other = copy.deepcopy(each.classification[0])
+            other.label, other.probability = 2, 0.4
+            each.classification.insert(0, other)
+    others_are_perfect(judged(unsure))
+
+
+def test_late_publication_is_no_error_at_the_stamps(judged):
+    numbers = judged(lambda message, log_ns: log_ns + 100_000_000)
+    others_are_perfect(numbers)
+
+
+def mean_speed(stack, topic=TRACKING):
+    """Return the mean speed of the objects in the plane, m/s."""
+    speeds = [math.hypot(twist.linear.x, twist.linear.y)
+              for *_, message in messages_of(stack, (topic,))
+              for twist in (each.kinematics.twist_with_covariance.twist
+                            for each in message.objects)]
+    return float(np.mean(speeds))
+
+
+def test_late_publication_is_an_error_at_receipt(judged, stack):
+    """What is received d later is v d away."""
+    delay_s = 0.05
+    numbers = judged(lambda message, log_ns: log_ns + round(delay_s * 1e9), '--at', 'received')
+    assert numbers['ate'] == pytest.approx(mean_speed(stack) * delay_s, rel=0.02)
+    others_are_perfect(numbers, 'ate', 'aoe', 'ave', 'hota')
+    assert numbers['aoe'] < 0.05
+
+
+def test_prediction_that_is_off_to_a_side(tmp_path, judge, stack):
+    """A constant offset of a path: both errors are the offset, and above 2 m a miss."""
+    for offset_m, miss_rate in ((0.7, 0.0), (2.5, 1.0)):
+        def off(message, log_ns, offset_m=offset_m):
+            for each in message.objects:
+                for pose in each.kinematics.predicted_paths[0].path:
+                    pose.position.y += offset_m
+        bag = changed(stack, tmp_path / f'bag{offset_m}', off, (PREDICTED,))
+        result = judge(bag)
+        assert result['detection']['map'] == pytest.approx(1.0, abs=1e-9)
+        for scores in result['prediction'].values():
+            assert scores['min_ade'] == pytest.approx(offset_m, abs=1e-6)
+            assert scores['min_fde'] == pytest.approx(offset_m, abs=1e-6)
+            assert scores['miss_rate'] == miss_rate
+
+
+def test_prediction_by_the_best_path(tmp_path, judge, stack):
+    """A second path, far away, changes nothing; paths that end before 5 s have no score there."""
+    def second(message, log_ns):
+        for each in message.objects:
+            other = copy.deepcopy(each.kinematics.predicted_paths[0])
+            for pose in other.path:
+                pose.position.x += 50.0
+            each.kinematics.predicted_paths.insert(0, other)
+            for path in each.kinematics.predicted_paths:
+                path.path = path.path[:8]
+    result = judge(changed(stack, tmp_path / 'bag', second, (PREDICTED,)))
+    assert result['prediction']['3.0']['min_fde'] < 1e-6
+    assert result['prediction']['5.0'] == {'min_ade': None, 'min_fde': None, 'miss_rate': None}
+
+
+def test_prediction_that_drifts(tmp_path, judge, stack):
+    """An error of 0.1 m a second of the path: final 0.3 m, and the mean of 0.05 m .. 0.3 m."""
+    def drifting(message, log_ns):
+        for each in message.objects:
+            for k, pose in enumerate(each.kinematics.predicted_paths[0].path):
+                pose.position.x += 0.05 * k
+    scores = judge(changed(stack, tmp_path / 'bag', drifting, (PREDICTED,)))['prediction']
+    assert scores['3.0']['min_fde'] == pytest.approx(0.3, abs=1e-6)
+    assert scores['3.0']['min_ade'] == pytest.approx(0.05 * 3.5, abs=1e-6)
+    assert scores['5.0']['min_ade'] == pytest.approx(0.05 * 5.5, abs=1e-6)
+
+
+def test_ego_that_is_off(tmp_path, judge, stack):
+    def off(message, log_ns):
+        message.pose.pose.position.x += 0.3
+        message.pose.pose.position.y -= 0.4
+    ego = judge(changed(stack, tmp_path / 'bag', off, (EGO,)))['ego']
+    assert ego['ate_rmse'] == pytest.approx(0.5, abs=1e-9)
+    assert ego['rpe_rmse'] < 1e-9
+
+
+def test_ego_in_another_child_frame(tmp_path, judge, drive, stack):
+    """Odometry at a sensor of the ego, whose place is on /tf_static."""
+    def transforms():
+        for _, type_name, log_ns, message in messages_of(stack, ('/tf',)):
+            [first] = message.transforms[:1]
+            first.header.frame_id, first.child_frame_id = 'gnss', 'base_link'
+            first.transform.translation.x, first.transform.translation.y = -1.0, 0.25
+            first.transform.translation.z = -0.5
+            first.transform.rotation.x = first.transform.rotation.y = 0.0
+            first.transform.rotation.z, first.transform.rotation.w = 0.0, 1.0
+            message.transforms = [first]
+            yield '/tf_static', type_name, log_ns, message
+            return
+
+    def odometries():
+        for topic, type_name, log_ns, message in messages_of(stack, (EGO,)):
+            message.child_frame_id = 'gnss'
+            pose = message.pose.pose
+            q = pose.orientation
+            yaw = math.atan2(2 * (q.w * q.z + q.x * q.y), 1 - 2 * (q.y * q.y + q.z * q.z))
+            pose.position.x += math.cos(yaw) + 0.25 * math.sin(yaw)
+            pose.position.y += math.sin(yaw) - 0.25 * math.cos(yaw)
+            pose.position.z += 0.5
+            yield topic, type_name, log_ns, message
+    bag = write_bag(tmp_path / 'bag', [*transforms(), *odometries()])
+    # The ego is nearly level.
+    assert judge(bag)['ego']['ate_rmse'] < 0.05
+
+
+@pytest.mark.parametrize('topic', [DETECTION, DERIVED, VISION])
+def test_objects_in_base_link(tmp_path, judge, stack, topic):
+    """Objects in the ego's frame are brought back by the bag's own TF."""
+    egos = {log_ns: message.pose.pose for _, _, log_ns, message in messages_of(stack, (EGO,))}
+
+    def moved():
+        for name, type_name, log_ns, message in messages_of(stack, (topic,)):
+            pose = egos[log_ns]
+            message.header.frame_id = 'base_link'
+            for each in getattr(message, 'objects', None) or message.detections:
+                into_frame(each, pose, topic)
+            yield name, type_name, log_ns, message
+        for name, type_name, log_ns, message in messages_of(stack, ('/tf',)):
+            [first] = message.transforms[:1]
+            first.header.frame_id, first.child_frame_id = 'map', 'base_link'
+            pose = egos[log_ns]
+            for axis in 'xyz':
+                setattr(first.transform.translation, axis, getattr(pose.position, axis))
+            first.transform.rotation = pose.orientation
+            message.transforms = [first]
+            yield name, type_name, log_ns, message
+    bag = write_bag(tmp_path / 'bag', sorted(moved(), key=lambda each: each[2]))
+    result = judge(bag, '--topic', topic)
+    assert result['detection']['map'] == pytest.approx(1.0, abs=1e-9)
+    car = result['detection']['classes']['car']
+    assert car['ate'] < 1e-6
+    assert car['aoe'] < 1e-6
+    assert car['ave'] is None if topic == VISION else car['ave'] < 1e-6
+
+
+def matrix(orientation):
+    x, y, z, w = orientation.x, orientation.y, orientation.z, orientation.w
+    return np.array(((1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)),
+                     (2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)),
+                     (2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y))))
+
+
+def into_frame(each, frame, topic):
+    """Bring an object from the global frame into that of ``frame``."""
+    axes = matrix(frame.orientation)
+    pose = each.bbox.center if topic == VISION else each.pose if topic == DERIVED \
+        else each.kinematics.pose_with_covariance.pose
+    origin = np.array([getattr(frame.position, axis) for axis in 'xyz'])
+    position = axes.T @ (np.array([getattr(pose.position, axis) for axis in 'xyz']) - origin)
+    a, b = frame.orientation, pose.orientation
+    # conj(a) b
+    turned = (a.w * b.x - a.x * b.w - a.y * b.z + a.z * b.y,
+              a.w * b.y + a.x * b.z - a.y * b.w - a.z * b.x,
+              a.w * b.z - a.x * b.y + a.y * b.x - a.z * b.w,
+              a.w * b.w + a.x * b.x + a.y * b.y + a.z * b.z)
+    for axis, value in zip('xyz', position, strict=True):
+        setattr(pose.position, axis, float(value))
+    for axis, value in zip('xyzw', turned, strict=True):
+        setattr(pose.orientation, axis, float(value))
+    if topic == DERIVED:
+        linear = each.twist.linear
+        turned = axes.T @ np.array((linear.x, linear.y, linear.z))
+        linear.x, linear.y, linear.z = map(float, turned)

@@ -1,0 +1,161 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""Truth against itself is perfect: each topic of a stack, each form of the truth."""
+
+import json
+
+from paths import SAMPLE
+import pytest
+from real_recordings import FILES, path_of
+from rosbags.rosbag2 import StoragePlugin
+from stack_bags import (
+    changed,
+    DERIVED,
+    DETECTION,
+    EGO,
+    GROUND_TRUTH,
+    messages_of,
+    N_CARS,
+    OUTPUTS,
+    PREDICTED,
+    TRACKING,
+    VISION,
+    write_bag,
+)
+
+from state_sensor_ros.commands.command_line import main
+
+OBJECTS = (TRACKING, DETECTION, PREDICTED, GROUND_TRUTH, DERIVED, VISION)
+WITHOUT_IDS = (DETECTION,)
+
+
+def check_perfect(result, topic=TRACKING):
+    """Check that every number is that of a perfect stack."""
+    assert result['frames'] > 0
+    assert result['frames_without_truth'] == 0
+    detection = result['detection']
+    assert detection['map'] == pytest.approx(1.0, abs=1e-9)
+    for scores in detection['classes'].values():
+        assert list(scores['ap'].values()) == pytest.approx([1.0] * 4, abs=1e-9)
+        assert (scores['recall'], scores['precision']) == (1.0, 1.0)
+        assert scores['truths'] == scores['detections'] > 0
+        for name in ('ate', 'ase', 'aoe', 'ave'):
+            assert scores[name] is None if (topic, name) == (VISION, 'ave') \
+                else scores[name] < 1e-6
+    assert ('tracking' in result) is (topic not in WITHOUT_IDS)
+    if 'tracking' in result:
+        assert list(result['tracking'].values()) == pytest.approx([1.0] * 3, abs=1e-9)
+    assert ('prediction' in result) is (topic == PREDICTED)
+
+
+@pytest.mark.parametrize('topic', OBJECTS)
+def test_drive_against_itself(judge, stack, topic):
+    result = judge(stack, '--topic', topic)
+    check_perfect(result, topic)
+    assert 'ego' not in result
+    assert (result['frames'], result['truth_frames']) == (80, 80)
+    assert result['detection']['classes']['car']['truths'] == N_CARS * 80
+
+
+def test_prediction_of_the_drive_itself(judge, stack):
+    """The last 3 and 5 s have no truth for a whole path."""
+    for horizon, scores in judge(stack, '--topic', PREDICTED)['prediction'].items():
+        assert scores['min_ade'] < 1e-6, horizon
+        assert scores['min_fde'] < 1e-6
+        assert scores['miss_rate'] == 0.0
+
+
+def test_ego_of_the_drive_itself(judge, stack):
+    result = judge(stack, '--topic', EGO)
+    assert result['ego']['ate_rmse'] < 1e-6
+    assert result['ego']['rpe_rmse'] < 1e-6
+    assert 'detection' not in result
+
+
+def test_usual_topics_are_tracking_and_the_ego(judge, stack):
+    result = judge(stack)
+    check_perfect(result)
+    assert result['ego']['ate_rmse'] < 1e-6
+
+
+def test_several_topics_give_several_parts(judge, stack):
+    result = judge(stack, '--topic', EGO, '--topic', PREDICTED, '--topic', DETECTION)
+    assert result.keys() == {'frames', 'frames_without_truth', 'truth_frames', 'detection',
+                             'tracking', 'prediction', 'ego'}
+
+
+@pytest.mark.parametrize('file', [None, *FILES], ids=lambda file: file or 'sample')
+def test_recordings_against_themselves(tmp_path, judge, file):
+    """Public recordings: persons, boxes with permuted axes, signs, velocities with null."""
+    path = SAMPLE if file is None else path_of(file)
+    assert main(['convert', str(path), str(tmp_path / 'bag'), *OUTPUTS, '-q']) == 0
+    for topic in OBJECTS:
+        result = judge(tmp_path / 'bag', '--topic', topic, truth=path)
+        check_perfect(result, topic)
+        for scores in result.get('prediction', {}).values():
+            assert scores['min_ade'] is None or scores['min_ade'] < 1e-6
+    ego = judge(tmp_path / 'bag', '--topic', EGO, truth=path)['ego']
+    assert ego['ate_rmse'] < 1e-6
+    assert ego['rpe_rmse'] is None or ego['rpe_rmse'] < 1e-6
+
+
+@pytest.mark.parametrize('form', ['bag', 'sqlite3', 'table.parquet'])
+def test_truth_of_any_form(tmp_path, judge, drive, stack, form):
+    options = ['--storage', form] if form == 'sqlite3' else []
+    assert main(['convert', str(drive), str(tmp_path / form), '-q', *options]) == 0
+    result = judge(stack, '--topic', TRACKING, truth=tmp_path / form)
+    check_perfect(result)
+
+
+def test_truth_of_another_program(judge, stack):
+    """A bag of TrackedObjects without frames, and the ego by its odometry."""
+    result = judge(stack, truth=stack)
+    check_perfect(result)
+    assert result['ego']['ate_rmse'] < 1e-6
+    assert judge(stack, '--range', 40, truth=stack)['detection']['classes']['car'][
+        'truths'] < N_CARS * 80
+
+
+def test_utc_stamps(tmp_path, judge, drive):
+    """Both sides use the same clock, whose stamps are too great for exact float64 seconds."""
+    options = ('--stamp-source', 'utc')
+    assert main(['convert', str(drive), str(tmp_path / 'bag'), *OUTPUTS, '--frame', *options,
+                 '-q']) == 0
+    check_perfect(judge(tmp_path / 'bag', *options, '--topic', TRACKING))
+    check_perfect(judge(tmp_path / 'bag', '--topic', TRACKING, truth=tmp_path / 'bag'))
+
+
+@pytest.mark.parametrize('storage', StoragePlugin)
+def test_bag_written_by_rosbags(tmp_path, judge, stack, storage):
+    bag = write_bag(tmp_path / 'bag', messages_of(stack), storage)
+    check_perfect(judge(bag))
+
+
+def test_stamps_between_those_of_the_truth(tmp_path, judge, stack):
+    """Truth at half the rate: interpolated positions are off by the curvature of tracks only."""
+    count = iter(range(1000))
+    half = changed(stack, tmp_path / 'truth', lambda message, log_ns: None)
+    kept = [each for each in messages_of(half) if next(count) % 2 == 0]
+    truth = write_bag(tmp_path / 'half', kept)
+    result = judge(stack, '--topic', TRACKING, truth=truth)
+    assert (result['frames'], result['truth_frames']) == (80, 40)
+    assert result['detection']['classes']['car']['ate'] < 0.02
+    assert result['tracking']['hota'] == pytest.approx(1.0, abs=1e-9)
+
+
+def test_frames_without_truth_are_counted(tmp_path, judge, drive, stack):
+    """Of 8 s of the stack, the truth has those from 2 s to 5 s."""
+    frames = json.loads(drive.read_text())
+    first_s = frames[0]['game_time']
+    part = [frame for frame in frames if 1.99 < frame['game_time'] - first_s < 5.01]
+    (tmp_path / 'part.json').write_text(json.dumps(part))
+    result = judge(stack, '--topic', TRACKING, truth=tmp_path / 'part.json')
+    # One more on either side is nearer than 0.1 s, or as near: rounding decides.
+    assert abs(result['frames'] - len(part)) <= 2
+    assert result['frames'] + result['frames_without_truth'] == 80
