@@ -24,26 +24,22 @@ from msgspec.json import Decoder as JsonDecoder
 
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.json_forms.json_text import Json, NOT_TYPED, parse_payload, shortened
-from state_sensor_ros.json_forms.json_values import to_list, to_number, to_object, to_text, wrong
-from state_sensor_ros.simulators.monodrive.generations.lenient_actors import (
+from state_sensor_ros.json_forms.json_values import to_list, to_object, to_text, wrong
+from state_sensor_ros.simulators.monodrive.generations.tolerant_reading import (
     located,
-    optional_integer,
-    read_flat_actor,
-    read_state,
-    read_vehicle,
+    read_optional,
+    read_struct,
 )
 from state_sensor_ros.simulators.monodrive.generations.wire import (
     FlatActor,
     FlatWheel,
-    INT64_MAX,
-    INT64_MIN,
+    FrameV2,
     ITEMS,
     JsonDecoders,
     MEMBERS,
     MEMBERS_OR_ITEMS,
     PayloadHead,
     State,
-    UINT32_MAX,
     V0,
     V1,
     V2,
@@ -52,7 +48,7 @@ from state_sensor_ros.simulators.monodrive.generations.wire import (
 )
 
 STRING_KEY = 'state_data_as_string'
-HEAD_KEYS = frozenset({'game_time', 'time', 'sample_count'})
+HEAD_KEYS = ('game_time', 'time', 'sample_count')
 
 # Frames of one payload. Each element of `[0,0,…]`, two bytes, takes a thousand times its memory.
 MAX_FRAMES = 1 << 18
@@ -64,10 +60,10 @@ Actor = TypeVar('Actor', State, Vehicle, FlatActor)
 
 @dataclass(frozen=True, slots=True)
 class _Kind(Generic[Actor]):
-    """Functions of one kind of actor: decode its text, read it member by member, name, wheels."""
+    """One kind of actor: decoder of its text, its type, functions to its name and wheels."""
 
     typed: JsonDecoder[Actor]
-    read: Callable[[Mapping[str, Json], str], Actor]
+    type: type[Actor]
     name_of: Callable[[Actor], str]
     wheels_of: Callable[[Actor], Sequence[Wheel | FlatWheel]]
 
@@ -126,7 +122,7 @@ def parse_to_actors(payload: bytes | bytearray | memoryview) -> Json:
     except (*NOT_TYPED, KeyError):
         # Not strict JSON, another shape, several frames or v0.
         return parse_payload(payload)
-    for key in HEAD_KEYS & value.keys():
+    for key in value.keys() & set(HEAD_KEYS):
         value[key] = parse_payload(value[key])  # type: ignore[arg-type]
     return value
 
@@ -168,7 +164,7 @@ def _frame(value: Mapping[str, Json], start: str, typed: JsonDecoders) -> Lenien
     if isinstance(first, dict) and 'state' in first:
         return _frame_of_v2(value, start, typed, {'': frame})
     lenient = LenientFrame(V1, value, _head(value, start))
-    kind = _Kind(typed.flat, read_flat_actor, lambda actor: actor.name,
+    kind = _Kind(typed.flat, FlatActor, lambda actor: actor.name,
                  lambda actor: actor.wheels if typed.needs.wheels else ())
     lenient.flat.extend(_kept(located(frame, where), kind, lenient, set()))
     lenient.names.extend(actor.name for actor in lenient.flat)
@@ -183,7 +179,8 @@ def _frame_of_v0(value: Mapping[str, Json], start: str) -> LenientFrame:
     lenient = LenientFrame(V0, value, _head(value, start))
     for name, actor in actors.items():
         try:
-            lenient.flat.append(read_flat_actor({**actor, 'name': name}, start + shortened(name)))
+            lenient.flat.append(read_struct(
+                FlatActor, {**actor, 'name': name}, start + shortened(name)))
         except DecodeError as error:
             _note(lenient.left_out, error)
         else:
@@ -196,8 +193,8 @@ def _frame_of_v2(value: Mapping[str, Json], start: str, typed: JsonDecoders,
     """Read ``objects`` and ``vehicles``, or a ``frame`` that is an array of vehicles (key '')."""
     lenient = LenientFrame(V2, value, _head(value, start))
     seen: set[str] = set()
-    state = _Kind(typed.state, read_state, lambda state: state.name, lambda _: ())
-    vehicle = _Kind(typed.vehicle, read_vehicle, lambda vehicle: vehicle.state.name,
+    state = _Kind(typed.state, State, lambda state: state.name, lambda _: ())
+    vehicle = _Kind(typed.vehicle, Vehicle, lambda vehicle: vehicle.state.name,
                     lambda vehicle: vehicle.wheels if typed.needs.wheels else ())
     for key, actors in lists.items():
         items = located(actors, f'{start}frame.{key}'.rstrip('.'))
@@ -209,9 +206,9 @@ def _frame_of_v2(value: Mapping[str, Json], start: str, typed: JsonDecoders,
 
 
 def _head(value: Mapping[str, Json], start: str) -> PayloadHead:
-    return (to_number(value.get('game_time'), f'{start}game_time'),
-            optional_integer(value, 'time', f'{start}time', INT64_MIN, INT64_MAX),
-            optional_integer(value, 'sample_count', f'{start}sample_count', 0, UINT32_MAX))
+    game_time, time, sample_count = (
+        read_optional(FrameV2, key, value, start.rstrip('.')) for key in HEAD_KEYS)
+    return game_time, time, sample_count
 
 
 def _kept(items: Iterable[tuple[Json, str]], kind: _Kind[Actor], lenient: LenientFrame,
@@ -243,7 +240,7 @@ def _read(item: Json, where: str, kind: _Kind[Actor]) -> Actor:
             if len({wheel.id for wheel in wheels}) == len(wheels):
                 return actor
         item = parse_payload(item)
-    return kind.read(to_object(item, where), where)
+    return read_struct(kind.type, to_object(item, where), where)
 
 
 def _note(errors: list[DecodeError], error: DecodeError) -> None:

@@ -11,53 +11,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
 from types import GenericAlias
 from typing import Any, cast, Union
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, Struct
 from msgspec.json import Decoder as JsonDecoder
 
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.json_forms.json_text import Json, NOT_TYPED, parse_payload, shortened
 from state_sensor_ros.simulators.monodrive.generations.lenient_payload import HEAD_KEYS, STRING_KEY
-from state_sensor_ros.simulators.monodrive.generations.wire import V0
+from state_sensor_ros.simulators.monodrive.generations.tolerant_reading import nested_types
+from state_sensor_ros.simulators.monodrive.generations.wire import Actors, FlatActor, V0, Vehicle
 
 # Bounds the memory when a peer sends a new key in each frame.
 MAX_UNKNOWN_MEMBERS = 64
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Known:
-    """Known members of an object, or of each object of an array; None accepts any content."""
-
-    members: Mapping[str, _Known | None] = field(default_factory=dict)
-
-
-def _leaves(*keys: str) -> dict[str, _Known | None]:
-    return dict.fromkeys(keys)
-
-
-_BOX = _Known(_leaves('name', 'center', 'extents', 'orientation', 'scale'))
-_POSE = _Known(_leaves('orientation', 'position'))
-_STATE = _Known({
-    **_leaves('name', 'tags', 'color', 'replay_class'), 'oriented_bounding_box': _BOX,
-    'odometry': _Known({**_leaves('linear_velocity', 'angular_velocity'), 'pose': _POSE})})
-_VEHICLE = _Known({
-    'state': _STATE, 'wheels': _Known({**_leaves('id', 'speed'), 'pose': _POSE}),
-    'control_state': _Known(_leaves('lane_change_left', 'lane_change_right', 'lane_id', 'road_id',
-                                    's', 'section_id'))})
-_FLAT = _Known({
-    **_leaves('name', 'position', 'orientation', 'velocity', 'angular_velocity', 'tags',
-              'steering_direction', 'wheel_speed', 'throttle_input', 'brake_input', 'wheel_input',
-              'game_time', 'time'),
-    'wheels': _Known(_leaves('id', 'orientation')), 'oriented_bounding_box': _BOX})
-_HEAD = _leaves(*HEAD_KEYS, STRING_KEY)
-_FLAT_FRAME = _Known({**_HEAD, 'frame': _FLAT})
-_FRAME_OF_VEHICLES = _Known({**_HEAD, 'frame': _VEHICLE})
-_V2_FRAME = _Known({**_HEAD, 'frame': _Known({'objects': _STATE, 'vehicles': _VEHICLE})})
 
 
 def unknown_members(generation: str, value: Mapping[str, Json], *, in_text: bool) -> set[str]:
@@ -81,21 +50,23 @@ def _unknown(generation: str, value: Mapping[str, Json], in_text: bool) -> Itera
     if generation == V0:
         for key, item in value.items():
             if isinstance(item, dict):
-                yield from _walk(item, _FLAT, '<actor>')
+                yield from _walk(item, FlatActor, '<actor>')
             elif key not in HEAD_KEYS:
                 yield shortened(key)
         return
+    for key in value:
+        if key not in (*HEAD_KEYS, STRING_KEY, 'frame'):
+            yield shortened(key)
     frame = value.get('frame')
+    known: type[Struct] = FlatActor
     if isinstance(frame, dict):
-        known = _V2_FRAME
+        known = Actors
     elif isinstance(frame, list) and any(isinstance(a, dict) and 'state' in a for a in frame):
-        known = _FRAME_OF_VEHICLES
-    else:
-        known = _FLAT_FRAME
-    yield from _walk(value, known, '', in_text)
+        known = Vehicle
+    yield from _walk(frame, known, 'frame', in_text)
 
 
-def _walk(value: Json, known: _Known, path: str, in_text: bool = False) -> Iterator[str]:
+def _walk(value: Json, known: type[Struct], path: str, in_text: bool = False) -> Iterator[str]:
     if isinstance(value, list):
         for item in value:
             inner = _parsed(item, known) if in_text and isinstance(item, Raw) else item
@@ -103,15 +74,16 @@ def _walk(value: Json, known: _Known, path: str, in_text: bool = False) -> Itera
             if isinstance(inner, dict):
                 yield from _walk(inner, known, f'{path}[]')
     elif isinstance(value, dict):
+        nested = nested_types(known)
         for key, item in value.items():
-            at = f'{path}.{shortened(key)}' if path else shortened(key)
-            if key not in known.members:
+            at = f'{path}.{shortened(key)}'
+            if key not in nested:
                 yield at
-            elif (inside := known.members[key]) is not None:
+            elif (inside := nested[key]) is not None:
                 yield from _walk(item, inside, at, in_text)
 
 
-def _parsed(item: Raw, known: _Known) -> Json:
+def _parsed(item: Raw, known: type[Struct]) -> Json:
     """
     Parse an actor that may have unknown members.
 
@@ -129,14 +101,14 @@ def _parsed(item: Raw, known: _Known) -> Json:
 
 
 @lru_cache(maxsize=8)
-def _known_alone(known: _Known) -> JsonDecoder[Any]:
+def _known_alone(known: type[Struct]) -> JsonDecoder[Any]:
     """Return a decoder that raises where there are members beside the known ones."""
     return JsonDecoder(_exact(known))
 
 
-def _exact(known: _Known) -> type:
+def _exact(known: type[Struct]) -> type:
     """Make a type of objects, and of arrays of objects, that have known members alone."""
     own = msgspec.defstruct('Known', [
         (name, Raw if inside is None else _exact(inside), None)
-        for name, inside in known.members.items()], forbid_unknown_fields=True, gc=False)
+        for name, inside in nested_types(known).items()], forbid_unknown_fields=True, gc=False)
     return cast('type', Union[own, GenericAlias(tuple, (own, ...)), None])  # noqa: UP007
