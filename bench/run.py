@@ -27,7 +27,6 @@ import time
 from carla_cost import carla_rows
 from conversion import conversion_rows, memory_rows
 from cpp_rival import cpp_rows
-from evaluation_cost import evaluation_rows
 from in_process import frame_rows, spawn_rows
 from processes import BenchError
 from stack_cost import stack_rows
@@ -44,7 +43,7 @@ HERE = Path(__file__).parent
 # (actors, Hz), as the goals name them.
 SIZES = ((10, 50.0), (100, 50.0), (1000, 60.0))
 PARTS = ('frame', 'process', 'cpp', 'latency', 'spawn', 'start', 'overload', 'soak', 'scale',
-         'carla', 'stacks', 'convert', 'memory', 'evaluate')
+         'carla', 'stacks', 'convert', 'memory')
 
 
 def plot(scaling, machine, path):
@@ -107,8 +106,7 @@ def measured(args):
         'carla': carla_rows,
         'stacks': stack_rows,
         'convert': lambda: conversion_rows(args.rounds),
-        'memory': memory_rows,
-        'evaluate': lambda: evaluation_rows(args.rounds)}
+        'memory': memory_rows}
     rows = []
     for name, part in parts.items():
         if name in args.only and name not in args.skip:

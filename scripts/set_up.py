@@ -33,7 +33,8 @@ def main() -> int:
     """
     parser = argparse.ArgumentParser(description=__doc__.strip().splitlines()[0])
     parser.add_argument('--extra', action='append', default=[], metavar='NAME',
-                        choices=sorted(path.stem for path in (ROOT / 'requirements').glob('*.txt')),
+                        choices=sorted(path.stem
+                                       for path in (ROOT / 'requirements').glob('*.txt')),
                         help='with the optional libraries of requirements/NAME.txt; repeatable')
     parser.add_argument('--stacks', action='store_true',
                         help='with the messages of autonomy stacks, which tests need')

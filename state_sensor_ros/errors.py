@@ -33,6 +33,7 @@ _DISTRIBUTIONS = {
 _EXTRAS = {
     'matplotlib': 'plot', 'plotly': 'plot', 'av': 'video', 'PIL': 'carla', 'kornia_rs': 'carla',
     'google': 'carla', 'pyarrow': 'tables', 'betterosi': 'osi', 'distributed': 'dask',
+    'libsumo': 'sumo', 'sumolib': 'sumo', 'traci': 'sumo',
     'trackeval': 'evaluate'}
 # What comes with a ROS 2, besides packages of messages: no pip installs it.
 _OF_ROS = frozenset({

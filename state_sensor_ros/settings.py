@@ -36,7 +36,7 @@ Own = TypeVar('Own')
 
 # The simulators of this package: each is a folder of this name in simulators/. The first one is
 # the default, and its recordings are those of simulators without a form of their own.
-SIMULATORS = ('monodrive', 'carla')
+SIMULATORS = ('monodrive', 'carla', 'sumo')
 # Value of ``source`` for a recording.
 FILE = 'file'
 _FRAME_ID = re.compile(r'[A-Za-z0-9_][A-Za-z0-9_/.-]*')

@@ -27,6 +27,7 @@ _MAX_WORKERS = 16
 # that imports it earlier, as that of launch_testing does, makes one of them skip the whole folder.
 ABSENT = absent_modules({
     'ros': ('rclpy', 'state_sensor_ros.msg'),
+    'simulators/sumo': ('libsumo', 'sumolib', 'traci'),
     'ros/test_simulation_services.py': ('simulation_interfaces',),
     'ros/test_stack_outputs.py': ('autoware_perception_msgs', 'autoware_vehicle_msgs',
                                   'derived_object_msgs', 'shape_msgs', 'vision_msgs')})

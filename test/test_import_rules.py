@@ -37,6 +37,7 @@ MAY_IMPORT = {
                              'emulator'},
     'simulators/carla': {'json_forms', 'schemas', 'cdr', 'topics', 'pipeline', 'connections',
                          'files', 'simulators', 'emulator'},
+    'simulators/sumo': {'files', 'simulators'},
     'library': {'pipeline', 'connections', 'files', 'files/tables', 'simulators',
                 'simulators/monodrive'},
     'drawing': set(),

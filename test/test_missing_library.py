@@ -111,8 +111,9 @@ def test_missing_library_of_rclpy_is_a_matter_of_ros():
 
 def test_tests_import_optional_libraries_where_they_use_them():
     """Those that package.xml does not name: a test that needs one is skipped without it."""
-    optional = {'pyarrow', 'pandas', 'betterosi', 'distributed', 'mcap', 'mcap_ros2', 'argcomplete',
-                're2', 'kornia_rs', 'omega_prime', 'catkin_pkg', 'rerun', 'trackeval'}
+    optional = {'pyarrow', 'pandas', 'betterosi', 'distributed', 'mcap', 'mcap_ros2',
+                'argcomplete', 're2', 'kornia_rs', 'libsumo', 'omega_prime', 'catkin_pkg',
+                'rerun', 'sumolib', 'trackeval', 'traci'}
     for path in (ROOT / 'test').rglob('*.py'):
         for node in ast.parse(path.read_text(encoding='utf-8')).body:
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) \

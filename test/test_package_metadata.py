@@ -165,8 +165,8 @@ endforeach()
 
 
 # Files of optional libraries, and the extras that are not in `all` for their size.
-OPTIONAL = ('datasets', 'video', 'evaluate')
-APART = ('video', 'evaluate')
+OPTIONAL = ('datasets', 'video', 'evaluate', 'sumo')
+APART = ('video', 'evaluate', 'sumo')
 
 
 def test_pip_name_licence_and_libraries_match_package_xml():

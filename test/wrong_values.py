@@ -9,16 +9,18 @@
 """Values that a parameter must refuse, at least one for each."""
 
 _FLAGS = ('autostart', 'loop', 'include_obb', 'debug_drawing', 'labels', 'wheel_tf',
-          'joint_states', 'odometry', 'frame', 'publish_clock', 'carla.camera_tf')
+          'joint_states', 'odometry', 'frame', 'publish_clock', 'carla.camera_tf',
+          'sumo.step_it')
 _CHOICES = ('source', 'tf', 'stamp_source', 'twist_frame', 'obb_extents', 'road_s_unit',
             'overflow')
 _INTEGERS = ('port', 'control_port', 'carla.relay_port', 'carla.start_spot', 'max_actor_topics',
-             'queue_size', 'max_frame_bytes')
+             'queue_size', 'max_frame_bytes', 'sumo.port', 'sumo.order', 'sumo.seed')
 _FLOATS = ('sample_rate', 'rate', 'actor_timeout', 'reconnect_min', 'reconnect_max',
-           'stale_after')
+           'stale_after', 'sumo.step')
 _TEXTS = ('host', 'carla.relay_bind', 'config_file', 'trajectory_file', 'global_frame',
-          'frame_prefix', 'parent_frame', 'ego_tag', 'ego_frame')
-_TAGS = ('desired_tags', 'undesired_tags')
+          'frame_prefix', 'parent_frame', 'ego_tag', 'ego_frame', 'sumo.config', 'sumo.host',
+          'sumo.ego', 'sumo.net')
+_TAGS = ('desired_tags', 'undesired_tags', 'sumo.args')
 _SIXES = ('global_frame_pose', 'pose_covariance_diagonal', 'twist_covariance_diagonal')
 
 WRONG = [

@@ -58,6 +58,7 @@ class LiveSource(ABC):
         self.settings = settings
         self._reconnect = reconnect
         self._closing = threading.Event()
+        self.is_over = False
         self._schedule = Schedule(settings.rate)
         self._last_game_time = math.nan
 
@@ -92,6 +93,15 @@ class LiveSource(ABC):
         self.health.state = SourceState.CONNECTED
         self._last_game_time = math.nan
         self._schedule.restart()
+
+    def finish(self, why: str) -> None:
+        """
+        Note that nothing follows: no further connection is made.
+
+        :param why: one line, such as that a scenario is over.
+        """
+        self.is_over = True
+        self.health.loss = why
 
     def wait(self, seconds: float) -> bool:
         """
@@ -134,7 +144,8 @@ class LiveSource(ABC):
                         break
                     self.health.n_packets += 1
                     yield packet_of(item)
-                self._failed(self.end_reason())
+                if not self.is_over:
+                    self._failed(self.end_reason())
             except FramingError as error:
                 self.health.n_protocol_errors += 1
                 self._failed(str(error), error)
@@ -142,11 +153,11 @@ class LiveSource(ABC):
                 self._failed(str(error), error)
             finally:
                 self.disconnect()
-            if not self._reconnect:
+            if self.is_over or not self._reconnect:
                 break
             self._closing.wait(delay_s)
             delay_s = min(2 * delay_s, self.settings.reconnect_max)
-        self.health.state = SourceState.CLOSED
+        self.health.state = SourceState.ENDED if self.is_over else SourceState.CLOSED
 
     def _failed(self, why: str, error: Exception | None = None) -> None:
         """Note the end of a connection; raise its error where there is no other connection."""

@@ -1,0 +1,117 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""Decodes the steps of SUMO's FCD output: one `<timestep>` element is one frame."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+import math
+from xml.parsers import expat
+
+import numpy as np
+
+from state_sensor_ros.payloads import DUPLICATE
+from state_sensor_ros.simulators import Decoded, DecodeError, Fault, LEFT_OUT
+from state_sensor_ros.simulators.sumo.sumo_frames import ActorType, N_COLUMNS, StepFrames
+from state_sensor_ros.simulators.sumo.vehicle_classes import PASSENGER, PEDESTRIAN, usual_size
+
+# Attributes of an actor in the order of the columns; those that need not be there have a default.
+_ATTRIBUTES = (('x', None), ('y', None), ('z', 0.0), ('angle', None), ('slope', 0.0),
+               ('speed', math.nan), ('speedLat', 0.0), ('pos', math.nan))
+# Classes of SUMO's own types, for actors without a type of their own.
+_CLASSES_OF_DEFAULTS = {'DEFAULT_BIKETYPE': 'bicycle', 'DEFAULT_TAXITYPE': 'taxi',
+                        'DEFAULT_RAILTYPE': 'rail', 'DEFAULT_PEDTYPE': PEDESTRIAN}
+
+
+def decode_step(text: bytes, maker: StepFrames, types: Mapping[str, ActorType]) -> Decoded:
+    """
+    Decode one step.
+
+    :param text: a `<timestep>` element.
+    :param maker: frames of the recording, in their order.
+    :param types: types of actors by name, as the files beside the recording declare them.
+    :raises DecodeError: if it is not one.
+    """
+    step = _Step(types)
+    parser = expat.ParserCreate()
+    parser.StartElementHandler = step.start
+    try:
+        parser.Parse(text, True)
+    except expat.ExpatError as error:
+        raise DecodeError(f'line {error.lineno} of the step', expat.ErrorString(error.code),
+                          'XML') from error
+    columns = np.array(step.rows, float).reshape(len(step.names), N_COLUMNS)
+    frame = maker.frame(step.time, list(step.names), step.types, step.lanes, columns)
+    return Decoded(frame, tuple(step.faults))
+
+
+class _Step:
+    """What the elements of one step say."""
+
+    def __init__(self, types: Mapping[str, ActorType]) -> None:
+        self.time = math.nan
+        self.names: dict[str, None] = {}
+        self.types: list[ActorType] = []
+        self.lanes: list[str] = []
+        self.rows: list[list[float]] = []
+        self.faults: list[Fault] = []
+        self._known = types
+
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
+        """Take an element."""
+        if tag == 'timestep':
+            try:
+                self.time = _number(attributes, 'time', None)
+            except ValueError as error:
+                raise DecodeError('timestep time', repr(attributes.get('time')),
+                                  'a number of seconds') from error
+        elif tag in ('vehicle', 'person') and not attributes.get('vehicle'):
+            self._add(tag, attributes)
+
+    def _add(self, tag: str, attributes: dict[str, str]) -> None:
+        name = attributes.get('id', '')
+        if name in self.names:
+            self.faults.append(Fault(DUPLICATE, DecodeError(
+                f'{tag} {name}', 'a second one of this id', 'one')))
+            return
+        try:
+            row = [_number(attributes, key, default) for key, default in _ATTRIBUTES]
+        except ValueError as error:
+            self.faults.append(Fault(LEFT_OUT, DecodeError(f'{tag} {name}', str(error),
+                                                           'numbers')))
+            return
+        self.names[name] = None
+        self.rows.append(row)
+        self.lanes.append(attributes.get('lane', ''))
+        self.types.append(self._type(tag, attributes.get('type', '')))
+
+    def _type(self, tag: str, name: str) -> ActorType:
+        # Distributions and routers append to the name of a type: car@3.
+        known = self._known.get(name) or self._known.get(name.partition('@')[0])
+        if known:
+            return known
+        vclass = _CLASSES_OF_DEFAULTS.get(name, PEDESTRIAN if tag == 'person' else PASSENGER)
+        return ActorType(vclass, usual_size(vclass))
+
+
+def _number(attributes: dict[str, str], key: str, default: float | None) -> float:
+    """
+    Return a number of an element.
+
+    :raises ValueError: if it is missing without a default, or is not a number.
+    """
+    text = attributes.get(key)
+    if text is None:
+        if default is None:
+            raise ValueError(f'no {key}')
+        return default
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f'{key} {text!r}') from None

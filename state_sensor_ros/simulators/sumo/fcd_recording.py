@@ -1,0 +1,159 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""SUMO's FCD output (floating car data) as a recording, in constant memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+import re
+from typing import BinaryIO
+from xml.etree import ElementTree
+
+from state_sensor_ros.errors import reason_of, TruncatedError
+from state_sensor_ros.files.storage.decompressed_file import decompressed, DecompressedFile
+from state_sensor_ros.simulators import (
+    DecodeError,
+    FrameFile,
+    FrameLike,
+    TrajectoryFormatError,
+)
+from state_sensor_ros.simulators.sumo.fcd_decoder import decode_step
+from state_sensor_ros.simulators.sumo.road_network import (
+    NO_NETWORK,
+    read_network,
+    RoadNetwork,
+)
+from state_sensor_ros.simulators.sumo.sumo_frames import ActorType, StepFrames
+from state_sensor_ros.simulators.sumo.vehicle_classes import PASSENGER, usual_size
+
+SUFFIXES = '.xml', '.xml.gz'
+_BEGIN = re.compile(rb'<timestep[\s/>]')
+# An empty step is closed at once. A `>` inside quotes is not expected in a head of one number.
+_STEP = re.compile(rb'<timestep\b[^>]*/>|<timestep\b.*?</timestep\s*>', re.DOTALL)
+_ROOT = re.compile(rb'<fcd-export[\s/>]')
+_END = re.compile(rb'</fcd-export\s*>|<fcd-export\b[^>]*/>')
+# The comment before the root has SUMO's configuration.
+_HEAD_BYTES = 65536
+_BLOCK_BYTES = 262144
+# A step of a hundred thousand vehicles takes 30 MB.
+_MAX_STEP_BYTES = 67108864
+
+
+class FcdRecording(FrameFile):
+    """
+    An FCD file; network and types come from files beside it.
+
+    :param path: an existing file.
+    :param network: path of the network file, empty: the only one beside the recording, if any.
+    :param ego: id of the ego, `first`, or empty.
+    :raises TrajectoryFormatError: if it cannot be read.
+    """
+
+    def __init__(self, path: Path, network: str = '', ego: str = '') -> None:
+        super().__init__(str(path), 'FCD output', 'sumo')
+        try:
+            self._file: BinaryIO = path.open('rb')
+        except OSError as error:
+            raise TrajectoryFormatError(str(path), reason_of(error), 'FCD output') from error
+        beside = [network] if network else [
+            str(each) for each in sorted(path.parent.glob('*.net.xml*'))
+            if each.name.endswith(SUFFIXES)]
+        self.network: RoadNetwork = read_network(beside[0]) if len(beside) == 1 else NO_NETWORK
+        self._types = dict(_types_beside(path))
+        self._ego = ego
+
+    def read(self) -> Iterator[FrameLike]:
+        """Yield the frames; of a file that was cut, all whole ones."""
+        self._file.seek(0)
+        self.cut = None
+        content, compressed = decompressed(self._file)
+        maker = StepFrames(self.network, self._ego)
+        for step in self._steps(content, compressed):
+            if isinstance(step, TruncatedError):
+                self.cut = step
+                return
+            try:
+                yield decode_step(step, maker, self._types)
+            except DecodeError as error:
+                yield error
+
+    def _steps(self, content: BinaryIO,
+               compressed: DecompressedFile | None) -> Iterator[bytes | TruncatedError]:
+        """Yield the text of each step, and at last an error if the end is missing."""
+        text, is_over, n_frames = b'', False, 0
+        while True:
+            position = 0
+            for match in _STEP.finditer(text):
+                n_frames += 1
+                yield match[0]
+                position = match.end()
+            text = text[position:]
+            is_over = is_over or bool(_END.search(text))
+            if not _BEGIN.search(text):
+                # Nothing of a step has begun, but for a tag that is cut.
+                text = text[-len('</fcd-export >'):]
+            if len(text) > _MAX_STEP_BYTES:
+                raise TrajectoryFormatError(
+                    f'{self.name}: step {n_frames + 1}', f'more than {_MAX_STEP_BYTES} bytes',
+                    'a step of fewer')
+            block = content.read(_BLOCK_BYTES)
+            if not block:
+                break
+            text += block
+        fault = compressed.fault if compressed is not None else ''
+        if fault and compressed is not None and not compressed.is_cut:
+            raise TrajectoryFormatError(self.name, fault, 'undamaged compressed data')
+        if not is_over:
+            lost = 'a step that is not complete' if _BEGIN.search(text) else 'nothing but the end'
+            error = TruncatedError(self.name, 'the end of the file', '</fcd-export>',
+                                   n_frames=n_frames, end=0, lost=lost)
+            if not n_frames:
+                raise error
+            yield error
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def is_fcd(path: Path) -> bool:
+    """
+    Return whether a file begins as FCD output does.
+
+    :param path: an existing file.
+    :raises OSError: if it cannot be read.
+    """
+    if not path.name.endswith(SUFFIXES) or path.is_dir():
+        return False
+    with path.open('rb') as file:
+        content, _ = decompressed(file)
+        return bool(_ROOT.search(content.read(_HEAD_BYTES)))
+
+
+def _types_beside(path: Path) -> Iterator[tuple[str, ActorType]]:
+    """Yield the types that route and additional files in the folder of a recording declare."""
+    for pattern in ('*.rou.xml', '*.add.xml'):
+        for file in sorted(path.parent.glob(pattern)):
+            try:
+                for _, element in ElementTree.iterparse(file):
+                    if element.tag == 'vType':
+                        yield element.get('id', ''), _type(element)
+                    element.clear()
+            except (ElementTree.ParseError, OSError, ValueError) as error:
+                raise TrajectoryFormatError(str(file), str(error),
+                                            'types of vehicles') from error
+
+
+def _type(element: ElementTree.Element) -> ActorType:
+    vclass = element.get('vClass', PASSENGER)
+    length, width, height = usual_size(vclass)
+    return ActorType(vclass, (float(element.get('length', length)),
+                              float(element.get('width', width)),
+                              float(element.get('height', height))))

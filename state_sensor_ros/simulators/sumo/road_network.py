@@ -1,0 +1,122 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""The roads of a SUMO network: numbers of edges, OpenDRIVE ids of lanes, stop lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+import gzip
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree
+
+import numpy as np
+
+from state_sensor_ros.errors import ConfigError, importing
+from state_sensor_ros.frame import Floats
+
+if TYPE_CHECKING:
+    import sumolib.net
+
+# The kind of a lane that only this class may use.
+_KINDS = {'pedestrian': 'sidewalk', 'bicycle': 'bicycle'}
+_GZIP_MAGIC = b'\x1f\x8b'
+
+
+@dataclass(frozen=True, slots=True)
+class StopLine:
+    """
+    The end of a lane that a traffic light controls.
+
+    ``light`` id of the traffic light; ``link`` index in its state; ``lane`` number of the lane in
+    the network file; ``position_xyz`` m; ``yaw`` rad, direction of travel.
+    """
+
+    light: str
+    link: int
+    lane: int
+    position_xyz: tuple[float, float, float]
+    yaw: float
+
+
+@dataclass(frozen=True, slots=True)
+class RoadNetwork:
+    """
+    What of a network file belongs to the frames and their map.
+
+    ``road_names`` name of each edge by its number, its place in the file from 0; ``lane_ids``
+    number of the edge and OpenDRIVE id of each lane, by the lane's name; ``stop_lines`` of all
+    controlled lanes; ``centre_lines`` (K, 3) float64 m of each lane that is not inside a junction,
+    with the lane's width, m, and kind (``driving``, ``bicycle`` or ``sidewalk``).
+    """
+
+    road_names: Mapping[int, str]
+    lane_ids: Mapping[str, tuple[int, int]]
+    stop_lines: tuple[StopLine, ...]
+    centre_lines: tuple[tuple[Floats, float, str], ...]
+
+
+NO_NETWORK = RoadNetwork({}, {}, (), ())
+
+
+def read_network(path: str | Path) -> RoadNetwork:
+    """
+    Read a network file.
+
+    :param path: `NAME.net.xml` or `NAME.net.xml.gz`.
+    :raises ConfigError: if it cannot be read as a network.
+    """
+    with importing('a network of SUMO'):
+        import sumolib.net
+    try:
+        is_left_hand = _is_left_hand(path)
+        net = sumolib.net.readNet(str(path), withPrograms=True, withInternal=True)
+    except Exception as error:  # sumolib raises what its parsers and floats raise
+        raise ConfigError('network', str(path), f'a network of SUMO ({error})') from error
+    edges = list(net.getEdges())
+    lanes = [lane for edge in edges for lane in edge.getLanes()]
+    numbers = {lane.getID(): i for i, lane in enumerate(lanes)}
+    sign = 1 if is_left_hand else -1
+    ids = {lane.getID(): (i, sign * (edge.getLaneNumber() - lane.getIndex()))
+           for i, edge in enumerate(edges) for lane in edge.getLanes()}
+    return RoadNetwork({i: edge.getID() for i, edge in enumerate(edges)}, ids,
+                       tuple(_stop_lines(net, numbers)),
+                       tuple((np.array(lane.getShape3D(), float), float(lane.getWidth()),
+                              _kind(lane)) for lane in lanes if not lane.getID().startswith(':')))
+
+
+def _is_left_hand(path: str | Path) -> bool:
+    """Return whether the network has left-hand traffic, from its first element."""
+    with Path(path).open('rb') as file:
+        is_compressed = file.read(2) == _GZIP_MAGIC
+    with (gzip.open if is_compressed else open)(path, 'rb') as file:
+        for _, element in ElementTree.iterparse(file, events=('start',)):
+            return element.get('lefthand', 'false') in ('true', '1')
+    return False
+
+
+def _kind(lane: sumolib.net.lane.Lane) -> str:
+    allowed = lane.getPermissions()
+    only = next(iter(allowed)) if len(allowed) == 1 else ''
+    return _KINDS.get(only, 'driving')
+
+
+def _stop_lines(net: sumolib.net.Net, numbers: Mapping[str, int]) -> Iterator[StopLine]:
+    """Yield one stop line for each controlled lane: that of its first link."""
+    for light in net.getTrafficLights():
+        links: dict[str, int] = {}
+        for lane, _, link in light.getConnections():
+            links.setdefault(lane.getID(), link)
+        for name, link in links.items():
+            shape = net.getLane(name).getShape3D()
+            (x0, y0, _), end = shape[-2], shape[-1]
+            yield StopLine(light.getID(), link, numbers[name], end,
+                           math.atan2(end[1] - y0, end[0] - x0))

@@ -1,0 +1,87 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""Reads the actors and traffic lights of each step from SUMO, through libsumo or TraCI alike."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from state_sensor_ros.frame import Floats
+from state_sensor_ros.simulators.sumo.sumo_frames import ActorType, N_COLUMNS
+
+# The module libsumo, or a connection of traci: the same calls.
+Sumo: TypeAlias = Any
+
+
+class StepReader:
+    """
+    Subscribes to each actor once, and reads all of them by one call a step.
+
+    :param sumo: started or connected.
+    :param constants: the module `traci.constants`.
+    """
+
+    def __init__(self, sumo: Sumo, constants: ModuleType) -> None:
+        self._sumo = sumo
+        self._position = constants.VAR_POSITION3D
+        self._lane = constants.VAR_LANE_ID
+        self._inside = constants.VAR_VEHICLE
+        self._state = constants.TL_RED_YELLOW_GREEN_STATE
+        common = [constants.VAR_ANGLE, constants.VAR_SLOPE, constants.VAR_SPEED]
+        self._of_vehicles = [*common, constants.VAR_SPEED_LAT, constants.VAR_LANEPOSITION]
+        self._of_persons = [*common, constants.VAR_LANEPOSITION]
+        self._types: dict[str, ActorType] = {}
+        for name in sumo.trafficlight.getIDList():
+            sumo.trafficlight.subscribe(name, [self._state])
+        self._subscribe(sumo.vehicle.getIDList(), sumo.person.getIDList())
+
+    def read(self) -> tuple[list[str], list[ActorType], list[str], Floats]:
+        """
+        Return the actors of the step that SUMO has just made.
+
+        :returns: N ids, N types, N names of lanes and (N, 8) float64, as
+            :meth:`StepFrames.frame` takes them; vehicles first.
+        """
+        simulation = self._sumo.simulation
+        self._subscribe(simulation.getDepartedIDList(), simulation.getDepartedPersonIDList())
+        names: list[str] = []
+        lanes: list[str] = []
+        rows: list[tuple[float, ...]] = []
+        for name, values in self._sumo.vehicle.getAllSubscriptionResults().items():
+            names.append(name)
+            lanes.append(values[self._lane])
+            rows.append((*values[self._position], *[values[key] for key in self._of_vehicles]))
+        for name, values in self._sumo.person.getAllSubscriptionResults().items():
+            if values[self._inside]:
+                continue
+            names.append(name)
+            lanes.append(values[self._lane])
+            angle, slope, speed, along = [values[key] for key in self._of_persons]
+            rows.append((*values[self._position], angle, slope, speed, 0.0, along))
+        columns = np.array(rows, float).reshape(len(names), N_COLUMNS)
+        return names, [self._types[name] for name in names], lanes, columns
+
+    def lights(self) -> dict[str, str]:
+        """Return the state of each traffic light by its id, a letter for each link."""
+        results = self._sumo.trafficlight.getAllSubscriptionResults()
+        return {name: values[self._state] for name, values in results.items()}
+
+    def _subscribe(self, vehicles: list[str], persons: list[str]) -> None:
+        for domain, names, more in (
+                (self._sumo.vehicle, vehicles, self._of_vehicles),
+                (self._sumo.person, persons, [*self._of_persons, self._inside])):
+            for name in names:
+                domain.subscribe(name, [self._position, self._lane, *more])
+                self._types[name] = ActorType(
+                    domain.getVehicleClass(name) if domain is self._sumo.vehicle
+                    else self._sumo.vehicletype.getVehicleClass(domain.getTypeID(name)),
+                    (domain.getLength(name), domain.getWidth(name), domain.getHeight(name)))

@@ -1,0 +1,78 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""Messages between the driver and the process that runs SUMO, pickled, both ways over a pipe."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from state_sensor_ros.frame import Frame
+from state_sensor_ros.simulators.sumo.road_network import RoadNetwork
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """
+    What the process does.
+
+    ``config`` path of the `.sumocfg` to start, empty for a running SUMO at ``host`` and ``port``,
+    which the process joins as client number ``order``; ``step`` s and ``seed`` of a started one;
+    ``arguments`` of its command line; ``network`` path of the network file, empty: that of
+    the configuration; ``ego`` as :class:`StepFrames` takes it; ``rate`` times real time, 0 as
+    fast as possible; ``is_paced`` whether this process decides when the next step is made.
+    """
+
+    config: str = ''
+    host: str = ''
+    port: int = 0
+    order: int = 1
+    step: float = 0.05
+    seed: int = 0
+    arguments: tuple[str, ...] = ()
+    network: str = ''
+    ego: str = ''
+    rate: float = 1.0
+    is_paced: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """SUMO runs; ``version`` of it, ``network`` of its roads, ``step`` s."""
+
+    version: str
+    network: RoadNetwork
+    step: float
+
+
+@dataclass(frozen=True, slots=True)
+class Stepped:
+    """
+    One step.
+
+    ``frame`` its actors; ``lights`` states of traffic lights by id, None where no light changed.
+    """
+
+    frame: Frame
+    lights: Mapping[str, str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The scenario is over, or SUMO failed: ``reason`` one line, ``is_failure``."""
+
+    reason: str
+    is_failure: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NewRate:
+    """A request to the process: ``rate`` times real time from now on."""
+
+    rate: float

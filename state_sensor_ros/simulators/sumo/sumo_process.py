@@ -1,0 +1,155 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""
+The process that runs SUMO: a step, a frame, and again, until the driver closes the pipe.
+
+It is started as `python -m`, with its requests on standard input and its frames on standard
+output; what SUMO prints goes to standard error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from multiprocessing.connection import Connection
+import os
+import signal
+import time
+from typing import cast
+
+from state_sensor_ros.errors import ConfigError, importing
+from state_sensor_ros.simulators.sumo.road_network import read_network
+from state_sensor_ros.simulators.sumo.step_reader import StepReader, Sumo
+from state_sensor_ros.simulators.sumo.sumo_frames import StepFrames
+from state_sensor_ros.simulators.sumo.sumo_messages import Ended, NewRate, Run, Started, Stepped
+
+# A SUMO that was held up does not make up for more than this, s.
+_LONGEST_DELAY_S = 0.5
+
+
+def main() -> None:
+    """Serve the driver that started this process."""
+    # Ctrl-C in a terminal is for the driver, which closes the pipe.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    frames = Connection(os.dup(1), readable=False)
+    os.dup2(2, 1)
+    requests = Connection(os.dup(0), writable=False)
+    try:
+        serve(cast(Run, requests.recv()), requests, frames)
+    except (EOFError, BrokenPipeError):
+        pass
+    except Exception as error:  # noqa: BLE001  # SUMO's errors have no common base
+        frames.send(Ended(' '.join(str(error).split()) or type(error).__name__, is_failure=True))
+
+
+def serve(run: Run, requests: Connection, frames: Connection) -> None:
+    """
+    Run SUMO until the scenario is over.
+
+    :param run: what to start or to join.
+    :param requests: requests of the driver.
+    :param frames: connection to the driver.
+    :raises EOFError, BrokenPipeError: if the driver has closed its end.
+    """
+    with _opened(run) as sumo:
+        from traci import constants
+        network = read_network(run.network or _network_of(sumo))
+        step_s = sumo.simulation.getDeltaT()
+        frames.send(Started(sumo.getVersion()[1], network, step_s))
+        reader, maker = StepReader(sumo, constants), StepFrames(network, run.ego)
+        lights: dict[str, str] = {}
+        clock = Clock(run.rate if run.is_paced else 0, step_s)
+        while _goes_on(sumo):
+            clock.wait(requests)
+            sumo.simulationStep()
+            # After a step SUMO's clock shows the next one.
+            frame = maker.frame(sumo.simulation.getTime() - step_s, *reader.read())
+            changed = reader.lights()
+            # The names of the roads were sent before, and a read-only mapping cannot be pickled.
+            frame = replace(frame, lanes=replace(frame.lanes, road_names={}))
+            frames.send(Stepped(frame, None if changed == lights else changed))
+            lights = changed
+        frames.send(Ended('the scenario is over', is_failure=False))
+
+
+class Clock:
+    """
+    Says when the next step is due.
+
+    :param rate: times real time, 0 as fast as possible.
+    :param step_s: simulated time of a step.
+    """
+
+    def __init__(self, rate: float, step_s: float) -> None:
+        self._rate = rate
+        self._step_s = step_s
+        self._due = time.monotonic()
+
+    def wait(self, requests: Connection) -> None:
+        """
+        Return when the next step is due; take requests until then.
+
+        :param requests: requests of the driver.
+        :raises EOFError: if the driver has closed its end.
+        """
+        while True:
+            now = time.monotonic()
+            left = self._due - now if self._rate else 0.0
+            if requests.poll(max(left, 0.0)):
+                self._rate = cast(NewRate, requests.recv()).rate
+                self._due = time.monotonic()
+            elif left <= 0 or time.monotonic() >= self._due:
+                break
+        if self._rate:
+            self._due = max(self._due, time.monotonic() - _LONGEST_DELAY_S)
+            self._due += self._step_s / self._rate
+
+
+@contextmanager
+def _opened(run: Run) -> Iterator[Sumo]:
+    """Start SUMO in this process, or join one; close it afterwards."""
+    if run.config:
+        with importing('source sumo'):
+            import libsumo
+        libsumo.start(['sumo', '-c', run.config, '--step-length', str(run.step), '--seed',
+                       str(run.seed), '--no-step-log', '--duration-log.disable',
+                       *run.arguments])
+        try:
+            yield libsumo
+        finally:
+            libsumo.close()
+        return
+    with importing('source sumo'):
+        import traci
+    try:
+        sumo = traci.connect(run.port, numRetries=0, host=run.host)
+    except (OSError, traci.exceptions.FatalTraCIError) as error:
+        raise ConfigError('sumo.port', f'{run.host}:{run.port}', f'a SUMO ({error})') from error
+    sumo.setOrder(run.order)
+    try:
+        yield sumo
+    finally:
+        sumo.close()
+
+
+def _network_of(sumo: Sumo) -> str:
+    """Return the path of the network of a configuration, resolved as SUMO resolves it."""
+    return cast(str, sumo.simulation.getOption('net-file'))
+
+
+def _goes_on(sumo: Sumo) -> bool:
+    end = sumo.simulation.getEndTime()
+    if 0 <= end <= sumo.simulation.getTime():
+        return False
+    return bool(sumo.simulation.getMinExpectedNumber() > 0)
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,97 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""What the package needs of SUMO: its parameters, live frames, recordings and map."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+import re
+from types import MappingProxyType
+from typing import ClassVar
+
+from state_sensor_ros.share import share_file
+from state_sensor_ros.simulators import (
+    MapLine,
+    parameter,
+    Recording,
+    Report,
+    Settings,
+    Simulator,
+    Source,
+    Units,
+)
+from state_sensor_ros.simulators.sumo.fcd_recording import FcdRecording, is_fcd
+from state_sensor_ros.simulators.sumo.road_network import NO_NETWORK, read_network
+from state_sensor_ros.simulators.sumo.sumo_messages import Run
+
+_SHIPPED = 'resource', 'sumo', 'grid.sumocfg'
+# A SUMO that takes a day for a step has got milliseconds for seconds.
+_LONGEST_STEP_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class SumoParameters:
+    """What only SUMO needs."""
+
+    config: str = parameter('', 'Scenario (.sumocfg) to start; empty: the one that is shipped.')
+    host: str = parameter('127.0.0.1', 'Host of a running SUMO.', pattern=re.compile(r'\S+'))
+    port: int = parameter(0, 'TraCI port of a running SUMO to join; 0 starts one.',
+                          low=0, high=65535)
+    order: int = parameter(1, 'Number of this client among those of a running SUMO.',
+                           low=0, high=1000000)
+    step_it: bool = parameter(False, 'Pace a running SUMO by `rate`; otherwise follow its other '
+                              'clients.')
+    ego: str = parameter('', 'Id of the ego; `first`: the first vehicle, then the next one.')
+    step: float = parameter(0.05, 'Simulated time of a step of a started SUMO, s.',
+                            low=0.001, high=_LONGEST_STEP_S)
+    seed: int = parameter(0, 'Seed of the random numbers of a started SUMO.', low=0,
+                          high=2147483647)
+    args: tuple[str, ...] = parameter((), 'More words of the command line of a started SUMO.')
+    net: str = parameter('', 'Network file; empty: that of the scenario, or the only one beside '
+                         'a recording.')
+
+
+class SumoSimulator(Simulator):
+    """Eclipse SUMO, started or joined, and its FCD output."""
+
+    name: ClassVar[str] = 'sumo'
+    parameters: ClassVar[type] = SumoParameters
+    aliases: ClassVar[Mapping[str, str]] = MappingProxyType({'host': 'host', 'port': 'port'})
+
+    def address(self, settings: Settings) -> str:
+        """Return the scenario, or host and port of a running SUMO."""
+        own = settings.of(SumoParameters)
+        return f'{own.host}:{own.port}' if own.port else own.config or 'the shipped scenario'
+
+    def open_source(self, settings: Settings, report: Report, *,
+                    reconnect: bool = True) -> Source:
+        """Make the source; SUMO starts when its frames are iterated over."""
+        from state_sensor_ros.simulators.sumo.sumo_source import SumoSource
+        own = settings.of(SumoParameters)
+        config = '' if own.port else own.config or str(share_file(*_SHIPPED))
+        run = Run(config, own.host, own.port, own.order, own.step, own.seed, own.args, own.net,
+                  own.ego, settings.rate, is_paced=not own.port or own.step_it)
+        return SumoSource(run, settings, report, reconnect=reconnect)
+
+    def open_recording(self, path: Path, units: Units) -> Recording | None:
+        """Open FCD output."""
+        return FcdRecording(path) if is_fcd(path) else None
+
+    def road_map(self, settings: Settings,
+                 recording: Recording | None = None) -> Sequence[MapLine]:
+        """Return the middles of the lanes."""
+        own = settings.of(SumoParameters)
+        network = NO_NETWORK
+        if own.net:
+            network = read_network(own.net)
+        elif isinstance(recording, FcdRecording):
+            network = recording.network
+        return [MapLine(kind, points) for points, _, kind in network.centre_lines]

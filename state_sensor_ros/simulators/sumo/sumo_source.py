@@ -1,0 +1,184 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""Frames of a SUMO that this source starts, or joins, in a process of its own."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Generator, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from multiprocessing.connection import Connection
+import os
+import subprocess
+import sys
+import threading
+from typing import IO
+
+from state_sensor_ros.simulators import (
+    Frame,
+    LiveSource,
+    Report,
+    Settings,
+    TransportError,
+)
+from state_sensor_ros.simulators.sumo.signals import Signals
+from state_sensor_ros.simulators.sumo.sumo_messages import Ended, NewRate, Run, Started, Stepped
+
+# A SUMO that has not answered for this long waits for something, s.
+_SILENCE_S = 2.0
+# Time for SUMO to close its files after the pipe is closed, s.
+_END_S = 1.0
+# Of what SUMO prints, for an error.
+_LAST_LINES = 5
+_MAX_LINE = 300
+
+
+class SumoSource(LiveSource):
+    """
+    One frame a step.
+
+    :param run: what to start or to join.
+    :param settings: waits before the process is started again, and ``rate``.
+    :param report: called with SUMO's warnings.
+    :param reconnect: whether to start again after SUMO has failed.
+    """
+
+    def __init__(self, run: Run, settings: Settings, report: Report, *,
+                 reconnect: bool = True) -> None:
+        super().__init__(settings, reconnect=reconnect)
+        self._run = run
+        self._report = report
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._lines: deque[str] = deque(maxlen=_LAST_LINES)
+
+    def receive(self) -> Iterator[Frame]:
+        """
+        Start the process and yield its frames until the scenario is over.
+
+        :raises TransportError: if SUMO cannot be started or joined, fails, or is killed.
+        """
+        with self._lock:
+            if self.is_closing:
+                return
+            self._process = process = subprocess.Popen(
+                [sys.executable, '-m', f'{__package__}.sumo_process'], stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+        assert process.stdout is not None
+        assert process.stderr is not None
+        self._lines.clear()
+        listener = threading.Thread(target=self._listen, args=(process.stderr,), daemon=True)
+        listener.start()
+        self._send(replace(self._run, rate=self.settings.rate))
+        with Connection(os.dup(process.stdout.fileno()), writable=False) as pipe:
+            failure = yield from self._frames(pipe)
+        if not self.is_closing and not self.is_over:
+            # The pipe ends before the process, and what SUMO printed arrives after it.
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_END_S)
+            listener.join(_END_S)
+            raise TransportError(self._place, self._reason(failure, process.returncode),
+                                 'a scenario that runs')
+
+    def _frames(self, pipe: Connection) -> Generator[Frame, None, str]:
+        """Yield the frames; return why the process failed, if it said so."""
+        network, signals = None, None
+        while not self.is_closing:
+            if not self.health.n_packets and not pipe.poll(_SILENCE_S):
+                self.health.silence = (
+                    f'{self._place} has not answered: it may wait for other clients '
+                    '(--num-clients), or for one that steps it')
+            try:
+                message = pipe.recv()
+            except (EOFError, OSError):
+                break
+            if isinstance(message, Started):
+                network = message.network
+                signals = Signals(network)
+                self.connected()
+            elif isinstance(message, Ended):
+                if message.is_failure:
+                    return message.reason
+                self.finish(message.reason)
+                break
+            elif isinstance(message, Stepped) and network and signals:
+                self.health.silence = ''
+                frame = message.frame
+                yield replace(
+                    frame, lanes=replace(frame.lanes, road_names=network.road_names),
+                    traffic_lights=signals.lights(message.lights))
+        return ''
+
+    def reconfigure(self, settings: Settings) -> None:
+        """
+        Use a changed rate; may be called from any thread.
+
+        :param settings: all parameters.
+        """
+        super().reconfigure(settings)
+        self._send(NewRate(settings.rate))
+
+    def disconnect(self) -> None:
+        """End the process, and free its pipes."""
+        with self._lock:
+            process, self._process = self._process, None
+        if process is None:
+            return
+        for pipe in (process.stdin, process.stdout):
+            assert pipe
+            with suppress(OSError):
+                pipe.close()
+        try:
+            process.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    def interrupt(self) -> None:
+        """End the process, which ends :meth:`receive`."""
+        with self._lock:
+            if self._process is not None:
+                self._process.terminate()
+
+    @property
+    def process_id(self) -> int:
+        """Id of the process that runs SUMO, 0 if there is none."""
+        with self._lock:
+            return self._process.pid if self._process is not None else 0
+
+    @property
+    def _place(self) -> str:
+        return self._run.config or f'{self._run.host}:{self._run.port}'
+
+    def _send(self, request: Run | NewRate) -> None:
+        with self._lock, suppress(OSError):
+            if self._process is not None and self._process.stdin is not None:
+                pipe = Connection(os.dup(self._process.stdin.fileno()), readable=False)
+                with pipe:
+                    pipe.send(request)
+
+    def _listen(self, output: IO[bytes]) -> None:
+        """Report SUMO's warnings, and keep its last lines; ends with the process."""
+        with output:
+            for raw in output:
+                line = raw.decode(errors='replace').strip()[:_MAX_LINE]
+                if line.startswith('Warning: '):
+                    self._report('sumo', f'SUMO: {line.removeprefix("Warning: ")}')
+                elif line:
+                    self._lines.append(line)
+
+    def _reason(self, failure: str, exit_code: int | None) -> str:
+        """Return what went wrong; SUMO prints the reason of its general errors."""
+        printed = [line for line in self._lines if line.startswith('Error: ')]
+        if printed:
+            return printed[-1].removeprefix('Error: ')
+        if exit_code is not None and exit_code < 0:
+            return f'SUMO was ended by signal {-exit_code}'
+        return failure or f'SUMO ended with exit code {exit_code}'

@@ -1,0 +1,175 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""A SUMO that fails, ends, is killed or waits costs no more than its frames, and is named."""
+
+from contextlib import closing
+import os
+from pathlib import Path
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+from budgets import AWAIT_S
+import pytest
+from sumo_runs import GRID, write_hill
+
+from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators import SourceState, TransportError
+from state_sensor_ros.simulators.sumo.sumo_messages import Run
+from state_sensor_ros.simulators.sumo.sumo_source import SumoSource
+
+FAST = Settings(rate=0.0, reconnect_min=0.01, reconnect_max=0.05)
+
+
+def source_of(run, *, reconnect=False, settings=FAST):
+    return closing(SumoSource(run, settings, lambda kind, text: None, reconnect=reconnect))
+
+
+def take(packets, n_frames):
+    return [next(packets).decoded.frame for _ in range(n_frames)]
+
+
+def await_true(claim):
+    deadline = time.monotonic() + AWAIT_S
+    while not claim():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_sumo_that_is_killed_is_started_again_and_counted():
+    with source_of(Run(str(GRID)), reconnect=True) as source:
+        packets = source.packets()
+        assert take(packets, 3)[2].game_time == pytest.approx(0.1)
+        os.kill(source.process_id, signal.SIGKILL)
+        # Frames that were on their way may still arrive.
+        while next(packets).decoded.frame.game_time > 0:
+            pass
+        assert source.health.n_reconnects == 1
+        assert 'SUMO was ended by signal 9' in source.health.last_error
+
+
+def test_sumo_scenario_that_is_over_ends_the_stream(tmp_path):
+    config = write_hill(tmp_path)
+    config.write_text(config.read_text().replace(
+        '<processing>', '<time><end value="5"/></time><processing>'))
+    with source_of(Run(str(config)), reconnect=True) as source:
+        frames = [packet.decoded.frame for packet in source.packets()]
+        assert len(frames) == 100
+        assert source.health.state is SourceState.ENDED
+        assert source.health.loss == 'the scenario is over'
+        assert source.health.n_reconnects == 0
+
+
+@pytest.mark.parametrize(('file', 'text', 'words'), [
+    ('nothing.sumocfg', None, 'nothing.sumocfg'),
+    ('bad.sumocfg', '<configuration><net-file value="none.net.xml"/></configuration>',
+     r'none\.net\.xml'),
+    ('broken.sumocfg', '<configuration>', 'broken.sumocfg')])
+def test_sumo_names_a_wrong_scenario(tmp_path, file, text, words):
+    path = tmp_path / file
+    if text is not None:
+        path.write_text(text)
+    with source_of(Run(str(path))) as source, pytest.raises(TransportError, match=words) as error:
+        next(source.packets())
+    assert '\n' not in str(error.value)
+
+
+def test_sumo_that_fails_in_the_middle_keeps_its_reason(tmp_path):
+    config = write_hill(tmp_path)
+    routes = tmp_path / 'hill.rou.xml'
+    routes.write_text(routes.read_text().replace(
+        '</routes>', '<vehicle id="z" type="car" depart="2"><route edges="turn up"/></vehicle>'
+        '</routes>'))
+    with source_of(Run(str(config))) as source:
+        with pytest.raises(TransportError, match="'z'") as error:
+            for _ in source.packets():
+                pass
+        assert 'no connection' in str(error.value).lower() \
+            or 'no valid route' in str(error.value).lower()
+
+
+def test_sumo_network_that_is_none_is_named(tmp_path):
+    (tmp_path / 'x.net.xml').write_text('<net')
+    with source_of(Run(str(GRID), network=str(tmp_path / 'x.net.xml'))) as source, \
+            pytest.raises(TransportError, match=r'x\.net\.xml'):
+        next(source.packets())
+
+
+def test_sumo_port_that_nothing_listens_on_is_named():
+    with socket.socket() as free:
+        free.bind(('127.0.0.1', 0))
+        port = free.getsockname()[1]
+    with source_of(Run(host='127.0.0.1', port=port)) as source, \
+            pytest.raises(TransportError, match=f'127.0.0.1:{port}'):
+        next(source.packets())
+
+
+def test_sumo_that_waits_for_other_clients_is_named_and_can_be_closed():
+    with socket.create_server(('127.0.0.1', 0)) as server, source_of(
+            Run(host='127.0.0.1', port=server.getsockname()[1])) as source:
+        reader = threading.Thread(target=lambda: list(source.packets()))
+        reader.start()
+        try:
+            await_true(lambda: 'other clients' in source.health.silence)
+        finally:
+            begun = time.monotonic()
+            source.close()
+            reader.join(AWAIT_S)
+        assert not reader.is_alive()
+        assert time.monotonic() - begun < 2.0
+
+
+def test_sumo_ends_with_a_driver_that_is_killed(tmp_path):
+    program = """
+import sys
+from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators.sumo.sumo_messages import Run
+from state_sensor_ros.simulators.sumo.sumo_source import SumoSource
+source = SumoSource(Run(sys.argv[1]), Settings(rate=0.0), print)
+for packet in source.packets():
+    print(source.process_id, flush=True)
+"""
+    with subprocess.Popen([sys.executable, '-c', program, str(GRID)],
+                          stdout=subprocess.PIPE) as driver:
+        sumo = int(driver.stdout.readline())
+        driver.kill()
+    status = Path(f'/proc/{sumo}/status')
+    await_true(lambda: not status.exists() or 'State:\tZ' in status.read_text())
+
+
+def test_sumo_pace_follows_the_rate():
+    with source_of(Run(str(GRID)), settings=Settings(rate=2.0)) as source:
+        packets = source.packets()
+        take(packets, 5)
+        begun = time.monotonic()
+        take(packets, 20)
+        assert time.monotonic() - begun > 0.4
+        source.reconfigure(Settings(rate=0.0))
+        take(packets, 200)
+
+
+def test_sumo_first_vehicle_is_the_ego_and_the_next_one_after_it(tmp_path):
+    config = write_hill(tmp_path)
+    with source_of(Run(str(config), ego='first')) as source:
+        egos = [frame.names[frame.ego] for packet in source.packets()
+                if (frame := packet.decoded.frame).ego is not None]
+    changes = [name for name, before in zip(egos, [None, *egos], strict=False) if name != before]
+    assert changes[:2] == ['car.0', 'car.1'] or len(changes) > 2
+    assert len(set(changes)) == len(changes)
+
+
+def test_sumo_gives_the_same_frames_for_the_same_seed():
+    def positions(seed):
+        with source_of(Run(str(GRID), seed=seed)) as source:
+            return take(source.packets(), 200)[-1].position_xyz.tolist()
+    assert positions(5) == positions(5)
+    assert positions(5) != positions(6)

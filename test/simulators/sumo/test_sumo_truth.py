@@ -1,0 +1,171 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""Frames of SUMO equal its own FCD output of the same run, read by ElementTree."""
+
+from itertools import pairwise
+
+import numpy as np
+from paths import ROOT
+import pytest
+from sumo_runs import closing, GRID, HILL, read_fcd, write_crowd, write_hill
+
+from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators.sumo.fcd_recording import FcdRecording
+from state_sensor_ros.simulators.sumo.road_network import read_network
+from state_sensor_ros.simulators.sumo.sumo_messages import Run
+from state_sensor_ros.simulators.sumo.sumo_source import SumoSource
+
+FCD = ('--fcd-output', 'fcd.xml', '--precision', '9', '--fcd-output.attributes',
+       'x,y,z,angle,speed,speedLat,pos,lane,slope,type')
+
+
+def run(config, n_frames, folder, *, ego=''):
+    """Return frames of a run, and SUMO's own account of it."""
+    words = [str(folder / word) if word == 'fcd.xml' else word for word in FCD]
+    source = SumoSource(Run(str(config), ego=ego, arguments=tuple(words), seed=3),
+                        Settings(rate=0.0), print, reconnect=False)
+    frames = []
+    with closing(source):
+        for packet in source.packets():
+            frames.append(packet.decoded.frame)
+            if len(frames) == n_frames:
+                break
+    source.disconnect()
+    return frames
+
+
+def fronts_of(frame):
+    """Return the middles of the front bumpers, as SUMO says them, and the directions."""
+    x, y, z, w = frame.orientation_xyzw.T
+    forward = np.stack((1 - 2 * (y * y + z * z), 2 * (x * y + w * z), 2 * (x * z - w * y)), 1)
+    return frame.position_xyz + forward * frame.boxes.size_xyz[:, :1] / 2, forward
+
+
+def numbers(actors, *names):
+    """Return attributes of actors as float64; of one that has none, 0."""
+    return np.array([[float(actor.get(name, 0)) for name in names]
+                     for actor in actors])
+
+
+@pytest.fixture(scope='module')
+def crowd(tmp_path_factory):
+    folder = tmp_path_factory.mktemp('crowd')
+    frames = run(write_crowd(folder), 600, folder, ego='car0')
+    return frames, read_fcd(folder / 'fcd.xml'), folder
+
+
+def test_sumo_crowd_equals_its_own_account_row_by_row(crowd):
+    frames, account, _ = crowd
+    network = read_network(GRID.with_name('grid.net.xml.gz'))
+    n_rows = 0
+    for frame in frames:
+        told = account[round(frame.game_time, 3)]
+        assert set(frame.names) == set(told)
+        actors = [told[name] for name in frame.names]
+        front, forward = fronts_of(frame)
+        x_y_angle_speed = numbers(actors, 'x', 'y', 'angle', 'speed', 'speedLat')
+        assert np.abs(front[:, :2] - x_y_angle_speed[:, :2]).max() < 1e-6
+        angles = np.radians(90 - x_y_angle_speed[:, 2])
+        assert np.abs(forward[:, :2] - np.stack((np.cos(angles), np.sin(angles)), 1)).max() < 1e-8
+        speeds = np.hypot(x_y_angle_speed[:, 3], x_y_angle_speed[:, 4])
+        assert np.abs(np.linalg.norm(frame.velocity_xyz, axis=1) - speeds).max() < 1e-6
+        lanes = frame.lanes
+        assert set(lanes.actor) >= {i for i, actor in enumerate(actors) if actor.tag == 'vehicle'}
+        for row, ids, s in zip(lanes.actor, lanes.ids.tolist(), lanes.s, strict=True):
+            if actors[row].tag == 'vehicle':
+                road, lane_id = network.lane_ids[actors[row].get('lane')]
+                assert lanes.road_names[road] == actors[row].get('lane').rpartition('_')[0]
+                assert ids == [road, 0, lane_id]
+                assert abs(s - float(actors[row].get('pos'))) < 1e-6
+        n_rows += len(actors)
+    assert n_rows > 600 * 200
+
+
+def test_sumo_classes_and_sizes_of_the_crowd(crowd):
+    frame = crowd[0][-1]
+    for prefix, tags, size in (('car', ('vehicle', 'car'), (4.6, 1.85, 1.5)),
+                               ('lorry', ('vehicle', 'truck'), (9.5, 2.5, 3.4)),
+                               ('bike', ('vehicle', 'bicycle'), (1.6, 0.65, 1.7)),
+                               ('walker', ('pedestrian',), (0.215, 0.478, 1.719))):
+        row = next(i for i, name in enumerate(frame.names)
+                   if name.startswith(prefix) and name != 'car0')
+        assert frame.tags[row] == tags
+        assert frame.boxes.size_xyz[row] == pytest.approx(size)
+    assert sum('ego' in tags for tags in frame.tags) <= 1
+
+
+def test_sumo_velocity_fits_movement(crowd):
+    frames, _, _ = crowd
+    said, moved = [], []
+    for before, after in pairwise(frames[100:]):
+        step = after.game_time - before.game_time
+        rows = {name: i for i, name in enumerate(before.names)}
+        for i, name in enumerate(after.names):
+            if name in rows:
+                said.append(np.linalg.norm(after.velocity_xyz[i]))
+                moved.append(np.linalg.norm(
+                    after.position_xyz[i] - before.position_xyz[rows[name]]) / step)
+    said, moved = np.array(said), np.array(moved)
+    assert (said @ moved) / (said @ said) == pytest.approx(1.0, abs=0.01)
+    assert np.median(np.abs(said - moved)) < 0.02
+
+
+def test_sumo_lane_changes_are_under_way_for_three_seconds(crowd):
+    frames, _, _ = crowd
+    n_left = sum(int(frame.lanes.lane_change_left.sum()) for frame in frames)
+    n_right = sum(int(frame.lanes.lane_change_right.sum()) for frame in frames)
+    assert n_left > 60
+    assert n_right > 60
+    assert not any((frame.lanes.lane_change_left & frame.lanes.lane_change_right).any()
+                   for frame in frames)
+
+
+def test_sumo_slopes_pitch_the_actors(tmp_path):
+    frames = run(write_hill(tmp_path), 600, tmp_path)
+    account = read_fcd(tmp_path / 'fcd.xml')
+    n_uphill = n_downhill = 0
+    for frame in frames:
+        actors = [account[round(frame.game_time, 3)][name] for name in frame.names]
+        told = numbers(actors, 'x', 'y', 'z', 'slope', 'speed').reshape(-1, 5)
+        front, forward = fronts_of(frame)
+        assert np.allclose(front, told[:, :3], rtol=0, atol=1e-6)
+        rise = np.sin(np.radians(told[:, 3]))
+        assert np.allclose(forward[:, 2], rise, rtol=0, atol=1e-8)
+        assert np.allclose(frame.velocity_xyz[:, 2], told[:, 4] * rise, rtol=0, atol=1e-6)
+        n_uphill += int((forward[:, 2] > 0.05).sum())
+        n_downhill += int((forward[:, 2] < -0.05).sum())
+    assert n_uphill > 100
+    assert n_downhill > 100
+
+
+def test_sumo_recording_equals_the_live_frames(crowd):
+    frames, _, folder = crowd
+    recording = FcdRecording(folder / 'fcd.xml', str(GRID.with_name('grid.net.xml.gz')), 'car0')
+    recorded = [each.packet.decoded.frame for each in recording.frames()]
+    assert recording.cut is None
+    # SUMO may have made further steps before it was closed.
+    assert len(recorded) >= 600
+    for live, stored in zip(frames, recorded, strict=False):
+        rows = [live.names.index(name) for name in stored.names]
+        assert np.allclose(stored.position_xyz, live.position_xyz[rows], rtol=0, atol=1e-6)
+        assert stored.tags == tuple(live.tags[row] for row in rows)
+        assert np.allclose(stored.boxes.size_xyz, live.boxes.size_xyz[rows])
+
+
+def test_sumo_network_numbers_are_those_of_the_file():
+    network = read_network(HILL)
+    assert network.lane_ids['up_1'][1] == -1
+    assert network.lane_ids['up_0'][1] == -2
+    assert network.road_names[network.lane_ids['turn_0'][0]] == 'turn'
+    assert read_network(HILL).lane_ids == network.lane_ids
+
+
+def test_sumo_scenario_is_small_and_ships():
+    files = list((ROOT / 'resource' / 'sumo').iterdir())
+    assert sum(file.stat().st_size for file in files) < 51200
