@@ -27,6 +27,7 @@ import time
 from carla_cost import carla_rows
 from conversion import conversion_rows, memory_rows
 from cpp_rival import cpp_rows
+from evaluation_cost import evaluation_rows
 from in_process import frame_rows, spawn_rows
 from processes import BenchError
 from stack_cost import stack_rows
@@ -43,7 +44,7 @@ HERE = Path(__file__).parent
 # (actors, Hz), as the goals name them.
 SIZES = ((10, 50.0), (100, 50.0), (1000, 60.0))
 PARTS = ('frame', 'process', 'cpp', 'latency', 'spawn', 'start', 'overload', 'soak', 'scale',
-         'carla', 'stacks', 'convert', 'memory')
+         'carla', 'stacks', 'convert', 'memory', 'evaluate')
 
 
 def plot(scaling, machine, path):
@@ -106,7 +107,8 @@ def measured(args):
         'carla': carla_rows,
         'stacks': stack_rows,
         'convert': lambda: conversion_rows(args.rounds),
-        'memory': memory_rows}
+        'memory': memory_rows,
+        'evaluate': lambda: evaluation_rows(args.rounds)}
     rows = []
     for name, part in parts.items():
         if name in args.only and name not in args.skip:

@@ -89,7 +89,8 @@ def _worst(moments: Sequence[Moment], begin_ns: int) -> Iterator[str]:
         yield '<p>No moment has an error.</p>'
         return
     yield ('<p>By the number of missed and of false objects (no match within 2 m) plus the sum of '
-           'the translation errors divided by 2 m; at least half a second apart.</p>'
+           'the translation errors divided by 2 m; at least half a second apart. A '
+           'picture shows 90 m by 70 m where most of them are.</p>'
            '<div class="moments">')
     for number, moment in enumerate(moments, 1):
         time_s = (moment.frame.stamp_ns - begin_ns) * 1e-9

@@ -34,8 +34,10 @@ _LINES = ('#0b7285', '#1c7ed6', '#7048e8', '#c2255c')
 _N_BINS = 40
 # Of an object whose size is unknown, m.
 _SMALL = 0.5
-_LEAST_EXTENT_M = 20.0
-_MARGIN_M = 6.0
+# Width and height of a picture; farther objects are not drawn.
+_VIEW_M: Floats = np.array((90.0, 70.0))
+# Below, errors are drawn as small: m, deg, m/s.
+_LEAST_TOPS = (0.01, 0.1, 0.01)
 
 
 def _png(figure: Figure) -> str:
@@ -90,7 +92,7 @@ def errors_over(values: Floats, matches: Matches, label: str, *, width: float | 
     :param values: (R,) float64, by which the matches are divided.
     :param matches: R matches, at least one with a known value.
     :param label: of the values.
-    :param width: of a bin; None for a fortieth of the range.
+    :param width: least one of a bin; None for a fortieth of the range.
     :returns: address of an image.
     """
     known = np.isfinite(values)
@@ -107,7 +109,7 @@ def errors_over(values: Floats, matches: Matches, label: str, *, width: float | 
             axes.fill_between(centres, rows[:, 0], rows[:, 2], color=_STACK, alpha=0.2,
                               linewidth=0.0, label='10 % to 90 %')
             axes.plot(centres, rows[:, 1], color=_STACK, marker='.', markersize=4, label='mean')
-            axes.set_ylim(bottom=0.0)
+            axes.set_ylim(0.0, max(axes.get_ylim()[1], _LEAST_TOPS[index - 1]))
             axes.legend(frameon=False, fontsize=8)
         else:
             axes.text(0.5, 0.5, 'not in the messages', ha='center', va='center',
@@ -121,6 +123,7 @@ def _bins(values: Floats, width: float | None) -> tuple[Rows, Floats]:
     if width is None:
         width = max((high - low) / _N_BINS, 1e-9)
     else:
+        width *= max(math.ceil((high - low) / width / _N_BINS), 1)
         low = width * math.floor(low / width)
     bins: Rows = ((values - low) / width).astype(np.int64)
     return bins, low + (np.arange(int(bins.max()) + 1, dtype=np.float64) + 0.5) * width
@@ -149,7 +152,8 @@ def counts_over_time(moments: Sequence[Moment], begin_ns: int) -> str:
             ('missed', _MISSED, [moment.n_missed for moment in moments]),
             ('false', _FALSE, [moment.n_false for moment in moments])):
         axes.step(times, counts, where='mid', color=color, label=name, linewidth=1.2)
-    axes.set_ylim(bottom=0.0)
+    # The legend is above the lines.
+    axes.set_ylim(0.0, max(1.25 * axes.get_ylim()[1], 1.0))
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     axes.legend(frameon=False, fontsize=8, ncols=2)
     return _png(figure)
@@ -171,7 +175,7 @@ def ego_over_time(distances: Floats) -> str:
 
 def moment_picture(moment: Moment) -> str:
     """
-    Draw truth and stack at one moment from above.
+    Draw truth and stack at one moment from above, where most errors are.
 
     :param moment: with at least one object.
     :returns: address of an image.
@@ -191,8 +195,9 @@ def moment_picture(moment: Moment) -> str:
     links = np.stack((frame.stack.states[rows, XY], frame.truth.states[matches[rows], XY]), axis=1)
     axes.add_collection(LineCollection(list(links), colors=_STACK, linewidths=1.0))
     if np.isfinite(frame.ego_xyz).all():
-        axes.plot(*frame.ego_xyz[:2], marker='*', color='black', markersize=9, linestyle='none')
-    _frame_view(axes, frame.truth, frame.stack, frame.ego_xyz)
+        axes.plot(*frame.ego_xyz[:2], marker='*', color='black', markersize=9, linestyle='none',
+                  scalex=False, scaley=False)
+    _frame_view(axes, moment, ~is_found)
     handles = [Line2D([], [], color=color, linewidth=width, label=name) for name, color, width in (
         ('truth', _TRUTH, 2.6), ('stack', _STACK, 1.2), ('missed', _MISSED, 1.8),
         ('false', _FALSE, 1.8))]
@@ -218,12 +223,18 @@ def _draw(axes: Axes, objects: ObjectSet, mask: Bools, color: str, width: float)
     axes.add_collection(LineCollection(list(fronts), colors=color, linewidths=width))
 
 
-def _frame_view(axes: Axes, truth: ObjectSet, stack: ObjectSet, ego_xyz: Floats) -> None:
-    """Set limits that show all objects and the ego."""
-    points = np.concatenate((truth.states[:, XY], stack.states[:, XY], ego_xyz[None, :2]))
-    points = points[np.isfinite(points).all(axis=1)]
-    low, high = points.min(axis=0), points.max(axis=0)
-    middle = 0.5 * (low + high)
-    half = np.maximum(0.5 * (high - low) + _MARGIN_M, 0.5 * _LEAST_EXTENT_M)
-    axes.set_xlim(middle[0] - half[0], middle[0] + half[0])
-    axes.set_ylim(middle[1] - half[1], middle[1] + half[1])
+def _frame_view(axes: Axes, moment: Moment, are_missed: Bools) -> None:
+    """Show the part that has most of what is wrong: missed, false, then the greatest error."""
+    frame, matches = moment.frame, moment.frame.matches[I_ERRORS]
+    points = np.concatenate((frame.truth.states[are_missed, XY],
+                             frame.stack.states[matches < 0, XY]))
+    if not len(points):
+        rows = np.flatnonzero(matches >= 0)
+        points = frame.stack.states[[rows[moment.errors.argmax()]], XY]
+    are_near: Bools = np.logical_and.reduce(
+        np.abs(points[:, None] - points) < 0.4 * _VIEW_M, axis=2)
+    most = points[are_near[are_near.sum(axis=1).argmax()]]
+    middle = 0.5 * (most.min(axis=0) + most.max(axis=0))
+    low, high = middle - 0.5 * _VIEW_M, middle + 0.5 * _VIEW_M
+    axes.set_xlim(low[0], high[0])
+    axes.set_ylim(low[1], high[1])

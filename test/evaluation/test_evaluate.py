@@ -147,6 +147,19 @@ def test_page_has_curves_and_ten_moments(tmp_path, drive, stack):
     assert min(after - before for before, after in pairwise(times)) >= 0.5
 
 
+def test_page_of_small_errors_shows_the_greatest(tmp_path, drive, stack):
+    """All objects match: the pictures are those of the greatest errors."""
+    def off(message, log_ns):
+        for i, position in enumerate(positions_of(message.objects)):
+            position.x += 0.1 * i
+    bag = changed(stack, tmp_path / 'bag', off)
+    page = tmp_path / 'page.html'
+    assert main(['evaluate', str(drive), str(bag), '-q', '--html', str(page)]) == 0
+    mean_m = 0.1 * (N_CARS - 1) / 2.0
+    assert page.read_text().count(
+        f'<p>0 missed, 0 false, {N_CARS} matched, mean error {mean_m:.2f} m</p>') == 10
+
+
 def test_page_of_a_perfect_stack_has_no_worst_moment(tmp_path, drive, stack):
     page = tmp_path / 'page.html'
     assert main(['evaluate', str(drive), str(stack), '-q', '--html', str(page)]) == 0
