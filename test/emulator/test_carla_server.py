@@ -369,6 +369,18 @@ def test_simulate_refuses_a_carla_port_without_neighbours(port, capsys):
     assert capsys.readouterr().err.startswith(f'error: --port: found {port}; expected 0, or 2 to ')
 
 
+@pytest.mark.parametrize(('words', 'name'), [((), b'Town01'), (('--map', 'Town02'), b'Town02')])
+def test_simulate_names_the_map_of_carla(words, name):
+    """As CARLA's own scripts need it, which have images of Town01 and Town02."""
+    with start('simulate', '--protocol', 'carla', '--port', '0', *words) as process:
+        world_port = int(process.stdout.readline().rsplit(':', 1)[1])
+        with connected(world_port) as world:
+            world.sendall(struct.pack('<I', 0))
+            assert wire.read_message(world).endswith(b'\x1a\x06' + name)
+        process.terminate()
+        assert process.wait(AWAIT_S) == 0
+
+
 def test_simulate_serves_carla():
     words = ['simulate', '--protocol', 'carla', '--port', '0', '--rate', 'max', '--vehicles', '2',
              '--objects', '0', '--frames', '4', '--episode', '2']

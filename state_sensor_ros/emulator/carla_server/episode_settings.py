@@ -16,6 +16,8 @@ from typing import TypeAlias
 
 from state_sensor_ros.errors import FramingError
 
+# CARLA's own scripts open the image of the map by its name, and fail without one.
+MAP_NAME = 'Town01'
 # Number of each kind of image on the wire.
 IMAGE_TYPES = {'None': 0, 'SceneFinal': 1, 'Depth': 2, 'SemanticSegmentation': 3}
 # A larger frame would not be a stand-in's: 32 million pixels are 128 MB.

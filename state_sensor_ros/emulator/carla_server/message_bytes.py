@@ -41,7 +41,6 @@ from state_sensor_ros.schemas.carla_schema import Measurements, SceneDescription
 
 # The settings of a client are a few kilobytes; longer messages are refused.
 MAX_MESSAGE_BYTES = 2**20
-MAP_NAME = 'StandIn01'
 ROUNDING = 1e-9
 
 
@@ -84,14 +83,15 @@ def read_message(connection: socket.socket, message_class: Any) -> Any:  # noqa:
         raise FramingError('message', str(error), 'a message of the schema') from error
 
 
-def scene_bytes(sensors: Sequence[EmulatedSensor]) -> bytes:
+def scene_bytes(sensors: Sequence[EmulatedSensor], map_name: str) -> bytes:
     """
     Return the SceneDescription of an episode: map, start spots and sensors.
 
     :param sensors: of the episode.
+    :param map_name: of the map.
     :returns: the message, without its length.
     """
-    scene = SceneDescription(map_name=MAP_NAME)
+    scene = SceneDescription(map_name=map_name)
     for i in range(N_START_SPOTS):
         spot = RingActor(0, Town.start_angle(i), 0.0, RADIUS_M, (0.0, 0.0, 0.0))
         _fill_transform(scene.player_start_spots.add(), spot.pose())

@@ -34,6 +34,7 @@ import time
 from state_sensor_ros.emulator.carla_server.client_ports import ClientPort, three_ports
 from state_sensor_ros.emulator.carla_server.episode_settings import (
     EpisodeSettings,
+    MAP_NAME,
     parse_settings,
 )
 from state_sensor_ros.emulator.carla_server.message_bytes import (
@@ -73,6 +74,7 @@ class CarlaOptions:
     :param n_frames: number of frames to send, None for no limit.
     :param episode: settings of the first episode, and defaults of those that clients request.
     :param episode_frames: begin a new episode after so many frames, None for never.
+    :param map_name: that clients are told.
     """
 
     port: int = 0
@@ -82,6 +84,7 @@ class CarlaOptions:
     n_frames: int | None = None
     episode: EpisodeSettings = DEFAULT_EPISODE
     episode_frames: int | None = None
+    map_name: str = MAP_NAME
 
 
 class CarlaServer(ThreadedServer):
@@ -200,7 +203,7 @@ class CarlaServer(ThreadedServer):
         for line in settings.refused:
             LOG.warning('%s', line)
         sensors = make_sensors(settings.sensors)
-        session.sendall(frame_message(scene_bytes(sensors)))
+        session.sendall(frame_message(scene_bytes(sensors, self._options.map_name)))
         if (start := read_message(session, EpisodeStart)) is None:
             return
         spot = start.player_start_spot_index

@@ -170,10 +170,14 @@ class CarlaSimulator(Simulator):
 
     def add_stand_in_options(self, options: StandInOptions) -> None:
         """Add the settings of an episode."""
+        from state_sensor_ros.emulator.carla_server.episode_settings import MAP_NAME
         options.add('--synchronous', action='store_true',
                     help='wait for a command of the client after each frame')
         options.add('--episode', type=lambda text: whole_number(text, 1), metavar='N',
                     help='a new episode every N frames')
+        options.add('--map', default=MAP_NAME, metavar='NAME',
+                    help='name of the map, of which scripts of CARLA have an image (default: '
+                    '%(default)s); the road is a ring in each')
 
     def stand_in(self, options: argparse.Namespace) -> AbstractContextManager[StandIn]:
         """
@@ -193,7 +197,7 @@ class CarlaSimulator(Simulator):
         return CarlaServer(CarlaOptions(
             port=self.default_port if options.port is None else options.port, bind=options.bind,
             rate=options.rate, period_s=1.0 / rate_hz, n_frames=options.frames,
-            episode_frames=options.episode, episode=EpisodeSettings(
+            episode_frames=options.episode, map_name=options.map, episode=EpisodeSettings(
                 is_synchronous=options.synchronous, n_vehicles=options.vehicles - 1,
                 n_pedestrians=options.objects, seed=options.seed)))
 
