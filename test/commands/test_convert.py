@@ -109,7 +109,7 @@ def test_convert_there_and_back_loses_nothing(tmp_path, frames, capsys):
 def test_convert_through_sqlite_loses_nothing(tmp_path):
     bag, back = tmp_path / 'bag', tmp_path / 'out.json'
     assert main(['convert', str(SAMPLE), str(bag), '--storage', 'sqlite3']) == 0
-    assert (bag / 'bag.db3').is_file()
+    assert (bag / 'bag_0.db3').is_file()
     assert main(['convert', str(bag), str(back)]) == 0
     assert list(differences(loaded(SAMPLE), loaded(back)))[:5] == []
 
@@ -257,7 +257,7 @@ def test_convert_names_the_repair_of_what_rosbag2_left(tmp_path, capsys):
     cut.write_bytes(whole.read_bytes()[:-100])
     logged = tmp_path / 'logged'
     assert main(['convert', str(SAMPLE), str(logged), '--storage', 'sqlite3']) == 0
-    (logged / 'logged.db3-wal').write_bytes(b'what SQLite has not yet moved')
+    (logged / 'logged_0.db3-wal').write_bytes(b'what SQLite has not yet moved')
     compressed = min((data / 'rosbag2_record_sqlite3').glob('*.zstd'))
     repair = '`state_sensor repair`'
     for path, hint in ((without, repair), (cut, repair), (logged, repair),
@@ -268,7 +268,7 @@ def test_convert_names_the_repair_of_what_rosbag2_left(tmp_path, capsys):
         assert hint in line
 
 
-@pytest.mark.parametrize('name', ['made.mcap', 'live.db3'])
+@pytest.mark.parametrize('name', ['made_0.mcap', 'live.db3'])
 def test_convert_reads_the_file_of_a_bag(bag, tmp_path, source, name):
     live_bag(tmp_path / 'live', bag)
     [path] = tmp_path.glob(f'*/{name}')
@@ -436,7 +436,7 @@ def damaged(bag, tmp_path, name, change):
     ('*.mcap', lambda data: data[:2000] + b'\xff' * 2000 + data[4000:], 'found'),
     ('*.yaml', lambda data: b'{', 'a damaged bag'),
     ('*.yaml', lambda data: b'[]', 'a damaged bag'),
-    ('*.yaml', lambda data: data.replace(b'made.mcap', b'gone.mcap'), 'a damaged bag'),
+    ('*.yaml', lambda data: data.replace(b'made_0.mcap', b'gone.mcap'), 'a damaged bag'),
     ('*.yaml', lambda data: data.replace(type_hash(STATE_FRAME).encode(), b'RIHS01_00'),
      'RIHS01_00; expected RIHS01_'),
     ('*.yaml', lambda data: data.replace(b'StateFrame', b'OtherType'), 'which has messages')])
@@ -512,3 +512,17 @@ def test_convert_shows_progress_on_a_terminal(source, tmp_path):
     os.close(master)
     assert process.wait(AWAIT_S) == 0
     assert b'convert:   0%' in shown
+
+
+@pytest.mark.parametrize('storage', ['mcap', 'sqlite3'])
+def test_convert_reads_bags_of_version_0_2(tmp_path, storage):
+    """Their storage file has the name of the bag, without a number."""
+    bag = tmp_path / 'bag'
+    assert main(['convert', str(SAMPLE), str(bag), '--storage', storage]) == 0
+    assert main(['convert', str(bag), str(tmp_path / 'new.json')]) == 0
+    [file] = bag.glob('bag_0.*')
+    old = file.rename(bag / f'bag{file.suffix}')
+    metadata = bag / 'metadata.yaml'
+    metadata.write_text(metadata.read_text().replace(file.name, old.name))
+    assert main(['convert', str(bag), str(tmp_path / 'old.json')]) == 0
+    assert (tmp_path / 'old.json').read_bytes() == (tmp_path / 'new.json').read_bytes()

@@ -171,7 +171,7 @@ def test_repair_writes_to_standard_output(source, tmp_path, capsys):
     ('mcap', 'out.json', 'expected a folder'), ('mcap', '-', 'expected a folder'),
     ('drive.json', 'drive.json', 'expected a place outside of PART'),
     ('mcap', 'mcap/new', 'expected a place outside of PART'),
-    ('mcap/mcap.mcap', 'mcap', 'expected a place outside of PART'),
+    ('mcap/mcap_0.mcap', 'mcap', 'expected a place outside of PART'),
     ('fifo', 'out.json', 'neither a file nor a folder'),
     ('empty', 'out', 'no storage file of a bag'),
     ('.', '../two', 'storage files of bags in 2 folders')])
@@ -187,7 +187,7 @@ def test_repair_refuses_what_it_must_not_do(source, tmp_path, part, out, expecte
     assert {entry.name for entry in where.iterdir()} == {
         'drive.json', 'mcap', 'sqlite3', 'fifo', 'empty'}
     assert contents_of(where / 'mcap').keys() == {where / 'mcap' / name for name in (
-        'mcap.mcap', 'metadata.yaml')}
+        'mcap_0.mcap', 'metadata.yaml')}
 
 
 def test_repair_overwrites_only_with_force(source, tmp_path, repair):
@@ -199,7 +199,7 @@ def test_repair_overwrites_only_with_force(source, tmp_path, repair):
     assert repair(source / 'mcap', 'bag')[0] == 0
     assert repair(source / 'sqlite3', 'bag')[0] == 1
     assert repair(source / 'sqlite3', 'bag', '--force')[0] == 0
-    assert (tmp_path / 'bag' / 'bag.db3').is_file()
+    assert (tmp_path / 'bag' / 'bag_0.db3').is_file()
 
 
 # Bags that are whole but for their ends
@@ -221,7 +221,7 @@ def test_repair_of_a_bag_keeps_everything(source, tmp_path, repair, storage, for
     assert code == 0
     assert re.fullmatch(rf'{len(messages)} messages? of {len(topics)} topics?; nothing was lost'
                         rf'{missing}', line)
-    assert (tmp_path / 'out' / f'out{file.suffix}').is_file()
+    assert (tmp_path / 'out' / f'out_0{file.suffix}').is_file()
     # A single file does not have the hashes of MCAP's types; they are computed.
     assert described(tmp_path / 'out') == (topics, messages)
 
@@ -251,7 +251,7 @@ def comparable(topics):
 @pytest.fixture
 def mcap(source, tmp_path):
     """Return the bytes of a bag, and where to put damaged ones."""
-    return (source / 'mcap' / 'mcap.mcap').read_bytes(), tmp_path / 'part'
+    return (source / 'mcap' / 'mcap_0.mcap').read_bytes(), tmp_path / 'part'
 
 
 def recovered(path):
@@ -314,7 +314,7 @@ def messages_before(data, n_bytes):
 @pytest.mark.parametrize('compression', ['ZSTD', 'LZ4'])
 def test_repair_of_compressed_mcap_cut_anywhere(source, tmp_path, repair, compression):
     writer_module = pytest.importorskip('mcap.writer', reason='needs the package mcap')
-    file = rewritten(source / 'mcap' / 'mcap.mcap', tmp_path / 'other.mcap', chunk_size=60_000,
+    file = rewritten(source / 'mcap' / 'mcap_0.mcap', tmp_path / 'other.mcap', chunk_size=60_000,
                      compression=writer_module.CompressionType[compression])
     data, whole = file.read_bytes(), described(file)[1]
     chunks, chance = offsets(data, CHUNK), random.Random(4)
@@ -354,7 +354,7 @@ def test_repair_keeps_times_of_publishing_and_numbers(source, tmp_path, repair):
             writer.add_message(channel, 100 + i, bytes([0, 1, 0, 0, i]), 50 + i, 7 * i)
         writer.finish()
     assert repair(part, 'out')[0] == 0
-    with (tmp_path / 'out' / 'out.mcap').open('rb') as file:
+    with (tmp_path / 'out' / 'out_0.mcap').open('rb') as file:
         found = [(message.log_time, message.publish_time, message.sequence, message.data[4])
                  for _, _, message in reader_module.make_reader(file).iter_messages()]
     assert found == [(100 + i, 50 + i, 7 * i, i) for i in range(9)]
@@ -400,7 +400,7 @@ def test_repair_goes_on_behind_zeroed_pages(source, mcap, tmp_path, repair, with
 
 
 def test_repair_goes_on_behind_a_damaged_page_without_chunks(source, tmp_path, repair):
-    part = rewritten(source / 'mcap' / 'mcap.mcap', tmp_path / 'part', use_chunking=False)
+    part = rewritten(source / 'mcap' / 'mcap_0.mcap', tmp_path / 'part', use_chunking=False)
     data, whole = part.read_bytes(), described(source / 'mcap')[1]
     begin = len(data) // 2
     part.write_bytes(data[:begin] + bytes(4096) + data[begin + 4096:])
@@ -417,7 +417,7 @@ def test_repair_goes_on_behind_a_damaged_page_without_chunks(source, tmp_path, r
 def test_repair_of_a_compressed_file_that_was_cut(source, tmp_path, repair):
     bag = tmp_path / 'bag'
     bag.mkdir()
-    data = (source / 'mcap' / 'mcap.mcap').read_bytes()
+    data = (source / 'mcap' / 'mcap_0.mcap').read_bytes()
     out = zstd.ZstdCompressor()
     # Blocks of zstd end here and there.
     packed = b''.join([out.compress(data[at:at + 9000], out.FLUSH_BLOCK)
@@ -453,7 +453,7 @@ def test_repair_joins_the_files_of_a_bag(source, tmp_path, repair):
     bag = tmp_path / 'bag'
     bag.mkdir()
     for number in (0, 1, 10):
-        shutil.copy(source / 'mcap' / 'mcap.mcap', bag / f'bag_{number}.mcap')
+        shutil.copy(source / 'mcap' / 'mcap_0.mcap', bag / f'bag_{number}.mcap')
     data = (bag / 'bag_10.mcap').read_bytes()
     (bag / 'bag_10.mcap').write_bytes(data[:len(data) // 2])
     code, line = repair(bag, 'out')
@@ -486,7 +486,7 @@ def test_repair_keeps_topics_that_only_metadata_names(source, tmp_path, repair):
 @pytest.fixture
 def sqlite(source, tmp_path):
     (tmp_path / 'bag').mkdir()
-    shutil.copy(source / 'sqlite3' / 'sqlite3.db3', tmp_path / 'bag' / 'bag_0.db3')
+    shutil.copy(source / 'sqlite3' / 'sqlite3_0.db3', tmp_path / 'bag' / 'bag_0.db3')
     return tmp_path / 'bag', tmp_path / 'bag' / 'bag_0.db3'
 
 
@@ -603,7 +603,7 @@ def test_repair_of_what_a_killed_convert_leaves(source, tmp_path, repair, storag
     process.stdin.flush()
 
     def begun():
-        return [path for path in tmp_path.rglob('bag.*') if path.is_file()
+        return [path for path in tmp_path.rglob('bag_0.*') if path.is_file()
                 and path.stat().st_size > 100_000]
 
     awaited(begun)
@@ -652,7 +652,7 @@ def test_repair_of_anything_ends_in_a_bag_or_one_error(tmp_path, capsys):
 
 def test_repaired_sqlite_has_the_tables_of_rosbag2(source, tmp_path, repair):
     assert repair(source / 'sqlite3', 'out')[0] == 0
-    database = sqlite3.connect(tmp_path / 'out' / 'out.db3')
+    database = sqlite3.connect(tmp_path / 'out' / 'out_0.db3')
     assert database.execute('PRAGMA integrity_check').fetchone() == ('ok',)
     assert database.execute('select schema_version from schema').fetchone() == (4,)
     database.close()

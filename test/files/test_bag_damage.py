@@ -54,7 +54,7 @@ def bags(trajectory):
 def mcap(bags, tmp_path):
     """Return a bag that may be damaged, and its storage file."""
     shutil.copytree(bags / 'mcap', tmp_path / 'mcap')
-    return tmp_path / 'mcap', tmp_path / 'mcap' / 'mcap.mcap'
+    return tmp_path / 'mcap', tmp_path / 'mcap' / 'mcap_0.mcap'
 
 
 def frames_of(path):
@@ -243,7 +243,7 @@ def bag_topics(file):
 
 def test_a_zeroed_page_of_sqlite_is_an_error_or_a_hole_in_a_message(bags, tmp_path):
     shutil.copytree(bags / 'sqlite3', tmp_path / 'bag')
-    file = tmp_path / 'bag' / 'sqlite3.db3'
+    file = tmp_path / 'bag' / 'sqlite3_0.db3'
     expected, data = frames_of(tmp_path / 'bag'), file.read_bytes()
     n_errors = n_other = 0
     for begin in range(0, len(data), PAGE_BYTES):
@@ -261,14 +261,14 @@ def test_a_zeroed_page_of_sqlite_is_an_error_or_a_hole_in_a_message(bags, tmp_pa
 
 def test_sqlite_whose_index_lacks_rows_is_an_error(bags, tmp_path):
     shutil.copytree(bags / 'sqlite3', tmp_path / 'bag')
-    database = sqlite3.connect(tmp_path / 'bag' / 'sqlite3.db3')
+    database = sqlite3.connect(tmp_path / 'bag' / 'sqlite3_0.db3')
     database.executescript(
         'PRAGMA writable_schema = ON;'
         "UPDATE sqlite_master SET sql = 'CREATE INDEX timestamp_idx ON messages (timestamp) "
         "WHERE id > 20' WHERE name = 'timestamp_idx';")
     database.execute('PRAGMA writable_schema = OFF')
     database.close()
-    database = sqlite3.connect(tmp_path / 'bag' / 'sqlite3.db3')
+    database = sqlite3.connect(tmp_path / 'bag' / 'sqlite3_0.db3')
     database.execute('REINDEX timestamp_idx')
     database.execute('PRAGMA writable_schema = ON')
     database.execute("UPDATE sqlite_master SET sql = 'CREATE INDEX timestamp_idx ON messages "

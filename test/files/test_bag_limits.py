@@ -265,7 +265,8 @@ def test_metadata_is_bounded(tmp_path, metadata, expected):
 
 def test_limit_can_be_raised_and_lowered(tmp_path, capsys):
     assert main(['convert', str(SAMPLE), str(tmp_path / 'bag')]) == 0
-    for path, expected in (('bag', 'more than 12500 bytes'), ('bag/bag.mcap', 'more than 100000')):
+    for path, expected in (('bag', 'more than 12500 bytes'),
+                           ('bag/bag_0.mcap', 'more than 100000')):
         assert main(['inspect', str(tmp_path / path), '--max-bag-bytes', '100000']) == 1
         assert expected in capsys.readouterr().err
     large = tmp_path / 'large.mcap'

@@ -93,7 +93,7 @@ def test_bag_metadata_is_what_rosbag2_writes(path):
     information = metadata['rosbag2_bagfile_information']
     assert information['version'] == 9
     assert information['storage_identifier'] == 'mcap'
-    assert information['relative_file_paths'] == ['bag.mcap']
+    assert information['relative_file_paths'] == ['bag_0.mcap']
     assert information['message_count'] == 4
     assert information['starting_time'] == {'nanoseconds_since_epoch': 5}
     assert information['duration'] == {'nanoseconds': 10**9 - 5}
@@ -118,11 +118,12 @@ def test_bag_metadata_equals_that_of_rosbags(path, tmp_path, storage):
             offered_qos_profiles=one.ext.offered_qos_profiles) for name, one in topics.items()}
         for topic, _, at_ns, data in contents(path)[0]:
             writer.write(theirs[topic], at_ns, data)
-    ours, theirs = (YAML(typ='safe').load((folder / 'metadata.yaml').read_text())
-                    for folder in (path, tmp_path / 'theirs' / 'bag'))
+    # rosbags names the storage file without a number.
+    ours, theirs = (YAML(typ='safe').load((folder / 'metadata.yaml').read_text().replace(
+        'bag_0.', 'bag.')) for folder in (path, tmp_path / 'theirs' / 'bag'))
     assert ours == theirs
     # The storage file contains the text of metadata.yaml, in case that is lost.
-    [found] = path.glob('bag.*')
+    [found] = path.glob('bag_0.*')
     if storage == 'mcap':
         reader_module = pytest.importorskip('mcap.reader', reason='needs the package mcap')
         with found.open('rb') as file:
@@ -132,6 +133,7 @@ def test_bag_metadata_equals_that_of_rosbags(path, tmp_path, storage):
         database = sqlite3.connect(found)
         [(text,)] = database.execute('select metadata from metadata')
         database.close()
+    text = text.replace('bag_0.', 'bag.')
     assert YAML(typ='safe').load(text) == theirs['rosbag2_bagfile_information']
 
 
@@ -158,7 +160,7 @@ def test_bag_except_crcs_and_name_of_writer_equals_that_of_rosbags(path, tmp_pat
             writer.storage).close(writer.storage, version, text))
     expected = (tmp_path / 'theirs' / 'bag' / 'bag.mcap').read_bytes()
     assert len(expected) > 4 * 2**20
-    assert without_crcs((path / 'bag.mcap').read_bytes()) == expected
+    assert without_crcs((path / 'bag_0.mcap').read_bytes()) == expected
 
 
 def test_bag_has_crcs_that_the_mcap_library_confirms(path):
@@ -167,7 +169,7 @@ def test_bag_has_crcs_that_the_mcap_library_confirms(path):
     for i in range(12):
         sink.publish([(TF_TOPIC, TF[:-1] + bytes(2**20)), (ACTORS_TOPIC, ACTORS)], i)
     sink.finish()
-    with (path / 'bag.mcap').open('rb') as file:
+    with (path / 'bag_0.mcap').open('rb') as file:
         found = list(stream_reader.StreamReader(file, emit_chunks=True,
                                                 validate_crcs=True).records)
     chunks = [one for one in found if type(one).__name__ == 'Chunk']
@@ -177,7 +179,7 @@ def test_bag_has_crcs_that_the_mcap_library_confirms(path):
     [data_end] = [one for one in found if type(one).__name__ == 'DataEnd']
     # The library compares it.
     assert data_end.data_section_crc
-    footer, data = found[-1], (path / 'bag.mcap').read_bytes()
+    footer, data = found[-1], (path / 'bag_0.mcap').read_bytes()
     assert footer.summary_crc == zlib.crc32(data[footer.summary_start:-12]) != 0
 
 
@@ -188,7 +190,7 @@ def test_bag_of_many_chunks_can_be_read_from_anywhere(path):
     for i, one in enumerate(data):
         sink.publish([(TF_TOPIC, one), (ACTORS_TOPIC, ACTORS)], i)
     sink.finish()
-    with (path / 'bag.mcap').open('rb') as file:
+    with (path / 'bag_0.mcap').open('rb') as file:
         reader = reader_module.make_reader(file, validate_crcs=True)
         assert len(reader.get_summary().chunk_indexes) > 2
         found = [message.data for _, _, message in reader.iter_messages(topics=['/tf'],
@@ -200,7 +202,7 @@ def test_bag_of_many_chunks_can_be_read_from_anywhere(path):
 
 def test_bag_is_read_by_the_mcap_library(path):
     reader_module = pytest.importorskip('mcap.reader', reason='needs the package mcap')
-    with (written(path) / 'bag.mcap').open('rb') as file:
+    with (written(path) / 'bag_0.mcap').open('rb') as file:
         reader = reader_module.make_reader(file, validate_crcs=True)
         assert reader.get_header().profile == 'ros2'
         found = [(channel.topic, schema.name, schema.encoding, message.log_time, message.data)
@@ -218,14 +220,14 @@ def test_bag_is_read_by_the_mcap_library(path):
 def test_bag_is_decoded_by_mcap_ros2_support(path):
     decoder_module = pytest.importorskip('mcap_ros2.reader', reason='needs mcap-ros2-support')
     found = [(message.channel.topic, message.ros_msg)
-             for message in decoder_module.read_ros2_messages(written(path) / 'bag.mcap')]
+             for message in decoder_module.read_ros2_messages(written(path) / 'bag_0.mcap')]
     assert [topic for topic, _ in found] == ['/state_sensor/actors', '/tf', '/tf', '/tf']
     assert found[0][1].header.stamp.sec == 0
     assert found[0][1].actors == []
 
 
 def test_bag_sqlite_has_the_tables_of_rosbag2(path):
-    database = sqlite3.connect(written(path, storage='sqlite3') / 'bag.db3')
+    database = sqlite3.connect(written(path, storage='sqlite3') / 'bag_0.db3')
     assert database.execute('select schema_version from schema').fetchone() == (4,)
     rows = database.execute('select topics.name, timestamp, data from messages join topics on '
                             'topic_id = topics.id order by messages.id').fetchall()
@@ -366,3 +368,11 @@ def test_type_hash_of_odometry_is_the_one_that_ros_computes():
     # From nav_msgs/msg/Odometry.json of ROS 2 Jazzy.
     assert type_hash('nav_msgs/msg/Odometry') == (
         'RIHS01_3cc97dc7fb7502f8714462c526d369e35b603cfc34d946e3f2eda2766dfec6e0')
+
+
+@pytest.mark.parametrize(('storage', 'suffix'), [('mcap', 'mcap'), ('sqlite3', 'db3')])
+def test_bag_files_have_the_names_that_rosbag2_gives(path, storage, suffix):
+    """`ros2 bag reindex` finds no others: the name of the bag, and a number."""
+    written(path, storage=storage)
+    assert sorted(file.name for file in path.iterdir()) == sorted(
+        ['metadata.yaml', f'{path.name}_0.{suffix}'])

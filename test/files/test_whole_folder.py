@@ -359,8 +359,8 @@ def test_convert_replaces_no_other_file_that_a_metadata_yaml_names(bag, tmp_path
     out = tmp_path / 'out'
     shutil.copytree(bag[0], out)
     metadata = out / 'metadata.yaml'
-    metadata.write_text(metadata.read_text().replace('bag.mcap', 'thesis.tex'))
-    (out / 'bag.mcap').rename(out / 'thesis.tex')
+    metadata.write_text(metadata.read_text().replace('bag_0.mcap', 'thesis.tex'))
+    (out / 'bag_0.mcap').rename(out / 'thesis.tex')
     assert refused(capsys, bag[1], out).startswith('thesis.tex in it, which is not part of a bag')
 
 
@@ -369,7 +369,7 @@ def test_convert_replaces_a_bag_of_rosbag2(bag, tmp_path, name):
     out = tmp_path / 'out'
     shutil.copytree(DATA / name, out)
     assert main(['convert', str(bag[1]), str(out), '--force']) == 0
-    assert names(out) == ['metadata.yaml', 'out.mcap']
+    assert names(out) == ['metadata.yaml', 'out_0.mcap']
     assert names(tmp_path) == ['out']
 
 
@@ -415,5 +415,5 @@ def test_convert_reports_the_rest_of_the_old_bag(bag, tmp_path, capsys, monkeypa
     left = tmp_path / '.out.part' / 'out'
     assert capsys.readouterr().err == (
         f'warning: {out}: what is left of the old one is in {left}: operation not permitted\n')
-    assert names(out) == ['metadata.yaml', 'out.mcap']
-    assert names(left) == ['bag.mcap', 'metadata.yaml']
+    assert names(out) == ['metadata.yaml', 'out_0.mcap']
+    assert names(left) == ['bag_0.mcap', 'metadata.yaml']

@@ -132,13 +132,13 @@ class McapStorageWriter:
     The heads of all messages of a frame are packed with one call, and the buffer of a chunk is
     written without a copy and used again.
 
-    :param path: folder of the bag; the file gets its name and ``.mcap``.
+    :param path: folder of the bag; the file is named after it as rosbag2 does.
     :ivar path: of the file.
     :raises OSError: where the file cannot be written, by all methods.
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path / f'{path.name}.mcap'
+        self.path = path / f'{path.name}_0.mcap'
         self._file = self.path.open('xb')
         # CRC-32 of the bytes written to the file, and their number.
         self._crc = self._n_bytes = 0

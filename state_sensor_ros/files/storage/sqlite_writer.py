@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import repeat
 from pathlib import Path
+import sqlite3
 
 from rosbags.interfaces import Connection, MessageDefinitionFormat
-from rosbags.rosbag2.enums import CompressionMode
 from rosbags.rosbag2.storage_sqlite3 import Sqlite3Writer
 
 # A killed program loses the messages after the last commit.
@@ -28,12 +28,16 @@ class SqliteStorageWriter(Sqlite3Writer):
 
     No commit waits for the disk: as with MCAP, the file is synced once it is complete.
 
-    :param path: folder of the bag; the file gets its name and ``.db3``.
+    :param path: folder of the bag; the file is named after it as rosbag2 does.
     :raises sqlite3.Error: where the file cannot be written, by all methods.
     """
 
     def __init__(self, path: Path) -> None:
-        super().__init__(path, CompressionMode.NONE)
+        # Not by the base class, whose name of the file `ros2 bag reindex` does not find.
+        self.path = path / f'{path.name}_0.db3'
+        self.conn = sqlite3.connect(self.path)
+        self.conn.executescript(self.SQLITE_SCHEMA)
+        self.cursor = self.conn.cursor()
         self.conn.execute('PRAGMA synchronous = OFF')
         self._n_bytes = 0
 
