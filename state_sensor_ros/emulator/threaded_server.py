@@ -29,6 +29,8 @@ JOIN_S = 5.0
 ACCEPT_PAUSE_S = 0.005
 BACKLOG = 64
 CHUNK_BYTES = 2**16
+# Connections that have a thread each; further ones are closed.
+MAX_SESSIONS = 256
 # After a longer delay by a slow reader, the frames behind schedule are not sent in a burst.
 MAX_LAG_S = 1.0
 
@@ -179,9 +181,17 @@ class ThreadedServer(ABC):
     def _begin_session(self, listener: socket.socket,
                        serve: Callable[[socket.socket], None]) -> None:
         """Accept a connection and run ``serve`` on it in a thread of its own."""
-        if (session := accept_connection(listener)) is not None:
-            self._sessions.add(session)
+        if (session := accept_connection(listener)) is None:
+            return
+        self._sessions.add(session)
+        try:
+            if len(self._sessions) > MAX_SESSIONS:
+                raise RuntimeError('too many connections')
             self._begin(self._run_session, session, serve)
+        except RuntimeError:
+            # Nor is there a thread for it: the others go on, and the ports stay open.
+            self._sessions.discard(session)
+            close_connection(session)
 
     def _run_session(self, session: socket.socket,
                      serve: Callable[[socket.socket], None]) -> None:
@@ -259,18 +269,22 @@ def accept_connection(listener: socket.socket) -> socket.socket | None:
     return connection
 
 
-def receive(connection: socket.socket, size: int) -> bytes:
+def receive(connection: socket.socket, size: int,
+            on_part: Callable[[int], None] = lambda n_bytes: None) -> bytes:
     """
     Receive a number of bytes.
 
     :param connection: a blocking socket.
     :param size: number of bytes.
+    :param on_part: called with the number of bytes received so far.
     :returns: the bytes; fewer at the end of the stream.
     """
     parts = []
-    while size and (part := connection.recv(min(size, CHUNK_BYTES))):
+    n_left = size
+    while n_left and (part := connection.recv(min(n_left, CHUNK_BYTES))):
         parts.append(part)
-        size -= len(part)
+        n_left -= len(part)
+        on_part(size - n_left)
     return b''.join(parts)
 
 

@@ -14,9 +14,11 @@ import functools
 import itertools
 import json
 import socket
+import struct
+import time
 
 from budgets import AWAIT_S
-from ports import free_port
+from ports import free_port, free_ports
 import pytest
 from simulator_peer import Controller, Reader
 
@@ -414,6 +416,84 @@ def test_a_sensor_on_a_port_in_use_is_refused(served):
     reply = control.request(SENSORS, state_sensor(simulator.control_port))
     assert not reply['success']
     assert 'port in use' in reply['message']
+
+
+def test_sensors_are_limited_in_all(served):
+    """Whether in one request or one after the other; what is refused opens no port."""
+    control = served[1]
+    first = free_ports(40)
+    many = [state_sensor(first + i) for i in range(40)]
+    reply = control.request(SENSORS, many)
+    assert reply['message'] == ('listen_port: found 41 ports of State sensors; expected at most '
+                                '32')
+    assert all(not is_open(first + i) for i in range(40))
+    replies = [control.request(SENSORS, sensor)['success'] for sensor in many]
+    assert replies == [True] * 31 + [False] * 9
+    assert control.request(SENSORS, many[:31])['success']
+
+
+def is_open(port):
+    with contextlib.suppress(OSError), socket.create_connection(('127.0.0.1', port)):
+        return True
+    return False
+
+
+def test_half_requests_share_their_memory():
+    """The connections that have most of it are ended; a small request is answered meanwhile."""
+    size = 2 ** 24 - 100
+    head = struct.pack('>II', 0x6d6f6e6f, size)
+    with MonodriveServer(traffic(), WITH_CONTROL) as simulator, contextlib.ExitStack() as stack:
+        held = []
+        for _ in range(12):
+            half = stack.enter_context(socket.create_connection(
+                ('127.0.0.1', simulator.control_port), AWAIT_S))
+            with contextlib.suppress(ConnectionError):
+                half.sendall(head + bytes(size - 1000))
+            held.append(half)
+
+        def n_ended():
+            n_found = 0
+            for half in held:
+                half.setblocking(False)
+                try:
+                    n_found += not half.recv(1)
+                except BlockingIOError:
+                    pass
+                except OSError:
+                    n_found += 1
+            return n_found
+        until_s = time.monotonic() + AWAIT_S
+        while n_ended() < 8:
+            assert time.monotonic() < until_s
+            time.sleep(0.01)
+        with Controller(simulator.control_port) as control:
+            assert control.request('GetVersion')['success']
+        assert n_ended() < 12
+
+
+def test_connections_are_limited_and_the_port_stays_open(monkeypatch):
+    monkeypatch.setattr('state_sensor_ros.emulator.threaded_server.MAX_SESSIONS', 3)
+    with MonodriveServer(traffic(), WITH_CONTROL) as simulator:
+        with contextlib.ExitStack() as stack:
+            for _ in range(3):
+                control = stack.enter_context(Controller(simulator.control_port))
+                assert control.request('GetVersion')['success']
+            with socket.create_connection(('127.0.0.1', simulator.control_port), AWAIT_S) as more:
+                assert more.recv(1) == b''
+        with Controller(simulator.control_port) as control:
+            assert control.request('GetVersion')['success']
+
+
+def test_a_thread_that_cannot_start_costs_one_connection(monkeypatch):
+    with MonodriveServer(traffic(), WITH_CONTROL) as simulator:
+        def refuse(thread):
+            raise RuntimeError("can't start new thread")
+        with monkeypatch.context() as patch:
+            patch.setattr('threading.Thread.start', refuse)
+            with socket.create_connection(('127.0.0.1', simulator.control_port), AWAIT_S) as lost:
+                assert lost.recv(1) == b''
+        with Controller(simulator.control_port) as control:
+            assert control.request('GetVersion')['success']
 
 
 def test_reconfiguring_a_sensor_that_does_not_exist_is_refused(served):

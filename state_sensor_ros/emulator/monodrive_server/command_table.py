@@ -42,6 +42,8 @@ NO_EGO_FOR_CONTROL = 'no ego vehicle found'
 WITHOUT_EFFECT = ('WeatherConfig', 'EgoVehicleConfig_ID', 'AutopilotControl', 'MapCommand_ID',
                   'ActivateLicense', 'Status_ID', 'AttachSensorCommand_ID',
                   'DetachSensorCommand_ID', 'WaypointUpdate_ID')
+# Each listens on a port of its own.
+MAX_SENSORS = 32
 MAX_STEP = 2**31 - 1
 
 
@@ -150,6 +152,10 @@ class CommandTable:
                   and isinstance(config, dict) and isinstance(config.get('type'), str)
                   and config['type'] != 'State']
         states = [parse_sensor(config) for config in configs if config not in others]
+        ports = {port for port, _, _ in states} | self._suite.sensors.keys()
+        if len(ports) > MAX_SENSORS:
+            raise RejectedError(f'listen_port: found {len(ports)} ports of State sensors; '
+                                f'expected at most {MAX_SENSORS}')
         for state in states:
             self._suite.configure(*state)
         return CommandResult()

@@ -29,6 +29,7 @@ from state_sensor_ros.emulator.monodrive_server.packet_bytes import (
     REPLY_MAGICS,
     SENSOR_HEADERS,
 )
+from state_sensor_ros.emulator.monodrive_server.request_memory import RequestMemory
 from state_sensor_ros.emulator.monodrive_server.request_parsing import (
     parse_envelope,
     RejectedError,
@@ -108,6 +109,7 @@ class MonodriveServer(ThreadedServer):
         self.port = next(iter(self._suite.sensors))
         self.control_port: int = self._control.getsockname()[1] if self._control else 0
         self._commands = CommandTable(self._state, self._suite)
+        self._memory = RequestMemory()
         self._send_lock = threading.Lock()
         super().__init__()
 
@@ -134,7 +136,7 @@ class MonodriveServer(ThreadedServer):
 
     def _serve(self, session: socket.socket) -> None:
         """Reply to the requests of one control connection, in order."""
-        while (body := read_request(session)) is not None:
+        while (body := read_request(session, self._memory)) is not None:
             command: object = ''
             reference: object = 0
             try:

@@ -22,6 +22,7 @@ Example: the request {"type":"GetVersion"} is 6d6f6e6f 0000001d 7b22...7d, 29 by
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 import json
 import math
 import socket
@@ -29,6 +30,7 @@ import struct
 
 import msgspec
 
+from state_sensor_ros.emulator.monodrive_server.request_memory import RequestMemory
 from state_sensor_ros.emulator.threaded_server import receive
 from state_sensor_ros.errors import counted, FramingError
 
@@ -103,11 +105,12 @@ def reply_bytes(reply: dict[str, object], magic: int) -> bytes:
     return CONTROL_HEADER.pack(magic, CONTROL_HEADER.size + len(body)) + body
 
 
-def read_request(connection: socket.socket) -> bytes | None:
+def read_request(connection: socket.socket, memory: RequestMemory) -> bytes | None:
     """
     Read one message of a control connection.
 
     :param connection: a blocking socket.
+    :param memory: for the requests of all connections.
     :returns: the JSON text, or None when the peer has closed between two messages.
     :raises FramingError: when the bytes are not a message; the stream cannot be used any more.
     """
@@ -124,7 +127,10 @@ def read_request(connection: socket.socket) -> bytes | None:
     if not 0 <= size <= MAX_REQUEST_BYTES:
         raise FramingError('control header', f'length {length}',
                            f'8 to {MAX_REQUEST_BYTES + CONTROL_HEADER.size}')
-    body = receive(connection, size)
+    try:
+        body = receive(connection, size, partial(memory.hold, connection))
+    finally:
+        memory.release(connection)
     if len(body) < size:
         raise FramingError('control body', f'{counted(len(body), "byte")}, then the end',
                            counted(size, 'byte'))
