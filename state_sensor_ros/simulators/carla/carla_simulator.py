@@ -177,7 +177,7 @@ class CarlaSimulator(Simulator):
                     help='a new episode every N frames')
         options.add('--map', default=MAP_NAME, metavar='NAME',
                     help='name of the map, of which scripts of CARLA have an image (default: '
-                    '%(default)s); the road is a ring in each')
+                    'Town01); the road is a ring in each')
 
     def stand_in(self, options: argparse.Namespace) -> AbstractContextManager[StandIn]:
         """

@@ -130,7 +130,7 @@ def is_fcd(path: Path) -> bool:
     :param path: an existing file.
     :raises OSError: if it cannot be read.
     """
-    if not path.name.endswith(SUFFIXES) or path.is_dir():
+    if path.is_dir():
         return False
     with path.open('rb') as file:
         content, _ = decompressed(file)

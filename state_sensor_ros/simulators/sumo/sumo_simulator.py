@@ -28,11 +28,10 @@ from state_sensor_ros.simulators import (
     Source,
     Units,
 )
-from state_sensor_ros.simulators.sumo.fcd_recording import FcdRecording, is_fcd
-from state_sensor_ros.simulators.sumo.road_network import NO_NETWORK, read_network
 from state_sensor_ros.simulators.sumo.sumo_messages import Run
 
 _SHIPPED = 'resource', 'sumo', 'grid.sumocfg'
+_FCD_SUFFIXES = '.xml', '.xml.gz'
 # A SUMO that takes a day for a step has got milliseconds for seconds.
 _LONGEST_STEP_S = 60.0
 
@@ -83,11 +82,16 @@ class SumoSimulator(Simulator):
 
     def open_recording(self, path: Path, units: Units) -> Recording | None:
         """Open FCD output."""
+        if not path.name.endswith(_FCD_SUFFIXES):
+            return None
+        from state_sensor_ros.simulators.sumo.fcd_recording import FcdRecording, is_fcd
         return FcdRecording(path) if is_fcd(path) else None
 
     def road_map(self, settings: Settings,
                  recording: Recording | None = None) -> Sequence[MapLine]:
         """Return the middles of the lanes."""
+        from state_sensor_ros.simulators.sumo.fcd_recording import FcdRecording
+        from state_sensor_ros.simulators.sumo.road_network import NO_NETWORK, read_network
         own = settings.of(SumoParameters)
         network = NO_NETWORK
         if own.net:
