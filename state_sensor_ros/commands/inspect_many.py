@@ -103,7 +103,8 @@ def _row(record: dict[str, object]) -> dict[str, object]:
         return len(value) if isinstance(value, (list, dict)) else None
 
     return {
-        'file': record['file'], 'form': record.get('form'), 'frames': record.get('frames'),
+        'file': str(record['file']).encode(errors='backslashreplace').decode(),
+        'form': record.get('form'), 'frames': record.get('frames'),
         'bytes': record.get('bytes'), 'generations': ','.join(values_of('generations')),
         'duration_s': record.get('duration_s'), 'rate_hz': record.get('rate_hz'),
         'step_median_s': values_of('step_s').get('median'),
@@ -123,7 +124,8 @@ def _write_rows(rows: Sequence[dict[str, object]], file: WholeFile) -> None:
     schema = pa.schema([(key, pa.int64() if key in numbers else pa.string() if key in texts
                          else pa.bool_() if key == 'replayable' else pa.float64())
                         for key in rows[0]])
-    parquet.write_table(pa.Table.from_pylist(list(rows), schema=schema), file.handle)
+    parquet.write_table(pa.Table.from_pylist(list(rows), schema=schema), file.handle,
+                        write_page_checksum=True)
 
 
 def _print_rows(rows: Sequence[dict[str, object]]) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 import os
 from typing import TYPE_CHECKING
 
-from state_sensor_ros.errors import importing
+from state_sensor_ros.errors import importing, reason_of, TrajectoryFormatError
 from state_sensor_ros.files.recording import TABLE_SUFFIX
 from state_sensor_ros.files.tables.table_columns import selected
 from state_sensor_ros.files.tables.table_output import TableBuilder
@@ -55,7 +55,15 @@ def read_table(path: str | os.PathLike[str], *, columns: Iterable[str] | None = 
         from pyarrow import parquet
     names = None if columns is None else [column.name for column in selected(columns)]
     if os.fspath(path).endswith(TABLE_SUFFIX):
-        return parquet.read_table(path, columns=names)
+        try:
+            # A name that is not UTF-8 is none for pyarrow.
+            with open(path, 'rb') as file:
+                return parquet.read_table(file, columns=names, page_checksum_verification=True)
+        except (pa.ArrowException, OSError) as error:
+            found = reason_of(error) if isinstance(error, OSError) and error.strerror \
+                else ' '.join(str(error).split())
+            raise TrajectoryFormatError(
+                os.fspath(path), found, 'a Parquet file') from error
     with open_recording(path, topic=topic, obb_extents=obb_extents,
                         road_s_unit=road_s_unit) as recording:
         builder = TableBuilder(names, source=recording.name, form=recording.form)

@@ -34,6 +34,7 @@ from state_sensor_ros.simulators.simulator_list import (
 
 if TYPE_CHECKING:
     from state_sensor_ros.files.player import Follower
+    from state_sensor_ros.files.storage.bag_limits import BagLimits
     from state_sensor_ros.pipeline.source import Source
 
 def open_any(path: str, units: Units = DEFAULT_UNITS, topic: str = '', *,
@@ -57,7 +58,7 @@ def open_any(path: str, units: Units = DEFAULT_UNITS, topic: str = '', *,
         # Loaded for tables only.
         from state_sensor_ros.files.tables.table_recording import TableRecording
         with importing(path):
-            return TableRecording(where)
+            return TableRecording(where, _limits(max_bag_bytes))
     if topic:
         raise TrajectoryFormatError(path, 'no bag', f'one with the topic {topic}')
     # The usual form is the last to be tried: it takes every file. A name of its own saves the
@@ -72,12 +73,16 @@ def open_any(path: str, units: Units = DEFAULT_UNITS, topic: str = '', *,
     raise TrajectoryFormatError(path, 'an unknown form', 'a trajectory or a bag')
 
 
+def _limits(max_bag_bytes: int | None) -> BagLimits:
+    from state_sensor_ros.files.storage.bag_limits import BagLimits, DEFAULT_LIMITS
+    return DEFAULT_LIMITS if max_bag_bytes is None else BagLimits(max_bag_bytes)
+
+
 def _open_bag(path: Path, topic: str, max_bag_bytes: int | None) -> Recording:
     # rosbags and its types are loaded for bags only.
     from state_sensor_ros.files.bags.bag_reader import Bag
-    from state_sensor_ros.files.storage.bag_limits import BagLimits, DEFAULT_LIMITS
     known = simulators().values()
-    bag = Bag(path, topic, DEFAULT_LIMITS if max_bag_bytes is None else BagLimits(max_bag_bytes))
+    bag = Bag(path, topic, _limits(max_bag_bytes))
     for simulator in known:
         if simulator.bag_topic is not None and bag.has(*simulator.bag_topic):
             return simulator.open_bag(bag)

@@ -114,7 +114,8 @@ def new_schema(columns: Iterable[TableColumn], *, source: str, form: str, genera
     fields = [pa.field(column.name, types[column.type], metadata={
         'unit': column.unit, 'meaning': column.meaning}) for column in columns]
     return pa.schema(fields, metadata={
-        SOURCE: source, FORM: form, GENERATION: generation,
+        SOURCE: source.encode(errors='backslashreplace').decode(), FORM: form,
+        GENERATION: generation,
         VERSION: f'state_sensor_ros {__version__}',
         DEFAULT_SIZES: json.dumps([*default_sizes]),
         UNITS: json.dumps({column.name: column.unit for column in columns if column.unit})})

@@ -21,7 +21,7 @@ from itertools import pairwise
 import json
 import math
 from pathlib import Path
-from typing import Any, TYPE_CHECKING
+from typing import Any, BinaryIO, TYPE_CHECKING
 
 import numpy as np
 
@@ -33,6 +33,12 @@ from state_sensor_ros.errors import (
     TruncatedError,
 )
 from state_sensor_ros.files.recording import PERIOD_S, RecordedFrame
+from state_sensor_ros.files.storage.bag_limits import (
+    BagLimits,
+    DEFAULT_LIMITS,
+    too_large,
+)
+from state_sensor_ros.files.tables.page_sizes import check_pages
 from state_sensor_ros.files.tables.table_columns import DEFAULT_SIZES, GENERATION
 from state_sensor_ros.frame import (
     Appearance,
@@ -63,6 +69,11 @@ _SPEED = 'speed'
 # Of the boxes; all of them or none is used.
 BOXES = ('center_x', 'center_y', 'center_z', 'length', 'width', 'height')
 _BATCH_ROWS = 50_000
+_WITHOUT_NULL = ('frame', 'name', 'kind')
+_MAX_SHOWN = 200
+# The types to which columns are converted; the others are float64.
+_TYPES = {'frame': 'int64', 'name': 'string', 'kind': 'string', 'tags': 'list<string>',
+          **dict.fromkeys(_CHANGES, 'bool'), **dict.fromkeys(_LANE_IDS, 'int32')}
 
 
 class TableRecording:
@@ -70,6 +81,7 @@ class TableRecording:
     The rows of a Parquet file as frames.
 
     :param path: of the file.
+    :param limits: sizes above which it is refused: of a page and of the rows of a frame.
     :ivar missing: columns of boxes that it lacks.
     :raises TrajectoryFormatError: where it is no such table, or lacks columns of a frame.
     """
@@ -79,18 +91,31 @@ class TableRecording:
     simulator = ''
     total: int | None = None
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, limits: BagLimits = DEFAULT_LIMITS) -> None:
         import pyarrow as pa
-        from pyarrow import parquet
         self.name = str(path)
         self.cut: TruncatedError | None = None
-        self._failures = (pa.ArrowException, OSError)
+        self._limits = limits
+        # Damaged files make pyarrow raise many others.
+        self._failures = (pa.ArrowException, OSError, ValueError, TypeError, KeyError,
+                          IndexError, OverflowError)
+        # A name that is not UTF-8 is none for pyarrow.
+        self._handle = _opened(path)
         try:
-            self._file = parquet.ParquetFile(path)
+            self._open(path)
+        except TrajectoryFormatError:
+            self.close()
+            raise
         except self._failures as error:
+            self.close()
             raise self._error(error) from error
-        schema = self._file.schema_arrow
-        metadata = schema.metadata or {}
+        self.decoder = self.new_decoder()
+
+    def _open(self, path: Path) -> None:
+        """Read the metadata, and check what the rest of it depends on."""
+        from pyarrow import parquet
+        file = parquet.ParquetFile(self._handle)
+        schema, metadata = file.schema_arrow, file.schema_arrow.metadata or {}
         self.generation = metadata.get(GENERATION.encode(), b'').decode('utf-8', 'replace')
         self._default_sizes = self._sizes_in(metadata.get(DEFAULT_SIZES.encode()))
         self.missing = [name for name in BOXES if name not in schema.names]
@@ -101,7 +126,32 @@ class TableRecording:
         if missing:
             raise TrajectoryFormatError(self.name, f'a table without {", ".join(missing)}',
                                         'all columns of a frame')
-        self.decoder = self.new_decoder()
+        for name in self._columns:
+            self._check_type(name, [schema.field(i).type for i in schema.get_all_field_indices(
+                name)])
+        check_pages(path, set(self._columns), self._limits)
+        # Repeated texts are decoded once, not once for each row.
+        texts = [file.schema.column(i).path for i in range(len(file.schema))
+                 if file.schema.column(i).physical_type == 'BYTE_ARRAY']
+        self._handle.seek(0)
+        self._file = parquet.ParquetFile(
+            self._handle, read_dictionary=texts, page_checksum_verification=True)
+
+    def _check_type(self, name: str, types: list[pa.DataType]) -> None:
+        """Check that there is one column of a name, of a type that has the values it needs."""
+        import pyarrow.types as kinds
+        kind = types[0]
+        expected = _TYPES.get(name, 'float64')
+        if expected == 'list<string>':
+            is_fit = (kinds.is_list(kind) or kinds.is_large_list(kind)) \
+                and _is_text(kind.value_type)
+        else:
+            is_fit = {'string': _is_text, 'bool': kinds.is_boolean, 'int64': kinds.is_integer,
+                      'int32': kinds.is_integer, 'float64': lambda each: kinds.is_integer(each)
+                      or kinds.is_floating(each)}[expected](kind)
+        if len(types) > 1 or not is_fit:
+            found = f'{len(types)} columns' if len(types) > 1 else str(kind)[:_MAX_SHOWN]
+            raise TrajectoryFormatError(f'{self.name}: column {name}', found, expected)
 
     def _sizes_in(self, text: bytes | None) -> Floats:
         """Return the sizes of actors without a box, from the metadata of the schema."""
@@ -109,13 +159,13 @@ class TableRecording:
             return default_sizes(DEFAULTS)
         try:
             return default_sizes(parse_settings({'default_sizes': json.loads(text)}))
-        except ValueError as error:
-            raise TrajectoryFormatError(f'{self.name}: {DEFAULT_SIZES}', repr(text)[1:],
+        except (ValueError, TypeError, RecursionError) as error:
+            raise TrajectoryFormatError(f'{self.name}: {DEFAULT_SIZES}', repr(text)[1:_MAX_SHOWN],
                                         'three lengths for each class') from error
 
     def _error(self, error: Exception) -> TrajectoryFormatError:
         found = reason_of(error) if isinstance(error, OSError) and error.strerror else \
-            ' '.join(str(error).split())
+            ' '.join(str(error).split())[:_MAX_SHOWN] or type(error).__name__
         return TrajectoryFormatError(self.name, found, 'a Parquet file')
 
     def new_decoder(self) -> PayloadDecoder:
@@ -142,31 +192,80 @@ class TableRecording:
         import pyarrow as pa
         rest: pa.RecordBatch | None = None
         try:
-            for batch in self._file.iter_batches(_BATCH_ROWS, columns=self._columns):
-                batch = _plain(batch)
+            for batch in self._batches():
                 if rest is not None:
                     batch = pa.concat_batches([rest, batch])
                 numbers = batch.column('frame').to_numpy(zero_copy_only=False)
-                bounds = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist()]
+                bounds = [0, *(np.flatnonzero(numbers[1:] != numbers[:-1]) + 1).tolist()]
                 for begin, end in pairwise(bounds):
                     yield batch.slice(begin, end - begin)
                 rest = batch.slice(bounds[-1]) if batch.num_rows else None
+                if rest is not None and rest.nbytes > self._limits.n_bytes:
+                    raise too_large(self.name, 'a frame', self._limits.n_bytes)
+        except TrajectoryFormatError:
+            raise
         except self._failures as error:
             raise self._error(error) from error
         if rest is not None:
             yield rest
 
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield rows in the types of a frame, of one row group at a time."""
+        for i_group in range(self._file.num_row_groups):
+            for batch in self._file.iter_batches(
+                    _BATCH_ROWS, row_groups=[i_group], columns=self._columns):
+                yield self._plain(batch)
+
+    def _plain(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return a batch in the types of a frame."""
+        import pyarrow as pa
+        types = {'list<string>': pa.list_(pa.string()), 'bool': pa.bool_()}
+        arrays = []
+        for name in self._columns:
+            column = batch.column(name)
+            expected = _TYPES.get(name, 'float64')
+            if expected in ('string', 'list<string>') \
+                    and _n_text_bytes(column) > self._limits.n_bytes:
+                raise too_large(f'{self.name}: column {name}', f'{batch.num_rows} rows',
+                                self._limits.n_bytes)
+            column = column.cast(types.get(expected) or pa.type_for_alias(expected))
+            if (name in _WITHOUT_NULL and column.null_count) or (
+                    name == 'tags' and column.flatten().null_count):
+                raise ValueError(f'column {name}: null')
+            arrays.append(column)
+        return pa.RecordBatch.from_arrays(arrays, names=self._columns)
+
     def close(self) -> None:
         """Close the file; a second call has no effect."""
-        self._file.close()
+        self._handle.close()
 
 
-def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return a batch with names as text instead of numbers."""
-    import pyarrow as pa
-    arrays = [column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column
-              for column in batch.columns]
-    return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
+def _opened(path: Path) -> BinaryIO:
+    try:
+        return path.open('rb')
+    except OSError as error:
+        raise TrajectoryFormatError(str(path), reason_of(error), 'a Parquet file') from error
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    """Return whether values are text, also as numbers of a dictionary."""
+    import pyarrow.types as kinds
+    if kinds.is_dictionary(kind):
+        kind = kind.value_type
+    return bool(kinds.is_string(kind) or kinds.is_large_string(kind)
+                or kinds.is_string_view(kind))
+
+
+def _n_text_bytes(column: pa.Array) -> int:
+    """Return the size of the texts of a column, each as often as it occurs, bytes."""
+    import pyarrow.compute as pc
+    import pyarrow.types as kinds
+    if kinds.is_list(column.type) or kinds.is_large_list(column.type):
+        column = column.flatten()
+    if kinds.is_dictionary(column.type):
+        lengths = pc.binary_length(column.dictionary).cast('int64')
+        return pc.sum(lengths.take(column.indices)).as_py() or 0
+    return pc.sum(pc.binary_length(column).cast('int64')).as_py() or 0
 
 
 class TableDecoder(SingleFrameDecoder):

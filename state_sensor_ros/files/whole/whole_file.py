@@ -237,8 +237,9 @@ def _compressing(path: str, handle: BinaryIO) -> BinaryIO:
         return cast(BinaryIO, GzipFile('', 'wb', _GZIP_LEVEL, handle, mtime=0))
     if path.endswith('.zst'):
         if sys.version_info >= (3, 14):
-            from compression.zstd import ZstdFile
+            from compression.zstd import CompressionParameter, ZstdFile
         else:
-            from backports.zstd import ZstdFile
-        return cast(BinaryIO, ZstdFile(handle, 'wb'))
+            from backports.zstd import CompressionParameter, ZstdFile
+        return cast(BinaryIO, ZstdFile(
+            handle, 'wb', options={CompressionParameter.checksum_flag: True}))
     return handle

@@ -1,0 +1,243 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""Tables that are damaged, hostile or too large, and names of files that are not UTF-8."""
+
+from importlib.util import find_spec
+import os
+import random
+import re
+import subprocess
+import sys
+
+import numpy as np
+from programs import ENVIRONMENT
+import pytest
+
+import state_sensor_ros as sensor
+from state_sensor_ros.commands.command_line import main
+
+if find_spec('pyarrow'):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+pytestmark = pytest.mark.skipif(not find_spec('pyarrow'), reason='pyarrow is not installed')
+N_FLIPS = 200
+MAX_KB = 1_000_000
+MEASURED = """
+import sys
+from state_sensor_ros.commands.command_line import main
+code = main(sys.argv[1:])
+print(open('/proc/self/status').read())
+sys.exit(code)
+"""
+
+
+@pytest.fixture(scope='module')
+def table(tmp_path_factory):
+    """Make a table of ten frames; return its path."""
+    folder = tmp_path_factory.mktemp('table')
+    assert main(['synth', str(folder / 'a.json'), '--frames', '10', '--vehicles', '3', '-q']) == 0
+    assert main(['convert', str(folder / 'a.json'), str(folder / 'a.parquet'), '-q']) == 0
+    return folder / 'a.parquet'
+
+
+def numbers_of(path):
+    """Return all numbers and names of a recording, as one comparable text."""
+    with sensor.open_recording(path) as recording:
+        frames = [(frame.game_time, frame.names, frame.tags, frame.kinematics.tolist())
+                  for frame in recording]
+        return '' if recording.faults or recording.cut else repr(frames)
+
+
+@pytest.mark.parametrize('form', ['a.parquet', 'a.json.zst', 'a.json.gz'])
+def test_a_flipped_bit_changes_no_number_in_silence(form, table, tmp_path):
+    path = tmp_path / form
+    assert main(['convert', str(table.with_suffix('.json')), str(path), '-q']) == 0
+    data = path.read_bytes()
+    expected = numbers_of(path)
+    flips, damaged = random.Random(24), tmp_path / f'b{form[1:]}'
+    n_found = 0
+    for _ in range(N_FLIPS):
+        flipped = bytearray(data)
+        flipped[flips.randrange(len(data))] ^= 1 << flips.randrange(8)
+        damaged.write_bytes(flipped)
+        try:
+            numbers = numbers_of(damaged)
+        except sensor.StateSensorError:
+            numbers = ''
+        assert numbers in ('', expected)
+        n_found += not numbers
+    assert n_found > N_FLIPS // 2
+
+
+def test_a_table_of_a_whole_file_is_checked_in_the_library(table, tmp_path):
+    data = bytearray(table.read_bytes())
+    metadata = pq.read_metadata(table).row_group(0).column(9)
+    data[metadata.data_page_offset + metadata.total_compressed_size // 2] ^= 1
+    (tmp_path / 'a.parquet').write_bytes(data)
+    with pytest.raises(sensor.TrajectoryFormatError, match='a Parquet file'):
+        sensor.read_table(tmp_path / 'a.parquet')
+
+
+def with_column(table, name, array):
+    return table.set_column(table.schema.get_field_index(name), name, array)
+
+
+def invalid_utf8(n_rows):
+    return pa.Array.from_buffers(
+        pa.string(), n_rows, [None, pa.py_buffer(np.arange(n_rows + 1, dtype=np.int32)),
+                              pa.py_buffer(b'\xff' * n_rows)])
+
+
+# By name of a column: values of which no row is one of a frame.
+WRONG = [
+    ('name', lambda n: pa.array(range(n))), ('name', pa.nulls),
+    ('name', lambda n: pa.array([None] * n, pa.string())),
+    ('name', lambda n: pa.array([b'a'] * n)),
+    ('name', lambda n: pa.array(range(n)).dictionary_encode()),
+    ('name', lambda n: pa.array([{'a': 'b'}] * n)), ('name', lambda n: pa.array([['a']] * n)),
+    ('name', invalid_utf8),
+    ('kind', lambda n: pa.array([1] * n)), ('kind', lambda n: pa.array([None] * n, pa.string())),
+    ('tags', lambda n: pa.array(['a'] * n)), ('tags', lambda n: pa.array([[1]] * n)),
+    ('tags', lambda n: pa.array([[['a']]] * n)), ('tags', lambda n: pa.array([['a', None]] * n)),
+    ('x', lambda n: pa.array(['1'] * n)), ('x', lambda n: pa.array([True] * n)),
+    ('x', lambda n: pa.array([1] * n, pa.timestamp('ns'))),
+    ('x', lambda n: pa.array([{'a': 1.0}] * n)), ('x', lambda n: pa.array([[1.0]] * n)),
+    ('frame', lambda n: pa.array([0.5] * n)),
+    ('frame', lambda n: pa.array([None] * n, pa.int64())),
+    ('frame', lambda n: pa.array([2 ** 64 - 1] * n, pa.uint64())),
+    ('game_time', lambda n: pa.array(['1'] * n)), ('game_time', lambda n: pa.array([[1.0]] * n)),
+    ('road_id', lambda n: pa.array([2 ** 40] * n)), ('road_id', lambda n: pa.array([0.5] * n)),
+    ('lane_change_left', lambda n: pa.array(['yes'] * n)),
+    ('s', lambda n: pa.array([[('a', 1.0)]] * n, pa.map_(pa.string(), pa.float64()))),
+    ('length', lambda n: pa.array(['1'] * n)), ('speed', lambda n: pa.array(['1'] * n))]
+
+
+def error_of(path, tmp_path, capsys):
+    """Return the error of a conversion that fails."""
+    assert main(['convert', str(path), str(tmp_path / 'out.json'), '-q']) == 1
+    assert not (tmp_path / 'out.json').exists()
+    lines = capsys.readouterr().err.splitlines()
+    assert [line for line in lines if not line.startswith('warning: ')] == lines[-1:]
+    assert lines[-1].startswith(f'error: {path}: ')
+    assert '; expected ' in lines[-1]
+    return lines[-1]
+
+
+@pytest.mark.parametrize(('name', 'made'), WRONG)
+def test_a_column_of_another_type_is_one_line(name, made, table, tmp_path, capsys):
+    rows = pq.read_table(table)
+    path = tmp_path / 'a.parquet'
+    pq.write_table(with_column(rows, name, made(rows.num_rows)), path)
+    error_of(path, tmp_path, capsys)
+
+
+@pytest.mark.parametrize('change', [
+    lambda rows: rows.slice(0, 0), lambda rows: rows.select(['x']), lambda _: pa.table({}),
+    lambda rows: rows.append_column('x', rows.column('x')),
+    lambda rows: rows.replace_schema_metadata({'default_sizes': '[' * 100_000}),
+    lambda rows: rows.replace_schema_metadata({'default_sizes': '5'}),
+    lambda rows: rows.replace_schema_metadata({'default_sizes': '{"a": {}}'})])
+def test_a_table_of_another_kind_is_one_line(change, table, tmp_path, capsys):
+    path = tmp_path / 'a.parquet'
+    pq.write_table(change(pq.read_table(table)), path)
+    error_of(path, tmp_path, capsys)
+
+
+def repeated(table, n_rows, **columns):
+    """Return a table of the first row, with some other columns."""
+    row = pq.read_table(table).slice(0, 1)
+    zeros = pa.array(np.zeros(n_rows, np.int64))
+    columns = {'frame': pa.array(np.arange(n_rows)), **columns}
+    return pa.Table.from_arrays(
+        [columns.get(name, row.column(name).chunk(0).take(zeros)) for name in row.column_names],
+        names=row.column_names)
+
+
+def same(text, n_rows):
+    return pa.DictionaryArray.from_arrays(
+        pa.array(np.zeros(n_rows, np.int32)), pa.array([text]))
+
+
+def lists(n_rows, values):
+    step = len(values) // n_rows
+    return pa.ListArray.from_arrays(
+        pa.array(np.arange(0, len(values) + 1, step, dtype=np.int32)), values)
+
+
+# Files below 1 MB that a reader without limits decodes to gigabytes.
+LARGE = {
+    'names': lambda table: (repeated(table, 4000, name=same('a' * 1_000_000, 4000)), {}),
+    'tags': lambda table: (repeated(table, 4000, tags=lists(
+        4000, same('a' * 1_000_000, 4000))), {}),
+    'list': lambda table: (repeated(table, 1, tags=lists(1, same('a', 50_000_000))), {}),
+    'page': lambda table: (repeated(table, 1, name=pa.array(['a' * 300_000_000])),
+                           {'use_dictionary': False}),
+    'prefixes': lambda table: (
+        repeated(table, 500, name=pa.array([f'{"a" * 400_000}{i}' for i in range(500)])),
+        {'use_dictionary': False, 'column_encoding': {'name': 'DELTA_BYTE_ARRAY'}}),
+    'rows': lambda table: (repeated(table, 3_000_000, frame=pa.array(
+        np.zeros(3_000_000, np.int64))), {})}
+
+
+@pytest.mark.parametrize('large', LARGE)
+def test_a_small_file_takes_limited_memory(large, table, tmp_path):
+    path = tmp_path / 'a.parquet'
+    rows, options = LARGE[large](table)
+    pq.write_table(rows, path, compression='zstd', **options)
+    del rows
+    assert path.stat().st_size < 1_000_000
+    done = subprocess.run([sys.executable, '-c', MEASURED, 'inspect', str(path)],
+                          env=ENVIRONMENT, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    [line] = done.stderr.splitlines()
+    assert line.startswith(f'error: {path}')
+    assert '; expected ' in line
+    assert int(re.search(r'VmHWM:\s*(\d+) kB', done.stdout)[1]) < MAX_KB
+
+
+def test_limits_of_a_table_are_raised_like_those_of_a_bag(table, tmp_path, capsys):
+    words = ['convert', str(table), str(tmp_path / 'out.csv'), '-q']
+    assert main([*words, '--max-bag-bytes', '100']) == 1
+    assert '--max-bag-bytes' in capsys.readouterr().err
+    assert main([*words, '--max-bag-bytes', '1000000']) == 0
+
+
+@pytest.mark.parametrize('kind', ['large_string', 'large_list', 'float32', 'small groups'])
+def test_tables_of_other_programs_are_read(kind, table, tmp_path):
+    rows, options = pq.read_table(table), {}
+    if kind == 'large_string':
+        rows = with_column(rows, 'name', rows.column('name').cast(pa.large_string()))
+    elif kind == 'large_list':
+        rows = with_column(rows, 'tags', rows.column('tags').cast(
+            pa.large_list(pa.large_string())))
+    elif kind == 'float32':
+        rows = with_column(rows, 'length', rows.column('length').cast(pa.float32()))
+    else:
+        options = {'row_group_size': 3, 'data_page_version': '2.0', 'use_dictionary': False}
+    pq.write_table(rows, tmp_path / 'a.parquet', **options)
+    assert numbers_of(tmp_path / 'a.parquet') == numbers_of(table)
+
+
+def test_names_that_are_not_utf8(table, tmp_path, capsys):
+    folder = os.fsdecode(os.fsencode(tmp_path / 'drives') + b'\xff')
+    os.mkdir(folder)
+    source = os.path.join(folder, os.fsdecode(b'a\xff.json'))
+    os.link(table.with_suffix('.json'), source)
+    for name in (b'a\xff.parquet', b'a\xff.csv'):
+        assert main(['convert', source, os.path.join(folder, os.fsdecode(name)), '-q']) == 0
+    made = os.path.join(folder, os.fsdecode(b'a\xff.parquet'))
+    assert numbers_of(made) == numbers_of(table)
+    assert sensor.read_table(made).schema.metadata[b'source'].endswith(b'a\\udcff.json')
+    capsys.readouterr()
+    assert main(['inspect', folder, '--jobs', '1', '--parquet', str(tmp_path / 'all.parquet')]) \
+        == 0
+    [row] = pq.read_table(tmp_path / 'all.parquet').to_pylist()
+    assert row['file'].endswith('a\\udcff.json')
+    assert row['error'] is None
