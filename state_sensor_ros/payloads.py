@@ -144,6 +144,69 @@ class FrameDecoder(SingleFrameDecoder):
         raise DecodeError('payload', counted(len(payload), 'byte'), 'a frame')
 
 
+class FrameSelection(Protocol):
+    """A selection of frames by their times, and of their actors, in the order of the frames."""
+
+    def keeps(self, time_s: float) -> bool:
+        """Return whether the next frame, at a ``game_time`` in s, is used."""
+
+    def actors_of(self, frame: Frame) -> Frame:
+        """Return a frame with the actors that are used."""
+
+
+class SelectingDecoder:
+    """
+    A decoder whose frames have the selected actors only.
+
+    :param decoder: of all actors.
+    :param selector: of frames and actors.
+    :param times: whether frames are left out by their times: those of a live stream, whose
+        payloads have no times before they are decoded.
+    """
+
+    def __init__(self, decoder: PayloadDecoder, selector: FrameSelection, *,
+                 times: bool = False) -> None:
+        self._decoder, self._selector, self._times = decoder, selector, times
+
+    @property
+    def needs(self) -> Needs:
+        """Return the parts of a frame that are used."""
+        return self._decoder.needs
+
+    @needs.setter
+    def needs(self, needs: Needs) -> None:
+        self._decoder.needs = needs
+
+    @property
+    def unknown_members(self) -> frozenset[str]:
+        """Return the key paths that were ignored so far."""
+        return self._decoder.unknown_members
+
+    def split(self, payload: bytes | bytearray) -> Sequence[bytes | bytearray]:
+        """Return the payload of each frame in a payload."""
+        return self._decoder.split(payload)
+
+    def decode(self, payload: bytes | bytearray | memoryview, *, game_time: float = math.nan,
+               time: int = 0, sample_count: int = 0) -> list[Decoded]:
+        """
+        Decode one payload.
+
+        :returns: the frames that are used, with their selected actors.
+        :raises DecodeError: where the payload is not a frame.
+        """
+        return self.selected(self._decoder.decode(
+            payload, game_time=game_time, time=time, sample_count=sample_count))
+
+    def selected(self, decoded: Sequence[Decoded]) -> list[Decoded]:
+        """
+        Return the frames that are used, with their selected actors.
+
+        :param decoded: of a packet.
+        """
+        return [replace(each, frame=self._selector.actors_of(each.frame)) for each in decoded
+                if not self._times or self._selector.keeps(each.frame.game_time)]
+
+
 # What a source or recording of frames yields: a frame, one with the faults of actors that were
 # left out, or the error in place of a frame that cannot be read.
 FrameLike: TypeAlias = Frame | Decoded | DecodeError
@@ -183,6 +246,5 @@ def decode_packet(decoder: PayloadDecoder, packet: Packet, *,
         # A new error: the traceback of a raised one keeps the frame in memory.
         raise DecodeError(decoded.where, decoded.found, decoded.expected)
     if is_timed and math.isnan(decoded.frame.game_time):
-        frame = replace(decoded.frame, game_time=packet.game_time)
-        return (Decoded(frame, decoded.faults),)
-    return (decoded,)
+        decoded = replace(decoded, frame=replace(decoded.frame, game_time=packet.game_time))
+    return decoder.selected((decoded,)) if isinstance(decoder, SelectingDecoder) else (decoded,)

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from state_sensor_ros.drawing.scene_builder import SceneBuilder
+from state_sensor_ros.files.formats import ReadOptions
 from state_sensor_ros.frame import Boxes, Frame, KIND_OBJECT, KIND_VEHICLE, Lanes
-from state_sensor_ros.rep103 import Units
 from state_sensor_ros.simulators.opening import open_any
 
 
@@ -62,7 +62,7 @@ def scene_of(*frames, ego_tag='ego'):
 def scene_of_file(path):
     """Return the scene of a recording."""
     builder = SceneBuilder('ego')
-    with closing(open_any(str(path), Units())) as recording:
+    with closing(open_any(str(path), ReadOptions())) as recording:
         for recorded in recording.frames():
             for decoded in recording.decoder.decode(
                     recorded.packet.payload, game_time=recorded.packet.game_time):

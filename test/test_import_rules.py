@@ -49,7 +49,8 @@ MAY_IMPORT = {
 # The package exports the names of the library.
 OF_THE_PACKAGE = {'__main__.py': {'commands'}, '__init__.py': {'library'}}
 # The folders in files/, and which others of them each may import.
-IN_FILES = {'storage': {'whole'}, 'whole': set(), 'bags': {'storage', 'whole', 'recording'}}
+IN_FILES = {'storage': {'whole'}, 'whole': set(),
+            'bags': {'storage', 'whole', 'recording', 'formats'}}
 ROS_PACKAGES = {'rclpy', 'rcl_interfaces', 'diagnostic_msgs', 'geometry_msgs', 'tf2_msgs',
                 'tf2_ros', 'nav_msgs', 'std_msgs', 'sensor_msgs', 'visualization_msgs',
                 'simulation_interfaces', 'std_srvs', 'lifecycle_msgs', 'rosgraph_msgs'}

@@ -27,8 +27,10 @@ from typing import cast, Protocol
 import warnings
 
 from state_sensor_ros.commands.interruption import Interruption
+from state_sensor_ros.commands.parser import Parser, WRONG_USAGE
 from state_sensor_ros.commands.printing import discard_output, print_line
 from state_sensor_ros.errors import importing, reason_of, StateSensorError
+from state_sensor_ros.simulators.output_names import UsageError
 from state_sensor_ros.version import __version__
 
 # The help of each sub-command, so that only the module of the one that runs is imported.
@@ -44,7 +46,6 @@ COMMANDS = {
     'evaluate': 'judge what an autonomy stack said by the truth',
 }
 FAILED = 1
-WRONG_USAGE = 2
 
 
 class SubCommand(Protocol):
@@ -61,13 +62,6 @@ class SubCommand(Protocol):
         :param interruption: of the program.
         :raises StateSensorError: for the exit code 1, as well as OSError.
         """
-
-
-class _Parser(argparse.ArgumentParser):
-    """Parse arguments; an error is one line that begins with ``error:``."""
-
-    def error(self, message: str) -> None:  # type: ignore[override]
-        self.exit(WRONG_USAGE, f'error: {self.prog}: {message} (see {self.prog} --help)\n')
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -135,13 +129,16 @@ def _code(named: list[str], work: Callable[[], None], interruption: Interruption
         discard_output()
         return FAILED
     except (StateSensorError, OSError) as error:
-        interruption.conclude(FAILED)
-        print_line(f'error: {error if isinstance(error, StateSensorError) else _in_words(error)}')
+        code = WRONG_USAGE if isinstance(error, UsageError) else FAILED
+        interruption.conclude(code)
+        usage = f'{" ".join(["state_sensor", *named])}: ' if code == WRONG_USAGE else ''
+        text = error if isinstance(error, StateSensorError) else _in_words(error)
+        print_line(f'error: {usage}{text}')
         try:
             sys.stdout.flush()
         except OSError:
             discard_output()
-        return FAILED
+        return code
     return 0
 
 
@@ -157,7 +154,7 @@ def _named(words: list[str]) -> list[str]:
 
 def _run(words: list[str], interruption: Interruption) -> None:
     """Run the sub-command that ``words`` name with the rest of them."""
-    parser = _Parser(prog='state_sensor', description='Ground truth of a driving simulator: '
+    parser = Parser(prog='state_sensor', description='Ground truth of a driving simulator: '
                      'simulate, record, convert, inspect, replay, draw. Needs no ROS.')
     parser.add_argument('--version', action='version', version=f'state_sensor {__version__}')
     subparsers = parser.add_subparsers(dest='command', metavar='COMMAND', required=True)
@@ -165,7 +162,8 @@ def _run(words: list[str], interruption: Interruption) -> None:
     named = _named(completed or words)
     for name, help_ in COMMANDS.items():
         subparser = subparsers.add_parser(
-            name, help=help_, description=f'{help_[0].upper()}{help_[1:]}.')
+            name, help=help_, description=f'{help_[0].upper()}{help_[1:]}.',
+            formatter_class=argparse.RawDescriptionHelpFormatter)
         if name in named:
             command = _load(name)
             command.add_arguments(subparser)
@@ -173,7 +171,7 @@ def _run(words: list[str], interruption: Interruption) -> None:
         _complete(parser)
     args, unknown = parser.parse_known_args(words)
     if unknown:
-        subparsers.choices[args.command].error(f'unrecognized arguments: {" ".join(unknown)}')
+        subparsers.choices[args.command].unrecognized(unknown)
     interruption.begin()
     command.run(args, interruption)
     sys.stdout.flush()

@@ -7,7 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-`state_sensor convert`: a recording to a rosbag2 bag, and back to its original form.
+`state_sensor convert`: a recording of any format to another format.
 
 Bags are written by the same pipeline as the node's topics.
 """
@@ -17,69 +17,46 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from pathlib import Path
-import re
-import time
 from typing import TYPE_CHECKING
 
+from state_sensor_ros.commands.format_options import (
+    add_selection,
+    add_to,
+    add_writing_options,
+    refuse_unused,
+    SELECTION,
+    selection_of,
+    WRITING_PARAMETERS,
+    written_with,
+)
 from state_sensor_ros.commands.interruption import Interruption
-from state_sensor_ros.commands.options import (
-    add_bag_limit,
-    add_batch_options,
-    add_quiet,
-    FORMS,
-    seconds,
-)
-from state_sensor_ros.commands.parameter_options import (
-    add_any_parameter,
-    add_parameters,
-    parameters_that_affect,
-    settings_of,
-)
+from state_sensor_ros.commands.options import add_bag_limit, add_batch_options, add_quiet
+from state_sensor_ros.commands.parameter_options import settings_of
 from state_sensor_ros.commands.printing import print_line
-from state_sensor_ros.commands.reading import progress_bar, read_frames, reading
+from state_sensor_ros.commands.reading import progress_bar, read_frames, reading, warn_of_missing
 from state_sensor_ros.commands.summary import show_result, size_of, Summary
-from state_sensor_ros.commands.warnings import Warnings
 from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
-from state_sensor_ros.files.bags.bag_form import is_bag, STORAGE_OF_SUFFIX
-from state_sensor_ros.files.recording import (
-    RecordedFrame,
-    Recording,
-    STANDARD_INPUT,
-    TABLE_SUFFIX,
-    TRAJECTORY_SUFFIXES,
+from state_sensor_ros.files.formats import BAG, Format, ReadOptions, WriteOptions
+from state_sensor_ros.files.frame_selection import (
+    FrameSelector,
+    RecordingSelection,
+    SelectedRecording,
 )
-from state_sensor_ros.files.tables.export_forms import (
-    DEFAULT_CLASSES,
-    OSI_SUFFIXES,
-    TABLE_SUFFIXES,
-)
-from state_sensor_ros.files.whole.whole_file import STANDARD_OUTPUT
+from state_sensor_ros.files.recording import RecordedFrame, Recording, STANDARD_INPUT
+from state_sensor_ros.frame import Frame
 from state_sensor_ros.library.frame_recording import FrameRecording
-from state_sensor_ros.parameters import MESSAGES
-from state_sensor_ros.rep103 import Units
-from state_sensor_ros.settings import parse_settings, Settings
-from state_sensor_ros.simulators.monodrive.generations.wire import GENERATIONS
-from state_sensor_ros.simulators.opening import open_any
-from state_sensor_ros.simulators.simulator_list import (
-    default_simulator,
-    find_simulator,
-    simulators,
-)
+from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators.opening import format_of, formats, open_any
+from state_sensor_ros.simulators.output_names import output_format, UsageError
+from state_sensor_ros.simulators.simulator_list import find_simulator, simulators
 
 if TYPE_CHECKING:
-    pass
+    from state_sensor_ros.commands.bag_output import BagOutput
 
-# What the messages of a bag depend on. Stamps by the clock of ROS mean nothing here.
-_BAG_PARAMETERS = (
-    'desired_tags', 'undesired_tags', 'global_frame', 'frame_prefix', 'parent_frame',
-    'global_frame_pose', *parameters_that_affect(MESSAGES), 'ego_tag', 'ego_frame',
-    'include_obb', 'debug_drawing', 'labels', 'tf', 'wheel_tf', 'joint_states', 'odometry',
-    'frame', 'max_actor_topics', 'twist_frame', 'pose_covariance_diagonal',
-    'twist_covariance_diagonal', 'stamp_source', 'outputs', 'autoware_objects',
-    'object_classes', 'object_range', 'base_link_xyz', 'default_sizes')
-_UNITS = ('obb_extents', 'road_s_unit')
-_TOKEN = re.compile(r'[A-Za-z_][A-Za-z0-9_]*')
+_EPILOG = """examples:
+  state_sensor convert drive.json drive_bag            a bag, for ros2 bag play
+  state_sensor convert drive_bag ego.parquet --desired-tags ego --rate 10
+  state_sensor convert 'days/**/*.json' bags --to mcap  many, side by side"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -88,44 +65,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     :param parser: of this sub-command.
     """
+    parser.epilog = _EPILOG
     parser.add_argument('input', metavar='IN', nargs='+', help='trajectory (- for standard '
                         'input), bag, table or dataset of CARLA; with --to also several, folders '
                         'and globs')
-    parser.add_argument('output', metavar='OUT', help='folder of the bag to write, or trajectory '
-                        '(NAME.json, also .json.gz and .json.zst, or - for standard output); of '
-                        'a bag of CARLA, folder of the dataset; table (NAME.parquet, NAME.csv); '
-                        'trace of ASAM OSI (NAME.osi.mcap, NAME.osi); '
-                        'with --to, a folder for all')
+    parser.add_argument('output', metavar='OUT', help='its suffix names the format: trajectory '
+                        '(NAME.json, also .json.gz and .json.zst, - for standard output), bag in '
+                        'one file (NAME.mcap, NAME.db3), table (NAME.parquet, NAME.csv, also '
+                        '.csv.gz and .csv.zst), trace of ASAM OSI (NAME.osi.mcap, NAME.osi); a '
+                        'name without suffix is the folder of a bag, of a bag of CARLA that of a '
+                        'dataset; with --to, a folder for all')
     parser.add_argument('--force', action='store_true', help='overwrite OUT')
     add_quiet(parser)
-    parser.add_argument('--to', choices=sorted(FORMS), metavar='FORM', help='convert many: to '
-                        f'{", ".join(sorted(FORMS))}')
+    add_to(parser, 'convert many: to')
     add_batch_options(parser)
-    parser.add_argument('--generation', choices=sorted(GENERATIONS),
-                        help='of the trajectory to write (default: that of each frame)')
     parser.add_argument('--topic', default='', help='of a bag with several ~/frame topics')
-    parser.add_argument('--columns', metavar='NAME,...',
-                        help='of a table to write (default: all)')
     add_bag_limit(parser)
-    trace = parser.add_argument_group('trace of ASAM OSI to write')
-    trace.add_argument('--rate', type=seconds, metavar='HZ',
-                       help='interpolated frames (default: the frames as they are)')
-    trace.add_argument('--gaps', choices=('split', 'fill'), default='split',
-                       help='an object that is absent for some frames: split gives it a new id '
-                       'when it returns, fill interpolates it for up to 1 s (default: split)')
-    trace.add_argument('--default-class', choices=DEFAULT_CLASSES, default='',
-                       metavar='CLASS', help='of actors whose tags name none: '
-                       f'{", ".join(DEFAULT_CLASSES)} (default: car for vehicles, other for '
-                       'objects)')
-    bag = parser.add_argument_group('bag to write')
-    bag.add_argument('--storage', choices=sorted(STORAGE_OF_SUFFIX.values()), default='mcap',
-                     help='form of the file (default: mcap)')
-    bag.add_argument('--clock', action='store_true', help='with /clock')
-    bag.add_argument('--name', default='state_sensor', metavar='NODE',
-                     help='node whose topics they are (default: state_sensor)')
-    bag.add_argument('--namespace', default='/', help='its namespace (default: /)')
-    add_parameters(parser, _BAG_PARAMETERS + _UNITS)
-    add_any_parameter(parser)
+    add_selection(parser)
+    add_writing_options(parser)
 
 
 def run(args: argparse.Namespace, interruption: Interruption) -> None:
@@ -137,213 +94,134 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     :raises StateSensorError: when IN cannot be read or OUT cannot be written.
     """
     if args.to is not None:
-        # Here and below: what one form needs is imported for it only.
+        # Here and below: what one format needs is imported for it only.
         from state_sensor_ros.commands.convert_many import convert_many
         convert_many(args, interruption)
         return
     if len(args.input) > 1 or args.jobs is not None or args.dask:
-        raise ConfigError('--to', 'none, and several recordings or --jobs or --dask',
-                          f'one of {", ".join(sorted(FORMS))}')
+        raise UsageError('several recordings, --jobs and --dask are for --to FORMAT')
     [args.input] = args.input
-    settings = settings_of(args, _BAG_PARAMETERS + _UNITS)
-    if settings.stamp_source == 'ros':
-        raise ConfigError('--stamp-source', 'ros', 'game_time or utc: a recording is not live')
-    units = Units(settings.obb_extents, settings.road_s_unit)
-    with closing(open_any(args.input, units, args.topic,
-                          max_bag_bytes=args.max_bag_bytes)) as recording:
-        if args.input.endswith(TABLE_SUFFIX) \
-                and not args.output.endswith((*TABLE_SUFFIXES, *OSI_SUFFIXES)):
-            _warn_of_gaps(recording, args, settings)
-        if _is_trajectory(args.output):
-            summary = _to_trajectory(recording, args, units, interruption)
-        elif args.output.endswith(TABLE_SUFFIXES):
-            summary = _to_table(recording, args, settings, interruption)
-        elif args.output.endswith(OSI_SUFFIXES):
-            summary = _to_osi(recording, args, settings, interruption)
-        elif args.input != STANDARD_INPUT and is_bag(Path(args.input)):
-            summary = _to_own_form(recording, args, settings, interruption)
-        else:
-            summary = _to_bag(recording, args, settings, interruption)
+    named, read = output_format(args.output, storage=args.storage or ''), format_of(args.input)
+    # The format of a folder depends on the recording.
+    folders = [] if named.suffixes else [
+        written_with(each) for each in formats() if not each.suffixes]
+    refuse_unused(args, SELECTION.union(read.reads, written_with(named), *folders),
+                  f'IN {args.input} is {read.noun}, OUT {args.output} {named.noun}')
+    settings = settings_of(args, WRITING_PARAMETERS)
+    options = ReadOptions(WriteOptions(settings=settings).units, args.topic, args.max_bag_bytes)
+    with closing(open_any(args.input, options)) as recording:
+        folder = BAG if not read.storage else next(
+            (each for each in find_simulator(recording.simulator).formats if not each.suffixes),
+            BAG)
+        output = output_format(args.output, storage=args.storage or '', folder=folder)
+        refuse_unused(args, SELECTION | read.reads | written_with(output),
+                      f'IN {args.input} is {read.noun}, OUT {args.output} {output.noun}')
+        if settings.stamp_source == 'ros':
+            raise ConfigError('--stamp-source', 'ros', 'game_time or utc: a recording is not live')
+        writing = WriteOptions(args.force, settings, vars(args), recording.name, recording.form,
+                               recording)
+        _warn_of_gaps(recording, output, settings)
+        work = _to_bag if output.storage else _to_frames
+        summary = work(recording, output, writing, args, interruption)
     show_result(args.output, [*summary.facts, *size_of(args.output)], is_quiet=args.quiet)
 
 
-def _warn_of_gaps(table: Recording, args: argparse.Namespace, settings: Settings) -> None:
-    """Name what the bag or the trajectory does not get from a table."""
+def _warn_of_gaps(table: Recording, output: Format, settings: Settings) -> None:
+    """Name what a bag or a trajectory does not get from a table."""
+    if not output.storage and 'generation' not in output.writes:
+        return
     from state_sensor_ros.files.tables.table_gaps import gaps_of
     from state_sensor_ros.files.tables.table_recording import TableRecording
     if not isinstance(table, TableRecording):
         return
     gaps = gaps_of(table, settings, has_own=table.generation in simulators())
-    texts = [gap.parts for gap in gaps] if _is_trajectory(args.output) else map(str, gaps)
+    texts = map(str, gaps) if output.storage else [gap.parts for gap in gaps]
     print_line(f'warning: {table.name}: a table has no columns for: {"; ".join(texts)}')
 
 
-def _is_trajectory(path: str) -> bool:
-    return path == STANDARD_OUTPUT or path.endswith(TRAJECTORY_SUFFIXES)
-
-
-def _node_name(args: argparse.Namespace) -> str:
-    """Return the fully qualified name of the node that the topics of the bag are named after."""
-    tokens = [*args.namespace.strip('/').split('/'), args.name] if args.namespace.strip('/') \
-        else [args.name]
-    for token in tokens:
-        if not _TOKEN.fullmatch(token):
-            raise ConfigError('--name, --namespace', repr(token),
-                              'letters, digits and _, none of them beginning with a digit')
-    return '/' + '/'.join(tokens)
-
-
-def _to_bag(recording: Recording, args: argparse.Namespace, settings: Settings,
-            interruption: Interruption) -> Summary:
+def _to_bag(recording: Recording, output: Format, options: WriteOptions,
+            args: argparse.Namespace, interruption: Interruption) -> Summary:
     """Run the pipeline of the node into a bag."""
-    from state_sensor_ros.cdr.definitions import load_definitions
-    from state_sensor_ros.files.bags.bag_writer import BagSink
-    from state_sensor_ros.pipeline.interfaces import Codec
-    from state_sensor_ros.pipeline.pipeline import Pipeline
-    from state_sensor_ros.topics.encoder import Encoder
-    from state_sensor_ros.topics.static_frame import encode_static_frames
-    if args.output.endswith(tuple(STORAGE_OF_SUFFIX)):
-        raise ConfigError('OUT', args.output, 'the name of a folder, or NAME.json for a '
-                          'trajectory')
-    if args.generation:
-        raise ConfigError('--generation', args.generation, 'a trajectory to write, not a bag')
-    settings = parse_settings({'publish_clock': args.clock}, base=settings)
-    definitions = load_definitions()
-    warnings = Warnings(recording.name)
-    node_name = _node_name(args)
-    with interruption.writing(lambda: BagSink(
-            args.output, storage=args.storage, overwrite=args.force, node_name=node_name)) as sink:
-        own = find_simulator(recording.simulator).topics(
-            settings, recording=recording)
-        encoder = Encoder(settings, definitions, warnings.add, own.encoders)
-        sink.open(encoder.topics)
-        static_frames = encode_static_frames(settings, definitions, own.transforms)
-        if static_frames is not None:
-            sink.latch(*static_frames)
-        pipeline = Pipeline(
-            settings, lambda settings: Codec(recording.decoder, encoder), sink,
-            report=warnings.add)
-        summary, snapshot = Summary(), pipeline.snapshot
-        with reading(recording, 'convert', is_quiet=args.quiet) as recorded_frames, \
-                _with_upcoming(recorded_frames, recording, args, settings) as frames:
+    from state_sensor_ros.commands.bag_output import BagOutput, PacketsToBag
+    selection = selection_of(args)
+    selected, summary = SelectedRecording(recording, selection), Summary()
+
+    def new_bag() -> BagOutput:
+        return BagOutput(args.output, args.storage or output.storage, recording.simulator, options)
+
+    with interruption.writing(new_bag) as bag:
+        packets = PacketsToBag(bag, selected.decoder)
+        with reading(selected, 'convert', is_quiet=args.quiet) as recorded_frames, \
+                _with_upcoming(recorded_frames, selected, selection, args, options) as frames:
             for recorded in frames:
-                warnings.place = recorded.place
-                pipeline.process(recorded.packet, time.perf_counter_ns())
-                if pipeline.snapshot is not None and pipeline.snapshot is not snapshot:
-                    snapshot = pipeline.snapshot
-                    summary.add(snapshot.frame)
-        # With the frames whose clock did not advance.
-        summary.n_frames = pipeline.counters.n_published
-        if not summary.n_frames:
-            raise TrajectoryFormatError(recording.name, 'no frames', 'at least one frame')
-    warnings.show()
+                frame = packets.write(recorded.packet, recorded.place)
+                if frame is not None:
+                    summary.add(frame)
+        _check_any(summary.n_frames, recording, selection)
+    bag.warnings.show()
+    warn_of_missing(recording.name, selected.missing)
     return summary
+
+
+def _check_any(n_frames: int, recording: Recording, selection: RecordingSelection) -> None:
+    if not n_frames:
+        raise TrajectoryFormatError(
+            recording.name, 'no frames' if selection.has_all_frames else
+            'no frames in the selected time', 'at least one frame')
 
 
 @contextmanager
 def _with_upcoming(frames: Iterator[RecordedFrame], recording: Recording,
-                   args: argparse.Namespace, settings: Settings) -> Iterator[
-                       Iterator[RecordedFrame]]:
+                   selection: RecordingSelection, args: argparse.Namespace,
+                   options: WriteOptions) -> Iterator[Iterator[RecordedFrame]]:
     """Link frames with those that follow, where an output has predicted paths."""
-    if not settings.outputs:
+    if not options.settings.outputs:
         yield frames
         return
     from state_sensor_ros.files.look_ahead import is_needed, LookAhead
-    if not is_needed(settings):
+    if not is_needed(options.settings):
         yield frames
         return
     # Standard input is read once only.
-    ahead = None if args.input == STANDARD_INPUT else open_any(
-        args.input, Units(settings.obb_extents, settings.road_s_unit), args.topic,
-        max_bag_bytes=args.max_bag_bytes)
-    look_ahead = LookAhead(ahead, recording.new_decoder(), settings)
+    ahead = None if args.input == STANDARD_INPUT else SelectedRecording(open_any(
+        args.input, ReadOptions(options.units, args.topic, args.max_bag_bytes)), selection)
+    look_ahead = LookAhead(ahead, recording.new_decoder(), options.settings)
     try:
         yield look_ahead.follow(frames)
     finally:
         look_ahead.close()
 
 
-def _to_own_form(recording: Recording, args: argparse.Namespace, settings: Settings,
-                 interruption: Interruption) -> Summary:
-    """Write a bag in the form in which its simulator records."""
-    from state_sensor_ros.files.bags.bag_recording import BagRecording
-    assert isinstance(recording, BagRecording)
-    if find_simulator(recording.simulator) is default_simulator():
-        raise ConfigError('OUT', args.output, 'NAME.json or - for a trajectory, or the name of a '
-                          'table or trace: a bag becomes a dataset only where it is of CARLA')
-    simulator = find_simulator(recording.simulator)
-    summary = Summary()
-    with interruption.writing(lambda: simulator.new_writer(
-            args.output, settings, force=args.force, recording=recording)) as writer, \
-            progress_bar(recording, 'convert', is_quiet=args.quiet) as bar:
-        for frame in simulator.frames_to_write(recording):
+def _to_frames(recording: Recording, output: Format, options: WriteOptions,
+               args: argparse.Namespace, interruption: Interruption) -> Summary:
+    """Write the frames of a recording one by one, and warn of what cannot be written."""
+    selection, summary = selection_of(args), Summary()
+    with interruption.writing(lambda: output.create(args.output, options)) as writer:
+        frames: Iterator[Frame]
+        if not output.suffixes:
+            frames = _frames_of_bag(recording, selection, is_quiet=args.quiet)
+        else:
+            selected = FrameRecording(recording, is_timed=writer.is_timed, selection=selection)
+            selected.needs = writer.needs
+            frames = read_frames(selected, 'convert', is_quiet=args.quiet)
+        for frame in frames:
             writer.write(frame)
             summary.add(frame)
+        _check_any(writer.n_frames, recording, selection)
+        writer.complete()
+    for note in writer.notes:
+        print_line(f'warning: {args.output}: {note}')
+    return summary
+
+
+def _frames_of_bag(recording: Recording, selection: RecordingSelection, *,
+                   is_quiet: bool) -> Iterator[Frame]:
+    """Yield the frames of a bag with all that its simulator records."""
+    selector = FrameSelector(selection)
+    with progress_bar(recording, 'convert', is_quiet=is_quiet) as bar:
+        for frame in find_simulator(recording.simulator).frames_to_write(recording):
+            if selector.keeps(frame.game_time):
+                yield selector.actors_of(frame)
             if bar is not None:
                 bar.update()
-        if not writer.n_frames:
-            raise TrajectoryFormatError(recording.name, 'no frame that has a ~/player/status',
-                                        'at least one')
-    if writer.note:
-        print_line(f'warning: {recording.name}: {writer.note}')
-    return summary
-
-
-def _to_table(recording: Recording, args: argparse.Namespace, settings: Settings,
-              interruption: Interruption) -> Summary:
-    """Write the frames of a recording as rows."""
-    from state_sensor_ros.files.tables.table_output import NEEDS, TableOutput
-    columns = None if args.columns is None else [
-        name.strip() for name in args.columns.split(',')]
-    # Half of the time: a table has no column of the other parts.
-    recording.decoder.needs = NEEDS
-    summary = Summary()
-    with interruption.writing(lambda: TableOutput(
-            args.output, force=args.force, columns=columns, source=recording.name,
-            form=recording.form, settings=settings)) as output:
-        for frame in read_frames(FrameRecording(recording), 'convert', is_quiet=args.quiet):
-            output.write(frame)
-            summary.add(frame)
-        if not output.n_frames:
-            raise TrajectoryFormatError(recording.name, 'no frames', 'at least one frame')
-    return summary
-
-
-def _to_osi(recording: Recording, args: argparse.Namespace, settings: Settings,
-            interruption: Interruption) -> Summary:
-    """Write the frames of a recording as a trace of ASAM OSI, and warn of what differs."""
-    from state_sensor_ros.files.osi.osi_output import OsiOutput
-    summary = Summary()
-    with interruption.writing(lambda: OsiOutput(
-            args.output, force=args.force, rate_hz=args.rate, fills_gaps=args.gaps == 'fill',
-            default_class=args.default_class, settings=settings)) as output:
-        for frame in read_frames(FrameRecording(recording), 'convert', is_quiet=args.quiet):
-            output.write(frame)
-            summary.add(frame)
-        if not output.n_frames:
-            raise TrajectoryFormatError(recording.name, 'no frames', 'at least one frame')
-        output.complete()
-        if not output.n_messages:
-            raise TrajectoryFormatError(recording.name, 'no objects', 'at least one')
-    for line in output.notes.lines():
-        print_line(f'warning: {args.output}: {line}')
-    return summary
-
-
-def _to_trajectory(recording: Recording, args: argparse.Namespace, units: Units,
-                   interruption: Interruption) -> Summary:
-    """Write the frames of a recording as JSON, and warn of what cannot be written."""
-    from state_sensor_ros.simulators.monodrive.trajectory_output import TrajectoryOutput
-    summary = Summary()
-    with interruption.writing(lambda: TrajectoryOutput(
-            args.output, force=args.force, generation=args.generation, units=units)) as writer:
-        for frame in read_frames(FrameRecording(recording, is_timed=False), 'convert',
-                                 is_quiet=args.quiet):
-            writer.write(frame)
-            summary.add(frame)
-        if not writer.n_frames:
-            raise TrajectoryFormatError(recording.name, 'no frames', 'at least one frame')
-    if writer.lost:
-        print_line(f'warning: {args.output}: {args.generation} does not carry: '
-                   f'{", ".join(writer.lost)}')
-    return summary
+    warn_of_missing(recording.name, selector.missing)

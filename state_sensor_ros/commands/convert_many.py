@@ -25,12 +25,15 @@ from state_sensor_ros.commands.batch import (
     show_failures,
 )
 from state_sensor_ros.commands.batch_outputs import BatchOutputs, is_newer, size_of
+from state_sensor_ros.commands.format_options import refuse_unused, SELECTION, written_with
 from state_sensor_ros.commands.interruption import Interruption
-from state_sensor_ros.commands.options import BatchForm, FORMS
 from state_sensor_ros.commands.printing import listed, print_line
 from state_sensor_ros.commands.summary import show_result
 from state_sensor_ros.errors import ConfigError, counted, TrajectoryFormatError
 from state_sensor_ros.files.bags.bag_form import is_bag
+from state_sensor_ros.files.formats import Format
+from state_sensor_ros.simulators.opening import formats
+from state_sensor_ros.simulators.output_names import UsageError
 from state_sensor_ros.simulators.search import find_recordings, FoundRecording
 
 
@@ -45,17 +48,18 @@ def convert_many(args: argparse.Namespace, interruption: Interruption) -> None:
     :raises TrajectoryFormatError: where one failed, after a table of the reasons.
     :raises ConfigError: where there is no recording, or an output would be among the inputs.
     """
-    form, folder = FORMS[args.to], Path(args.output)
+    form, folder = next(each for each in formats() if each.name == args.to), Path(args.output)
+    _check_options(args, form)
     if folder.exists() and not folder.is_dir():
         raise ConfigError('OUT', args.output, 'a folder')
     found = find_recordings(args.input, without=args.output)
-    bags = [recording.path for recording in found if not form.suffix
+    bags = [recording.path for recording in found if form.storage
             and is_bag(Path(recording.path))]
     if bags:
         print_line(f'warning: {args.output}: left out, because they are bags: {listed(bags)}')
         found = [recording for recording in found if recording.path not in bags]
     jobs = [_job(args, recording, output, form)
-            for recording, output in _outputs_of(found, args.output, args.to)]
+            for recording, output in _outputs_of(found, args.output, form)]
     for job in jobs:
         if os.path.realpath(job.source) == os.path.realpath(job.output):
             raise ConfigError('OUT', f'{job.output}, which is one of IN', 'another folder')
@@ -98,8 +102,18 @@ def convert_many(args: argparse.Namespace, interruption: Interruption) -> None:
     show_result(args.output, facts, is_quiet=args.quiet)
 
 
+def _check_options(args: argparse.Namespace, output: Format) -> None:
+    """Refuse options that no job uses; those of readers are used by some of them."""
+    if args.storage and output.storage != args.storage:
+        raise UsageError(f'--storage {args.storage}: --to {args.to} writes {output.noun}'
+                         + (f' of {output.storage}' if output.storage else ''))
+    refuse_unused(args, SELECTION.union(
+        written_with(output), ('to', 'jobs', 'dask'), *(each.reads for each in formats())),
+        f'--to {args.to} writes {output.noun}')
+
+
 def _outputs_of(found: Sequence[FoundRecording], folder: str,
-                form_name: str) -> list[tuple[FoundRecording, str]]:
+                form: Format) -> list[tuple[FoundRecording, str]]:
     """
     Return recordings with the paths of their outputs.
 
@@ -107,12 +121,13 @@ def _outputs_of(found: Sequence[FoundRecording], folder: str,
 
     :raises ConfigError: if two have one output.
     """
-    suffix = FORMS[form_name].suffix
+    # Bags are folders.
+    suffix = '' if form.storage else form.suffixes[0]
     outputs = {recording: os.path.join(folder, recording.place + suffix) for recording in found}
     folders = {str(parent) for output in outputs.values() for parent in Path(output).parents}
     for recording, output in outputs.items():
         if str(Path(output)) in folders:
-            outputs[recording] = os.path.join(folder, f'{recording.place}_{form_name}{suffix}')
+            outputs[recording] = os.path.join(folder, f'{recording.place}_{form.name}{suffix}')
     sources: dict[str, str] = {}
     for recording, output in outputs.items():
         other = sources.setdefault(output, recording.path)
@@ -122,9 +137,9 @@ def _outputs_of(found: Sequence[FoundRecording], folder: str,
 
 
 def _job(args: argparse.Namespace, recording: FoundRecording, output: str,
-         form: BatchForm) -> BatchJob:
+         form: Format) -> BatchJob:
     options = {**plain_options(args), 'input': [recording.path], 'output': output, 'to': None,
-               'jobs': None, 'dask': '', 'quiet': True, 'storage': form.storage}
+               'jobs': None, 'dask': '', 'quiet': True, 'storage': form.storage or None}
     return BatchJob('convert', options, recording.path, output)
 
 

@@ -46,6 +46,10 @@ _PARAMETERS = ('stamp_source', 'global_frame', 'ego_tag', 'base_link_xyz', 'obb_
                'default_sizes', 'desired_tags', 'undesired_tags')
 _CLASSES = ('person', 'cyclist', 'motorcycle', 'bus', 'truck', 'trailer', 'car', 'unknown')
 
+_EPILOG = """examples:
+  state_sensor evaluate drive.json stack_bag
+  state_sensor evaluate truth_bag 'stacks/*' --json"""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """
@@ -53,6 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     :param parser: of this sub-command.
     """
+    parser.epilog = _EPILOG
     parser.add_argument('truth', metavar='TRUTH', help='recording with the truth: trajectory, '
                         'bag, table, dataset of CARLA, or a bag of TrackedObjects')
     parser.add_argument('stack', metavar='STACK', nargs='+', help="bag with the stack's topics; "

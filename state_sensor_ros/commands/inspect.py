@@ -24,13 +24,20 @@ import json
 import math
 import sys
 
+from state_sensor_ros.commands.format_options import (
+    add_selection,
+    refuse_unused,
+    SELECTION,
+    selection_of,
+)
 from state_sensor_ros.commands.inspect_many import inspect_many, is_batch
 from state_sensor_ros.commands.inspection import Inspector
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.live import (
     add_live_arguments,
-    check_options_of_others,
+    LIVE_OPTIONS,
     LiveRecording,
+    refuse_options_of_others,
 )
 from state_sensor_ros.commands.options import add_bag_limit, add_batch_options, add_quiet
 from state_sensor_ros.commands.parameter_options import add_parameters, settings_of
@@ -38,14 +45,21 @@ from state_sensor_ros.commands.printing import listed
 from state_sensor_ros.commands.reading import read_frames
 from state_sensor_ros.drawing.wording import seconds
 from state_sensor_ros.errors import counted, one_line
-from state_sensor_ros.library.frame_recording import FrameRecording, open_recording
+from state_sensor_ros.files.formats import ReadOptions
+from state_sensor_ros.library.frame_recording import FrameRecording
 from state_sensor_ros.pipeline.consistency import SLOW
+from state_sensor_ros.rep103 import Units
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.monodrive.generations.wire import GENERATIONS
-from state_sensor_ros.simulators.simulator_list import default_simulator, find_simulator
+from state_sensor_ros.simulators.opening import format_of, formats, open_any
+from state_sensor_ros.simulators.output_names import UsageError
 
 # The parameters of the node that a reader of any recording uses.
 _PARAMETERS = ('ego_tag', 'obb_extents')
+_EPILOG = """examples:
+  state_sensor inspect drive.json
+  state_sensor inspect drive_bag --json --start 10 --actors EgoVehicle_0
+  state_sensor inspect 'days/**/*.json' --parquet days.parquet"""
 _VERDICTS = {True: 'yes', False: 'no', None: 'does not apply: the simulator has no Replay Mode'}
 
 
@@ -55,6 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     :param parser: of this sub-command.
     """
+    parser.epilog = _EPILOG
     parser.add_argument('file', metavar='FILE', nargs='*', help='trajectory (- for standard '
                         'input), bag, table or dataset of CARLA; also several, folders and globs')
     parser.add_argument('--live', action='store_true', help='the frames that a simulator sends '
@@ -70,6 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_bag_limit(parser)
     add_parameters(parser, _PARAMETERS)
     add_live_arguments(parser)
+    add_selection(parser)
     parser.set_defaults(refuse=parser.error)
 
 
@@ -83,6 +99,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     """
     if args.live is bool(args.file):
         args.refuse('one of FILE and --live is required')
+    _check_options(args)
     if args.file and is_batch(args):
         inspect_many(args, interruption)
         return
@@ -102,17 +119,35 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
         raise inspector.refusal
 
 
+def _check_options(args: argparse.Namespace) -> None:
+    """Refuse options that the input, or the number of inputs, has no use for."""
+    uses = {**dict.fromkeys(LIVE_OPTIONS, '--live'), **dict.fromkeys(
+        ('parquet', 'jobs', 'dask', 'force'), 'files'), 'force': '--parquet'}
+    used = {'json', 'live', 'ego_tag'} | SELECTION
+    if args.live:
+        refuse_options_of_others(args)
+        refuse_unused(args, (used | LIVE_OPTIONS | {'obb_extents'}) - {'start', 'end'},
+                      '--live has no FILE', uses)
+    elif is_batch(args):
+        refuse_unused(args, used.union(('parquet', 'jobs', 'dask'), *(
+            each.reads for each in formats())), 'the input is many files', uses)
+    else:
+        read = format_of(args.file[0])
+        refuse_unused(args, used | read.reads, f'FILE {args.file[0]} is {read.noun}', uses)
+    if 'force' in getattr(args, 'given', ()) and not args.parquet:
+        raise UsageError('--force is for --parquet OUT')
+
+
 def _opened(args: argparse.Namespace, settings: Settings,
             interruption: Interruption) -> FrameRecording:
+    selection = selection_of(args)
     if not args.live:
-        return open_recording(args.file, topic=args.topic, obb_extents=settings.obb_extents,
-                              max_bag_bytes=args.max_bag_bytes, is_timed=False)
-    if find_simulator(args.source) is default_simulator():
-        check_options_of_others(args)
+        options = ReadOptions(Units(settings.obb_extents), args.topic, args.max_bag_bytes)
+        return FrameRecording(open_any(args.file, options), is_timed=False, selection=selection)
     interruption.is_endless = args.frames is None and args.seconds is None
     stream = LiveRecording(args)
     interruption.stopped_by(stream.close, lambda: '')
-    return FrameRecording(stream, is_timed=False)
+    return FrameRecording(stream, is_timed=False, selection=selection)
 
 
 def _screen(recording: FrameRecording, found: Inspector) -> list[tuple[str, str]]:

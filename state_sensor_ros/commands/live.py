@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import replace
 import math
 import threading
@@ -25,16 +25,25 @@ from state_sensor_ros.commands.parameter_options import (
     parameters_that_affect,
 )
 from state_sensor_ros.commands.waiting import waiting_named
-from state_sensor_ros.errors import ConfigError, failed_stream, TruncatedError
+from state_sensor_ros.errors import failed_stream, TruncatedError
 from state_sensor_ros.files.recording import RecordedFrame
 from state_sensor_ros.parameters import STREAM
 from state_sensor_ros.payloads import PayloadDecoder
 from state_sensor_ros.pipeline.source import Source
 from state_sensor_ros.settings import DEFAULTS, Settings, SIMULATORS
-from state_sensor_ros.simulators.simulator_list import checked_settings, find_simulator, names
+from state_sensor_ros.simulators.output_names import UsageError
+from state_sensor_ros.simulators.simulator_list import (
+    checked_settings,
+    default_simulator,
+    find_simulator,
+    names,
+)
 
 # Options of the commands that select how frames are received.
 _PARAMETERS = ('control_port', 'config_file', *parameters_that_affect(STREAM))
+# Options of every run that reads a live stream.
+LIVE_OPTIONS = frozenset((
+    *_PARAMETERS, 'source', 'host', 'port', 'frames', 'seconds', 'parameter'))
 
 
 class SimulatorNames(Container[str]):
@@ -75,31 +84,32 @@ def add_live_arguments(parser: argparse.ArgumentParser) -> None:
     add_any_parameter(parser)
 
 
-def live_settings(args: argparse.Namespace) -> Settings:
+def live_settings(args: argparse.Namespace, parameters: Sequence[str] = ()) -> Settings:
     """
     Return the settings of the stream.
 
     :param args: the parsed options.
+    :param parameters: further ones that are options of the command.
     :raises ConfigError: naming the parameter, the value and what is allowed.
     """
-    # Of the parameters, some are options of one command only.
-    others = {name: value for name in ('host', 'port', 'obb_extents')
+    others = {name: value for name in ('host', 'port')
               if (value := getattr(args, name, None)) is not None}
-    return checked_settings({'source': args.source, **others,
-                             **given_parameters(args, _PARAMETERS, args.source)})
+    return checked_settings({'source': args.source, **others, **given_parameters(
+        args, (*_PARAMETERS, *parameters), args.source)})
 
 
-def check_options_of_others(args: argparse.Namespace) -> None:
+def refuse_options_of_others(args: argparse.Namespace) -> None:
     """
-    Check that no option is given that only other simulators have.
+    Refuse options that only other simulators use.
 
     :param args: the parsed options.
-    :raises ConfigError: naming the first such option.
+    :raises UsageError: naming the first such option.
     """
-    for name in _PARAMETERS:
-        if getattr(args, name) is not None:
-            raise ConfigError(f'--{name.replace("_", "-")}', str(getattr(args, name)),
-                              f'it with another --source than {args.source}')
+    if find_simulator(args.source) is default_simulator():
+        for name in _PARAMETERS:
+            if getattr(args, name) is not None:
+                raise UsageError(f'--{name.replace("_", "-")} is for another --source than '
+                                 f'{args.source}')
 
 
 class LiveStream:
@@ -108,12 +118,14 @@ class LiveStream:
 
     :param args: the parsed options.
     :param ends: whether the stream ends with its connection.
+    :param parameters: further ones that are options of the command.
     :ivar notes: the last line of each kind about what is lost.
     :raises StateSensorError: where the options exclude each other.
     """
 
-    def __init__(self, args: argparse.Namespace, *, ends: bool) -> None:
-        self.settings = settings = live_settings(args)
+    def __init__(self, args: argparse.Namespace, *, ends: bool,
+                 parameters: Sequence[str] = ()) -> None:
+        self.settings = settings = live_settings(args, parameters)
         self.simulator = find_simulator(settings.source)
         self.where = self.simulator.address(settings)
         self.notes: dict[str, str] = {}
@@ -134,7 +146,7 @@ class LiveRecording:
     unit = 'frame'
 
     def __init__(self, args: argparse.Namespace) -> None:
-        self._stream = LiveStream(args, ends=False)
+        self._stream = LiveStream(args, ends=False, parameters=('obb_extents',))
         self.name = self._stream.where
         self.simulator = self._stream.simulator.name
         self.decoder = self._stream.decoder

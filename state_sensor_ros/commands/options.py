@@ -12,26 +12,11 @@ from __future__ import annotations
 
 import argparse
 import math
-from typing import NamedTuple
 
-from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.settings import DEFAULTS
+from state_sensor_ros.simulators.opening import trajectory_format
+from state_sensor_ros.simulators.output_names import output_format, UsageError
 from state_sensor_ros.simulators.stand_in_options import whole_number
-
-# Names of what `convert` writes beside trajectories.
-_OTHER_FORMS = ('.parquet', '.csv', '.osi', '.mcap', '.db3')
-
-
-class BatchForm(NamedTuple):
-    """A form to write many recordings in: the suffix of the outputs, and the storage of bags."""
-
-    suffix: str
-    storage: str = 'mcap'
-
-
-FORMS = {'mcap': BatchForm(''), 'sqlite3': BatchForm('', 'sqlite3'),
-         'json': BatchForm('.json'), 'parquet': BatchForm('.parquet'),
-         'osi': BatchForm('.osi.mcap')}
 
 
 def add_stream_arguments(parser: argparse.ArgumentParser) -> None:
@@ -70,16 +55,17 @@ def add_batch_options(parser: argparse.ArgumentParser) -> None:
                        'tcp://HOST:8786; all workers need the same paths')
 
 
-def check_output_name(path: str) -> None:
+def check_trajectory_name(path: str) -> None:
     """
-    Check that an output that is a trajectory has no name of another form.
+    Check that an output that can only be a trajectory has no name of another format.
 
     :param path: as it was given.
-    :raises ConfigError: where it has one.
+    :raises UsageError: where it has one.
     """
-    if path.endswith(_OTHER_FORMS):
-        raise ConfigError('OUT', path, 'NAME.json: `state_sensor convert` makes other forms of a '
-                          'recording')
+    found = output_format(path)
+    if found != trajectory_format():
+        raise UsageError(f'OUT {path} is the name of {found.noun}; expected NAME.json or -: '
+                         '`state_sensor convert` makes other formats of a trajectory')
 
 
 def port(text: str) -> int:

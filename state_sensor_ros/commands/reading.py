@@ -10,14 +10,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 import gc
 import sys
 import threading
 from typing import NoReturn, TYPE_CHECKING
 
-from state_sensor_ros.commands.printing import print_line
+from state_sensor_ros.commands.printing import listed, print_line
 from state_sensor_ros.commands.warnings import show_faults
 from state_sensor_ros.files.recording import RecordedFrame, Recording
 from state_sensor_ros.frame import Frame
@@ -80,6 +80,18 @@ def read_frames(recording: FrameRecording, what: str, *, is_quiet: bool = False,
         print_line(f'warning: {recording.cut.warning}')
     if warns:
         show_faults(recording.name, recording.faults)
+    warn_of_missing(recording.name, recording.missing)
+
+
+def warn_of_missing(name: str, actors: Iterable[str]) -> None:
+    """
+    Print a line about selected actors that a recording does not have.
+
+    :param name: of the recording.
+    :param actors: raw names, none for nothing.
+    """
+    if actors := sorted(actors):
+        print_line(f'warning: {name}: no selected frame has the actor {listed(actors)}')
 
 
 def progress_bar(recording: Recording | FrameRecording, what: str, *,

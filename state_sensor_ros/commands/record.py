@@ -8,42 +8,68 @@
 # language governing permissions and limitations under the License.
 # flake8: noqa: I100
 """
-`state_sensor record`: the live stream to a trajectory file, each frame with the bytes received.
+`state_sensor record`: the live stream to a recording of any format.
 
-The stream of another simulator becomes a recording of its own form: of CARLA, a dataset. A thread
-receives and writes; the main thread completes the file between two packets.
+A trajectory has the bytes received. A thread receives and writes; the main thread completes the
+recording between two packets.
 """
 
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 import math
 import threading
 import time
 
-from state_sensor_ros.commands.frame_recorder import FrameRecorder
+from state_sensor_ros.commands.format_options import (
+    add_selection,
+    add_to,
+    add_writing_options,
+    refuse_unused,
+    SELECTION,
+    selection_of,
+    WRITING_PARAMETERS,
+    written_with,
+)
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.live import (
     add_live_arguments,
-    check_options_of_others,
+    LIVE_OPTIONS,
     LiveStream,
+    refuse_options_of_others,
 )
-from state_sensor_ros.commands.options import add_quiet, check_output_name
+from state_sensor_ros.commands.options import add_quiet
+from state_sensor_ros.commands.packet_writer import (
+    FramesWriter,
+    MessagesWriter,
+    PacketWriter,
+    PayloadWriter,
+)
 from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.commands.progress import tqdm
 from state_sensor_ros.commands.recorder import Recorder
 from state_sensor_ros.commands.summary import show_result, size_of
-from state_sensor_ros.commands.trajectory_recorder import TrajectoryRecorder
 from state_sensor_ros.commands.waiting import waiting_named
-from state_sensor_ros.errors import ConfigError, counted, failed_stream
+from state_sensor_ros.errors import counted, failed_stream
+from state_sensor_ros.files.formats import BAG, Format, WriteOptions
 from state_sensor_ros.files.whole.whole_file import WholeFile
-from state_sensor_ros.simulators.simulator_list import default_simulator, find_simulator
+from state_sensor_ros.simulators.opening import trajectory_format
+from state_sensor_ros.simulators.output_names import output_format
+from state_sensor_ros.simulators.simulator_list import find_simulator
 
-_EPILOG = (
-    'Recording ends with --frames, --seconds or Ctrl-C; where the simulator closes the connection '
-    'or is restarted, the recorder connects again (see --once). OUT is created at the end; until '
-    'then, and after a crash, the frames received are beside it in .OUT.part.')
+_EPILOG = """Recording ends with --frames, --seconds or Ctrl-C; where the simulator closes
+the connection or is restarted, the recorder connects again (see --once). OUT
+is created at the end; until then, and after a crash, the frames received are
+beside it in .OUT.part.
+
+examples:
+  state_sensor record drive.json.zst --seconds 60
+  state_sensor record drive_bag --desired-tags vehicle ego
+  state_sensor record town --source carla --frames 500"""
 _REFRESH_S = 0.2
+# Of frames that have no trajectory of their own.
+_GENERATION = 'v2'
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,17 +79,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     :param parser: of this sub-command.
     """
     parser.epilog = _EPILOG
-    parser.add_argument('out', metavar='OUT', help='trajectory to write, - for standard output; '
-                        'of another simulator, a recording in its own format')
+    parser.add_argument('out', metavar='OUT', help='its suffix names the format, as in `convert`; '
+                        '- is a trajectory to standard output; a name without suffix is the '
+                        'folder of a bag, of CARLA that of a dataset')
     add_live_arguments(parser)
     parser.add_argument('--once', action='store_true',
                         help='end when the simulator closes the connection')
-    parser.add_argument('--desired-tags', nargs='+', action='extend', default=[], metavar='TAG',
-                        help='keep only actors with one of these tags')
-    parser.add_argument('--undesired-tags', nargs='+', action='extend', default=[], metavar='TAG',
-                        help='leave out actors with one of these tags')
     parser.add_argument('--force', action='store_true', help='overwrite OUT')
+    add_to(parser, 'format, where the name of OUT has no suffix')
     add_quiet(parser)
+    add_selection(parser, has_times=False)
+    add_writing_options(parser)
 
 
 def run(args: argparse.Namespace, interruption: Interruption) -> None:
@@ -89,22 +115,40 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
 
 
 def _recorder(args: argparse.Namespace, interruption: Interruption) -> Recorder:
-    check_output_name(args.out)
     simulator = find_simulator(args.source)
-    if simulator is not default_simulator():
-        if args.desired_tags or args.undesired_tags:
-            raise ConfigError('--desired-tags', 'tags', f'none with --source {args.source}: a '
-                              'recording of it has every actor')
-        stream = LiveStream(args, ends=args.once)
-        writer = interruption.made(
-            lambda: simulator.new_writer(args.out, stream.settings, force=args.force))
-        return FrameRecorder(args, stream, writer)
-    check_options_of_others(args)
+    folder = next((each for each in simulator.formats if not each.suffixes), BAG)
+    output = output_format(args.out, to=args.to or '', storage=args.storage or '', folder=folder)
+    refuse_options_of_others(args)
+    refuse_unused(args, SELECTION | LIVE_OPTIONS | written_with(output) | {'once', 'to'},
+                  f'OUT {args.out} is {output.noun}')
+
+    def new_stream() -> LiveStream:
+        return LiveStream(args, ends=args.once, parameters=WRITING_PARAMETERS)
+
+    return Recorder(new_stream, _writer(output, args, new_stream(), interruption), args.frames)
+
+
+def _writer(output: Format, args: argparse.Namespace, stream: LiveStream,
+            interruption: Interruption) -> PacketWriter:
+    """Begin the recording."""
+    simulator, selection = stream.simulator, selection_of(args)
+    options = WriteOptions(args.force, stream.settings, vars(args), stream.where, 'stream')
+    if output.storage:
+        writer = MessagesWriter(args.out, args.storage or output.storage, simulator.name, options,
+                                selection)
+        interruption.made(lambda: writer.output)
+        return writer
+    if output != trajectory_format():
+        return FramesWriter(interruption.made(lambda: output.create(args.out, options)), selection)
+    if output not in simulator.formats or args.generation:
+        options = replace(options, values={
+            **options.values, 'generation': args.generation or _GENERATION})
+        return FramesWriter(interruption.made(lambda: output.create(args.out, options)), selection)
     file = interruption.made(lambda: WholeFile(args.out, force=args.force))
     for part in file.left_behind:
         print_line(f'warning: {args.out}: found {part}, left by a program that was killed; '
                    '`state_sensor repair` makes a recording of it')
-    return TrajectoryRecorder(args, file)
+    return PayloadWriter(file, selection)
 
 
 def _watch(recorder: Recorder, args: argparse.Namespace) -> None:

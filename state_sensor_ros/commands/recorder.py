@@ -6,24 +6,32 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""What recorders of live streams share: receiving in a thread, the end, and what is kept."""
+"""The recorder of a live stream: receiving in a thread, the end, and what is kept."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import suppress
 import threading
 
 from state_sensor_ros.commands.interruption import Interruption
+from state_sensor_ros.commands.live import LiveStream
+from state_sensor_ros.commands.packet_writer import PacketWriter
 from state_sensor_ros.commands.summary import Summary
-from state_sensor_ros.errors import counted, DecodeError
+from state_sensor_ros.errors import counted, DecodeError, TransportError
 from state_sensor_ros.payloads import Packet
-from state_sensor_ros.pipeline.source import Health, Source
+from state_sensor_ros.pipeline.source import Health
+
+# Between two attempts to make the only connection.
+_RETRY_S = 0.1
 
 
-class Recorder(ABC):
+class Recorder:
     """
-    Frames from a source to a recording; one thread receives, another one ends the recording.
+    Packets from a source to a writer; one thread receives, another one ends the recording.
 
+    :param new_stream: opens the stream, again where its only connection could not be made.
+    :param writer: of the recording.
     :param max_frames: after which the recording is complete, None for no limit.
     :ivar n_frames: written so far.
     :ivar n_skipped: payloads that are not frames; ``last_skipped`` is the error of the last one.
@@ -33,42 +41,41 @@ class Recorder(ABC):
     :ivar is_complete: whether the end set by the options was reached.
     """
 
-    def __init__(self, max_frames: int | None) -> None:
+    def __init__(self, new_stream: Callable[[], LiveStream], writer: PacketWriter,
+                 max_frames: int | None) -> None:
         self.n_frames = self.n_skipped = self.n_bytes = 0
         self.last_skipped = ''
         self.summary = Summary()
         self.over = threading.Event()
         self.is_complete = False
-        self._max_frames = max_frames
+        self._new_stream, self._stream = new_stream, new_stream()
+        self._writer, self._max_frames = writer, max_frames
         # Held while a packet is written.
         self._writing = threading.Lock()
         self._error: Exception | None = None
         self._is_closed = self._is_saved = False
 
     @property
-    @abstractmethod
-    def source(self) -> Source:
-        """Return the source that packets come from now."""
-
-    @property
-    @abstractmethod
     def where(self) -> str:
         """Return what the source connects to."""
+        return self._stream.where
 
     @property
     def health(self) -> Health:
         """Return the health of the source."""
-        return self.source.health
+        return self._stream.source.health
 
     @property
     def notes(self) -> list[str]:
         """Return lines about what the recording does not carry."""
-        return []
+        return [*self._stream.notes.values(), *self._writer.notes]
 
     def run(self) -> None:
         """Receive and write until :meth:`stop`, or the end set by the options."""
         try:
-            self._receive()
+            while not self._has_received() and not self.over.wait(_RETRY_S):
+                self._stream = self._new_stream()
+            self.is_complete = self.is_complete or not self.over.is_set()
         except Exception as error:  # noqa: BLE001
             # Any error of this thread is raised again by save(), in the thread that ends it.
             self._error = error
@@ -78,7 +85,7 @@ class Recorder(ABC):
     def stop(self) -> None:
         """End the recording; may be called from any thread."""
         self.over.set()
-        self.source.close()
+        self._stream.source.close()
 
     def save(self, interruption: Interruption) -> None:
         """
@@ -90,60 +97,47 @@ class Recorder(ABC):
         self.stop()
         with self._writing:
             self._is_closed = True
-        self._save(interruption)
-        self._is_saved = True
+        try:
+            self._writer.save(interruption, self._error)
+        finally:
+            self._is_saved = self._writer.is_saved
         if self._error is not None:
             raise self._error
 
     def remains(self) -> str:
         """Return in words what remains of the recording after a signal."""
         if not self.n_frames:
-            return self._discard()
+            return self._writer.output.discard()
         if not self._is_saved:
-            return self._unsaved()
-        return f'{self._name} has what was received: {counted(self.n_frames, "frame")}'
+            return self._writer.unsaved
+        n_frames = counted(self.n_frames, 'frame')
+        return f'{self._writer.output.name} has what was received: {n_frames}'
 
-    def _write_packets(self) -> None:
-        """Write packets until the source ends."""
-        for packet in self.source.packets():
-            with self._writing:
-                if not self._is_closed:
-                    self._write(packet)
+    def _has_received(self) -> bool:
+        """Receive until the stream ends; return whether it had a connection."""
+        # The end of the only connection, or no connection yet; the health has its text.
+        with suppress(TransportError):
+            for packet in self._stream.source.packets():
+                with self._writing:
+                    if self._is_closed:
+                        break
+                    self.n_skipped += self._write(packet)
+                if self.is_complete:
+                    break
+        return self.health.n_connects > 0
 
-    def _skip(self, error: DecodeError) -> None:
-        """Count a payload that is no frame."""
-        self.n_skipped += 1
-        self.last_skipped = str(error)
-
-    def _is_full(self) -> bool:
-        """End the recording where it has all frames; return whether it has."""
-        if self.n_frames != self._max_frames:
-            return False
-        self.is_complete = True
-        self.stop()
-        return True
-
-    @property
-    @abstractmethod
-    def _name(self) -> str:
-        """Return the name of the recording."""
-
-    @abstractmethod
-    def _receive(self) -> None:
-        """Call :meth:`_write_packets` for each connection or stream."""
-
-    @abstractmethod
-    def _write(self, packet: Packet) -> None:
-        """Write the frames of a packet."""
-
-    @abstractmethod
-    def _save(self, interruption: Interruption) -> None:
-        """Complete and rename, or remove."""
-
-    @abstractmethod
-    def _discard(self) -> str:
-        """Remove a recording without frames; return that in words."""
-
-    @abstractmethod
-    def _unsaved(self) -> str:
-        """Return in words where the frames are that :meth:`save` has not completed."""
+    def _write(self, packet: Packet) -> int:
+        """Write the frames of a packet; return 1 where it has none."""
+        try:
+            for frame, n_bytes in self._writer.write(packet, self._stream.decoder):
+                self.summary.add(frame)
+                self.n_frames += 1
+                self.n_bytes += n_bytes
+                if self.n_frames == self._max_frames:
+                    self.is_complete = True
+                    self.stop()
+                    break
+        except DecodeError as error:
+            self.last_skipped = str(error)
+            return 1
+        return 0

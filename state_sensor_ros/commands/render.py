@@ -13,6 +13,12 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from state_sensor_ros.commands.format_options import (
+    add_selection,
+    refuse_unused,
+    SELECTION,
+    selection_of,
+)
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.options import add_bag_limit, add_quiet, number
 from state_sensor_ros.commands.parameter_options import add_parameters, settings_of
@@ -23,21 +29,21 @@ from state_sensor_ros.drawing.scene import Scene
 from state_sensor_ros.drawing.scene_builder import SceneBuilder
 from state_sensor_ros.drawing.wording import seconds
 from state_sensor_ros.errors import ConfigError, one_line, TrajectoryFormatError
+from state_sensor_ros.files.formats import ANIMATION, ReadOptions, RENDER
 from state_sensor_ros.files.recording import STANDARD_INPUT
 from state_sensor_ros.files.whole.whole_file import WholeFile
-from state_sensor_ros.library.frame_recording import open_recording
+from state_sensor_ros.library.frame_recording import FrameRecording
+from state_sensor_ros.rep103 import Units
+from state_sensor_ros.simulators.opening import format_of, open_any
+from state_sensor_ros.simulators.output_names import output_format
 
 # A duration that is copied from what the programs print is rounded.
 _AT_TOLERANCE_S = 0.05
-PICTURE, ANIMATION = '.png', '.html'
+_EPILOG = """examples:
+  state_sensor render drive.json drive.png
+  state_sensor render drive_bag drive.html --start 10 --end 20 --desired-tags vehicle"""
 # The parameters of the node that change the scene.
 _PARAMETERS = ('ego_tag', 'obb_extents')
-
-
-def _output(text: str) -> str:
-    if Path(text).suffix.lower() not in (PICTURE, ANIMATION):
-        raise argparse.ArgumentTypeError(f'{text!r} is neither NAME.png nor NAME.html')
-    return text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,9 +52,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     :param parser: of this sub-command.
     """
+    parser.epilog = _EPILOG
     parser.add_argument('input', metavar='IN', help='trajectory (- for standard '
                         'input), bag, table or dataset of CARLA')
-    parser.add_argument('output', metavar='OUT', type=_output,
+    parser.add_argument('output', metavar='OUT',
                         help='NAME.png for a picture, NAME.html for an animation in one file')
     parser.add_argument('--force', action='store_true', help='overwrite OUT')
     add_quiet(parser)
@@ -60,6 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--title', help='written above (default: the name of IN)')
     parser.add_argument('--topic', default='', help='of a bag with several ~/frame topics')
     add_bag_limit(parser)
+    add_selection(parser)
     add_parameters(parser, _PARAMETERS)
 
 
@@ -72,10 +80,12 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     :raises StateSensorError: when IN cannot be read or has no frames, ``--at`` is outside of it,
         or OUT cannot be written.
     """
+    output, read = output_format(args.output, command=RENDER), format_of(args.input)
+    refuse_unused(args, SELECTION | output.writes | read.reads,
+                  f'IN {args.input} is {read.noun}, OUT {args.output} {output.noun}')
     with interruption.writing(lambda: WholeFile(args.output, force=args.force)) as file:
         scene = _scene(args)
-        write = _write_animation if Path(args.output).suffix.lower() == ANIMATION \
-            else _write_picture
+        write = _write_animation if output is ANIMATION else _write_picture
         with clock_shown('draw', is_quiet=args.quiet):
             write(scene, args, file)
     facts = facts_of(scene.n_frames, scene.duration_s, len(scene.names))
@@ -86,8 +96,9 @@ def _scene(args: argparse.Namespace) -> Scene:
     """Read the whole recording."""
     settings = settings_of(args, _PARAMETERS)
     builder = SceneBuilder(settings.ego_tag)
-    with open_recording(args.input, topic=args.topic, obb_extents=settings.obb_extents,
-                        max_bag_bytes=args.max_bag_bytes) as recording:
+    options = ReadOptions(Units(settings.obb_extents), args.topic, args.max_bag_bytes)
+    with FrameRecording(open_any(args.input, options),
+                        selection=selection_of(args)) as recording:
         for frame in read_frames(recording, 'render', is_quiet=args.quiet):
             builder.add(frame)
         name = recording.name

@@ -31,7 +31,6 @@ from state_sensor_ros.files.bags.bag_qos import parse_profiles
 from state_sensor_ros.files.bags.bag_repair import BagRepair
 from state_sensor_ros.files.bags.bag_search import find_bag, FoundBag
 from state_sensor_ros.files.bags.bag_writer import BagSink
-from state_sensor_ros.files.recording import TRAJECTORY_SUFFIXES
 from state_sensor_ros.files.storage.bag_limits import BagLimits, DEFAULT_LIMITS
 from state_sensor_ros.files.storage.decompressed_file import (
     decompressed,
@@ -40,11 +39,17 @@ from state_sensor_ros.files.storage.decompressed_file import (
 from state_sensor_ros.files.storage.storage_file import StoredTopic
 from state_sensor_ros.files.whole.whole_file import STANDARD_OUTPUT, WholeFile
 from state_sensor_ros.simulators.monodrive.trajectory_repair import copy_whole_frames
+from state_sensor_ros.simulators.opening import trajectory_format
+from state_sensor_ros.simulators.output_names import output_format
 
-_EPILOG = (
-    'A recorder that was killed leaves a trajectory without its end, .OUT.*.part beside it, a bag '
-    'without metadata.yaml, or .OUT.*/ with a bag in it. All whole frames of a trajectory, and '
-    'all messages of a bag that can be read, are copied as they are; one line names what is lost.')
+_EPILOG = """A recorder that was killed leaves a trajectory without its end, .OUT.*.part beside
+it, a bag without metadata.yaml, or .OUT.*/ with a bag in it. All whole frames of a
+trajectory, and all messages of a bag that can be read, are copied as they are; one
+line names what is lost.
+
+examples:
+  state_sensor repair .drive.json.part drive.json
+  state_sensor repair cut_bag whole_bag"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -100,7 +105,7 @@ def _check_apart(part: Path, output: str) -> None:
 
 def _repair_trajectory(args: argparse.Namespace, interruption: Interruption) -> str:
     """Copy the complete frames; return a line about the result."""
-    if args.output != STANDARD_OUTPUT and not args.output.endswith(TRAJECTORY_SUFFIXES):
+    if output_format(args.output) != trajectory_format():
         raise ConfigError('OUT', args.output, 'NAME.json or -, because PART is no bag')
     with open(args.part, 'rb') as part, interruption.writing(
             lambda: WholeFile(args.output, force=args.force)) as file:
@@ -114,7 +119,7 @@ def _repair_trajectory(args: argparse.Namespace, interruption: Interruption) -> 
 def _repair_bag(bag: FoundBag, args: argparse.Namespace, limits: BagLimits,
                 interruption: Interruption) -> str:
     """Copy the messages that can be read; return a line about the result."""
-    if args.output == STANDARD_OUTPUT or args.output.endswith(TRAJECTORY_SUFFIXES):
+    if not output_format(args.output).storage:
         raise ConfigError('OUT', args.output, 'a folder, because PART is a bag')
     repair = BagRepair(bag, limits)
     storage = repair.storage()

@@ -40,12 +40,15 @@ from state_sensor_ros.simulators.monodrive.sensor_config import read_json
 CONTROL_PORT = 8999
 # In which frames of other simulators are sent.
 _GENERATION = 'v2'
-_EPILOG = (
-    'On a terminal the space bar pauses and resumes, b reverses the direction. Ctrl-C ends the '
-    'replay: it waits for the outstanding answer and closes the connections to the sensor and to '
-    'the control port. The simulator then stays at the frame shown, ready for another client, '
-    'with the trajectory and the sensor of the replay: the protocol has no command to remove '
-    'them.')
+_EPILOG = """On a terminal the space bar pauses and resumes, b reverses the direction. Ctrl-C
+ends the replay: it waits for the outstanding answer and closes the connections to
+the sensor and to the control port. The simulator then stays at the frame shown,
+ready for another client, with the trajectory and the sensor of the replay: the
+protocol has no command to remove them.
+
+examples:
+  state_sensor replay drive.json --rate 2
+  state_sensor replay drive_bag --host 192.168.1.20 --loop"""
 _REFRESH_S = 0.1
 # Wait for the answer to the current step; then the connection is closed without it.
 _LAST_ANSWER_S = 1.0

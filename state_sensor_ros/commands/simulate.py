@@ -27,6 +27,11 @@ from state_sensor_ros.simulators.stand_in_options import (
     without_file,
 )
 
+_EPILOG = """examples:
+  state_sensor simulate
+  state_sensor simulate drive.json --loop --control-port 8999
+  state_sensor simulate --protocol carla --rate max"""
+
 
 def _rate(text: str) -> Rate:
     if text == 'real' or text == 'max':
@@ -40,6 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     :param parser: of this sub-command.
     """
+    parser.epilog = _EPILOG
     parser.add_argument('file', metavar='FILE', nargs='?',
                         help='trajectory (- for standard input), bag or other recording '
                         '(default: synthetic traffic)')

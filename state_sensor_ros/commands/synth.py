@@ -17,7 +17,7 @@ from collections.abc import Callable
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.options import (
     add_quiet,
-    check_output_name,
+    check_trajectory_name,
     count,
     index,
     number,
@@ -28,6 +28,10 @@ from state_sensor_ros.emulator.monodrive_server.packet_bytes import encode_json
 from state_sensor_ros.emulator.traffic.frame_generator import generate, MAX_RATE_HZ
 from state_sensor_ros.emulator.traffic.json_template import GENERATIONS
 from state_sensor_ros.files.whole.whole_file import WholeFile
+
+_EPILOG = """examples:
+  state_sensor synth drive.json --vehicles 50 --frames 400
+  state_sensor synth - --frames 5 --generation v1"""
 
 
 def frame_rate(text: str) -> float:
@@ -57,6 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     :param parser: of this sub-command.
     """
+    parser.epilog = _EPILOG
     parser.add_argument('out', metavar='OUT', help='trajectory to write, - for standard output')
     parser.add_argument('--frames', type=count, default=200, metavar='N',
                         help='length of the trajectory (default: 200)')
@@ -79,7 +84,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     :raises ConfigError: where OUT has the name of another form.
     :raises SinkError: when the file cannot be written.
     """
-    check_output_name(args.out)
+    check_trajectory_name(args.out)
     frames = generate(args.vehicles, args.objects, args.rate, args.seed, args.generation)
     with interruption.writing(lambda: WholeFile(args.out, force=args.force)) as file:
         file.handle.write(b'[')

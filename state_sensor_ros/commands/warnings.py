@@ -41,10 +41,14 @@ class Warnings:
         self._counts[kind] += 1
         self._first.setdefault(kind, f'{self.place}: {text}')
 
+    def lines(self) -> list[str]:
+        """Return one line for each kind, without the name of the recording."""
+        return [_line(kind, count, self._first[kind]) for kind, count in self._counts.items()]
+
     def show(self) -> None:
         """Print one line for each kind."""
-        for kind, count in self._counts.items():
-            _print(self._name, kind, count, self._first[kind])
+        for line in self.lines():
+            print_line(f'warning: {self._name}: {line}')
 
 
 def show_faults(name: str, faults: FaultList) -> None:
@@ -57,10 +61,11 @@ def show_faults(name: str, faults: FaultList) -> None:
     for kind, count in faults.counts.items():
         if kind != CUT:
             first = next(fault for fault in faults if fault.kind == kind)
-            _print(name, kind, count, f'{first.place}: {first.text}')
+            line = _line(kind, count, f'{first.place}: {first.text}')
+            print_line(f'warning: {name}: {line}')
 
 
-def _print(name: str, kind: str, count: int, first: str) -> None:
+def _line(kind: str, count: int, first: str) -> str:
     what = 'payload left out' if kind == PAYLOAD else kind.replace('_', ' ')
     more = f' (and {count - 1} more of this kind)' if count > 1 else ''
-    print_line(f'warning: {name}: {what}: {first}{more}')
+    return f'{what}: {first}{more}'

@@ -19,9 +19,6 @@ from state_sensor_ros.payloads import Packet, PayloadDecoder
 
 # Path of a trajectory on standard input.
 STANDARD_INPUT = '-'
-# Of a table that can be read as a recording.
-TABLE_SUFFIX = '.parquet'
-TRAJECTORY_SUFFIXES = ('.json', '.json.gz', '.json.zst')
 # Time between the frames of a recording without times: 20 Hz, as the simulator records.
 PERIOD_S = 0.05
 

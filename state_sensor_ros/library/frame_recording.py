@@ -15,8 +15,14 @@ import os
 from types import TracebackType
 
 from state_sensor_ros.errors import StateError, TruncatedError
+from state_sensor_ros.files.formats import ReadOptions
+from state_sensor_ros.files.frame_selection import (
+    EVERYTHING,
+    RecordingSelection,
+    SelectedRecording,
+)
 from state_sensor_ros.files.recording import Recording, SensorRecording
-from state_sensor_ros.frame import Frame
+from state_sensor_ros.frame import Frame, Needs
 from state_sensor_ros.library.faults import CUT, FaultList, FrameFault
 from state_sensor_ros.rep103 import Units
 from state_sensor_ros.settings import DEFAULTS, parse_settings
@@ -33,6 +39,7 @@ class FrameRecording:
     :param recording: of any form; :meth:`close` closes it.
     :param is_timed: whether a frame without a ``game_time`` gets one that continues at 20 Hz, as
         it is published and stamped. Otherwise it has NaN.
+    :param selection: part of the recording to read.
     :ivar name: path of the recording as it was given.
     :ivar form: in words.
     :ivar faults: what the last loop left out: a list of :class:`FrameFault`, empty for nothing. It
@@ -50,7 +57,8 @@ class FrameRecording:
     :ivar ignored: names of the files of a dataset that are not read.
     """
 
-    def __init__(self, recording: Recording, *, is_timed: bool = True) -> None:
+    def __init__(self, recording: Recording, *, is_timed: bool = True,
+                 selection: RecordingSelection = EVERYTHING) -> None:
         self.name, self.form = recording.name, recording.form
         self.simulator = recording.simulator
         self.total, self.unit = recording.total, recording.unit
@@ -62,10 +70,26 @@ class FrameRecording:
         self.ignored: Sequence[str] = ()
         if isinstance(recording, SensorRecording):
             self.sensor_counts, self.ignored = recording.sensor_counts, recording.ignored
-        self._recording = recording
+        self._recording: Recording = recording if selection.has_all \
+            else SelectedRecording(recording, selection)
         self._is_timed = is_timed
         self._n_loops = 0
         self._is_closed = False
+
+    @property
+    def missing(self) -> list[str]:
+        """Return the selected names of actors that no frame of the last loop had."""
+        return sorted(self._recording.missing) \
+            if isinstance(self._recording, SelectedRecording) else []
+
+    @property
+    def needs(self) -> Needs:
+        """Return the parts of a frame that are decoded."""
+        return self._recording.decoder.needs
+
+    @needs.setter
+    def needs(self, needs: Needs) -> None:
+        self._recording.decoder.needs = needs
 
     @property
     def cut(self) -> TruncatedError | None:
@@ -144,6 +168,6 @@ def open_recording(path: str | os.PathLike[str], *, topic: str = '',
     :raises ConfigError: where a parameter is out of its range.
     """
     settings = parse_settings({'obb_extents': obb_extents, 'road_s_unit': road_s_unit})
-    return FrameRecording(open_any(
-        os.fspath(path), Units(settings.obb_extents, settings.road_s_unit), topic,
-        max_bag_bytes=max_bag_bytes), is_timed=is_timed)
+    return FrameRecording(open_any(os.fspath(path), ReadOptions(
+        Units(settings.obb_extents, settings.road_s_unit), topic, max_bag_bytes)),
+        is_timed=is_timed)

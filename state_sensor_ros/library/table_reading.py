@@ -15,7 +15,7 @@ import os
 from typing import TYPE_CHECKING
 
 from state_sensor_ros.errors import importing, reason_of, TrajectoryFormatError
-from state_sensor_ros.files.recording import TABLE_SUFFIX
+from state_sensor_ros.files.formats import PARQUET
 from state_sensor_ros.files.tables.table_columns import selected
 from state_sensor_ros.files.tables.table_output import TableBuilder
 from state_sensor_ros.library.frame_recording import open_recording
@@ -54,7 +54,7 @@ def read_table(path: str | os.PathLike[str], *, columns: Iterable[str] | None = 
         import pyarrow as pa
         from pyarrow import parquet
     names = None if columns is None else [column.name for column in selected(columns)]
-    if os.fspath(path).endswith(TABLE_SUFFIX):
+    if os.fspath(path).endswith(PARQUET.suffixes):
         try:
             # A name that is not UTF-8 is none for pyarrow.
             with open(path, 'rb') as file:

@@ -215,6 +215,8 @@ class Pipeline:
         if demand is not self._demand and demand != self._demand:
             self._demand, self._needs = demand, self._codec.encoder.needs(demand)
         decoded = self._decode(packet)
+        if decoded is None:
+            return
         if packet.is_alone and not self._are_clocks_reported:
             self._compare_clocks(packet, decoded.frame)
         self._publish(packet, decoded, demand, received_ns, number)
@@ -235,7 +237,8 @@ class Pipeline:
         self._demand = None
         self._restart_actors()
 
-    def _decode(self, packet: Packet) -> Decoded:
+    def _decode(self, packet: Packet) -> Decoded | None:
+        """Return the frame of a packet, None where the decoder leaves it out."""
         if not packet.payload and packet.decoded is None:
             raise DecodeError('payload', 'nothing', 'a frame')
         decoder, needs = self._codec.decoder, self._needs
@@ -245,7 +248,7 @@ class Pipeline:
         decoded = decode_packet(decoder, packet)
         if len(decoded) > 1:
             raise DecodeError('payload', 'an array inside an array', 'a frame')
-        return decoded[0]
+        return decoded[0] if decoded else None
 
     def _compare_clocks(self, packet: Packet, frame: Frame) -> None:
         """Report once that header and JSON of a packet differ in time; the JSON is used."""

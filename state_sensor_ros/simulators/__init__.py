@@ -26,6 +26,8 @@ from state_sensor_ros.errors import (
     TrajectoryFormatError,
     TransportError,
 )
+from state_sensor_ros.files.formats import Format, ReadOptions, WriteOptions
+from state_sensor_ros.files.frame_writer import FrameWriter
 from state_sensor_ros.files.recording import RecordedFrame, Recording
 from state_sensor_ros.frame import (
     Boxes,
@@ -66,7 +68,6 @@ from state_sensor_ros.simulators.frame_builder import (
 )
 from state_sensor_ros.simulators.frame_file import FrameFile
 from state_sensor_ros.simulators.simulator import (
-    FrameWriter,
     MapLine,
     Simulator,
     SimulatorTopics,
@@ -95,6 +96,7 @@ __all__ = [
     'EgoCommand',
     'EgoCommands',
     'Fault',
+    'Format',
     'Frame',
     'FrameBuilder',
     'FrameDecoder',
@@ -110,6 +112,7 @@ __all__ = [
     'MapLine',
     'Packet',
     'PayloadDecoder',
+    'ReadOptions',
     'RecordedFrame',
     'Recording',
     'Report',
@@ -130,6 +133,7 @@ __all__ = [
     'Units',
     'Wheel',
     'Wheels',
+    'WriteOptions',
     'build_frame',
     'lane_states',
     'parameter',

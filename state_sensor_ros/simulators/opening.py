@@ -15,15 +15,11 @@ from typing import TYPE_CHECKING
 
 from state_sensor_ros.errors import importing, TrajectoryFormatError
 from state_sensor_ros.files.bags.bag_form import is_bag, is_compressed_storage
-from state_sensor_ros.files.recording import (
-    Recording,
-    STANDARD_INPUT,
-    TABLE_SUFFIX,
-    TRAJECTORY_SUFFIXES,
-)
+from state_sensor_ros.files.formats import BAG, Format, FORMATS, ReadOptions, RENDER
+from state_sensor_ros.files.recording import Recording, STANDARD_INPUT
 from state_sensor_ros.files.whole.regular_files import check_regular
 from state_sensor_ros.payloads import PayloadDecoder, Report
-from state_sensor_ros.rep103 import DEFAULT_UNITS, Units
+from state_sensor_ros.rep103 import Units
 from state_sensor_ros.settings import FILE, Settings
 from state_sensor_ros.simulators.simulator import SimulatorTopics
 from state_sensor_ros.simulators.simulator_list import (
@@ -34,59 +30,100 @@ from state_sensor_ros.simulators.simulator_list import (
 
 if TYPE_CHECKING:
     from state_sensor_ros.files.player import Follower
-    from state_sensor_ros.files.storage.bag_limits import BagLimits
     from state_sensor_ros.pipeline.source import Source
 
-def open_any(path: str, units: Units = DEFAULT_UNITS, topic: str = '', *,
-             max_bag_bytes: int | None = None) -> Recording:
-    """
-    Open a recording of any form: a bag, or the own form of a simulator.
+# Name of the format that every file may have.
+TRAJECTORY = 'json'
+READ_DEFAULTS = ReadOptions()
 
-    :param path: a file, a folder, or ``-`` for a trajectory on standard input.
-    :param units: of box extents and of ``s``.
-    :param topic: of a bag with several topics of the type StateFrame.
-    :param max_bag_bytes: size above which a message or a chunk of a bag is refused; None for the
-        default.
-    :raises TrajectoryFormatError: where it has no known form, or cannot be read.
+
+def formats() -> tuple[Format, ...]:
+    """Return the formats of recordings: those of this package, then those of all simulators."""
+    own = [each for simulator in simulators().values() for each in simulator.formats]
+    return (*FORMATS, *sorted(own, key=lambda each: each.name != TRAJECTORY))
+
+
+def trajectory_format() -> Format:
+    """Return the format that every file may have, and standard input and output have."""
+    return next(each for each in default_simulator().formats if each.name == TRAJECTORY)
+
+
+def format_of_name(path: str) -> Format | None:
+    """
+    Return the format that the suffix of a name stands for, None for none.
+
+    :param path: of a file or folder, which need not exist.
+    """
+    # A suffix of this package saves the search for other simulators.
+    for known in (lambda: (*FORMATS, trajectory_format()), formats):
+        found = [(len(suffix), each) for each in known() for suffix in each.suffixes
+                 if (path.lower() if each.command == RENDER else path).endswith(suffix)]
+        if found:
+            return max(found, key=lambda each: each[0])[1]
+    return None
+
+
+def format_of(path: str) -> Format:
+    """
+    Return the format of a recording.
+
+    :param path: of a file or a folder, or ``-`` for a trajectory on standard input.
+    :raises TrajectoryFormatError: where it is a folder of no known format.
     """
     where = Path(path)
-    if path != STANDARD_INPUT and is_bag(where):
-        return _open_bag(where, topic, max_bag_bytes)
+    if path == STANDARD_INPUT:
+        return trajectory_format()
+    if where.is_dir():
+        if is_bag(where):
+            return BAG
+        for simulator in simulators().values():
+            if simulator.holds(where):
+                return next(each for each in simulator.formats if not each.suffixes)
+        raise TrajectoryFormatError(path, 'a folder without a recording',
+                                    f'{" or ".join(_folders())}; `state_sensor repair` makes a '
+                                    'bag of the files of a recorder that was killed')
     if is_compressed_storage(where):
         raise TrajectoryFormatError(path, 'a compressed file of a bag', "the bag's folder")
-    if where.suffix == TABLE_SUFFIX and where.is_file():
-        # Loaded for tables only.
-        from state_sensor_ros.files.tables.table_recording import TableRecording
-        with importing(path):
-            return TableRecording(where, _limits(max_bag_bytes))
-    if topic:
-        raise TrajectoryFormatError(path, 'no bag', f'one with the topic {topic}')
-    # The usual form is the last to be tried: it takes every file. A name of its own saves the
-    # search for other simulators.
-    is_trajectory = path == STANDARD_INPUT or (
-        path.endswith(TRAJECTORY_SUFFIXES) and not where.is_dir())
-    for simulator in [default_simulator()] if is_trajectory else sorted(
-            simulators().values(), key=lambda each: each is default_simulator()):
-        recording = simulator.open_recording(where, units)
-        if recording is not None:
-            return recording
-    raise TrajectoryFormatError(path, 'an unknown form', 'a trajectory or a bag')
+    return format_of_name(path) or trajectory_format()
 
 
-def _limits(max_bag_bytes: int | None) -> BagLimits:
-    from state_sensor_ros.files.storage.bag_limits import BagLimits, DEFAULT_LIMITS
-    return DEFAULT_LIMITS if max_bag_bytes is None else BagLimits(max_bag_bytes)
+def _folders() -> list[str]:
+    return [each.noun for each in formats() if not each.suffixes]
 
 
-def _open_bag(path: Path, topic: str, max_bag_bytes: int | None) -> Recording:
-    # rosbags and its types are loaded for bags only.
-    from state_sensor_ros.files.bags.bag_reader import Bag
-    known = simulators().values()
-    bag = Bag(path, topic, _limits(max_bag_bytes))
-    for simulator in known:
-        if simulator.bag_topic is not None and bag.has(*simulator.bag_topic):
-            return simulator.open_bag(bag)
-    return default_simulator().open_bag(bag)
+def open_any(path: str, options: ReadOptions = READ_DEFAULTS) -> Recording:
+    """
+    Open a recording of any format.
+
+    :param path: a file, a folder, or ``-`` for a trajectory on standard input.
+    :param options: of its reader.
+    :raises TrajectoryFormatError: where it has no known format, or cannot be read.
+    """
+    found = format_of(path)
+    if found is trajectory_format() and format_of_name(path) is None and path != STANDARD_INPUT:
+        # A simulator may recognise its files by their content.
+        for simulator in simulators().values():
+            recording = simulator.open_recording(Path(path), options.units)
+            if recording is not None:
+                return recording
+    if not found.reader:
+        readable = ', '.join(str(each) for each in formats() if each.reader)
+        raise TrajectoryFormatError(path, found.noun, f'one of {readable}')
+    if options.topic and 'topic' not in found.reads:
+        raise TrajectoryFormatError(path, 'no bag', f'one with the topic {options.topic}')
+    with importing(path):
+        recording = found.open(path, options)
+    return _bag_of_simulator(recording) if found.storage else recording
+
+
+def _bag_of_simulator(recording: Recording) -> Recording:
+    """Return a bag as the recording of the simulator whose topics it has."""
+    from state_sensor_ros.files.bags.bag_recording import BagRecording
+    assert isinstance(recording, BagRecording)
+    for simulator in simulators().values():
+        if simulator.bag_topic is not None and recording.bag.has(*simulator.bag_topic):
+            return simulator.open_bag(recording.bag)
+    return recording
 
 
 class Input:
@@ -114,9 +151,9 @@ class Input:
         settings = self._settings
         # Opening a pipe would block the thread that answers the life cycle.
         check_regular(settings.trajectory_file)
-        return open_any(
-            settings.trajectory_file, Units(settings.obb_extents, settings.road_s_unit),
-            max_bag_bytes=settings.max_bag_bytes)
+        return open_any(settings.trajectory_file, ReadOptions(
+            Units(settings.obb_extents, settings.road_s_unit),
+            max_bag_bytes=settings.max_bag_bytes))
 
     def new_decoder(self) -> PayloadDecoder:
         """Make a decoder of the payloads."""

@@ -19,12 +19,11 @@ from pathlib import Path
 import re
 
 from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.files.bags.bag_form import is_bag, STORAGE_SUFFIXES
-from state_sensor_ros.files.recording import TABLE_SUFFIX, TRAJECTORY_SUFFIXES
+from state_sensor_ros.files.bags.bag_form import is_bag
+from state_sensor_ros.files.formats import PARQUET
+from state_sensor_ros.simulators.opening import format_of_name, formats
 from state_sensor_ros.simulators.simulator_list import simulators
 
-# Longest first: NAME.json.gz has the name NAME.
-_SUFFIXES = sorted((*TRAJECTORY_SUFFIXES, *STORAGE_SUFFIXES, TABLE_SUFFIX), key=len, reverse=True)
 _MAGIC = re.compile(r'[*?\[]')
 
 
@@ -114,7 +113,7 @@ class _Search:
         for path in sorted(set(_matches(pattern))):
             if os.path.isdir(path):
                 yield from self._one_of(path, base)
-            elif path.name.endswith(tuple(_SUFFIXES)):
+            elif _is_readable(path):
                 yield FoundRecording(str(path), _place(path, base))
 
     def _one_of(self, folder: Path, base: Path) -> Iterator[FoundRecording]:
@@ -146,7 +145,7 @@ class _Search:
                     waiting.append(path)
                 elif os.path.isdir(path):
                     yield from self._one_of(path, base)
-                elif path.name.endswith((*TRAJECTORY_SUFFIXES, *STORAGE_SUFFIXES)):
+                elif _is_readable(path) and not path.name.endswith(PARQUET.suffixes):
                     yield FoundRecording(str(path), _place(path, base))
 
 
@@ -194,9 +193,20 @@ def _is_recording(folder: Path) -> bool:
         return False
 
 
+def _is_readable(file: Path) -> bool:
+    """Return whether the name of a file is that of a format with a reader."""
+    found = format_of_name(file.name)
+    return found is not None and bool(found.reader)
+
+
 def _place(path: Path, base: Path) -> str:
     # `.` and `..` are no names.
     place = path.relative_to(base).as_posix() if path.name not in ('', '..') \
         else os.path.basename(os.path.realpath(path)) or 'recording'
-    return next((place.removesuffix(suffix) for suffix in _SUFFIXES if place.endswith(suffix)
-                 and not path.is_dir()), place)
+    if path.is_dir():
+        return place
+    # Longest first: NAME.json.gz has the name NAME.
+    suffixes = sorted((suffix for each in formats() if each.reader for suffix in each.suffixes),
+                      key=len, reverse=True)
+    return next((place.removesuffix(suffix) for suffix in suffixes if place.endswith(suffix)),
+                place)

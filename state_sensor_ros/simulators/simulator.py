@@ -15,7 +15,6 @@ naming, encoding and publishing as those of every other simulator.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -23,9 +22,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import ClassVar, Protocol, TYPE_CHECKING
 
-from state_sensor_ros.errors import ConfigError, counted
+from state_sensor_ros.errors import ConfigError
+from state_sensor_ros.files.formats import Format
 from state_sensor_ros.files.recording import Recording
-from state_sensor_ros.files.whole.output import Output
 from state_sensor_ros.frame import Floats, Frame
 from state_sensor_ros.payloads import FrameDecoder, PayloadDecoder, Report
 from state_sensor_ros.rep103 import Units
@@ -54,36 +53,6 @@ class SimulatorTopics:
 
     encoders: tuple[NewTopicEncoder, ...] = ()
     transforms: tuple[StaticTransform, ...] = ()
-
-
-class FrameWriter(Output):
-    """
-    A recording that is being written in a simulator's own form.
-
-    ``n_frames`` so far; ``n_left_out`` messages of sensors that it does not carry, and in words
-    the last of them.
-    """
-
-    n_frames: int
-    n_left_out = 0
-    last_left_out = ''
-
-    @property
-    def note(self) -> str:
-        """Return a line about the messages that were left out, empty where none was."""
-        return '' if not self.n_left_out else (
-            f'left out {counted(self.n_left_out, "message")} of sensors; the last: '
-            f'{self.last_left_out}')
-
-    @abstractmethod
-    def write(self, frame: Frame) -> None:
-        """
-        Append a frame.
-
-        :param frame: SI, REP-103 axes; converted to the units and axes of the form.
-        :raises SinkError: where that fails.
-        :raises StateError: where the form cannot hold the frame.
-        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +91,8 @@ class Simulator:
     live frames, None where it has none. ``has_wall_time`` whether its frames have a ``time``.
     ``has_stand_in`` whether the command `simulate` knows it. ``bag_topic`` name below the node and
     type of a topic by which a bag of this simulator is recognised, None where its bags need no
-    reader of their own.
+    reader of their own. ``formats`` those that only its recordings have: one without suffixes is
+    a folder, the format in which its frames are recorded.
     """
 
     name: ClassVar[str]
@@ -133,6 +103,7 @@ class Simulator:
     has_wall_time: ClassVar[bool] = False
     has_stand_in: ClassVar[bool] = False
     bag_topic: ClassVar[tuple[str, str] | None] = None
+    formats: ClassVar[tuple[Format, ...]] = ()
 
     def check(self, settings: Settings) -> None:
         """
@@ -243,7 +214,7 @@ class Simulator:
 
     def frames_to_write(self, recording: Recording) -> Iterator[Frame]:
         """
-        Yield the frames of a recording of this simulator that :meth:`new_writer` takes.
+        Yield the frames of a recording of this simulator for a folder of its own.
 
         :param recording: open; its frames are read from the first one on.
         :returns: SI, REP-103 axes.
@@ -252,19 +223,6 @@ class Simulator:
         for recorded in recording.frames():
             for decoded in recording.decoder.decode(recorded.packet.payload):
                 yield decoded.frame
-
-    def new_writer(self, path: str, settings: Settings, *, force: bool,
-                   recording: Recording | None = None) -> FrameWriter:
-        """
-        Begin a recording in the simulator's own form.
-
-        :param path: of the file or folder, which appears when the writer is committed.
-        :param settings: of the stream or the conversion.
-        :param force: whether a recording of that name may be replaced.
-        :param recording: that the frames come from, None for a live source.
-        :raises SinkError: where it cannot be written.
-        """
-        raise ConfigError('OUT', path, 'NAME.json or -: a bag becomes a trajectory')
 
     def add_stand_in_options(self, options: StandInOptions) -> None:
         """

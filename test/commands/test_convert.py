@@ -30,6 +30,7 @@ import pytest
 from real_recordings import RECORDINGS
 from rosbags.rosbag2 import Reader, StoragePlugin, Writer
 
+import state_sensor_ros as sensor
 from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.files.bags.bag_types import definition, type_hash
@@ -394,12 +395,10 @@ def test_convert_continues_after_a_bad_frame_with_a_warning(tmp_path, capsys):
 
 @pytest.mark.parametrize(('words', 'expected'), [
     (['--stamp-source', 'ros'], 'expected game_time or utc'),
-    (['--generation', 'v1'], 'expected a trajectory to write'),
     (['--parent-frame', 'map'], 'parent_frame: found'),
     (['--max-actor-topics', '-1'], 'max_actor_topics: found -1'),
     (['--name', 'front sensor'], "found 'front sensor'; expected letters"),
-    (['--namespace', '/a//b'], "found ''; expected letters"),
-    (['--topic', '/frame'], 'expected one with the topic')])
+    (['--namespace', '/a//b'], "found ''; expected letters")])
 def test_convert_refuses_options_that_make_no_sense(source, tmp_path, words, expected, capsys):
     assert main(['convert', source, str(tmp_path / 'bag'), *words]) == 1
     [line] = capsys.readouterr().err.splitlines()
@@ -414,12 +413,13 @@ def test_convert_refuses_a_bag_whose_name_no_metadata_can_have(source, tmp_path,
     assert list(tmp_path.iterdir()) == []
 
 
-def test_convert_refuses_a_bag_from_a_bag_and_a_file_for_a_bag(source, bag, tmp_path, capsys):
-    assert main(['convert', str(bag), str(tmp_path / 'other')]) == 1
-    assert main(['convert', source, str(tmp_path / 'bag.mcap')]) == 1
-    lines = capsys.readouterr().err.splitlines()
-    assert 'expected NAME.json or -' in lines[0]
-    assert 'expected the name of a folder' in lines[1]
+@pytest.mark.parametrize('name', ['other', 'other.mcap', 'other.db3'])
+def test_convert_makes_a_bag_of_a_bag(bag, tmp_path, name):
+    with sensor.open_recording(bag) as recording:
+        actor = next(iter(recording)).names[1]
+    assert main(['convert', str(bag), str(tmp_path / name), '--actors', actor]) == 0
+    with sensor.open_recording(tmp_path / name) as recording:
+        assert {frame.names for frame in recording} - {()} == {(actor,)}
 
 
 def damaged(bag, tmp_path, name, change):

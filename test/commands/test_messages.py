@@ -40,9 +40,11 @@ def test_empty_file_is_named(tmp_path, capsys, name, expected):
 
 
 def test_folder_in_place_of_a_file_is_named(tmp_path, capsys):
-    assert main(['synth', str(tmp_path), '--force']) == 1
+    folder = tmp_path / 'drive.json'
+    folder.mkdir()
+    assert main(['synth', str(folder), '--force']) == 1
     assert capsys.readouterr() == (
-        '', f'error: {tmp_path}: found a folder; expected a place to write to\n')
+        '', f'error: {folder}: found a folder; expected a place to write to\n')
 
 
 def test_inspect_counts_one_vehicle_and_names_what_it_does_not_compare(tmp_path, capsys):

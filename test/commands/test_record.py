@@ -33,11 +33,11 @@ from scripted_simulator import frame, InBackground, interrupting, ScriptedSimula
 from stopwatch import Stopwatch
 
 from state_sensor_ros.commands.command_line import main
-from state_sensor_ros.commands.trajectory_recorder import TrajectoryRecorder
 from state_sensor_ros.emulator.monodrive_server.frame_server import (
     MonodriveOptions,
     MonodriveServer,
 )
+from state_sensor_ros.simulators.monodrive.trajectory import TrajectoryWriter
 
 ODD = (b'{"frame": [{"name": "Ego 0", "position": [1.50, -0.0, 1e2], "orientation": [0,0,0,1],'
        b'\n "tags": ["ego"]}], "extra": null, "game_time": 0.30000001192092896}')
@@ -201,9 +201,9 @@ SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 def test_record_interrupted_keeps_what_has_come(peer, out, number, words, capsys, monkeypatch):
     # Seen from outside, what is in a buffer is not there yet; this notes what was taken in.
     taken = []
-    frames = TrajectoryRecorder._frames
-    monkeypatch.setattr(TrajectoryRecorder, '_frames',
-                        lambda self, payload: taken.append(payload) or frames(self, payload))
+    write = TrajectoryWriter.write
+    monkeypatch.setattr(TrajectoryWriter, 'write',
+                        lambda self, payload: taken.append(payload) or write(self, payload))
 
     def work():
         peer.wait_for(lambda p: 'sensor opened' in p.events)

@@ -188,13 +188,13 @@ def test_record_carla_of_nothing(tmp_path, capsys):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(('options', 'words'), [
-    (['--protocol', 'carla', '--desired-tags', 'vehicle'], 'none with --source carla'),
-    (['--relay-port', '3000'], 'it with another --source than monodrive'),
-    (['--protocol', 'carla', '--relay-port', '3000', '--control-port', '2000'],
+@pytest.mark.parametrize(('options', 'code', 'words'), [
+    (['--relay-port', '3000'], 2, 'for another --source than monodrive'),
+    (['--protocol', 'carla', '--relay-port', '3000', '--control-port', '2000'], 1,
      'control_port: found 2000; expected 0 with relay_port')])
-def test_record_refuses_options_that_exclude_each_other(tmp_path, capsys, options, words):
-    assert main(['record', str(tmp_path / 'out'), *options]) == 1
+def test_record_refuses_options_that_exclude_each_other(
+        tmp_path, capsys, options, code, words):
+    assert main(['record', str(tmp_path / 'out'), *options]) == code
     assert words in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 

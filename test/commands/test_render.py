@@ -55,7 +55,7 @@ def test_render_animates_the_sample(tmp_path):
 
 
 def test_render_of_a_bag_is_that_of_its_trajectory(tmp_path):
-    bag = tmp_path / 'sample.v2.json_'
+    bag = tmp_path / 'sample_v2'
     assert main(['convert', str(SAMPLE), str(bag)]) == 0
     for name, source in (('a.png', SAMPLE), ('b.png', bag)):
         assert main(['render', str(source), str(tmp_path / name), '--title', 'same']) == 0
@@ -190,8 +190,18 @@ def test_render_into_a_missing_folder_fails_in_one_line(tmp_path, capsys):
     assert capsys.readouterr().err.count('\n') == 1
 
 
+@pytest.mark.parametrize(('name', 'text'), [
+    ('out.tiff', '.tiff is the suffix of no format'), ('out', 'no suffix; expected one of .'),
+    ('out.json', '`state_sensor convert` makes a trajectory')])
+def test_render_refuses_a_name_that_is_no_picture(name, text, capsys):
+    assert main(['render', str(SAMPLE), name]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith('error: state_sensor render: ')
+    assert text in error
+
+
 @pytest.mark.parametrize('arguments', [
-    ['in.json', 'out.gif'], ['in.json', 'out'], ['in.json'], ['in.json', 'out.png', '--at', '-1'],
+    ['in.json'], ['in.json', 'out.png', '--at', '-1'],
     ['in.json', 'out.png', '--color', 'red']])
 def test_render_wrong_usage_exits_2(arguments, capsys):
     with pytest.raises(SystemExit, match='2'):

@@ -231,7 +231,7 @@ def test_osi_lights_of_carla_have_no_class(tmp_path):
 
 def test_osi_slow_recording_is_named(tmp_path, capsys):
     assert main(['synth', str(tmp_path / 'drive.json'), '--frames', '6', '--rate', '5']) == 0
-    for words, is_named in (([], True), (['--rate', '10'], False)):
+    for words, is_named in (([], True), (['--resample', '10'], False)):
         capsys.readouterr()
         assert main(['convert', str(tmp_path / 'drive.json'), str(tmp_path / 'out.osi.mcap'),
                      '--force', *words]) == 0
@@ -242,7 +242,7 @@ def test_osi_slow_recording_is_named(tmp_path, capsys):
 def test_osi_trace_at_a_rate(tmp_path):
     assert main(['synth', str(tmp_path / 'drive.json'), '--frames', '11']) == 0
     assert main(['convert', str(tmp_path / 'drive.json'), str(tmp_path / 'out.osi.mcap'),
-                 '--rate', '50']) == 0
+                 '--resample', '50']) == 0
     _, _, messages = read_trace(tmp_path / 'out.osi.mcap')
     assert len(messages) in (25, 26)
     steps = [after - before for (before, *_), (after, *_) in pairwise(messages)]

@@ -10,11 +10,13 @@
 
 from itertools import count
 import math
+from pathlib import Path
 import threading
 
 import numpy as np
 
 from state_sensor_ros.errors import DecodeError
+from state_sensor_ros.files.formats import Format
 from state_sensor_ros.files.recording import RecordedFrame
 from state_sensor_ros.frame import frame_of_poses
 from state_sensor_ros.payloads import Decoded, Packet, SingleFrameDecoder
@@ -68,8 +70,14 @@ class BallRecording:
         pass
 
 
+def open_lines(path, options):
+    return BallRecording(Path(path))
+
+
 class ToySimulator(Simulator):
     name = 'toy'
+    formats = (Format(name='lines', noun='a file of lines', suffixes=('.ball',),
+                      reader='toy_simulator:open_lines'),)
 
     def new_decoder(self, settings):
         return BallDecoder()
@@ -77,5 +85,3 @@ class ToySimulator(Simulator):
     def open_source(self, settings, report, *, reconnect=True):
         return BallSource()
 
-    def open_recording(self, path, units):
-        return BallRecording(path) if path.suffix == '.ball' else None

@@ -9,6 +9,6 @@
 """
 rosbag2 bags: metadata.yaml, message types and quality of service, reader, writer and repair.
 
-It may import storage/, files/, recording.py, cdr/, topics/ and the modules directly in the
-package; not the playback and inspection of recordings.
+It may import storage/, whole/, formats.py, recording.py, cdr/, topics/ and the modules directly in
+the package; not the playback and inspection of recordings.
 """

@@ -59,12 +59,13 @@ class BagFiles:
 
     :param folder: of the bag, which is created; the storage file gets its name.
     :param storage: ``mcap`` or ``sqlite3``.
+    :param is_alone: whether the storage file is the whole bag, without metadata.yaml.
     :raises OSError: where a file cannot be written, here and by all methods.
     :raises sqlite3.Error: likewise.
     """
 
-    def __init__(self, folder: Path, storage: str) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, storage: str, *, is_alone: bool = False) -> None:
+        self._folder, self._is_alone = folder, is_alone
         self._storage_name = storage
         # By the number of the topic, from 1 on.
         self._topics: dict[int, StoredTopic] = {}
@@ -154,7 +155,8 @@ class BagFiles:
             [(topic, self._counts[number]) for number, topic in self._topics.items()])
         self.storage.close(METADATA_VERSION, text)
         self._is_open = False
-        write_metadata(self._folder, text)
+        if not self._is_alone:
+            write_metadata(self._folder, text)
 
     def abort(self) -> None:
         """Close the storage file without completing it; no effect after :meth:`close`."""

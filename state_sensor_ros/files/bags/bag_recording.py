@@ -11,10 +11,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from state_sensor_ros.errors import TruncatedError
 from state_sensor_ros.files.bags.bag_reader import Bag
 from state_sensor_ros.files.bags.state_frames import stamp_s, StateFrameDecoder
+from state_sensor_ros.files.formats import ReadOptions
 from state_sensor_ros.files.recording import RecordedFrame
 from state_sensor_ros.payloads import Packet, PayloadDecoder
 
@@ -24,6 +26,7 @@ class BagRecording:
     The StateFrames of a bag; their time is that of their stamps.
 
     :param bag: closed by :meth:`close`.
+    :ivar bag: the same.
     """
 
     unit = 'frame'
@@ -36,7 +39,7 @@ class BagRecording:
         self.total: int | None = bag.n_messages
         self.cut: TruncatedError | None = None
         self.decoder = self.new_decoder()
-        self._bag = bag
+        self.bag = bag
 
     def new_decoder(self) -> PayloadDecoder:
         """Make a decoder of StateFrames."""
@@ -51,7 +54,7 @@ class BagRecording:
 
     def payloads(self) -> Iterator[tuple[bytes, bytes]]:
         """Yield each serialised StateFrame, and the payload that the decoder takes."""
-        return ((data, data) for _, data in self._bag.messages())
+        return ((data, data) for _, data in self.bag.messages())
 
     def messages_of_node(self, names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
         """
@@ -61,8 +64,17 @@ class BagRecording:
         :returns: the name and the serialised message of each.
         :raises TrajectoryFormatError: where the bag is damaged.
         """
-        return self._bag.messages_of_node(names)
+        return self.bag.messages_of_node(names)
 
     def close(self) -> None:
         """Close the bag."""
-        self._bag.close()
+        self.bag.close()
+
+
+def open_bag(path: str, options: ReadOptions) -> BagRecording:
+    """
+    Open a bag.
+
+    :raises TrajectoryFormatError: where it is damaged, or has no topic of frames.
+    """
+    return BagRecording(Bag(Path(path), options.topic, options.limits))

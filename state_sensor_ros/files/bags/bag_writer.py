@@ -36,7 +36,7 @@ from state_sensor_ros.files.bags.bag_types import definition, type_hash
 from state_sensor_ros.files.storage.bag_limits import BagError, BagLimits
 from state_sensor_ros.files.storage.storage_file import ROS2MSG, StoredTopic
 from state_sensor_ros.files.whole.output import Output
-from state_sensor_ros.files.whole.whole_folder import Own, WholeFolder
+from state_sensor_ros.files.whole.whole_folder import FileFromFolder, Own, WholeFolder
 from state_sensor_ros.topics.topic import Demand, EVERYTHING, Topic
 
 # Of log times across a restart: the period of frames without times of their own, 20 Hz.
@@ -52,7 +52,7 @@ class BagSink(Output):
     Log times are the stamps. Where the stamps decrease, after a restart of the simulator, log
     times still increase, because players sort by them.
 
-    :param path: of the bag, a folder.
+    :param path: of the bag: a folder, or a single file with a suffix of ``storage``.
     :param storage: ``mcap`` or ``sqlite3``.
     :param node_name: fully qualified; ``~`` in a topic stands for it.
     :param overwrite: whether a bag of that name may be replaced.
@@ -72,13 +72,17 @@ class BagSink(Output):
         self._offset_ns = 0
         self._last_ns: int | None = None
         self._is_complete = False
-        self._folder = WholeFolder(path, noun='bag', own=_own_files, force=overwrite)
+        is_file = self.name.endswith(STORAGE_SUFFIXES)
+        self._folder: WholeFolder = (FileFromFolder if is_file else WholeFolder)(
+            path, noun='bag', own=_own_files, force=overwrite)
         try:
             self._check_name()
             # The storage file has the name of the bag.
-            self._whole = self._folder.inside / self._folder.path.name
+            inside = self._folder.inside / (self._folder.path.stem if is_file
+                                            else self._folder.path.name)
             with self._failing():
-                self._files = BagFiles(self._whole, storage)
+                self._files = BagFiles(inside, storage, is_alone=is_file)
+            self._whole = self._files.storage.path if is_file else inside
         except SinkError:
             self._folder.abort()
             raise

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from state_sensor_ros.classes import class_of, UNKNOWN
+from state_sensor_ros.classes import class_of, CLASSES, UNKNOWN
 from state_sensor_ros.frame import KIND_VEHICLE
 from state_sensor_ros.naming import ActorList
 
@@ -42,8 +42,10 @@ _TEXTS = {
                  '--gaps fill interpolates gaps of up to 1 s'),
     'filled': ('gaps of objects, interpolated', '--gaps split gives new ids instead'),
     'slow': ('steps of more than 0.1 s, where 10 Hz are recommended',
-             '--rate interpolates')}
+             '--resample interpolates')}
 _MAX_NAMED = 3
+# Of actors whose tags name no class: the values of the option --default-class.
+DEFAULT_CLASSES = (*(each.name for each in CLASSES[:UNKNOWN]), 'other')
 
 
 @dataclass(slots=True)

@@ -23,16 +23,20 @@ from typing import Any
 
 from state_sensor_ros.bodies import Floats
 from state_sensor_ros.classes import CLASSES
+from state_sensor_ros.errors import TrajectoryFormatError
+from state_sensor_ros.files.formats import WriteOptions
+from state_sensor_ros.files.frame_writer import FrameWriter
 from state_sensor_ros.files.osi.osi_interpolation import GapFiller, Resampler
-from state_sensor_ros.files.osi.osi_notes import OsiNotes
+from state_sensor_ros.files.osi.osi_notes import DEFAULT_CLASSES, OsiNotes
 from state_sensor_ros.files.osi.osi_objects import objects_of, OsiFrame
-from state_sensor_ros.files.tables.export_forms import DEFAULT_CLASSES, OSI_PLAIN
 from state_sensor_ros.files.tables.table_rows import FrameRows, RowMaker
 from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.settings import DEFAULTS, Settings
 from state_sensor_ros.topics.tables import NS_PER_S
 
+# Length-delimited messages; all else is MCAP.
+PLAIN = '.osi'
 _TOPIC = 'ground_truth'
 _TYPE_OTHER, _TYPE_VEHICLE, _TYPE_PEDESTRIAN = 1, 2, 3
 _ROLE_CIVIL = 2
@@ -44,7 +48,7 @@ _RUN_GAP_NS = 50_000_000
 _SLOW_NS = 101_000_000
 
 
-class OsiOutput(WholeFile):
+class OsiOutput(WholeFile, FrameWriter):
     """
     A trace in a file.
 
@@ -56,21 +60,22 @@ class OsiOutput(WholeFile):
     :param default_class: of actors whose tags name none, one of DEFAULT_CLASSES; ``''`` for
         ``car`` of vehicles and ``other`` of objects.
     :param settings: of which default_sizes and ego_tag are used.
-    :ivar notes: what differs from the recording.
+    :param source: name of the recording, for errors.
     :raises SinkError: where the file cannot be written.
     """
 
     def __init__(self, path: str, *, force: bool, rate_hz: float | None = None,
                  fills_gaps: bool = False, default_class: str = '',
-                 settings: Settings = DEFAULTS) -> None:
+                 settings: Settings = DEFAULTS, source: str = '') -> None:
         import betterosi
         self._osi = betterosi
         self._classes = [self._classification(each.name) for each in CLASSES]
         self.n_frames = self.n_messages = 0
-        self.notes = OsiNotes(has_default_class=bool(default_class))
+        self._source = source or path
+        self._notes = OsiNotes(has_default_class=bool(default_class))
         self._maker = RowMaker(settings, default_class=DEFAULT_CLASSES.index(default_class)
                                if default_class else None)
-        self._filler = GapFiller(self.notes) if fills_gaps else None
+        self._filler = GapFiller(self._notes) if fills_gaps else None
         self._resampler = Resampler(rate_hz)
         self._shift_ns = self._last_ns = -1
         self._host: int | None = None
@@ -92,6 +97,11 @@ class OsiOutput(WholeFile):
                     type=osi.MovingObject.VehicleClassification.Type(_VEHICLE_TYPES[name]),
                     role=osi.MovingObject.VehicleClassification.Role(_ROLE_CIVIL))}
 
+    @property
+    def notes(self) -> list[str]:
+        """Return a line for each kind of difference from the recording."""
+        return list(self._notes.lines())
+
     def write(self, frame: Frame) -> None:
         """
         Append a frame.
@@ -111,12 +121,14 @@ class OsiOutput(WholeFile):
                 self._resample(each)
             for each in self._resampler.finish():
                 self._write_message(each)
+            if self.n_frames and not self.n_messages:
+                raise TrajectoryFormatError(self._source, 'no objects', 'at least one')
             if self._mcap is not None:
                 self._mcap.finish()
         super().complete()
 
     def _add(self, rows: FrameRows) -> None:
-        objects = objects_of(rows, self.notes)
+        objects = objects_of(rows, self._notes)
         if objects is None:
             return
         for each in (objects,) if self._filler is None else self._filler.add(objects):
@@ -129,11 +141,11 @@ class OsiOutput(WholeFile):
     def _write_message(self, objects: OsiFrame) -> None:
         stamp_ns = objects.stamp_ns + max(self._shift_ns, 0)
         if stamp_ns <= self._last_ns:
-            self.notes.add('restarts', f'at {stamp_ns / NS_PER_S:.6g} s')
+            self._notes.add('restarts', f'at {stamp_ns / NS_PER_S:.6g} s')
             self._shift_ns = self._last_ns + _RUN_GAP_NS - objects.stamp_ns
             stamp_ns = self._last_ns + _RUN_GAP_NS
         elif self._last_ns >= 0 and stamp_ns - self._last_ns > _SLOW_NS:
-            self.notes.add('slow', f'{(stamp_ns - self._last_ns) / NS_PER_S:.3g} s before '
+            self._notes.add('slow', f'{(stamp_ns - self._last_ns) / NS_PER_S:.3g} s before '
                            f'{stamp_ns / NS_PER_S:.6g} s')
         self._last_ns = stamp_ns
         ids = [self._id_of(int(actor), stamp_ns) for actor in objects.ids]
@@ -141,10 +153,10 @@ class OsiOutput(WholeFile):
             self._host = ids[objects.host]
         elif self._host is None:
             if not ids:
-                self.notes.add('empty', f'at {stamp_ns / NS_PER_S:.6g} s')
+                self._notes.add('empty', f'at {stamp_ns / NS_PER_S:.6g} s')
                 return
             self._host = ids[0]
-            self.notes.add('hosts', self.notes.name_of(int(objects.ids[0])))
+            self._notes.add('hosts', self._notes.name_of(int(objects.ids[0])))
         osi = self._osi
         seconds, nanos = divmod(stamp_ns, NS_PER_S)
         major, minor, patch = map(int, osi.DEFAULT_VERSION.split('.'))
@@ -163,7 +175,7 @@ class OsiOutput(WholeFile):
         if known is None or known[1] < self.n_messages - 1:
             if known is not None:
                 gap_s, begin_s = (stamp_ns - known[2]) / NS_PER_S, known[2] / NS_PER_S
-                self.notes.add('returned', f'{self.notes.name_of(actor)} ({gap_s:.3g} s after '
+                self._notes.add('returned', f'{self._notes.name_of(actor)} ({gap_s:.3g} s after '
                                f'{begin_s:.6g} s)')
             known = self._next_id, 0, 0
             self._next_id += 1
@@ -191,7 +203,7 @@ class OsiOutput(WholeFile):
                 **self._classes[int(objects.classes[i])])
 
     def _write_bytes(self, data: bytes, stamp_ns: int) -> None:
-        if self.name.endswith(OSI_PLAIN):
+        if self.name.endswith(PLAIN):
             self.handle.write(struct.pack('<I', len(data)) + data)
             return
         if self._mcap is None:
@@ -210,3 +222,16 @@ class OsiOutput(WholeFile):
             'osi3.GroundTruth', 'protobuf', osi.load_descriptor_set(osi.DEFAULT_VERSION))
         self._channel = self._mcap.register_channel(
             _TOPIC, 'protobuf', schema, osi.prepare_channel_metadata())
+
+
+def new_trace(path: str, options: WriteOptions) -> OsiOutput:
+    """
+    Begin a trace; the options are ``resample``, ``gaps`` and ``default_class``.
+
+    :raises SinkError: where the file cannot be written.
+    """
+    values = options.values
+    return OsiOutput(
+        path, force=options.force, rate_hz=values.get('resample'),
+        fills_gaps=values.get('gaps') == 'fill', default_class=values.get('default_class') or '',
+        settings=options.settings, source=options.source)

@@ -24,7 +24,8 @@ import numpy.typing as npt
 
 from state_sensor_ros.bodies import Bools
 from state_sensor_ros.classes import CLASSES
-from state_sensor_ros.files.recording import TABLE_SUFFIX
+from state_sensor_ros.files.formats import PARQUET, WriteOptions
+from state_sensor_ros.files.frame_writer import FrameWriter
 from state_sensor_ros.files.tables.table_columns import FLOAT_NAMES, new_schema, selected
 from state_sensor_ros.files.tables.table_rows import ActorColumns, FrameRows, RowMaker
 from state_sensor_ros.files.whole.whole_file import WholeFile
@@ -241,7 +242,7 @@ def _texts(arrow: Any, texts: Iterable[str]) -> Any:  # noqa: ANN401
         [None, arrow.py_buffer(ends), arrow.py_buffer(b''.join(encoded))])
 
 
-class TableOutput(WholeFile):
+class TableOutput(WholeFile, FrameWriter):
     """
     A table in a file.
 
@@ -255,17 +256,16 @@ class TableOutput(WholeFile):
     :raises SinkError: where the file cannot be written.
     """
 
+    # Half of the time: a table has no column of the other parts.
+    needs = NEEDS
+
     def __init__(self, path: str, *, force: bool, columns: Iterable[str] | None, source: str,
                  form: str, settings: Settings = DEFAULTS) -> None:
         self._builder = TableBuilder(columns, source=source, form=form, settings=settings)
-        self._is_parquet = path.endswith(TABLE_SUFFIX)
+        self._is_parquet = path.endswith(PARQUET.suffixes)
         self._writer: Any = None
+        self.n_frames = 0
         super().__init__(path, force=force)
-
-    @property
-    def n_frames(self) -> int:
-        """Return the number of frames so far."""
-        return self._builder.n_frames
 
     @property
     def n_rows(self) -> int:
@@ -279,6 +279,7 @@ class TableOutput(WholeFile):
         :param frame: SI, REP-103 axes.
         :raises OSError: where the file cannot be written.
         """
+        self.n_frames += 1
         for batch in self._builder.add(frame):
             self._write(batch)
 
@@ -312,6 +313,20 @@ class TableOutput(WholeFile):
             from pyarrow.csv import CSVWriter
             self._writer = CSVWriter(self.handle, batch.schema)
         self._writer.write(batch)
+
+
+def new_table(path: str, options: WriteOptions) -> TableOutput:
+    """
+    Begin a table, with the columns that the option ``columns`` names.
+
+    :raises ConfigError: where there is no such column.
+    :raises SinkError: where the file cannot be written.
+    """
+    text = options.values.get('columns')
+    return TableOutput(
+        path, force=options.force, source=options.source, form=options.form,
+        columns=None if text is None else [name.strip() for name in text.split(',')],
+        settings=options.settings)
 
 
 def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:

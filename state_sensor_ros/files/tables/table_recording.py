@@ -32,6 +32,7 @@ from state_sensor_ros.errors import (
     TrajectoryFormatError,
     TruncatedError,
 )
+from state_sensor_ros.files.formats import ReadOptions
 from state_sensor_ros.files.recording import PERIOD_S, RecordedFrame
 from state_sensor_ros.files.storage.bag_limits import (
     BagLimits,
@@ -376,3 +377,12 @@ def _lanes(columns: dict[str, Any]) -> Lanes:
         actor.astype(np.int64),
         np.column_stack([taken(name, np.bool_) for name in _CHANGES]),
         np.column_stack([taken(name, np.int32) for name in _LANE_IDS]), taken('s', np.float64))
+
+
+def open_table(path: str, options: ReadOptions) -> TableRecording:
+    """
+    Open a table in a Parquet file.
+
+    :raises TrajectoryFormatError: where it is no such table, or lacks columns of a frame.
+    """
+    return TableRecording(Path(path), options.limits)

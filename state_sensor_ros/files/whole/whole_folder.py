@@ -132,7 +132,7 @@ class WholeFolder:
         try:
             if self._force and os.path.lexists(self.path):
                 own = self._check_replaceable()
-                old = exchange(whole, self.path)
+                old = self._exchange(whole)
             else:
                 own, old = None, whole
                 rename_new(whole, self.path)
@@ -143,11 +143,15 @@ class WholeFolder:
             sync_folder(self.path.parent)
         except OSError as error:
             raise self.error(error) from error
-        if own is not None:
+        if own is not None and old.exists():
             self.remains = _remove(old, own)
         for place, _, _ in os.walk(self.inside, topdown=False):
             with suppress(OSError):
                 os.rmdir(place)
+
+    def _exchange(self, whole: Path) -> Path:
+        """Give the complete output the name of the old one; return the path of the old one."""
+        return exchange(whole, self.path)
 
     def _unnamed(self, error: OSError, whole: Path) -> SinkError:
         """Return the error for a complete folder that cannot get its name."""
@@ -172,6 +176,29 @@ class WholeFolder:
         """Remove what was written; no effect after :meth:`commit`."""
         self.discard()
         self._part.release()
+
+
+class FileFromFolder(WholeFolder):
+    """
+    An output file that is written in a folder of its own, with other files beside it.
+
+    :meth:`commit` gives the file its name; the parameters are those of :class:`WholeFolder`.
+    """
+
+    def _check_replaceable(self) -> Own:
+        """Check that the file of that name may be replaced; an entry of a folder never may."""
+        if not self._force:
+            found = 'a folder' if self.path.is_dir() else 'a file'
+            raise SinkError(self.name, f'{found} of that name', 'none, or --force')
+        if not self.path.is_file():
+            raise SinkError(self.name, f'something that is not a {self._noun} in one file',
+                            f'a {self._noun} to overwrite')
+        return lambda entry: False
+
+    def _exchange(self, whole: Path) -> Path:
+        """Replace the old file; nothing is left of it."""
+        whole.replace(self.path)
+        return whole
 
 
 def _entries(folder: Path, prefix: str = '') -> Iterator[str]:

@@ -18,6 +18,7 @@ from pathlib import Path
 from state_sensor_ros.errors import DecodeError, TrajectoryFormatError, TruncatedError
 from state_sensor_ros.files.bags.bag_reader import Bag
 from state_sensor_ros.files.bags.bag_recording import BagRecording
+from state_sensor_ros.files.formats import ReadOptions
 from state_sensor_ros.files.recording import PERIOD_S, RecordedFrame
 from state_sensor_ros.payloads import Packet, PayloadDecoder
 from state_sensor_ros.simulators.carla.bag_messages import (
@@ -125,3 +126,12 @@ class DatasetRecording:
 
     def close(self) -> None:
         """Do nothing: no file stays open."""
+
+
+def open_dataset(path: str, options: ReadOptions) -> DatasetRecording:
+    """
+    Open a dataset or one of its episodes.
+
+    :raises TrajectoryFormatError: where the folder has no measurements.
+    """
+    return DatasetRecording(Path(path))

@@ -11,21 +11,20 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from state_sensor_ros.errors import ConfigError, DecodeError, TrajectoryFormatError
+from state_sensor_ros.files.formats import Format
 from state_sensor_ros.files.recording import Recording
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.payloads import PayloadDecoder, Report
-from state_sensor_ros.rep103 import Units
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.carla.carla_parameters import CarlaParameters
 from state_sensor_ros.simulators.simulator import (
-    FrameWriter,
     Simulator,
     SimulatorTopics,
     StandIn,
@@ -36,12 +35,17 @@ if TYPE_CHECKING:
     from state_sensor_ros.files.bags.bag_reader import Bag
     from state_sensor_ros.files.bags.bag_recording import BagRecording
     from state_sensor_ros.pipeline.source import Source
-    from state_sensor_ros.simulators.carla.sensors import Sensor
 
 # The imitation-learning dataset was collected at this rate.
 _DATASET_RATE_HZ = 10.0
 # Names of one machine, on which a relay cannot have the ports of the server.
 _THIS_MACHINE = frozenset(('127.0.0.1', 'localhost', '::1', '0.0.0.0', '::'))
+
+_DATASET = Format(
+    name='dataset', noun='a dataset of CARLA',
+    reader='state_sensor_ros.simulators.carla.carla_recording:open_dataset',
+    writer='state_sensor_ros.simulators.carla.dataset_writer:new_dataset',
+    writes=frozenset(('carla.camera_poses', 'carla.camera_fov')))
 
 
 class CarlaSimulator(Simulator):
@@ -53,6 +57,7 @@ class CarlaSimulator(Simulator):
         'relay_port', 'relay_bind', 'camera_tf', 'camera_poses', 'camera_fov')})
     default_port = 2001
     has_stand_in = True
+    formats = (_DATASET,)
     bag_topic = ('player/status', 'state_sensor_ros/msg/CarlaPlayerStatus')
 
     def check(self, settings: Settings) -> None:
@@ -117,18 +122,6 @@ class CarlaSimulator(Simulator):
         return any(True for pattern in ('measurements_*.json', 'episode_*/measurements_*.json')
                    for _ in folder.glob(pattern))
 
-    def open_recording(self, path: Path, units: Units) -> Recording | None:
-        """
-        Open a dataset or one of its episodes.
-
-        :returns: ``None`` where ``path`` is no folder.
-        :raises TrajectoryFormatError: where the folder has no measurements.
-        """
-        if not path.is_dir():
-            return None
-        from state_sensor_ros.simulators.carla.carla_recording import DatasetRecording
-        return DatasetRecording(path)
-
     def open_bag(self, bag: Bag) -> BagRecording:
         """Return a bag with CARLA's topics as a recording."""
         from state_sensor_ros.simulators.carla.carla_recording import CarlaBagRecording
@@ -148,25 +141,6 @@ class CarlaSimulator(Simulator):
         except DecodeError as error:
             raise TrajectoryFormatError(f'{recording.name}: {error.where}', error.found,
                                         error.expected) from error
-
-    def new_writer(self, path: str, settings: Settings, *, force: bool,
-                   recording: Recording | None = None) -> FrameWriter:
-        """
-        Begin a dataset; sensors are described by ``config_file``, else by the recording.
-
-        :raises ConfigError: when ``config_file`` cannot be read.
-        :raises SinkError: when ``path`` exists and may not be replaced, or cannot be written.
-        """
-        from state_sensor_ros.simulators.carla.carla_recording import CarlaBagRecording
-        from state_sensor_ros.simulators.carla.dataset_writer import DatasetWriter
-        from state_sensor_ros.simulators.carla.sensor_files import read_sensors
-        from state_sensor_ros.simulators.carla.sensors import with_parameters
-        sensors: Iterable[Sensor] = ()
-        if settings.config_file:
-            sensors = read_sensors(settings.config_file)
-        elif isinstance(recording, CarlaBagRecording):
-            sensors = recording.placed_sensors()
-        return DatasetWriter(path, overwrite=force, sensors=with_parameters(sensors, settings))
 
     def add_stand_in_options(self, options: StandInOptions) -> None:
         """Add the settings of an episode."""

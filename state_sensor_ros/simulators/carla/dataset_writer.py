@@ -21,6 +21,8 @@ from pathlib import Path
 import re
 
 from state_sensor_ros.errors import DecodeError
+from state_sensor_ros.files.formats import WriteOptions
+from state_sensor_ros.files.frame_writer import FrameWriter
 from state_sensor_ros.files.whole.whole_folder import Own, WholeFolder
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.simulators.carla.carla_data import CarlaData
@@ -28,8 +30,8 @@ from state_sensor_ros.simulators.carla.dataset import METADATA
 from state_sensor_ros.simulators.carla.measurement_formatting import format_measurement_file
 from state_sensor_ros.simulators.carla.metadata_file import is_of_recorder
 from state_sensor_ros.simulators.carla.sensor_file_writer import SensorFileWriter
-from state_sensor_ros.simulators.carla.sensors import Sensor
-from state_sensor_ros.simulators.simulator import FrameWriter
+from state_sensor_ros.simulators.carla.sensor_files import read_sensors
+from state_sensor_ros.simulators.carla.sensors import Sensor, with_parameters
 
 # Files written here. A folder with any other file is not replaced.
 _OWN = re.compile(r'episode_\d{5,}/|(episode_\d{5,}/)?measurements_\d{5,}\.json')
@@ -160,3 +162,20 @@ def _is_recorded(metadata: Path) -> bool:
             return is_of_recorder(file.read(_MAX_METADATA_BYTES))
     except (OSError, DecodeError):
         return False
+
+
+def new_dataset(path: str, options: WriteOptions) -> DatasetWriter:
+    """
+    Begin a dataset; sensors are described by ``config_file``, else by the recording.
+
+    :raises ConfigError: when ``config_file`` cannot be read.
+    :raises SinkError: when ``path`` exists and may not be replaced, or cannot be written.
+    """
+    from state_sensor_ros.simulators.carla.carla_recording import CarlaBagRecording
+    sensors: Iterable[Sensor] = ()
+    if options.settings.config_file:
+        sensors = read_sensors(options.settings.config_file)
+    elif isinstance(options.recording, CarlaBagRecording):
+        sensors = options.recording.placed_sensors()
+    return DatasetWriter(path, overwrite=options.force,
+                         sensors=with_parameters(sensors, options.settings))

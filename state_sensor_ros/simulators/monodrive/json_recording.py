@@ -15,15 +15,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from state_sensor_ros.errors import DecodeError, TrajectoryFormatError, TruncatedError
-from state_sensor_ros.files.bags.bag_form import is_bag
+from state_sensor_ros.files.formats import PARQUET
 from state_sensor_ros.files.recording import RecordedFrame, Recording, STANDARD_INPUT
 from state_sensor_ros.payloads import Packet
 from state_sensor_ros.simulators.monodrive.decoder import conversion_losses, format_payload
 from state_sensor_ros.simulators.monodrive.generations.wire import GENERATIONS
 from state_sensor_ros.simulators.monodrive.trajectory_recording import TrajectoryRecording
-from state_sensor_ros.simulators.opening import open_any
-
-_TABLE_SUFFIXES = ('.parquet', '.csv')
+from state_sensor_ros.simulators.opening import format_of_name, open_any, trajectory_format
 
 
 def check_no_table(path: str) -> None:
@@ -33,7 +31,8 @@ def check_no_table(path: str) -> None:
     :param path: of the recording, - for standard input.
     :raises TrajectoryFormatError: where it is one.
     """
-    if path.endswith(_TABLE_SUFFIXES):
+    found = format_of_name(path)
+    if found is not None and found.noun == PARQUET.noun:
         raise TrajectoryFormatError(path, 'a table', 'a trajectory, a bag or a dataset; '
                                     '`state_sensor convert` makes a trajectory of a .parquet file')
 
@@ -44,8 +43,8 @@ def is_trajectory(path: str) -> bool:
 
     :param path: of the recording, - for standard input.
     """
-    where = Path(path)
-    return path == STANDARD_INPUT or not (is_bag(where) or where.is_dir())
+    return path == STANDARD_INPUT or (not Path(path).is_dir() and format_of_name(path) in (
+        None, trajectory_format()))
 
 
 class JsonRecording:

@@ -16,19 +16,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.files.recording import Recording
+from state_sensor_ros.files.formats import Format
 from state_sensor_ros.payloads import PayloadDecoder, Report
 from state_sensor_ros.rep103 import Units
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.monodrive.decoder import Decoder
-from state_sensor_ros.simulators.monodrive.trajectory_recording import TrajectoryRecording
-from state_sensor_ros.simulators.simulator import FrameWriter, Simulator, StandIn
+from state_sensor_ros.simulators.simulator import Simulator, StandIn
 
 if TYPE_CHECKING:
     import argparse
 
     from state_sensor_ros.pipeline.source import Source
     from state_sensor_ros.simulators.stand_in_options import StandInOptions
+
+_UNITS = frozenset(('obb_extents', 'road_s_unit'))
+TRAJECTORY = Format(
+    name='json', noun='a trajectory', suffixes=('.json', '.json.gz', '.json.zst'), reads=_UNITS,
+    writes=_UNITS | {'generation'},
+    reader='state_sensor_ros.simulators.monodrive.trajectory_recording:open_trajectory',
+    writer='state_sensor_ros.simulators.monodrive.trajectory_output:new_trajectory')
 
 
 class MonodriveSimulator(Simulator):
@@ -38,6 +44,7 @@ class MonodriveSimulator(Simulator):
     old_names = ('tcp',)
     default_port = 8700
     has_wall_time = has_stand_in = True
+    formats = (TRAJECTORY,)
 
     def check(self, settings: Settings) -> None:
         """
@@ -70,16 +77,6 @@ class MonodriveSimulator(Simulator):
         if settings.control_port:
             return ConfiguredSource(settings, report, reconnect=reconnect)
         return open_sensor_port(settings, reconnect=reconnect)
-
-    def open_recording(self, path: Path, units: Units) -> Recording:
-        """Open a trajectory; every file may be one."""
-        return TrajectoryRecording(str(path), units)
-
-    def new_writer(self, path: str, settings: Settings, *, force: bool,
-                   recording: Recording | None = None) -> FrameWriter:
-        """Begin a trajectory; frames keep their generation."""
-        from state_sensor_ros.simulators.monodrive.trajectory_output import TrajectoryOutput
-        return TrajectoryOutput(path, force=force)
 
     def add_stand_in_options(self, options: StandInOptions) -> None:
         """Add the variants of the protocol, and what is done with a recording."""

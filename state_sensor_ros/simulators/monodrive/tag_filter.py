@@ -7,9 +7,9 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-Removal of actors from a payload by their tags; all other text stays as it was sent.
+Removal of actors from a payload by their tags and names; all other text stays as it was sent.
 
-Each actor is cut out of the payload as text, and of this text only the tags are decoded. Key path
+Each actor is cut out of the payload as text, and of this text only these are decoded. Key path
 of an actor's tags (doc/protocol/frames.md)::
 
     v2   frame.objects[i].tags, frame.vehicles[i].state.tags
@@ -34,15 +34,17 @@ from state_sensor_ros.simulators.monodrive.generations.lenient_payload import ST
 
 
 class _Tagged(msgspec.Struct):
-    """The tags of the state of a v2 vehicle."""
+    """The tags and the name of the state of a v2 vehicle."""
 
     tags: tuple[str, ...] = ()
+    name: str = ''
 
 
 class _Actor(msgspec.Struct):
     """The tags of an actor of any generation; with ``position`` a member of v0 is an actor."""
 
     tags: tuple[str, ...] = ()
+    name: str = ''
     state: _Tagged | None = None
     position: msgspec.Raw = msgspec.Raw()
 
@@ -59,10 +61,13 @@ class TagFilter:
 
     :param desired: compared as :class:`TagRule` does.
     :param undesired: likewise.
+    :param names: of the actors to keep, empty for all.
     """
 
-    def __init__(self, desired: tuple[str, ...], undesired: tuple[str, ...]) -> None:
+    def __init__(self, desired: tuple[str, ...], undesired: tuple[str, ...],
+                 names: tuple[str, ...] = ()) -> None:
         self._rule = TagRule(desired, undesired)
+        self._names = frozenset(names)
 
     def frames(self, payload: bytes) -> list[bytes]:
         """
@@ -88,7 +93,7 @@ class TagFilter:
         return [self._frame(payload)]
 
     def _frame(self, payload: bytes) -> bytes:
-        if self._rule.passes_all:
+        if self._rule.passes_all and not self._names:
             return payload
         members = _MEMBERS.decode(payload)
         if 'frame' in members:
@@ -96,7 +101,8 @@ class TagFilter:
         elif STRING_KEY in members:
             return self._frame(_TEXT.decode(members[STRING_KEY]).encode())
         else:
-            kept = {key: value for key, value in members.items() if self._passes_or_is_none(value)}
+            kept = {key: value for key, value in members.items()
+                    if self._passes_or_is_none(value, key)}
         return payload if kept == members else msgspec.json.encode(kept)
 
     def _actors(self, frame: msgspec.Raw) -> msgspec.Raw:
@@ -115,19 +121,21 @@ class TagFilter:
         kept = [actor for actor in actors if self._passes(actor)]
         return group if len(kept) == len(actors) else msgspec.Raw(msgspec.json.encode(kept))
 
-    def _passes(self, text: msgspec.Raw) -> bool:
+    def _passes(self, text: msgspec.Raw, name: str = '') -> bool:
+        """Return whether an actor stays; one of v0 has its ``name`` outside of its text."""
         try:
             actor = _ACTOR.decode(text)
         except msgspec.DecodeError:
             # An actor whose tags cannot be read counts as one without tags.
-            return self._rule.passes(())
-        tags = actor.tags if actor.state is None else actor.state.tags
-        return self._rule.passes(tags)
+            return not self._names and self._rule.passes(())
+        state = actor if actor.state is None else actor.state
+        return self._rule.passes(state.tags) and (
+            not self._names or (name or state.name) in self._names)
 
-    def _passes_or_is_none(self, text: msgspec.Raw) -> bool:
+    def _passes_or_is_none(self, text: msgspec.Raw, name: str) -> bool:
         """Return whether a member of a v0 frame stays; ``game_time`` and the like do."""
         try:
             is_actor = bool(bytes(_ACTOR.decode(text).position))
         except msgspec.DecodeError:
             is_actor = bytes(text)[:1] == b'{'
-        return not is_actor or self._passes(text)
+        return not is_actor or self._passes(text, name)

@@ -11,13 +11,14 @@
 from __future__ import annotations
 
 from state_sensor_ros.errors import ConfigError
+from state_sensor_ros.files.formats import WriteOptions
+from state_sensor_ros.files.frame_writer import FrameWriter
 from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.rep103 import DEFAULT_UNITS, Units
 from state_sensor_ros.simulators.monodrive.decoder import conversion_losses, format_payload
 from state_sensor_ros.simulators.monodrive.generations.wire import GENERATIONS
 from state_sensor_ros.simulators.monodrive.trajectory import TrajectoryWriter
-from state_sensor_ros.simulators.simulator import FrameWriter
 
 
 class TrajectoryOutput(WholeFile, FrameWriter):
@@ -28,17 +29,25 @@ class TrajectoryOutput(WholeFile, FrameWriter):
     :param force: whether a file of that name may be replaced.
     :param generation: to write, None for that of each frame.
     :param units: of box extents and of ``s``.
-    :ivar lost: what the generation cannot hold, in words, in the order of its discovery.
     :raises SinkError: where it cannot be written.
     """
+
+    is_timed = False
 
     def __init__(self, path: str, *, force: bool, generation: str | None = None,
                  units: Units = DEFAULT_UNITS) -> None:
         super().__init__(path, force=force)
         self.n_frames = 0
-        self.lost: dict[str, None] = {}
+        # What the generation cannot hold, in the order of its discovery.
+        self._lost: dict[str, None] = {}
         self._generation, self._units = generation, units
         self._writer: TrajectoryWriter | None = None
+
+    @property
+    def notes(self) -> list[str]:
+        """Return a line about what the generation does not carry."""
+        return [f'{self._generation} does not carry: {", ".join(self._lost)}'] if self._lost \
+            else []
 
     def write(self, frame: Frame) -> None:
         """
@@ -52,7 +61,7 @@ class TrajectoryOutput(WholeFile, FrameWriter):
             raise ConfigError('--generation', f'none, and frames of generation {frame.generation}',
                               f'one of {", ".join(GENERATIONS)}')
         if generation is not None and generation != frame.generation:
-            self.lost.update(dict.fromkeys(conversion_losses(frame, generation)))
+            self._lost.update(dict.fromkeys(conversion_losses(frame, generation)))
         if self._writer is None:
             # A pipe is opened with its first frame.
             self._writer = TrajectoryWriter(self.handle)
@@ -64,3 +73,9 @@ class TrajectoryOutput(WholeFile, FrameWriter):
         if self._writer is not None:
             self._writer.close()
         super().complete()
+
+
+def new_trajectory(path: str, options: WriteOptions) -> TrajectoryOutput:
+    """Begin a trajectory; without the option ``generation``, frames keep theirs."""
+    return TrajectoryOutput(path, force=options.force, units=options.units,
+                            generation=options.values.get('generation'))

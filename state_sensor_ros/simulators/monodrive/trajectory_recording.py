@@ -21,6 +21,7 @@ from typing import BinaryIO, TYPE_CHECKING
 import msgspec
 
 from state_sensor_ros.errors import reason_of, TrajectoryFormatError, TruncatedError
+from state_sensor_ros.files.formats import ReadOptions
 from state_sensor_ros.files.recording import PERIOD_S, RecordedFrame, STANDARD_INPUT
 from state_sensor_ros.files.storage.compressed_form import compression_of
 from state_sensor_ros.json_forms.json_text import is_strict_json, NOT_TYPED
@@ -184,3 +185,8 @@ class TrajectoryRecording:
         """Close the file."""
         if self._file is not sys.stdin.buffer:
             self._file.close()
+
+
+def open_trajectory(path: str, options: ReadOptions) -> TrajectoryRecording:
+    """Open a trajectory; every file may be one."""
+    return TrajectoryRecording(path, options.units)

@@ -1,0 +1,115 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""A bag that is written by the pipeline of the node: its messages are those of the topics."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+import re
+import time
+
+from state_sensor_ros.commands.warnings import Warnings
+from state_sensor_ros.errors import ConfigError
+from state_sensor_ros.files.bags.bag_writer import BagSink
+from state_sensor_ros.files.formats import WriteOptions
+from state_sensor_ros.frame import Frame
+from state_sensor_ros.payloads import Packet, PayloadDecoder
+from state_sensor_ros.pipeline.interfaces import Codec
+from state_sensor_ros.pipeline.pipeline import Pipeline
+from state_sensor_ros.simulators.simulator_list import find_simulator
+from state_sensor_ros.topics.encoder import Encoder
+from state_sensor_ros.topics.static_frame import encode_static_frames
+
+_TOKEN = re.compile(r'[A-Za-z_][A-Za-z0-9_]*')
+
+
+class BagOutput(BagSink):
+    """
+    A bag with the topics that the node would publish.
+
+    :param path: of a folder, or of a single file.
+    :param storage: ``mcap`` or ``sqlite3``.
+    :param simulator: whose frames they are, as the parameter ``source`` names it.
+    :param options: of the conversion or recording.
+    :ivar warnings: about the frames.
+    :raises StateSensorError: where it cannot be written, or an option is out of its range.
+    """
+
+    def __init__(self, path: str, storage: str, simulator: str, options: WriteOptions) -> None:
+        from state_sensor_ros.cdr.definitions import load_definitions
+        values = options.values
+        settings = replace(options.settings, publish_clock=bool(values.get('clock')))
+        definitions = load_definitions()
+        self.warnings = Warnings(options.source)
+        self._settings = settings
+        super().__init__(path, storage=storage, overwrite=options.force, node_name=_node_name(
+            values.get('namespace', '/'), values.get('name', 'state_sensor')))
+        try:
+            own = find_simulator(simulator).topics(settings, recording=options.recording)
+            self._encoder = Encoder(settings, definitions, self.warnings.add, own.encoders)
+            self.open(self._encoder.topics)
+            static_frames = encode_static_frames(settings, definitions, own.transforms)
+            if static_frames is not None:
+                self.latch(*static_frames)
+        except BaseException:
+            self.abort()
+            raise
+
+    def new_pipeline(self, decoder: PayloadDecoder) -> Pipeline:
+        """
+        Return a pipeline into this bag.
+
+        :param decoder: of its packets.
+        """
+        return Pipeline(self._settings, lambda settings: Codec(decoder, self._encoder), self,
+                        report=self.warnings.add)
+
+
+class PacketsToBag:
+    """
+    Packets through the pipeline into a bag.
+
+    :param bag: to write.
+    :param decoder: of the packets.
+    """
+
+    def __init__(self, bag: BagOutput, decoder: PayloadDecoder) -> None:
+        self._bag = bag
+        self._pipeline = bag.new_pipeline(decoder)
+
+    def split(self, packet: Packet) -> Sequence[Packet]:
+        """Return a packet for each frame of ``packet``."""
+        return self._pipeline.split(packet)
+
+    def write(self, packet: Packet, place: str) -> Frame | None:
+        """
+        Process a packet.
+
+        :param packet: with one frame.
+        :param place: of the packet, in words.
+        :returns: the last frame whose clock advanced; None where the packet was left out.
+        """
+        pipeline = self._pipeline
+        self._bag.warnings.place, n_published = place, pipeline.counters.n_published
+        pipeline.process(packet, time.perf_counter_ns())
+        if pipeline.counters.n_published == n_published or pipeline.snapshot is None:
+            return None
+        return pipeline.snapshot.frame
+
+
+def _node_name(namespace: str, name: str) -> str:
+    """Return the fully qualified name of the node that the topics of the bag are named after."""
+    tokens = [*filter(None, [namespace.strip('/')]), name]
+    tokens = '/'.join(tokens).split('/')
+    for token in tokens:
+        if not _TOKEN.fullmatch(token):
+            raise ConfigError('--name, --namespace', repr(token),
+                              'letters, digits and _, none of them beginning with a digit')
+    return '/' + '/'.join(tokens)

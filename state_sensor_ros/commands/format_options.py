@@ -1,0 +1,175 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""
+The options of formats and of the selection, and the refusal of those that a run does not use.
+
+What a format uses is declared in its row: :class:`state_sensor_ros.files.formats.Format`.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+import math
+
+from state_sensor_ros.commands.options import number, seconds
+from state_sensor_ros.commands.parameter_options import (
+    add_any_parameter,
+    add_parameters,
+    parameters_that_affect,
+)
+from state_sensor_ros.files.formats import BAG_PARAMETERS, Format, FORMATS
+from state_sensor_ros.files.frame_selection import RecordingSelection
+from state_sensor_ros.files.osi.osi_notes import DEFAULT_CLASSES
+from state_sensor_ros.parameters import MESSAGES, nearest
+from state_sensor_ros.simulators.monodrive.generations.wire import GENERATIONS
+from state_sensor_ros.simulators.opening import formats, trajectory_format
+from state_sensor_ros.simulators.output_names import UsageError
+
+SELECTION = frozenset(('desired_tags', 'undesired_tags', 'actors', 'start', 'end', 'rate'))
+UNITS = ('obb_extents', 'road_s_unit')
+# Parameters of the node that are options of what writes recordings.
+WRITING_PARAMETERS = (*BAG_PARAMETERS, *parameters_that_affect(MESSAGES), *UNITS)
+# Of every run that writes.
+_OF_ALL = frozenset(('help', 'force', 'quiet'))
+
+
+def add_selection(parser: argparse.ArgumentParser, *, has_times: bool = True) -> None:
+    """
+    Add the options of the selection: :class:`RecordingSelection`.
+
+    :param parser: of a sub-command.
+    :param has_times: whether the input has a beginning and an end.
+    """
+    group = parser.add_argument_group('selection')
+    group.add_argument('--desired-tags', nargs='+', action='extend', default=[], metavar='TAG',
+                       help='only actors with one of these tags')
+    group.add_argument('--undesired-tags', nargs='+', action='extend', default=[], metavar='TAG',
+                       help='no actor with one of these tags')
+    group.add_argument('--actors', nargs='+', action='extend', default=[], metavar='NAME',
+                       help='only actors of these names')
+    if has_times:
+        group.add_argument('--start', type=number, default=0.0, metavar='S',
+                           help='from S seconds after the first frame on')
+        group.add_argument('--end', type=number, default=math.inf, metavar='S',
+                           help='up to S seconds after the first frame')
+    group.add_argument('--rate', type=seconds, metavar='HZ', help='at most so many frames per '
+                       'second: others are left out, none is made (default: all)')
+
+
+def selection_of(args: argparse.Namespace) -> RecordingSelection:
+    """
+    Return the selection that the options describe.
+
+    :param args: the parsed options.
+    """
+    return RecordingSelection(
+        tuple(args.desired_tags), tuple(args.undesired_tags), tuple(args.actors),
+        getattr(args, 'start', 0.0), getattr(args, 'end', math.inf), args.rate)
+
+
+def add_writing_options(parser: argparse.ArgumentParser) -> None:
+    """
+    Add the options that formats use where they are written.
+
+    :param parser: of a sub-command that writes all formats.
+    """
+    parser.add_argument('--generation', choices=sorted(GENERATIONS),
+                        help='of a trajectory (default: that of each frame)')
+    parser.add_argument('--columns', metavar='NAME,...', help='of a table (default: all)')
+    trace = parser.add_argument_group('trace of ASAM OSI to write')
+    trace.add_argument('--resample', type=seconds, metavar='HZ',
+                       help='interpolated frames (default: the frames as they are)')
+    trace.add_argument('--gaps', choices=('split', 'fill'), default='split',
+                       help='an object that is absent for some frames: split gives it a new id '
+                       'when it returns, fill interpolates it for up to 1 s (default: split)')
+    trace.add_argument('--default-class', choices=DEFAULT_CLASSES, default='',
+                       metavar='CLASS', help='of actors whose tags name none: '
+                       f'{", ".join(DEFAULT_CLASSES)} (default: car for vehicles, other for '
+                       'objects)')
+    bag = parser.add_argument_group('bag to write')
+    bag.add_argument('--storage', choices=storages(),
+                     help='of a folder (default: mcap)')
+    bag.add_argument('--clock', action='store_true', help='with /clock')
+    bag.add_argument('--name', default='state_sensor', metavar='NODE',
+                     help='node whose topics they are (default: state_sensor)')
+    bag.add_argument('--namespace', default='/', help='its namespace (default: /)')
+    add_parameters(parser, WRITING_PARAMETERS)
+    if '-p' not in parser._option_string_actions:
+        add_any_parameter(parser)
+
+
+def written_with(output: Format) -> frozenset[str]:
+    """
+    Return the names of the options that the writer of a format uses.
+
+    :param output: of any run that writes.
+    """
+    return output.writes.union(parameters_that_affect(MESSAGES), ('parameter',)) \
+        if output.storage else output.writes
+
+
+def storages() -> list[str]:
+    """Return the storages of bags."""
+    return sorted({each.storage for each in FORMATS if each.storage})
+
+
+def format_name(text: str) -> str:
+    """Return the name of a format that has files of its own; raise ArgumentTypeError otherwise."""
+    known = names_of_formats()
+    if text in known:
+        return text
+    likely = nearest(text, known)
+    raise argparse.ArgumentTypeError(
+        f'there is no format {text!r}' + (f'; did you mean {likely}?' if likely
+                                          else f'; expected one of {", ".join(known)}'))
+
+
+def names_of_formats(*, installed: bool = True) -> list[str]:
+    """
+    Return the names of the formats that ``--to`` takes.
+
+    :param installed: whether those of simulators in other packages are searched for.
+    """
+    known = formats() if installed else (*FORMATS, trajectory_format())
+    return sorted(each.name for each in known if each.is_written and each.suffixes)
+
+
+def add_to(parser: argparse.ArgumentParser, help_: str) -> None:
+    """Add the option that names the format to write; ``help_`` ends before the names."""
+    action = parser.add_argument('--to', type=format_name, metavar='FORMAT', help=(
+        f'{help_}: {", ".join(names_of_formats(installed=False))}'))
+    # For the completion of a shell.
+    action.completer = lambda **_: names_of_formats()  # type: ignore[attr-defined]
+
+
+def refuse_unused(args: argparse.Namespace, used: Iterable[str], what: str,
+                  uses: dict[str, str] | None = None) -> None:
+    """
+    Refuse options that are given and not used, whatever their values.
+
+    :param args: the parsed options; those of a job of many are not checked again.
+    :param used: names of the options that the run uses.
+    :param what: it is, in words, such as ``OUT ego.csv is a table``.
+    :param uses: what options are for that are not of a format, by name.
+    :raises UsageError: naming the first such option, and what it is for.
+    """
+    unused: frozenset[str] = getattr(args, 'given', frozenset()) - _OF_ALL - frozenset(used)
+    for name in sorted(unused):
+        raise UsageError(f'--{name.replace("_", "-")} is for '
+                         f'{(uses or {}).get(name) or _purpose(name)}; {what}')
+
+
+def _purpose(name: str) -> str:
+    """Return in words the formats that use an option."""
+    writers = list(dict.fromkeys(str(each) for each in formats() if name in written_with(each)))
+    readers = list(dict.fromkeys(str(each) for each in formats() if name in each.reads))
+    texts = [f'{verb} {" or ".join(names)}' for verb, names in (
+        ('reading', readers), ('writing', writers)) if names]
+    return ' and '.join(texts) or 'another use of the command'

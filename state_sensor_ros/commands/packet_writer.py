@@ -1,0 +1,262 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""
+The packets of a live stream to an output of any format.
+
+A trajectory has the bytes received; every other format has the decoded frames, and a bag the
+messages that the pipeline of the node makes of them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+import time
+from typing import NoReturn, TYPE_CHECKING
+
+from state_sensor_ros.commands.interruption import Interruption
+from state_sensor_ros.errors import counted, DecodeError, SinkError, TrajectoryFormatError
+from state_sensor_ros.files.formats import WriteOptions
+from state_sensor_ros.files.frame_selection import FrameSelector, RecordingSelection
+from state_sensor_ros.files.frame_writer import FrameWriter
+from state_sensor_ros.files.whole.output import Output
+from state_sensor_ros.files.whole.whole_file import WholeFile
+from state_sensor_ros.frame import Frame, Needs
+from state_sensor_ros.payloads import decode_packet, Packet, PayloadDecoder, SelectingDecoder
+from state_sensor_ros.simulators.monodrive.decoder import Decoder
+from state_sensor_ros.simulators.monodrive.tag_filter import TagFilter
+from state_sensor_ros.simulators.monodrive.trajectory import complete_trajectory, TrajectoryWriter
+
+if TYPE_CHECKING:
+    from state_sensor_ros.commands.bag_output import PacketsToBag
+
+# Each flush makes a compressed file longer by some bytes.
+_FLUSH_S = 1.0
+
+
+class PacketWriter(ABC):
+    """
+    Write packets to an output.
+
+    :param output: of any format.
+    :param selection: what is written of them.
+    :ivar is_saved: whether the output has its name.
+    """
+
+    def __init__(self, output: Output, selection: RecordingSelection) -> None:
+        self.output = output
+        self.is_saved = False
+        self._selector = FrameSelector(selection)
+        self._n_frames = 0
+
+    @property
+    def notes(self) -> list[str]:
+        """Return lines about what the recording does not carry."""
+        missing = ', '.join(sorted(self._selector.missing))
+        return [f'no frame has the actor {missing}'] if missing else []
+
+    @property
+    def unsaved(self) -> str:
+        """Return in words where the frames are that :meth:`save` has not completed."""
+        if isinstance(self.output, WholeFile):
+            return f'the frames are in {self.output.part or self.output.name}, without its end'
+        return f'the frames are beside {self.output.name}, in a folder without its name'
+
+    @abstractmethod
+    def write(self, packet: Packet, decoder: PayloadDecoder) -> Iterator[tuple[Frame, int]]:
+        """
+        Write the selected frames of a packet.
+
+        :param packet: as received.
+        :param decoder: of the stream.
+        :returns: each frame after it was written, and its size, bytes.
+        :raises DecodeError: where the packet has no frame.
+        :raises OSError: where it cannot be written.
+        """
+
+    def save(self, interruption: Interruption, error: Exception | None) -> None:
+        """
+        Complete the output and give it its name; without a frame, remove it.
+
+        :param interruption: of the program; it does not end the rename.
+        :param error: that has ended the recording, if any.
+        :raises SinkError: where that fails.
+        """
+        if not self._n_frames:
+            self.output.abort()
+            return
+        with interruption.committing():
+            self.output.finish()
+            self.is_saved = True
+
+
+class FramesWriter(PacketWriter):
+    """
+    Decoded frames to a writer of frames.
+
+    :param output: of a format that is written frame by frame.
+    :param selection: what is written.
+    """
+
+    output: FrameWriter
+
+    @property
+    def notes(self) -> list[str]:
+        """Return lines about what the recording does not carry."""
+        return [*super().notes, *self.output.notes]
+
+    def write(self, packet: Packet, decoder: PayloadDecoder) -> Iterator[tuple[Frame, int]]:
+        """Decode the packet, and write its frames."""
+        decoder.needs = self.output.needs
+        selecting = SelectingDecoder(decoder, self._selector, times=True)
+        for decoded in decode_packet(selecting, packet):
+            self.output.write(decoded.frame)
+            self._n_frames += 1
+            yield decoded.frame, len(packet.payload)
+
+
+class MessagesWriter(PacketWriter):
+    """
+    Frames through the pipeline of the node to a bag.
+
+    :param path: of the bag.
+    :param storage: ``mcap`` or ``sqlite3``.
+    :param simulator: whose frames they are.
+    :param options: of the recording.
+    :param selection: what is written.
+    """
+
+    def __init__(self, path: str, storage: str, simulator: str, options: WriteOptions,
+                 selection: RecordingSelection) -> None:
+        from state_sensor_ros.commands.bag_output import BagOutput
+        self._bag = BagOutput(path, storage, simulator, options)
+        self._packets: PacketsToBag | None = None
+        self._n_packets = 0
+        super().__init__(self._bag, selection)
+
+    @property
+    def notes(self) -> list[str]:
+        """Return lines about what the recording does not carry."""
+        return [*super().notes, *self._bag.warnings.lines()]
+
+    def write(self, packet: Packet, decoder: PayloadDecoder) -> Iterator[tuple[Frame, int]]:
+        """Process each frame of the packet."""
+        from state_sensor_ros.commands.bag_output import PacketsToBag
+        if self._packets is None:
+            self._packets = PacketsToBag(
+                self._bag, SelectingDecoder(decoder, self._selector, times=True))
+        self._n_packets += 1
+        for alone in self._packets.split(packet):
+            frame = self._packets.write(alone, f'packet {self._n_packets}')
+            if frame is not None:
+                self._n_frames += 1
+                yield frame, len(alone.payload)
+
+
+class PayloadWriter(PacketWriter):
+    """
+    The frames of a State sensor to a trajectory, each with the bytes received.
+
+    :param file: to write.
+    :param selection: what is written.
+    """
+
+    def __init__(self, file: WholeFile, selection: RecordingSelection) -> None:
+        super().__init__(file, selection)
+        self._file = file
+        self._filter = TagFilter(selection.desired_tags, selection.undesired_tags,
+                                 selection.actors)
+        self._decoder = Decoder(needs=Needs())
+        self._writer = TrajectoryWriter(file.handle)
+        self._flush_at_s = 0.0
+
+    def write(self, packet: Packet, decoder: PayloadDecoder) -> Iterator[tuple[Frame, int]]:
+        """Write the payload, without the actors that are not selected."""
+        fault: DecodeError | None = None
+        for payload in self._filter.frames(bytes(packet.payload)):
+            try:
+                decoded = self._decoder.decode(payload, game_time=packet.game_time)
+            except DecodeError as error:
+                fault = error
+                continue
+            frame = decoded[0].frame
+            self._selector.missing.difference_update(frame.names)
+            if not self._selector.keeps(frame.game_time):
+                continue
+            self._writer.write(payload)
+            self._n_frames += 1
+            yield frame, len(payload)
+        if self._file.is_direct or time.monotonic() > self._flush_at_s:
+            # A pipe may be read during the recording. A compressed file can be read up to the
+            # last flush where the program is killed.
+            self._file.handle.flush()
+            self._flush_at_s = time.monotonic() + _FLUSH_S
+        if fault is not None:
+            raise fault
+
+    def save(self, interruption: Interruption, error: Exception | None) -> None:
+        """Complete the trajectory; where writing has failed, keep the frames before that."""
+        if self._file.is_direct:
+            # A signal may interrupt this: the write blocks where a pipe is not read.
+            self._end(error)
+        elif self._n_frames or error is not None:
+            with interruption.committing():
+                try:
+                    self._end(error)
+                except SinkError as failure:
+                    self._rescue(failure)
+                self._file.commit()
+        else:
+            self._file.abort()
+        self.is_saved = True
+
+    def _end(self, error: Exception | None) -> None:
+        """
+        Write the end of the file.
+
+        :raises SinkError: where that fails, or writing a frame has failed.
+        :raises BrokenPipeError: where the reader of a pipe has closed it.
+        """
+        try:
+            if isinstance(error, OSError):
+                raise error
+            self._writer.close()
+            self._file.complete()
+        except BrokenPipeError:
+            raise
+        except OSError as failure:
+            raise self._file.error(failure) from failure
+
+    def _rescue(self, error: SinkError) -> NoReturn:
+        """
+        Keep the frames that were received before writing failed, for example on a full disk.
+
+        :raises SinkError: which names the file with them.
+        """
+        part = self._file.part
+        try:
+            self._n_frames = complete_trajectory(self._file.reopen())
+            self._file.complete()
+        except (OSError, TrajectoryFormatError):
+            self._file.keep()
+            expected = f'room to end the file; the frames are in {part}, without its end'
+        else:
+            if not self._n_frames:
+                self._file.abort()
+                raise error
+            expected = f'room for more than the {counted(self._n_frames, "frame")} in it now'
+            if self._file.is_taken:
+                # A truncated recording must not replace a complete one.
+                self._file.keep()
+                expected = (f'room for more than the {counted(self._n_frames, "frame")} in '
+                            f'{part}; the file that was there stays')
+            else:
+                self._file.commit()
+            self.is_saved = True
+        raise SinkError(error.where, error.found, expected) from error

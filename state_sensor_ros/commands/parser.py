@@ -1,0 +1,143 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""
+The parser of a command line: which options are given, and where OUT is among several values.
+
+An option with several values takes the words up to the next option, except those that are needed
+for IN and OUT, and those that name a recording.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+import os
+from pathlib import Path
+import re
+from typing import Any, NoReturn
+
+from state_sensor_ros.parameters import nearest
+
+WRONG_USAGE = 2
+_MANY = ('+', '*')
+_NUMBER = re.compile(r'-\d|-\.\d')
+_CHOICE = re.compile(r"argument .*?: invalid choice: '(?P<word>.*?)' "
+                     r'\(choose from (?P<known>.*)\)')
+
+
+class Parser(argparse.ArgumentParser):
+    """
+    Parse arguments; an error is one line that begins with ``error:``.
+
+    The parsed options have the names of those that were given in ``given``.
+    """
+
+    def error(self, message: str) -> NoReturn:
+        """End the program with the exit code of wrong usage, after one line."""
+        if match := _CHOICE.fullmatch(message):
+            likely = nearest(match['word'], re.findall(r"[^\s',]+", match['known']))
+            message += f'; did you mean {likely}?' if likely else ''
+        self.exit(WRONG_USAGE, f'error: {self.prog}: {message} (see {self.prog} --help)\n')
+
+    def unrecognized(self, words: Sequence[str]) -> NoReturn:
+        """End the program after one line about words that are no arguments."""
+        options = [option for option in self._option_string_actions if option.startswith('--')]
+        likely = nearest(words[0].partition('=')[0], options) if words[0][:1] == '-' else ''
+        self.error(f'unrecognized arguments: {" ".join(words)}'
+                   + (f'; did you mean {likely}?' if likely else ''))
+
+    def parse_known_args(self, args: Any = None,  # noqa: ANN401
+                         namespace: Any = None) -> Any:  # noqa: ANN401
+        """Parse ``args``, and add the names of what is given."""
+        if args is None or '_ARGCOMPLETE' in os.environ or self._subparsers is not None:
+            return super().parse_known_args(args, namespace)
+        # Without defaults, only what is given is in the namespace.
+        actions = [each for each in self._actions if each.option_strings]
+        defaults = [each.default for each in actions]
+        for action in actions:
+            action.default = argparse.SUPPRESS
+        try:
+            parsed, unknown = super().parse_known_args(self._in_order(list(args)), namespace)
+        finally:
+            for action, default in zip(actions, defaults, strict=True):
+                action.default = default
+        parsed.given = frozenset(vars(parsed)) & {action.dest for action in actions}
+        for action in actions:
+            if action.default is not argparse.SUPPRESS and not hasattr(parsed, action.dest):
+                default = action.default
+                setattr(parsed, action.dest, [*default] if isinstance(default, list) else default)
+        for name, value in self._defaults.items():
+            if not hasattr(parsed, name):
+                setattr(parsed, name, value)
+        return parsed, unknown
+
+    def _in_order(self, words: list[str]) -> list[str]:
+        """Return the words with all positional ones at the end, behind ``--``."""
+        options: list[str] = []
+        positional: list[str] = []
+        # Begin and end in ``options`` of the values of the last option with several.
+        many: list[tuple[int, int]] = []
+        i = 0
+        while i < len(words):
+            word = words[i]
+            i += 1
+            if word == '--':
+                positional += words[i:]
+                break
+            if not _is_option(word):
+                positional.append(word)
+                continue
+            options.append(word)
+            action = self._action_of(word)
+            n_values = 0 if action is None or '=' in word or action.nargs == 0 else \
+                len(words) if action.nargs in _MANY else \
+                action.nargs if isinstance(action.nargs, int) else 1
+            begin = len(options)
+            while n_values and i < len(words) and words[i] != '--' and not _is_option(words[i]):
+                options.append(words[i])
+                i, n_values = i + 1, n_values - 1
+            if action is not None and action.nargs in _MANY and '=' not in word:
+                many.append((begin, len(options)))
+        if many:
+            begin, end = many[-1]
+            n_back = self._n_given_back(options[begin:end], len(positional))
+            positional += options[end - n_back:end]
+            del options[end - n_back:end]
+        return [*options, '--', *positional] if positional else options
+
+    def _action_of(self, word: str) -> argparse.Action | None:
+        """Return the option that a word is or begins."""
+        name = word.partition('=')[0]
+        if name in self._option_string_actions or not name.startswith('--'):
+            return self._option_string_actions.get(name)
+        found = {id(action): action for option, action in self._option_string_actions.items()
+                 if option.startswith(name)}
+        return next(iter(found.values())) if len(found) == 1 else None
+
+    def _n_given_back(self, values: list[str], n_positional: int) -> int:
+        """Return how many of the last values of an option are positional words."""
+        actions = [each for each in self._actions if not each.option_strings]
+        n_needed = sum(each.nargs in (None, '+') for each in actions)
+        has_many = any(each.nargs in _MANY for each in actions)
+        # One value at least is that of the option.
+        n_back = min(max(n_needed - n_positional, 0), max(len(values) - 1, 0))
+        if has_many and n_positional <= n_needed:
+            while n_back < len(values) - 1 and _is_file(values[-n_back - 1]):
+                n_back += 1
+        return n_back
+
+
+def _is_option(word: str) -> bool:
+    return len(word) > 1 and word.startswith('-') and not _NUMBER.match(word)
+
+
+def _is_file(word: str) -> bool:
+    # Loaded for a rare order of words only.
+    from state_sensor_ros.simulators.opening import format_of_name
+    return Path(word).exists() or format_of_name(word) is not None

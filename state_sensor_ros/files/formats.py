@@ -1,0 +1,176 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""
+The table of formats: a row for each format of a recording, by the name of its files.
+
+Opening, writing, batches, completion, help texts and errors read it. A simulator declares the
+formats that only it has (``Simulator.formats``); ``simulators.opening.formats`` returns all rows.
+Readers and writers are named, and imported where
+they are used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any, cast, TYPE_CHECKING
+
+from state_sensor_ros.files.storage.bag_limits import BagLimits, DEFAULT_LIMITS
+from state_sensor_ros.rep103 import DEFAULT_UNITS, Units
+from state_sensor_ros.settings import DEFAULTS, Settings
+
+if TYPE_CHECKING:
+    from state_sensor_ros.files.frame_writer import FrameWriter
+    from state_sensor_ros.files.recording import Recording
+
+CONVERT, RENDER = 'convert', 'render'
+# The parameters of the node that its topics depend on. A recording has no clock of ROS.
+BAG_PARAMETERS = (
+    'global_frame', 'frame_prefix', 'parent_frame', 'global_frame_pose', 'ego_tag', 'ego_frame',
+    'include_obb', 'debug_drawing', 'labels', 'tf', 'wheel_tf', 'joint_states', 'odometry',
+    'frame', 'max_actor_topics', 'twist_frame', 'pose_covariance_diagonal',
+    'twist_covariance_diagonal', 'stamp_source', 'outputs', 'autoware_objects',
+    'object_classes', 'object_range', 'base_link_xyz', 'default_sizes')
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """
+    What a reader takes besides the path.
+
+    ``units`` of box extents and of ``s``; ``topic`` of a bag with several topics of the type
+    StateFrame; ``max_bag_bytes`` size above which a part of a recording is refused, None
+    for the default.
+    """
+
+    units: Units = DEFAULT_UNITS
+    topic: str = ''
+    max_bag_bytes: int | None = None
+
+    @property
+    def limits(self) -> BagLimits:
+        """Return the limits of what is read."""
+        return DEFAULT_LIMITS if self.max_bag_bytes is None else BagLimits(self.max_bag_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """
+    What a writer takes besides the path.
+
+    ``force`` whether an output of that name may be replaced; ``settings`` of the conversion or the
+    stream; ``values`` of the options in :attr:`Format.writes` that are not parameters, by name;
+    ``source`` name of the recording or stream, and ``form`` what it is; ``recording`` itself, None
+    for a live stream.
+    """
+
+    force: bool = False
+    settings: Settings = DEFAULTS
+    values: Mapping[str, Any] = field(default_factory=dict)
+    source: str = ''
+    form: str = ''
+    recording: Recording | None = None
+
+    @property
+    def units(self) -> Units:
+        """Return the units of box extents and of ``s``."""
+        return Units(self.settings.obb_extents, self.settings.road_s_unit)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
+    """
+    One format of recordings.
+
+    ``name`` value of the option --to; ``noun`` with its article; ``suffixes`` of its files, the
+    first one that of new files, none for a folder; ``reader`` and ``writer`` as ``module:name``,
+    empty where the format cannot be read or is not written frame by frame (pictures; bags, which
+    are written by the pipeline of the node into ``storage``); ``command`` that writes it;
+    ``reads`` and ``writes`` names of the options and parameters that the reader and the writer
+    use.
+
+    ``reader`` is called with a path and :class:`ReadOptions`, and returns a Recording; ``writer``
+    with a path and :class:`WriteOptions`, and returns a FrameWriter.
+    """
+
+    name: str
+    noun: str
+    suffixes: tuple[str, ...] = ()
+    reader: str = ''
+    writer: str = ''
+    storage: str = ''
+    command: str = CONVERT
+    reads: frozenset[str] = frozenset()
+    writes: frozenset[str] = frozenset()
+
+    def __str__(self) -> str:
+        return f'{self.noun} ({", ".join(self.suffixes) or "a folder"})'
+
+    @property
+    def is_written(self) -> bool:
+        """Whether `convert` and `record` write it."""
+        return bool(self.writer or self.storage)
+
+    def open(self, path: str, options: ReadOptions) -> Recording:
+        """
+        Open a recording of this format, which has a reader.
+
+        :raises TrajectoryFormatError: where it cannot be read.
+        """
+        return cast('Recording', _named(self.reader)(path, options))
+
+    def create(self, path: str, options: WriteOptions) -> FrameWriter:
+        """
+        Begin a recording of this format, which has a writer.
+
+        :raises StateSensorError: where it cannot be written, or an option is out of its range.
+        """
+        return cast('FrameWriter', _named(self.writer)(path, options))
+
+
+def _named(text: str) -> Any:  # noqa: ANN401
+    module, _, name = text.partition(':')
+    return getattr(import_module(module), name)
+
+
+_FILES = 'state_sensor_ros.files'
+_BAG_READER = f'{_FILES}.bags.bag_recording:open_bag'
+_BAG_READS = frozenset(('topic', 'max_bag_bytes'))
+_BAG_WRITES = frozenset((*BAG_PARAMETERS, 'clock', 'name', 'namespace'))
+_TABLE_WRITER = f'{_FILES}.tables.table_output:new_table'
+_TABLE_WRITES = frozenset(('columns', 'default_sizes', 'ego_tag'))
+_DRAWN = frozenset(('color', 'at', 'title', 'ego_tag'))
+
+BAG = Format(
+    name='bag', noun='a bag', reader=_BAG_READER, storage='mcap', reads=_BAG_READS,
+    writes=_BAG_WRITES | {'storage'})
+MCAP = Format(
+    name='mcap', noun='a bag in one file', suffixes=('.mcap',), reader=_BAG_READER,
+    storage='mcap', reads=_BAG_READS, writes=_BAG_WRITES | {'storage'})
+SQLITE = Format(
+    name='sqlite3', noun='a bag in one file', suffixes=('.db3',), reader=_BAG_READER,
+    storage='sqlite3', reads=_BAG_READS, writes=_BAG_WRITES | {'storage'})
+PARQUET = Format(
+    name='parquet', noun='a table', suffixes=('.parquet',), writer=_TABLE_WRITER,
+    reader=f'{_FILES}.tables.table_recording:open_table',
+    reads=frozenset(('max_bag_bytes',)), writes=_TABLE_WRITES)
+CSV = Format(
+    name='csv', noun='a table', suffixes=('.csv', '.csv.gz', '.csv.zst'), writer=_TABLE_WRITER,
+    writes=_TABLE_WRITES)
+OSI = Format(
+    name='osi', noun='a trace of ASAM OSI', suffixes=('.osi.mcap', '.osi'),
+    writer=f'{_FILES}.osi.osi_output:new_trace',
+    writes=frozenset(('resample', 'gaps', 'default_class', 'default_sizes', 'ego_tag')))
+PICTURE = Format(
+    name='picture', noun='a picture', suffixes=('.png',), command=RENDER, writes=_DRAWN)
+ANIMATION = Format(
+    name='animation', noun='an animation', suffixes=('.html',), command=RENDER, writes=_DRAWN)
+
+FORMATS = (BAG, MCAP, SQLITE, PARQUET, CSV, OSI, PICTURE, ANIMATION)

@@ -1,0 +1,173 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""
+The part of a recording or stream that is used: actors by tag and name, a span of time, a rate.
+
+Times are seconds from the first frame; a clock that goes back adds nothing to them. A rate thins
+out: it leaves out frames, and makes none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+import math
+
+import numpy as np
+
+from state_sensor_ros.errors import TruncatedError
+from state_sensor_ros.files.recording import RecordedFrame, Recording
+from state_sensor_ros.frame import Frame, Rows
+from state_sensor_ros.payloads import PayloadDecoder, SelectingDecoder
+from state_sensor_ros.pipeline.tag_rule import TagRule
+
+# Times are rounded to float32 by some simulators; none sends 10,000 frames per second.
+_TOLERANCE_S = 1e-4
+
+
+@dataclass(frozen=True, slots=True)
+class RecordingSelection:
+    """
+    What is used of a recording.
+
+    ``desired_tags`` and ``undesired_tags`` as the parameters of these names; ``actors`` raw names,
+    empty for all; ``start_s`` and ``end_s`` from the first frame; ``rate_hz`` of frames, None for
+    all.
+    """
+
+    desired_tags: tuple[str, ...] = ()
+    undesired_tags: tuple[str, ...] = ()
+    actors: tuple[str, ...] = ()
+    start_s: float = 0.0
+    end_s: float = math.inf
+    rate_hz: float | None = None
+
+    @property
+    def has_all_frames(self) -> bool:
+        """Return whether no frame is left out."""
+        return self.start_s <= 0.0 and math.isinf(self.end_s) and self.rate_hz is None
+
+    @property
+    def has_all(self) -> bool:
+        """Return whether nothing is left out."""
+        return self.has_all_frames and not self.actors and TagRule(
+            self.desired_tags, self.undesired_tags).passes_all
+
+
+EVERYTHING = RecordingSelection()
+
+
+class FrameSelector:
+    """
+    Select frames by their times and actors by their tags and names, in the order of the frames.
+
+    :param selection: what is used.
+    :ivar missing: names of actors that no frame so far has.
+    """
+
+    def __init__(self, selection: RecordingSelection) -> None:
+        self._selection = selection
+        self._rule = TagRule(selection.desired_tags, selection.undesired_tags)
+        self._actors = frozenset(selection.actors)
+        self.missing = set(selection.actors)
+        self._elapsed_s = 0.0
+        self._last_s = self._first_s = math.nan
+        self._n_due = 0
+        # Names of the last frame and their rows that pass: names seldom change.
+        self._names: tuple[str, ...] = ()
+        self._rows: Rows = np.zeros(0, np.int64)
+
+    def keeps(self, time_s: float) -> bool:
+        """
+        Return whether the next frame is used.
+
+        :param time_s: its ``game_time``, s; NaN where it has none, as of the frame before.
+        """
+        if time_s > self._last_s:
+            self._elapsed_s += time_s - self._last_s
+        if not math.isnan(time_s):
+            self._last_s = time_s
+        selection, elapsed_s = self._selection, self._elapsed_s
+        if not selection.start_s - _TOLERANCE_S <= elapsed_s <= selection.end_s + _TOLERANCE_S:
+            return False
+        if math.isnan(self._first_s):
+            self._first_s = elapsed_s
+        if selection.rate_hz is None:
+            return True
+        n_periods = (elapsed_s - self._first_s + _TOLERANCE_S) * selection.rate_hz
+        if n_periods < self._n_due:
+            return False
+        self._n_due = math.floor(n_periods) + 1
+        return True
+
+    def actors_of(self, frame: Frame) -> Frame:
+        """
+        Return a frame with the actors that are used.
+
+        :param frame: all actors.
+        :returns: the frame itself where all are used.
+        """
+        if self._actors:
+            if frame.names != self._names:
+                self._names = frame.names
+                self._rows = np.flatnonzero([name in self._actors for name in frame.names])
+                self.missing.difference_update(frame.names)
+            if len(self._rows) < frame.n_actors:
+                frame = frame.select(self._rows)
+        return self._rule.select(frame)
+
+
+class SelectedRecording:
+    """
+    The selected part of a recording, itself a recording.
+
+    :param recording: all of it.
+    :param selection: what is used of it.
+    """
+
+    def __init__(self, recording: Recording, selection: RecordingSelection) -> None:
+        self._recording, self._selection = recording, selection
+        self.name, self.form = recording.name, recording.form
+        self.simulator = recording.simulator
+        self.total, self.unit = recording.total, recording.unit
+        self._selector = FrameSelector(selection)
+        self.decoder: PayloadDecoder = SelectingDecoder(recording.decoder, self._selector)
+
+    @property
+    def cut(self) -> TruncatedError | None:
+        """Return what is missing at the end, after the last frame."""
+        return self._recording.cut
+
+    @cut.setter
+    def cut(self, cut: TruncatedError | None) -> None:
+        self._recording.cut = cut
+
+    @property
+    def missing(self) -> set[str]:
+        """Return the names of actors that no frame so far has."""
+        return self._selector.missing
+
+    def new_decoder(self) -> PayloadDecoder:
+        """Make another decoder of its payloads."""
+        return SelectingDecoder(self._recording.new_decoder(), FrameSelector(self._selection))
+
+    def frames(self) -> Iterator[RecordedFrame]:
+        """
+        Yield the selected frames.
+
+        :raises TrajectoryFormatError: where the recording is damaged.
+        """
+        selector = FrameSelector(self._selection)
+        for recorded in self._recording.frames():
+            if selector.keeps(recorded.packet.game_time):
+                yield recorded
+
+    def close(self) -> None:
+        """Close the recording."""
+        self._recording.close()

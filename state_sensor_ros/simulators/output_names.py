@@ -1,0 +1,114 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""
+The format of an output by its name: doc/interface.md#names-of-recordings.
+
+A name without suffix, one that ends with ``/``, and one whose last dot is followed by a digit is
+that of a bag's folder.
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from pathlib import Path
+import re
+import stat
+
+from state_sensor_ros.errors import one_line, StateSensorError
+from state_sensor_ros.files.formats import BAG, CONVERT, Format
+from state_sensor_ros.files.recording import STANDARD_INPUT
+from state_sensor_ros.simulators.opening import format_of_name, formats, trajectory_format
+
+_COMPRESSED = ('.gz', '.zst')
+_SUFFIX = re.compile(r'\.[^.0-9][^.]*$')
+
+
+class UsageError(StateSensorError, ValueError):
+    """
+    A command cannot be run as it is written: exit code 2.
+
+    :param text: which option or name, and what it is for.
+    """
+
+    def __init__(self, text: str) -> None:
+        Exception.__init__(self, one_line(text))
+        self.where, self.found, self.expected = text, '', ''
+
+
+def output_format(path: str, *, command: str = CONVERT, to: str = '', storage: str = '',
+                  folder: Format = BAG) -> Format:
+    """
+    Return the format of a new output.
+
+    :param path: of the output, ``-`` for a trajectory on standard output.
+    :param command: that writes it; a format of another one is refused.
+    :param to: name of the format where the name of the output does not decide, ``''`` for none.
+    :param storage: of a bag, likewise.
+    :param folder: format of a name without suffix.
+    :raises UsageError: where the name has the suffix of no such format, or contradicts ``to`` or
+        ``storage``.
+    """
+    named = _by_name(path, command)
+    if to:
+        wanted = next(each for each in formats() if each.name == to)
+        wanted = BAG if wanted.storage and named is None and path != STANDARD_INPUT else wanted
+        if named is not None and named is not wanted:
+            raise UsageError(f'--to {to}: {path} is the name of {named.noun}')
+        named = wanted
+    if named is None:
+        named = BAG if storage else folder
+    elif storage and named.suffixes and named.storage and named.storage != storage:
+        raise UsageError(f'--storage {storage}: {path} is the name of a file of {named.storage}')
+    return named
+
+
+def _by_name(path: str, command: str) -> Format | None:
+    """Return the format that a name decides, None for a folder."""
+    if path == STANDARD_INPUT or _is_special(path):
+        return trajectory_format()
+    if path.endswith('/'):
+        return None
+    found = format_of_name(path)
+    if found is not None and found.command == command and (
+            found.is_written or found.command != CONVERT):
+        return found
+    if found is not None:
+        raise UsageError(f'OUT {path}: `state_sensor {found.command}` makes {found.noun}'
+                         if found.command != command else
+                         f'OUT {path}: {found.noun} can be read, but not written')
+    suffix = suffix_of(path)
+    if not suffix and command == CONVERT:
+        return None
+    known = [suffix for each in formats() if each.command == command for suffix in each.suffixes]
+    if not suffix:
+        raise UsageError(f'OUT {path}: no suffix; expected one of {", ".join(known)}')
+    [nearest] = get_close_matches(suffix, known, 1, 0.0)
+    raise UsageError(f'OUT {path}: {suffix} is the suffix of no format; the nearest is {nearest}')
+
+
+def suffix_of(path: str) -> str:
+    """
+    Return the suffix of a name, with that of its compression, ``''`` for none.
+
+    >>> suffix_of('run.7'), suffix_of('drive.jsn.gz'), suffix_of('.hidden')
+    ('', '.jsn.gz', '')
+    """
+    name = Path(path).name.lstrip('.')
+    end = next((each for each in _COMPRESSED if name.endswith(each)), '')
+    found = _SUFFIX.search(name.removesuffix(end))
+    return f'{found[0]}{end}' if found else end
+
+
+def _is_special(path: str) -> bool:
+    """Return whether a path is that of a pipe or a device, which takes a trajectory."""
+    try:
+        mode = Path(path).stat().st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))

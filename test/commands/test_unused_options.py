@@ -1,0 +1,174 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""Every option of a command either is used by a run or is refused, whatever its value."""
+
+import argparse
+from importlib import import_module
+
+from paths import CARLA, SAMPLE
+import pytest
+
+from state_sensor_ros.commands.command_line import COMMANDS, main
+from state_sensor_ros.commands.format_options import SELECTION, written_with
+from state_sensor_ros.commands.live import LIVE_OPTIONS
+from state_sensor_ros.commands.parser import Parser
+from state_sensor_ros.simulators.opening import formats
+
+OF_ALL = {'force', 'quiet', 'help'}
+ROWS = {each.name: each for each in formats()}
+READ = {'json': str(SAMPLE), 'bag': 'bag', 'dataset': str(CARLA)}
+
+
+def options_of(command):
+    parser = Parser(command)
+    import_module(f'state_sensor_ros.commands.{command}').add_arguments(parser)
+    return {action.dest: action for action in parser._actions
+            if action.option_strings and action.dest != 'help'}
+
+
+def words_of(action):
+    """Return an option with its default, or with another value that it may have."""
+    option = action.option_strings[-1]
+    if isinstance(action, argparse.BooleanOptionalAction) or action.nargs == 0:
+        return [action.option_strings[0]]
+    n_values = action.nargs if isinstance(action.nargs, int) else 1
+    value = action.choices and sorted(action.choices)[0]
+    if action.dest == 'to':
+        value = 'json'
+    return [option, *[str(value or 1)] * n_values]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    if not (tmp_path / 'bag').exists():
+        assert main(['convert', str(SAMPLE), 'bag', '--end', '0', '-q']) == 0
+    return tmp_path
+
+
+def check(command, words, used, capsys):
+    """Run a command with each option that it does not use."""
+    for name, action in options_of(command).items():
+        if name in used | OF_ALL:
+            continue
+        capsys.readouterr()
+        assert main([command, *words_of(action), *words]) == 2, name
+        [line] = capsys.readouterr().err.splitlines()
+        assert f'--{name.replace("_", "-")}' in line
+        assert ' is for ' in line or ' are for ' in line or name == 'storage'
+
+
+@pytest.mark.parametrize('written', [name for name, row in ROWS.items()
+                                     if row.is_written and name != 'dataset'])
+@pytest.mark.parametrize('read', READ)
+def test_convert_refuses_what_it_does_not_use(folder, capsys, read, written):
+    row = ROWS[written]
+    out = f'out{row.suffixes[0]}' if row.suffixes else 'out'
+    check('convert', [READ[read], out],
+          SELECTION | ROWS[read].reads | written_with(row) | {'to'}, capsys)
+    assert not (folder / out).exists()
+
+
+@pytest.mark.parametrize('written', ['mcap', 'json', 'parquet', 'csv', 'osi', 'sqlite3'])
+def test_convert_of_many_refuses_what_it_does_not_use(folder, capsys, written):
+    used = SELECTION.union(written_with(ROWS[written]), ('to', 'jobs', 'dask'),
+                           *(row.reads for row in ROWS.values()))
+    check('convert', [str(SAMPLE), 'outs', '--to', written], used, capsys)
+
+
+@pytest.mark.parametrize('read', READ)
+def test_inspect_of_a_file_refuses_what_it_does_not_use(folder, capsys, read):
+    check('inspect', [READ[read]],
+          SELECTION | ROWS[read].reads | {'json', 'ego_tag', 'live', 'parquet', 'jobs', 'dask'},
+          capsys)
+    assert main(['inspect', '--force', READ[read]]) == 2
+
+
+def test_inspect_of_many_refuses_what_it_does_not_use(folder, capsys):
+    used = SELECTION.union(('json', 'ego_tag', 'live', 'parquet', 'jobs', 'dask'),
+                           *(row.reads for row in ROWS.values()))
+    check('inspect', [str(SAMPLE), 'bag'], used, capsys)
+
+
+def test_inspect_of_a_stream_refuses_what_it_does_not_use(folder, capsys):
+    used = (SELECTION | LIVE_OPTIONS | {'obb_extents', 'live', 'json', 'ego_tag'}) - {
+        'start', 'end'}
+    check('inspect', ['--live', '--seconds', '0.01'], used, capsys)
+
+
+@pytest.mark.parametrize('read', READ)
+@pytest.mark.parametrize('written', ['picture', 'animation'])
+def test_render_refuses_what_it_does_not_use(folder, capsys, read, written):
+    check('render', [READ[read], f'out{ROWS[written].suffixes[0]}'],
+          SELECTION | ROWS[read].reads | ROWS[written].writes, capsys)
+
+
+@pytest.mark.parametrize('written', [name for name, row in ROWS.items() if row.is_written])
+def test_record_refuses_what_it_does_not_use(folder, capsys, written):
+    row = ROWS[written]
+    out = f'out{row.suffixes[0]}' if row.suffixes else 'out'
+    words = ['--source', 'carla'] if written == 'dataset' else []
+    check('record', [out, *words, '--seconds', '0.01'],
+          SELECTION | LIVE_OPTIONS | written_with(row) | {'once', 'to'}
+          | ({'storage'} if written == 'dataset' else set()), capsys)
+
+
+@pytest.mark.parametrize(('written', 'words'), [
+    ('json', ['--generation', 'v1']), ('json', ['--obb-extents', 'half']),
+    ('json', ['--road-s-unit', 'm']), ('csv', ['--columns', 'name,x']),
+    ('csv', ['--ego-tag', 'vehicle']),
+    ('mcap', ['--clock']), ('mcap', ['--name', 'other']), ('mcap', ['--namespace', 'other']),
+    ('mcap', ['--tf', 'none']), ('mcap', ['--no-frame']), ('mcap', ['--debug-drawing']),
+    ('mcap', ['--global-frame', 'world']), ('mcap', ['--stamp-source', 'utc']),
+    ('mcap', ['--twist-frame', 'global']), ('mcap', ['--no-odometry']),
+    ('osi', ['--resample', '50']), ('osi', ['--default-class', 'truck']),
+    ('osi', ['--ego-tag', 'object'])], ids=lambda value: ' '.join(value)
+    if isinstance(value, list) else value)
+def test_option_of_a_format_has_an_effect(folder, written, words):
+    if written in ('csv', 'osi'):
+        pytest.importorskip({'csv': 'pyarrow', 'osi': 'betterosi'}[written])
+    source = 'bag' if words[0] in ('--obb-extents', '--road-s-unit') else 'drive.json'
+    assert main(['synth', 'drive.json', '--frames', '4', '-q']) == 0
+    outs = [folder / f'{name}{ROWS[written].suffixes[0]}' for name in ('with', 'without')]
+    assert main(['convert', source, *words, str(outs[0]), '-q']) == 0
+    assert main(['convert', source, str(outs[1]), '-q']) == 0
+    assert outs[0].read_bytes() != outs[1].read_bytes()
+
+
+@pytest.mark.parametrize(('words', 'text'), [
+    (['convert', '--desird-tags', 'a', 'in', 'out'], 'did you mean --desired-tags?'),
+    (['convrt'], 'did you mean convert?')])
+def test_wrong_word_is_answered_with_the_nearest(capsys, words, text):
+    with pytest.raises(SystemExit, match='2'):
+        main(words)
+    assert text in capsys.readouterr().err
+
+
+@pytest.mark.parametrize('command', COMMANDS)
+def test_help_ends_with_examples(capsys, command):
+    with pytest.raises(SystemExit, match='0'):
+        main([command, '--help'])
+    examples = capsys.readouterr().out.partition('\nexamples:\n')[2].strip().splitlines()
+    assert 2 <= len(examples) <= 3
+    assert all(line.strip().startswith(f'state_sensor {command}') for line in examples)
+
+
+@pytest.mark.parametrize('words', [
+    ['--desired-tags', 'vehicle', 'IN', 'OUT'], ['IN', '--actors', 'a', 'OUT'],
+    ['IN', 'OUT', '--desired-tags', 'vehicle', 'ego'], ['--actors', 'a', 'b', '--', 'IN', 'OUT'],
+    ['--desired-tags=vehicle', 'IN', '--force', 'OUT']])
+def test_option_with_several_values_leaves_in_and_out(folder, words):
+    files = {'IN': str(SAMPLE), 'OUT': str(folder / 'out.json')}
+    assert main(['convert', *[files.get(word, word) for word in words]]) == 0
+    assert (folder / 'out.json').is_file()
+
+
+def test_option_with_several_values_leaves_all_of_many_inputs(folder, capsys):
+    assert main(['inspect', '--desired-tags', 'vehicle', str(SAMPLE), 'bag']) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 3

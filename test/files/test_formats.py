@@ -1,0 +1,198 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""One contract for every row of the table of formats."""
+
+import csv
+import io
+import json
+import os
+from pathlib import Path
+import signal
+import subprocess
+import sys
+
+from mcap.reader import make_reader
+from paths import CARLA, SAMPLE
+from programs import STATE_SENSOR
+import pytest
+
+import state_sensor_ros as sensor
+from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.files.formats import CONVERT, RENDER
+from state_sensor_ros.simulators.opening import format_of_name, formats
+
+WRITTEN = [each for each in formats() if each.is_written]
+DRAWN = [each for each in formats() if each.command == RENDER]
+N_FRAMES = 12
+
+each_written = pytest.mark.parametrize('row', WRITTEN, ids=lambda row: row.name)
+each_drawn = pytest.mark.parametrize('row', DRAWN, ids=lambda row: row.name)
+
+
+@pytest.fixture(autouse=True)
+def _libraries(row):
+    for library in {'osi': ('betterosi',), 'parquet': ('pyarrow',), 'csv': ('pyarrow',),
+                    'picture': ('matplotlib',), 'animation': ('plotly',)}.get(row.name, ()):
+        pytest.importorskip(library)
+
+
+@pytest.fixture
+def drive(row, tmp_path, monkeypatch):
+    """Return a recording that can be written in a format, in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    if row.name == 'dataset':
+        assert main(['convert', str(CARLA), 'drive', '--quiet']) == 0
+        return 'drive'
+    assert main(['synth', 'drive.json', '--frames', str(N_FRAMES), '--quiet']) == 0
+    return 'drive.json'
+
+
+def name_of(row):
+    return f'out{row.suffixes[0]}' if row.suffixes else 'out'
+
+
+def ego_of(path):
+    with sensor.open_recording(path) as recording:
+        frame = next(iter(recording))
+        return frame.names[frame.ego]
+
+
+def names_in(path):
+    """Return the names of the actors of each frame, None in the place of names in a trace."""
+    found = format_of_name(path)
+    if found is not None and found.name == 'csv':
+        frames = {}
+        with open(path, newline='') as file:
+            for each in csv.DictReader(file):
+                frames.setdefault(each['frame'], []).append(each['name'])
+        return [set(names) for names in frames.values()]
+    if found is not None and found.name == 'osi':
+        with open(path, 'rb') as file:
+            return [None for _ in make_reader(file).iter_messages()]
+    with sensor.open_recording(path) as recording:
+        return [set(frame.names) for frame in recording]
+
+
+@each_written
+def test_format_of_each_suffix_is_its_row(row):
+    assert row.command == CONVERT
+    for suffix in row.suffixes:
+        assert format_of_name(f'a.b{suffix}') is row
+
+
+@each_written
+def test_format_is_written_once_and_again_with_force(row, drive, capsys):
+    out = name_of(row)
+    assert main(['convert', drive, out]) == 0
+    assert capsys.readouterr().out.startswith(f'{out}: ')
+    before = len(names_in(out))
+    assert before in (N_FRAMES, len(names_in(drive)))
+    assert main(['convert', drive, out]) == 1
+    assert 'expected none, or --force' in capsys.readouterr().err
+    assert main(['convert', drive, out, '--force', '--quiet']) == 0
+    output, _ = capsys.readouterr()
+    assert output == ''
+    assert len(names_in(out)) == before
+    assert sorted(os.listdir()) == sorted([drive, out])
+
+
+@each_written
+def test_format_has_the_selected_frames_and_actors(row, drive, capsys):
+    out, words = name_of(row), ['--start', '0.1', '--end', '0.4', '--rate', '10']
+    if row.name != 'dataset':
+        words += ['--actors', ego_of(drive), '--desired-tags', 'EGO']
+    assert main(['convert', *words, drive, out]) == 0
+    frames = names_in(out)
+    with sensor.open_recording(drive) as recording:
+        times = [frame.game_time for frame in recording]
+    elapsed = [time - times[0] for time in times]
+    within = [time for time in elapsed if 0.1 - 1e-4 <= time <= 0.4 + 1e-4]
+    due = [time for i, time in enumerate(within)
+           if not i or any(k * 0.1 - 1e-4 <= time - within[0] and within[i - 1] - within[0]
+                           < k * 0.1 - 1e-4 for k in range(9))]
+    assert len(frames) == len(due) < len(times)
+    if row.name != 'dataset':
+        assert all(names in (None, {ego_of(drive)}) for names in frames)
+
+
+@each_written
+def test_format_of_standard_input(row, drive, monkeypatch):
+    if row.name == 'dataset':
+        pytest.skip('a dataset is written from a bag, which standard input is not')
+    data = Path(drive).read_bytes()
+    monkeypatch.setattr(sys, 'stdin', io.TextIOWrapper(io.BytesIO(data)))
+    assert main(['convert', '-', name_of(row)]) == 0
+    assert len(names_in(name_of(row))) == N_FRAMES
+
+
+@each_written
+def test_format_of_a_recording_that_was_cut(row, drive, capsys):
+    if row.name == 'dataset':
+        pytest.skip('a dataset is written from a bag')
+    data = Path(drive).read_bytes()
+    Path('cut.json').write_bytes(data[:-len(data) // 4])
+    assert main(['convert', 'cut.json', name_of(row)]) == 0
+    assert 'found the end of the file inside the array' in capsys.readouterr().err
+    assert 6 <= len(names_in(name_of(row))) < N_FRAMES
+
+
+@each_written
+def test_format_that_is_interrupted_leaves_nothing(row, drive, tmp_path):
+    if row.name == 'dataset':
+        pytest.skip('a dataset is written from a bag')
+    frames = json.dumps(json.loads(Path(drive).read_bytes()))[:-1].encode()
+    folder = tmp_path / 'empty'
+    folder.mkdir()
+    with subprocess.Popen([*STATE_SENSOR, 'convert', '-', name_of(row)], cwd=folder,
+                          stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdin.write(frames)
+        process.stdin.flush()
+        while not os.listdir(folder):
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 130
+    assert os.listdir(folder) == []
+
+
+@each_drawn
+def test_picture_is_drawn_of_what_is_selected(row, drive, capsys):
+    assert main(['render', '--actors', ego_of(drive), '--end', '0.2', drive, name_of(row)]) == 0
+    assert '5 frames, 0.2 s, 1 actor,' in capsys.readouterr().out
+    assert main(['render', drive, name_of(row)]) == 1
+    assert main(['render', drive, name_of(row), '--force', '-q', '--rate', '10']) == 0
+
+
+@pytest.mark.parametrize(('row', 'name', 'text'), [
+    (WRITTEN[0], 'drive.parqet', '.parqet is the suffix of no format; the nearest is .parquet'),
+    (WRITTEN[0], 'drive.jsn.gz', '.jsn.gz is the suffix of no format; the nearest is .json.gz'),
+    (WRITTEN[0], 'drive.xlsx', '.xlsx is the suffix of no format; the nearest is .'),
+    (WRITTEN[0], 'drive.png', '`state_sensor render` makes a picture')])
+@pytest.mark.parametrize('command', ['convert', 'record', 'synth'])
+def test_name_with_another_suffix_is_refused(tmp_path, capsys, command, row, name, text):
+    words = [str(SAMPLE)] if command == 'convert' else []
+    assert main([command, *words, str(tmp_path / name)]) == 2
+    assert text in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize('row', [WRITTEN[0]])
+@pytest.mark.parametrize('name', ['run', 'run.7', 'run.v1.5', 'run/', '.run'])
+def test_name_without_suffix_is_that_of_a_bag(tmp_path, row, name):
+    assert main(['convert', str(SAMPLE), f'{tmp_path}/{name}', '--end', '0']) == 0
+    assert (tmp_path / name / 'metadata.yaml').is_file()
+
+
+@pytest.mark.parametrize('row', [WRITTEN[0]])
+@pytest.mark.parametrize('words', [
+    ['convert', 'in.json', 'out.mcap', '--storage', 'sqlite3'],
+    ['record', 'out.parquet', '--to', 'json'], ['record', 'out.db3', '--to', 'mcap']])
+def test_contradiction_is_refused(tmp_path, monkeypatch, row, words):
+    monkeypatch.chdir(tmp_path)
+    assert main(words) == 2
+    assert os.listdir() == []
