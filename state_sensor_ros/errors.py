@@ -177,6 +177,18 @@ class TruncatedError(TrajectoryFormatError):
                         f'{self.summary}; `state_sensor repair` writes a whole file')
 
 
+class UsageError(StateSensorError, ValueError):
+    """
+    A command cannot be run as it is written: exit code 2.
+
+    :param text: which option or name, and what it is for.
+    """
+
+    def __init__(self, text: str) -> None:
+        Exception.__init__(self, one_line(text))
+        self.where, self.found, self.expected = text, '', ''
+
+
 class SinkError(StateSensorError, OSError):
     """An output cannot be written; ``where`` is its path or topic."""
 

@@ -35,7 +35,7 @@ from state_sensor_ros.commands.parameter_options import settings_of
 from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.commands.reading import progress_bar, read_frames, reading, warn_of_missing
 from state_sensor_ros.commands.summary import show_result, size_of, Summary
-from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
+from state_sensor_ros.errors import ConfigError, TrajectoryFormatError, UsageError
 from state_sensor_ros.files.formats import BAG, Format, ReadOptions, WriteOptions
 from state_sensor_ros.files.frame_selection import (
     FrameSelector,
@@ -47,7 +47,7 @@ from state_sensor_ros.frame import Frame
 from state_sensor_ros.library.frame_recording import FrameRecording
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.opening import format_of, formats, open_any
-from state_sensor_ros.simulators.output_names import output_format, UsageError
+from state_sensor_ros.simulators.output_names import output_format
 from state_sensor_ros.simulators.simulator_list import find_simulator, simulators
 
 if TYPE_CHECKING:

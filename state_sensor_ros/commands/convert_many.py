@@ -29,11 +29,10 @@ from state_sensor_ros.commands.format_options import refuse_unused, SELECTION, w
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.printing import listed, print_line
 from state_sensor_ros.commands.summary import show_result
-from state_sensor_ros.errors import ConfigError, counted, TrajectoryFormatError
+from state_sensor_ros.errors import ConfigError, counted, TrajectoryFormatError, UsageError
 from state_sensor_ros.files.bags.bag_form import is_bag
 from state_sensor_ros.files.formats import Format
 from state_sensor_ros.simulators.opening import formats
-from state_sensor_ros.simulators.output_names import UsageError
 from state_sensor_ros.simulators.search import find_recordings, FoundRecording
 
 

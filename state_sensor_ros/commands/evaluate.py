@@ -37,7 +37,7 @@ from state_sensor_ros.files.whole.whole_file import WholeFile
 
 if TYPE_CHECKING:
     from state_sensor_ros.evaluation.judge import TopicVerdict
-    from state_sensor_ros.evaluation.selection import Selection
+    from state_sensor_ros.evaluation.judged_selection import Selection
     from state_sensor_ros.evaluation.truth import Truth
     from state_sensor_ros.files.bags.open_bag import OpenBag
 
@@ -207,7 +207,7 @@ def _transforms(args: argparse.Namespace, stack: str) -> Iterator[tuple[bytes, b
 
 
 def _selection(args: argparse.Namespace, truth: Truth) -> Selection:
-    from state_sensor_ros.evaluation.selection import Selection
+    from state_sensor_ros.evaluation.judged_selection import Selection
     if args.range and truth.ego is None:
         raise ConfigError('--range', f'{args.range:g} m from an ego, which {truth.name} does not '
                           'have', 'a truth with an ego')

@@ -24,13 +24,13 @@ from state_sensor_ros.commands.parameter_options import (
     add_parameters,
     parameters_that_affect,
 )
+from state_sensor_ros.errors import UsageError
 from state_sensor_ros.files.formats import BAG_PARAMETERS, Format, FORMATS
 from state_sensor_ros.files.frame_selection import RecordingSelection
 from state_sensor_ros.files.osi.osi_notes import DEFAULT_CLASSES
 from state_sensor_ros.parameters import MESSAGES, nearest
 from state_sensor_ros.simulators.monodrive.generations.wire import GENERATIONS
 from state_sensor_ros.simulators.opening import formats, trajectory_format
-from state_sensor_ros.simulators.output_names import UsageError
 
 SELECTION = frozenset(('desired_tags', 'undesired_tags', 'actors', 'start', 'end', 'rate'))
 UNITS = ('obb_extents', 'road_s_unit')

@@ -44,7 +44,7 @@ from state_sensor_ros.commands.parameter_options import add_parameters, settings
 from state_sensor_ros.commands.printing import listed
 from state_sensor_ros.commands.reading import read_frames
 from state_sensor_ros.drawing.wording import seconds
-from state_sensor_ros.errors import counted, one_line
+from state_sensor_ros.errors import counted, one_line, UsageError
 from state_sensor_ros.files.formats import ReadOptions
 from state_sensor_ros.library.frame_recording import FrameRecording
 from state_sensor_ros.pipeline.consistency import SLOW
@@ -52,7 +52,6 @@ from state_sensor_ros.rep103 import Units
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.monodrive.generations.wire import GENERATIONS
 from state_sensor_ros.simulators.opening import format_of, formats, open_any
-from state_sensor_ros.simulators.output_names import UsageError
 
 # The parameters of the node that a reader of any recording uses.
 _PARAMETERS = ('ego_tag', 'obb_extents')

@@ -25,13 +25,12 @@ from state_sensor_ros.commands.parameter_options import (
     parameters_that_affect,
 )
 from state_sensor_ros.commands.waiting import waiting_named
-from state_sensor_ros.errors import failed_stream, TruncatedError
+from state_sensor_ros.errors import failed_stream, TruncatedError, UsageError
 from state_sensor_ros.files.recording import RecordedFrame
 from state_sensor_ros.parameters import STREAM
 from state_sensor_ros.payloads import PayloadDecoder
 from state_sensor_ros.pipeline.source import Source
 from state_sensor_ros.settings import DEFAULTS, Settings, SIMULATORS
-from state_sensor_ros.simulators.output_names import UsageError
 from state_sensor_ros.simulators.simulator_list import (
     checked_settings,
     default_simulator,

@@ -13,9 +13,10 @@ from __future__ import annotations
 import argparse
 import math
 
+from state_sensor_ros.errors import UsageError
 from state_sensor_ros.settings import DEFAULTS
 from state_sensor_ros.simulators.opening import trajectory_format
-from state_sensor_ros.simulators.output_names import output_format, UsageError
+from state_sensor_ros.simulators.output_names import output_format
 from state_sensor_ros.simulators.stand_in_options import whole_number
 
 

@@ -27,10 +27,10 @@ from state_sensor_ros.evaluation.detection_metrics import (
 from state_sensor_ros.evaluation.ego_errors import ate_rmse, rpe_rmse
 from state_sensor_ros.evaluation.flat_messages import decode_flat, stamp_of
 from state_sensor_ros.evaluation.frame_transforms import FrameTransforms, turned
+from state_sensor_ros.evaluation.judged_selection import Selection
 from state_sensor_ros.evaluation.judged_topics import TopicKey
 from state_sensor_ros.evaluation.object_set import JudgedFrame
 from state_sensor_ros.evaluation.prediction_metrics import HorizonScores, score_paths
-from state_sensor_ros.evaluation.selection import Selection
 from state_sensor_ros.evaluation.stack_messages import DERIVED, objects_in, PREDICTED, TRACKED
 from state_sensor_ros.evaluation.tracking_metrics import (
     load_trackeval,

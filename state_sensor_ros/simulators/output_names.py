@@ -20,25 +20,13 @@ from pathlib import Path
 import re
 import stat
 
-from state_sensor_ros.errors import one_line, StateSensorError
+from state_sensor_ros.errors import UsageError
 from state_sensor_ros.files.formats import BAG, CONVERT, Format
 from state_sensor_ros.files.recording import STANDARD_INPUT
 from state_sensor_ros.simulators.opening import format_of_name, formats, trajectory_format
 
 _COMPRESSED = ('.gz', '.zst')
 _SUFFIX = re.compile(r'\.[^.0-9][^.]*$')
-
-
-class UsageError(StateSensorError, ValueError):
-    """
-    A command cannot be run as it is written: exit code 2.
-
-    :param text: which option or name, and what it is for.
-    """
-
-    def __init__(self, text: str) -> None:
-        Exception.__init__(self, one_line(text))
-        self.where, self.found, self.expected = text, '', ''
 
 
 def output_format(path: str, *, command: str = CONVERT, to: str = '', storage: str = '',
