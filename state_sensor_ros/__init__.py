@@ -18,11 +18,13 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from state_sensor_ros.classes import Kind
     from state_sensor_ros.errors import (
         ConfigError,
         DecodeError,
         EncodeError,
         FramingError,
+        MissingFileError,
         MissingLibraryError,
         RefusalError,
         SinkError,
@@ -32,10 +34,13 @@ if TYPE_CHECKING:
         TransportError,
         TruncatedError,
     )
-    from state_sensor_ros.frame import Frame
-    from state_sensor_ros.library.frame_recording import open_recording
-    from state_sensor_ros.library.frame_stream import open_stream
+    from state_sensor_ros.frame import Boxes, Frame, Lanes, Wheels
+    from state_sensor_ros.library.frame_index import RecordedActor
+    from state_sensor_ros.library.frame_recording import open_recording, Recording
+    from state_sensor_ros.library.frame_stream import open_stream, Stream
+    from state_sensor_ros.library.lane_changes import LaneChange
     from state_sensor_ros.library.table_reading import read_table
+    from state_sensor_ros.library.track import Track
     from state_sensor_ros.version import __version__
 
 # Python that starts in the source folder finds this package there, and the generated messages
@@ -47,13 +52,18 @@ if sys.version_info < (3, 10):  # noqa: UP036 (run from the source folder, no pi
         *sys.version_info[:2]))
 
 __all__ = [
-    'ConfigError', 'DecodeError', 'EncodeError', 'Frame', 'FramingError', 'MissingLibraryError',
-    'RefusalError', 'SinkError', 'StateError', 'StateSensorError', 'TrajectoryFormatError',
-    'TransportError', 'TruncatedError', '__version__', 'open_recording', 'open_stream',
-    'read_table']
-_MODULES = {'Frame': 'frame', 'open_recording': 'library.frame_recording',
-            'open_stream': 'library.frame_stream', 'read_table': 'library.table_reading',
-            '__version__': 'version'}
+    'Boxes', 'ConfigError', 'DecodeError', 'EncodeError', 'Frame', 'FramingError', 'Kind',
+    'LaneChange', 'Lanes', 'MissingFileError', 'MissingLibraryError', 'RecordedActor',
+    'Recording', 'RefusalError', 'SinkError', 'StateError', 'StateSensorError', 'Stream', 'Track',
+    'TrajectoryFormatError', 'TransportError', 'TruncatedError', 'Wheels', '__version__',
+    'open_recording', 'open_stream', 'read_table']
+# Those that are not errors.
+_MODULES = {
+    **dict.fromkeys(('Boxes', 'Frame', 'Lanes', 'Wheels'), 'frame'), 'Kind': 'classes',
+    **dict.fromkeys(('Recording', 'open_recording'), 'library.frame_recording'),
+    **dict.fromkeys(('Stream', 'open_stream'), 'library.frame_stream'),
+    'LaneChange': 'library.lane_changes', 'RecordedActor': 'library.frame_index',
+    'Track': 'library.track', 'read_table': 'library.table_reading', '__version__': 'version'}
 
 
 def __getattr__(name: str) -> object:

@@ -26,9 +26,9 @@ class Kind(IntEnum):
     """
     Kind of an actor as the simulator groups them.
 
-    >>> import numpy as np
-    >>> np.array([0, 1], np.uint8) == Kind.VEHICLE
-    array([False,  True])
+    >>> import state_sensor_ros as sensor
+    >>> sensor.Kind(1), sensor.Kind.VEHICLE == 1
+    (<Kind.VEHICLE: 1>, True)
     """
 
     OBJECT = 0

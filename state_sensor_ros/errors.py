@@ -18,6 +18,7 @@ StateSensorError
  +- StateError             arrays of a frame break an invariant
  +- EncodeError            a message cannot be laid out: our own mistake
  +- TrajectoryFormatError  a recording breaks a rule of its format
+ |   +- MissingFileError   there is no such recording
  +- SinkError              an output cannot be written
  +- MissingLibraryError    a library is not installed, or too old
 """
@@ -141,6 +142,10 @@ class EncodeError(StateSensorError):
 
 class TrajectoryFormatError(StateSensorError, ValueError):
     """A recording cannot be read, or cannot be replayed by the simulator."""
+
+
+class MissingFileError(TrajectoryFormatError, FileNotFoundError):
+    """There is no such recording; a FileNotFoundError, too."""
 
 
 class TruncatedError(TrajectoryFormatError):

@@ -17,15 +17,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from importlib import import_module
 from types import MappingProxyType
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TYPE_CHECKING, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from state_sensor_ros.bodies import Bodies, largest_boxes
-from state_sensor_ros.classes import ego_row, Kind
-from state_sensor_ros.errors import StateError
+from state_sensor_ros.classes import ego_row as first_ego
+from state_sensor_ros.classes import EGO_TAG, Kind
+from state_sensor_ros.errors import counted, StateError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int32]
@@ -90,6 +95,12 @@ class Boxes:
     appearance is not decoded; ``rows`` (M, 13) float64: centre xyz (m) and orientation xyzw of the
     box's own axes, global frame, full edge lengths xyz (m) along the box's own axes, coefficients
     xyz as sent.
+
+    >>> import state_sensor_ros as sensor
+    >>> with sensor.open_recording('drive.json') as recording:
+    ...     boxes: sensor.Boxes = recording[0].boxes
+    >>> boxes.size_xyz.shape == (len(boxes), 3)
+    True
     """
 
     actor: Rows
@@ -99,6 +110,13 @@ class Boxes:
     def __post_init__(self) -> None:
         """Make the arrays read-only."""
         _freeze(self.actor, self.rows)
+
+    def __len__(self) -> int:
+        """Return the number of boxes, M."""
+        return len(self.actor)
+
+    def __repr__(self) -> str:
+        return f'Boxes({len(self)} of {counted(len(np.unique(self.actor)), "actor")})'
 
     @property
     def position_xyz(self) -> Floats:
@@ -134,6 +152,13 @@ class Wheels:
     ``position_xyz`` (W, 3) metres and ``orientation_xyzw`` (W, 4), both in the actor's frame
     and meaningful where ``position_known``/``orientation_known`` (W,) say so;
     ``speed`` (W,) rad/s, + = forward, NaN unknown.
+
+    >>> import state_sensor_ros as sensor
+    >>> with sensor.open_recording('drive.json') as recording:
+    ...     frame = recording[0]
+    >>> wheels: sensor.Wheels = frame.wheels
+    >>> len(wheels.rows_of(frame.ego_row))
+    4
     """
 
     actor: Rows
@@ -153,6 +178,13 @@ class Wheels:
     def known_orientation_xyzw(self) -> Floats:
         """(W, 4) float64, actor's frame, not normalised; the identity where it is unknown."""
         return np.where(self.orientation_known[:, None], self.orientation_xyzw, _IDENTITY_XYZW)
+
+    def __len__(self) -> int:
+        """Return the number of wheels, W."""
+        return len(self.actor)
+
+    def __repr__(self) -> str:
+        return f'Wheels({len(self)} of {counted(len(np.unique(self.actor)), "actor")})'
 
     def rows_of(self, actor: int) -> range:
         """Return the rows of the wheels of the actor at row ``actor``."""
@@ -174,6 +206,12 @@ class Lanes:
     lane; ``s`` (L,) float64, metres along the road. All but ``actor`` is blank (false, zero, NaN)
     where lanes are not decoded. ``road_names`` the names of the roads so far by their ids, from a
     source whose roads have names instead of numbers, also of roads that no actor is on.
+
+    >>> import state_sensor_ros as sensor
+    >>> with sensor.open_recording('drive.json') as recording:
+    ...     lanes: sensor.Lanes = recording[0].lanes
+    >>> len(lanes), lanes.road_id.shape
+    (12, (12,))
     """
 
     actor: Rows
@@ -185,6 +223,14 @@ class Lanes:
     def __post_init__(self) -> None:
         """Make the arrays read-only."""
         _freeze(self.actor, self.is_changing, self.ids, self.s)
+
+    def __len__(self) -> int:
+        """Return the number of actors with a lane state, L."""
+        return len(self.actor)
+
+    def __repr__(self) -> str:
+        n_lanes = len(np.unique(self.ids, axis=0))
+        return f'Lanes({counted(len(self), "actor")} in {counted(n_lanes, "lane")})'
 
     @property
     def lane_change_left(self) -> Bools:
@@ -248,6 +294,22 @@ class TrafficLights:
         _freeze(self.ids, self.states, self.poses)
 
 
+def direction_of_change(last: tuple[int, int, int], now: tuple[int, int, int]) -> str | None:
+    """
+    Return to which side an actor has changed its lane, in the direction of driving.
+
+    OpenDRIVE numbers lanes from the middle of the road: negative to the right, in the direction
+    of driving; positive to the left, against it.
+
+    :param last: road, section and lane before.
+    :param now: road, section and lane.
+    :returns: ``left`` or ``right``; None without a change, or of another section or road.
+    """
+    if last[:2] != now[:2] or last[2] == now[2]:
+        return None
+    return 'left' if (now[2] > last[2]) != (last[2] > 0) else 'right'
+
+
 @dataclass(frozen=True, slots=True)
 class Appearance:
     """Paint and blueprint of each actor, ``''`` where the source has none: N strings each."""
@@ -296,6 +358,10 @@ class Frame:
     True
     >>> frame.select([0, 1]).position_xyz.shape
     (2, 3)
+    >>> len(frame), frame.names[0] in frame, frame.row(frame.names[2])
+    (21, True, 2)
+    >>> frame.position_xyz[frame.kinds == sensor.Kind.VEHICLE].shape
+    (12, 3)
     """
 
     generation: str
@@ -346,6 +412,34 @@ class Frame:
         """Return the number of actors, N."""
         return len(self.names)
 
+    def __len__(self) -> int:
+        """Return the number of actors, N."""
+        return len(self.names)
+
+    def __bool__(self) -> bool:
+        """Return True: a frame without actors is a frame."""
+        return True
+
+    def __contains__(self, name: object) -> bool:
+        """Return whether there is an actor of this raw name."""
+        return name in self.names
+
+    def __repr__(self) -> str:
+        ego = '' if self.ego is None else f', ego={self.names[self.ego]!r}'
+        return (f'Frame({self.generation}, t={self.game_time:.2f} s, '
+                f'{counted(len(self), "actor")}{ego})')
+
+    def row(self, name: str) -> int:
+        """
+        Return the row of an actor in all arrays.
+
+        :param name: its raw name.
+        :raises StateError: if there is no such actor.
+        """
+        if name not in self.names:
+            raise StateError('names', f'no actor {name!r}', 'a name in frame.names')
+        return self.names.index(name)
+
     @property
     def position_xyz(self) -> Floats:
         """(N, 3) float64, metres, global frame."""
@@ -369,7 +463,33 @@ class Frame:
     @property
     def ego(self) -> int | None:
         """Row of the first actor tagged ``ego`` in any case, None where there is none."""
-        return ego_row(self.tags)
+        return first_ego(self.tags)
+
+    @property
+    def ego_row(self) -> int:
+        """
+        Row of the ego; raises StateError in a frame without one.
+
+        ``frame.position_xyz[frame.ego]`` of a frame without an ego is an array with one dimension
+        more, as None is for numpy: check ``frame.ego is not None``, or use this.
+        """
+        row = self.ego
+        if row is None:
+            raise StateError('tags', 'no ego', f'an actor tagged {EGO_TAG}')
+        return row
+
+    def to_pandas(self) -> pd.DataFrame:
+        """
+        Return a table with a row for each actor, of the columns of `state_sensor convert`.
+
+        Accelerations are NaN: they need the frames before and after. Needs pandas and pyarrow.
+
+        :raises MissingLibraryError: if one of them is not installed.
+        """
+        # Tables are above this module: they are imported at the first use, by name.
+        tables = import_module('state_sensor_ros.library.table_reading')
+        table: pd.DataFrame = tables.table_of([self]).to_pandas()
+        return table
 
     def begins_run(self, game_time: float, identity: int | None) -> bool:
         """

@@ -35,7 +35,7 @@ def run(name, *words):
 
 def test_examples_are_short():
     scripts = sorted(EXAMPLES.glob('*.py'))
-    assert len(scripts) == 3
+    assert len(scripts) == 4
     for path in scripts:
         assert len(path.read_text(encoding='utf-8').splitlines()) <= 30
 
@@ -48,7 +48,18 @@ def test_example_plots_a_recording(tmp_path):
     assert (tmp_path / 'paths.png').read_bytes().startswith(b'\x89PNG')
 
 
+def test_example_looks_into_a_recording(tmp_path):
+    assert main(['synth', str(tmp_path / 'drive.json'), '--frames', '10']) == 0
+    code, output, errors = run('look_into_recording.py', tmp_path / 'drive.json')
+    assert (code, errors) == (0, '')
+    lines = output.splitlines()
+    assert lines[0].endswith("drive.json', v2, 10 frames, 0.45 s)")
+    assert lines[1].startswith('nearest at the end: ')
+    assert lines[2].startswith('[')
+
+
 def test_example_makes_a_table_of_a_stream():
+    pytest.importorskip('pyarrow')
     pytest.importorskip('pandas')
     frames = list(itertools.islice(generate(3, 2, 20.0, 1, 'v2'), 60))
     with MonodriveServer(frames, MonodriveOptions(rate='max')) as simulator:

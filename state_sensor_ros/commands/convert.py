@@ -42,9 +42,9 @@ from state_sensor_ros.files.frame_selection import (
     RecordingSelection,
     SelectedRecording,
 )
-from state_sensor_ros.files.recording import RecordedFrame, Recording, STANDARD_INPUT
+from state_sensor_ros.files.recording import RecordedFrame, RecordingReader, STANDARD_INPUT
 from state_sensor_ros.frame import Frame
-from state_sensor_ros.library.frame_recording import FrameRecording
+from state_sensor_ros.library.frame_recording import Recording
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.opening import format_of, formats, open_any
 from state_sensor_ros.simulators.output_names import output_format
@@ -126,7 +126,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     show_result(args.output, [*summary.facts, *size_of(args.output)], is_quiet=args.quiet)
 
 
-def _warn_of_gaps(table: Recording, output: Format, settings: Settings) -> None:
+def _warn_of_gaps(table: RecordingReader, output: Format, settings: Settings) -> None:
     """Name what a bag or a trajectory does not get from a table."""
     if not output.storage and 'generation' not in output.writes:
         return
@@ -139,7 +139,7 @@ def _warn_of_gaps(table: Recording, output: Format, settings: Settings) -> None:
     print_line(f'warning: {table.name}: a table has no columns for: {"; ".join(texts)}')
 
 
-def _to_bag(recording: Recording, output: Format, options: WriteOptions,
+def _to_bag(recording: RecordingReader, output: Format, options: WriteOptions,
             args: argparse.Namespace, interruption: Interruption) -> Summary:
     """Run the pipeline of the node into a bag."""
     from state_sensor_ros.commands.bag_output import BagOutput, PacketsToBag
@@ -163,7 +163,7 @@ def _to_bag(recording: Recording, output: Format, options: WriteOptions,
     return summary
 
 
-def _check_any(n_frames: int, recording: Recording, selection: RecordingSelection) -> None:
+def _check_any(n_frames: int, recording: RecordingReader, selection: RecordingSelection) -> None:
     if not n_frames:
         raise TrajectoryFormatError(
             recording.name, 'no frames' if selection.has_all_frames else
@@ -171,7 +171,7 @@ def _check_any(n_frames: int, recording: Recording, selection: RecordingSelectio
 
 
 @contextmanager
-def _with_upcoming(frames: Iterator[RecordedFrame], recording: Recording,
+def _with_upcoming(frames: Iterator[RecordedFrame], recording: RecordingReader,
                    selection: RecordingSelection, args: argparse.Namespace,
                    options: WriteOptions) -> Iterator[Iterator[RecordedFrame]]:
     """Link frames with those that follow, where an output has predicted paths."""
@@ -192,7 +192,7 @@ def _with_upcoming(frames: Iterator[RecordedFrame], recording: Recording,
         look_ahead.close()
 
 
-def _to_frames(recording: Recording, output: Format, options: WriteOptions,
+def _to_frames(recording: RecordingReader, output: Format, options: WriteOptions,
                args: argparse.Namespace, interruption: Interruption) -> Summary:
     """Write the frames of a recording one by one, and warn of what cannot be written."""
     selection, summary = selection_of(args), Summary()
@@ -201,7 +201,7 @@ def _to_frames(recording: Recording, output: Format, options: WriteOptions,
         if not output.suffixes:
             frames = _frames_of_bag(recording, selection, is_quiet=args.quiet)
         else:
-            selected = FrameRecording(recording, is_timed=writer.is_timed, selection=selection)
+            selected = Recording(recording, is_timed=writer.is_timed, selection=selection)
             selected.needs = writer.needs
             frames = read_frames(selected, 'convert', is_quiet=args.quiet)
         for frame in frames:
@@ -214,7 +214,7 @@ def _to_frames(recording: Recording, output: Format, options: WriteOptions,
     return summary
 
 
-def _frames_of_bag(recording: Recording, selection: RecordingSelection, *,
+def _frames_of_bag(recording: RecordingReader, selection: RecordingSelection, *,
                    is_quiet: bool) -> Iterator[Frame]:
     """Yield the frames of a bag with all that its simulator records."""
     selector = FrameSelector(selection)

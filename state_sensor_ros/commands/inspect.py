@@ -46,7 +46,7 @@ from state_sensor_ros.commands.reading import read_frames
 from state_sensor_ros.drawing.wording import seconds
 from state_sensor_ros.errors import counted, one_line, UsageError
 from state_sensor_ros.files.formats import ReadOptions
-from state_sensor_ros.library.frame_recording import FrameRecording
+from state_sensor_ros.library.frame_recording import Recording
 from state_sensor_ros.pipeline.consistency import SLOW
 from state_sensor_ros.rep103 import Units
 from state_sensor_ros.settings import Settings
@@ -138,18 +138,18 @@ def _check_options(args: argparse.Namespace) -> None:
 
 
 def _opened(args: argparse.Namespace, settings: Settings,
-            interruption: Interruption) -> FrameRecording:
+            interruption: Interruption) -> Recording:
     selection = selection_of(args)
     if not args.live:
         options = ReadOptions(Units(settings.obb_extents), args.topic, args.max_bag_bytes)
-        return FrameRecording(open_any(args.file, options), is_timed=False, selection=selection)
+        return Recording(open_any(args.file, options), is_timed=False, selection=selection)
     interruption.is_endless = args.frames is None and args.seconds is None
     stream = LiveRecording(args)
     interruption.stopped_by(stream.close, lambda: '')
-    return FrameRecording(stream, is_timed=False, selection=selection)
+    return Recording(stream, is_timed=False, selection=selection)
 
 
-def _screen(recording: FrameRecording, found: Inspector) -> list[tuple[str, str]]:
+def _screen(recording: Recording, found: Inspector) -> list[tuple[str, str]]:
     """Return headings, each with a line of text."""
     generations = ', '.join(
         f'{name} ({counted(count, "frame")})' if len(found.generations) > 1 else name
@@ -167,7 +167,7 @@ def _screen(recording: FrameRecording, found: Inspector) -> list[tuple[str, str]
     return [*rows, ('replayable', _VERDICTS[found.is_replayable])]
 
 
-def _sensor_rows(recording: FrameRecording) -> list[tuple[str, str]]:
+def _sensor_rows(recording: Recording) -> list[tuple[str, str]]:
     if recording.sensor_counts is None:
         return []
     rows = [('sensors' if not i else '', f'{name}: ' + ', '.join(
@@ -178,7 +178,7 @@ def _sensor_rows(recording: FrameRecording) -> list[tuple[str, str]]:
         if n_ignored else rows
 
 
-def _counts_by_sensor(recording: FrameRecording) -> dict[str, dict[str, int]]:
+def _counts_by_sensor(recording: Recording) -> dict[str, dict[str, int]]:
     """Return the number of images and clouds of points by camera or lidar and kind."""
     found: dict[str, dict[str, int]] = {}
     for (name, kind), count in (recording.sensor_counts or {}).items():
@@ -257,7 +257,7 @@ def _figure(value: float) -> str:
     return 'unknown' if math.isnan(value) else f'{value:.4g}'
 
 
-def _record(recording: FrameRecording, found: Inspector) -> dict[str, object]:
+def _record(recording: Recording, found: Inspector) -> dict[str, object]:
     """Return the summary as JSON, with null for unknown values."""
     pace, refusal = found.pacing.pace(), found.refusal
     verdict = found.consistency.verdict(of_all=True)
@@ -290,7 +290,7 @@ def _record(recording: FrameRecording, found: Inspector) -> dict[str, object]:
             'where': refusal.where, 'found': refusal.found, 'expected': refusal.expected}}
 
 
-def _sensor_members(recording: FrameRecording) -> dict[str, object]:
+def _sensor_members(recording: Recording) -> dict[str, object]:
     if recording.sensor_counts is None:
         return {}
     return {'sensors': _counts_by_sensor(recording), 'ignored_files': list(recording.ignored)}

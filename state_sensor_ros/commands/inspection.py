@@ -28,7 +28,7 @@ from state_sensor_ros.errors import counted, DecodeError, TrajectoryFormatError
 from state_sensor_ros.files.pacing import Pacing
 from state_sensor_ros.frame import Bools, Frame, KIND_VEHICLE
 from state_sensor_ros.library.faults import PAYLOAD
-from state_sensor_ros.library.frame_recording import FrameRecording
+from state_sensor_ros.library.frame_recording import Recording
 from state_sensor_ros.payloads import DUPLICATE, LEFT_OUT
 from state_sensor_ros.pipeline.consistency import ConsistencyCheck
 from state_sensor_ros.pipeline.stamps import Stamper, Step
@@ -81,7 +81,7 @@ class Inspector:
     :param ego_tag: tag that marks the ego; Replay Mode needs EGO_TAG, whatever this is.
     """
 
-    def __init__(self, recording: FrameRecording, replayable: Collection[str],
+    def __init__(self, recording: Recording, replayable: Collection[str],
                  ego_tag: str = EGO_TAG) -> None:
         self._recording = recording
         self._ego_tag = ego_tag

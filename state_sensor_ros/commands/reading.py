@@ -19,9 +19,9 @@ from typing import NoReturn, TYPE_CHECKING
 
 from state_sensor_ros.commands.printing import listed, print_line
 from state_sensor_ros.commands.warnings import show_faults
-from state_sensor_ros.files.recording import RecordedFrame, Recording
+from state_sensor_ros.files.recording import RecordedFrame, RecordingReader
 from state_sensor_ros.frame import Frame
-from state_sensor_ros.library.frame_recording import FrameRecording
+from state_sensor_ros.library.frame_recording import Recording
 
 if TYPE_CHECKING:
     from state_sensor_ros.commands.progress import tqdm
@@ -30,7 +30,7 @@ _REFRESH_S = 0.2
 
 
 @contextmanager
-def reading(recording: Recording, what: str, *,
+def reading(recording: RecordingReader, what: str, *,
             is_quiet: bool = False) -> Iterator[Iterator[RecordedFrame]]:
     """
     Read a recording: its frames with progress, then a warning where it was cut.
@@ -47,7 +47,7 @@ def reading(recording: Recording, what: str, *,
             gc.unfreeze()
 
 
-def _with_progress(recording: Recording,
+def _with_progress(recording: RecordingReader,
                    bar: tqdm[NoReturn] | None) -> Iterator[RecordedFrame]:
     for recorded in recording.frames():
         yield recorded
@@ -57,7 +57,7 @@ def _with_progress(recording: Recording,
         print_line(f'warning: {recording.cut.warning}')
 
 
-def read_frames(recording: FrameRecording, what: str, *, is_quiet: bool = False,
+def read_frames(recording: Recording, what: str, *, is_quiet: bool = False,
                 warns: bool = True) -> Iterator[Frame]:
     """
     Yield the frames of a recording with progress, then print a warning for each kind of fault.
@@ -94,7 +94,7 @@ def warn_of_missing(name: str, actors: Iterable[str]) -> None:
         print_line(f'warning: {name}: no selected frame has the actor {listed(actors)}')
 
 
-def progress_bar(recording: Recording | FrameRecording, what: str, *,
+def progress_bar(recording: RecordingReader | Recording, what: str, *,
                  is_quiet: bool) -> AbstractContextManager[tqdm[NoReturn] | None]:
     """
     Return a progress bar on a terminal; elsewhere None, without importing tqdm.

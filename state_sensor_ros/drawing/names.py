@@ -26,7 +26,7 @@ from state_sensor_ros.drawing import kinds, layers, palette, tracks
 from state_sensor_ros.drawing.areas import Area
 from state_sensor_ros.drawing.fonts import Fonts
 from state_sensor_ros.drawing.line_points import points_along, STEP_PX
-from state_sensor_ros.drawing.scene import LaneChange, Scene
+from state_sensor_ros.drawing.scene import LaneChangeMark, Scene
 from state_sensor_ros.drawing.wording import shortened
 from state_sensor_ros.frame import Bools, Floats, Rows
 
@@ -48,7 +48,7 @@ _KINDS = (kinds.VEHICLE, kinds.PEDESTRIAN, kinds.OBJECT, kinds.LIGHT, kinds.SIGN
 
 
 def draw_names(axes: Axes, scene: Scene, samples: Rows, fonts: Fonts, inches_per_m: float,
-               changes: Sequence[LaneChange], left_out: Area | None = None,
+               changes: Sequence[LaneChangeMark], left_out: Area | None = None,
                kept: dict[int, Direction] | None = None) -> None:
     """
     Write the names of actors where there is room, the ego's first.
@@ -207,7 +207,7 @@ def _actor_boxes(axes: Axes, scene: Scene, samples: Rows, inches_per_m: float) -
     return np.concatenate([low, high], axis=1)
 
 
-def _lane_change_boxes(axes: Axes, changes: Sequence[LaneChange]) -> Floats:
+def _lane_change_boxes(axes: Axes, changes: Sequence[LaneChangeMark]) -> Floats:
     """Return the boxes around the marks of lane changes: (n, 4) pixels."""
     if not changes:
         return np.zeros((0, 4))

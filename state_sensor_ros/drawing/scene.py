@@ -30,7 +30,7 @@ Lane = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class LaneChange:
+class LaneChangeMark:
     """
     The begin of a lane change.
 
@@ -77,7 +77,7 @@ class Scene:
     kind: Kinds
     has_box: Bools
     footprint_xy: Floats
-    lane_changes: tuple[LaneChange, ...]
+    lane_changes: tuple[LaneChangeMark, ...]
     tracks: Tracks
     moves: Bools
 

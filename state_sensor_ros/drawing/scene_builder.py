@@ -29,9 +29,9 @@ from state_sensor_ros.drawing.footprints import (
     FARTHEST_M,
 )
 from state_sensor_ros.drawing.kinds import kind_of, VEHICLE
-from state_sensor_ros.drawing.scene import Lane, LaneChange, LEFT, NO_LANE, RIGHT, Scene
+from state_sensor_ros.drawing.scene import Lane, LaneChangeMark, LEFT, NO_LANE, RIGHT, Scene
 from state_sensor_ros.drawing.track_builder import TrackBuilder
-from state_sensor_ros.frame import Bools, Floats, Frame, Ints, Rows
+from state_sensor_ros.frame import Bools, direction_of_change, Floats, Frame, Ints, Rows
 from state_sensor_ros.rotations import rpy_from_quaternion
 
 # Above one of these, every second instant is left out: a screen does not show more; 15 MB.
@@ -85,8 +85,8 @@ class SceneBuilder:
         self._displays = {'': 0}
         self._changing: dict[int, int] = {}
         self._lane_of: dict[int, Lane] = {}
-        self._flagged: list[LaneChange] = []
-        self._crossed: list[LaneChange] = []
+        self._flagged: list[LaneChangeMark] = []
+        self._crossed: list[LaneChangeMark] = []
         self._tracks = TrackBuilder()
 
     # Invalid numbers give NaN, which is not drawn.
@@ -202,14 +202,12 @@ class SceneBuilder:
             side = LEFT if left else RIGHT if right else 0
             x, y, _ = frame.position_xyz[row].tolist()
             if side and side != self._changing.get(i, 0):
-                self._flagged.append(LaneChange(time_s, i, (x, y), float(yaw[row]), side))
+                self._flagged.append(LaneChangeMark(time_s, i, (x, y), float(yaw[row]), side))
             last = self._lane_of.get(i, ids)
-            if last[:2] == ids[:2] and last[2] != id_:
-                # OpenDRIVE numbers lanes from the middle of the road: negative to the right, in
-                # the direction of driving; positive to the left, against it.
-                is_left = (id_ > last[2]) != (last[2] > 0)
-                self._crossed.append(LaneChange(
-                    time_s, i, (x, y), float(yaw[row]), LEFT if is_left else RIGHT))
+            direction = direction_of_change(last, ids)
+            if direction is not None:
+                self._crossed.append(LaneChangeMark(
+                    time_s, i, (x, y), float(yaw[row]), LEFT if direction == 'left' else RIGHT))
             self._changing[i], self._lane_of[i] = side, ids
 
     def _keep(self, instant: _Instant) -> None:

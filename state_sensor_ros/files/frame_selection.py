@@ -22,7 +22,7 @@ import math
 import numpy as np
 
 from state_sensor_ros.errors import TruncatedError
-from state_sensor_ros.files.recording import RecordedFrame, Recording
+from state_sensor_ros.files.recording import BookmarkedRecording, RecordedFrame, RecordingReader
 from state_sensor_ros.frame import Frame, Rows
 from state_sensor_ros.payloads import PayloadDecoder, SelectingDecoder
 from state_sensor_ros.pipeline.tag_rule import TagRule
@@ -131,7 +131,7 @@ class SelectedRecording:
     :param selection: what is used of it.
     """
 
-    def __init__(self, recording: Recording, selection: RecordingSelection) -> None:
+    def __init__(self, recording: RecordingReader, selection: RecordingSelection) -> None:
         self._recording, self._selection = recording, selection
         self.name, self.form = recording.name, recording.form
         self.simulator = recording.simulator
@@ -167,6 +167,11 @@ class SelectedRecording:
         for recorded in self._recording.frames():
             if selector.keeps(recorded.packet.game_time):
                 yield recorded
+
+    def payload_at(self, bookmark: tuple[int, int]) -> bytes:
+        """Return the payload of a frame that has a bookmark of the recording."""
+        assert isinstance(self._recording, BookmarkedRecording)
+        return self._recording.payload_at(bookmark)
 
     def close(self) -> None:
         """Close the recording."""

@@ -24,7 +24,7 @@ import numpy as np
 
 from state_sensor_ros.classes import class_of
 from state_sensor_ros.errors import DecodeError, TrajectoryFormatError
-from state_sensor_ros.files.recording import RecordedFrame, Recording
+from state_sensor_ros.files.recording import RecordedFrame, RecordingReader
 from state_sensor_ros.frame import Frame, Kinds, Needs
 from state_sensor_ros.objects.object_maker import centres_of, default_sizes
 from state_sensor_ros.objects.predicted_paths import HORIZON_S
@@ -51,7 +51,7 @@ class LookAhead:
     :param settings: of which include_obb and default_sizes are used.
     """
 
-    def __init__(self, recording: Recording | None, decoder: PayloadDecoder,
+    def __init__(self, recording: RecordingReader | None, decoder: PayloadDecoder,
                  settings: Settings) -> None:
         self._recording, self._decoder = recording, decoder
         self._default_sizes = default_sizes(settings)

@@ -34,7 +34,7 @@ import threading
 from typing import Protocol
 
 from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
-from state_sensor_ros.files.recording import PERIOD_S, RecordedFrame, Recording
+from state_sensor_ros.files.recording import PERIOD_S, RecordedFrame, RecordingReader
 from state_sensor_ros.payloads import Packet
 from state_sensor_ros.pipeline.schedule import Schedule
 from state_sensor_ros.pipeline.source import Health, SourceState
@@ -88,7 +88,7 @@ class FileSource:
     :raises ConfigError: when ``rate`` is no pace.
     """
 
-    def __init__(self, recording: Recording, *, rate: float = 1.0, loop: bool = False,
+    def __init__(self, recording: RecordingReader, *, rate: float = 1.0, loop: bool = False,
                  follower: Follower | None = None) -> None:
         self._follower = follower
         self._schedule = Schedule(_checked(rate))

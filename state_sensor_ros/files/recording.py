@@ -30,7 +30,8 @@ class RecordedFrame:
 
     ``packet`` its payload, with a ``game_time`` that continues at 20 Hz where the payload has
     none; ``clock_s`` the time in the payload, s, NaN for none; ``index`` from 0; ``place`` in the
-    file, in words; ``position`` how much of the recording lies before the end of the frame.
+    file, in words; ``position`` how much of the recording lies before the end of the frame;
+    ``bookmark`` of a :class:`BookmarkedRecording`, by which it returns the payload again.
     """
 
     packet: Packet
@@ -38,9 +39,10 @@ class RecordedFrame:
     index: int
     place: str
     position: int
+    bookmark: tuple[int, int] | None = None
 
 
-class Recording(Protocol):
+class RecordingReader(Protocol):
     """
     Frames that can be read from the beginning any number of times, except from standard input.
 
@@ -71,6 +73,19 @@ class Recording(Protocol):
 
     def close(self) -> None:
         """Close what is open; closing twice is quiet."""
+
+
+@runtime_checkable
+class BookmarkedRecording(Protocol):
+    """A recording that returns any payload again without those before it."""
+
+    def payload_at(self, bookmark: tuple[int, int]) -> bytes:
+        """
+        Return the payload of a frame; a loop over the frames is not disturbed.
+
+        :param bookmark: of the frame.
+        :raises TrajectoryFormatError: where the file has changed or cannot be read.
+        """
 
 
 @runtime_checkable

@@ -6,37 +6,67 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""A recording of any form as an iterable of frames."""
+"""A recording of any form as a sequence of frames."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+import math
 import os
 from types import TracebackType
+from typing import overload
 
-from state_sensor_ros.errors import StateError, TruncatedError
+import numpy as np
+
+from state_sensor_ros.errors import (
+    counted,
+    MissingFileError,
+    StateError,
+    TrajectoryFormatError,
+    TruncatedError,
+)
 from state_sensor_ros.files.formats import ReadOptions
 from state_sensor_ros.files.frame_selection import (
     EVERYTHING,
     RecordingSelection,
     SelectedRecording,
 )
-from state_sensor_ros.files.recording import Recording, SensorRecording
-from state_sensor_ros.frame import Frame, Needs
+from state_sensor_ros.files.recording import (
+    BookmarkedRecording,
+    RecordingReader,
+    SensorRecording,
+    STANDARD_INPUT,
+)
+from state_sensor_ros.frame import Floats, Frame, Needs
 from state_sensor_ros.library.faults import CUT, FaultList, FrameFault
+from state_sensor_ros.library.frame_index import FrameIndex, INDEX_NEEDS, RecordedActor
+from state_sensor_ros.library.lane_changes import LaneChange
+from state_sensor_ros.library.track import Track, TrackCollector
+from state_sensor_ros.payloads import Packet
 from state_sensor_ros.rep103 import Units
 from state_sensor_ros.settings import DEFAULTS, parse_settings
 from state_sensor_ros.simulators.opening import open_any
 
 
-class FrameRecording:
+class Recording:
     """
-    The frames of a recording, one after the other, in constant memory.
+    The frames of a recording.
 
-    A ``for`` loop reads all of them; the next loop begins at the first one again. Two loops at the
-    same time need two recordings.
+    A ``for`` loop reads all of them, one after the other, in constant memory; the next loop begins
+    at the first one again. Two loops at the same time need two recordings. The first use of
+    ``len()``, ``recording[i]``, :meth:`at`, the times, :attr:`actors` or :meth:`lane_changes`
+    reads the recording once more, beside any loop, and keeps where the frames are.
+
+    >>> import state_sensor_ros as sensor
+    >>> with sensor.open_recording('drive.json') as recording:
+    ...     len(recording), len(recording[-1]), round(recording.duration, 2)
+    (10, 21, 0.45)
+    >>> recording
+    Recording('drive.json', v2, 10 frames, 0.45 s)
 
     :param recording: of any form; :meth:`close` closes it.
+    :param reopen: opens the same recording again; None for one that can be read once.
     :param is_timed: whether a frame without a ``game_time`` gets one that continues at 20 Hz, as
         it is published and stamped. Otherwise it has NaN.
     :param selection: part of the recording to read.
@@ -57,8 +87,9 @@ class FrameRecording:
     :ivar ignored: names of the files of a dataset that are not read.
     """
 
-    def __init__(self, recording: Recording, *, is_timed: bool = True,
-                 selection: RecordingSelection = EVERYTHING) -> None:
+    def __init__(self, recording: RecordingReader, *, is_timed: bool = True,
+                 selection: RecordingSelection = EVERYTHING,
+                 reopen: Callable[[], RecordingReader] | None = None) -> None:
         self.name, self.form = recording.name, recording.form
         self.simulator = recording.simulator
         self.total, self.unit = recording.total, recording.unit
@@ -70,9 +101,13 @@ class FrameRecording:
         self.ignored: Sequence[str] = ()
         if isinstance(recording, SensorRecording):
             self.sensor_counts, self.ignored = recording.sensor_counts, recording.ignored
-        self._recording: Recording = recording if selection.has_all \
+        self._selection = selection
+        self._recording: RecordingReader = recording if selection.has_all \
             else SelectedRecording(recording, selection)
-        self._is_timed = is_timed
+        self._is_timed, self._reopen = is_timed, reopen
+        # Others of the same recording, by which it is read beside a loop.
+        self._index: FrameIndex | None = None
+        self._reader: RecordingReader | None = None
         self._n_loops = 0
         self._is_closed = False
 
@@ -123,12 +158,182 @@ class FrameRecording:
         if self.cut is not None:
             self.faults.add(FrameFault(CUT, 'end', self.cut.warning))
 
+    def __len__(self) -> int:
+        """Return the number of frames."""
+        return len(self._indexed())
+
+    def __bool__(self) -> bool:
+        """Return True: a recording without frames is one."""
+        return True
+
+    @overload
+    def __getitem__(self, i: int) -> Frame: ...
+
+    @overload
+    def __getitem__(self, i: slice) -> list[Frame]: ...
+
+    def __getitem__(self, i: int | slice) -> Frame | list[Frame]:
+        """
+        Return a frame by its number, from 0 or with -1 from the end, or a list of frames.
+
+        :raises IndexError: if there is no such frame.
+        """
+        numbers = range(len(self._indexed()))
+        if isinstance(i, slice):
+            return [self._frame(k) for k in numbers[i]]
+        return self._frame(numbers[i])
+
+    def at(self, game_time: float) -> Frame:
+        """
+        Return the frame that is nearest to a time.
+
+        :param game_time: s.
+        :raises StateError: if no frame has a time.
+        """
+        distances = np.abs(self._times() - game_time)
+        return self._frame(int(np.nanargmin(distances)))
+
+    @property
+    def start(self) -> float:
+        """Game time of the first frame that has one, s."""
+        times = self._times()
+        return float(times[np.isfinite(times)][0])
+
+    @property
+    def end(self) -> float:
+        """Game time of the last frame that has one, s."""
+        times = self._times()
+        return float(times[np.isfinite(times)][-1])
+
+    @property
+    def duration(self) -> float:
+        """All steps of the clock forward, s: ``end - start`` of a recording of one run."""
+        return self._indexed().duration
+
+    @property
+    def actors(self) -> dict[str, RecordedActor]:
+        """Actors by raw name, in order of appearance."""
+        return self._indexed().actors
+
+    def lane_changes(self) -> list[LaneChange]:
+        """Return the lane changes of all actors, in order of time; a change of road is none."""
+        return self._indexed().lane_changes
+
+    def track(self, name: str) -> Track:
+        """
+        Return an actor over time; this reads the recording.
+
+        :param name: its raw name.
+        :raises StateError: if no frame has it.
+        """
+        return self._track(TrackCollector(name))
+
+    def ego_track(self) -> Track:
+        """
+        Return the ego over time; this reads the recording.
+
+        :raises StateError: if no frame has an ego.
+        """
+        return self._track(TrackCollector(None))
+
+    def select(self, *, tags: Iterable[str] = (), names: Iterable[str] = (), start: float = 0.0,
+               end: float = math.inf, rate: float | None = None) -> Recording:
+        """
+        Return a part of the recording, itself a recording, to be closed like this one.
+
+        :param tags: only actors with one of these; none for all.
+        :param names: only actors of these raw names; none for all.
+        :param start: s after the first frame.
+        :param end: s after the first frame.
+        :param rate: at most so many frames per second; None for all.
+        :raises StateError: if it is standard input, which can be read once.
+        """
+        reopen = self._reopened
+        chosen = RecordingSelection(tuple(tags), (), tuple(names), start, end, rate)
+
+        def reopen_part() -> RecordingReader:
+            return SelectedRecording(reopen(), chosen)
+
+        return Recording(reopen_part(), is_timed=self._is_timed, reopen=reopen_part)
+
+    def _reopened(self) -> RecordingReader:
+        """Open the same recording, and what is selected of it."""
+        if self._reopen is None:
+            raise StateError(self.name, 'a second use of what can be read once',
+                             'a file: write the stream to one first')
+        if self._is_closed and self._index is None:
+            raise StateError(self.name, 'a closed recording', 'an open one')
+        recording = self._reopen()
+        return recording if self._selection.has_all \
+            else SelectedRecording(recording, self._selection)
+
+    def _indexed(self) -> FrameIndex:
+        """Return where all frames are; the first call reads the recording."""
+        if self._index is None:
+            index, faults = FrameIndex(), FaultList()
+            with closing(self._reopened()) as recording:
+                recording.decoder.needs = INDEX_NEEDS
+                for recorded in recording.frames():
+                    for part, frame in enumerate(faults.frames_of(
+                            recording.decoder, recorded.packet, recorded.place,
+                            index=recorded.index, is_timed=self._is_timed)):
+                        index.add(recorded, frame, part)
+            self._index = index
+        return self._index
+
+    def _times(self) -> Floats:
+        """Return the game times of the frames, some of which are known."""
+        times = self._indexed().times
+        if not np.isfinite(times).any():
+            raise StateError(self.name, 'no frame with a time', 'a recording with times')
+        return times
+
+    def _frame(self, i: int) -> Frame:
+        """Return the frame number ``i``, decoded as in a loop; the loop goes on."""
+        if self._is_closed:
+            raise StateError(self.name, 'a closed recording', 'an open one')
+        number, part, bookmark, game_time = self._indexed().place(i)
+        if self._reader is None:
+            self._reader = self._reopened()
+        reader = self._reader
+        if bookmark is not None:
+            assert isinstance(reader, BookmarkedRecording)
+            packet = Packet(reader.payload_at(bookmark), game_time, 0, 0)
+        else:
+            packet = next(recorded.packet for recorded in reader.frames()
+                          if recorded.index == number)
+        frames = list(FaultList().frames_of(reader.decoder, packet, '', index=number,
+                                            is_timed=self._is_timed))
+        return frames[part]
+
+    def _track(self, collector: TrackCollector) -> Track:
+        faults = FaultList()
+        with closing(self._reopened()) as recording:
+            recording.decoder.needs = INDEX_NEEDS
+            for recorded in recording.frames():
+                for frame in faults.frames_of(recording.decoder, recorded.packet, recorded.place,
+                                              is_timed=self._is_timed):
+                    collector.add(frame)
+        return collector.track()
+
+    def __repr__(self) -> str:
+        index = self._index
+        facts = [repr(self.name)]
+        if index is not None:
+            facts += [index.generation, counted(len(index), 'frame'),
+                      f'{round(index.duration, 2):g} s']
+        elif self.total is not None and self.unit == 'frame' and self._selection.has_all:
+            facts.append(counted(self.total, 'frame'))
+        return f'Recording({", ".join(fact for fact in facts if fact)})'
+
     def close(self) -> None:
         """Close the recording; a second call has no effect."""
         self._is_closed = True
         self._recording.close()
+        if self._reader is not None:
+            self._reader.close()
 
-    def __enter__(self) -> FrameRecording:
+    def __enter__(self) -> Recording:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
@@ -140,7 +345,7 @@ def open_recording(path: str | os.PathLike[str], *, topic: str = '',
                    obb_extents: str = DEFAULTS.obb_extents,
                    road_s_unit: str = DEFAULTS.road_s_unit,
                    max_bag_bytes: int | None = None,
-                   is_timed: bool = True) -> FrameRecording:
+                   is_timed: bool = True) -> Recording:
     """
     Open a recording: a trajectory, a rosbag2 bag or a dataset of CARLA.
 
@@ -164,10 +369,23 @@ def open_recording(path: str | os.PathLike[str], *, topic: str = '',
     :param is_timed: whether a frame without a ``game_time`` gets one that continues at 20 Hz, as
         the driver would stamp it; otherwise it has NaN.
     :returns: a context manager to iterate over, any number of times.
+    :raises MissingFileError: if it does not exist, a FileNotFoundError, too.
     :raises TrajectoryFormatError: where it cannot be read, or has no known form.
     :raises ConfigError: where a parameter is out of its range.
     """
     settings = parse_settings({'obb_extents': obb_extents, 'road_s_unit': road_s_unit})
-    return FrameRecording(open_any(os.fspath(path), ReadOptions(
-        Units(settings.obb_extents, settings.road_s_unit), topic, max_bag_bytes)),
-        is_timed=is_timed)
+    options = ReadOptions(
+        Units(settings.obb_extents, settings.road_s_unit), topic, max_bag_bytes)
+    name = os.fspath(path)
+
+    def reopen() -> RecordingReader:
+        return open_any(name, options)
+
+    try:
+        recording = reopen()
+    except TrajectoryFormatError as error:
+        if name == STANDARD_INPUT or os.path.lexists(name):
+            raise
+        raise MissingFileError(error.where, error.found, error.expected) from error
+    return Recording(recording, is_timed=is_timed,
+                     reopen=None if name == STANDARD_INPUT else reopen)

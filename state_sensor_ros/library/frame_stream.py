@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType, TracebackType
 
-from state_sensor_ros.errors import FramingError, StateError, TransportError
+from state_sensor_ros.errors import counted, FramingError, StateError, TransportError
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.library.faults import CONNECTION, FaultList, FrameFault
 from state_sensor_ros.settings import DEFAULTS, Settings
@@ -22,22 +22,30 @@ from state_sensor_ros.simulators.simulator_list import checked_settings, find_si
 NO_PARAMETERS: Mapping[str, object] = MappingProxyType({})
 
 
-class FrameStream:
+class Stream:
     """
     The frames that a simulator sends, as they arrive.
 
     It connects at the first frame. Frames wait in the buffers of the operating system while the
     loop works on another one; when these are full, the simulator is held back.
 
+    >>> import state_sensor_ros as sensor
+    >>> stream: sensor.Stream = sensor.open_stream('127.0.0.1', port)
+    >>> len(next(iter(stream)))
+    21
+    >>> stream.close()
+
     :param settings: host, port, units and limits.
     :param reconnect: whether to connect again, for ever, where the connection ends.
+    :ivar name: host and port.
+    :ivar n_frames: that were received.
     :ivar faults: what was left out: a list of :class:`FrameFault`, empty for nothing.
     """
 
     def __init__(self, settings: Settings, *, reconnect: bool) -> None:
         self.faults = FaultList()
         simulator = find_simulator(settings.source)
-        self._where = simulator.address(settings)
+        self.name, self.n_frames = simulator.address(settings), 0
         self._source = simulator.open_source(
             settings, lambda kind, text: self._note_connection(text), reconnect=reconnect)
         self._decoder = simulator.new_decoder(settings)
@@ -52,7 +60,7 @@ class FrameStream:
         :raises StateError: at the second call.
         """
         if self._is_begun:
-            raise StateError(self._where, 'a second loop over a stream', 'a new stream')
+            raise StateError(self.name, 'a second loop over a stream', 'a new stream')
         self._is_begun = True
         health, n_reconnects = self._source.health, 0
         packets = self._source.packets()
@@ -71,16 +79,22 @@ class FrameStream:
             if health.n_reconnects > n_reconnects:
                 n_reconnects = health.n_reconnects
                 self._note_connection(health.last_error)
-            yield from self.faults.frames_of(self._decoder, packet, f'packet {health.n_packets}')
+            for frame in self.faults.frames_of(self._decoder, packet,
+                                               f'packet {health.n_packets}'):
+                self.n_frames += 1
+                yield frame
 
     def _note_connection(self, text: str) -> None:
         self.faults.add(FrameFault(CONNECTION, f'packet {self._source.health.n_packets}', text))
+
+    def __repr__(self) -> str:
+        return f'Stream({self.name!r}, {counted(self.n_frames, "frame")})'
 
     def close(self) -> None:
         """End the stream, also from another thread; a second call has no effect."""
         self._source.close()
 
-    def __enter__(self) -> FrameStream:
+    def __enter__(self) -> Stream:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
@@ -92,7 +106,7 @@ def open_stream(host: str | None = None, port: int | None = None, *, reconnect: 
                 source: str = DEFAULTS.source, control_port: int = 0, relay_port: int = 0,
                 obb_extents: str = DEFAULTS.obb_extents,
                 road_s_unit: str = DEFAULTS.road_s_unit,
-                parameters: Mapping[str, object] = NO_PARAMETERS) -> FrameStream:
+                parameters: Mapping[str, object] = NO_PARAMETERS) -> Stream:
     """
     Open the live frames of a running simulator.
 
@@ -118,7 +132,7 @@ def open_stream(host: str | None = None, port: int | None = None, *, reconnect: 
     :raises ConfigError: where a parameter is out of its range.
     """
     given = {'host': host, 'port': port, 'relay_port': relay_port or None}
-    return FrameStream(checked_settings({
+    return Stream(checked_settings({
         'source': source, 'control_port': control_port, 'obb_extents': obb_extents,
         'road_s_unit': road_s_unit, **parameters,
         **{name: value for name, value in given.items() if value is not None}}),

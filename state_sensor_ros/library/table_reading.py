@@ -6,30 +6,39 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""A recording as a table in memory."""
+"""A recording or a stream as a table in memory."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+import math
 import os
 from typing import TYPE_CHECKING
 
-from state_sensor_ros.errors import importing, reason_of, TrajectoryFormatError
+from state_sensor_ros.errors import (
+    importing,
+    MissingFileError,
+    reason_of,
+    TrajectoryFormatError,
+)
 from state_sensor_ros.files.formats import PARQUET
 from state_sensor_ros.files.tables.table_columns import selected
 from state_sensor_ros.files.tables.table_output import TableBuilder
+from state_sensor_ros.frame import Frame
 from state_sensor_ros.library.frame_recording import open_recording
+from state_sensor_ros.library.frame_stream import Stream
 from state_sensor_ros.settings import DEFAULTS
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def read_table(path: str | os.PathLike[str], *, columns: Iterable[str] | None = None,
-               topic: str = '', obb_extents: str = DEFAULTS.obb_extents,
+def read_table(source: str | os.PathLike[str] | Stream, *, columns: Iterable[str] | None = None,
+               n_frames: int | None = None, seconds: float | None = None, topic: str = '',
+               obb_extents: str = DEFAULTS.obb_extents,
                road_s_unit: str = DEFAULTS.road_s_unit) -> pa.Table:
     """
-    Read a recording as a table with one row for each actor of each frame.
+    Read a recording or a live stream as a table with one row for each actor of each frame.
 
     The columns are those of `state_sensor convert IN OUT.parquet`; their units are in the metadata
     of the schema. Needs pyarrow: ``pip install 'state_sensor_ros[tables]'``.
@@ -40,33 +49,77 @@ def read_table(path: str | os.PathLike[str], *, columns: Iterable[str] | None = 
     ['game_time', 'name', 'speed']
     >>> table.schema.field('speed').metadata[b'unit']
     b'm/s'
+    >>> with sensor.open_stream('127.0.0.1', port) as stream:
+    ...     len(sensor.read_table(stream, n_frames=2).to_pylist())
+    42
 
-    :param path: of a recording of any form, or of a table in a Parquet file.
+    :param source: path of a recording of any form, or of a table in a Parquet file; or a stream.
     :param columns: names, in any order; None for all.
-    :param topic: as :func:`open_recording` has it, like ``obb_extents`` and ``road_s_unit``.
+    :param n_frames: number of frames after which it ends; None for all. Of a stream, this or
+        ``seconds`` is needed, unless its connection ends.
+    :param seconds: of game time after the first frame, after which it ends; None for all.
+    :param topic: as for :func:`open_recording`, like ``obb_extents`` and ``road_s_unit``.
     :returns: a table in memory, in the order of the frames: ``.to_pandas()``,
         ``polars.from_arrow(table)``.
-    :raises TrajectoryFormatError: where the recording cannot be read.
-    :raises ConfigError: where there is no such column.
-    :raises MissingLibraryError: where pyarrow is not installed.
+    :raises MissingFileError: if there is no such recording.
+    :raises TrajectoryFormatError: if the recording cannot be read.
+    :raises TransportError: if no connection can be made.
+    :raises ConfigError: if there is no such column.
+    :raises MissingLibraryError: if pyarrow is not installed.
     """
     with importing('read_table'):
         import pyarrow as pa
         from pyarrow import parquet
+    if isinstance(source, Stream):
+        return table_of(_first(source, n_frames, seconds), columns, source=source.name,
+                        form='stream')
     names = None if columns is None else [column.name for column in selected(columns)]
-    if os.fspath(path).endswith(PARQUET.suffixes):
+    if os.fspath(source).endswith(PARQUET.suffixes) and n_frames is None and seconds is None:
         try:
             # A name that is not UTF-8 is none for pyarrow.
-            with open(path, 'rb') as file:
+            with open(source, 'rb') as file:
                 return parquet.read_table(file, columns=names, page_checksum_verification=True)
+        except FileNotFoundError as error:
+            raise MissingFileError(os.fspath(source), reason_of(error), 'a table') from error
         except (pa.ArrowException, OSError) as error:
             found = reason_of(error) if isinstance(error, OSError) and error.strerror \
                 else ' '.join(str(error).split())
             raise TrajectoryFormatError(
-                os.fspath(path), found, 'a Parquet file') from error
-    with open_recording(path, topic=topic, obb_extents=obb_extents,
+                os.fspath(source), found, 'a Parquet file') from error
+    with open_recording(source, topic=topic, obb_extents=obb_extents,
                         road_s_unit=road_s_unit) as recording:
-        builder = TableBuilder(names, source=recording.name, form=recording.form)
-        batches = [batch for frame in recording for batch in builder.add(frame)]
+        return table_of(_first(recording, n_frames, seconds), names, source=recording.name,
+                        form=recording.form)
+
+
+def table_of(frames: Iterable[Frame], columns: Iterable[str] | None = None, *, source: str = '',
+             form: str = 'frames') -> pa.Table:
+    """
+    Return frames as a table.
+
+    :param frames: in their order.
+    :param columns: names, in any order; None for all.
+    :param source: name of the recording, and ``form`` what it is, for the metadata.
+    :raises ConfigError: if there is no such column.
+    :raises MissingLibraryError: if pyarrow is not installed.
+    """
+    with importing('read_table'):
+        import pyarrow as pa
+    builder = TableBuilder(columns, source=source, form=form)
+    batches = [batch for frame in frames for batch in builder.add(frame)]
     batches += builder.finish()
     return pa.Table.from_batches(batches, schema=builder.schema).unify_dictionaries()
+
+
+def _first(frames: Iterable[Frame], n_frames: int | None, seconds: float | None,
+           ) -> Iterator[Frame]:
+    """Yield frames until one of the limits, each None for none."""
+    begin_s = math.nan
+    for k, frame in enumerate(frames):
+        if math.isnan(begin_s):
+            begin_s = frame.game_time
+        if seconds is not None and frame.game_time > begin_s + seconds:
+            return
+        yield frame
+        if n_frames is not None and k + 1 >= n_frames:
+            return

@@ -172,7 +172,7 @@ class Processor(Protocol):
         """Publish nothing more until :meth:`begin`; called from any thread."""
 
 
-class Stream:
+class StreamThreads:
     """
     Run ``source`` in one thread and ``processor`` in another, until :meth:`stop`.
 
@@ -187,7 +187,7 @@ class Stream:
     def __init__(self, source: Source, processor: Processor, *, queue: PacketQueue,
                  on_failure: Callable[[BaseException], None],
                  catch_up: Callable[[], bool] = lambda: False,
-                 predecessor: Stream | None = None) -> None:
+                 predecessor: StreamThreads | None = None) -> None:
         self.source = source
         self.queue = queue
         self._processor = processor

@@ -32,7 +32,7 @@ from state_sensor_ros.pipeline.counters import Counters, latest
 from state_sensor_ros.pipeline.interfaces import Codec
 from state_sensor_ros.pipeline.pipeline import Pipeline, Snapshot
 from state_sensor_ros.pipeline.source import Source, SourceState
-from state_sensor_ros.pipeline.stream import PacketQueue, Stream
+from state_sensor_ros.pipeline.stream import PacketQueue, StreamThreads
 from state_sensor_ros.ros.connection_log import ConnectionLog
 from state_sensor_ros.ros.diagnostics import (
     consistency_status,
@@ -84,9 +84,9 @@ class StateSensorNode(ManagedNode):
         self._own_parameters = NodeParameters(self, self._reconfigure)
         self._pipeline: Pipeline | None = None
         self._sink: TopicSink | None = None
-        self._stream: Stream | None = None
+        self._stream: StreamThreads | None = None
         # The last stopped stream: it may still be processing a frame.
-        self._stopped: Stream | None = None
+        self._stopped: StreamThreads | None = None
         self._static_frame: StaticFrame | None = None
         self._input: Input | None = None
         self._diagnosis = StreamDiagnosis(1.0, 0)
@@ -195,7 +195,7 @@ class StateSensorNode(ManagedNode):
             source.health.count_on(self._stopped.source.health)
         source.health.on_error = self.wake
         self._connection_log = ConnectionLog()
-        self._stream = Stream(
+        self._stream = StreamThreads(
             source, self._pipeline, on_failure=self._fail,
             catch_up=partial(self._pipeline.contain, self._sink.catch_up),
             queue=PacketQueue(settings.queue_size, overflow, self._pipeline.counters),

@@ -28,7 +28,7 @@ from state_sensor_ros.errors import (
 )
 from state_sensor_ros.files.formats import Format, ReadOptions, WriteOptions
 from state_sensor_ros.files.frame_writer import FrameWriter
-from state_sensor_ros.files.recording import RecordedFrame, Recording
+from state_sensor_ros.files.recording import RecordedFrame, RecordingReader
 from state_sensor_ros.frame import (
     Boxes,
     Frame,
@@ -114,7 +114,7 @@ __all__ = [
     'PayloadDecoder',
     'ReadOptions',
     'RecordedFrame',
-    'Recording',
+    'RecordingReader',
     'Report',
     'Settings',
     'Simulator',

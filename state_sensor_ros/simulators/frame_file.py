@@ -22,7 +22,7 @@ from state_sensor_ros.payloads import FrameDecoder, FrameLike, packet_of, Payloa
 
 class FrameFile(ABC):
     """
-    Base of recordings whose frames are read as such: all of ``Recording`` but :meth:`read`.
+    Base of recordings whose frames are read as such: all of ``RecordingReader`` but :meth:`read`.
 
     :param name: path of the file.
     :param form: its format, such as ``FCD output``.

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from state_sensor_ros.errors import importing, TrajectoryFormatError
 from state_sensor_ros.files.bags.bag_form import is_bag, is_compressed_storage
 from state_sensor_ros.files.formats import BAG, Format, FORMATS, ReadOptions, RENDER
-from state_sensor_ros.files.recording import Recording, STANDARD_INPUT
+from state_sensor_ros.files.recording import RecordingReader, STANDARD_INPUT
 from state_sensor_ros.files.whole.regular_files import check_regular
 from state_sensor_ros.payloads import PayloadDecoder, Report
 from state_sensor_ros.rep103 import Units
@@ -91,7 +91,7 @@ def _folders() -> list[str]:
     return [each.noun for each in formats() if not each.suffixes]
 
 
-def open_any(path: str, options: ReadOptions = READ_DEFAULTS) -> Recording:
+def open_any(path: str, options: ReadOptions = READ_DEFAULTS) -> RecordingReader:
     """
     Open a recording of any format.
 
@@ -116,7 +116,7 @@ def open_any(path: str, options: ReadOptions = READ_DEFAULTS) -> Recording:
     return _bag_of_simulator(recording) if found.storage else recording
 
 
-def _bag_of_simulator(recording: Recording) -> Recording:
+def _bag_of_simulator(recording: RecordingReader) -> RecordingReader:
     """Return a bag as the recording of the simulator whose topics it has."""
     from state_sensor_ros.files.bags.bag_recording import BagRecording
     assert isinstance(recording, BagRecording)
@@ -147,7 +147,7 @@ class Input:
         self.topics: SimulatorTopics = self._simulator.topics(
             settings, recording=self._recording)
 
-    def _opened(self) -> Recording:
+    def _opened(self) -> RecordingReader:
         settings = self._settings
         # Opening a pipe would block the thread that answers the life cycle.
         check_regular(settings.trajectory_file)
@@ -175,7 +175,7 @@ class Input:
         return FileSource(recording, rate=settings.rate, loop=settings.loop,
                           follower=self._follower(recording) if settings.outputs else None)
 
-    def _follower(self, recording: Recording) -> Follower | None:
+    def _follower(self, recording: RecordingReader) -> Follower | None:
         """Return what reads a recording ahead, where an output has predicted paths."""
         from state_sensor_ros.files.look_ahead import is_needed, LookAhead
         if not is_needed(self._settings):

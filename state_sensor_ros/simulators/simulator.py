@@ -24,7 +24,7 @@ from typing import ClassVar, Protocol, TYPE_CHECKING
 
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.files.formats import Format
-from state_sensor_ros.files.recording import Recording
+from state_sensor_ros.files.recording import RecordingReader
 from state_sensor_ros.frame import Floats, Frame
 from state_sensor_ros.payloads import FrameDecoder, PayloadDecoder, Report
 from state_sensor_ros.rep103 import Units
@@ -165,7 +165,7 @@ class Simulator:
                           'none: this simulator takes no commands')
 
     def road_map(self, settings: Settings,
-                 recording: Recording | None = None) -> Sequence[MapLine]:
+                 recording: RecordingReader | None = None) -> Sequence[MapLine]:
         """
         Return the lanes of the map, where the simulator knows it.
 
@@ -175,7 +175,7 @@ class Simulator:
         """
         return ()
 
-    def topics(self, settings: Settings, *, recording: Recording | None) -> SimulatorTopics:
+    def topics(self, settings: Settings, *, recording: RecordingReader | None) -> SimulatorTopics:
         """
         Return the topics that only this simulator has.
 
@@ -192,7 +192,7 @@ class Simulator:
         """
         return False
 
-    def open_recording(self, path: Path, units: Units) -> Recording | None:
+    def open_recording(self, path: Path, units: Units) -> RecordingReader | None:
         """
         Open a recording in the simulator's own form.
 
@@ -212,7 +212,7 @@ class Simulator:
         from state_sensor_ros.files.bags.bag_recording import BagRecording
         return BagRecording(bag)
 
-    def frames_to_write(self, recording: Recording) -> Iterator[Frame]:
+    def frames_to_write(self, recording: RecordingReader) -> Iterator[Frame]:
         """
         Yield the frames of a recording of this simulator for a folder of its own.
 

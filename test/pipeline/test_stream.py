@@ -17,7 +17,7 @@ import pytest
 from state_sensor_ros.payloads import Packet
 from state_sensor_ros.pipeline.counters import Counters
 from state_sensor_ros.pipeline.source import Health
-from state_sensor_ros.pipeline.stream import PacketQueue, Stream
+from state_sensor_ros.pipeline.stream import PacketQueue, StreamThreads
 
 
 def packet(number):
@@ -78,7 +78,7 @@ class Processor:
 def stream_of(source, processor, *, queue=None, **options):
     if queue is None:
         queue = PacketQueue(2, 'block', Counters())
-    return Stream(source, processor, queue=queue,
+    return StreamThreads(source, processor, queue=queue,
                   **{'on_failure': lambda error: None, **options})
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from state_sensor_ros.errors import ConfigError, DecodeError, TrajectoryFormatError
 from state_sensor_ros.files.formats import Format
-from state_sensor_ros.files.recording import Recording
+from state_sensor_ros.files.recording import RecordingReader
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.payloads import PayloadDecoder, Report
 from state_sensor_ros.settings import Settings
@@ -90,7 +90,7 @@ class CarlaSimulator(Simulator):
             return open_relay(settings, report, reconnect=reconnect)
         return CarlaSource(settings, reconnect=reconnect)
 
-    def topics(self, settings: Settings, *, recording: Recording | None) -> SimulatorTopics:
+    def topics(self, settings: Settings, *, recording: RecordingReader | None) -> SimulatorTopics:
         """
         Return the player's status, commands, lights, limits, and the sensors on the player.
 
@@ -127,7 +127,7 @@ class CarlaSimulator(Simulator):
         from state_sensor_ros.simulators.carla.carla_recording import CarlaBagRecording
         return CarlaBagRecording(bag)
 
-    def frames_to_write(self, recording: Recording) -> Iterator[Frame]:
+    def frames_to_write(self, recording: RecordingReader) -> Iterator[Frame]:
         """
         Yield the frames of a bag that have a player's status.
 

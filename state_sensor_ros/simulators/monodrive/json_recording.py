@@ -16,7 +16,7 @@ from pathlib import Path
 
 from state_sensor_ros.errors import DecodeError, TrajectoryFormatError, TruncatedError
 from state_sensor_ros.files.formats import PARQUET
-from state_sensor_ros.files.recording import RecordedFrame, Recording, STANDARD_INPUT
+from state_sensor_ros.files.recording import RecordedFrame, RecordingReader, STANDARD_INPUT
 from state_sensor_ros.payloads import Packet
 from state_sensor_ros.simulators.monodrive.decoder import conversion_losses, format_payload
 from state_sensor_ros.simulators.monodrive.generations.wire import GENERATIONS
@@ -59,7 +59,7 @@ class JsonRecording:
 
     def __init__(self, path: str, generation: str) -> None:
         check_no_table(path)
-        self._recording: Recording = TrajectoryRecording(path) if is_trajectory(path) \
+        self._recording: RecordingReader = TrajectoryRecording(path) if is_trajectory(path) \
             else open_any(path)
         self.lost: dict[str, None] = {}
         self.name, self.form = self._recording.name, self._recording.form

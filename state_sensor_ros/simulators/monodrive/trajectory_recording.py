@@ -145,7 +145,20 @@ class TrajectoryRecording:
             yield RecordedFrame(Packet(payload.data, game_time, 0, 0), clock_s, payload.index,
                                 f'line {payload.line} column {payload.column}',
                                 payload.offset + len(payload.data) if compressed is None
-                                else compressed.n_read)
+                                else compressed.n_read,
+                                (payload.offset, len(payload.data))
+                                if compressed is None and self.total is not None else None)
+
+    def payload_at(self, bookmark: tuple[int, int]) -> bytes:
+        """Return the text of a frame of a file that is not compressed."""
+        offset, n_bytes = bookmark
+        try:
+            text = os.pread(self._file.fileno(), n_bytes, offset)
+        except OSError as error:
+            raise TrajectoryFormatError(self.name, reason_of(error), 'a trajectory') from error
+        if len(text) < n_bytes:
+            raise TrajectoryFormatError(self.name, 'a shorter file than before', 'the same file')
+        return text
 
     def _content(self) -> tuple[BinaryIO, DecompressedFile | None]:
         """Return the file to read, and the decompression where it is compressed."""

@@ -21,7 +21,7 @@ from state_sensor_ros.share import share_file
 from state_sensor_ros.simulators import (
     MapLine,
     parameter,
-    Recording,
+    RecordingReader,
     Report,
     Settings,
     Simulator,
@@ -80,7 +80,7 @@ class SumoSimulator(Simulator):
                   own.ego, settings.rate, is_paced=not own.port or own.step_it)
         return SumoSource(run, settings, report, reconnect=reconnect)
 
-    def open_recording(self, path: Path, units: Units) -> Recording | None:
+    def open_recording(self, path: Path, units: Units) -> RecordingReader | None:
         """Open FCD output."""
         if not path.name.endswith(_FCD_SUFFIXES):
             return None
@@ -88,7 +88,7 @@ class SumoSimulator(Simulator):
         return FcdRecording(path) if is_fcd(path) else None
 
     def road_map(self, settings: Settings,
-                 recording: Recording | None = None) -> Sequence[MapLine]:
+                 recording: RecordingReader | None = None) -> Sequence[MapLine]:
         """Return the middles of the lanes."""
         from state_sensor_ros.simulators.sumo.fcd_recording import FcdRecording
         from state_sensor_ros.simulators.sumo.road_network import NO_NETWORK, read_network

@@ -1,0 +1,127 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""What one read of a recording finds: where each frame is, its time, the actors, lane changes."""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass
+import math
+
+import numpy as np
+
+from state_sensor_ros.classes import class_of, CLASSES, Kind
+from state_sensor_ros.files.recording import RecordedFrame
+from state_sensor_ros.frame import Floats, Frame, Needs
+from state_sensor_ros.library.lane_changes import LaneChange, LaneChangeFinder
+
+# The parts of a frame that are read.
+INDEX_NEEDS = Needs(boxes=False, wheels=False, inputs=False, appearance=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedActor:
+    """
+    An actor of a recording.
+
+    ``name`` raw; ``kind`` where it first appears, and ``class_name`` by its tags there, as in
+    tables; ``first`` and ``last`` game time of its frames, s.
+
+    >>> import state_sensor_ros as sensor
+    >>> with sensor.open_recording('drive.json') as recording:
+    ...     actors: dict[str, sensor.RecordedActor] = recording.actors
+    >>> [actor.name for actor in actors.values()] == list(actors)
+    True
+    """
+
+    name: str
+    kind: Kind
+    class_name: str
+    first: float
+    last: float
+
+
+class FrameIndex:
+    """
+    The places of the frames of a recording, 42 bytes each.
+
+    :ivar duration: s, the sum of all steps of the clock forward: without those back to the start.
+    :ivar generation: of the first frame, empty without frames.
+    """
+
+    def __init__(self) -> None:
+        self.duration = 0.0
+        self.generation = ''
+        # Of each frame: its time, that of its packet, the number of the packet, where this begins
+        # and ends (-1: unknown), and the number of the frame in it.
+        self._times, self._packet_times = array('d'), array('d')
+        self._payloads, self._begins, self._ends = array('q'), array('q'), array('q')
+        self._parts = array('H')
+        self._actors: dict[str, tuple[int, tuple[str, ...], float, float]] = {}
+        self._changes = LaneChangeFinder()
+        self._newest_s = math.nan
+
+    def __len__(self) -> int:
+        """Return the number of frames."""
+        return len(self._times)
+
+    def add(self, recorded: RecordedFrame, frame: Frame, part: int) -> None:
+        """
+        Add a frame.
+
+        :param recorded: of which it is.
+        :param part: number of the frame in its payload.
+        """
+        time_s = frame.game_time
+        self.generation = self.generation or frame.generation
+        begin, end = (-1, -1) if recorded.bookmark is None else recorded.bookmark
+        self._times.append(time_s)
+        self._packet_times.append(recorded.packet.game_time)
+        self._payloads.append(recorded.index)
+        self._begins.append(begin)
+        self._ends.append(end)
+        self._parts.append(part)
+        if time_s > self._newest_s:
+            self.duration += time_s - self._newest_s
+        if not math.isnan(time_s):
+            self._newest_s = time_s
+        for name, kind, tags in zip(frame.names, frame.kinds.tolist(), frame.tags, strict=True):
+            known = self._actors.get(name)
+            self._actors[name] = (kind, tags, time_s, time_s) if known is None \
+                else (*known[:3], time_s)
+        self._changes.add(frame)
+
+    @property
+    def times(self) -> Floats:
+        """Return the game times of the frames, s, NaN for those without."""
+        return np.array(self._times)
+
+    @property
+    def actors(self) -> dict[str, RecordedActor]:
+        """Return the actors by name, in order of appearance."""
+        return {name: RecordedActor(name, Kind(kind), CLASSES[class_of(kind, tags)].name, first,
+                                    last)
+                for name, (kind, tags, first, last) in self._actors.items()}
+
+    @property
+    def lane_changes(self) -> list[LaneChange]:
+        """Return the lane changes."""
+        return list(self._changes.changes)
+
+    def place(self, i: int) -> tuple[int, int, tuple[int, int] | None, float]:
+        """
+        Return where a frame is.
+
+        :param i: its number, 0 to one below the number of frames.
+        :returns: number of the payload; that of the frame in it; the bookmark of the payload, None
+            where the recording has none; the game time of its packet.
+        """
+        begin = self._begins[i]
+        return (self._payloads[i], self._parts[i],
+                None if begin < 0 else (begin, self._ends[i]), self._packet_times[i])
