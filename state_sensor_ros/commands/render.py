@@ -6,12 +6,14 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""`state_sensor render`: a recording as a picture, or as an animation for a browser."""
+"""`state_sensor render`: a recording as a picture, an animation for a browser, or a film."""
 
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from state_sensor_ros.commands.format_options import (
     add_selection,
@@ -25,22 +27,36 @@ from state_sensor_ros.commands.parameter_options import add_parameters, settings
 from state_sensor_ros.commands.reading import clock_shown, read_frames
 from state_sensor_ros.commands.summary import facts_of, show_result, size_of
 from state_sensor_ros.drawing.colorings import BY_SPEED, COLORINGS
+from state_sensor_ros.drawing.page_size import (
+    FILM_SIZE,
+    LEAST_HEIGHT,
+    LEAST_WIDTH,
+    ORDINARY,
+    PageSize,
+)
 from state_sensor_ros.drawing.scene import Scene
 from state_sensor_ros.drawing.scene_builder import SceneBuilder
 from state_sensor_ros.drawing.wording import seconds
 from state_sensor_ros.errors import ConfigError, one_line, TrajectoryFormatError
-from state_sensor_ros.files.formats import ANIMATION, ReadOptions, RENDER
+from state_sensor_ros.files.formats import ANIMATION, FILM, ReadOptions, RENDER
 from state_sensor_ros.files.recording import STANDARD_INPUT
 from state_sensor_ros.files.whole.whole_file import WholeFile
-from state_sensor_ros.library.frame_recording import FrameRecording
+from state_sensor_ros.library.frame_recording import Recording
 from state_sensor_ros.rep103 import Units
 from state_sensor_ros.simulators.opening import format_of, open_any
 from state_sensor_ros.simulators.output_names import output_format
 
+if TYPE_CHECKING:
+    from state_sensor_ros.drawing.picture import PictureStyle
+
 # A duration that is copied from what the programs print is rounded.
 _AT_TOLERANCE_S = 0.05
+_MAX_INCHES, _DPI, _MAX_PIXELS = 200.0, (10.0, 1200.0), 1e8
+_FILM_SIZE = f'{FILM_SIZE.width:g}x{FILM_SIZE.height:g}'
 _EPILOG = """examples:
   state_sensor render drive.json drive.png
+  state_sensor render drive.json figure.pdf --size 3.5x3 --no-names
+  state_sensor render drive.json talk.mp4 --start 10 --end 20
   state_sensor render drive_bag drive.html --start 10 --end 20 --desired-tags vehicle"""
 # The parameters of the node that change the scene.
 _PARAMETERS = ('ego_tag', 'obb_extents')
@@ -56,7 +72,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('input', metavar='IN', help='trajectory (- for standard '
                         'input), bag, table or dataset of CARLA')
     parser.add_argument('output', metavar='OUT',
-                        help='NAME.png for a picture, NAME.html for an animation in one file')
+                        help='NAME.png, .svg or .pdf for a picture, NAME.html for an animation in '
+                        'one file, NAME.gif or .mp4 for a film')
     parser.add_argument('--force', action='store_true', help='overwrite OUT')
     add_quiet(parser)
     parser.add_argument('--color', choices=COLORINGS, default=BY_SPEED,
@@ -64,6 +81,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--at', type=number, metavar='S',
                         help='when the boxes are drawn, or the animation begins, s since the '
                         'first frame (default: at the end, or at the start)')
+    parser.add_argument('--size', type=_page_size, metavar='WxH',
+                        help='width and height of a page, inches (default: 11 and what the map '
+                        f'needs; of a film {_FILM_SIZE})')
+    parser.add_argument('--dpi', type=_resolution, metavar='N',
+                        help='pixels per inch (default: 150; of a film 100)')
+    parser.add_argument('--names', action=argparse.BooleanOptionalAction, default=True,
+                        help='names of actors (default: yes)')
     parser.add_argument('--title', help='written above (default: the name of IN)')
     parser.add_argument('--topic', default='', help='of a bag with several ~/frame topics')
     add_bag_limit(parser)
@@ -85,7 +109,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
                   f'IN {args.input} is {read.noun}, OUT {args.output} {output.noun}')
     with interruption.writing(lambda: WholeFile(args.output, force=args.force)) as file:
         scene = _scene(args)
-        write = _write_animation if output is ANIMATION else _write_picture
+        write = {ANIMATION: _write_animation, FILM: _write_film}.get(output, _write_picture)
         with clock_shown('draw', is_quiet=args.quiet):
             write(scene, args, file)
     facts = facts_of(scene.n_frames, scene.duration_s, len(scene.names))
@@ -97,7 +121,7 @@ def _scene(args: argparse.Namespace) -> Scene:
     settings = settings_of(args, _PARAMETERS)
     builder = SceneBuilder(settings.ego_tag)
     options = ReadOptions(Units(settings.obb_extents), args.topic, args.max_bag_bytes)
-    with FrameRecording(open_any(args.input, options),
+    with Recording(open_any(args.input, options),
                         selection=selection_of(args)) as recording:
         for frame in read_frames(recording, 'render', is_quiet=args.quiet):
             builder.add(frame)
@@ -119,12 +143,56 @@ def _title(args: argparse.Namespace) -> str:
     return one_line(Path(args.input).resolve().name)
 
 
+def _page_size(text: str) -> tuple[float, float]:
+    """Return width and height, inches; raise ArgumentTypeError if they are none of a page."""
+    width, _, height = text.partition('x')
+    try:
+        size = float(width), float(height)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f'{text!r} is not like 3.5x3') from error
+    if not (LEAST_WIDTH <= size[0] <= _MAX_INCHES and LEAST_HEIGHT <= size[1] <= _MAX_INCHES):
+        raise argparse.ArgumentTypeError(
+            f'{text} is not between {LEAST_WIDTH:g}x{LEAST_HEIGHT:g} and '
+            f'{_MAX_INCHES:g}x{_MAX_INCHES:g}')
+    return size
+
+
+def _resolution(text: str) -> float:
+    """Return the pixels per inch in ``text``; raise ArgumentTypeError out of their range."""
+    dpi = number(text)
+    if not _DPI[0] <= dpi <= _DPI[1]:
+        raise argparse.ArgumentTypeError(f'{text} is not between {_DPI[0]:g} and {_DPI[1]:g}')
+    return dpi
+
+
+def _style(args: argparse.Namespace, size: PageSize) -> PictureStyle:
+    """Return what is drawn; ``size`` is that of a page without options."""
+    from state_sensor_ros.drawing.picture import PictureStyle
+    if args.size is not None:
+        size = replace(size, width=args.size[0], height=args.size[1])
+    if args.dpi is not None:
+        size = replace(size, dpi=args.dpi)
+    n_pixels = size.width * (size.height or size.width) * size.dpi ** 2
+    if n_pixels > _MAX_PIXELS:
+        raise ConfigError('--size, --dpi', f'{n_pixels / 1e6:.0f} million pixels',
+                          f'at most {_MAX_PIXELS / 1e6:.0f} million')
+    return PictureStyle(_title(args), args.color, args.names, size)
+
+
 # Each function imports its own plotting library only.
 def _write_picture(scene: Scene, args: argparse.Namespace, file: WholeFile) -> None:
-    from state_sensor_ros.drawing.picture import PictureStyle, write_picture
-    write_picture(scene, file.handle, PictureStyle(_title(args), args.color), at_s=args.at)
+    from state_sensor_ros.drawing.picture import write_picture
+    write_picture(scene, file.handle, _style(args, ORDINARY), at_s=args.at,
+                  format_=Path(args.output).suffix.lower()[1:])
 
 
 def _write_animation(scene: Scene, args: argparse.Namespace, file: WholeFile) -> None:
     from state_sensor_ros.drawing.animation import write_animation
-    write_animation(scene, file.handle, title=_title(args), coloring=args.color, at_s=args.at)
+    write_animation(scene, file.handle, title=_title(args), coloring=args.color, at_s=args.at,
+                    names=args.names)
+
+
+def _write_film(scene: Scene, args: argparse.Namespace, file: WholeFile) -> None:
+    from state_sensor_ros.drawing.film import write_gif, write_mp4
+    write = write_gif if args.output.lower().endswith('.gif') else write_mp4
+    write(scene, file.handle, _style(args, FILM_SIZE))

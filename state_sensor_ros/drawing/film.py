@@ -30,14 +30,12 @@ from state_sensor_ros.drawing.areas import Area, CLOSE_UP_M, visible_samples
 from state_sensor_ros.drawing.fonts import Fonts
 from state_sensor_ros.drawing.map_layout import Map, MapLayout
 from state_sensor_ros.drawing.names import Direction, draw_names
-from state_sensor_ros.drawing.page_size import PageSize
 from state_sensor_ros.drawing.picture import draw_page, Page, PictureStyle, style_of
-from state_sensor_ros.drawing.scene import LaneChange, Scene
+from state_sensor_ros.drawing.scene import LaneChangeMark, Scene
 from state_sensor_ros.drawing.wording import seconds
 
 Pixels = npt.NDArray[np.uint8]
 
-FILM_SIZE = PageSize(8.0, 6.0, 100.0)
 GIF_HZ, MP4_HZ = 10, 20
 # A longer recording is played faster.
 _LONGEST_S = 60.0
@@ -180,7 +178,7 @@ class _Screen:
     def _draw_actors(self, instant: int, view: Map, time_s: float) -> None:
         scene, style, axes = self._scene, self._style, self._page.whole
         samples = visible_samples(scene, instant, [view.area])
-        recent: list[LaneChange] = [
+        recent: list[LaneChangeMark] = [
             change for change in layers.free_lane_changes(scene, samples, view)
             if 0.0 <= time_s - change.time_s < _CHANGE_S]
         layers.draw_lane_changes(axes, recent)

@@ -21,7 +21,7 @@ import numpy as np
 from state_sensor_ros.drawing import kinds, palette, tracks
 from state_sensor_ros.drawing.footprints import CAR_LENGTH_M, CONE_M
 from state_sensor_ros.drawing.map_layout import Map
-from state_sensor_ros.drawing.scene import LaneChange, LEFT, Scene
+from state_sensor_ros.drawing.scene import LaneChangeMark, LEFT, Scene
 from state_sensor_ros.frame import Bools, Floats, Rows
 
 DASHED = (0, (2.0, 1.2))
@@ -39,7 +39,7 @@ _NUMBER_PT = 6.0
 SCALE_GID = 'scale'
 # The longest bar, its thickness, its distance below the map and from its text, inches.
 _LONGEST, _THICK, SCALE_BELOW, _GAP = 1.1, 0.05, 0.38, 0.06
-_N_PARTS = 4
+_SHARE, _N_PARTS = 0.25, 4
 
 
 def draw_tracks(axes: Axes, scene: Scene, coloring: str, width_pt: float) -> None:
@@ -66,7 +66,7 @@ def draw_tracks(axes: Axes, scene: Scene, coloring: str, width_pt: float) -> Non
             snap=False), autolim=False)
 
 
-def draw_lane_changes(axes: Axes, changes: Sequence[LaneChange], size: float = 1.0) -> None:
+def draw_lane_changes(axes: Axes, changes: Sequence[LaneChangeMark], size: float = 1.0) -> None:
     """
     Draw an arrow head to the left or right at the begin of each lane change.
 
@@ -88,7 +88,7 @@ def draw_lane_changes(axes: Axes, changes: Sequence[LaneChange], size: float = 1
         facecolors='white', edgecolors=palette.INK, linewidths=0.9, zorder=5), autolim=False)
 
 
-def free_lane_changes(scene: Scene, samples: Rows, view: Map) -> list[LaneChange]:
+def free_lane_changes(scene: Scene, samples: Rows, view: Map) -> list[LaneChangeMark]:
     """
     Return the lane changes whose marks cover neither an actor nor another mark.
 
@@ -211,16 +211,17 @@ def draw_scale_bar(axes: Axes, inches_per_m: float) -> None:
     :param axes: of the map: x and y in m; their limits must be final.
     :param inches_per_m: scale of the map.
     """
-    length = round_length(_LONGEST / inches_per_m)
+    left, right = axes.get_xlim()
+    length = round_length(min(_LONGEST / inches_per_m, _SHARE * (right - left)))
     thick, gap = _THICK / inches_per_m, _GAP / inches_per_m
-    right, y = axes.get_xlim()[1], axes.get_ylim()[0] - SCALE_BELOW / inches_per_m
+    y = axes.get_ylim()[0] - SCALE_BELOW / inches_per_m
     for k in range(_N_PARTS):
         axes.add_patch(Rectangle(
             (right - length * (1.0 - k / _N_PARTS), y), length / _N_PARTS, thick, linewidth=0.6,
             edgecolor=palette.INK, facecolor=palette.INK if k % 2 == 0 else 'white',
             clip_on=False, gid=SCALE_GID))
     axes.text(right - length - gap, y + thick / 2, f'{length:g} m', ha='right',
-              va='center_baseline', fontsize=8, gid=SCALE_GID)
+              va='center_baseline', fontsize='medium', gid=SCALE_GID)
 
 
 def round_length(longest: float) -> float:

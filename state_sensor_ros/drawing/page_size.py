@@ -57,3 +57,4 @@ class PageSize:
 
 
 ORDINARY = PageSize()
+FILM_SIZE = PageSize(8.0, 6.0, 100.0)

@@ -52,7 +52,7 @@ PICTURE_FORMATS = ('png', 'svg', 'pdf')
 # The heights of what is above and below the maps, inches, and least ones.
 TOP, BOTTOM = 0.2, 0.55
 _TITLE, _LINE, _SPACE = 0.31, 0.21, 0.16
-_STRIP, _LEAST_STRIP, _LEAST_MAP, _LEAST_MAP_SHARE = 1.9, 0.6, 0.8, 0.35
+_STRIP, _LEAST_STRIP, _LEAST_MAP, _LEAST_MAP_SHARE = 1.9, 0.6, 0.5, 0.35
 _TITLE_PT, _FACTS_PT = 13.0, 9.0
 # The map of a whole recording has names up to this many actors.
 MAX_NAMED = 40
@@ -231,6 +231,9 @@ class _Drawing:
         scene, style = self.scene, self.style
         axes.set(xlim=view.area.x_range, ylim=view.area.y_range, facecolor=palette.GROUND,
                  xlabel=X_TITLE, ylabel='' if style.size.is_compact else Y_TITLE)
+        if style.size.is_compact:
+            # Beside the scale.
+            axes.set_xlabel(X_TITLE, loc='left')
         axes.grid(color='white', linewidth=1.0)
         axes.set_axisbelow(True)
         layers.draw_tracks(axes, scene, style.coloring, 2.2 if is_detail else 1.4)

@@ -28,7 +28,7 @@ from state_sensor_ros.settings import DEFAULTS, Settings
 
 if TYPE_CHECKING:
     from state_sensor_ros.files.frame_writer import FrameWriter
-    from state_sensor_ros.files.recording import Recording
+    from state_sensor_ros.files.recording import RecordingReader
 
 CONVERT, RENDER = 'convert', 'render'
 # The parameters of the node that its topics depend on. A recording has no clock of ROS.
@@ -76,7 +76,7 @@ class WriteOptions:
     values: Mapping[str, Any] = field(default_factory=dict)
     source: str = ''
     form: str = ''
-    recording: Recording | None = None
+    recording: RecordingReader | None = None
 
     @property
     def units(self) -> Units:
@@ -118,13 +118,13 @@ class Format:
         """Whether `convert` and `record` write it."""
         return bool(self.writer or self.storage)
 
-    def open(self, path: str, options: ReadOptions) -> Recording:
+    def open(self, path: str, options: ReadOptions) -> RecordingReader:
         """
         Open a recording of this format, which has a reader.
 
         :raises TrajectoryFormatError: where it cannot be read.
         """
-        return cast('Recording', _named(self.reader)(path, options))
+        return cast('RecordingReader', _named(self.reader)(path, options))
 
     def create(self, path: str, options: WriteOptions) -> FrameWriter:
         """
@@ -146,7 +146,7 @@ _BAG_READS = frozenset(('topic', 'max_bag_bytes'))
 _BAG_WRITES = frozenset((*BAG_PARAMETERS, 'clock', 'name', 'namespace'))
 _TABLE_WRITER = f'{_FILES}.tables.table_output:new_table'
 _TABLE_WRITES = frozenset(('columns', 'default_sizes', 'ego_tag'))
-_DRAWN = frozenset(('color', 'at', 'title', 'ego_tag'))
+_DRAWN = frozenset(('color', 'title', 'ego_tag', 'names'))
 
 BAG = Format(
     name='bag', noun='a bag', reader=_BAG_READER, storage='mcap', reads=_BAG_READS,
@@ -169,8 +169,16 @@ OSI = Format(
     writer=f'{_FILES}.osi.osi_output:new_trace',
     writes=frozenset(('resample', 'gaps', 'default_class', 'default_sizes', 'ego_tag')))
 PICTURE = Format(
-    name='picture', noun='a picture', suffixes=('.png',), command=RENDER, writes=_DRAWN)
+    name='picture', noun='a picture', suffixes=('.png',), command=RENDER,
+    writes=_DRAWN | {'at', 'size', 'dpi'})
+VECTORS = Format(
+    name='vectors', noun='a picture without pixels', suffixes=('.svg', '.pdf'), command=RENDER,
+    writes=_DRAWN | {'at', 'size'})
 ANIMATION = Format(
-    name='animation', noun='an animation', suffixes=('.html',), command=RENDER, writes=_DRAWN)
+    name='animation', noun='an animation', suffixes=('.html',), command=RENDER,
+    writes=_DRAWN | {'at'})
+FILM = Format(
+    name='film', noun='a film', suffixes=('.gif', '.mp4'), command=RENDER,
+    writes=_DRAWN | {'size', 'dpi'})
 
-FORMATS = (BAG, MCAP, SQLITE, PARQUET, CSV, OSI, PICTURE, ANIMATION)
+FORMATS = (BAG, MCAP, SQLITE, PARQUET, CSV, OSI, PICTURE, VECTORS, ANIMATION, FILM)

@@ -45,6 +45,56 @@ def test_render_draws_the_sample_as_png(tmp_path, options):
     assert sorted(tmp_path.iterdir()) == [out]
 
 
+@pytest.mark.parametrize(('name', 'begin'), [
+    ('out.svg', b'<?xml'), ('out.pdf', b'%PDF'), ('out.GIF', b'GIF89a'), ('out.mp4', b'')])
+def test_render_writes_vectors_and_films(tmp_path, name, begin):
+    if name.endswith('mp4'):
+        pytest.importorskip('av')
+    out = tmp_path / name
+    assert main(['render', str(SAMPLE), str(out), '--size', '4x3', '--no-names', '--start', '0.2',
+                 '--end', '0.6']) == 0
+    assert out.read_bytes().startswith(begin)
+    assert out.stat().st_size > 4000
+
+
+def test_render_takes_size_resolution_and_part_of_the_recording(tmp_path):
+    out = tmp_path / 'out.png'
+    assert main(['render', str(SAMPLE), str(out), '--size', '5x4', '--dpi', '80']) == 0
+    assert picture_of(out) == ('PNG', (400, 320))
+    whole, part = (tmp_path / name for name in ('whole.html', 'part.html'))
+    assert main(['render', str(SAMPLE), str(whole)]) == 0
+    assert main(['render', str(SAMPLE), str(part), '--start', '1', '--end', '2', '--actors',
+                 'Misc_TrafficCone_0', '--no-names']) == 0
+    texts = [path.read_text('utf-8') for path in (whole, part)]
+    assert ['"names": true' in text for text in texts] == [True, False]
+    assert '<p>v2  ·  21 frames  ·  1 s  ·  1 object</p>' in texts[1]
+
+
+@pytest.mark.parametrize(('words', 'error'), [
+    (['out.svg', '--dpi', '100'], '--dpi is for writing a picture (.png) or a film (.gif, .mp4)'),
+    (['out.html', '--size', '4x3'], '--size is for '), (['out.mp4', '--at', '1'], '--at is for '),
+    (['out.png', '--size', '4'], "argument --size: '4' is not like 3.5x3"),
+    (['out.png', '--size', 'nanx3'], 'argument --size: nanx3 is not between 2.8x2 and 200x200'),
+    (['out.png', '--dpi', '5'], 'argument --dpi: 5 is not between 10 and 1200'),
+    (['out.bmp'], 'OUT out.bmp: .bmp is the suffix of no format')])
+def test_render_refuses_wrong_and_unused_options(tmp_path, monkeypatch, capsys, words, error):
+    monkeypatch.chdir(tmp_path)
+    try:
+        code = main(['render', str(SAMPLE), *words])
+    except SystemExit as end:
+        code = end.code
+    assert code == 2
+    assert error in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize('size', ['150x150', '200x200', '9x2'])
+def test_render_refuses_pages_that_are_too_large_or_too_low(tmp_path, capsys, size):
+    assert main(['render', str(SAMPLE), str(tmp_path / 'out.png'), '--size', size]) == 1
+    assert '--size' in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_render_animates_the_sample(tmp_path):
     out = tmp_path / 'out.HTML'
     assert main(['render', str(SAMPLE), str(out), '--title', 'My & drive']) == 0

@@ -17,8 +17,8 @@ import numpy as np
 from PIL import Image
 import pytest
 
-from state_sensor_ros.drawing.film import film, FILM_SIZE, write_gif, write_mp4
-from state_sensor_ros.drawing.page_size import PageSize
+from state_sensor_ros.drawing.film import film, write_gif, write_mp4
+from state_sensor_ros.drawing.page_size import FILM_SIZE, PageSize
 from state_sensor_ros.drawing.palette import EGO
 from state_sensor_ros.drawing.picture import PictureStyle
 
