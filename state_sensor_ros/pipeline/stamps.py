@@ -21,6 +21,8 @@ from state_sensor_ros.topics.tables import NS_PER_S
 _MAX_STAMP_NS = 2 ** 31 * NS_PER_S
 # A float32 time is too coarse where its step exceeds this share of a period.
 _COARSE_STEP_SHARE = 0.1
+# Assumed: a counter that skips more, hours of samples at 100 Hz, counts something else since.
+_MAX_MISSED = 1_000_000
 _FLOAT32_BITS = 24
 
 
@@ -131,6 +133,7 @@ class Stamper:
             self._is_resuming = True
             return
         if self._sample_count and not self._is_resuming:
-            self.n_missed += max(frame.sample_count - self._sample_count - 1 - n_lost, 0)
+            n_missed = max(frame.sample_count - self._sample_count - 1 - n_lost, 0)
+            self.n_missed += n_missed if n_missed <= _MAX_MISSED else 0
         self._sample_count = frame.sample_count
         self._is_resuming = False

@@ -60,7 +60,7 @@ from state_sensor_ros.classes import class_of, PERSON
 from state_sensor_ros.errors import ConfigError, counted
 from state_sensor_ros.files.player import FileSource
 from state_sensor_ros.frame import Floats, Frame, KIND_VEHICLE
-from state_sensor_ros.objects.box_bounds import ActorBox, box_of, point_of
+from state_sensor_ros.objects.box_bounds import ActorBox, box_of, check_hull, point_of
 from state_sensor_ros.objects.object_maker import MAX_GAP_S, origin_twist
 from state_sensor_ros.pipeline.pipeline import Snapshot
 from state_sensor_ros.ros.entity_filter import matching_rows
@@ -295,6 +295,7 @@ def _overlap_test(bounds: Bounds) -> Callable[[ActorBox], bool] | None:
         return None
     if bounds.type not in (Bounds.TYPE_SPHERE, Bounds.TYPE_BOX, Bounds.TYPE_CONVEX_HULL):
         raise ConfigError('bounds', f'type {bounds.type}', 'a box, a convex hull or a sphere')
+    check_hull(len(bounds.points))
     points = np.array([(each.x, each.y, each.z) for each in bounds.points]).reshape(-1, 3)
     is_hull = bounds.type == Bounds.TYPE_CONVEX_HULL
     if not np.isfinite(points).all() or not (len(points) >= 3 if is_hull else len(points) == 2):

@@ -33,6 +33,7 @@ from state_sensor_ros.files.storage.decompression import zstd
 N_FRAMES = 12
 DECOMPRESS = {'.json.gz': gzip.decompress, '.json.zst': zstd.decompress}
 COMPRESS = {'.json.gz': gzip.compress, '.json.zst': zstd.compress}
+SKIPPABLE = b'\x5f\x2a\x4d\x18\x04\x00\x00\x00abcd'
 SUFFIXES = sorted(DECOMPRESS)
 
 
@@ -212,3 +213,18 @@ def test_bags_of_carla_are_served_with_a_warning(tmp_path):
         with sensor.open_recording(path) as recording:
             names = [len(frame.names) for frame in recording]
         assert [sum(map(len, frame['frame'].values())) for frame in served] == names
+
+
+@pytest.mark.parametrize(('suffix', 'changed'), [
+    ('.json.gz', lambda data: data + bytes(1)), ('.json.gz', lambda data: data + bytes(100_000)),
+    ('.json.gz', lambda data: data + bytes(512) + gzip.compress(b'\n') + bytes(512)),
+    ('.json.zst', lambda data: SKIPPABLE + data),
+    ('.json.zst', lambda data: SKIPPABLE + SKIPPABLE + data + SKIPPABLE)])
+def test_padding_of_compressed_data_is_no_fault(plain, tmp_path, capsys, suffix, changed):
+    """Zeros after gzip, as on tapes, and frames of zstd without content, as of pzstd."""
+    path = tmp_path / f'padded{suffix}'
+    path.write_bytes(changed(COMPRESS[suffix](plain.read_bytes())))
+    capsys.readouterr()
+    assert main(['convert', str(path), str(tmp_path / 'out.json')]) == 0
+    assert capsys.readouterr().err == ''
+    assert (tmp_path / 'out.json').read_bytes() == plain.read_bytes()

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 import numpy as np
 import pytest
 
-from state_sensor_ros.objects.box_bounds import ActorBox
+from state_sensor_ros.errors import ConfigError
+from state_sensor_ros.objects.box_bounds import ActorBox, check_hull, MAX_HULL_POINTS
 from state_sensor_ros.objects.convex_hulls import hulls_overlap
 
 CUBE = np.array(list(itertools.product((-1.0, 1.0), repeat=3)))
@@ -69,3 +70,9 @@ def test_hulls_of_boxes_overlap_as_boxes_do(seed):
                    random.uniform(0.1, 2.0, 3), np.zeros(3), np.eye(3))
     corners = np.where(CUBE > 0.0, high, low)
     assert box.overlaps_hull(corners) == box.overlaps_box(low, high)
+
+
+def test_hull_of_a_client_has_a_limit():
+    check_hull(MAX_HULL_POINTS)
+    with pytest.raises(ConfigError, match='bounds: found 1000000 points; expected at most 1000'):
+        check_hull(1_000_000)

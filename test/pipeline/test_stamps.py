@@ -166,3 +166,16 @@ def test_stamps_increase_while_the_ros_clock_stands_still():
     # A simulator that restarts does not turn the clock of ROS back.
     assert stamper.step(frame(0.0), 500) is Step.RESTARTED
     assert stamper.stamp_ns == 503
+
+
+@pytest.mark.parametrize('first', [1, 2 ** 32 - 2])
+def test_stamps_count_no_samples_across_a_jump_of_the_counter(first):
+    """A counter of 32 bits that begins near its end, or a peer that sends any number."""
+    stamper = Stamper('game_time')
+    counts = [first, first + 2 ** 32 - 10, first + 2 ** 32 - 8, 2 ** 40, 2 ** 62]
+    for i, sample_count in enumerate(counts):
+        stamper.step(frame(1.0 + i, sample_count), 0)
+    assert stamper.n_missed == 1
+    # Hours of a connection that was away are counted.
+    stamper.step(frame(9.0, 2 ** 62 + 500_001), 0)
+    assert stamper.n_missed == 1 + 500_000

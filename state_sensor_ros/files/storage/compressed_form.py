@@ -9,6 +9,8 @@
 """Recognition of compressed data by its first bytes; this imports no library."""
 
 ZSTD_MAGIC = b'\x28\xb5\x2f\xfd'
+# Of a frame without content, which may precede the others: 0x184d2a50 to 0x184d2a5f.
+_SKIPPABLE_BEGIN, _SKIPPABLE_END = 0x50, b'\x2a\x4d\x18'
 GZIP_MAGIC = b'\x1f\x8b'
 
 
@@ -19,6 +21,7 @@ def compression_of(begin: bytes) -> str:
     :param begin: its first four bytes.
     :returns: ``gzip``, ``zstd``, or ``''`` for none of them.
     """
-    if begin.startswith(ZSTD_MAGIC):
+    if begin.startswith(ZSTD_MAGIC) or (
+            begin[1:4] == _SKIPPABLE_END and begin[0] & 0xf0 == _SKIPPABLE_BEGIN):
         return 'zstd'
     return 'gzip' if begin.startswith(GZIP_MAGIC) else ''

@@ -177,8 +177,7 @@ class DecompressedStream:
                 yield block
                 n_bytes += len(block)
                 if decompressor.eof:
-                    piece = memoryview(decompressor.unused_data or b'') or next(
-                        self._pieces, None)
+                    piece = self._next_frame(decompressor.unused_data or b'')
                 elif decompressor.needs_input:
                     piece = next(self._pieces, None)
                     if piece is None:
@@ -187,6 +186,18 @@ class DecompressedStream:
                         return
                 else:
                     piece = memoryview(b'')
+
+
+    def _next_frame(self, unused: bytes) -> memoryview | None:
+        """Return where the next frame begins, None at the end; gzip may be padded with zeros."""
+        piece: memoryview | None = memoryview(unused)
+        while piece is not None:
+            if self._compression == 'gzip':
+                piece = memoryview(bytes(piece).lstrip(b'\0'))
+            if piece:
+                break
+            piece = next(self._pieces, None)
+        return piece
 
 
 def _declared_size(source: Path) -> int:

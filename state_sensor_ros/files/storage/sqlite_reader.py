@@ -15,7 +15,7 @@ SQLite has no checksums: it detects malformed pages, but no changed bytes in a m
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -26,6 +26,8 @@ from state_sensor_ros.files.storage.storage_file import StoredMessage, StoredTop
 
 MAX_TOPICS = 65535
 LOG_SUFFIXES = ('-wal', '-journal')
+# Characters of the default value of a column.
+_MAX_DEFAULT = 100
 # The first bytes of a journal with pages to be written back; a finished one begins with zeros.
 _JOURNAL = bytes.fromhex('d9d505f920a163d7')
 
@@ -135,14 +137,16 @@ def connected(path: Path, limits: BagLimits, *, is_copy: bool = False) -> apsw.C
     return connection
 
 
-def topics_of(connection: apsw.Connection, name: str, limits: BagLimits,
-              ) -> dict[int, StoredTopic]:
+def topics_of(connection: apsw.Connection, name: str, limits: BagLimits, *,
+              errors: str = 'strict') -> dict[int, StoredTopic]:
     """
     Return the topics of a database by their numbers.
 
     :param connection: as :func:`connected` returned it.
     :param name: of the file in errors.
     :param limits: on the size of all definitions.
+    :param errors: what becomes of text that is not UTF-8, as :meth:`bytes.decode` has it.
+    :raises UnicodeDecodeError: if text is not UTF-8 and ``errors`` is strict.
     :raises BagError: where it lacks the tables of rosbag2, or they hold too much.
     :raises apsw.Error: where it cannot be read.
     """
@@ -156,25 +160,39 @@ def topics_of(connection: apsw.Connection, name: str, limits: BagLimits,
                 raise too_large(name, 'definitions', limits.n_bytes)
             yield row
 
-    tables = {table for [table] in rows("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    def texts(columns: Iterable[str], rest: str) -> Iterator[list[str]]:
+        # As bytes: a text may be any.
+        for row in rows(f'SELECT {", ".join(f"CAST({column} AS BLOB)" for column in columns)} '
+                        f'FROM {rest}'):
+            yield [value.decode(errors=errors) if isinstance(value, bytes) else ''
+                   for value in row]
+
+    # A virtual table has no page.
+    tables = {table for [table] in texts(
+        ['name'], "sqlite_master WHERE type = 'table' AND rootpage > 0")}
     if not {'topics', 'messages'} <= tables:
         raise damaged(name, 'a database without the tables topics and messages')
-    definitions: dict[object, tuple[str, str]] = {}
+    for table in {'topics', 'messages', 'message_definitions'} & tables:
+        # A few bytes of the schema are a value of any size in each row.
+        if any(True for _ in rows(f"SELECT 1 FROM pragma_table_xinfo('{table}') WHERE hidden > 1 "
+                                  f'OR length(dflt_value) > {_MAX_DEFAULT}')):
+            raise damaged(name, f'a table {table} with computed columns')
+    definitions: dict[str, tuple[str, str]] = {}
     if 'message_definitions' in tables:
-        definitions = {type_name: (str(text), str(encoding)) for type_name, text, encoding in rows(
-            'SELECT topic_type, encoded_message_definition, encoding FROM message_definitions '
-            'ORDER BY id DESC')}
-    columns = {row[1] for row in rows('PRAGMA table_info(topics)')}
+        definitions = {type_name: (text, encoding) for type_name, text, encoding in texts(
+            ['topic_type', 'encoded_message_definition', 'encoding'],
+            'message_definitions ORDER BY id DESC')}
+    columns = {column for [column] in texts(['name'], "pragma_table_info('topics')")}
     optional = [column if column in columns else "''"
                 for column in ('type_description_hash', 'offered_qos_profiles')]
+    selected = 'topics ORDER BY id LIMIT ' + str(MAX_TOPICS)
+    numbers = [number for [number] in rows(f'SELECT id FROM {selected}')]
     topics: dict[int, StoredTopic] = {}
-    for number, *texts in rows(
-            f'SELECT id, name, type, serialization_format, {", ".join(optional)} FROM topics '
-            f'ORDER BY id LIMIT {MAX_TOPICS}'):
+    for number, values in zip(numbers, texts(
+            ['name', 'type', 'serialization_format', *optional], selected), strict=True):
         if not isinstance(number, int):
             raise damaged(name, 'a topic without a number')
-        topic, type_name, serialization, type_hash, qos = (
-            text if isinstance(text, str) else '' for text in texts)
+        topic, type_name, serialization, type_hash, qos = values
         topics[number] = StoredTopic(topic, type_name, *definitions.get(type_name, ('', '')),
                                      type_hash, serialization, qos)
     return topics

@@ -41,7 +41,10 @@ from state_sensor_ros.files.whole.temporary import temporary_folder
 
 # The search advances row by row this far: a page has fewer rows.
 _N_SINGLE_STEPS = 2000
-_LAST_ROW = 2**62
+_FIRST_ROW, _LAST_ROW = -2**63, 2**62
+_ROWS = 'SELECT rowid, topic_id, timestamp, data FROM messages WHERE rowid >= ? ORDER BY rowid'
+# A text in a row may be no UTF-8.
+_FAULTS = (apsw.Error, UnicodeDecodeError)
 # Stands for the number of a row where there is none.
 _NO_ROW = 2**63 - 1
 
@@ -62,6 +65,7 @@ class SqliteSalvage:
         self.losses: list[str] = []
         self.defects: list[str] = []
         self.n_lost: int | None = 0
+        self._name = name
         self._stack = ExitStack()
         try:
             log = unfinished_log(path)
@@ -73,7 +77,7 @@ class SqliteSalvage:
                     self.n_lost = None
             self._connection = connected(path, limits, is_copy=log is not None)
             self._stack.callback(self._connection.close)
-            self.topics = topics_of(self._connection, name, limits)
+            self.topics = topics_of(self._connection, name, limits, errors='replace')
         except apsw.Error as error:
             self.close()
             raise BagError(name, f'a database that cannot be read ({error})',
@@ -109,18 +113,33 @@ class SqliteSalvage:
 
     def _rows(self) -> Iterator[tuple[apsw.SQLiteValue, ...]]:
         """Yield topic number, log time and data of each readable row; note the others."""
-        row: int | None = 1
+        row: int | None = self._first_row()
         while row is not None:
             try:
-                for number, *values in self._connection.execute(
-                        'SELECT rowid, topic_id, timestamp, data FROM messages WHERE rowid >= ? '
-                        'ORDER BY rowid', (row,)):
-                    assert isinstance(number, int)
+                for number, *values in self._connection.execute(_ROWS, (row,)):
                     yield tuple(values)
-                    row = number + 1
+                    row = self._checked(number) + 1
                 return
-            except apsw.Error as error:
+            except _FAULTS as error:
                 row = self._next_row(row, str(error))
+
+    def _first_row(self) -> int:
+        """Return the number to begin at: 1 as rosbag2 does, or that of a row before it."""
+        # Where the first page is malformed, from some number on the rows are readable.
+        for first in (_FIRST_ROW, *(-2**i for i in range(62, -1, -1))):
+            found = self._first_from(first)
+            if found is not None:
+                if found < 1 and first != _FIRST_ROW:
+                    self.n_lost = None
+                    self.losses.append(f'all messages before number {found}')
+                return min(found, 1)
+        return 1
+
+    def _checked(self, number: apsw.SQLiteValue) -> int:
+        """Return the number of a row; raise BagError if a column has the name of the number."""
+        if not isinstance(number, int):
+            raise BagError(self._name, 'rows without numbers', 'tables of rosbag2')
+        return number
 
     def _next_row(self, row: int, fault: str) -> int | None:
         """
@@ -146,12 +165,9 @@ class SqliteSalvage:
     def _first_from(self, row: int) -> int | None:
         """Return the first row number from ``row`` on, _NO_ROW for none; None on failure."""
         try:
-            for [number, *_] in self._connection.execute(
-                    'SELECT rowid, topic_id, timestamp, data FROM messages WHERE rowid >= ? '
-                    'ORDER BY rowid LIMIT 1', (row,)):
-                assert isinstance(number, int)
-                return number
-        except apsw.Error:
+            for [number, *_] in self._connection.execute(f'{_ROWS} LIMIT 1', (row,)):
+                return self._checked(number)
+        except _FAULTS:
             return None
         return _NO_ROW
 

@@ -39,6 +39,7 @@ from state_sensor_ros.files.storage.bag_limits import (
     DEFAULT_LIMITS,
     too_large,
 )
+from state_sensor_ros.files.storage.positioned_file import open_positioned
 from state_sensor_ros.files.tables.page_sizes import check_pages
 from state_sensor_ros.files.tables.table_columns import DEFAULT_SIZES, GENERATION
 from state_sensor_ros.frame import (
@@ -243,7 +244,7 @@ class TableRecording:
 
 def _opened(path: Path) -> BinaryIO:
     try:
-        return path.open('rb')
+        return open_positioned(path)
     except OSError as error:
         raise TrajectoryFormatError(str(path), reason_of(error), 'a Parquet file') from error
 

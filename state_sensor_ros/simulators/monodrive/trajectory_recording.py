@@ -24,6 +24,7 @@ from state_sensor_ros.errors import reason_of, TrajectoryFormatError, TruncatedE
 from state_sensor_ros.files.formats import ReadOptions
 from state_sensor_ros.files.recording import PERIOD_S, RecordedFrame, STANDARD_INPUT
 from state_sensor_ros.files.storage.compressed_form import compression_of
+from state_sensor_ros.files.storage.positioned_file import open_positioned
 from state_sensor_ros.json_forms.json_text import is_strict_json, NOT_TYPED
 from state_sensor_ros.payloads import Packet, PayloadDecoder
 from state_sensor_ros.rep103 import DEFAULT_UNITS, Units
@@ -119,7 +120,7 @@ class TrajectoryRecording:
         self._file: BinaryIO = sys.stdin.buffer
         if path != STANDARD_INPUT:
             try:
-                self._file = open(path, 'rb')  # noqa: SIM115
+                self._file = open_positioned(path)
             except OSError as error:
                 raise TrajectoryFormatError(path, reason_of(error),
                                             'a trajectory or a bag') from error

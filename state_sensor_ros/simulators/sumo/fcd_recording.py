@@ -18,6 +18,7 @@ from xml.etree import ElementTree
 
 from state_sensor_ros.errors import reason_of, TruncatedError
 from state_sensor_ros.files.storage.decompressed_file import decompressed, DecompressedFile
+from state_sensor_ros.files.storage.positioned_file import open_positioned
 from state_sensor_ros.simulators import (
     DecodeError,
     FrameFile,
@@ -59,7 +60,7 @@ class FcdRecording(FrameFile):
     def __init__(self, path: Path, network: str = '', ego: str = '') -> None:
         super().__init__(str(path), 'FCD output', 'sumo')
         try:
-            self._file: BinaryIO = path.open('rb')
+            self._file: BinaryIO = open_positioned(path)
         except OSError as error:
             raise TrajectoryFormatError(str(path), reason_of(error), 'FCD output') from error
         beside = [network] if network else [

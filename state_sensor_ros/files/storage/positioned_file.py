@@ -1,0 +1,95 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""
+A file whose position belongs to the object, not to the operating system's open file.
+
+Processes share the position of a file that was opened before a fork: each would read what the
+others leave.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+import stat
+from typing import BinaryIO, cast, TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+_BUFFER_BYTES = 64 * 1024
+
+
+class _PositionedFile(io.RawIOBase):
+    """
+    A regular file.
+
+    :param descriptor: open for reading; closed with this object.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._position = 0
+
+    def fileno(self) -> int:
+        """Return the descriptor; its own position is not used."""
+        return self._descriptor
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def seekable(self) -> bool:
+        """Return True."""
+        return True
+
+    def tell(self) -> int:
+        """Return the position."""
+        return self._position
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """
+        Go to a position.
+
+        :param offset: bytes.
+        :param whence: as :meth:`io.IOBase.seek` has it.
+        """
+        begin = {os.SEEK_SET: 0, os.SEEK_CUR: self._position}.get(whence)
+        if begin is None:
+            begin = os.fstat(self._descriptor).st_size
+        self._position = max(0, begin + offset)
+        return self._position
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        """Read up to the length of ``buffer``; 0 at the end."""
+        n_bytes = os.preadv(self._descriptor, [buffer], self._position)
+        self._position += n_bytes
+        return n_bytes
+
+    def close(self) -> None:
+        """Close the file; a second call has no effect."""
+        if not self.closed:
+            os.close(self._descriptor)
+        super().close()
+
+
+def open_positioned(path: str | Path) -> BinaryIO:
+    """
+    Open a file for reading, buffered.
+
+    :param path: path of the file; a pipe or a device has no position, and is opened as usual.
+    :raises OSError: if it cannot be opened.
+    """
+    file = open(path, 'rb')  # noqa: SIM115
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode) or not hasattr(os, 'preadv'):
+        return file
+    with file:
+        descriptor = os.dup(file.fileno())
+    return cast(BinaryIO, io.BufferedReader(_PositionedFile(descriptor), _BUFFER_BYTES))
