@@ -28,6 +28,8 @@ Value: TypeAlias = bool | int | float | str | tuple[str, ...] | tuple[float, ...
 
 # What a parameter has an effect on: how frames are received, or what messages are made of them.
 STREAM, MESSAGES = 'stream', 'messages'
+# Sources that use a parameter of the driver.
+LIVE, RECORDED = 'live', 'recorded'
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ class Rule:
     each item, to which other packages may add where ``is_open``; ``length`` of an array;
     ``pattern`` of a string with what it means; ``dynamic`` whether it may change while running;
     ``may_be_nan`` whether NaN stands for a number that is found otherwise; ``affects`` STREAM or
-    MESSAGES.
+    MESSAGES; ``used_by`` sources, LIVE or RECORDED, empty for all.
     """
 
     help: str
@@ -52,6 +54,7 @@ class Rule:
     dynamic: bool = False
     may_be_nan: bool = False
     affects: str = STREAM
+    used_by: str = ''
 
 
 def parameter(default: Value, help: str, **rule: Any) -> Any:  # noqa: A002, ANN401

@@ -24,10 +24,12 @@ from typing import Any, cast, TypeVar
 from state_sensor_ros.classes import CLASS_NAMES
 from state_sensor_ros.errors import ConfigError, counted
 from state_sensor_ros.parameters import (
+    LIVE,
     nearest,
     Parameter,
     parameter,
     parameters_in,
+    RECORDED,
     Rule,
     Value,
 )
@@ -61,21 +63,24 @@ class Settings:
     source: str = parameter(SIMULATORS[0], 'Source of frames: a simulator, or a recording.',
                             choices=(*SIMULATORS, FILE), is_open=True,
                             pattern=re.compile(r'\S+'))
-    host: str = parameter('127.0.0.1', 'Host of the simulator.', pattern=re.compile(r'\S+'))
+    host: str = parameter('127.0.0.1', 'Host of the simulator.', pattern=re.compile(r'\S+'),
+                          used_by=LIVE)
     port: int = parameter(
         8700, "Port of the simulator's frames on that host; its default is that of the source.",
-        low=1, high=65535)
+        low=1, high=65535, used_by=LIVE)
     control_port: int = parameter(
         0, 'Port on which the simulator takes requests; 0 does not configure it.',
-        low=0, high=65535)
+        low=0, high=65535, used_by=LIVE)
     sample_rate: float = parameter(
         0.0, 'Sample commands per second, Hz; 0 sends none. Needs control_port.',
-        low=0.0, high=1000.0)
+        low=0.0, high=1000.0, used_by=LIVE)
     config_file: str = parameter('', "The simulator's own configuration of what it sends.")
-    trajectory_file: str = parameter('', 'Recording to play where source is file.')
+    trajectory_file: str = parameter('', 'Recording to play where source is file.',
+                                     used_by=RECORDED)
     rate: float = parameter(1.0, 'Pace of a recording against real time; 0 = unpaced.',
-                            low=0.0, high=1000.0, dynamic=True)
-    loop: bool = parameter(False, 'Play a recording again from its start, without end.')
+                            low=0.0, high=1000.0, dynamic=True, used_by=RECORDED)
+    loop: bool = parameter(False, 'Play a recording again from its start, without end.',
+                           used_by=RECORDED)
     global_frame: str = parameter('map', 'TF frame of the world.', pattern=_FRAME_ID)
     frame_prefix: str = parameter('', "Put before each actor's name to make its TF frame.",
                                   pattern=_FRAME_PREFIX)
@@ -143,9 +148,9 @@ class Settings:
     max_frame_bytes: int = parameter(67108864, 'A longer packet is a protocol error, bytes.',
                                      low=1024, high=2147483647)
     reconnect_min: float = parameter(0.1, 'First wait before connecting again, s.',
-                                     low=0.001, high=_LONG_S)
+                                     low=0.001, high=_LONG_S, used_by=LIVE)
     reconnect_max: float = parameter(2.0, 'Longest wait before connecting again, s.',
-                                     low=0.001, high=_LONG_S)
+                                     low=0.001, high=_LONG_S, used_by=LIVE)
     stale_after: float = parameter(2.0, 'Silence after which the stream counts as stale, s.',
                                    low=0.01, high=_LONG_S)
 

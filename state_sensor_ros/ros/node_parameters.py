@@ -34,6 +34,7 @@ from state_sensor_ros.simulators.simulator_list import (
     implied_values,
     schema_of,
     SimulatorWarning,
+    unused_parameters,
 )
 from state_sensor_ros.topics.topic import Qos
 
@@ -55,7 +56,7 @@ class NodeParameters:
     :param on_change: called with the new settings after a change.
     :ivar settings: the parameters as they are now.
     :ivar actor_qos: of the topics of single actors.
-    :ivar warnings: lines about simulators that are left out.
+    :ivar warnings: lines about simulators that are left out, and parameters without effect.
     :raises ConfigError: when a value given at start is wrong.
     """
 
@@ -75,6 +76,11 @@ class NodeParameters:
         # Explicit parameters take precedence over the simulator's own configuration.
         self.settings = checked_settings({**_from_config_file(explicit), **explicit},
                                          with_added=True)
+        unused = [name for name in unused_parameters(self.settings, explicit)
+                  if schema.value_of(self.settings, name) != schema.find(name).default]
+        if unused:
+            self.warnings.append(f'source {self.settings.source} does not use the parameters '
+                                 f'{", ".join(unused)}')
         for name in self._names:
             self._declare(name, schema)
         self.actor_qos = self._declare_actor_qos()
@@ -163,6 +169,7 @@ class NodeParameters:
             settings = self._settings_with(parameters)
             if self._is_frozen:
                 _check_dynamic(self.settings, settings)
+                _check_used(self.settings, settings)
         except ConfigError as error:
             return SetParametersResult(successful=False, reason=str(error))
         return SetParametersResult(successful=True)
@@ -227,6 +234,14 @@ def _check_dynamic(now: Settings, new: Settings) -> None:
                 and not schema.find(name).rule.dynamic:
             raise ConfigError(name, 'a change while the node is configured',
                               'none: clean the node up first, or restart it with the new value')
+
+
+def _check_used(now: Settings, new: Settings) -> None:
+    schema = schema_of(now.source, with_added=True)
+    changed = [name for name in schema.names
+               if schema.value_of(now, name) != schema.value_of(new, name)]
+    for name in unused_parameters(now, changed):
+        raise ConfigError(name, 'a change', f'none: source {now.source} does not use it')
 
 
 def _descriptor(name: str, schema: ParameterTable) -> ParameterDescriptor:

@@ -92,7 +92,8 @@ class Simulator:
     ``has_stand_in`` whether the command `simulate` knows it. ``bag_topic`` name below the node and
     type of a topic by which a bag of this simulator is recognised, None where its bags need no
     reader of their own. ``formats`` those that only its recordings have: one without suffixes is
-    a folder, the format in which its frames are recorded.
+    a folder, the format in which its frames are recorded. ``uses`` parameters of the driver that
+    are otherwise used for recordings only, such as ``rate``.
     """
 
     name: ClassVar[str]
@@ -104,6 +105,7 @@ class Simulator:
     has_stand_in: ClassVar[bool] = False
     bag_topic: ClassVar[tuple[str, str] | None] = None
     formats: ClassVar[tuple[Format, ...]] = ()
+    uses: ClassVar[frozenset[str]] = frozenset()
 
     def check(self, settings: Settings) -> None:
         """

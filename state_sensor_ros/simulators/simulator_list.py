@@ -16,7 +16,7 @@ cannot be loaded is left out with a warning; it is an error where it is selected
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout, suppress
 from functools import cache
 from importlib import import_module
@@ -26,7 +26,7 @@ from typing import cast, TYPE_CHECKING
 import warnings
 
 from state_sensor_ros.errors import ConfigError, one_line
-from state_sensor_ros.parameters import nearest, parameters_in
+from state_sensor_ros.parameters import MESSAGES, nearest, parameters_in, RECORDED
 from state_sensor_ros.settings import DEFAULTS, FILE, ParameterTable, Settings, SIMULATORS
 from state_sensor_ros.simulators.simulator import Simulator
 
@@ -163,6 +163,32 @@ def schema_of(source: str = DEFAULTS.source, *, with_added: bool = False) -> Par
         {name: each.parameters for name, each in found.items() if each.parameters is not None},
         {alias: f'{name}.{own}' for name, each in found.items()
          for alias, own in each.aliases.items() if alias not in _GENERAL or each is selected})
+
+
+
+def unused_parameters(settings: Settings, names: Iterable[str]) -> list[str]:
+    """
+    Return the parameters that the selected source does not use.
+
+    :param settings: with the source.
+    :param names: of parameters to look at.
+    """
+    schema = schema_of(settings.source, with_added=True)
+    simulator = find_simulator(settings.source)
+    is_file = settings.source == FILE
+    unused = []
+    for name in names:
+        found = schema.find(name)
+        owner, dot, _ = found.name.partition('.')
+        if dot:
+            # What a recording is of is not known before it is opened.
+            is_used = found.rule.affects == MESSAGES if is_file else owner == simulator.name
+        else:
+            is_used = not found.rule.used_by or is_file == (found.rule.used_by == RECORDED) \
+                or name in simulator.uses
+        if not is_used:
+            unused.append(name)
+    return unused
 
 
 def checked_settings(values: Mapping[str, object], base: Settings = DEFAULTS, *,

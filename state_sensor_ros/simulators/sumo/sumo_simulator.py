@@ -62,6 +62,7 @@ class SumoSimulator(Simulator):
     """Eclipse SUMO, started or joined, and its FCD output."""
 
     name: ClassVar[str] = 'sumo'
+    uses: ClassVar[frozenset[str]] = frozenset(('rate',))
     parameters: ClassVar[type] = SumoParameters
     aliases: ClassVar[Mapping[str, str]] = MappingProxyType({'host': 'host', 'port': 'port'})
 
