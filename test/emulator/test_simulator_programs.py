@@ -268,9 +268,9 @@ def test_simulate_names_a_missing_file(finish):
 def test_simulate_refuses_a_folder_with_advice(finish, tmp_path):
     code, _, errors = finish('simulate', str(tmp_path))
     assert code == 1
-    assert errors == (f'error: {tmp_path}: found a folder without metadata.yaml and without '
-                      'measurements_NNNNN.json; expected a bag (`state_sensor repair` completes '
-                      'one that was cut), or a dataset of CARLA\n')
+    assert errors == (f'error: {tmp_path}: found a folder without a recording; expected a bag or '
+                      'a dataset of CARLA; `state_sensor repair` makes a bag of the files of a '
+                      'recorder that was killed\n')
 
 
 @pytest.mark.parametrize(('options', 'named'), [
@@ -301,13 +301,14 @@ def test_a_table_is_no_recording_to_send(finish, tmp_path, words):
         assert errors.startswith(f'error: {path}: found a table; expected a trajectory, ')
 
 
-@pytest.mark.parametrize('command', ['synth', 'record'])
-def test_a_trajectory_has_no_name_of_another_form(finish, tmp_path, command):
+def test_a_trajectory_has_no_name_of_another_form(finish, tmp_path):
     out = str(tmp_path / 'drive.parquet')
-    code, output, errors = finish(command, out)
-    assert (code, output) == (1, '')
-    assert errors == (f'error: OUT: found {out}; expected NAME.json: `state_sensor convert` makes '
-                      'other forms of a recording\n')
+    code, output, errors = finish('synth', out)
+    assert (code, output) == (2, '')
+    assert errors == (
+        f'error: state_sensor synth: OUT {out} is the name of a table; expected NAME.json or -: '
+        '`state_sensor convert` makes other formats of a trajectory\n')
+
 
 
 @pytest.mark.parametrize('words', [
