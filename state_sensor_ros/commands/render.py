@@ -56,7 +56,6 @@ _FILM_SIZE = f'{FILM_SIZE.width:g}x{FILM_SIZE.height:g}'
 _EPILOG = """examples:
   state_sensor render drive.json drive.png
   state_sensor render drive.json figure.pdf --size 3.5x3 --no-names
-  state_sensor render drive.json talk.mp4 --start 10 --end 20
   state_sensor render drive_bag drive.html --start 10 --end 20 --desired-tags vehicle"""
 # The parameters of the node that change the scene.
 _PARAMETERS = ('ego_tag', 'obb_extents')

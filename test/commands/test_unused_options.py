@@ -39,8 +39,7 @@ def words_of(action):
         return [action.option_strings[0]]
     n_values = action.nargs if isinstance(action.nargs, int) else 1
     value = action.choices and sorted(action.choices)[0]
-    if action.dest == 'to':
-        value = 'json'
+    value = {'to': 'json', 'size': '8x6', 'dpi': '100'}.get(action.dest, value)
     return [option, *[str(value or 1)] * n_values]
 
 
