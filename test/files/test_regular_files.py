@@ -56,7 +56,7 @@ def test_special_files_are_named(tmp_path, pipe):
 def test_node_refuses_a_pipe_as_a_recording(pipe):
     settings = Settings(source='file', trajectory_file=str(pipe))
     with pytest.raises(TrajectoryFormatError, match='found a pipe; expected a file'):
-        Input(settings, {}, ignore)
+        Input(settings, ignore)
 
 
 @pytest.mark.parametrize('storage', ['mcap', 'sqlite3'])

@@ -102,7 +102,7 @@ def show(markers, n_seen, shown):
             if marker.action == 3:
                 shown.clear()
             elif marker.action == 2:
-                shown.pop((marker.ns, marker.id))
+                shown.pop((marker.ns, marker.id), None)
             else:
                 shown[marker.ns, marker.id] = marker
     return len(markers)
