@@ -101,12 +101,17 @@ class StreamLog:
                             f'{n_without} without topics of their own')
         elif self._connected_s is not None and now_s - self._connected_s >= _SILENCE_S:
             self._write('silence', f'no frame from {self._source} in {_SILENCE_S:g} s: '
-                        f'{health.silence or _SILENCE}', self._warn)
+                        f'{health.silence or _SILENCE}', is_warning=True)
         if has_ended:
             self._write('end', f'end of the recording {self._source}: '
                                f'{counted(n_frames, "frame")} published')
 
-    def _write(self, kind: str, line: str, log: Callable[[str], None] | None = None) -> None:
-        if kind not in self._written:
-            self._written.add(kind)
-            (log or self._log)(line)
+    def _write(self, kind: str, line: str, *, is_warning: bool = False) -> None:
+        if kind in self._written:
+            return
+        self._written.add(kind)
+        # Two calls: a logger of ROS refuses another severity from the same line of code.
+        if is_warning:
+            self._warn(line)
+        else:
+            self._log(line)
