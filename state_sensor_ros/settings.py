@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 import math
 import re
+from types import MappingProxyType
 from typing import Any, cast, TypeVar
 
 from state_sensor_ros.classes import CLASS_NAMES
@@ -41,6 +42,7 @@ Own = TypeVar('Own')
 SIMULATORS = ('monodrive', 'carla', 'sumo')
 # Value of ``source`` for a recording.
 FILE = 'file'
+NO_PARAMETERS: Mapping[str, object] = MappingProxyType({})
 _FRAME_ID = re.compile(r'[A-Za-z0-9_][A-Za-z0-9_/.-]*')
 _FRAME_PREFIX = re.compile(r'([A-Za-z0-9_][A-Za-z0-9_/.-]*)?')
 

@@ -108,7 +108,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     refuse_unused(args, SELECTION.union(read.reads, written_with(named), *folders),
                   f'IN {args.input} is {read.noun}, OUT {args.output} {named.noun}')
     settings = settings_of(args, WRITING_PARAMETERS)
-    options = ReadOptions(WriteOptions(settings=settings).units, args.topic, args.max_bag_bytes)
+    options = ReadOptions(settings, args.topic, args.max_bag_bytes)
     with closing(open_any(args.input, options)) as recording:
         folder = BAG if not read.storage else next(
             (each for each in find_simulator(recording.simulator).formats if not each.suffixes),
@@ -184,7 +184,7 @@ def _with_upcoming(frames: Iterator[RecordedFrame], recording: RecordingReader,
         return
     # Standard input is read once only.
     ahead = None if args.input == STANDARD_INPUT else SelectedRecording(open_any(
-        args.input, ReadOptions(options.units, args.topic, args.max_bag_bytes)), selection)
+        args.input, ReadOptions(options.settings, args.topic, args.max_bag_bytes)), selection)
     look_ahead = LookAhead(ahead, recording.new_decoder(), options.settings)
     try:
         yield look_ahead.follow(frames)

@@ -22,6 +22,7 @@ from state_sensor_ros.commands.options import number, seconds
 from state_sensor_ros.commands.parameter_options import (
     add_any_parameter,
     add_parameters,
+    parameter_names,
     parameters_that_affect,
 )
 from state_sensor_ros.errors import UsageError
@@ -37,7 +38,7 @@ UNITS = ('obb_extents', 'road_s_unit')
 # Parameters of the node that are options of what writes recordings.
 WRITING_PARAMETERS = (*BAG_PARAMETERS, *parameters_that_affect(MESSAGES), *UNITS)
 # Of every run that writes.
-_OF_ALL = frozenset(('help', 'force', 'quiet'))
+_OF_ALL = frozenset(('help', 'force', 'quiet', 'parameter'))
 
 
 def add_selection(parser: argparse.ArgumentParser, *, has_times: bool = True) -> None:
@@ -160,10 +161,12 @@ def refuse_unused(args: argparse.Namespace, used: Iterable[str], what: str,
     :param uses: what options are for that are not of a format, by name.
     :raises UsageError: naming the first such option, and what it is for.
     """
-    unused: frozenset[str] = getattr(args, 'given', frozenset()) - _OF_ALL - frozenset(used)
-    for name in sorted(unused):
-        raise UsageError(f'--{name.replace("_", "-")} is for '
-                         f'{(uses or {}).get(name) or _purpose(name)}; {what}')
+    given = {name: f'--{name.replace("_", "-")}' for name in getattr(args, 'given', ())}
+    # The simulator of a recording, which may use its parameters, is not known yet.
+    given |= {name: f'-p {name}' for name in parameter_names(args) if '.' not in name}
+    for name in sorted(given.keys() - _OF_ALL - set(used)):
+        raise UsageError(f'{given[name]} is for {(uses or {}).get(name) or _purpose(name)}; '
+                         f'{what}')
 
 
 def _purpose(name: str) -> str:

@@ -48,7 +48,6 @@ from state_sensor_ros.errors import counted, one_line, UsageError
 from state_sensor_ros.files.formats import ReadOptions
 from state_sensor_ros.library.frame_recording import Recording
 from state_sensor_ros.pipeline.consistency import SLOW
-from state_sensor_ros.rep103 import Units
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.monodrive.generations.wire import GENERATIONS
 from state_sensor_ros.simulators.opening import format_of, formats, open_any
@@ -141,7 +140,7 @@ def _opened(args: argparse.Namespace, settings: Settings,
             interruption: Interruption) -> Recording:
     selection = selection_of(args)
     if not args.live:
-        options = ReadOptions(Units(settings.obb_extents), args.topic, args.max_bag_bytes)
+        options = ReadOptions(settings, args.topic, args.max_bag_bytes)
         return Recording(open_any(args.file, options), is_timed=False, selection=selection)
     interruption.is_endless = args.frames is None and args.seconds is None
     stream = LiveRecording(args)

@@ -22,6 +22,7 @@ from state_sensor_ros.commands.parameter_options import (
     add_any_parameter,
     add_parameters,
     given_parameters,
+    parameter_names,
     parameters_that_affect,
 )
 from state_sensor_ros.commands.waiting import waiting_named
@@ -33,9 +34,9 @@ from state_sensor_ros.pipeline.source import Source
 from state_sensor_ros.settings import DEFAULTS, Settings, SIMULATORS
 from state_sensor_ros.simulators.simulator_list import (
     checked_settings,
-    default_simulator,
     find_simulator,
-    names,
+    simulator_names,
+    unused_parameters,
 )
 
 # Options of the commands that select how frames are received.
@@ -49,11 +50,11 @@ class SimulatorNames(Container[str]):
     """The names of the installed simulators, which are searched for when they are needed."""
 
     def __contains__(self, name: object) -> bool:
-        return name in (*names(), *(old for built_in in SIMULATORS
-                                    for old in find_simulator(built_in).old_names))
+        return name in (*simulator_names(), *(
+            old for built_in in SIMULATORS for old in find_simulator(built_in).old_names))
 
     def __iter__(self) -> Iterator[str]:
-        return iter(names())
+        return iter(simulator_names())
 
 
 def add_source_argument(parser: argparse.ArgumentParser, what: str) -> None:
@@ -99,16 +100,16 @@ def live_settings(args: argparse.Namespace, parameters: Sequence[str] = ()) -> S
 
 def refuse_options_of_others(args: argparse.Namespace) -> None:
     """
-    Refuse options that only other simulators use.
+    Refuse options and parameters that only other simulators use.
 
     :param args: the parsed options.
     :raises UsageError: naming the first such option.
     """
-    if find_simulator(args.source) is default_simulator():
-        for name in _PARAMETERS:
-            if getattr(args, name) is not None:
-                raise UsageError(f'--{name.replace("_", "-")} is for another --source than '
-                                 f'{args.source}')
+    given = {name: f'--{name.replace("_", "-")}' for name in _PARAMETERS
+             if getattr(args, name) is not None}
+    given |= {name: f'-p {name}' for name in parameter_names(args)}
+    for name in unused_parameters(given, args.source):
+        raise UsageError(f'{given[name]} is for another --source than {args.source}')
 
 
 class LiveStream:

@@ -88,6 +88,11 @@ def given_parameters(args: argparse.Namespace, names: Sequence[str],
     return given
 
 
+def parameter_names(args: argparse.Namespace) -> list[str]:
+    """Return the names in the options ``-p`` of ``args``, the parsed options."""
+    return [text.partition(':=')[0] for text in getattr(args, 'parameter', ())]
+
+
 def settings_of(args: argparse.Namespace, names: Sequence[str]) -> Settings:
     """
     Return the settings with the values of the command line.

@@ -23,7 +23,11 @@ from state_sensor_ros.commands.format_options import (
 )
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.options import add_bag_limit, add_quiet, number
-from state_sensor_ros.commands.parameter_options import add_parameters, settings_of
+from state_sensor_ros.commands.parameter_options import (
+    add_any_parameter,
+    add_parameters,
+    settings_of,
+)
 from state_sensor_ros.commands.reading import clock_shown, read_frames
 from state_sensor_ros.commands.summary import facts_of, show_result, size_of
 from state_sensor_ros.drawing.colorings import BY_SPEED, COLORINGS
@@ -42,7 +46,6 @@ from state_sensor_ros.files.formats import ANIMATION, FILM, ReadOptions, RENDER
 from state_sensor_ros.files.recording import STANDARD_INPUT
 from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.library.frame_recording import Recording
-from state_sensor_ros.rep103 import Units
 from state_sensor_ros.simulators.opening import format_of, open_any
 from state_sensor_ros.simulators.output_names import output_format
 
@@ -92,6 +95,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_bag_limit(parser)
     add_selection(parser)
     add_parameters(parser, _PARAMETERS)
+    add_any_parameter(parser)
 
 
 def run(args: argparse.Namespace, interruption: Interruption) -> None:
@@ -119,7 +123,7 @@ def _scene(args: argparse.Namespace) -> Scene:
     """Read the whole recording."""
     settings = settings_of(args, _PARAMETERS)
     builder = SceneBuilder(settings.ego_tag)
-    options = ReadOptions(Units(settings.obb_extents), args.topic, args.max_bag_bytes)
+    options = ReadOptions(settings, args.topic, args.max_bag_bytes)
     with Recording(open_any(args.input, options),
                         selection=selection_of(args)) as recording:
         for frame in read_frames(recording, 'render', is_quiet=args.quiet):

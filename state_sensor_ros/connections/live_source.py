@@ -27,7 +27,7 @@ from collections.abc import Iterator
 import math
 import threading
 
-from state_sensor_ros.errors import FramingError, StateSensorError
+from state_sensor_ros.errors import FramingError, reason_of, StateSensorError, TransportError
 from state_sensor_ros.payloads import FrameLike, Packet, packet_of
 from state_sensor_ros.pipeline.schedule import Schedule
 from state_sensor_ros.pipeline.source import Health, SourceState
@@ -47,14 +47,18 @@ class LiveSource(ABC):
 
     :param settings: ``reconnect_min`` is the first wait before connecting again, doubled up to
         ``reconnect_max``; ``rate`` is the pace of :meth:`pace`.
+    :param address: what it connects to, as :meth:`Simulator.address` returns it, for errors of
+        the operating system.
     :param reconnect: whether to connect again after a failure; otherwise the first failure is
         raised, and the source ends with the connection.
     :ivar health: the number of packets and reconnects, and the last error, are counted here; a
         subclass counts ``n_bytes`` and ``n_cut_packets``, where it has any.
     """
 
-    def __init__(self, settings: Settings = DEFAULTS, *, reconnect: bool = True) -> None:
+    def __init__(self, settings: Settings = DEFAULTS, address: str = 'source', *,
+                 reconnect: bool = True) -> None:
         self.health = Health()
+        self._address = address
         self.settings = settings
         self._reconnect = reconnect
         self._closing = threading.Event()
@@ -149,8 +153,11 @@ class LiveSource(ABC):
             except FramingError as error:
                 self.health.n_protocol_errors += 1
                 self._failed(str(error), error)
-            except (StateSensorError, OSError) as error:
+            except StateSensorError as error:
                 self._failed(str(error), error)
+            except OSError as error:
+                failure = TransportError(self._address, reason_of(error), 'a running simulator')
+                self._failed(str(failure), failure)
             finally:
                 self.disconnect()
             if self.is_over or not self._reconnect:

@@ -82,8 +82,8 @@ class TcpSource(LiveSource):
                  before_connect: Callable[[], None] | None = None,
                  after_connect: Callable[[], None] | None = None,
                  patience_s: float = 0.0) -> None:
-        super().__init__(settings, reconnect=reconnect)
         self._where = f'{host}:{port}'
+        super().__init__(settings, self._where, reconnect=reconnect)
         self._new_framer = new_framer
         self._before_connect, self._after_connect = before_connect, after_connect
         self._patience_s = patience_s

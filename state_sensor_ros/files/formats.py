@@ -23,7 +23,7 @@ from importlib import import_module
 from typing import Any, cast, TYPE_CHECKING
 
 from state_sensor_ros.files.storage.bag_limits import BagLimits, DEFAULT_LIMITS
-from state_sensor_ros.rep103 import DEFAULT_UNITS, Units
+from state_sensor_ros.rep103 import Units
 from state_sensor_ros.settings import DEFAULTS, Settings
 
 if TYPE_CHECKING:
@@ -45,14 +45,19 @@ class ReadOptions:
     """
     What a reader takes besides the path.
 
-    ``units`` of box extents and of ``s``; ``topic`` of a bag with several topics of the type
-    StateFrame; ``max_bag_bytes`` size above which a part of a recording is refused, None
-    for the default.
+    ``settings`` of the node or the command: units, and the parameters of simulators; ``topic`` of
+    a bag with several topics of the type StateFrame; ``max_bag_bytes`` size above which a part
+    of a recording is refused, None for the default.
     """
 
-    units: Units = DEFAULT_UNITS
+    settings: Settings = DEFAULTS
     topic: str = ''
     max_bag_bytes: int | None = None
+
+    @property
+    def units(self) -> Units:
+        """Return the units of box extents and of ``s``."""
+        return units_of(self.settings)
 
     @property
     def limits(self) -> BagLimits:
@@ -81,7 +86,12 @@ class WriteOptions:
     @property
     def units(self) -> Units:
         """Return the units of box extents and of ``s``."""
-        return Units(self.settings.obb_extents, self.settings.road_s_unit)
+        return units_of(self.settings)
+
+
+def units_of(settings: Settings) -> Units:
+    """Return the units of box extents and of ``s`` in ``settings``."""
+    return Units(settings.obb_extents, settings.road_s_unit)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

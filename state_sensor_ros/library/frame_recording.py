@@ -44,9 +44,9 @@ from state_sensor_ros.library.frame_index import FrameIndex, INDEX_NEEDS, Record
 from state_sensor_ros.library.lane_changes import LaneChange
 from state_sensor_ros.library.track import Track, TrackCollector
 from state_sensor_ros.payloads import Packet
-from state_sensor_ros.rep103 import Units
-from state_sensor_ros.settings import DEFAULTS, parse_settings
+from state_sensor_ros.settings import DEFAULTS, NO_PARAMETERS, parse_settings
 from state_sensor_ros.simulators.opening import open_any
+from state_sensor_ros.simulators.simulator_list import checked_settings
 
 
 class Recording:
@@ -344,8 +344,8 @@ class Recording:
 def open_recording(path: str | os.PathLike[str], *, topic: str = '',
                    obb_extents: str = DEFAULTS.obb_extents,
                    road_s_unit: str = DEFAULTS.road_s_unit,
-                   max_bag_bytes: int | None = None,
-                   is_timed: bool = True) -> Recording:
+                   max_bag_bytes: int | None = None, is_timed: bool = True,
+                   parameters: Mapping[str, object] = NO_PARAMETERS) -> Recording:
     """
     Open a recording: a trajectory, a rosbag2 bag or a dataset of CARLA.
 
@@ -368,14 +368,17 @@ def open_recording(path: str | os.PathLike[str], *, topic: str = '',
         MiB.
     :param is_timed: whether a frame without a ``game_time`` gets one that continues at 20 Hz, as
         the driver would stamp it; otherwise it has NaN.
+    :param parameters: those of the simulator that it is of, by name.
     :returns: a context manager to iterate over, any number of times.
     :raises MissingFileError: if it does not exist, a FileNotFoundError, too.
     :raises TrajectoryFormatError: where it cannot be read, or has no known form.
     :raises ConfigError: where a parameter is out of its range.
     """
-    settings = parse_settings({'obb_extents': obb_extents, 'road_s_unit': road_s_unit})
-    options = ReadOptions(
-        Units(settings.obb_extents, settings.road_s_unit), topic, max_bag_bytes)
+    units = {'obb_extents': obb_extents, 'road_s_unit': road_s_unit}
+    # Most recordings need no simulator but the default one.
+    settings = checked_settings({**parameters, **units}, with_added=True) if parameters \
+        else parse_settings(units)
+    options = ReadOptions(settings, topic, max_bag_bytes)
     name = os.fspath(path)
 
     def reopen() -> RecordingReader:

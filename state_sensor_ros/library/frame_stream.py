@@ -11,15 +11,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from types import MappingProxyType, TracebackType
+from types import TracebackType
 
 from state_sensor_ros.errors import counted, FramingError, StateError, TransportError
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.library.faults import CONNECTION, FaultList, FrameFault
-from state_sensor_ros.settings import DEFAULTS, Settings
+from state_sensor_ros.settings import DEFAULTS, NO_PARAMETERS, Settings
 from state_sensor_ros.simulators.simulator_list import checked_settings, find_simulator
-
-NO_PARAMETERS: Mapping[str, object] = MappingProxyType({})
 
 
 class Stream:

@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 import math
 import os
 from typing import TYPE_CHECKING
@@ -27,7 +27,7 @@ from state_sensor_ros.files.tables.table_output import TableBuilder
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.library.frame_recording import open_recording
 from state_sensor_ros.library.frame_stream import Stream
-from state_sensor_ros.settings import DEFAULTS
+from state_sensor_ros.settings import DEFAULTS, NO_PARAMETERS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 def read_table(source: str | os.PathLike[str] | Stream, *, columns: Iterable[str] | None = None,
                n_frames: int | None = None, seconds: float | None = None, topic: str = '',
                obb_extents: str = DEFAULTS.obb_extents,
-               road_s_unit: str = DEFAULTS.road_s_unit) -> pa.Table:
+               road_s_unit: str = DEFAULTS.road_s_unit,
+               parameters: Mapping[str, object] = NO_PARAMETERS) -> pa.Table:
     """
     Read a recording or a live stream as a table with one row for each actor of each frame.
 
@@ -58,7 +59,7 @@ def read_table(source: str | os.PathLike[str] | Stream, *, columns: Iterable[str
     :param n_frames: number of frames after which it ends; None for all. Of a stream, this or
         ``seconds`` is needed, unless its connection ends.
     :param seconds: of game time after the first frame, after which it ends; None for all.
-    :param topic: as for :func:`open_recording`, like ``obb_extents`` and ``road_s_unit``.
+    :param topic: as for :func:`open_recording`, like the others.
     :returns: a table in memory, in the order of the frames: ``.to_pandas()``,
         ``polars.from_arrow(table)``.
     :raises MissingFileError: if there is no such recording.
@@ -87,7 +88,7 @@ def read_table(source: str | os.PathLike[str] | Stream, *, columns: Iterable[str
             raise TrajectoryFormatError(
                 os.fspath(source), found, 'a Parquet file') from error
     with open_recording(source, topic=topic, obb_extents=obb_extents,
-                        road_s_unit=road_s_unit) as recording:
+                        road_s_unit=road_s_unit, parameters=parameters) as recording:
         return table_of(_first(recording, n_frames, seconds), names, source=recording.name,
                         form=recording.form)
 

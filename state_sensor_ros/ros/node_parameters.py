@@ -76,7 +76,8 @@ class NodeParameters:
         # Explicit parameters take precedence over the simulator's own configuration.
         self.settings = checked_settings({**_from_config_file(explicit), **explicit},
                                          with_added=True)
-        unused = [name for name in unused_parameters(self.settings, explicit)
+        unused = [name for name in unused_parameters(explicit, self.settings.source,
+                                                    with_added=True)
                   if schema.value_of(self.settings, name) != schema.find(name).default]
         if unused:
             self.warnings.append(f'source {self.settings.source} does not use the parameters '
@@ -169,7 +170,6 @@ class NodeParameters:
             settings = self._settings_with(parameters)
             if self._is_frozen:
                 _check_dynamic(self.settings, settings)
-                _check_used(self.settings, settings)
         except ConfigError as error:
             return SetParametersResult(successful=False, reason=str(error))
         return SetParametersResult(successful=True)
@@ -228,19 +228,15 @@ def _from_config_file(explicit: Mapping[str, object]) -> Mapping[str, object]:
 
 
 def _check_dynamic(now: Settings, new: Settings) -> None:
-    schema = schema_of(now.source, with_added=True)
-    for name in schema.names:
-        if schema.value_of(now, name) != schema.value_of(new, name) \
-                and not schema.find(name).rule.dynamic:
-            raise ConfigError(name, 'a change while the node is configured',
-                              'none: clean the node up first, or restart it with the new value')
-
-
-def _check_used(now: Settings, new: Settings) -> None:
+    """Refuse a change of what has to stay while the node is configured, or is not used then."""
     schema = schema_of(now.source, with_added=True)
     changed = [name for name in schema.names
                if schema.value_of(now, name) != schema.value_of(new, name)]
-    for name in unused_parameters(now, changed):
+    for name in changed:
+        if not schema.find(name).rule.dynamic:
+            raise ConfigError(name, 'a change while the node is configured',
+                              'none: clean the node up first, or restart it with the new value')
+    for name in unused_parameters(changed, now.source, with_added=True):
         raise ConfigError(name, 'a change', f'none: source {now.source} does not use it')
 
 

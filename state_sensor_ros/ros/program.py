@@ -25,7 +25,7 @@ from state_sensor_ros.errors import ConfigError, importing, StateSensorError
 from state_sensor_ros.parameters import as_yaml, Parameter
 from state_sensor_ros.ros.ending import Ending
 from state_sensor_ros.ros.node import StateSensorNode
-from state_sensor_ros.simulators.simulator_list import names, schema_of
+from state_sensor_ros.simulators.simulator_list import schema_of, simulator_names
 from state_sensor_ros.version import __version__
 
 PROGRAM = 'state_sensor_node'
@@ -78,7 +78,7 @@ def _explain(option: str) -> int:
     sys.stdout.write('\n'.join((
         'usage: state_sensor_node [--version] [--ros-args -p NAME:=VALUE … --params-file FILE]',
         '', 'Ground truth of a driving simulator on ROS 2 topics. Parameters:', *lines,
-        '', f'Installed simulators: {", ".join(names())}. Another one has parameters of its own.',
+        '', f'Installed simulators: {", ".join(simulator_names())}.',
         'qos_overrides.*, actor_qos.reliability and .depth set the QoS of topics.\n')))
     return 0
 

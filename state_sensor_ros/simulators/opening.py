@@ -19,7 +19,6 @@ from state_sensor_ros.files.formats import BAG, Format, FORMATS, ReadOptions, RE
 from state_sensor_ros.files.recording import RecordingReader, STANDARD_INPUT
 from state_sensor_ros.files.whole.regular_files import check_regular
 from state_sensor_ros.payloads import PayloadDecoder, Report
-from state_sensor_ros.rep103 import Units
 from state_sensor_ros.settings import FILE, Settings
 from state_sensor_ros.simulators.simulator import SimulatorTopics
 from state_sensor_ros.simulators.simulator_list import (
@@ -103,7 +102,7 @@ def open_any(path: str, options: ReadOptions = READ_DEFAULTS) -> RecordingReader
     if found is trajectory_format() and format_of_name(path) is None and path != STANDARD_INPUT:
         # A simulator may recognise its files by their content.
         for simulator in simulators().values():
-            recording = simulator.open_recording(Path(path), options.units)
+            recording = simulator.open_recording(Path(path), options.settings)
             if recording is not None:
                 return recording
     if not found.reader:
@@ -152,8 +151,7 @@ class Input:
         # Opening a pipe would block the thread that answers the life cycle.
         check_regular(settings.trajectory_file)
         return open_any(settings.trajectory_file, ReadOptions(
-            Units(settings.obb_extents, settings.road_s_unit),
-            max_bag_bytes=settings.max_bag_bytes))
+            settings, max_bag_bytes=settings.max_bag_bytes))
 
     def new_decoder(self) -> PayloadDecoder:
         """Make a decoder of the payloads."""

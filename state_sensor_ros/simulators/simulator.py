@@ -27,7 +27,6 @@ from state_sensor_ros.files.formats import Format
 from state_sensor_ros.files.recording import RecordingReader
 from state_sensor_ros.frame import Floats, Frame
 from state_sensor_ros.payloads import FrameDecoder, PayloadDecoder, Report
-from state_sensor_ros.rep103 import Units
 from state_sensor_ros.settings import Settings
 
 if TYPE_CHECKING:
@@ -40,6 +39,12 @@ if TYPE_CHECKING:
     from state_sensor_ros.simulators.stand_in_options import StandInOptions
     from state_sensor_ros.topics.static_frame import StaticTransform
     from state_sensor_ros.topics.topic_encoder import NewTopicEncoder
+
+
+# Parameters of the driver that a live source may use; those of connecting again are used by all.
+SOURCE_PARAMETERS = frozenset({
+    'control_port', 'sample_rate', 'config_file', 'rate', 'obb_extents', 'road_s_unit',
+    'max_frame_bytes'})
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +93,12 @@ class Simulator:
     simulator ``toy`` is ``toy.speed``; ``settings.of(parameters)`` returns their values.
     ``aliases`` other names of these parameters: names of earlier versions, and ``host`` and
     ``port`` where the simulator declares its own, which they then mean. ``default_port`` of its
-    live frames, None where it has none. ``has_wall_time`` whether its frames have a ``time``.
+    live frames, None where it has none. ``uses`` those of :data:`SOURCE_PARAMETERS` that its live
+    source uses. ``has_wall_time`` whether its frames have a ``time``.
     ``has_stand_in`` whether the command `simulate` knows it. ``bag_topic`` name below the node and
     type of a topic by which a bag of this simulator is recognised, None where its bags need no
     reader of their own. ``formats`` those that only its recordings have: one without suffixes is
-    a folder, the format in which its frames are recorded. ``uses`` parameters of the driver that
-    are otherwise used for recordings only, such as ``rate``.
+    a folder, the format in which its frames are recorded.
     """
 
     name: ClassVar[str]
@@ -101,11 +106,11 @@ class Simulator:
     parameters: ClassVar[type | None] = None
     aliases: ClassVar[Mapping[str, str]] = MappingProxyType({})
     default_port: ClassVar[int | None] = None
+    uses: ClassVar[frozenset[str]] = frozenset()
     has_wall_time: ClassVar[bool] = False
     has_stand_in: ClassVar[bool] = False
     bag_topic: ClassVar[tuple[str, str] | None] = None
     formats: ClassVar[tuple[Format, ...]] = ()
-    uses: ClassVar[frozenset[str]] = frozenset()
 
     def check(self, settings: Settings) -> None:
         """
@@ -194,7 +199,7 @@ class Simulator:
         """
         return False
 
-    def open_recording(self, path: Path, units: Units) -> RecordingReader | None:
+    def open_recording(self, path: Path, settings: Settings) -> RecordingReader | None:
         """
         Open a recording in the simulator's own form.
 

@@ -26,9 +26,9 @@ from typing import cast, TYPE_CHECKING
 import warnings
 
 from state_sensor_ros.errors import ConfigError, one_line
-from state_sensor_ros.parameters import MESSAGES, nearest, parameters_in, RECORDED
+from state_sensor_ros.parameters import LIVE, MESSAGES, nearest, parameters_in, RECORDED
 from state_sensor_ros.settings import DEFAULTS, FILE, ParameterTable, Settings, SIMULATORS
-from state_sensor_ros.simulators.simulator import Simulator
+from state_sensor_ros.simulators.simulator import Simulator, SOURCE_PARAMETERS
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -63,7 +63,7 @@ def _entries() -> dict[str, EntryPoint]:
             if entry.name not in (*SIMULATORS, FILE)}
 
 
-def names() -> list[str]:
+def simulator_names() -> list[str]:
     """Return the names of all installed simulators, without loading any."""
     return [*SIMULATORS, *sorted(_entries())]
 
@@ -96,7 +96,7 @@ def find_simulator(name: str) -> Simulator:
             return _built_in(built_in)
     entry = _entries().get(name)
     if entry is None:
-        known = [*names(), FILE]
+        known = [*simulator_names(), FILE]
         raise ConfigError('source', repr(name), f'one of {", ".join(sorted(known))}'
                           + (f'; the most similar is {near}' if (near := nearest(name, known))
                              else ''))
@@ -166,31 +166,6 @@ def schema_of(source: str = DEFAULTS.source, *, with_added: bool = False) -> Par
 
 
 
-def unused_parameters(settings: Settings, names: Iterable[str]) -> list[str]:
-    """
-    Return the parameters that the selected source does not use.
-
-    :param settings: with the source.
-    :param names: of parameters to look at.
-    """
-    schema = schema_of(settings.source, with_added=True)
-    simulator = find_simulator(settings.source)
-    is_file = settings.source == FILE
-    unused = []
-    for name in names:
-        found = schema.find(name)
-        owner, dot, _ = found.name.partition('.')
-        if dot:
-            # What a recording is of is not known before it is opened.
-            is_used = found.rule.affects == MESSAGES if is_file else owner == simulator.name
-        else:
-            is_used = not found.rule.used_by or is_file == (found.rule.used_by == RECORDED) \
-                or name in simulator.uses
-        if not is_used:
-            unused.append(name)
-    return unused
-
-
 def checked_settings(values: Mapping[str, object], base: Settings = DEFAULTS, *,
                      with_added: bool = False) -> Settings:
     """
@@ -214,6 +189,34 @@ def checked_settings(values: Mapping[str, object], base: Settings = DEFAULTS, *,
                           f'{settings.source}: its frames carry no date')
     simulator.check(settings)
     return settings
+
+
+def unused_parameters(names: Iterable[str], source: str, *,
+                      with_added: bool = False) -> list[str]:
+    """
+    Return those of some parameters that a source does not use.
+
+    :param names: of parameters, or their aliases.
+    :param source: name of a simulator, or ``file``.
+    :param with_added: as of :func:`schema_of`.
+    :raises ConfigError: where there is no such source or parameter.
+    """
+    schema, simulator = schema_of(source, with_added=with_added), find_simulator(source)
+
+    def is_used(name: str) -> bool:
+        found = schema.find(name)
+        owner, is_own, _ = found.name.partition('.')
+        if source == FILE:
+            # What a recording is of is not known before it is opened.
+            return found.rule.affects == MESSAGES if is_own else found.rule.used_by != LIVE
+        if is_own:
+            return owner == simulator.name
+        if name in _GENERAL:
+            return simulator.default_port is not None
+        return name in simulator.uses or (
+            found.rule.used_by != RECORDED and name not in SOURCE_PARAMETERS)
+
+    return [name for name in names if not is_used(name)]
 
 
 def implied_values(values: Mapping[str, object], base: Settings) -> dict[str, object]:

@@ -12,19 +12,43 @@ import os
 
 from budgets import AWAIT_S
 from rig import NodeProcess
-from test_toy_simulator import installed_toy
+from test_toy_simulator import installed_toy, toy_stand_in
+
+
+def environment(site):
+    return {'PYTHONPATH': f'{os.environ["PYTHONPATH"]}{os.pathsep}{site}'}
 
 
 def test_toy_actors_are_on_topics(domain, listener, tmp_path):
     site = installed_toy(tmp_path / 'site')
     odometry = listener.subscribe('/state_sensor/actors/ball/odometry', 'nav_msgs/Odometry')
-    tf = listener.subscribe('/tf', 'tf2_msgs/TFMessage')
-    with NodeProcess(domain, source='toy', environment={
-            'PYTHONPATH': f'{os.environ["PYTHONPATH"]}{os.pathsep}{site}'}) as node:
-        listener.until(lambda: len(odometry) > 2 and tf)
+    frames = listener.subscribe('/state_sensor/frame', 'state_sensor_ros/StateFrame')
+    with toy_stand_in(site) as port, NodeProcess(
+            domain, source='toy', port=port, environment=environment(site),
+            **{'toy.radius': 0.5, 'toy.tag': 'globe'}) as node:
+        listener.until(lambda: len(odometry) > 2 and frames)
         assert node.is_alive
     assert odometry[-1].child_frame_id == 'ball'
     assert odometry[-1].pose.pose.position.y == 2.0
+    [ball] = frames[-1].actors
+    assert list(ball.tags) == ['globe']
+    assert ball.oriented_bounding_boxes[0].size.x == 1.0
+    assert ball.has_control_state
+    assert ball.control_state.road_id == 7
+
+
+def test_toy_parameters_are_checked(domain, tmp_path):
+    site = installed_toy(tmp_path / 'site')
+    with NodeProcess(domain, source='toy', environment=environment(site),
+                     **{'toy.radius': 11.0}) as node:
+        assert node.process.wait(AWAIT_S) == 1
+        assert 'toy.radius: found 11.0; expected 0.01 to 10: Radius of the ball, m.' in node.log
+
+
+def test_broken_simulator_is_a_warning_of_the_node(domain, listener, tmp_path):
+    site = installed_toy(tmp_path / 'site', content='raise RuntimeError("no licence")')
+    with NodeProcess(domain, port=1, environment=environment(site)) as node:
+        listener.until(lambda: 'is left out: RuntimeError: no licence' in node.log)
 
 
 def test_source_that_is_not_installed_is_refused(domain):

@@ -6,19 +6,24 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""A simulator of another package: read into a bag and inspected, without a change here."""
+"""A simulator of another package: all that a user does with one, without a change here."""
 
+from contextlib import contextmanager
+import json
+import os
 from pathlib import Path
+import re
 import subprocess
+import sys
 
 from budgets import AWAIT_S
-from paths import ROOT
+from paths import ROOT, SAMPLE
 from programs import ENVIRONMENT, PIPES, start_script
 import pytest
 from rosbags.rosbag2 import Reader
 
 HERE = Path(__file__).parent
-MAX_LINES = 80
+MAX_LINES = 150
 # The search for simulators is repeated: a fork may have made one before.
 PROGRAM = """
 import sys
@@ -27,9 +32,18 @@ sys.path.append({site!r})
 from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.simulators import simulator_list
 
-simulator_list._entries.cache_clear()
-simulator_list.simulators.cache_clear()
+for cached in (simulator_list._entries, simulator_list._loaded, simulator_list.simulators):
+    cached.cache_clear()
 sys.exit(main())
+"""
+STREAM = """
+import json, sys
+import state_sensor_ros as sensor
+with sensor.open_stream(port=int(sys.argv[1]), source='toy',
+                        parameters={'toy.radius': 0.5}) as stream:
+    frames = list(stream)
+print(json.dumps([len(frames), frames[-1].boxes.size_xyz.tolist(), frames[-1].lanes.road_names[7],
+                  [fault.kind for fault in stream.faults], repr(stream.faults)]))
 """
 
 
@@ -39,10 +53,11 @@ def site(tmp_path):
     return installed_toy(tmp_path / 'site')
 
 
-def installed_toy(folder, value='toy_simulator:ToySimulator'):
+def installed_toy(folder, value='toy_simulator:ToySimulator', content=None):
     """Make a folder in which a package with an entry point of a simulator is installed."""
     (folder / 'toy_simulator-1.0.dist-info').mkdir(parents=True)
-    (folder / 'toy_simulator.py').write_bytes((HERE / 'toy_simulator.py').read_bytes())
+    (folder / 'toy_simulator.py').write_text(
+        (HERE / 'toy_simulator.py').read_text() if content is None else content)
     (folder / 'toy_simulator-1.0.dist-info' / 'METADATA').write_text(
         'Metadata-Version: 2.1\nName: toy-simulator\nVersion: 1.0\n')
     (folder / 'toy_simulator-1.0.dist-info' / 'entry_points.txt').write_text(
@@ -50,11 +65,14 @@ def installed_toy(folder, value='toy_simulator:ToySimulator'):
     return folder
 
 
-def state_sensor(site, *words):
+def start_state_sensor(site, *words):
     script = site.parent / 'program.py'
     script.write_text(PROGRAM.format(site=str(site)))
-    with start_script([str(script), *map(str, words)], cwd=ROOT, env=ENVIRONMENT,
-                      **PIPES) as process:
+    return start_script([str(script), *map(str, words)], cwd=ROOT, env=ENVIRONMENT, **PIPES)
+
+
+def state_sensor(site, *words):
+    with start_state_sensor(site, *words) as process:
         output, errors = process.communicate(timeout=AWAIT_S)
     return subprocess.CompletedProcess(words, process.returncode, output, errors)
 
@@ -64,6 +82,25 @@ def recording(tmp_path):
     path = tmp_path / 'drive.ball'
     path.write_text(''.join(f'{i / 10} {i} -2.5\n' for i in range(5)))
     return path
+
+
+@contextmanager
+def toy_stand_in(site, *options):
+    """Run the stand-in, which serves one client; yield its port."""
+    with start_state_sensor(site, 'simulate', '--source', 'toy', '--port', '0',
+                            *options) as process:
+        try:
+            line = process.stdout.readline()
+            yield int(re.fullmatch(r'listening on 127\.0\.0\.1:(\d+)\n', line).group(1))
+        finally:
+            process.kill()
+
+
+@pytest.fixture
+def port(site):
+    """Return the port of a stand-in that sends twenty frames to one client."""
+    with toy_stand_in(site, '--frames', '20', '--speed', '2') as port:
+        yield port
 
 
 def test_toy_simulator_is_short():
@@ -78,16 +115,14 @@ def test_toy_recording_becomes_a_bag(site, recording, tmp_path):
     with Reader(bag) as reader:
         counts = {one.topic: one.msgcount for one in reader.connections}
     assert counts['/state_sensor/frame'] == counts['/state_sensor/actors/ball/odometry'] == 5
+    assert counts['/state_sensor/actors/ball/control_state'] == 5
     ended = state_sensor(site, 'inspect', recording)
     assert ended.returncode == 0
-    assert f'{recording} (lines)' in ended.stdout
+    assert f'{recording} (' in ended.stdout
     assert 'ball' in ended.stdout
 
 
 def test_toy_recording_becomes_a_trajectory(site, recording, tmp_path):
-    ended = state_sensor(site, 'convert', recording, tmp_path / 'a.json')
-    assert ended.returncode == 1
-    assert 'found none, and frames of generation toy; expected one of' in ended.stderr
     ended = state_sensor(site, 'convert', recording, tmp_path / 'a.json', '--generation', 'v1')
     assert ended.returncode == 0
     ended = state_sensor(site, 'convert', tmp_path / 'a.json', tmp_path / 'bag')
@@ -98,20 +133,116 @@ def test_toy_recording_with_a_fault_is_one_warning(site, recording, tmp_path):
     recording.write_text('0.0 1 2\n0.1 1\n0.2 3 4\n')
     ended = state_sensor(site, 'convert', recording, tmp_path / 'bag')
     assert ended.returncode == 0
-    assert 'line 2: line: found' in ended.stderr
+    assert 'frame 2: line: found' in ended.stderr
     assert ended.stderr.count('\n') == 1
 
 
-def test_toy_has_no_stand_in(site):
-    ended = state_sensor(site, 'simulate', '--protocol', 'toy')
-    assert ended.returncode == 2
-    assert 'found toy; expected a simulator that has a stand-in' in ended.stderr
+def test_toy_stream_is_recorded_as_a_trajectory_of_v2(site, port, tmp_path):
+    path = tmp_path / 'drive.json'
+    ended = state_sensor(site, 'record', path, '--source', 'toy', '--port', port, '--frames', '5',
+                         '-p', 'toy.tag:=globe')
+    assert ended.returncode == 0, ended.stderr
+    with sensor.open_recording(path) as trajectory:
+        frames = list(trajectory)
+    assert len(frames) == 5
+    assert (frames[0].generation, frames[0].tags) == ('v2', (('globe',),))
+    assert frames[4].position_xyz[0].tolist() == pytest.approx([0.4, 2.0, 0.0])
+    assert frames[0].boxes.size_xyz.tolist() == [pytest.approx([0.2] * 3)]
 
 
-def test_simulator_that_cannot_be_loaded_is_named(tmp_path, recording):
-    site = installed_toy(tmp_path / 'site', 'toy_simulator:NoSuchClass')
-    ended = state_sensor(site, 'convert', recording, tmp_path / 'bag')
+def test_toy_parameters_change_its_recordings(site, recording, tmp_path):
+    table = tmp_path / 'drive.parquet'
+    ended = state_sensor(site, 'convert', recording, table, '-p', 'toy.radius:=2.5',
+                         '-p', 'toy.tag:=globe')
+    assert (ended.returncode, ended.stderr) == (0, '')
+    [row, *_] = parquet.read_table(table).to_pylist()
+    assert (row['length'], row['tags'], row['road_id'], row['s']) == (5.0, ['globe'], 7, 0.0)
+    ended = state_sensor(site, 'convert', recording, table, '--force', '-p', 'toy.radius:=0')
     assert ended.returncode == 1
-    assert ended.stderr.startswith(
-        'warning: the simulator toy (toy_simulator:NoSuchClass) is left out: AttributeError: ')
-    assert ended.stderr.count('\n') == 2
+    assert 'toy.radius: found 0.0; expected 0.01 to 10: Radius of the ball, m.' in ended.stderr
+    ended = state_sensor(site, 'convert', recording, table, '--force', '-p', 'toy.radios:=1')
+    assert 'toy.radios: found an unknown parameter; expected toy.radius' in ended.stderr
+
+
+def test_toy_that_does_not_run_is_named(site):
+    ended = state_sensor(site, 'record', 'x.json', '--source', 'toy', '--port', '1', '--once',
+                         '--seconds', '0.3')
+    assert ended.returncode == 1
+    assert '127.0.0.1:1' in ended.stderr
+    assert 'refused' in ended.stderr
+
+
+def test_toy_stream_is_inspected_until_it_ends(site, port):
+    ended = state_sensor(site, 'inspect', '--live', '--json', '--source', 'toy', '--port', port,
+                         '--frames', '6')
+    assert ended.returncode == 0, ended.stderr
+    found = json.loads(ended.stdout)
+    assert (found['file'], found['frames']) == (f'127.0.0.1:{port}', 6)
+    assert found['generations'] == {'toy': 6}
+
+
+def test_toy_stream_in_python_gets_the_parameters(site, port):
+    found = subprocess.run(
+        [sys.executable, '-c', STREAM, str(port)], capture_output=True, text=True, check=True,
+        timeout=AWAIT_S, env={**ENVIRONMENT, 'PYTHONPATH': f'{ROOT}{os.pathsep}{site}'})
+    n_frames, sizes, road, kinds, _ = json.loads(found.stdout)
+    assert (n_frames, sizes, road, kinds) == (20, [[1.0] * 3], 'lawn', [])
+
+
+def test_help_names_the_added_simulator(site):
+    for command in ('simulate', 'record', 'inspect'):
+        ended = state_sensor(site, command, '--help')
+        assert ended.returncode == 0
+        assert 'monodrive, carla' in ' '.join(ended.stdout.split())
+        assert re.search(r', toy\b', ended.stdout)
+    assert '--speed' in state_sensor(site, 'simulate', '--help').stdout
+
+
+IMPORT = 'from state_sensor_ros.simulators import Simulator\n'
+BROKEN = {
+    'no-module': ('nowhere:ToySimulator', '', 'ModuleNotFoundError: '),
+    'no-class': ('toy_simulator:NoSuchClass', '', 'AttributeError: '),
+    'raises': ('toy_simulator:Toy', 'raise RuntimeError("no licence")', 'Error: no licence'),
+    'exits': ('toy_simulator:Toy', 'import sys; sys.exit(3)', 'SystemExit: 3'),
+    'syntax': ('toy_simulator:Toy', 'class', 'SyntaxError: '),
+    'no-simulator': ('toy_simulator:Toy', 'class Toy: name = "toy"', 'is not a subclass of'),
+    'no-class-at-all': ('toy_simulator:Toy', 'Toy = 3', 'TypeError: '),
+    'other-name': ('toy_simulator:Toy', f'{IMPORT}class Toy(Simulator): name = "other"',
+                   'its name is other'),
+    'wrong-parameters': (
+        'toy_simulator:Toy', f'{IMPORT}class Toy(Simulator): name = "toy"; parameters = int',
+        'TypeError'),
+}
+
+
+@pytest.mark.parametrize('name', BROKEN)
+def test_simulator_that_cannot_be_loaded_is_left_out(tmp_path, name):
+    value, content, why = BROKEN[name]
+    site = installed_toy(tmp_path / 'site', value, f'print("noise")\n{content}\n')
+    # Nothing of it is needed: it is not even loaded.
+    ended = state_sensor(site, 'inspect', '--json', SAMPLE)
+    assert (ended.returncode, ended.stderr) == (0, '')
+    json.loads(ended.stdout)
+    converting = 'convert', SAMPLE, tmp_path / 'bag', '-p', 'rate:=1.0'
+    for words in (('simulate', '--help'), converting):
+        ended = state_sensor(site, *words)
+        assert ended.returncode == 0
+        assert 'noise' not in ended.stdout
+        [line] = [line for line in ended.stderr.splitlines() if line != 'noise']
+        assert line.startswith(f'warning: the simulator toy ({value}) is left out: ')
+        assert why in line
+    ended = state_sensor(site, 'record', tmp_path / 'x.json', '--source', 'toy')
+    assert ended.returncode == 1
+    assert ended.stderr.splitlines()[-1].startswith(
+        'error: source: found toy, an added simulator that cannot be used: ')
+    assert not (tmp_path / 'x.json').exists()
+
+
+def test_simulator_that_prints_leaves_standard_output_clean(tmp_path, recording):
+    noise = ('import os\nprint("noise")\nos.write(1, b"noise")\nos.system("echo noise")\n')
+    site = installed_toy(tmp_path / 'site',
+                         content=noise + (HERE / 'toy_simulator.py').read_text())
+    ended = state_sensor(site, 'inspect', '--json', recording)
+    assert ended.returncode == 0
+    assert json.loads(ended.stdout)['frames'] == 5
+    assert ended.stderr.count('noise') == 3

@@ -6,82 +6,134 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""A simulator in a package of its own: one ball; each frame is a line `game_time x y`."""
+"""
+A simulator in a package of its own: a ball that rolls on a lawn.
 
-from itertools import count
-import math
+It sends a line `game_time x y` for each frame, over TCP; its recordings are files of such lines.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-import threading
+import socket
+import time
 
-import numpy as np
-
-from state_sensor_ros.errors import DecodeError
-from state_sensor_ros.files.formats import Format
-from state_sensor_ros.files.recording import RecordedFrame
-from state_sensor_ros.frame import frame_of_poses
-from state_sensor_ros.payloads import Decoded, Packet, SingleFrameDecoder
-from state_sensor_ros.pipeline.source import Health
-from state_sensor_ros.simulators.simulator import Simulator
-
-
-class BallDecoder(SingleFrameDecoder):
-
-    def decode(self, payload, *, game_time=math.nan, time=0, sample_count=0):
-        try:
-            game_time, x, y = map(float, payload.split())
-        except ValueError as error:
-            raise DecodeError('line', repr(payload), 'three numbers') from error
-        kinematics = np.array([[x, y, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0]], float)
-        return [Decoded(frame_of_poses('toy', game_time, ('ball',), (('toy',),), kinematics), ())]
+from state_sensor_ros.simulators import (
+    ActorLane,
+    DecodeError,
+    Format,
+    FrameBuilder,
+    FrameFile,
+    FrameLike,
+    LiveSource,
+    parameter,
+    Simulator,
+)
 
 
-class BallSource:
-    """A ball that rolls along the x axis at 1 m/s, 20 times a second."""
+@dataclass(frozen=True, kw_only=True)
+class ToyParameters:
+    """Parameters of the node: `toy.radius` and `toy.tag`."""
 
-    def __init__(self):
-        self.health = Health(state='connected')
-        self._closing = threading.Event()
-        self.close = self._closing.set
-
-    def packets(self):
-        for i in count():
-            if self._closing.wait(0.05):
-                return
-            yield Packet(b'%f %f 2' % (i / 20, i / 20), i / 20, 0, 0)
-
-    def reconfigure(self, settings):
-        pass
+    radius: float = parameter(0.1, 'Radius of the ball, m.', low=0.01, high=10.0)
+    tag: str = parameter('ball', 'Tag of the ball.')
 
 
-class BallRecording:
-    form, simulator, unit, cut, new_decoder = 'lines', 'toy', 'frame', None, BallDecoder
+def frame_of(line: bytes, own: ToyParameters) -> FrameLike:
+    """Make a frame of a line; return the error in its place where it is none."""
+    try:
+        game_time, x, y = map(float, line.split())
+    except ValueError:
+        return DecodeError('line', repr(line), 'three numbers')
+    builder = FrameBuilder('toy', game_time, road_names={7: 'lawn'})
+    builder.add('ball', (x, y, 0.0), velocity_xyz=(1.0, 0.0, 0.0), tags=(own.tag,),
+                is_vehicle=False, size_xyz=(2 * own.radius,) * 3,
+                lane=ActorLane(road_id=7, lane_id=-1, s=x))
+    return builder.frame()
 
-    def __init__(self, path):
-        self.name, self.decoder = str(path), BallDecoder()
-        self._lines = path.read_bytes().splitlines()
-        self.total = len(self._lines)
 
-    def frames(self):
-        for i, line in enumerate(self._lines):
-            at = float(line.split()[0])
-            yield RecordedFrame(Packet(line, at, 0, 0), at, i, f'line {i + 1}', i + 1)
+class ToySource(LiveSource):
+    """The lines that a running simulator sends."""
 
-    def close(self):
-        pass
+    def receive(self) -> Iterator[FrameLike]:
+        """Connect, and yield the frames until the simulator closes the connection."""
+        own, where = self.settings.of(ToyParameters), (self.settings.host, self.settings.port)
+        with socket.create_connection(where, timeout=5.0) as self.connection:
+            self.connection.settimeout(None)
+            self.connected()
+            for line in self.connection.makefile('rb'):
+                self.health.n_bytes += len(line)
+                yield frame_of(line, own)
+
+    def interrupt(self) -> None:
+        """End the wait for the next line."""
+        if hasattr(self, 'connection') and self.connection.fileno() >= 0:
+            self.connection.shutdown(socket.SHUT_RDWR)
+
+
+class ToyRecording(FrameFile):
+    """A file of lines."""
+
+    def __init__(self, path, own):
+        self.lines, self.own = path.read_bytes().splitlines(), own
+        super().__init__(str(path), 'lines', 'toy', total=len(self.lines))
+
+    def read(self) -> Iterator[FrameLike]:
+        """Yield the frame of each line."""
+        return (frame_of(line, self.own) for line in self.lines)
 
 
 def open_lines(path, options):
-    return BallRecording(Path(path))
+    """Open a file NAME.ball."""
+    return ToyRecording(Path(path), options.settings.of(ToyParameters))
+
+
+class ToyStandIn:
+    """A server that sends the lines of a ball that rolls along the x axis, to one client."""
+
+    def __init__(self, options):
+        self.options = options
+        port = ToySimulator.default_port if options.port is None else options.port
+        self.server = socket.create_server((options.bind, port))
+
+    def addresses(self):
+        """Return what `simulate` prints."""
+        return [('listening', self.server.getsockname()[1])]
+
+    def wait(self) -> bool:
+        """Send all frames."""
+        client, _ = self.server.accept()
+        with client:
+            for i in range(self.options.frames or 1_000_000):
+                client.sendall(b'%f %f 2\n' % (i / 20, i / 20 * self.options.speed))
+                time.sleep(0.05)
+        return True
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.server.close()
 
 
 class ToySimulator(Simulator):
+    """What the package needs to know of the simulator."""
+
     name = 'toy'
+    parameters = ToyParameters
+    default_port = 8790
+    has_stand_in = True
     formats = (Format(name='lines', noun='a file of lines', suffixes=('.ball',),
                       reader='toy_simulator:open_lines'),)
 
-    def new_decoder(self, settings):
-        return BallDecoder()
-
     def open_source(self, settings, report, *, reconnect=True):
-        return BallSource()
+        """Make the live source."""
+        return ToySource(settings, self.address(settings), reconnect=reconnect)
 
+    def add_stand_in_options(self, options):
+        """Add an option of `simulate --source toy`."""
+        options.add('--speed', type=float, default=1.0, help='of the ball, m/s (default: 1)')
+
+    def stand_in(self, options):
+        """Start the stand-in."""
+        return ToyStandIn(options)

@@ -56,20 +56,17 @@ class CarlaSimulator(Simulator):
     aliases = MappingProxyType({name: name for name in (
         'relay_port', 'relay_bind', 'camera_tf', 'camera_poses', 'camera_fov')})
     default_port = 2001
+    uses = frozenset(('control_port', 'config_file', 'max_frame_bytes'))
     has_stand_in = True
     formats = (_DATASET,)
     bag_topic = ('player/status', 'state_sensor_ros/msg/CarlaPlayerStatus')
 
     def check(self, settings: Settings) -> None:
         """
-        Reject parameters that CARLA's frames cannot serve, and ports that exclude each other.
+        Reject ports that exclude each other.
 
-        :raises ConfigError: for samples, and for a relay beside an episode of the node or on the
-            server's own ports.
+        :raises ConfigError: for a relay beside an episode of the node, or on the server's ports.
         """
-        if settings.sample_rate > 0:
-            raise ConfigError('sample_rate', f'{settings.sample_rate:g}',
-                              '0 where source is carla: it measures each of its frames')
         if settings.of(CarlaParameters).relay_port:
             _check_relay(settings)
 

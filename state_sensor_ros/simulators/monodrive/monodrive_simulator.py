@@ -21,7 +21,7 @@ from state_sensor_ros.payloads import PayloadDecoder, Report
 from state_sensor_ros.rep103 import Units
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.monodrive.decoder import Decoder
-from state_sensor_ros.simulators.simulator import Simulator, StandIn
+from state_sensor_ros.simulators.simulator import Simulator, SOURCE_PARAMETERS, StandIn
 
 if TYPE_CHECKING:
     import argparse
@@ -43,6 +43,7 @@ class MonodriveSimulator(Simulator):
     name = 'monodrive'
     old_names = ('tcp',)
     default_port = 8700
+    uses = SOURCE_PARAMETERS - {'rate'}
     has_wall_time = has_stand_in = True
     formats = (TRAJECTORY,)
 

@@ -26,7 +26,6 @@ from state_sensor_ros.simulators import (
     Settings,
     Simulator,
     Source,
-    Units,
 )
 from state_sensor_ros.simulators.sumo.sumo_messages import Run
 
@@ -62,8 +61,8 @@ class SumoSimulator(Simulator):
     """Eclipse SUMO, started or joined, and its FCD output."""
 
     name: ClassVar[str] = 'sumo'
-    uses: ClassVar[frozenset[str]] = frozenset(('rate',))
     parameters: ClassVar[type] = SumoParameters
+    uses: ClassVar[frozenset[str]] = frozenset({'rate'})
     aliases: ClassVar[Mapping[str, str]] = MappingProxyType({'host': 'host', 'port': 'port'})
 
     def address(self, settings: Settings) -> str:
@@ -81,7 +80,7 @@ class SumoSimulator(Simulator):
                   own.ego, settings.rate, is_paced=not own.port or own.step_it)
         return SumoSource(run, settings, report, reconnect=reconnect)
 
-    def open_recording(self, path: Path, units: Units) -> RecordingReader | None:
+    def open_recording(self, path: Path, settings: Settings) -> RecordingReader | None:
         """Open FCD output."""
         if not path.name.endswith(_FCD_SUFFIXES):
             return None
