@@ -169,6 +169,20 @@ def refuse_unused(args: argparse.Namespace, used: Iterable[str], what: str,
                          f'{what}')
 
 
+def refuse_of_others(args: argparse.Namespace, simulator: str) -> None:
+    """
+    Refuse parameters that only other simulators have.
+
+    :param args: the parsed options.
+    :param simulator: name of that of the recording, empty for none.
+    :raises UsageError: naming the first such parameter.
+    """
+    for name in parameter_names(args):
+        owner, is_own, _ = name.partition('.')
+        if is_own and owner != simulator:
+            raise UsageError(f'-p {name} is for a recording of {owner}')
+
+
 def _purpose(name: str) -> str:
     """Return in words the formats that use an option."""
     writers = list(dict.fromkeys(str(each) for each in formats() if name in written_with(each)))

@@ -20,7 +20,8 @@ from state_sensor_ros.commands.live import LIVE_OPTIONS
 from state_sensor_ros.commands.parser import Parser
 from state_sensor_ros.simulators.opening import formats
 
-OF_ALL = {'force', 'quiet', 'help'}
+# What -p names is checked by itself.
+OF_ALL = {'force', 'quiet', 'help', 'parameter'}
 ROWS = {each.name: each for each in formats()}
 READ = {'json': str(SAMPLE), 'bag': 'bag', 'dataset': str(CARLA)}
 
@@ -99,6 +100,24 @@ def test_inspect_of_a_stream_refuses_what_it_does_not_use(folder, capsys):
     used = (SELECTION | LIVE_OPTIONS | {'obb_extents', 'live', 'json', 'ego_tag'}) - {
         'start', 'end'}
     check('inspect', ['--live', '--seconds', '0.01'], used, capsys)
+
+
+@pytest.mark.parametrize(('words', 'text'), [
+    (('convert', SAMPLE, 'out.csv', '-p', 'tf:=ego'), '-p tf is for writing a bag'),
+    (('convert', SAMPLE, 'out.csv', '-p', 'rate:=2.0'), '-p rate is for another use'),
+    (('inspect', SAMPLE, '-p', 'tf:=ego'), '-p tf is for writing a bag'),
+    (('render', SAMPLE, 'out.png', '-p', 'odometry:=false'), '-p odometry is for'),
+    (('record', 'out.json', '-p', 'rate:=2.0'), '-p rate is for another --source'),
+    (('record', 'out.json', '-p', 'carla.start_spot:=2'), 'is for another --source'),
+    (('record', 'out.json', '--relay-port', '3000'), '--carla.relay-port is for another'),
+    (('inspect', '--live', '--source', 'carla', '-p', 'obb_extents:=half'), '-p obb_extents'),
+    (('convert', SAMPLE, 'bag2', '-p', 'carla.camera_tf:=true'), '-p carla.camera_tf is for'),
+    (('inspect', SAMPLE, '-p', 'carla.camera_tf:=true'), '-p carla.camera_tf is for'),
+])
+def test_parameters_are_refused_where_they_are_not_used(folder, capsys, words, text):
+    assert main(list(map(str, words))) == 2
+    assert text in capsys.readouterr().err
+    assert sorted(path.name for path in folder.iterdir()) == ['bag']
 
 
 @pytest.mark.parametrize('read', READ)

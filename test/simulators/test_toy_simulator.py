@@ -19,8 +19,11 @@ import sys
 from budgets import AWAIT_S
 from paths import ROOT, SAMPLE
 from programs import ENVIRONMENT, PIPES, start_script
+from pyarrow import parquet
 import pytest
 from rosbags.rosbag2 import Reader
+
+import state_sensor_ros as sensor
 
 HERE = Path(__file__).parent
 MAX_LINES = 150
@@ -223,7 +226,7 @@ def test_simulator_that_cannot_be_loaded_is_left_out(tmp_path, name):
     ended = state_sensor(site, 'inspect', '--json', SAMPLE)
     assert (ended.returncode, ended.stderr) == (0, '')
     json.loads(ended.stdout)
-    converting = 'convert', SAMPLE, tmp_path / 'bag', '-p', 'rate:=1.0'
+    converting = 'convert', SAMPLE, tmp_path / 'bag', '-p', 'tf:=ego'
     for words in (('simulate', '--help'), converting):
         ended = state_sensor(site, *words)
         assert ended.returncode == 0

@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -29,12 +28,14 @@ from state_sensor_ros.simulators.simulator import (
     SimulatorTopics,
     StandIn,
 )
-from state_sensor_ros.simulators.stand_in_options import StandInOptions, whole_number
 
 if TYPE_CHECKING:
+    import argparse
+
     from state_sensor_ros.files.bags.bag_reader import Bag
     from state_sensor_ros.files.bags.bag_recording import BagRecording
     from state_sensor_ros.pipeline.source import Source
+    from state_sensor_ros.simulators.stand_in_options import StandInOptions
 
 # The imitation-learning dataset was collected at this rate.
 _DATASET_RATE_HZ = 10.0
@@ -141,6 +142,8 @@ class CarlaSimulator(Simulator):
 
     def add_stand_in_options(self, options: StandInOptions) -> None:
         """Add the settings of an episode."""
+        # Loaded for the command only.
+        from state_sensor_ros.simulators.stand_in_options import whole_number
         from state_sensor_ros.emulator.carla_server.episode_settings import MAP_NAME
         options.add('--synchronous', action='store_true',
                     help='wait for a command of the client after each frame')
