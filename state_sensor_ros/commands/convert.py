@@ -23,6 +23,7 @@ from state_sensor_ros.commands.format_options import (
     add_selection,
     add_to,
     add_writing_options,
+    refuse_of_others,
     refuse_unused,
     SELECTION,
     selection_of,
@@ -110,6 +111,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     settings = settings_of(args, WRITING_PARAMETERS)
     options = ReadOptions(settings, args.topic, args.max_bag_bytes)
     with closing(open_any(args.input, options)) as recording:
+        refuse_of_others(args, recording.simulator)
         folder = BAG if not read.storage else next(
             (each for each in find_simulator(recording.simulator).formats if not each.suffixes),
             BAG)

@@ -162,10 +162,13 @@ def refuse_unused(args: argparse.Namespace, used: Iterable[str], what: str,
     :raises UsageError: naming the first such option, and what it is for.
     """
     given = {name: f'--{name.replace("_", "-")}' for name in getattr(args, 'given', ())}
-    # The simulator of a recording, which may use its parameters, is not known yet.
-    given |= {name: f'-p {name}' for name in parameter_names(args) if '.' not in name}
-    for name in sorted(given.keys() - _OF_ALL - set(used)):
-        raise UsageError(f'{given[name]} is for {(uses or {}).get(name) or _purpose(name)}; '
+    unused = {name: text for name, text in given.items() if name not in _OF_ALL.union(used)}
+    # The simulator of a recording, which may use its parameters, is not known yet. The parameter
+    # rate is another one than the option --rate.
+    unused |= {name: f'-p {name}' for name in parameter_names(args) if '.' not in name
+               and name not in set(used) - {'rate'}}
+    for name in sorted(unused):
+        raise UsageError(f'{unused[name]} is for {(uses or {}).get(name) or _purpose(name)}; '
                          f'{what}')
 
 

@@ -26,6 +26,7 @@ import sys
 
 from state_sensor_ros.commands.format_options import (
     add_selection,
+    refuse_of_others,
     refuse_unused,
     SELECTION,
     selection_of,
@@ -141,7 +142,9 @@ def _opened(args: argparse.Namespace, settings: Settings,
     selection = selection_of(args)
     if not args.live:
         options = ReadOptions(settings, args.topic, args.max_bag_bytes)
-        return Recording(open_any(args.file, options), is_timed=False, selection=selection)
+        opened = open_any(args.file, options)
+        refuse_of_others(args, opened.simulator)
+        return Recording(opened, is_timed=False, selection=selection)
     interruption.is_endless = args.frames is None and args.seconds is None
     stream = LiveRecording(args)
     interruption.stopped_by(stream.close, lambda: '')

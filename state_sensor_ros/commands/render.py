@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from state_sensor_ros.commands.format_options import (
     add_selection,
+    refuse_of_others,
     refuse_unused,
     SELECTION,
     selection_of,
@@ -124,8 +125,9 @@ def _scene(args: argparse.Namespace) -> Scene:
     settings = settings_of(args, _PARAMETERS)
     builder = SceneBuilder(settings.ego_tag)
     options = ReadOptions(settings, args.topic, args.max_bag_bytes)
-    with Recording(open_any(args.input, options),
-                        selection=selection_of(args)) as recording:
+    opened = open_any(args.input, options)
+    refuse_of_others(args, opened.simulator)
+    with Recording(opened, selection=selection_of(args)) as recording:
         for frame in read_frames(recording, 'render', is_quiet=args.quiet):
             builder.add(frame)
         name = recording.name

@@ -143,8 +143,8 @@ class CarlaSimulator(Simulator):
     def add_stand_in_options(self, options: StandInOptions) -> None:
         """Add the settings of an episode."""
         # Loaded for the command only.
-        from state_sensor_ros.simulators.stand_in_options import whole_number
         from state_sensor_ros.emulator.carla_server.episode_settings import MAP_NAME
+        from state_sensor_ros.simulators.stand_in_options import whole_number
         options.add('--synchronous', action='store_true',
                     help='wait for a command of the client after each frame')
         options.add('--episode', type=lambda text: whole_number(text, 1), metavar='N',
