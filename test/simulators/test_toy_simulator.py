@@ -19,7 +19,6 @@ import sys
 from budgets import AWAIT_S
 from paths import ROOT, SAMPLE
 from programs import ENVIRONMENT, PIPES, start_script
-from pyarrow import parquet
 import pytest
 from rosbags.rosbag2 import Reader
 
@@ -154,6 +153,7 @@ def test_toy_stream_is_recorded_as_a_trajectory_of_v2(site, port, tmp_path):
 
 
 def test_toy_parameters_change_its_recordings(site, recording, tmp_path):
+    parquet = pytest.importorskip('pyarrow.parquet')
     table = tmp_path / 'drive.parquet'
     ended = state_sensor(site, 'convert', recording, table, '-p', 'toy.radius:=2.5',
                          '-p', 'toy.tag:=globe')
