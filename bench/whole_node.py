@@ -284,7 +284,7 @@ def scale_rows(seconds, actors=10000, rate=10.0):
     rows = []
     for listeners, reader in (('no subscriber', None), ('/tf, ~/control_states read', 'arrays')):
         found = soak(actors, rate, frames, reader, odometry='false', queue_size=QUEUE_SIZE)
-        # As doc/performance.md has it.
+        # The formula of doc/performance.md#memory.
         bound_mb = 100.0 + 0.01 * actors + (QUEUE_SIZE + 3) * 1.125 * found.packet_mb
         print(f'    {found.cpu_ms:.1f} CPU ms per frame sent, memory at most {found.peak_mb:.0f} '
               f'MB, {found.growth_mb:+.0f} MB after 10 s', flush=True)

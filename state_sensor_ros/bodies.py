@@ -47,7 +47,7 @@ class Bodies:
 
     One pass for both: below about ten actors the overhead of numpy's calls dominates. After the
     pause between two frames each function's code comes from memory, so a frame calls few different
-    ones (doc/performance.md#a-frame-of-few-actors). ``usable`` (N,) bool, actors with a pose that
+    ones (bench/README.md#a-frame-of-few-actors). ``usable`` (N,) bool, actors with a pose that
     can be published, ``usable_boxes`` (M,) likewise, both read-only. ``is_finite`` whether all
     numbers are finite, and small enough that a product of two of them is. ``is_plain`` whether
     that holds and all poses are usable.

@@ -9,7 +9,8 @@
 """
 Code cites pages of the documentation, with a heading as anchor; every citation resolves.
 
-Citations begin with the folder: ``doc/``, then the page, then ``#`` and the heading as in links.
+Citations begin with the folder: ``doc/`` or ``bench/``, then the page, then ``#`` and the heading
+as in links.
 """
 
 import re
@@ -23,7 +24,7 @@ FILES = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob('*')
                if path.suffix in ('.py', '.sh', '.msg', '.yaml', '.txt')) + [
     ROOT / name for name in ('CMakeLists.txt', 'Makefile', 'package.xml', 'pyproject.toml',
                              'setup.cfg', 'setup.py')]
-CITATION = re.compile(r'\bdoc/([\w/-]+\.md)(?:#([\w-]+))?')
+CITATION = re.compile(r'\b((?:doc/[\w/-]+|bench/README)\.md)(?:#([\w-]+))?')
 # Pages that are not in the repository.
 ELSEWHERE = re.compile(r'\b(PROTOCOL|INTERFACE)[\s#]+\d|\bPITFALLS\b|\bseed 00\d')
 
@@ -35,7 +36,7 @@ def place(path):
 def unresolved(text):
     """Return the citations in ``text`` that name no page, or no heading of it."""
     return [match[0] for match in CITATION.finditer(text)
-            if not (page := ROOT / 'doc' / match[1]).is_file()
+            if not (page := ROOT / match[1]).is_file()
             or (match[2] and match[2] not in anchors(page))]
 
 
@@ -47,7 +48,8 @@ def test_citations_resolve():
 
 def test_citations_of_missing_pages_and_headings_are_found():
     assert unresolved(f'{"doc"}/protocol/units.md#axes, {"doc"}/interface.md') == []
-    wrong = [f'{"doc"}/protocol/units.md#no-such', f'{"doc"}/no_page.md']
+    wrong = [f'{"doc"}/protocol/units.md#no-such', f'{"doc"}/no_page.md',
+             f'{"bench"}/README.md#no-such']
     assert unresolved(' '.join(wrong)) == wrong
 
 
