@@ -41,7 +41,8 @@ from state_sensor_ros.simulators.simulator_list import checked_settings
 from state_sensor_ros.topics.topic_list import fixed_topics, output_encoders, TOPICS
 
 DOCUMENTS = sorted(path.relative_to(ROOT).as_posix() for path in (
-    ROOT / 'README.md', ROOT / 'CONTRIBUTING.md', ROOT / 'bench' / 'README.md', *(ROOT / 'doc').rglob('*.md')))
+    ROOT / 'README.md', ROOT / 'CONTRIBUTING.md', ROOT / 'bench' / 'README.md',
+    *(ROOT / 'doc').rglob('*.md')))
 # Folders of the files that a page may name, and files that programs make.
 FOLDERS = ('state_sensor_ros', 'config', 'test')
 # Files that programs write, and one of datasets.
