@@ -18,7 +18,7 @@ SIDE_BY_SIDE = -n $(PROCESSES) --dist worksteal
 # (0.7 of 1.4 s, some 600 starts).
 CACHED = PYTHONDONTWRITEBYTECODE=
 
-.PHONY: help setup setup-all test test-all coverage demo bench bench-quick lint docs clean
+.PHONY: help setup setup-all test test-all coverage demo bench bench-quick lint format docs clean
 
 help:
 	@echo 'make setup     the environment: ROS 2 and libraries, the messages, this package; ROS_DISTRO_WHEELS=kilted for Kilted;'
@@ -30,7 +30,8 @@ help:
 	@echo 'make bench     setup, then the benchmark; where rclcpp is sourced, beside a driver in C++'
 	@echo 'make bench-quick  setup, then what a change can spoil, two minutes; fails where a figure is a quarter worse than'
 	@echo '               stored; STORE=1 stores the figures'
-	@echo 'make lint      setup, then ruff, mypy and the ament linters that are there'
+	@echo 'make lint      setup, then ruff, mypy and the ament linters that are there, for files that changed since they were clean'
+	@echo 'make format    setup, then what ruff can mend by itself: order of imports, quotes, blank ends of lines'
 	@echo 'make docs      the documentation as a site in build/doc; warnings and dead links are errors'
 	@echo 'make clean     remove all that setup, test and demo made'
 
@@ -65,7 +66,10 @@ bench-quick: setup-all
 	@$(ENTER) && $(APART) python3 bench/quick.py $(if $(STORE),--store)
 
 lint: setup-all
-	@$(ENTER) && sh scripts/lint.sh
+	@$(ENTER) && python3 scripts/lint.py
+
+format: setup-all
+	@$(ENTER) && ruff check --fix --exit-zero .
 
 # Needs no ROS and no compiler. Of the libraries only those are installed that mocks cannot replace (doc/generated.py).
 docs: .venv-docs/stamp
@@ -82,5 +86,5 @@ docs: .venv-docs/stamp
 	@touch $@
 
 clean:
-	rm -rf .venv-* .setup build install log demo dist *.egg-info .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv-* .setup .lint_cache build install log demo dist *.egg-info .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -25,6 +25,7 @@ Report: TypeAlias = Callable[[str, str], None]
 def ignore(kind: str, text: str) -> None:
     """Report nowhere: a :data:`Report` for what is not to be reported."""
 
+
 LEFT_OUT = 'left_out'
 DUPLICATE = 'duplicate'
 

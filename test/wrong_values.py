@@ -38,7 +38,7 @@ WRONG = [
                                                      [float('nan')] * 6)),
     ('carla.camera_fov', 180.0),
     *(('carla.camera_poses', value) for value in ([0.0] * 17, [0.0] * 6, ['a'] * 18,
-                                            [float('inf')] * 18)),
+                                                  [float('inf')] * 18)),
     *((name, value) for name in ('outputs', 'autoware_objects', 'object_classes')
       for value in ('vision', [1], 3, ['all of them'])),
     *(('object_range', value) for value in (-1.0, float('nan'), float('inf'), 'far')),

@@ -153,8 +153,9 @@ def _named(words: list[str]) -> list[str]:
 
 def _run(words: list[str], interruption: Interruption) -> None:
     """Run the sub-command that ``words`` name with the rest of them."""
-    parser = Parser(prog='state_sensor', description='Ground truth of a driving simulator: '
-                     'simulate, record, convert, inspect, replay, draw. Needs no ROS.')
+    parser = Parser(
+        prog='state_sensor', description='Ground truth of a driving simulator: simulate, record, '
+        'convert, inspect, replay, draw. Needs no ROS.')
     parser.add_argument('--version', action='version', version=f'state_sensor {__version__}')
     subparsers = parser.add_subparsers(dest='command', metavar='COMMAND', required=True)
     completed = os.environ['COMP_LINE'].split() if '_ARGCOMPLETE' in os.environ else []

@@ -144,15 +144,16 @@ def _warn_of_gaps(table: RecordingReader, output: Format, settings: Settings) ->
 def _to_bag(recording: RecordingReader, output: Format, options: WriteOptions,
             args: argparse.Namespace, interruption: Interruption) -> Summary:
     """Run the pipeline of the node into a bag."""
-    from state_sensor_ros.commands.bag_output import BagOutput, PacketsToBag
+    from state_sensor_ros.commands import bag_output
     selection = selection_of(args)
     selected, summary = SelectedRecording(recording, selection), Summary()
 
     def new_bag() -> BagOutput:
-        return BagOutput(args.output, args.storage or output.storage, recording.simulator, options)
+        return bag_output.BagOutput(
+            args.output, args.storage or output.storage, recording.simulator, options)
 
     with interruption.writing(new_bag) as bag:
-        packets = PacketsToBag(bag, selected.decoder)
+        packets = bag_output.PacketsToBag(bag, selected.decoder)
         with reading(selected, 'convert', is_quiet=args.quiet) as recorded_frames, \
                 _with_upcoming(recorded_frames, selected, selection, args, options) as frames:
             for recorded in frames:

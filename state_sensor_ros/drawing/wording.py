@@ -60,4 +60,3 @@ def shortened(text: str, longest: int = _MAX_NAME) -> str:
     """
     half = longest // 2
     return text if len(text) <= longest else f'{text[:half]}…{text[half + 1 - longest:]}'
-

@@ -61,7 +61,6 @@ class ControlStateEncoder(TopicEncoder):
                                         now.frame.lanes.actor)
 
 
-
 def names_in_lane(actor: Actor) -> dict[str, str]:
     """Return the givens of STAMPED_LANE for ``actor``."""
     return {'frame': actor.frame_id, 'name': actor.name}

@@ -43,6 +43,7 @@ _VIEWS: dict[str, npt.DTypeLike] = {
 Path = tuple[str | int, ...]
 Leaf = bool | int | float | str
 
+
 def sample_settings(settings: Settings) -> Settings:
     """
     Return settings with which all constants of messages are easy to tell apart.

@@ -79,7 +79,7 @@ def stream_of(source, processor, *, queue=None, **options):
     if queue is None:
         queue = PacketQueue(2, 'block', Counters())
     return StreamThreads(source, processor, queue=queue,
-                  **{'on_failure': lambda error: None, **options})
+                         **{'on_failure': lambda error: None, **options})
 
 
 def ended(stream):

@@ -146,7 +146,7 @@ class OsiOutput(WholeFile, FrameWriter):
             stamp_ns = self._last_ns + _RUN_GAP_NS
         elif self._last_ns >= 0 and stamp_ns - self._last_ns > _SLOW_NS:
             self._notes.add('slow', f'{(stamp_ns - self._last_ns) / NS_PER_S:.3g} s before '
-                           f'{stamp_ns / NS_PER_S:.6g} s')
+                                    f'{stamp_ns / NS_PER_S:.6g} s')
         self._last_ns = stamp_ns
         ids = [self._id_of(int(actor), stamp_ns) for actor in objects.ids]
         if objects.host is not None:
@@ -175,8 +175,9 @@ class OsiOutput(WholeFile, FrameWriter):
         if known is None or known[1] < self.n_messages - 1:
             if known is not None:
                 gap_s, begin_s = (stamp_ns - known[2]) / NS_PER_S, known[2] / NS_PER_S
-                self._notes.add('returned', f'{self._notes.name_of(actor)} ({gap_s:.3g} s after '
-                               f'{begin_s:.6g} s)')
+                self._notes.add(
+                    'returned',
+                    f'{self._notes.name_of(actor)} ({gap_s:.3g} s after {begin_s:.6g} s)')
             known = self._next_id, 0, 0
             self._next_id += 1
         self._ids[actor] = known[0], self.n_messages, stamp_ns

@@ -187,7 +187,6 @@ class DecompressedStream:
                 else:
                     piece = memoryview(b'')
 
-
     def _next_frame(self, unused: bytes) -> memoryview | None:
         """Return where the next frame begins, None at the end; gzip may be padded with zeros."""
         piece: memoryview | None = memoryview(unused)

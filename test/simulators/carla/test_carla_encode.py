@@ -33,6 +33,7 @@ STAMP_NS = 12_300_000_001
 def changed(**members):
     return {**json.loads(json.dumps(EXAMPLE)), **members}
 
+
 NAMESPACES = (LIGHTS_NS, SIGNS_NS, NUMBERS_NS)
 
 

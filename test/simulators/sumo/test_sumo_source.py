@@ -22,7 +22,7 @@ from budgets import AWAIT_S
 import pytest
 from sumo_runs import GRID, write_hill
 
-from state_sensor_ros.settings import Settings
+from state_sensor_ros.settings import Settings  # noqa: I100
 from state_sensor_ros.simulators import SourceState, TransportError
 from state_sensor_ros.simulators.sumo.sumo_messages import Run
 from state_sensor_ros.simulators.sumo.sumo_source import SumoSource

@@ -15,7 +15,7 @@ from paths import ROOT
 import pytest
 from sumo_runs import closing, GRID, HILL, read_fcd, write_crowd, write_hill
 
-from state_sensor_ros.settings import Settings
+from state_sensor_ros.settings import Settings  # noqa: I100
 from state_sensor_ros.simulators.sumo.fcd_recording import FcdRecording
 from state_sensor_ros.simulators.sumo.road_network import read_network
 from state_sensor_ros.simulators.sumo.sumo_messages import Run
