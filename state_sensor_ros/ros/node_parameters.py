@@ -77,7 +77,7 @@ class NodeParameters:
         self.settings = checked_settings({**_from_config_file(explicit), **explicit},
                                          with_added=True)
         unused = [name for name in unused_parameters(explicit, self.settings.source,
-                                                    with_added=True)
+                                                     with_added=True)
                   if schema.value_of(self.settings, name) != schema.find(name).default]
         if unused:
             self.warnings.append(f'source {self.settings.source} does not use the parameters '

@@ -165,7 +165,6 @@ def schema_of(source: str = DEFAULTS.source, *, with_added: bool = False) -> Par
          for alias, own in each.aliases.items() if alias not in _GENERAL or each is selected})
 
 
-
 def checked_settings(values: Mapping[str, object], base: Settings = DEFAULTS, *,
                      with_added: bool = False) -> Settings:
     """
