@@ -262,6 +262,32 @@ NO_LANES = Lanes(np.zeros(0, np.int64), np.zeros((0, 2), np.bool_), np.zeros((0,
                  np.zeros(0))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class MapLine:
+    """
+    One line of the map, such as the middle of a lane.
+
+    ``kind`` one word for all lines alike, best OpenDRIVE's type of a lane (``driving``,
+    ``biking``, ``sidewalk``, ``shoulder``, ...) or ``border``; ``points_xyz`` (P, 3) float64, m,
+    global frame, at least two; ``width`` m of the lane around the line, 0 of a mere line.
+    """
+
+    kind: str
+    points_xyz: Floats
+    width: float = 0.0
+
+    def __post_init__(self) -> None:
+        """
+        Check the shape, and make the array read-only.
+
+        :raises StateError: for another shape, or fewer than two points.
+        """
+        if self.points_xyz.ndim != 2 or self.points_xyz.shape[1] != 3 or len(self.points_xyz) < 2:
+            raise StateError('points_xyz', f'shape {self.points_xyz.shape}',
+                             '(P, 3), at least two points')
+        _freeze(self.points_xyz)
+
+
 LIGHT_GREEN, LIGHT_YELLOW, LIGHT_RED = range(3)
 
 
@@ -349,7 +375,8 @@ class Frame:
     ``has_exact_time`` whether ``game_time`` is free of the rounding to a 32-bit number.
     ``identity`` a number that no other frame of the simulator has, None for none: of two frames
     with one ``game_time`` it tells a repeated one from the first one of another run.
-    ``traffic_lights`` those that are no actors, None where the source has none.
+    ``traffic_lights`` those that are no actors, None where the source has none. ``map_lines`` the
+    lines of the map so far, the same object until there are more, none from most sources.
 
     >>> import state_sensor_ros as sensor
     >>> with sensor.open_recording('drive.json') as recording:
@@ -382,6 +409,7 @@ class Frame:
     has_exact_time: bool = False
     identity: int | None = None
     traffic_lights: TrafficLights | None = None
+    map_lines: tuple[MapLine, ...] = ()
     _bodies: Bodies | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -47,6 +47,7 @@ from state_sensor_ros.files.formats import ANIMATION, FILM, ReadOptions, RENDER
 from state_sensor_ros.files.recording import STANDARD_INPUT
 from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.library.frame_recording import Recording
+from state_sensor_ros.simulators.map_files import map_suffixes, read_map
 from state_sensor_ros.simulators.opening import format_of, open_any
 from state_sensor_ros.simulators.output_names import output_format
 
@@ -91,6 +92,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help='pixels per inch (default: 150; of a film 100)')
     parser.add_argument('--names', action=argparse.BooleanOptionalAction, default=True,
                         help='names of actors (default: yes)')
+    parser.add_argument('--map', default='', metavar='FILE',
+                        help='map whose lanes are drawn under the tracks (default: that of IN, if '
+                        f'it has one): {", ".join(sorted(map_suffixes()))}')
     parser.add_argument('--title', help='written above (default: the name of IN)')
     parser.add_argument('--topic', default='', help='of a bag with several ~/frame topics')
     add_bag_limit(parser)
@@ -123,7 +127,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
 def _scene(args: argparse.Namespace) -> Scene:
     """Read the whole recording."""
     settings = settings_of(args, _PARAMETERS)
-    builder = SceneBuilder(settings.ego_tag)
+    builder = SceneBuilder(settings.ego_tag, read_map(args.map) if args.map else ())
     options = ReadOptions(settings, args.topic, args.max_bag_bytes)
     opened = open_any(args.input, options)
     refuse_of_others(args, opened.simulator)

@@ -22,6 +22,7 @@ import plotly.graph_objects as go
 from state_sensor_ros.drawing import palette, tracks
 from state_sensor_ros.drawing.areas import extent
 from state_sensor_ros.drawing.colorings import BY_ACTOR
+from state_sensor_ros.drawing.road_bands import bands_of
 from state_sensor_ros.drawing.scene import LEFT, Scene
 from state_sensor_ros.drawing.wording import (
     NOTHING,
@@ -100,6 +101,7 @@ def map_figure(scene: Scene, coloring: str) -> tuple[go.Figure, MovingTraces]:
     figure = go.Figure()
     x, y = scene.tracks.position_xy.T
     moving = scene.moves
+    _add_roads(figure, scene)
     _add_lines(figure, scene, moving & ~scene.is_ego, x, y, TRACK, 1.0)
     _add_lines(figure, scene, moving & scene.is_ego, x, y, palette.EGO_BED, 5.0)
     traces = _add_moving(figure, class_colors(coloring))
@@ -118,6 +120,18 @@ def map_figure(scene: Scene, coloring: str) -> tuple[go.Figure, MovingTraces]:
         figure.add_annotation(text=NOTHING, showarrow=False,
                               font={'color': palette.QUIET, 'size': 16})
     return figure, traces
+
+
+def _add_roads(figure: go.Figure, scene: Scene) -> None:
+    """Add the lanes of the map, one trace for each colour."""
+    for outlines, color in zip(bands_of(scene.map_lines), palette.ROADS, strict=True):
+        if outlines:
+            # A gap between two of them; each is closed.
+            x, y = np.concatenate([
+                np.concatenate((outline, outline[:1], [[np.nan, np.nan]]))
+                for outline in outlines])[:-1].astype(np.float32).T
+            figure.add_scatter(x=x, y=y, mode='lines', fill='toself', fillcolor=color,
+                               line={'width': 0}, hoverinfo='skip')
 
 
 def _add_moving(figure: go.Figure, colors: list[str]) -> MovingTraces:

@@ -19,8 +19,10 @@ from matplotlib.transforms import Affine2D
 import numpy as np
 
 from state_sensor_ros.drawing import kinds, palette, tracks
+from state_sensor_ros.drawing.areas import Area
 from state_sensor_ros.drawing.footprints import CAR_LENGTH_M, CONE_M
 from state_sensor_ros.drawing.map_layout import Map
+from state_sensor_ros.drawing.road_bands import bands_of
 from state_sensor_ros.drawing.scene import LaneChangeMark, LEFT, Scene
 from state_sensor_ros.frame import Bools, Floats, Rows
 
@@ -40,6 +42,20 @@ SCALE_GID = 'scale'
 # The longest bar, its thickness, its distance below the map and from its text, inches.
 _LONGEST, _THICK, SCALE_BELOW, _GAP = 1.1, 0.05, 0.38, 0.06
 _SHARE, _N_PARTS = 0.25, 4
+
+
+def draw_roads(axes: Axes, scene: Scene, area: Area) -> None:
+    """
+    Draw the lanes of the map under everything else.
+
+    :param axes: of the map: x and y in m, global frame.
+    :param scene: the recording.
+    :param area: that the map shows.
+    """
+    for outlines, color in zip(bands_of(scene.map_lines, area), palette.ROADS, strict=True):
+        if outlines:
+            axes.add_collection(PolyCollection(
+                outlines, facecolors=color, edgecolors='none', zorder=1), autolim=False)
 
 
 def draw_tracks(axes: Axes, scene: Scene, coloring: str, width_pt: float) -> None:

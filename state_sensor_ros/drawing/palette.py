@@ -28,6 +28,8 @@ INK = '#1f2933'
 QUIET = '#7b8794'
 GROUND = '#f5f7fa'
 FAINT = '#cbd2d9'
+# Lanes of the map: other ones, those of vehicles, and mere lines.
+ROADS = '#ebeef2', '#dde3e9', '#b3bdc7'
 EGO = '#d6336c'
 EGO_BED = '#f4b6cb'
 OBJECT = '#f08c00'

@@ -236,6 +236,7 @@ class _Drawing:
             axes.set_xlabel(X_TITLE, loc='left')
         axes.grid(color='white', linewidth=1.0)
         axes.set_axisbelow(True)
+        layers.draw_roads(axes, scene, view.area)
         layers.draw_tracks(axes, scene, style.coloring, 2.2 if is_detail else 1.4)
         if not self.is_ground:
             samples = visible_samples(scene, self.instant, [view.area])

@@ -20,7 +20,7 @@ from state_sensor_ros.drawing.footprints import rotations
 from state_sensor_ros.drawing.track_builder import Tracks
 from state_sensor_ros.drawing.wording import seconds
 from state_sensor_ros.errors import counted
-from state_sensor_ros.frame import Bools, Floats, Ints, Kinds, Rows
+from state_sensor_ros.frame import Bools, Floats, Ints, Kinds, MapLine, Rows
 
 LEFT, RIGHT = 1, -1
 NO_LANE = -1
@@ -57,6 +57,7 @@ class Scene:
     ids (road, section, lane). ``displays`` colours of lights and numbers of signs, the first one
     blank. Of each actor: ``names``, ``is_ego`` (A,), ``kind`` (A,) one of kinds.py, ``has_box``
     (A,) and ``footprint_xy`` (A, 4, 2) m, in its own axes, ``moves`` (A,) vehicles and what moved.
+    ``map_lines`` under them, global frame, none if the map is not known.
     Instants may be left out of a long recording, but not of ``tracks``.
     """
 
@@ -80,6 +81,7 @@ class Scene:
     lane_changes: tuple[LaneChangeMark, ...]
     tracks: Tracks
     moves: Bools
+    map_lines: tuple[MapLine, ...] = ()
 
     @property
     def duration_s(self) -> float:

@@ -31,7 +31,15 @@ from state_sensor_ros.drawing.footprints import (
 from state_sensor_ros.drawing.kinds import kind_of, VEHICLE
 from state_sensor_ros.drawing.scene import Lane, LaneChangeMark, LEFT, NO_LANE, RIGHT, Scene
 from state_sensor_ros.drawing.track_builder import TrackBuilder
-from state_sensor_ros.frame import Bools, direction_of_change, Floats, Frame, Ints, Rows
+from state_sensor_ros.frame import (
+    Bools,
+    direction_of_change,
+    Floats,
+    Frame,
+    Ints,
+    MapLine,
+    Rows,
+)
 from state_sensor_ros.rotations import rpy_from_quaternion
 
 # Above one of these, every second instant is left out: a screen does not show more; 15 MB.
@@ -63,10 +71,12 @@ class SceneBuilder:
     A frame without ``game_time``, or with that of the last frame, is left out.
 
     :param ego_tag: the tag that marks the ego, in upper or lower case.
+    :param map_lines: the map; none for that of the frames, if they have one.
     """
 
-    def __init__(self, ego_tag: str) -> None:
+    def __init__(self, ego_tag: str, map_lines: tuple[MapLine, ...] = ()) -> None:
         self._ego_tag = ego_tag
+        self._map_lines, self._is_map_given = map_lines, bool(map_lines)
         self._instants: list[_Instant] = []
         self._stride = 1
         self._n_samples = 0
@@ -100,6 +110,8 @@ class SceneBuilder:
         """
         self._n_frames += 1
         self._generation = self._generation or frame.generation
+        if frame.map_lines and not self._is_map_given:
+            self._map_lines = frame.map_lines
         if math.isnan(frame.game_time):
             return
         time_s = self._time_of(frame)
@@ -150,7 +162,7 @@ class SceneBuilder:
             footprint_xy=np.array(self._footprints).reshape(-1, 4, 2),
             # Changes of the lane's id count only if the simulator flags no lane change.
             lane_changes=tuple(self._flagged or self._crossed),
-            tracks=tracks, moves=has_moved | (kind == VEHICLE))
+            tracks=tracks, moves=has_moved | (kind == VEHICLE), map_lines=self._map_lines)
 
     def _time_of(self, frame: Frame) -> float:
         """Return the time since the first frame, continued over restarts of the simulator."""

@@ -157,7 +157,7 @@ _BAG_READS = frozenset(('topic', 'max_bag_bytes'))
 _BAG_WRITES = frozenset((*BAG_PARAMETERS, 'clock', 'name', 'namespace'))
 _TABLE_WRITER = f'{_FILES}.tables.table_output:new_table'
 _TABLE_WRITES = frozenset(('columns', 'default_sizes', 'ego_tag'))
-_DRAWN = frozenset(('color', 'title', 'ego_tag', 'names'))
+_DRAWN = frozenset(('color', 'title', 'ego_tag', 'names', 'map'))
 
 BAG = Format(
     name='bag', noun='a bag', reader=_BAG_READER, storage='mcap', reads=_BAG_READS,

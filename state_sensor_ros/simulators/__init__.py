@@ -38,6 +38,7 @@ from state_sensor_ros.frame import (
     LIGHT_GREEN,
     LIGHT_RED,
     LIGHT_YELLOW,
+    MapLine,
     REAR_LEFT,
     REAR_RIGHT,
     TrafficLights,
@@ -68,7 +69,6 @@ from state_sensor_ros.simulators.frame_builder import (
 )
 from state_sensor_ros.simulators.frame_file import FrameFile
 from state_sensor_ros.simulators.simulator import (
-    MapLine,
     Simulator,
     SimulatorTopics,
     StandIn,

@@ -25,7 +25,7 @@ from typing import ClassVar, Protocol, TYPE_CHECKING
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.files.formats import Format
 from state_sensor_ros.files.recording import RecordingReader
-from state_sensor_ros.frame import Floats, Frame
+from state_sensor_ros.frame import Frame
 from state_sensor_ros.payloads import FrameDecoder, PayloadDecoder, Report
 from state_sensor_ros.settings import Settings
 
@@ -60,19 +60,6 @@ class SimulatorTopics:
     transforms: tuple[StaticTransform, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class MapLine:
-    """
-    One line of the map, such as the middle of a lane.
-
-    ``kind`` such as ``lane``, ``border`` or ``stop line``; ``points_xyz`` (P, 3) float64, m,
-    global frame.
-    """
-
-    kind: str
-    points_xyz: Floats
-
-
 class StandIn(Protocol):
     """A program that behaves like the simulator, for tests and demonstrations."""
 
@@ -98,7 +85,9 @@ class Simulator:
     ``has_stand_in`` whether the command `simulate` knows it. ``bag_topic`` name below the node and
     type of a topic by which a bag of this simulator is recognised, None where its bags need no
     reader of their own. ``formats`` those that only its recordings have: one without suffixes is
-    a folder, the format in which its frames are recorded.
+    a folder, the format in which its frames are recorded. ``map_files`` by the suffix of the files
+    that hold its maps, such as ``.net.xml``, the function that reads one, ``module:function``: it
+    takes the path and returns a sequence of :class:`MapLine`.
     """
 
     name: ClassVar[str]
@@ -111,6 +100,7 @@ class Simulator:
     has_stand_in: ClassVar[bool] = False
     bag_topic: ClassVar[tuple[str, str] | None] = None
     formats: ClassVar[tuple[Format, ...]] = ()
+    map_files: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
     def check(self, settings: Settings) -> None:
         """
@@ -170,17 +160,6 @@ class Simulator:
         """
         raise ConfigError('control_input', f'a command for {self.name}',
                           'none: this simulator takes no commands')
-
-    def road_map(self, settings: Settings,
-                 recording: RecordingReader | None = None) -> Sequence[MapLine]:
-        """
-        Return the lanes of the map, where the simulator knows it.
-
-        :param settings: of the node or the command.
-        :param recording: that the frames come from, None for a live source.
-        :raises StateSensorError: where it cannot be read.
-        """
-        return ()
 
     def topics(self, settings: Settings, *, recording: RecordingReader | None) -> SimulatorTopics:
         """

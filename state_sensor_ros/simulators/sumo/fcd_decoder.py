@@ -18,7 +18,12 @@ import numpy as np
 
 from state_sensor_ros.payloads import DUPLICATE
 from state_sensor_ros.simulators import Decoded, DecodeError, Fault, LEFT_OUT
-from state_sensor_ros.simulators.sumo.sumo_frames import ActorType, N_COLUMNS, StepFrames
+from state_sensor_ros.simulators.sumo.sumo_frames import (
+    ActorType,
+    N_COLUMNS,
+    StepFrames,
+    with_roads,
+)
 from state_sensor_ros.simulators.sumo.vehicle_classes import PASSENGER, PEDESTRIAN, usual_size
 
 # Attributes of an actor in the order of the columns; those that need not be there have a default.
@@ -48,7 +53,7 @@ def decode_step(text: bytes, maker: StepFrames, types: Mapping[str, ActorType]) 
                           'XML') from error
     columns = np.array(step.rows, float).reshape(len(step.names), N_COLUMNS)
     frame = maker.frame(step.time, list(step.names), step.types, step.lanes, columns)
-    return Decoded(frame, tuple(step.faults))
+    return Decoded(with_roads(frame, maker.network), tuple(step.faults))
 
 
 class _Step:

@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 import gzip
 import math
@@ -20,14 +20,16 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from state_sensor_ros.errors import ConfigError, importing
-from state_sensor_ros.frame import Floats
+from state_sensor_ros.errors import importing
+from state_sensor_ros.simulators import ConfigError, MapLine
 
 if TYPE_CHECKING:
     import sumolib.net
 
-# The kind of a lane that only this class may use.
-_KINDS = {'pedestrian': 'sidewalk', 'bicycle': 'bicycle'}
+# OpenDRIVE's type of a lane that only this class of SUMO may use.
+_KINDS = {'pedestrian': 'sidewalk', 'bicycle': 'biking', 'tram': 'tram', 'rail': 'rail'}
+# Kinds by the function of an edge; the shape of a walking area is its outline.
+_KINDS_BY_FUNCTION = {'internal': 'junction', 'crossing': 'crossing', 'walkingarea': ''}
 _GZIP_MAGIC = b'\x1f\x8b'
 
 
@@ -54,14 +56,13 @@ class RoadNetwork:
 
     ``road_names`` name of each edge by its number, its place in the file from 0; ``lane_ids``
     number of the edge and OpenDRIVE id of each lane, by the lane's name; ``stop_lines`` of all
-    controlled lanes; ``centre_lines`` (K, 3) float64 m of each lane that is not inside a junction,
-    with the lane's width, m, and kind (``driving``, ``bicycle`` or ``sidewalk``).
+    controlled lanes; ``lines`` the middles of the lanes.
     """
 
     road_names: Mapping[int, str]
     lane_ids: Mapping[str, tuple[int, int]]
     stop_lines: tuple[StopLine, ...]
-    centre_lines: tuple[tuple[Floats, float, str], ...]
+    lines: tuple[MapLine, ...]
 
 
 NO_NETWORK = RoadNetwork({}, {}, (), ())
@@ -89,8 +90,17 @@ def read_network(path: str | Path) -> RoadNetwork:
            for i, edge in enumerate(edges) for lane in edge.getLanes()}
     return RoadNetwork({i: edge.getID() for i, edge in enumerate(edges)}, ids,
                        tuple(_stop_lines(net, numbers)),
-                       tuple((np.array(lane.getShape3D(), float), float(lane.getWidth()),
-                              _kind(lane)) for lane in lanes if not lane.getID().startswith(':')))
+                       tuple(_lines(edges)))
+
+
+def read_lanes(path: str) -> Sequence[MapLine]:
+    """
+    Read the middles of the lanes of a network file.
+
+    :param path: `NAME.net.xml` or `NAME.net.xml.gz`.
+    :raises ConfigError: if it cannot be read as a network.
+    """
+    return read_network(path).lines
 
 
 def _is_left_hand(path: str | Path) -> bool:
@@ -103,10 +113,14 @@ def _is_left_hand(path: str | Path) -> bool:
     return False
 
 
-def _kind(lane: sumolib.net.lane.Lane) -> str:
-    allowed = lane.getPermissions()
-    only = next(iter(allowed)) if len(allowed) == 1 else ''
-    return _KINDS.get(only, 'driving')
+def _lines(edges: Sequence[sumolib.net.edge.Edge]) -> Iterator[MapLine]:
+    for edge in edges:
+        for lane in edge.getLanes():
+            allowed = lane.getPermissions()
+            only = next(iter(allowed)) if len(allowed) == 1 else ''
+            kind = _KINDS_BY_FUNCTION.get(edge.getFunction(), _KINDS.get(only, 'driving'))
+            if kind:
+                yield MapLine(kind, np.array(lane.getShape3D(), float), float(lane.getWidth()))
 
 
 def _stop_lines(net: sumolib.net.Net, numbers: Mapping[str, int]) -> Iterator[StopLine]:

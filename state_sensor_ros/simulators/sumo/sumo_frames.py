@@ -17,7 +17,7 @@ middle of its footprint, on the ground.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 import math
 
 import numpy as np
@@ -49,6 +49,17 @@ class ActorType:
 
     vclass: str
     size_xyz: tuple[float, float, float]
+
+
+def with_roads(frame: Frame, network: RoadNetwork) -> Frame:
+    """
+    Return a frame with the names of the roads and the map, which are the same in each.
+
+    :param frame: made by :class:`StepFrames`.
+    :param network: the roads of the run.
+    """
+    return replace(frame, lanes=replace(frame.lanes, road_names=network.road_names),
+                   map_lines=network.lines)
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 import re
@@ -19,7 +19,6 @@ from typing import ClassVar
 
 from state_sensor_ros.share import share_file
 from state_sensor_ros.simulators import (
-    MapLine,
     parameter,
     RecordingReader,
     Report,
@@ -61,6 +60,8 @@ class SumoSimulator(Simulator):
     """Eclipse SUMO, started or joined, and its FCD output."""
 
     name: ClassVar[str] = 'sumo'
+    map_files: ClassVar[Mapping[str, str]] = MappingProxyType(dict.fromkeys(
+        ('.net.xml', '.net.xml.gz'), 'state_sensor_ros.simulators.sumo.road_network:read_lanes'))
     parameters: ClassVar[type] = SumoParameters
     uses: ClassVar[frozenset[str]] = frozenset({'rate'})
     aliases: ClassVar[Mapping[str, str]] = MappingProxyType({'host': 'host', 'port': 'port'})
@@ -86,16 +87,3 @@ class SumoSimulator(Simulator):
             return None
         from state_sensor_ros.simulators.sumo.fcd_recording import FcdRecording, is_fcd
         return FcdRecording(path) if is_fcd(path) else None
-
-    def road_map(self, settings: Settings,
-                 recording: RecordingReader | None = None) -> Sequence[MapLine]:
-        """Return the middles of the lanes."""
-        from state_sensor_ros.simulators.sumo.fcd_recording import FcdRecording
-        from state_sensor_ros.simulators.sumo.road_network import NO_NETWORK, read_network
-        own = settings.of(SumoParameters)
-        network = NO_NETWORK
-        if own.net:
-            network = read_network(own.net)
-        elif isinstance(recording, FcdRecording):
-            network = recording.network
-        return [MapLine(kind, points) for points, _, kind in network.centre_lines]

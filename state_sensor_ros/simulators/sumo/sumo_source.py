@@ -29,6 +29,7 @@ from state_sensor_ros.simulators import (
     TransportError,
 )
 from state_sensor_ros.simulators.sumo.signals import Signals
+from state_sensor_ros.simulators.sumo.sumo_frames import with_roads
 from state_sensor_ros.simulators.sumo.sumo_messages import Ended, NewRate, Run, Started, Stepped
 
 # A SUMO that has not answered for this long waits for something, s.
@@ -110,10 +111,8 @@ class SumoSource(LiveSource):
                 break
             elif isinstance(message, Stepped) and network and signals:
                 self.health.silence = ''
-                frame = message.frame
-                yield replace(
-                    frame, lanes=replace(frame.lanes, road_names=network.road_names),
-                    traffic_lights=signals.lights(message.lights))
+                yield replace(with_roads(message.frame, network),
+                              traffic_lights=signals.lights(message.lights))
         return ''
 
     def reconfigure(self, settings: Settings) -> None:

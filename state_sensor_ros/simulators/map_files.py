@@ -1,0 +1,47 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""The lines of a map from a file, by its suffix: those of all simulators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import cast
+
+from state_sensor_ros.errors import ConfigError
+from state_sensor_ros.frame import MapLine
+from state_sensor_ros.simulators.simulator_list import simulators
+
+
+def map_suffixes() -> Mapping[str, str]:
+    """Return the function that reads a map, ``module:function``, by the suffix of its file."""
+    return {suffix: reader for simulator in simulators().values()
+            for suffix, reader in simulator.map_files.items()}
+
+
+def read_map(path: str) -> tuple[MapLine, ...]:
+    """
+    Read a map.
+
+    The one way from a file to lines: a simulator adds a kind of file by a row in
+    :attr:`Simulator.map_files`, and pictures, animations and ~/map show it.
+
+    :param path: a file with one of :func:`map_suffixes`.
+    :raises StateSensorError: if it has another suffix, is missing, or is not such a map.
+    """
+    readers = map_suffixes()
+    suffix = max((each for each in readers if path.endswith(each)), key=len, default='')
+    if not suffix:
+        raise ConfigError('map_file', path, f'a map: {", ".join(sorted(readers))}')
+    if not Path(path).is_file():
+        raise ConfigError('map_file', path, 'an existing file')
+    module, _, name = readers[suffix].partition(':')
+    reader = cast(Callable[[str], Sequence[MapLine]], getattr(import_module(module), name))
+    return tuple(reader(path))
