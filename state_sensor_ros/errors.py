@@ -7,7 +7,10 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-The exception tree; every message reads ``where: found X; expected Y``.
+The exception tree.
+
+A message about data reads ``where: found X; expected Y``, one about the world outside, such as a
+disk, a host or a port, ``where: X``.
 
 StateSensorError
  +- ConfigError            a parameter or option has a value it cannot have
@@ -72,11 +75,14 @@ def reason_of(error: OSError) -> str:
     """
     Return the reason that the operating system gives, without its number.
 
-    :param error: of a system call.
-    :returns: lower case; the name of the class where the error has no text.
+    >>> reason_of(OSError(28, 'No space left on device'))
+    'no space left on device'
+
+    :param error: failure of a system call.
+    :returns: lower case; the name of the class if the error has no text.
     """
     if isinstance(error, IsADirectoryError):
-        return 'a folder'
+        return 'is a folder'
     return (error.strerror or str(error)).lower() or type(error).__name__
 
 
@@ -85,12 +91,14 @@ class StateSensorError(Exception):
     Base of all errors of this package.
 
     :param where: the place: a file, a key path, ``host:port`` or a parameter.
-    :param found: what was found there.
-    :param expected: what was expected there, or the remedy.
+    :param found: what was found there; without ``expected``, what has failed.
+    :param expected: what was expected there, or the remedy; ``''`` for a failure of the world
+        outside.
     """
 
-    def __init__(self, where: str, found: str, expected: str) -> None:
-        super().__init__(one_line(f'{where}: found {found}; expected {expected}'))
+    def __init__(self, where: str, found: str, expected: str = '') -> None:
+        super().__init__(one_line(f'{where}: found {found}; expected {expected}' if expected
+                                  else f'{where}: {found}'))
         self.where = where
         self.found = found
         self.expected = expected
@@ -108,20 +116,39 @@ class RefusalError(TransportError):
     """The reply to a command reports a failure; ``found`` has the text of the simulator."""
 
 
-def failed_stream(where: str, reason: str, found: str, expected: str) -> TransportError:
+_NO_CONNECTION = 'cannot connect to '
+
+
+def cannot_connect(where: str, error: OSError,
+                   remedy: str = 'is the simulator running?') -> TransportError:
+    """
+    Return the error for a connection that cannot be made.
+
+    >>> str(cannot_connect('127.0.0.1:8700', ConnectionRefusedError(111, 'Connection refused')))
+    'cannot connect to 127.0.0.1:8700: connection refused; is the simulator running?'
+
+    :param where: ``host:port``.
+    :param error: reason.
+    :param remedy: what to check if the connection is refused.
+    """
+    refused = isinstance(error, ConnectionRefusedError) and remedy
+    return TransportError(f'{_NO_CONNECTION}{where}',
+                          f'{reason_of(error)}; {remedy}' if refused else reason_of(error))
+
+
+def failed_stream(where: str, reason: str, missing: str) -> TransportError:
     """
     Return the error for a stream that is missing, without a second place in its text.
 
     :param where: ``host:port``.
-    :param reason: text of the last error there, ``''`` for none; it is the error where it has the
-        form of one at that place.
-    :param found: what is missing, such as ``no frame``.
-    :param expected: in its place.
+    :param reason: text of the last error, ``''`` for none; it is that of the result if it names
+        the place.
+    :param missing: what is missing, such as ``no frame received``.
     """
-    cause, _, remedy = reason.partition('; expected ')
-    if remedy and cause.startswith(f'{where}: found '):
-        return TransportError(where, cause.removeprefix(f'{where}: found '), remedy)
-    return TransportError(where, f'{found} ({reason})' if reason else found, expected)
+    for place in (where, f'{_NO_CONNECTION}{where}'):
+        if reason.startswith(f'{place}: '):
+            return TransportError(place, reason.removeprefix(f'{place}: '))
+    return TransportError(where, f'{missing} ({reason})' if reason else missing)
 
 
 class FramingError(StateSensorError):

@@ -103,7 +103,7 @@ def run_job(job: BatchJob, running: set[subprocess.Popen[str]] | None = None) ->
         return BatchResult(1, '', str(error))
     except OSError as error:
         return BatchResult(1, '', one_line(
-            f'{job.output}: found {reason_of(error)}; expected a place to write to'))
+            f'{job.output}: {reason_of(error)}'))
     paths = [_PACKAGES, *filter(None, [os.environ.get('PYTHONPATH')])]
     environment = {**os.environ, 'PYTHONPATH': os.pathsep.join(paths)}
     with subprocess.Popen(

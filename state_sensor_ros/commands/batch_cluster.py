@@ -142,7 +142,7 @@ def _results(client: Client, address: str,
             if _n_workers(client, address, left):
                 worker_s = time.monotonic()
             elif now_s - worker_s > _WORKER_S:
-                raise TransportError(address, f'no worker for {_WORKER_S:.0f} s', 'at least one')
+                raise TransportError(address, f'no worker for {_WORKER_S:.0f} s')
             checked_s = time.monotonic()
         if not ended:
             time.sleep(_POLL_S)
@@ -169,8 +169,7 @@ def _n_workers(client: Client, address: str, left: dict[_Future, BatchJob]) -> i
 
 
 def _lost(address: str) -> TransportError:
-    return TransportError(address, 'that the scheduler no longer replies',
-                          'a scheduler that runs until all is done')
+    return TransportError(address, 'the scheduler no longer replies')
 
 
 @contextmanager
@@ -192,8 +191,8 @@ def connected(address: str) -> Iterator[Client]:
     # Whatever the address makes the library raise: also TypeError, ImportError and RuntimeError.
     except Exception as error:
         reason = str(error).split('\n')[0] or 'no reply'
-        raise TransportError(address, reason, 'a Dask scheduler, such as '
-                             'tcp://HOST:8786') from error
+        raise TransportError(f'cannot connect to the scheduler {address}', f'{reason}; the '
+                             'address of one is such as tcp://HOST:8786') from error
     try:
         yield client
     finally:

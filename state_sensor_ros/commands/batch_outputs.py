@@ -143,7 +143,7 @@ class BatchOutputs:
             raise self._error(error) from error
 
     def _error(self, error: OSError) -> SinkError:
-        return SinkError(self.path, reason_of(error), 'a place to write to')
+        return SinkError(self.path, reason_of(error))
 
 
 def _state_of(output: str) -> list[int] | None:

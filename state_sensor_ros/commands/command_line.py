@@ -142,8 +142,8 @@ def _code(named: list[str], work: Callable[[], None], interruption: Interruption
 
 
 def _in_words(error: OSError) -> str:
-    """Return an error of the operating system as other errors are, of standard output if any."""
-    return f'{error.filename or "standard output"}: found {reason_of(error)}; expected it to work'
+    """Return an error of the operating system in one line, of standard output if any."""
+    return f'{error.filename or "standard output"}: {reason_of(error)}'
 
 
 def _named(words: list[str]) -> list[str]:

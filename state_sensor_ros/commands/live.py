@@ -187,7 +187,7 @@ class LiveRecording:
             timer.cancel()
             self.close()
         if not self._n_frames:
-            raise failed_stream(self.name, health.last_error, 'no frame', 'a stream of them')
+            raise failed_stream(self.name, health.last_error, 'no frame received')
 
     def close(self) -> None:
         """End the stream, from any thread."""

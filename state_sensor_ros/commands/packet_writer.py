@@ -245,18 +245,18 @@ class PayloadWriter(PacketWriter):
             self._file.complete()
         except (OSError, TrajectoryFormatError):
             self._file.keep()
-            expected = f'room to end the file; the frames are in {part}, without its end'
+            kept = f'the frames are in {part}, without its end'
         else:
             if not self._n_frames:
                 self._file.abort()
                 raise error
-            expected = f'room for more than the {counted(self._n_frames, "frame")} in it now'
+            kept = f'it has the {counted(self._n_frames, "frame")} that there was room for'
             if self._file.is_taken:
                 # A truncated recording must not replace a complete one.
                 self._file.keep()
-                expected = (f'room for more than the {counted(self._n_frames, "frame")} in '
-                            f'{part}; the file that was there stays')
+                kept = (f'the {counted(self._n_frames, "frame")} that there was room for are in '
+                        f'{part}; the file that was there stays')
             else:
                 self._file.commit()
             self.is_saved = True
-        raise SinkError(error.where, error.found, expected) from error
+        raise SinkError(error.where, f'{error.found}; {kept}') from error

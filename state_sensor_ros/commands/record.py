@@ -201,4 +201,4 @@ def _conclude(recorder: Recorder, args: argparse.Namespace,
     elif interruption.number:
         print_line(f'{args.out}: no frame was received, nothing was written')
     else:
-        raise failed_stream(recorder.where, last_error, 'no frame', 'a stream of them')
+        raise failed_stream(recorder.where, last_error, 'no frame received')

@@ -89,8 +89,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     except OSError as error:
         if isinstance(error, BrokenPipeError) or error.filename is None:
             raise
-        raise TrajectoryFormatError(args.part, reason_of(error),
-                                    'a trajectory or a bag') from error
+        raise TrajectoryFormatError(args.part, reason_of(error)) from error
     show_result(args.output, [line], is_quiet=args.quiet)
 
 

@@ -177,7 +177,7 @@ class Connection:
 
     def _check_open(self) -> None:
         if self._shut_down.is_set():
-            raise ConnectionAbortedError('a request to end')
+            raise ConnectionAbortedError('ended on request')
 
 
 def _is_open(connected: socket.socket) -> bool:

@@ -21,6 +21,8 @@ import socket
 import threading
 from typing import Any, TypeAlias
 
+from state_sensor_ros.errors import reason_of
+
 # How often a wait checks whether it was cancelled.
 _PERIOD_S = 0.05
 
@@ -55,14 +57,18 @@ def look_up(host: str, port: int, is_closed: Callable[[], bool]) -> Addresses:
         if isinstance(found, OSError):
             raise found
         return found
-    raise ConnectionAbortedError('a request to end')
+    raise ConnectionAbortedError('ended on request')
 
 
 def _resolve(host: str, port: int, results: SimpleQueue[Addresses | OSError]) -> None:
     try:
         results.put(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+    except socket.gaierror as error:
+        unknown = error.errno in (socket.EAI_NONAME, getattr(socket, 'EAI_NODATA', None))
+        results.put(OSError(f'host name {host} is not known' if unknown else
+                            f'the host name {host} cannot be looked up: {reason_of(error)}'))
     except OSError as error:
         results.put(error)
     except UnicodeError as error:
         # A label of the name is empty or longer than 63 characters.
-        results.put(OSError(f'a name that no host can have ({error})'))
+        results.put(OSError(f'no host can have the name {host} ({error})'))

@@ -144,7 +144,7 @@ class Relay:
             return
         self.health.fail('the process of the relay ended')
         if not self._reconnect and self.health.n_connects:
-            raise TransportError('relay', 'the end of its process', 'one that runs on')
+            raise TransportError('relay', 'its process has ended')
 
     @contextmanager
     def _listeners(self) -> Iterator[list[socket.socket]]:
@@ -165,10 +165,11 @@ class Relay:
     def _cannot_listen(self, port: int, error: OSError) -> TransportError:
         where = f'{self._bind}:{port}'
         if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
-            return TransportError(where, reason_of(error),
-                                  'an address of this machine as relay_bind')
-        found = 'a port in use' if error.errno == errno.EADDRINUSE else reason_of(error)
-        return TransportError(where, found, 'a free port for the relay')
+            return TransportError(where, f'{reason_of(error)}; relay_bind is to be an address of '
+                                  'this machine')
+        if error.errno == errno.EADDRINUSE:
+            return TransportError(where, 'the port of the relay is in use')
+        return TransportError(where, reason_of(error))
 
     def _packets_of_a_process(self, listeners: list[socket.socket]) -> Iterator[Packet]:
         """Start the process; yield packets until it ends, and end it."""
@@ -221,7 +222,7 @@ class Relay:
                 stdin=subprocess.DEVNULL, env={**os.environ, **_ENVIRONMENT},
                 pass_fds=[*descriptors, link.fileno()], start_new_session=True)
         except OSError as error:
-            raise TransportError('relay', reason_of(error), 'a process of its own') from error
+            raise TransportError('cannot start the relay', reason_of(error)) from error
 
     def _describe(self, message: bytes) -> None:
         description = self._description_of(message)

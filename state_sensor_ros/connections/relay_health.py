@@ -80,19 +80,18 @@ class RelayHealth:
         """
         kind, where = event['event'], self._servers[event.get('port', self._copied)]
         if kind == 'dropped':
-            self._report('relay', f'{where}: found {counted(event["n"], "frame")} too many so '
-                         'far, which are dropped; expected a node that reads as fast as the '
-                         'server sends')
+            self._report('relay', f'{where}: {counted(event["n"], "frame")} dropped so far: '
+                         'the server sends faster than this machine reads')
         elif kind == 'too long':
             self.health.n_protocol_errors += 1
             self.health.last_error = (f'{where}: found a frame of {event["n"]} bytes; expected at '
                                       f'most max_frame_bytes, {self._max_frame_bytes}')
         elif kind == 'refused':
-            self._warn(f'{where}: found {event["error"].lower()} for {self._patience_s:g} s; '
-                       'expected the port of the server for the client of the relay')
+            self._warn(f'cannot connect to {where} for {self._patience_s:g} s: '
+                       f'{event["error"].lower()}; is the CARLA server running?')
         elif kind == 'turned away':
-            self._warn(f'{self._own[event["port"]]}: found {event["error"]}; expected fewer '
-                       'clients of the relay: the connection was closed')
+            self._warn(f'{self._own[event["port"]]}: a client of the relay is turned away: '
+                       f'{event["error"]}')
         elif event['port'] == self._copied:
             if kind in ('connected', 'closed'):
                 self._count_copied(event)
@@ -132,8 +131,8 @@ class RelayHealth:
             if kind == 'closed' and not self._n_described:
                 health.fail(_closed(event))
         elif kind == 'waiting':
-            health.last_error = (f'{self._servers[self._described]}: found connection refused; '
-                                 'expected the port of the server for the client of the relay')
+            health.last_error = (f'cannot connect to {self._servers[self._described]}: '
+                                 'connection refused; is the CARLA server running?')
         elif kind == 'connected':
             health.last_error = ('a client of the relay is connected to '
                                  f'{self._servers[self._described]}, and not to '

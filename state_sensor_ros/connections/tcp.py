@@ -19,7 +19,7 @@ from typing import Protocol
 
 from state_sensor_ros.connections.connection import Connection
 from state_sensor_ros.connections.live_source import LiveSource
-from state_sensor_ros.errors import reason_of, TransportError
+from state_sensor_ros.errors import cannot_connect, reason_of, TransportError
 from state_sensor_ros.payloads import Packet
 from state_sensor_ros.settings import DEFAULTS, Settings
 
@@ -128,8 +128,7 @@ class TcpSource(LiveSource):
             self._connection.connect_within(self._patience_s, self._set_options)
             self._connection.open_socket.settimeout(None)
         except OSError as error:
-            raise TransportError(self._where, reason_of(error),
-                                 'a simulator that listens there') from error
+            raise cannot_connect(self._where, error) from error
         if is_first:
             self.connected()
         if self._after_connect is not None:
@@ -182,7 +181,7 @@ class TcpSource(LiveSource):
                 n_bytes = receive_into(ahead) if reads_ahead \
                     else receive_into(room, 0, socket.MSG_WAITALL)
             except OSError as error:
-                raise TransportError(self._where, reason_of(error), 'more packets') from error
+                raise TransportError(self._where, reason_of(error)) from error
             if not n_bytes:
                 self._end(framer)
                 return

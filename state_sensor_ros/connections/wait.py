@@ -94,9 +94,8 @@ class Wait:
     def _timed_out(self) -> None:
         elapsed_s = time.monotonic() - self._began_s
         if elapsed_s >= self._timeout_s:
-            raise TransportError(self._where, f'no {self._missing} in {self._timeout_s:g} s',
-                                 'one')
+            raise TransportError(self._where, f'no {self._missing} in {self._timeout_s:g} s')
         if elapsed_s >= SILENCE_S and not self._is_reported:
             self._is_reported = True
-            self._on_silence(f'{self._where}: found no {self._missing} for {SILENCE_S:g} s; '
-                             f'expected one (waiting up to {self._timeout_s:g} s)')
+            self._on_silence(f'{self._where}: no {self._missing} for {SILENCE_S:g} s; '
+                             f'waiting up to {self._timeout_s:g} s')

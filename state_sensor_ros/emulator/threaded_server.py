@@ -249,9 +249,9 @@ def reserve(bind: str, port: int) -> socket.socket:
 
 def _no_port(bind: str, port: int, error: OSError | OverflowError) -> TransportError:
     number = getattr(error, 'errno', None)
-    reason = ('a port in use' if number == errno.EADDRINUSE
+    reason = ('the port is in use' if number == errno.EADDRINUSE
               else os.strerror(number).lower() if number and number > 0 else str(error))
-    return TransportError(f'{bind}:{port}', reason, 'a free port of this machine')
+    return TransportError(f'cannot listen on {bind}:{port}', reason)
 
 
 def accept_connection(listener: socket.socket) -> socket.socket | None:

@@ -352,7 +352,7 @@ def open_recording(path: str | os.PathLike[str], *, topic: str = '',
     >>> import state_sensor_ros as sensor
     >>> with sensor.open_recording('drive.json') as recording:
     ...     for frame in recording:
-    ...         ego_xyz = frame.position_xyz[frame.ego]
+    ...         ego_xyz = frame.position_xyz[frame.ego_row]
     >>> frame.position_xyz.shape == (len(frame.names), 3)
     True
     >>> recording.faults

@@ -56,7 +56,9 @@ class ConnectionLog:
         elif failure != self._failure:
             self._failure = failure
             is_attempt = health.state in (SourceState.CONNECTING, SourceState.WAITING)
-            text = f'not connected: {failure}' if is_attempt else failure
+            # The failure of a connect says so itself.
+            text = f'not connected: {failure}' if is_attempt and not failure.startswith(
+                'cannot connect') else failure
             lines.append(Line(True, text))
         self._n_losses = n_losses
         return lines

@@ -83,5 +83,4 @@ class OtherPublishers:
             others = sorted({_name_of(each) for each in publishers
                              if (each.node_name, each.node_namespace) != own})
             self._topics.remove(name)
-            self._warn(f'{name}: found another publisher, {", ".join(others) or "of this name"}; '
-                       'expected this node alone')
+            self._warn(f'{name} has another publisher, {", ".join(others) or "of this name"}')

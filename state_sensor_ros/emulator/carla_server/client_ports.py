@@ -98,8 +98,8 @@ def _three_listeners(bind: str, port: int) -> tuple[socket.socket, socket.socket
             candidate = free.getsockname()[1]
         with suppress(TransportError):
             return _listeners_around(bind, candidate)
-    raise TransportError(bind, f'no three free ports in a row in {MAX_TRIES} tries',
-                         'the middle one of three as --port')
+    raise TransportError(bind, f'no three free ports in a row in {MAX_TRIES} tries; '
+                         'give the middle one of three as --port')
 
 
 def _listeners_around(bind: str, port: int) -> tuple[socket.socket, socket.socket, socket.socket]:

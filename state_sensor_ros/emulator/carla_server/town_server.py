@@ -208,7 +208,7 @@ class CarlaServer(ThreadedServer):
             return
         spot = start.player_start_spot_index
         if spot >= N_START_SPOTS:
-            LOG.warning('EpisodeStart: found start spot %d; expected 0 to %d, begins at 0', spot,
+            LOG.warning('EpisodeStart: no start spot %d, only 0 to %d; it begins at 0', spot,
                         N_START_SPOTS - 1)
             spot = 0
         with self._changed:

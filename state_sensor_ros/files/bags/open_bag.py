@@ -189,7 +189,7 @@ class OpenBag:
         except TrajectoryFormatError:
             raise
         except OSError as error:
-            raise TrajectoryFormatError(self.name, reason_of(error), 'a bag') from error
+            raise TrajectoryFormatError(self.name, reason_of(error)) from error
         except (TypesysError, ValueError, RecursionError) as error:
             text = ' '.join(str(error)[:_MAX_SHOWN].split()) or type(error).__name__
             raise damaged(self.name, f'an invalid definition, {text}') from error

@@ -166,8 +166,9 @@ class TableRecording:
                                         'three lengths for each class') from error
 
     def _error(self, error: Exception) -> TrajectoryFormatError:
-        found = reason_of(error) if isinstance(error, OSError) and error.strerror else \
-            ' '.join(str(error).split())[:_MAX_SHOWN] or type(error).__name__
+        if isinstance(error, OSError) and error.strerror:
+            return TrajectoryFormatError(self.name, reason_of(error))
+        found = ' '.join(str(error).split())[:_MAX_SHOWN] or type(error).__name__
         return TrajectoryFormatError(self.name, found, 'a Parquet file')
 
     def new_decoder(self) -> PayloadDecoder:

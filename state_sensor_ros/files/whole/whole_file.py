@@ -137,7 +137,7 @@ class WholeFile(Output):
         """
         if isinstance(error, SinkError):
             return error
-        return SinkError(self.name, reason_of(error), 'a place to write to')
+        return SinkError(self.name, reason_of(error))
 
     def complete(self) -> None:
         """Sync everything to the disk; nothing can be written after that."""
@@ -185,8 +185,7 @@ class WholeFile(Output):
         if isinstance(error, FileExistsError):
             return SinkError(self.name, 'a file of that name, which was not there before',
                              f'none; what was written is in {part}')
-        return SinkError(self.name, reason_of(error),
-                         f'a name that can be given; what was written is in {part}')
+        return SinkError(self.name, f'{reason_of(error)}; what was written is in {part}')
 
     def reopen(self) -> BinaryIO:
         """Open the part again after a failure, to rescue its content; not of a direct output."""

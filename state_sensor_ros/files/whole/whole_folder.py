@@ -77,7 +77,7 @@ class WholeFolder:
         """
         if isinstance(error, SinkError):
             return error
-        return SinkError(self.name, reason_of(error), f'room to write a {self._noun}')
+        return SinkError(self.name, reason_of(error))
 
     def _check_replaceable(self) -> Own:
         """
@@ -157,11 +157,12 @@ class WholeFolder:
         """Return the error for a complete folder that cannot get its name."""
         kept = f'what was written is in {whole}'
         if isinstance(error, SinkError):
-            return SinkError(self.name, error.found, f'{error.expected}; {kept}')
+            return SinkError(self.name, error.found, f'{error.expected}; {kept}') \
+                if error.expected else SinkError(self.name, f'{error.found}; {kept}')
         if isinstance(error, FileExistsError):
             return SinkError(self.name, 'something of that name, which was not there before',
                              f'nothing; {kept}')
-        return SinkError(self.name, reason_of(error), f'a name that can be given; {kept}')
+        return SinkError(self.name, f'{reason_of(error)}; {kept}')
 
     def discard(self) -> str:
         """

@@ -255,8 +255,8 @@ class EpisodeClient:
         while len(data) < n_bytes:
             part = wait.receive(self._world.open_socket, n_bytes - len(data))
             if not part:
-                raise TransportError(self._world.where, 'the end of the connection',
-                                     'an answer to the request of an episode')
+                raise TransportError(self._world.where, 'the server closed the connection '
+                                     'instead of a reply to the request of an episode')
             data += part
         return bytes(data)
 
@@ -290,5 +290,7 @@ def _connect(connection: Connection, patience_s: float = 0.0) -> None:
 def _failed(connection: Connection, error: OSError) -> TransportError:
     if isinstance(error, TransportError):
         return error
-    found = 'a request to end' if connection.is_shut_down else reason_of(error)
-    return TransportError(connection.where, found, EXPECTED_SERVER)
+    if connection.is_shut_down:
+        return TransportError(connection.where, 'ended on request')
+    return TransportError(connection.where, reason_of(error) + (
+        '; is the CARLA server running?' if isinstance(error, ConnectionRefusedError) else ''))

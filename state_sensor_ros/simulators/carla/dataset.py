@@ -166,8 +166,7 @@ def find_dataset(path: Path) -> Dataset:
         for episode in found:
             _list_files(episode, _KNOWN_CAMERAS | metadata.cameras(), metadata.lidars())
     except OSError as error:
-        raise TrajectoryFormatError(str(path), reason_of(error),
-                                    'folders that can be read') from error
+        raise TrajectoryFormatError(str(path), reason_of(error)) from error
     if not any(episode.measurements for episode in found):
         raise TrajectoryFormatError(
             str(path), 'a folder without metadata.yaml and without measurements_NNNNN.json',
@@ -277,8 +276,7 @@ def _read(file: Path) -> bytes:
         with file.open('rb') as opened:
             data = opened.read(_MAX_FILE_BYTES + 1)
     except OSError as error:
-        raise TrajectoryFormatError(str(file), reason_of(error),
-                                    'a file that can be read') from error
+        raise TrajectoryFormatError(str(file), reason_of(error)) from error
     if len(data) > _MAX_FILE_BYTES:
         raise TrajectoryFormatError(str(file), f'more than {_MAX_FILE_BYTES} bytes',
                                     'a file of a dataset')

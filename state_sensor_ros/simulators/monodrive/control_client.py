@@ -191,7 +191,7 @@ class ControlClient:
                                  on_silence=self._on_silence)
         with self._changed:
             if self._state is ClientState.CLOSED:
-                raise TransportError(session.where, 'a request to end', 'a connection')
+                raise TransportError(session.where, 'ended on request')
             old, self._session = self._session, session
         if old is not None:
             old.close()
@@ -276,8 +276,8 @@ class ControlClient:
                 return
             # Another client may have changed the sensor: configure it before the next sample.
             self._requested = None
-        self._report('control', f'{session.where}: found no packet in {self._packet_timeout_s:g} '
-                     f's after {SAMPLE}; expected one')
+        self._report('control', f'{session.where}: no packet in {self._packet_timeout_s:g} s '
+                     f'after {SAMPLE}')
 
     def _is_lost(self, session: ControlSession) -> bool:
         """Return whether a failure of ``session`` means that there is no control connection."""

@@ -20,6 +20,7 @@ import threading
 from state_sensor_ros.connections.connection import Connection
 from state_sensor_ros.connections.wait import ignore_silence, OnSilence, Wait
 from state_sensor_ros.errors import (
+    cannot_connect,
     DecodeError,
     FramingError,
     reason_of,
@@ -76,7 +77,9 @@ class ControlSession:
             try:
                 self._connection.connect()
             except OSError as error:
-                raise self._failed(error, "a simulator's control port") from error
+                if self._connection.is_shut_down:
+                    raise self._failed(error, '') from error
+                raise cannot_connect(self.where, error) from error
 
     def request(self, command: str, message: object) -> object:
         """
@@ -163,9 +166,11 @@ class ControlSession:
         return Wait(self.where, missing, self._timeout_s(command), self._on_silence)
 
     def _failed(self, error: OSError | None, expected: str) -> TransportError:
-        found = 'the end of the connection' if error is None else reason_of(error)
-        return TransportError(
-            self.where, 'a request to end' if self._connection.is_shut_down else found, expected)
+        if self._connection.is_shut_down:
+            return TransportError(self.where, 'ended on request')
+        if error is not None:
+            return TransportError(self.where, reason_of(error))
+        return TransportError(self.where, 'the connection was closed instead of ' + expected)
 
     def _timeout_s(self, command: str) -> float:
         if self._reply_timeout_s is not None:

@@ -77,7 +77,7 @@ def read_trajectory(path: str) -> list[EmulatedFrame]:
             with open(path, 'rb') as file:
                 text = file.read()
     except OSError as error:
-        raise TrajectoryFormatError(path, reason_of(error), 'a readable file') from error
+        raise TrajectoryFormatError(path, reason_of(error)) from error
     frames = _parsed(path, _plain(path, text).removeprefix(b'\xef\xbb\xbf'))
     if not frames:
         raise TrajectoryFormatError(path, 'no frames', 'an array of frames')

@@ -178,8 +178,8 @@ class ReplayClient:
         threading.Thread(target=self._read, name='read', daemon=True).start()
         if not self._await(lambda: self._is_connected, _CONNECT_TIMEOUT_S):
             raise failed_stream(f'{self._plan.host}:{self._plan.port}',
-                                self._source.health.last_error, 'no sensor port',
-                                'one after the sensor was configured')
+                                self._source.health.last_error,
+                                'no sensor port after the sensor was configured')
 
     def _connected(self) -> None:
         with self._changed:
@@ -228,7 +228,7 @@ class ReplayClient:
         if self._source is not None and not self._await(
                 lambda: self._n_packets > n_before, _PACKET_TIMEOUT_S):
             raise TransportError(f'{self._plan.host}:{self._plan.port}',
-                                 f'no packet in {_PACKET_TIMEOUT_S:g} s after {STEP}', 'one')
+                                 f'no packet in {_PACKET_TIMEOUT_S:g} s after {STEP}')
 
     def _await(self, condition: Callable[[], bool], timeout_s: float) -> bool:
         """Wait for a condition or for the end; return False after a time-out."""

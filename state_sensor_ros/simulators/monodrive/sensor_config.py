@@ -120,7 +120,7 @@ def read_json(path: str | Path) -> object:
     except RecursionError as exc:
         raise ConfigError(where, 'brackets nested too deep', 'a sensor configuration') from exc
     except OSError as exc:
-        raise ConfigError(where, reason_of(exc), 'a readable file') from exc
+        raise ConfigError(where, reason_of(exc)) from exc
 
 
 def _sensors(value: object, where: str, depth: int = 0) -> Iterator[Mapping[str, object]]:

@@ -122,8 +122,7 @@ class TrajectoryRecording:
             try:
                 self._file = open_positioned(path)
             except OSError as error:
-                raise TrajectoryFormatError(path, reason_of(error),
-                                            'a trajectory or a bag') from error
+                raise TrajectoryFormatError(path, reason_of(error)) from error
             status = os.fstat(self._file.fileno())
             # A pipe has no size and no beginning to go back to.
             self.total = status.st_size if stat.S_ISREG(status.st_mode) else None

@@ -62,7 +62,7 @@ class FcdRecording(FrameFile):
         try:
             self._file: BinaryIO = open_positioned(path)
         except OSError as error:
-            raise TrajectoryFormatError(str(path), reason_of(error), 'FCD output') from error
+            raise TrajectoryFormatError(str(path), reason_of(error)) from error
         beside = [network] if network else [
             str(each) for each in sorted(path.parent.glob('*.net.xml*'))
             if each.name.endswith(SUFFIXES)]
