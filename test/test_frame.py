@@ -187,11 +187,3 @@ def test_tags(tags, desired, undesired, is_wanted):
 
 def test_kinds_are_those_of_the_messages():
     assert (KIND_OBJECT, KIND_VEHICLE) == (0, 1)
-
-
-def test_frame_without_an_ego_has_no_row_of_it():
-    frame = replace(make_frame(2), tags=(('vehicle',), ('cone',)))
-    assert frame.ego is None
-    with pytest.raises(StateError, match='found no actor tagged ego'):
-        _ = frame.position_xyz[frame.ego_row]
-    assert replace(frame, tags=(('vehicle',), ('Ego',))).ego_row == 1

@@ -44,7 +44,7 @@ from state_sensor_ros.commands.options import add_bag_limit, add_batch_options, 
 from state_sensor_ros.commands.parameter_options import add_parameters, settings_of
 from state_sensor_ros.commands.printing import listed
 from state_sensor_ros.commands.reading import read_frames
-from state_sensor_ros.drawing.wording import seconds
+from state_sensor_ros.drawing.wording import figure, seconds, size
 from state_sensor_ros.errors import counted, one_line, UsageError
 from state_sensor_ros.files.formats import ReadOptions
 from state_sensor_ros.library.frame_recording import Recording
@@ -158,7 +158,7 @@ def _screen(recording: Recording, found: Inspector) -> list[tuple[str, str]]:
         for name, count in found.generations.items())
     rows = [('recording', f'{recording.name} ({recording.form})'),
             ('generation', generations),
-            ('frames', f'{found.n_frames}, {recording.n_bytes / 1e6:.3g} MB'),
+            ('frames', f'{found.n_frames}, {size(recording.n_bytes)}'),
             *_clock_rows(found), *_actor_rows(found),
             ('present', _counted(found.parts.items(), found.n_frames) or 'poses alone'),
             *_sensor_rows(recording)]
@@ -198,10 +198,10 @@ def _clock_rows(found: Inspector) -> list[tuple[str, str]]:
     rows = [('duration', f'{seconds(found.pacing.duration)} ({start})')]
     if pace.n_steps:
         median, least, greatest = (
-            f'{1e3 * step:.4g}' for step in (pace.median, pace.least, pace.greatest))
-        jitter = f'{1e3 * pace.jitter:.3g}'
+            figure(1e3 * step) for step in (pace.median, pace.least, pace.greatest))
+        jitter = figure(1e3 * pace.jitter, 3)
         steps = f'step {median} ms, from {least} to {greatest} ms, jitter {jitter} ms'
-        rows.append(('rate', f'{pace.rate:.4g} Hz ({steps})'))
+        rows.append(('rate', f'{figure(pace.rate)} Hz ({steps})'))
     return rows
 
 
@@ -247,7 +247,7 @@ def _compared(what: str, product: str, slope: float, residual: str) -> str:
     """Return the result of a comparison in words."""
     if math.isnan(slope):
         return f'{what} not compared'
-    return f'{what} {slope:.4g} x {product} (residual {residual})'
+    return f'{what} {figure(slope)} x {product} (residual {residual})'
 
 
 def _counted(parts: Iterable[tuple[str, int]], n_frames: int) -> str:
@@ -256,7 +256,7 @@ def _counted(parts: Iterable[tuple[str, int]], n_frames: int) -> str:
 
 
 def _figure(value: float) -> str:
-    return 'unknown' if math.isnan(value) else f'{value:.4g}'
+    return 'unknown' if math.isnan(value) else figure(value)
 
 
 def _record(recording: Recording, found: Inspector) -> dict[str, object]:

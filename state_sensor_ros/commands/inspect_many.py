@@ -19,7 +19,7 @@ from state_sensor_ros.commands.batch import BatchJob, BatchResult, plain_options
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.commands.summary import show_result
-from state_sensor_ros.drawing.wording import seconds
+from state_sensor_ros.drawing.wording import figure, seconds
 from state_sensor_ros.errors import ConfigError, counted, one_line, TrajectoryFormatError
 from state_sensor_ros.files.recording import STANDARD_INPUT
 from state_sensor_ros.files.whole.whole_file import WholeFile
@@ -140,4 +140,4 @@ def _print_rows(rows: Sequence[dict[str, object]]) -> None:
 def _text(key: str, value: object) -> str:
     if not isinstance(value, float):
         return '-' if value is None else str(value)
-    return seconds(value) if key == 'duration_s' else f'{value:.4g} Hz'
+    return seconds(value) if key == 'duration_s' else f'{figure(value)} Hz'

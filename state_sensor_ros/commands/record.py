@@ -51,6 +51,7 @@ from state_sensor_ros.commands.progress import tqdm
 from state_sensor_ros.commands.recorder import Recorder
 from state_sensor_ros.commands.summary import show_result, size_of
 from state_sensor_ros.commands.waiting import waiting_named
+from state_sensor_ros.drawing.wording import size
 from state_sensor_ros.errors import counted, failed_stream
 from state_sensor_ros.files.formats import BAG, Format, WriteOptions
 from state_sensor_ros.files.whole.whole_file import WholeFile
@@ -167,7 +168,7 @@ def _watch(recorder: Recorder, args: argparse.Namespace) -> None:
 def _state(recorder: Recorder) -> str:
     health = recorder.health
     if health.state == 'connected':
-        return tqdm.format_sizeof(recorder.n_bytes, 'B')
+        return size(recorder.n_bytes)
     return f'{health.state}: {health.last_error}' if health.last_error else health.state
 
 

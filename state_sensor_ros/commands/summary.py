@@ -18,12 +18,10 @@ import stat
 import sys
 
 from state_sensor_ros.commands.printing import discard_output, print_line
-from state_sensor_ros.drawing.wording import seconds
+from state_sensor_ros.drawing.wording import seconds, size
 from state_sensor_ros.errors import counted, one_line
 from state_sensor_ros.files.whole.whole_file import STANDARD_OUTPUT
 from state_sensor_ros.frame import Frame
-
-_SIZES = (('GB', 1e9), ('MB', 1e6), ('kB', 1e3))
 
 
 class Summary:
@@ -116,16 +114,8 @@ def size_of(output: str) -> list[str]:
     path = Path(output)
     with suppress(OSError):
         if path.is_dir():
-            return [_size_in_words(sum(file.stat().st_size for file in path.rglob('*')
-                                       if file.is_file()))]
+            return [size(sum(file.stat().st_size for file in path.rglob('*')
+                             if file.is_file()))]
         if output != STANDARD_OUTPUT and path.is_file():
-            return [_size_in_words(path.stat().st_size)]
+            return [size(path.stat().st_size)]
     return []
-
-
-def _size_in_words(n_bytes: int) -> str:
-    for unit, factor in _SIZES:
-        # 999.5 would be rounded to 1e+03.
-        if n_bytes >= 0.9995 * factor:
-            return f'{n_bytes / factor:.3g} {unit}'
-    return f'{n_bytes} B'

@@ -15,6 +15,7 @@ from state_sensor_ros.errors import counted
 X_TITLE, Y_TITLE = 'x (m)', 'y (m)'
 TIME_TITLE = 'time since the first frame (s)'
 SPEED_TITLE, SPEED_KPH_TITLE = 'speed (m/s)', 'speed (km/h)'
+_SIZES = (('TB', 1e12), ('GB', 1e9), ('MB', 1e6), ('kB', 1e3))
 KPH_PER_MPS = 3.6
 # Shown on an empty map.
 NOTHING = 'nothing to draw: no actor has a pose'
@@ -32,6 +33,35 @@ def seconds(time_s: float) -> str:
     :param time_s: s.
     """
     return f'{round(time_s, 2):.12g} s'
+
+
+def figure(value: float, n_digits: int = 4) -> str:
+    """
+    Return a number with some significant digits; a large one without an exponent.
+
+    >>> figure(19.99876), figure(21345.6), figure(0.00012345)
+    ('20', '21346', '0.0001234')
+
+    :param value: number.
+    :param n_digits: number of significant digits.
+    """
+    return f'{value:.0f}' if abs(value) >= 10 ** n_digits else f'{value:.{n_digits}g}'
+
+
+def size(n_bytes: int) -> str:
+    """
+    Return a number of bytes in the unit that fits.
+
+    >>> size(999), size(1_070_000_000), size(999_700)
+    ('999 B', '1.07 GB', '1 MB')
+
+    :param n_bytes: number of bytes.
+    """
+    for unit, factor in _SIZES:
+        # 999.5 would be rounded to 1e+03.
+        if n_bytes >= 0.9995 * factor:
+            return f'{figure(n_bytes / factor, 3)} {unit}'
+    return f'{n_bytes} B'
 
 
 def part_of(part: int, number: int, noun: str) -> str:

@@ -83,10 +83,10 @@ def read_table(source: str | os.PathLike[str] | Stream, *, columns: Iterable[str
         except FileNotFoundError as error:
             raise MissingFileError(os.fspath(source), reason_of(error), 'a table') from error
         except (pa.ArrowException, OSError) as error:
-            found = reason_of(error) if isinstance(error, OSError) and error.strerror \
-                else ' '.join(str(error).split())
-            raise TrajectoryFormatError(
-                os.fspath(source), found, 'a Parquet file') from error
+            if isinstance(error, OSError) and error.strerror:
+                raise TrajectoryFormatError(os.fspath(source), reason_of(error)) from error
+            raise TrajectoryFormatError(os.fspath(source), ' '.join(str(error).split()),
+                                        'a Parquet file') from error
     with open_recording(source, topic=topic, obb_extents=obb_extents,
                         road_s_unit=road_s_unit, parameters=parameters) as recording:
         return table_of(_first(recording, n_frames, seconds), names, source=recording.name,

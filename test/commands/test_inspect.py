@@ -252,7 +252,7 @@ def test_inspect_refuses_what_replay_mode_would(inspect, tmp_path, text, where, 
 
 
 @pytest.mark.parametrize(('path', 'expected'), [
-    ('nothere.json', 'found no such file or directory'), ('.', 'found a folder without')])
+    ('nothere.json', 'no such file or directory'), ('.', 'found a folder without')])
 def test_inspect_refuses_what_is_no_recording(path, expected, tmp_path, capsys):
     assert main(['inspect', str(tmp_path / path)]) == 1
     printed = capsys.readouterr()

@@ -44,7 +44,7 @@ def test_folder_in_place_of_a_file_is_named(tmp_path, capsys):
     folder.mkdir()
     assert main(['synth', str(folder), '--force']) == 1
     assert capsys.readouterr() == (
-        '', f'error: {folder}: found a folder; expected a place to write to\n')
+        '', f'error: {folder}: is a folder\n')
 
 
 def test_inspect_counts_one_vehicle_and_names_what_it_does_not_compare(tmp_path, capsys):

@@ -153,7 +153,7 @@ def test_render_on_a_full_disk(tmp_path, capsys):
     out.symlink_to('/dev/full')
     assert main(['render', str(SAMPLE), str(out)]) == 1
     assert capsys.readouterr().err == (
-        f'error: {out}: found no space left on device; expected a place to write to\n')
+        f'error: {out}: no space left on device\n')
 
 
 @pytest.mark.parametrize('out', ['out.png', 'out.html'])

@@ -247,7 +247,7 @@ def test_replay_refuses_what_replay_mode_would(peer, write, text, error, capsys)
 
 def test_replay_refuses_a_file_that_is_not_there(peer, tmp_path, capsys):
     assert replay(peer, tmp_path / 'none.json') == 1
-    assert 'none.json: found no such file or directory' in capsys.readouterr().err
+    assert 'none.json: no such file or directory' in capsys.readouterr().err
 
 
 def test_replay_refuses_a_start_beyond_the_end(peer, five, capsys):
@@ -267,8 +267,8 @@ def test_replay_prints_the_message_of_a_refusal(peer, five, capsys, command, tex
 
 
 @pytest.mark.parametrize(('answer', 'text'), [
-    (lambda request: HANG_UP, 'found the end of the connection'),
-    (lambda request: NEVER, f'found no reply to {TRAJECTORY} in 0.1 s'),
+    (lambda request: HANG_UP, 'the connection was closed instead of a reply'),
+    (lambda request: NEVER, f'no reply to {TRAJECTORY} in 0.1 s'),
     (lambda request: b'HTTP/1.1 400', 'found magic 0x48545450'),
 ])
 def test_replay_prints_that_there_was_no_reply(peer, five, capsys, monkeypatch, answer,
@@ -294,8 +294,8 @@ def test_replay_names_a_silent_control_port_and_accepts_a_late_reply(peer, five)
         watch = Stopwatch()
         line = process.stderr.readline()
         assert watch.seconds < 3.0
-        assert line == (f'warning: 127.0.0.1:{peer.control_port}: found no reply to {TRAJECTORY} '
-                        'for 1 s; expected one (waiting up to 60 s)\n')
+        assert line == (f'warning: 127.0.0.1:{peer.control_port}: no reply to {TRAJECTORY} '
+                        'for 1 s; waiting up to 60 s\n')
         released.set()
         assert process.communicate(timeout=AWAIT_S) == (
             f'127.0.0.1:{peer.control_port}: replayed, at frame 5 of 5\n', '')
@@ -306,15 +306,15 @@ def test_replay_names_a_silent_control_port_and_accepts_a_late_reply(peer, five)
 def test_replay_without_a_simulator_is_an_error(five, capsys):
     port = free_port()
     assert main(['replay', str(five), '--control-port', str(port)]) == 1
-    assert 'found connection refused; expected a simulator' in capsys.readouterr().err
+    assert 'connection refused; is the simulator running?' in capsys.readouterr().err
 
 
 def test_replay_without_a_sensor_port_is_an_error(peer, five, capsys, monkeypatch):
     monkeypatch.setattr(f'{CLIENT}._CONNECT_TIMEOUT_S', 0.2)
     port = free_port()
     assert replay(peer, five, '--port', str(port)) == 1
-    assert capsys.readouterr().err == (f'error: 127.0.0.1:{port}: found connection refused; '
-                                       'expected a simulator that listens there\n')
+    assert capsys.readouterr().err == (f'error: cannot connect to 127.0.0.1:{port}: '
+                                       'connection refused; is the simulator running?\n')
 
 
 @each_recording

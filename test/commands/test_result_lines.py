@@ -85,7 +85,7 @@ def test_data_without_room_is_an_error(tmp_path, end, reason):
                            env=os.environ | {'PYTHONPATH': str(ROOT)}, capture_output=True,
                            text=True, check=False)
     assert (found.returncode, found.stderr) == (
-        1, f'error: -: found {reason}; expected a place to write to\n')
+        1, f'error: -: {reason}\n')
 
 
 def test_durations_are_rounded_alike(tmp_path, capsys):
@@ -117,5 +117,5 @@ def test_inspect_and_simulate_take_quiet(drive, capsys):
 def test_live_recording_without_frames_names_the_place_once(capsys):
     port = free_port()
     assert main(['inspect', '--live', '--port', str(port), '--seconds', '0.3']) == 1
-    assert capsys.readouterr().err == (f'error: 127.0.0.1:{port}: found connection refused; '
-                                       'expected a simulator that listens there\n')
+    assert capsys.readouterr().err == (f'error: cannot connect to 127.0.0.1:{port}: '
+                                       'connection refused; is the simulator running?\n')

@@ -89,14 +89,14 @@ def test_connection_shut_down_wakes_the_reading_thread(listener, connection):
     connection.shut_down()
     thread.join(AWAIT_S)
     assert received in ([b''], [])
-    with pytest.raises(ConnectionAbortedError, match='a request to end'):
+    with pytest.raises(ConnectionAbortedError, match='ended on request'):
         assert connection.open_socket
     connection.close()
-    with pytest.raises(ConnectionAbortedError, match='a request to end'):
+    with pytest.raises(ConnectionAbortedError, match='ended on request'):
         connection.connect()
 
 
 def test_connection_shut_down_while_connecting_is_not_connected(connection):
-    with pytest.raises(ConnectionAbortedError, match='a request to end'):
+    with pytest.raises(ConnectionAbortedError, match='ended on request'):
         connection.connect(lambda _: connection.shut_down())
     connection.close()

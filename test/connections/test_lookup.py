@@ -111,7 +111,7 @@ def test_lookup_that_does_not_return_is_ended_by_a_close(monkeypatch, connect):
     made.close()
     thread.join(AWAIT_S)
     assert not thread.is_alive()
-    assert all('found a request to end' in error for error in errors)
+    assert all('ended on request' in error for error in errors)
     released.set()
 
 

@@ -252,7 +252,7 @@ def test_a_port_in_use_is_an_error_that_names_it():
     with MonodriveServer() as simulator:
         for key in ('port', 'control_port'):
             options = MonodriveOptions(**{key: simulator.port})
-            with pytest.raises(TransportError, match=f'{simulator.port}: found a port in use'):
+            with pytest.raises(TransportError, match=f'{simulator.port}: the port is in use'):
                 MonodriveServer(None, options)
 
 

@@ -122,7 +122,7 @@ def test_whole_file_is_written_to_standard_output(capfdbinary):
 
 @pytest.mark.parametrize('name', ['none/out.json', '.', 'x' * 300])
 def test_whole_file_that_cannot_be_created_is_one_error(tmp_path, name):
-    with pytest.raises(SinkError, match=r'found .*; expected a place to write to'):
+    with pytest.raises(SinkError, match=r'no such|is a folder|not a directory|too long|null'):
         WholeFile(str(tmp_path / name))
 
 
@@ -170,7 +170,7 @@ def test_whole_file_that_cannot_be_synced_keeps_the_old_one(tmp_path, monkeypatc
         with WholeFile(str(path), force=True) as file:
             file.handle.write(b'text')
 
-    with pytest.raises(SinkError, match='found no space left on device'):
+    with pytest.raises(SinkError, match='no space left on device'):
         write()
     assert names(tmp_path) == ['out.json']
     assert path.read_bytes() == b'old'

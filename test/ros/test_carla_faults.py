@@ -234,7 +234,7 @@ def test_carla_fault_world_port_is_silent(domain, listener, simulator):
     with NodeProcess(domain, source='carla', port=1, control_port=port) as node:
         simulator.accept()
         listener.matched('/diagnostics')
-        line = f'127.0.0.1:{port}: found no answer to RequestNewEpisode for 1 s; expected one'
+        line = f'127.0.0.1:{port}: no answer to RequestNewEpisode for 1 s; waiting'
         listener.until(lambda: [values for values in statuses(diagnostics) if values['level'] == 2
                                 and values['message'].startswith(f'not connected: {line}')],
                        what='the silent port by name')
@@ -274,14 +274,14 @@ def test_carla_faults_of_a_relay_are_named(domain, listener):
     with socket.create_server(('127.0.0.1', port)) as taken, node_with_relay() as node:
         listener.matched('/diagnostics')
         managed = Managed(listener)
-        in_use = f'127.0.0.1:{port}: found a port in use; expected a free port for the relay'
+        in_use = f'127.0.0.1:{port}: the port of the relay is in use'
         reports(in_use)
         taken.close()
         no_client = f'no client is connected to the relay, 127.0.0.1:{port} to {port + 2}'
         reports(no_client)
         with socket.create_connection(('127.0.0.1', port)):
-            refused = (f'127.0.0.1:{world_port}: found connection refused; expected the port of '
-                       'the server for the client of the relay')
+            refused = (f'cannot connect to 127.0.0.1:{world_port}: connection refused; is the '
+                       'CARLA server running?')
             reports(refused)
         reports(no_client)
         with LateServer(world_port):

@@ -68,8 +68,8 @@ def test_node_names_a_silent_control_port(domain, listener):
         try:
             peer.wait_for_requests(1)
             listener.matched('/diagnostics')
-            line = (f'127.0.0.1:{peer.control_port}: found no reply to {CONFIGURE} for 1 s; '
-                    'expected one (waiting up to 25 s)')
+            line = (f'127.0.0.1:{peer.control_port}: no reply to {CONFIGURE} for 1 s; '
+                    'waiting up to 25 s')
             listener.until(lambda: [values for values in statuses(diagnostics)
                                     if values['message'] == f'not connected: {line}'
                                     and values['connection state'] == 'connecting'
@@ -83,7 +83,7 @@ def test_node_names_a_silent_control_port(domain, listener):
         assert peer.types().count(CONFIGURE) == 1
         silent.set()
         try:
-            listener.until(lambda: f'found no reply to {SAMPLE} for 1 s' in node.log, NAMED_S,
+            listener.until(lambda: f'no reply to {SAMPLE} for 1 s' in node.log, NAMED_S,
                            'the silent port by name')
         finally:
             silent.clear()

@@ -75,8 +75,8 @@ def test_fault_changes_of_the_connection_are_logged_after_a_late_start(bench, si
         rig.finish()
     lines = [line.partition(']: ')[2] for line in rig.node.log.splitlines()
              if 'connect' in line and 'connecting to' not in line]
-    refused = (f'not connected: 127.0.0.1:{port}: found connection refused; '
-               'expected a simulator that listens there')
+    refused = (f'cannot connect to 127.0.0.1:{port}: connection refused; '
+               'is the simulator running?')
     assert lines[1].startswith(f'connected to 127.0.0.1:{port}: generation v2, ')
     assert lines == [refused, lines[1], 'connection lost: the peer closed the connection',
                      refused, 'connected again']

@@ -247,7 +247,7 @@ def _opened(path: Path) -> BinaryIO:
     try:
         return open_positioned(path)
     except OSError as error:
-        raise TrajectoryFormatError(str(path), reason_of(error), 'a Parquet file') from error
+        raise TrajectoryFormatError(str(path), reason_of(error)) from error
 
 
 def _is_text(kind: pa.DataType) -> bool:

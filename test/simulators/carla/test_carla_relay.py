@@ -241,10 +241,10 @@ def test_relay_names_an_address_that_is_not_of_this_machine(bind):
     relay = open_relay(schema_of().parse({
         'source': 'carla', 'port': 2001, 'relay_port': port, 'relay_bind': bind}),
         lambda kind, text: None, reconnect=False)
-    with pytest.raises(TransportError, match='; expected an address of this machine as relay_bind'
+    with pytest.raises(TransportError, match='; relay_bind is to be an address of this machine'
                        ) as refusal:
         list(relay.packets())
-    assert str(refusal.value).startswith(f'{bind}:{port}: found ')
+    assert str(refusal.value).startswith(f'{bind}:{port}: ')
 
 
 def test_relay_names_a_server_that_refuses(monkeypatch):
@@ -253,8 +253,8 @@ def test_relay_names_a_server_that_refuses(monkeypatch):
     with relayed(world_port) as (node, port):
         client = socket.create_connection(('127.0.0.1', port), AWAIT_S)
         until(lambda: node.relay.health.last_error == (
-            f'127.0.0.1:{world_port}: found connection refused; expected the port of the server '
-            'for the client of the relay'), 'the refusal, while it is tried again')
+            f'cannot connect to 127.0.0.1:{world_port}: connection refused; is the CARLA '
+            'server running?'), 'the refusal, while it is tried again')
         # The relay tries again for a while: the server may be loading its level.
         client.settimeout(0.3)
         with pytest.raises(TimeoutError):
@@ -262,8 +262,8 @@ def test_relay_names_a_server_that_refuses(monkeypatch):
         client.settimeout(AWAIT_S)
         assert client.recv(1) == b''
         client.close()
-        text = (f'127.0.0.1:{world_port}: found connection refused for 1 s; expected the port of '
-                'the server for the client of the relay')
+        text = (f'cannot connect to 127.0.0.1:{world_port} for 1 s: connection refused; is the '
+                'CARLA server running?')
         until(lambda: node.reports == [text], 'a report')
         assert node.relay.health.last_error == text
 
@@ -274,7 +274,7 @@ def test_relay_waits_for_its_ports():
         port = taken.getsockname()[1]
         with relayed(server.world_port, relay_port=port) as (node, _):
             assert node.relay.health.last_error == (
-                f'127.0.0.1:{port}: found a port in use; expected a free port for the relay')
+                f'127.0.0.1:{port}: the port of the relay is in use')
             taken.close()
             until(lambda: node.relay.health.last_error.startswith('no client'), 'open ports')
             with CarlaClient(port) as client:

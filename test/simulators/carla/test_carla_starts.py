@@ -147,5 +147,5 @@ def test_carla_start_gives_up_a_port_that_stays_closed(monkeypatch):
     monkeypatch.setattr('state_sensor_ros.simulators.carla.carla_source._LATE_PORT_S', 0.2)
     with LateServer(free_ports(3), (5.0, 5.0)) as server, packets_of(server) as (source, packets):
         assert error_of(source, packets) == (
-            f'127.0.0.1:{server.world_port + 1}: found connection refused; expected a simulator '
-            'that listens there')
+            f'cannot connect to 127.0.0.1:{server.world_port + 1}: connection refused; is the '
+            'simulator running?')

@@ -1,0 +1,148 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""What all commands have in common: exit codes, one line of an error, what they print."""
+
+import os
+import pty
+import signal
+
+from budgets import AWAIT_S
+from paths import SAMPLE
+from ports import free_port
+from programs import start
+import pytest
+
+from state_sensor_ros.commands.command_line import COMMANDS
+
+# Words that make each command fail on what it reads or connects to.
+FAILING = {
+    'simulate': ['nothing.json'], 'inspect': ['nothing.json'],
+    'convert': ['nothing.json', 'out.json'], 'synth': ['nowhere/out.json'],
+    'record': ['out.json', '--port', '{port}', '--seconds', '0.2'],
+    'replay': [str(SAMPLE), '--control-port', '{port}'], 'repair': ['nothing.json', 'out.json'],
+    'render': ['nothing.json', 'out.png'], 'evaluate': ['nothing.json', 'nothing']}
+# Words of work that ends by itself and writes OUT.
+WORKING = {'convert': [str(SAMPLE), 'out.json'], 'synth': ['out.json', '--frames', '300'],
+           'render': [str(SAMPLE), 'out.html'], 'repair': ['{cut}', 'out.json'],
+           'convert to a table': [str(SAMPLE), 'out.csv']}
+# Words of work that only a signal ends, and the exit codes for SIGINT and SIGTERM.
+ENDLESS = {
+    'convert': (['-', 'out.json'], 130, 143), 'inspect': (['-'], 130, 143),
+    'render': (['-', 'out.html'], 130, 143),
+    'record': (['out.json', '--port', '{port}', '--frames', '3'], 130, 143),
+    'record without an end': (['out.json', '--port', '{port}'], 0, 0),
+    'simulate': (['--port', '{port}'], 0, 0)}
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Return a function that runs a command to its end in an empty folder."""
+    (tmp_path / 'work').mkdir()
+    cut = tmp_path / 'cut.json'
+    cut.write_bytes(SAMPLE.read_bytes()[:-300])
+
+    def run_(name, words, **options):
+        given = {'port': free_port(), 'cut': cut}
+        return start(name.split()[0], *[word.format(**given) for word in words],
+                     cwd=tmp_path / 'work', **options)
+
+    return run_
+
+
+def ended(process):
+    with process:
+        output, errors = process.communicate(timeout=AWAIT_S)
+    return process.returncode, output, errors
+
+
+def test_every_command_is_in_this_file():
+    assert FAILING.keys() == COMMANDS.keys()
+
+
+@pytest.mark.parametrize('name', COMMANDS)
+def test_command_helps(run, name):
+    code, output, errors = ended(run(name, ['--help']))
+    assert (code, errors) == (0, '')
+    assert output.startswith(f'usage: state_sensor {name} ')
+
+
+@pytest.mark.parametrize('name', COMMANDS)
+def test_command_refuses_wrong_usage(run, name):
+    code, output, errors = ended(run(name, [*FAILING[name], '--no-such-option']))
+    assert (code, output) == (2, '')
+    assert errors.startswith(f'error: state_sensor {name}: ')
+    assert errors.count('\n') == 1
+
+
+@pytest.mark.parametrize('name', COMMANDS)
+def test_command_fails_in_one_line(run, name, tmp_path):
+    code, output, errors = ended(run(name, FAILING[name]))
+    assert (code, output) == (1, '')
+    assert errors.startswith('error: ')
+    assert errors.count('\n') == 1
+    assert os.listdir(tmp_path / 'work') == []
+
+
+@pytest.mark.parametrize('name', WORKING)
+def test_command_prints_one_line_and_no_progress_into_a_pipe(run, name, tmp_path):
+    code, output, errors = ended(run(name, WORKING[name]))
+    assert code == 0
+    assert '\r' not in output + errors
+    assert output.startswith('out.')
+    assert output.count('\n') == 1
+    assert all(line.startswith('warning: ') for line in errors.splitlines())
+
+
+@pytest.mark.parametrize('name', WORKING)
+def test_command_prints_no_success_and_no_progress_if_quiet(run, name, tmp_path):
+    primary, secondary = pty.openpty()
+    process = run(name, [*WORKING[name], '--quiet'], stderr=secondary)
+    os.close(secondary)
+    code, output, _ = ended(process)
+    os.set_blocking(primary, False)
+    try:
+        shown = os.read(primary, 65536)
+    except OSError:
+        # Nothing was written to the terminal.
+        shown = b''
+    os.close(primary)
+    assert (code, output) == (0, '')
+    assert b'\x1b[' not in shown
+    assert all(line.startswith(b'warning: ') for line in shown.splitlines())
+
+
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM], ids=lambda each: each.name)
+@pytest.mark.parametrize('name', ENDLESS)
+def test_command_ended_by_a_signal_has_its_exit_code(run, name, number, tmp_path):
+    words, *codes = ENDLESS[name]
+    reader, writer = os.pipe()
+    process = run(name, words, stdin=reader)
+    os.close(reader)
+    with open(writer, 'wb') as stdin:
+        # Some frames of a recording that does not end.
+        stdin.write(SAMPLE.read_bytes()[:5000])
+        stdin.flush()
+        if name.startswith('record'):
+            assert process.stderr.readline().startswith('waiting for a frame from ')
+        else:
+            _until_handled(process)
+        process.send_signal(number)
+        code, _, errors = ended(process)
+    assert code == codes[number is signal.SIGTERM], errors
+    assert 'Traceback' not in errors
+    assert os.listdir(tmp_path / 'work') == []
+
+
+def _until_handled(process):
+    """Wait until the program has set its handlers of signals."""
+    while True:
+        with open(f'/proc/{process.pid}/status') as status:
+            caught = next(line.split()[1] for line in status if line.startswith('SigCgt'))
+        if int(caught, 16) >> (signal.SIGTERM - 1) & 1:
+            return
