@@ -81,7 +81,7 @@ def read_table(source: str | os.PathLike[str] | Stream, *, columns: Iterable[str
             with open(source, 'rb') as file:
                 return parquet.read_table(file, columns=names, page_checksum_verification=True)
         except FileNotFoundError as error:
-            raise MissingFileError(os.fspath(source), reason_of(error), 'a table') from error
+            raise MissingFileError(os.fspath(source), reason_of(error)) from error
         except (pa.ArrowException, OSError) as error:
             if isinstance(error, OSError) and error.strerror:
                 raise TrajectoryFormatError(os.fspath(source), reason_of(error)) from error

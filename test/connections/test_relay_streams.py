@@ -276,7 +276,7 @@ def test_relay_of_one_client_ends_with_its_process():
         thread.start()
         assert next(packets).payload == bytes(4)
         os.kill(process_of_relay(), signal.SIGKILL)
-        with pytest.raises(TransportError, match='relay: found the end of its process'):
+        with pytest.raises(TransportError, match='relay: its process has ended'):
             next(packets)
         thread.join(AWAIT_S)
 
@@ -296,8 +296,8 @@ def test_relay_port_stays_open_where_a_thread_cannot_start():
             with connect(port) as client, suppress(ConnectionResetError):
                 assert client.recv(1) == b''
         until(lambda: len(node.reports) == 3, 'three reports')
-        assert node.reports[0] == (f"127.0.0.1:{port}: found can't start new thread; expected "
-                                   'fewer clients of the relay: the connection was closed')
+        assert node.reports[0] == (f'127.0.0.1:{port}: a client of the relay is turned away: '
+                                   "can't start new thread")
         resource.prlimit(process, resource.RLIMIT_AS, limits)
         with connect(port) as client:
             client.sendall(b'x')
@@ -315,7 +315,8 @@ def test_relay_turns_away_more_clients_than_it_can_serve():
             assert further.recv(1) == b''
         until(lambda: node.reports, 'a report')
         assert node.reports[0].startswith(
-            f'127.0.0.1:{port + 1}: found more than {MAX_CONNECTIONS} connections; expected')
+            f'127.0.0.1:{port + 1}: a client of the relay is turned away: more than '
+            f'{MAX_CONNECTIONS} connections')
         clients[0].close()
 
         def serves_another():
@@ -365,7 +366,7 @@ def test_relay_memory_is_limited_in_all():
         first_client.sendall(rest + bytes(4))
         until(lambda: node.payloads, 'the next frame')
         assert node.payloads == [bytes(4)]
-        assert any('found 1 frame too many' in text for text in node.reports)
+        assert any('1 frame dropped so far' in text for text in node.reports)
 
 
 def test_node_link_is_limited():

@@ -220,7 +220,7 @@ def test_stand_in_begins_at_the_first_spot_where_there_is_no_such(caplog):
             Client(server.world_port, spot=N_START_SPOTS) as client:
         at = measured(client.frame()).player_measurements.transform.location
         assert (at.x, at.y) == (RADIUS_M, 0.0)
-    assert f'found start spot {N_START_SPOTS}; expected 0 to' in caplog.text
+    assert f'no start spot {N_START_SPOTS}, only 0 to' in caplog.text
 
 
 @pytest.mark.parametrize('side', [-1.0, 1.0], ids=['left', 'right'])

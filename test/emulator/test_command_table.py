@@ -415,7 +415,7 @@ def test_a_sensor_on_a_port_in_use_is_refused(served):
     simulator, control, _ = served
     reply = control.request(SENSORS, state_sensor(simulator.control_port))
     assert not reply['success']
-    assert 'port in use' in reply['message']
+    assert 'the port is in use' in reply['message']
 
 
 def test_sensors_are_limited_in_all(served):

@@ -257,7 +257,7 @@ def test_a_port_in_use_is_an_error_that_names_it():
 
 
 def test_an_address_of_another_machine_is_an_error():
-    with pytest.raises(TransportError, match=r'192\.0\.2\.1:0: found'):
+    with pytest.raises(TransportError, match=r'192\.0\.2\.1:0: cannot assign'):
         MonodriveServer(None, MonodriveOptions(bind='192.0.2.1'))
     with pytest.raises(TransportError, match='no-such-host'):
         MonodriveServer(None, MonodriveOptions(bind='no-such-host.invalid'))

@@ -312,7 +312,7 @@ def test_control_client_waits_for_the_packet_of_each_sample(peer, new_client, re
     # No packet arrives: that is reported, and the sensor is configured before the next sample.
     peer.wait_for_requests(4)
     assert peer.types()[:4] == [CONFIGURE, SAMPLE, RECONFIGURE, SAMPLE]
-    reports.wait_for_text('found no packet in 0.05 s after SampleSensorsCommand_ID; expected one')
+    reports.wait_for_text('no packet in 0.05 s after SampleSensorsCommand_ID')
 
 
 def test_control_client_retries_until_there_is_an_ego(peer, new_client, reports):
@@ -326,7 +326,7 @@ def test_control_client_retries_until_there_is_an_ego(peer, new_client, reports)
     peer.answer = complete
     peer.wait_for_requests(3)
     assert peer.types() == [CONFIGURE, SAMPLE, SAMPLE]
-    assert not any('found no packet' in text for _, text in reports)
+    assert not any('no packet' in text for _, text in reports)
 
 
 def test_control_client_keeps_the_rate(peer, run):

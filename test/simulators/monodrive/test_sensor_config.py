@@ -130,7 +130,7 @@ def test_sensor_config_refuses_with_a_reason(write, value, error):
 def test_sensor_config_without_a_file_is_an_error(tmp_path):
     with pytest.raises(ConfigError, match='no such file or directory'):
         read_sensor_config(tmp_path / 'none.json')
-    with pytest.raises(ConfigError, match='found a folder'):
+    with pytest.raises(ConfigError, match='is a folder'):
         read_sensor_config(tmp_path)
 
 
