@@ -88,7 +88,7 @@ class RelayHealth:
                                       f'most max_frame_bytes, {self._max_frame_bytes}')
         elif kind == 'refused':
             self._warn(f'cannot connect to {where} for {self._patience_s:g} s: '
-                       f'{event["error"].lower()}; is the CARLA server running?')
+                       f'{event["error"].lower()}; is the server running?')
         elif kind == 'turned away':
             self._warn(f'{self._own[event["port"]]}: a client of the relay is turned away: '
                        f'{event["error"]}')
@@ -132,7 +132,7 @@ class RelayHealth:
                 health.fail(_closed(event))
         elif kind == 'waiting':
             health.last_error = (f'cannot connect to {self._servers[self._described]}: '
-                                 'connection refused; is the CARLA server running?')
+                                 'connection refused; is the server running?')
         elif kind == 'connected':
             health.last_error = ('a client of the relay is connected to '
                                  f'{self._servers[self._described]}, and not to '

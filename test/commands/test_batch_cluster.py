@@ -130,7 +130,7 @@ def test_an_address_that_is_none_is_one_line(address, short_waits, tmp_path, cap
     synth(tmp_path / 'a.json')
     line = error_of(capsys, 'inspect', tmp_path, '--dask', address)
     assert line.startswith('error: ')
-    assert line.endswith('; expected a Dask scheduler, such as tcp://HOST:8786')
+    assert line.endswith('; the address of one is such as tcp://HOST:8786')
 
 
 @pytest.mark.parametrize('reply', [b'', b'HTTP/1.0 400 Bad Request\r\n\r\n', b'\xff' * 4096])
@@ -159,15 +159,15 @@ def test_a_scheduler_that_is_silent_is_one_line(reply, short_waits, tmp_path):
         connection.close()
     assert (done.returncode, done.stdout) == (1, '')
     [line] = done.stderr.splitlines()
-    assert line.startswith(f'error: {address}: found ')
-    assert line.endswith('; expected a Dask scheduler, such as tcp://HOST:8786')
+    assert line.startswith(f'error: cannot connect to the scheduler {address}: ')
+    assert line.endswith('; the address of one is such as tcp://HOST:8786')
 
 
 def test_a_scheduler_without_workers_is_one_line(scheduler, short_waits, tmp_path, capsys):
     synth(tmp_path / 'drives' / 'a.json')
     line = error_of(capsys, 'convert', tmp_path / 'drives', tmp_path / 'out', '--to', 'json',
                     '--dask', scheduler.address)
-    assert line == f'error: {scheduler.address}: found no worker for 2 s; expected at least one'
+    assert line == f'error: {scheduler.address}: no worker for 2 s'
 
 
 @pytest.mark.parametrize('number', [signal.SIGKILL, signal.SIGSTOP])
@@ -188,5 +188,4 @@ def test_a_scheduler_that_is_lost_is_one_line(number, scheduler, short_waits, tm
     thread.start()
     line = error_of(capsys, 'convert', drives, out, '--to', 'json', '--dask', scheduler.address)
     thread.join()
-    assert line == (f'error: {scheduler.address}: found that the scheduler no longer replies; '
-                    'expected a scheduler that runs until all is done')
+    assert line == f'error: {scheduler.address}: the scheduler no longer replies'

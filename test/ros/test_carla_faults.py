@@ -221,7 +221,7 @@ def test_carla_fault_world_port_refuses(domain, listener, simulator):
     diagnostics = listener.subscribe('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
     with NodeProcess(domain, source='carla', port=1, control_port=port) as node:
         listener.until(lambda: [values for values in statuses(diagnostics) if values['level'] == 2
-                                and f':{port}: found' in values['message']],
+                                and f'cannot connect to 127.0.0.1:{port}: ' in values['message']],
                        what='an error that names the world port')
         code, seconds = node.end()
         assert (code, 'Traceback' in node.log) == (0, False)
@@ -281,7 +281,7 @@ def test_carla_faults_of_a_relay_are_named(domain, listener):
         reports(no_client)
         with socket.create_connection(('127.0.0.1', port)):
             refused = (f'cannot connect to 127.0.0.1:{world_port}: connection refused; is the '
-                       'CARLA server running?')
+                       'server running?')
             reports(refused)
         reports(no_client)
         with LateServer(world_port):
@@ -298,7 +298,7 @@ def test_carla_faults_of_a_relay_are_named(domain, listener):
             drive()
             assert node.end()[0] == 0
             for words in (in_use, no_client, refused, silent):
-                assert f'not connected: {words}' in node.log, words
+                assert words in node.log, words
             with node_with_relay() as other:
                 listener.until(lambda: 'no client is connected' in other.log, what='open ports')
                 drive()

@@ -26,7 +26,13 @@ from state_sensor_ros.connections.connection import Connection
 from state_sensor_ros.connections.relay import Relay
 from state_sensor_ros.connections.tcp import TcpSource
 from state_sensor_ros.connections.wait import OnSilence, Wait
-from state_sensor_ros.errors import counted, DecodeError, reason_of, TransportError
+from state_sensor_ros.errors import (
+    cannot_connect,
+    counted,
+    DecodeError,
+    reason_of,
+    TransportError,
+)
 from state_sensor_ros.payloads import Packet, Report
 from state_sensor_ros.schemas.carla_schema import (
     EpisodeReady,
@@ -284,13 +290,13 @@ def _connect(connection: Connection, patience_s: float = 0.0) -> None:
         connection.connect_within(patience_s)
         connection.open_socket.settimeout(_READY_TIMEOUT_S)
     except OSError as error:
-        raise _failed(connection, error) from error
+        if connection.is_shut_down or isinstance(error, TransportError):
+            raise _failed(connection, error) from error
+        raise cannot_connect(connection.where, error, 'is the CARLA server running?') from error
 
 
 def _failed(connection: Connection, error: OSError) -> TransportError:
     if isinstance(error, TransportError):
         return error
-    if connection.is_shut_down:
-        return TransportError(connection.where, 'ended on request')
-    return TransportError(connection.where, reason_of(error) + (
-        '; is the CARLA server running?' if isinstance(error, ConnectionRefusedError) else ''))
+    return TransportError(connection.where, 'ended on request' if connection.is_shut_down
+                          else reason_of(error))

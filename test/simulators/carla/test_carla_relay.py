@@ -253,7 +253,7 @@ def test_relay_names_a_server_that_refuses(monkeypatch):
     with relayed(world_port) as (node, port):
         client = socket.create_connection(('127.0.0.1', port), AWAIT_S)
         until(lambda: node.relay.health.last_error == (
-            f'cannot connect to 127.0.0.1:{world_port}: connection refused; is the CARLA '
+            f'cannot connect to 127.0.0.1:{world_port}: connection refused; is the '
             'server running?'), 'the refusal, while it is tried again')
         # The relay tries again for a while: the server may be loading its level.
         client.settimeout(0.3)
@@ -263,7 +263,7 @@ def test_relay_names_a_server_that_refuses(monkeypatch):
         assert client.recv(1) == b''
         client.close()
         text = (f'cannot connect to 127.0.0.1:{world_port} for 1 s: connection refused; is the '
-                'CARLA server running?')
+                'server running?')
         until(lambda: node.reports == [text], 'a report')
         assert node.relay.health.last_error == text
 
