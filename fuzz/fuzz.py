@@ -14,6 +14,9 @@ Coverage-guided fuzzing of input from the network and from files, with atheris.
     python3 fuzz/fuzz.py framing -runs=300000 CORPUS_FOLDER
     python3 fuzz/fuzz.py trajectory -runs=300000 CORPUS_FOLDER
     python3 fuzz/fuzz.py bag -runs=100000 CORPUS_FOLDER
+    python3 fuzz/fuzz.py sqlite -runs=100000 CORPUS_FOLDER
+    python3 fuzz/fuzz.py table -runs=100000 CORPUS_FOLDER
+    python3 fuzz/fuzz.py zstd -runs=100000 CORPUS_FOLDER
 
 Any exception except StateSensorError is a defect: its input is written to a file ``crash-…``,
 which belongs into ``test/data/bad`` together with the correction. ``make test`` runs a short
@@ -21,6 +24,7 @@ budget of the same kind without atheris (test/simulators/monodrive/test_fuzz.py)
 """
 
 from contextlib import closing
+from functools import partial
 import io
 from pathlib import Path
 import sys
@@ -39,6 +43,8 @@ with atheris.instrument_imports(include=['state_sensor_ros']):
     from state_sensor_ros.simulators.opening import open_any
 
 LIMIT = 1 << 16
+# Targets that only read a file.
+FILES = {'sqlite': 'bag.db3', 'table': 'table.parquet', 'zstd': 'drive.json.zst'}
 
 
 def fuzz_framing(data: bytes) -> None:
@@ -82,18 +88,24 @@ def fuzz_trajectory(data: bytes) -> None:
         pass
 
 
-BAG = Path(tempfile.mkdtemp()) / 'bag.mcap'
+FOLDER = Path(tempfile.mkdtemp())
+BAG = FOLDER / 'bag.mcap'
 
 
-def fuzz_bag(data: bytes) -> None:
-    """Read any bytes as a storage file, and salvage messages from them as from a damaged one."""
-    BAG.write_bytes(data)
+def read_file(path: Path, data: bytes) -> None:
+    """Read any bytes as a recording of the form that the name of the file says."""
+    path.write_bytes(data)
     try:
-        with closing(open_any(str(BAG))) as recording:
+        with closing(open_any(str(path))) as recording:
             for _ in recording.frames():
                 pass
     except StateSensorError:
         pass
+
+
+def fuzz_bag(data: bytes) -> None:
+    """Read any bytes as a storage file, and salvage messages from them as from a damaged one."""
+    read_file(BAG, data)
     salvage = McapSalvage(BAG, 'fuzz', DEFAULT_LIMITS)
     for _ in salvage.messages():
         pass
@@ -103,7 +115,8 @@ def fuzz_bag(data: bytes) -> None:
 def main() -> None:
     """Fuzz the target that the first argument names; the other arguments are libFuzzer's."""
     targets = {'framing': fuzz_framing, 'decode': fuzz_decode, 'trajectory': fuzz_trajectory,
-               'bag': fuzz_bag}
+               'bag': fuzz_bag, **{name: partial(read_file, FOLDER / file)
+                                   for name, file in FILES.items()}}
     if len(sys.argv) < 2 or sys.argv[1] not in targets:
         sys.exit(f'error: usage: found no target; expected one of {", ".join(targets)}')
     target = targets[sys.argv.pop(1)]
