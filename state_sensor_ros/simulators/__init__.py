@@ -9,14 +9,16 @@
 """
 The public module for authors of simulators, and the opening by name: doc/design/extending.md.
 
-It may import cdr/, topics/, pipeline/, connections/, files/, files/tables/ and the modules
-directly in the package, but no simulator by name: ``simulator_list`` imports one where it is used.
+It may import control/, cdr/, topics/, pipeline/, connections/, files/, files/tables/ and the
+modules directly in the package, but no simulator by name: ``simulator_list`` imports one where it
+is used.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from state_sensor_ros.connections.live_source import LiveSource
+from state_sensor_ros.control.ego_commands import EgoCommand, EgoCommands
 from state_sensor_ros.errors import (
     ConfigError,
     DecodeError,
@@ -59,7 +61,6 @@ from state_sensor_ros.payloads import (
 from state_sensor_ros.pipeline.source import Health, Source, SourceState
 from state_sensor_ros.rep103 import Units
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.simulators.ego_commands import EgoCommand, EgoCommands
 from state_sensor_ros.simulators.frame_builder import (
     ActorLane,
     ActorWheel,

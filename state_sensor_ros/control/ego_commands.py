@@ -36,19 +36,19 @@ class EgoCommands(Protocol):
     Sends commands to the ego of a running simulator.
 
     Its methods are called by one thread, which is not that of the source. The newest command
-    counts: one that cannot be sent before the next replaces it is dropped.
+    counts: one that cannot be sent before the next replaces it is dropped. None is sent before
+    the first one arrives, and the last one is full brake.
     """
 
     def send(self, command: EgoCommand) -> None:
         """
         Send a command now, or with the next step of a simulator that waits for one.
 
-        :param command: the last one that arrived.
-        :raises TransportError: where the simulator cannot take it.
+        It counts until the next one. It is sent again now and then, also after an error.
+
+        :param command: the last one that arrived, or full brake where none arrives any more.
+        :raises StateSensorError: if the simulator cannot take it.
         """
 
-    def brake(self) -> None:
-        """Send full brake; it counts until the next :meth:`send`."""
-
     def close(self) -> None:
-        """Give the ego back to the simulator's own driver; a second call has no effect."""
+        """Wait a moment until the last command is sent, then end; from any thread."""

@@ -1,0 +1,180 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""The controller on the vehicle of the stand-ins, and its properties for any input."""
+
+import math
+
+from budgets import tries
+from hypothesis import given, settings, strategies
+import pytest
+
+from state_sensor_ros.control.control_parameters import ControlParameters
+from state_sensor_ros.control.setpoint import limited, pedals, Setpoint
+from state_sensor_ros.control.speed_controller import SpeedController
+from state_sensor_ros.emulator.bicycle import Bicycle, Pedals
+from state_sensor_ros.errors import StateError
+
+OWN = ControlParameters()
+ANY = strategies.floats()
+SPEEDS = strategies.floats(-30.0, 30.0)
+
+
+class Drive:
+    """The controller and the vehicle, which is measured ``delay`` steps late."""
+
+    def __init__(self, speed=0.0, period=0.05, delay=1):
+        self.controller, self.car = SpeedController(OWN), Bicycle(0.0, 0.0, 0.0, speed)
+        self.period, self.measured = period, [speed] * (delay + 1)
+
+    def step(self, wanted):
+        """Return the command of a step."""
+        command = self.controller.command(wanted, self.measured.pop(0), self.period)
+        self.car.advance(Pedals(command.steer, command.throttle, command.brake,
+                                command.hand_brake, command.reverse), self.period)
+        self.measured.append(self.car.speed)
+        return command
+
+    def speeds(self, wanted, seconds):
+        """Return the speed after each step."""
+        speeds = []
+        for _ in range(round(seconds / self.period)):
+            self.step(wanted)
+            speeds.append(self.car.speed)
+        return speeds
+
+
+def overshoot(speeds, before, target):
+    return max(math.copysign(1.0, target - before) * (speed - target) for speed in speeds)
+
+
+@settings(max_examples=tries(50), deadline=None)
+@given(SPEEDS, SPEEDS, strategies.sampled_from([(0.05, 0), (0.05, 1), (0.1, 1), (0.1, 2)]))
+def test_step_of_speed_settles_without_overshoot(first, second, timing):
+    drive = Drive(0.0, *timing)
+    for before, target in ((0.0, first), (first, second)):
+        speeds = drive.speeds(Setpoint(speed=target), 40.0)
+        assert abs(speeds[-1] - target) < 0.3
+        assert all(abs(speed - target) < 0.3 for speed in speeds[-200:])
+        if abs(target - before) > 0.5:
+            assert overshoot(speeds, before, target) < 0.1 * abs(target - before)
+
+
+@settings(max_examples=tries(50), deadline=None)
+@given(strategies.floats(0.5, 20.0), strategies.floats(0.3, 3.0))
+def test_acceleration_stays_below_its_limit(target, limit):
+    drive = Drive()
+    speeds = [0.0, *drive.speeds(Setpoint(speed=target, max_acceleration=limit), 90.0)]
+    assert abs(speeds[-1] - target) < 0.3
+    seconds = 1.0
+    n = round(seconds / drive.period)
+    # The last metre per second is left to the feedback.
+    assert max(b - a for a, b in zip(speeds, speeds[n:], strict=False)) < limit * seconds + 0.3
+
+
+@settings(max_examples=tries(300), deadline=None)
+@given(ANY, ANY, ANY, ANY, strategies.lists(strategies.tuples(ANY, ANY), max_size=5))
+def test_no_input_gives_a_number_out_of_range(speed, acceleration, limit, angle, measured):
+    controller = SpeedController(OWN)
+    wanted = Setpoint(speed=speed, acceleration=acceleration, max_acceleration=limit,
+                      steering_angle=angle)
+    for now, elapsed_s in [*measured, (0.0, 0.05), (5.0, 0.05)]:
+        command = controller.command(wanted, now, elapsed_s)
+        assert 0.0 <= command.throttle <= 1.0
+        assert 0.0 <= command.brake <= 1.0
+        assert not (command.throttle and command.brake)
+        assert -1.0 <= command.steer <= 1.0
+        assert abs(command.steering_angle) <= OWN.max_steering_angle
+
+
+@pytest.mark.parametrize('wrong', [math.nan, math.inf, -math.inf])
+def test_unknown_speed_is_full_brake(wrong):
+    controller = SpeedController(OWN)
+    command = controller.command(Setpoint(speed=10.0, steering_angle=0.2), wrong, 0.05)
+    assert (command.throttle, command.brake) == (0.0, 1.0)
+    assert command.steering_angle == 0.2
+
+
+def test_standing_ego_is_held():
+    drive = Drive(8.0)
+    assert drive.speeds(Setpoint(speed=0.0), 6.0)[-1] == 0.0
+    command = drive.step(Setpoint(speed=0.0))
+    assert (command.throttle, command.hand_brake) == (0.0, False)
+    assert command.brake > 0.2
+    assert drive.step(Setpoint(speed=0.0, hand_brake=True)).hand_brake
+
+
+def test_reverse_begins_at_standstill():
+    drive = Drive(6.0)
+    for _ in range(400):
+        before = drive.measured[0]
+        command = drive.step(Setpoint(speed=-3.0))
+        assert not command.reverse or before < 0.1
+    assert command.reverse
+    assert drive.car.speed == pytest.approx(-3.0, abs=0.3)
+    # And forward again.
+    assert drive.speeds(Setpoint(speed=2.0), 20.0)[-1] == pytest.approx(2.0, abs=0.3)
+
+
+def test_blocked_ego_does_not_wind_up():
+    controller = SpeedController(OWN)
+    for _ in range(2000):
+        controller.command(Setpoint(speed=20.0), 0.0, 0.05)
+    drive = Drive()
+    drive.controller = controller
+    assert overshoot(drive.speeds(Setpoint(speed=20.0), 60.0), 0.0, 20.0) < 2.0
+
+
+def test_standing_clock_does_not_integrate():
+    controller = SpeedController(OWN)
+    commands = {controller.command(Setpoint(speed=5.0), 4.0, 0.0) for _ in range(100)}
+    assert len(commands) == 1
+
+
+def test_acceleration_is_fed_forward():
+    without = SpeedController(OWN).command(Setpoint(speed=5.0), 5.0, 0.05)
+    command = SpeedController(OWN).command(Setpoint(speed=5.0, acceleration=2.0), 5.0, 0.05)
+    assert without.throttle == 0.0
+    assert command.throttle == 2.0 / OWN.full_throttle
+    command = SpeedController(OWN).command(Setpoint(speed=5.0, acceleration=-2.0), 5.0, 0.05)
+    assert command.brake == 2.0 / OWN.full_brake
+
+
+def test_speed_and_angle_are_clamped():
+    wanted = limited(Setpoint(speed=-1e30, steering_angle=9.0), OWN)
+    assert (wanted.speed, wanted.steering_angle) == (-OWN.max_speed, OWN.max_steering_angle)
+
+
+@pytest.mark.parametrize('name', ['speed', 'acceleration', 'steering_angle'])
+@pytest.mark.parametrize('value', [math.nan, math.inf, -math.inf])
+def test_setpoint_that_is_not_finite_is_refused(name, value):
+    with pytest.raises(StateError, match=f'{name}: found .*; expected a finite number'):
+        limited(Setpoint(**{'speed': 1.0, name: value}), OWN)
+
+
+@pytest.mark.parametrize('limit', [math.nan, -1.0, 0.0])
+def test_limit_of_the_acceleration_is_positive(limit):
+    with pytest.raises(StateError, match='acceleration: found'):
+        limited(Setpoint(speed=1.0, max_acceleration=limit), OWN)
+
+
+@pytest.mark.parametrize(('numbers', 'place'), [
+    ((-0.1, 0.0, 0.0, 0.0), 'throttle'), ((1.1, 0.0, 0.0, 0.0), 'throttle'),
+    ((math.nan, 0.0, 0.0, 0.0), 'throttle'), ((0.0, math.inf, 0.0, 0.0), 'brake'),
+    ((0.0, 0.0, 1.5, 0.0), 'steer'), ((0.0, 0.0, -math.inf, 0.0), 'steer'),
+    ((0.0, 0.0, math.nan, math.nan), 'steering_angle'),
+    ((0.0, 0.0, math.nan, math.inf), 'steering_angle')])
+def test_pedals_out_of_range_are_refused(numbers, place):
+    with pytest.raises(StateError, match=f'{place}: found'):
+        pedals(*numbers, OWN)
+
+
+def test_steer_counts_before_the_angle():
+    assert pedals(0.5, 0.0, 0.25, math.nan, OWN).steering_angle == 0.25 * OWN.max_steering_angle
+    command = pedals(0.5, 0.0, math.nan, 5.0, OWN)
+    assert (command.steer, command.steering_angle) == (1.0, OWN.max_steering_angle)
