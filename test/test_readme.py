@@ -32,7 +32,7 @@ import pytest
 BLOCKS = re.findall(r'(?:<!-- (.*?) -->\n)?```sh\n(.*?)```',
                     (ROOT / 'README.md').read_text(encoding='utf-8'), re.DOTALL)
 RUN_ALONE, UNTIL_CTRL_C = '', 'ends with Ctrl-C'
-NOT_HERE = ('needs a ROS installation', 'needs a simulator', 'tested by ')
+NOT_HERE = ('needs a simulator', 'tested by ')
 # Of other pages: the heading above a block, and the library that it needs besides. Such a block
 # runs in a folder with recordings.
 PAGES = (('guide/tables.md', 'Tables', 'pyarrow'), ('guide/osi.md', 'ASAM OSI', 'betterosi'),

@@ -22,6 +22,7 @@ import zipfile
 from paths import ROOT
 import pytest
 
+GUIDE = ROOT / 'doc' / 'guide' / 'ros_workspace.md'
 SYSTEM_PYTHON = Path('/usr/bin/python3')
 STUB = """#!/bin/sh
 echo "$(basename "$0") $*" >> "$CALLS"
@@ -33,17 +34,11 @@ esac
 """
 
 
-def block_of(path):
+def workspace_block():
     """Return the shell block that clones this repository into a workspace."""
-    [block] = [text for text in re.findall(r'```sh\n(.*?)```', (ROOT / path).read_text('utf-8'),
+    [block] = [text for text in re.findall(r'```sh\n(.*?)```', GUIDE.read_text('utf-8'),
                                            re.DOTALL) if 'git clone' in text and 'colcon' in text]
     return block
-
-
-def commands_of(path):
-    """Return the commands of that block, without comments."""
-    return [command.strip() for line in block_of(path).splitlines()
-            for command in line.partition(' #')[0].split('&&')]
 
 
 def is_managed():
@@ -87,7 +82,7 @@ def test_workspace_block_runs_with_an_externally_managed_python(tmp_path):
                              capture_output=True, text=True, timeout=120, check=False)
     assert refused.returncode
     # The place of the repository is the only part that is not written out.
-    script = block_of('README.md').replace('<this repository>', 'REPOSITORY')
+    script = workspace_block().replace('<this repository>', 'REPOSITORY')
     done = subprocess.run(['bash', '-ec', script], env=environment, cwd=home, timeout=300,
                           capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -96,9 +91,3 @@ def test_workspace_block_runs_with_an_externally_managed_python(tmp_path):
     assert lines[3] == str(home / 'ws' / 'venv')
     assert lines[4].startswith('ros2 launch state_sensor_ros demo.launch.py')
     assert (home / 'ws' / 'venv' / 'COLCON_IGNORE').exists()
-
-
-def test_workspace_blocks_are_alike():
-    guide = commands_of('doc/guide/ros_workspace.md')
-    assert [command for command in guide if command not in commands_of('README.md')] == []
-    assert 'colcon build --packages-select state_sensor_ros' in guide
