@@ -28,7 +28,7 @@ Value: TypeAlias = bool | int | float | str | tuple[str, ...] | tuple[float, ...
 
 # What a parameter has an effect on: how frames are received, or what messages are made of them.
 STREAM, MESSAGES = 'stream', 'messages'
-# Sources that use a parameter of the driver.
+# Sources that use a parameter.
 LIVE, RECORDED = 'live', 'recorded'
 
 

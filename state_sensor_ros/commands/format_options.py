@@ -30,8 +30,10 @@ from state_sensor_ros.files.formats import BAG_PARAMETERS, Format, FORMATS
 from state_sensor_ros.files.frame_selection import RecordingSelection
 from state_sensor_ros.files.osi.osi_notes import DEFAULT_CLASSES
 from state_sensor_ros.parameters import MESSAGES, nearest
+from state_sensor_ros.settings import FILE
 from state_sensor_ros.simulators.monodrive.generations.wire import GENERATIONS
 from state_sensor_ros.simulators.opening import formats, trajectory_format
+from state_sensor_ros.simulators.simulator_list import unused_parameters
 
 SELECTION = frozenset(('desired_tags', 'undesired_tags', 'actors', 'start', 'end', 'rate'))
 UNITS = ('obb_extents', 'road_s_unit')
@@ -174,16 +176,19 @@ def refuse_unused(args: argparse.Namespace, used: Iterable[str], what: str,
 
 def refuse_of_others(args: argparse.Namespace, simulator: str) -> None:
     """
-    Refuse parameters that only other simulators have.
+    Refuse parameters that only other simulators have, or only live streams use.
 
     :param args: the parsed options.
     :param simulator: name of that of the recording, empty for none.
     :raises UsageError: naming the first such parameter.
     """
-    for name in parameter_names(args):
-        owner, is_own, _ = name.partition('.')
-        if is_own and owner != simulator:
+    names = [name for name in parameter_names(args) if '.' in name]
+    for name in names:
+        owner = name.partition('.')[0]
+        if owner != simulator:
             raise UsageError(f'-p {name} is for a recording of {owner}')
+    for name in unused_parameters(names, FILE, with_added=True) if names else ():
+        raise UsageError(f'-p {name} is for a live stream')
 
 
 def _purpose(name: str) -> str:

@@ -12,8 +12,7 @@ The table of formats: a row for each format of a recording, by the name of its f
 
 Opening, writing, batches, completion, help texts and errors read it. A simulator declares the
 formats that only it has (``Simulator.formats``); ``simulators.opening.formats`` returns all rows.
-Readers and writers are named, and imported where
-they are used.
+Readers and writers are named, and imported where they are used.
 """
 
 from __future__ import annotations
@@ -28,6 +27,8 @@ from state_sensor_ros.rep103 import Units
 from state_sensor_ros.settings import DEFAULTS, Settings
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from state_sensor_ros.files.frame_writer import FrameWriter
     from state_sensor_ros.files.recording import RecordingReader
 
@@ -107,6 +108,9 @@ class Format:
     ``reads`` and ``writes`` names of the options and parameters that the reader and the writer
     use.
 
+    ``recognised_by`` names, in the same way, a function that says of an existing path, as a Path,
+    whether it is of this format: needed for a folder, and for a suffix that other files have too.
+
     ``reader`` is called with a path and :class:`ReadOptions`, and returns a Recording; ``writer``
     with a path and :class:`WriteOptions`, and returns a FrameWriter.
     """
@@ -114,6 +118,7 @@ class Format:
     name: str
     noun: str
     suffixes: tuple[str, ...] = ()
+    recognised_by: str = ''
     reader: str = ''
     writer: str = ''
     storage: str = ''
@@ -128,6 +133,16 @@ class Format:
     def is_written(self) -> bool:
         """Whether `convert` and `record` write it."""
         return bool(self.writer or self.storage)
+
+    def is_of(self, path: Path) -> bool:
+        """
+        Return whether an existing file with a suffix of this format, or a folder, is of it.
+
+        :raises OSError: where it cannot be read.
+        """
+        if self.recognised_by:
+            return bool(_named(self.recognised_by)(path))
+        return bool(self.suffixes)
 
     def open(self, path: str, options: ReadOptions) -> RecordingReader:
         """
@@ -160,8 +175,8 @@ _TABLE_WRITES = frozenset(('columns', 'default_sizes', 'ego_tag'))
 _DRAWN = frozenset(('color', 'title', 'ego_tag', 'names', 'map'))
 
 BAG = Format(
-    name='bag', noun='a bag', reader=_BAG_READER, storage='mcap', reads=_BAG_READS,
-    writes=_BAG_WRITES | {'storage'})
+    name='bag', noun='a bag', recognised_by=f'{_FILES}.bags.bag_form:is_bag',
+    reader=_BAG_READER, storage='mcap', reads=_BAG_READS, writes=_BAG_WRITES | {'storage'})
 MCAP = Format(
     name='mcap', noun='a bag in one file', suffixes=('.mcap',), reader=_BAG_READER,
     storage='mcap', reads=_BAG_READS, writes=_BAG_WRITES | {'storage'})

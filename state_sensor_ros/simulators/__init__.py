@@ -46,7 +46,7 @@ from state_sensor_ros.frame import (
     TrafficLights,
     Wheels,
 )
-from state_sensor_ros.parameters import MESSAGES, parameter, STREAM
+from state_sensor_ros.parameters import LIVE, MESSAGES, parameter, RECORDED, STREAM
 from state_sensor_ros.payloads import (
     Decoded,
     Fault,
@@ -86,9 +86,11 @@ __all__ = [
     'LIGHT_GREEN',
     'LIGHT_RED',
     'LIGHT_YELLOW',
+    'LIVE',
     'MESSAGES',
     'REAR_LEFT',
     'REAR_RIGHT',
+    'RECORDED',
     'STREAM',
     'ActorLane', 'ActorWheel', 'Boxes',
     'ConfigError',

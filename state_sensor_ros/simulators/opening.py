@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from state_sensor_ros.errors import importing, TrajectoryFormatError
-from state_sensor_ros.files.bags.bag_form import is_bag, is_compressed_storage
-from state_sensor_ros.files.formats import BAG, Format, FORMATS, ReadOptions, RENDER
+from state_sensor_ros.files.bags.bag_form import is_compressed_storage
+from state_sensor_ros.files.formats import Format, FORMATS, ReadOptions, RENDER
 from state_sensor_ros.files.recording import RecordingReader, STANDARD_INPUT
 from state_sensor_ros.files.whole.regular_files import check_regular
 from state_sensor_ros.payloads import PayloadDecoder, Report
@@ -73,17 +73,26 @@ def format_of(path: str) -> Format:
     if path == STANDARD_INPUT:
         return trajectory_format()
     if where.is_dir():
-        if is_bag(where):
-            return BAG
-        for simulator in simulators().values():
-            if simulator.holds(where):
-                return next(each for each in simulator.formats if not each.suffixes)
+        if (found := folder_format(where)) is not None:
+            return found
         raise TrajectoryFormatError(path, 'a folder without a recording',
                                     f'{" or ".join(_folders())}; `state_sensor repair` makes a '
                                     'bag of the files of a recorder that was killed')
     if is_compressed_storage(where):
         raise TrajectoryFormatError(path, 'a compressed file of a bag', "the bag's folder")
     return format_of_name(path) or trajectory_format()
+
+
+def folder_format(folder: Path) -> Format | None:
+    """
+    Return the format of a folder that is a recording, None for another one.
+
+    :param folder: an existing one.
+    :raises OSError: where it cannot be read.
+    """
+    # A format of this package saves the search for other simulators.
+    return next((each for known in (lambda: FORMATS, formats) for each in known()
+                 if not each.suffixes and each.is_of(folder)), None)
 
 
 def _folders() -> list[str]:
@@ -99,12 +108,6 @@ def open_any(path: str, options: ReadOptions = READ_DEFAULTS) -> RecordingReader
     :raises TrajectoryFormatError: where it has no known format, or cannot be read.
     """
     found = format_of(path)
-    if found is trajectory_format() and format_of_name(path) is None and path != STANDARD_INPUT:
-        # A simulator may recognise its files by their content.
-        for simulator in simulators().values():
-            recording = simulator.open_recording(Path(path), options.settings)
-            if recording is not None:
-                return recording
     if not found.reader:
         readable = ', '.join(str(each) for each in formats() if each.reader)
         raise TrajectoryFormatError(path, found.noun, f'one of {readable}')

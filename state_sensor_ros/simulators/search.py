@@ -19,10 +19,8 @@ from pathlib import Path
 import re
 
 from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.files.bags.bag_form import is_bag
 from state_sensor_ros.files.formats import PARQUET
-from state_sensor_ros.simulators.opening import format_of_name, formats
-from state_sensor_ros.simulators.simulator_list import simulators
+from state_sensor_ros.simulators.opening import folder_format, format_of_name, formats
 
 _MAGIC = re.compile(r'[*?\[]')
 
@@ -188,15 +186,24 @@ def _identity(status: os.stat_result) -> tuple[int, int]:
 def _is_recording(folder: Path) -> bool:
     """Return whether a folder is a bag or a dataset; one that cannot be read is none."""
     try:
-        return is_bag(folder) or any(each.holds(folder) for each in simulators().values())
+        return folder_format(folder) is not None
     except OSError:
         return False
 
 
 def _is_readable(file: Path) -> bool:
-    """Return whether the name of a file is that of a format with a reader."""
+    """Return whether a file is of a format with a reader, by its name where that is enough."""
     found = format_of_name(file.name)
-    return found is not None and bool(found.reader)
+    if found is None or not found.reader:
+        return False
+    if not found.recognised_by:
+        return True
+    try:
+        # Opening a pipe would wait for its writer.
+        return file.is_file() and found.is_of(file)
+    except OSError:
+        # Opening it gives the reason.
+        return True
 
 
 def _place(path: Path, base: Path) -> str:

@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from pathlib import Path
 from types import MappingProxyType
 from typing import ClassVar, Protocol, TYPE_CHECKING
 
@@ -169,25 +168,6 @@ class Simulator:
         :param recording: that the frames come from, None for a live source.
         """
         return SimulatorTopics()
-
-    def holds(self, folder: Path) -> bool:
-        """
-        Return whether a folder is a recording in the simulator's own form, by its names.
-
-        :param folder: an existing one.
-        """
-        return False
-
-    def open_recording(self, path: Path, settings: Settings) -> RecordingReader | None:
-        """
-        Open a recording in the simulator's own form.
-
-        :param path: an existing file or folder that is no bag; files NAME.json are trajectories.
-        :param units: of box extents and of ``s``.
-        :returns: None where it has another form.
-        :raises TrajectoryFormatError: where it cannot be read.
-        """
-        return None
 
     def open_bag(self, bag: Bag) -> BagRecording:
         """

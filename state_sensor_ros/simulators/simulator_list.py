@@ -26,7 +26,7 @@ from typing import cast, TYPE_CHECKING
 import warnings
 
 from state_sensor_ros.errors import ConfigError, one_line
-from state_sensor_ros.parameters import LIVE, MESSAGES, nearest, parameters_in, RECORDED
+from state_sensor_ros.parameters import LIVE, nearest, parameters_in, RECORDED
 from state_sensor_ros.settings import DEFAULTS, FILE, ParameterTable, Settings, SIMULATORS
 from state_sensor_ros.simulators.simulator import Simulator, SOURCE_PARAMETERS
 
@@ -207,9 +207,9 @@ def unused_parameters(names: Iterable[str], source: str, *,
         owner, is_own, _ = found.name.partition('.')
         if source == FILE:
             # What a recording is of is not known before it is opened.
-            return found.rule.affects == MESSAGES if is_own else found.rule.used_by != LIVE
+            return found.rule.used_by != LIVE
         if is_own:
-            return owner == simulator.name
+            return owner == simulator.name and found.rule.used_by != RECORDED
         if name in _GENERAL:
             return simulator.default_port is not None
         return name in simulator.uses or (

@@ -13,6 +13,7 @@ import io
 import json
 import os
 from pathlib import Path
+import shutil
 import signal
 import subprocess
 import sys
@@ -24,12 +25,17 @@ import pytest
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.files.formats import CONVERT, RENDER
-from state_sensor_ros.simulators.opening import format_of_name, formats
+from state_sensor_ros.simulators.opening import format_of, format_of_name, formats
+from state_sensor_ros.simulators.search import find_recordings
 
+READ = [each for each in formats() if each.reader]
 WRITTEN = [each for each in formats() if each.is_written]
 DRAWN = [each for each in formats() if each.command == RENDER]
 N_FRAMES = 12
+FCD_STEP = ('<timestep time="{0}"><vehicle id="a" x="{1}" y="0" angle="90" speed="20" type="t"/>'
+            '<vehicle id="b" x="{1}" y="9" angle="90" speed="20" type="t"/></timestep>')
 
+each_read = pytest.mark.parametrize('row', READ, ids=lambda row: row.name)
 each_written = pytest.mark.parametrize('row', WRITTEN, ids=lambda row: row.name)
 each_drawn = pytest.mark.parametrize('row', DRAWN, ids=lambda row: row.name)
 
@@ -158,6 +164,79 @@ def test_format_that_is_interrupted_leaves_nothing(row, drive, tmp_path):
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == 130
     assert os.listdir(folder) == []
+
+
+@pytest.fixture
+def recording(row, tmp_path, monkeypatch):
+    """Return the name of a recording of a format, alone in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    out = name_of(row)
+    if row.name == 'dataset':
+        shutil.copytree(CARLA, out)
+    elif row.name == 'fcd':
+        Path(out).write_text(f'<fcd-export>{"".join(FCD_STEP.format(i / 20, i) for i in range(8))}'
+                             '</fcd-export>')
+    else:
+        assert main(['convert', str(SAMPLE), out, '--quiet']) == 0
+    return out
+
+
+@each_read
+def test_format_is_found_in_a_folder(row, recording):
+    found = format_of(recording)
+    assert found is row or {found.storage, row.storage} != {''}
+    Path('none.xml').write_text('<package/>')
+    Path('days').mkdir()
+    for name in (recording, 'none.xml'):
+        Path(name).rename(f'days/{name}')
+    if row.name == 'parquet':
+        # A table may be what a batch has written there.
+        shutil.copy(SAMPLE, 'days/drive.json')
+        recording = 'drive.json'
+    [each] = find_recordings(['days'])
+    assert (each.path, each.place) == (f'days/{recording}', recording.partition('.')[0])
+
+
+@each_read
+def test_format_is_read_as_selected(row, recording, capsys):
+    with sensor.open_recording(recording) as opened:
+        times, names = [frame.game_time for frame in opened], opened[0].names
+    end = times[1] - times[0] + 1e-4
+    # Without its ego it is not replayable.
+    main(['inspect', recording, '--json', '--end', str(end), '--actors', names[0]])
+    found = json.loads(capsys.readouterr().out)
+    assert (found['frames'], [each['name'] for each in found['actors']]) == (2, [names[0]])
+
+
+@each_read
+def test_format_without_topics_refuses_one(row, recording, capsys):
+    if 'topic' in row.reads:
+        pytest.skip('a bag has topics')
+    assert main(['inspect', recording, '--topic', '/x/frame']) == 2
+    assert '--topic is for' in capsys.readouterr().err
+
+
+@each_read
+def test_format_that_is_another_one_is_refused(row, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    if not row.suffixes:
+        Path('out').mkdir()
+    for suffix in row.suffixes or ('',):
+        if row.suffixes:
+            Path(f'out{suffix}').write_bytes(b'<html/>\n')
+        assert main(['inspect', f'out{suffix}']) == 1
+        output, error = capsys.readouterr()
+        assert (output, error.count('\n')) == ('', 1)
+        assert error.startswith(f'error: out{suffix}')
+        assert 'expected' in error
+
+
+@each_read
+def test_format_that_is_not_there_is_refused(row, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for suffix in row.suffixes or ('/',):
+        assert main(['inspect', f'none{suffix}']) == 1
+        assert capsys.readouterr().err.startswith(f'error: none{suffix}'.rstrip('/'))
 
 
 @each_drawn

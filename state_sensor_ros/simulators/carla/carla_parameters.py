@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 import re
 
-from state_sensor_ros.parameters import MESSAGES, parameter
+from state_sensor_ros.parameters import LIVE, MESSAGES, parameter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,12 +22,13 @@ class CarlaParameters:
 
     relay_port: int = parameter(
         0, "First of three ports for the user's own client of CARLA, whose traffic with the "
-        'server goes on unchanged and is read; 0 opens none.', low=0, high=65533)
+        'server goes on unchanged and is read; 0 opens none.', low=0, high=65533,
+        used_by=LIVE)
     relay_bind: str = parameter('127.0.0.1', 'Address of the ports of the relay.',
-                                pattern=re.compile(r'\S+'))
+                                pattern=re.compile(r'\S+'), used_by=LIVE)
     start_spot: int = parameter(
         0, 'Index of the start spot of an episode that the node requests of CARLA.',
-        low=0, high=4294967295)
+        low=0, high=4294967295, used_by=LIVE)
     camera_tf: bool = parameter(
         False, "Frames of CARLA's cameras on /tf_static, under the player's.", affects=MESSAGES)
     camera_poses: tuple[float, ...] = parameter(

@@ -44,9 +44,16 @@ _THIS_MACHINE = frozenset(('127.0.0.1', 'localhost', '::1', '0.0.0.0', '::'))
 
 _DATASET = Format(
     name='dataset', noun='a dataset of CARLA',
+    recognised_by='state_sensor_ros.simulators.carla.carla_simulator:is_dataset',
     reader='state_sensor_ros.simulators.carla.carla_recording:open_dataset',
     writer='state_sensor_ros.simulators.carla.dataset_writer:new_dataset',
     writes=frozenset(('carla.camera_poses', 'carla.camera_fov')))
+
+
+def is_dataset(folder: Path) -> bool:
+    """Return whether an existing folder is a dataset, or one of its episodes."""
+    return any(True for pattern in ('measurements_*.json', 'episode_*/measurements_*.json')
+               for _ in folder.glob(pattern))
 
 
 class CarlaSimulator(Simulator):
@@ -110,15 +117,6 @@ class CarlaSimulator(Simulator):
         return SimulatorTopics(
             carla_encoders(tuple(sensors), is_dataset=recording is not None),
             sensor_transforms(mounts(sensors, settings), settings))
-
-    def holds(self, folder: Path) -> bool:
-        """
-        Return whether a folder is a dataset or one of its episodes.
-
-        :param folder: an existing one.
-        """
-        return any(True for pattern in ('measurements_*.json', 'episode_*/measurements_*.json')
-                   for _ in folder.glob(pattern))
 
     def open_bag(self, bag: Bag) -> BagRecording:
         """Return a bag with CARLA's topics as a recording."""

@@ -23,6 +23,7 @@ from state_sensor_ros.simulators import (
     DecodeError,
     FrameFile,
     FrameLike,
+    ReadOptions,
     TrajectoryFormatError,
 )
 from state_sensor_ros.simulators.sumo.fcd_decoder import decode_step
@@ -32,6 +33,7 @@ from state_sensor_ros.simulators.sumo.road_network import (
     RoadNetwork,
 )
 from state_sensor_ros.simulators.sumo.sumo_frames import ActorType, StepFrames
+from state_sensor_ros.simulators.sumo.sumo_simulator import SumoParameters
 from state_sensor_ros.simulators.sumo.vehicle_classes import PASSENGER, usual_size
 
 SUFFIXES = '.xml', '.xml.gz'
@@ -124,6 +126,22 @@ class FcdRecording(FrameFile):
         self._file.close()
 
 
+def open_fcd(path: str, options: ReadOptions) -> FcdRecording:
+    """
+    Open FCD output with the network and the ego of the parameters.
+
+    :param path: of the file.
+    :param options: of the command or the node.
+    :raises TrajectoryFormatError: if it is none, or cannot be read.
+    """
+    own = options.settings.of(SumoParameters)
+    recording = FcdRecording(Path(path), own.net, own.ego)
+    if not is_fcd(Path(path)):
+        recording.close()
+        raise TrajectoryFormatError(path, 'no <fcd-export> at its begin', 'FCD output of SUMO')
+    return recording
+
+
 def is_fcd(path: Path) -> bool:
     """
     Return whether a file begins as FCD output does.
@@ -131,8 +149,6 @@ def is_fcd(path: Path) -> bool:
     :param path: an existing file.
     :raises OSError: if it cannot be read.
     """
-    if path.is_dir():
-        return False
     with path.open('rb') as file:
         content, _ = decompressed(file)
         return bool(_ROOT.search(content.read(_HEAD_BYTES)))

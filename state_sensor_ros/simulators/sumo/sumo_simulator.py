@@ -12,15 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 import re
 from types import MappingProxyType
 from typing import ClassVar
 
 from state_sensor_ros.share import share_file
 from state_sensor_ros.simulators import (
+    Format,
+    LIVE,
     parameter,
-    RecordingReader,
     Report,
     Settings,
     Simulator,
@@ -29,7 +29,7 @@ from state_sensor_ros.simulators import (
 from state_sensor_ros.simulators.sumo.sumo_messages import Run
 
 _SHIPPED = 'resource', 'sumo', 'grid.sumocfg'
-_FCD_SUFFIXES = '.xml', '.xml.gz'
+_FCD = 'state_sensor_ros.simulators.sumo.fcd_recording'
 # A SUMO that takes a day for a step has got milliseconds for seconds.
 _LONGEST_STEP_S = 60.0
 
@@ -38,20 +38,23 @@ _LONGEST_STEP_S = 60.0
 class SumoParameters:
     """What only SUMO needs."""
 
-    config: str = parameter('', 'Scenario (.sumocfg) to start; empty: the one that is shipped.')
-    host: str = parameter('127.0.0.1', 'Host of a running SUMO.', pattern=re.compile(r'\S+'))
+    config: str = parameter('', 'Scenario (.sumocfg) to start; empty: the one that is shipped.',
+                            used_by=LIVE)
+    host: str = parameter('127.0.0.1', 'Host of a running SUMO.', pattern=re.compile(r'\S+'),
+                          used_by=LIVE)
     port: int = parameter(0, 'TraCI port of a running SUMO to join; 0 starts one.',
-                          low=0, high=65535)
+                          low=0, high=65535, used_by=LIVE)
     order: int = parameter(1, 'Number of this client among those of a running SUMO.',
-                           low=0, high=1000000)
+                           low=0, high=1000000, used_by=LIVE)
     step_it: bool = parameter(False, 'Pace a running SUMO by `rate`; otherwise follow its other '
-                              'clients.')
+                              'clients.', used_by=LIVE)
     ego: str = parameter('', 'Id of the ego; `first`: the first vehicle, then the next one.')
     step: float = parameter(0.05, 'Simulated time of a step of a started SUMO, s.',
-                            low=0.001, high=_LONGEST_STEP_S)
+                            low=0.001, high=_LONGEST_STEP_S, used_by=LIVE)
     seed: int = parameter(0, 'Seed of the random numbers of a started SUMO.', low=0,
-                          high=2147483647)
-    args: tuple[str, ...] = parameter((), 'More words of the command line of a started SUMO.')
+                          high=2147483647, used_by=LIVE)
+    args: tuple[str, ...] = parameter((), 'More words of the command line of a started SUMO.',
+                                      used_by=LIVE)
     net: str = parameter('', 'Network file; empty: that of the scenario, or the only one beside '
                          'a recording.')
 
@@ -65,6 +68,9 @@ class SumoSimulator(Simulator):
     parameters: ClassVar[type] = SumoParameters
     uses: ClassVar[frozenset[str]] = frozenset({'rate'})
     aliases: ClassVar[Mapping[str, str]] = MappingProxyType({'host': 'host', 'port': 'port'})
+    formats: ClassVar[tuple[Format, ...]] = (Format(
+        name='fcd', noun="SUMO's FCD output", suffixes=('.xml', '.xml.gz'),
+        recognised_by=f'{_FCD}:is_fcd', reader=f'{_FCD}:open_fcd'),)
 
     def address(self, settings: Settings) -> str:
         """Return the scenario, or host and port of a running SUMO."""
@@ -80,10 +86,3 @@ class SumoSimulator(Simulator):
         run = Run(config, own.host, own.port, own.order, own.step, own.seed, own.args, own.net,
                   own.ego, settings.rate, is_paced=not own.port or own.step_it)
         return SumoSource(run, settings, report, reconnect=reconnect)
-
-    def open_recording(self, path: Path, settings: Settings) -> RecordingReader | None:
-        """Open FCD output."""
-        if not path.name.endswith(_FCD_SUFFIXES):
-            return None
-        from state_sensor_ros.simulators.sumo.fcd_recording import FcdRecording, is_fcd
-        return FcdRecording(path) if is_fcd(path) else None

@@ -1,0 +1,57 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""FCD output as a recording of the commands."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+import state_sensor_ros as sensor
+from state_sensor_ros.commands.command_line import main
+
+FCD = ('<fcd-export><timestep time="0"><vehicle id="a" x="1" y="2" angle="90" speed="20"/>'
+       '<vehicle id="b" x="9" y="2" angle="90" speed="20"/></timestep></fcd-export>')
+
+
+@pytest.fixture(autouse=True)
+def _fcd(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path('fcd.xml').write_text(FCD)
+
+
+def test_fcd_recording_has_the_ego_of_the_parameter(capsys):
+    assert main(['convert', 'fcd.xml', 'drive.mcap', '-p', 'sumo.ego:=b', '--quiet']) == 0
+    with sensor.open_recording('drive.mcap') as recording:
+        [frame] = recording
+    assert frame.names[frame.ego] == 'b'
+    with sensor.open_recording('fcd.xml', parameters={'sumo.ego': 'first'}) as recording:
+        assert recording[0].names[recording[0].ego] == 'a'
+
+
+@pytest.mark.parametrize(('name', 'text'), [
+    ('sumo.port:=3', '-p sumo.port is for a live stream'),
+    ('carla.camera_fov:=70.0', '-p carla.camera_fov is for a recording of carla'),
+    ('sumo.egoo:=b', 'sumo.egoo: found an unknown parameter; expected sumo.ego')])
+@pytest.mark.parametrize('command', ['convert', 'inspect', 'render'])
+def test_fcd_recording_refuses_other_parameters(command, name, text, capsys):
+    out = {'convert': ['out'], 'render': ['out.png']}.get(command, [])
+    assert main([command, 'fcd.xml', *out, '-p', name]) != 0
+    assert text in capsys.readouterr().err
+    assert [path.name for path in Path().iterdir()] == ['fcd.xml']
+
+
+def test_fcd_recording_is_one_of_a_folder_with_other_files(capsys):
+    Path('none.rou.xml').write_text('<routes/>')
+    Path('zipped.xml.gz').write_bytes(gzip.compress(FCD.encode()))
+    Path('cut.xml.gz').write_bytes(gzip.compress(FCD.encode())[:20])
+    Path('package.xml').write_text('<package/>')
+    assert main(['convert', '--to', 'mcap', '.', 'out', '--quiet']) == 0
+    assert sorted(path.name for path in Path('out').iterdir() if path.is_dir()) \
+        == ['fcd', 'zipped']
