@@ -18,7 +18,7 @@ SIDE_BY_SIDE = -n $(PROCESSES) --dist worksteal
 # (0.7 of 1.4 s, some 600 starts).
 CACHED = PYTHONDONTWRITEBYTECODE=
 
-.PHONY: help setup setup-all test test-all coverage demo bench bench-quick lint format docs clean
+.PHONY: help setup setup-all test test-all coverage demo bench bench-quick lint format docs dist release-check clean
 
 help:
 	@echo 'make setup     the environment: ROS 2 and libraries, the messages, this package; ROS_DISTRO_WHEELS=kilted for Kilted;'
@@ -32,6 +32,8 @@ help:
 	@echo '               stored; STORE=1 stores the figures'
 	@echo 'make lint      setup, then ruff, mypy and the ament linters that are there, for files that changed since they were clean'
 	@echo 'make format    setup, then what ruff can mend by itself: order of imports, quotes, blank ends of lines'
+	@echo 'make dist      wheel and source distribution in dist, each installed and tried on every Python of this machine'
+	@echo 'make release-check  what is missing before a release: versions, changelog, placeholders'
 	@echo 'make docs      the documentation as a site in build/doc; warnings and dead links are errors'
 	@echo 'make clean     remove all that setup, test and demo made'
 
@@ -84,6 +86,13 @@ docs: .venv-docs/stamp
 	@.venv-docs/bin/python3 -m pip install -q --disable-pip-version-check --no-input -r requirements/docs.txt msgspec numpy \
 	  -c requirements/run.txt
 	@touch $@
+
+# Needs no ROS and no compiler.
+dist:
+	@$(PYTHON) scripts/distributions.py
+
+release-check:
+	@$(PYTHON) scripts/release_check.py
 
 clean:
 	rm -rf .venv-* .setup .lint_cache build install log demo dist *.egg-info .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -12,13 +12,32 @@ Package the part that needs no ROS, for `pip install .`; metadata is in setup.cf
 ROS builds use CMakeLists.txt. The files that ament installs into its share folder are package
 data here.
 """
+import configparser
 from pathlib import Path
+import re
 
 from setuptools import find_packages, setup
+
+
+def long_description() -> str:
+    """Return the README with links that also work on PyPI, which has none of the other files."""
+    metadata = configparser.ConfigParser()
+    metadata.read('setup.cfg', encoding='utf-8')
+    base = metadata['metadata']['url']
+
+    def absolute(link: re.Match) -> str:
+        kind = 'raw' if link[1].endswith(('.png', '.gif', '.svg', '.jpg')) else 'blob'
+        return f']({base}/{kind}/main/{link[1]})'
+
+    text = Path('README.md').read_text(encoding='utf-8')
+    return re.sub(r'\]\((?!https?:|#)([^)\s]+)\)', absolute, text)
+
 
 SHARED = [folder for folder in ('msg', 'resource', 'config') if Path(folder).is_dir()]
 
 setup(
+    long_description=long_description(),
+    long_description_content_type='text/markdown',
     packages=find_packages(include=['state_sensor_ros', 'state_sensor_ros.*'])
     + [f'state_sensor_ros.data.{folder}' for folder in SHARED],
     package_dir={f'state_sensor_ros.data.{folder}': folder for folder in SHARED},

@@ -28,6 +28,14 @@ SETTINGS = [ROOT / 'pyproject.toml', ROOT / 'setup.cfg',
             *sorted((ROOT / 'requirements').glob('*.txt'))]
 PYTHON_FOLDERS = ('state_sensor_ros', 'launch', 'test', 'bench', 'scripts', 'examples')
 OWN_FOLDERS = ('state_sensor_ros', 'launch')
+GITHUB = ROOT / '.github'
+FORMS = GITHUB / 'ISSUE_TEMPLATE'
+SCHEMAS = {
+    'github-workflows': sorted((GITHUB / 'workflows').glob('*.yml')),
+    'github-issue-forms': [FORMS / 'defect.yml', FORMS / 'wish.yml'],
+    'github-issue-config': [FORMS / 'config.yml'],
+    'citation-file-format': [ROOT / 'CITATION.cff'],
+}
 # Linters of whole trees; they keep caches of their own.
 WHOLE = [
     ['ruff', 'check', '--output-format', 'concise', '.'],
@@ -45,19 +53,17 @@ def main() -> int:
     """
     python = [path for folder in PYTHON_FOLDERS for path in sorted((ROOT / folder).rglob('*.py'))]
     own = [path for path in python if path.relative_to(ROOT).parts[0] in OWN_FOLDERS]
-    workflows = sorted((ROOT / '.github' / 'workflows').glob('*.yml'))
     manifest = 'from catkin_pkg.package import parse_package; parse_package("package.xml")'
     results = [_run(words) for words in WHOLE]
     results += [
-        _run_changed(['check-jsonschema', '--builtin-schema', 'vendor.github-workflows'],
-                     workflows),
+        *(_run_changed(['check-jsonschema', '--builtin-schema', f'vendor.{schema}'], paths)
+          for schema, paths in SCHEMAS.items()),
         _run_changed(['ament_flake8'], [*python, ROOT / 'setup.py']),
         _run_changed(['ament_pep257'], own),
         _run_changed(['ament_copyright'], [*python, *sorted((ROOT / 'cmake').iterdir())]),
+        _run_changed(['hadolint'], [ROOT / 'Dockerfile']),
         _run([sys.executable, '-c', manifest], 'catkin_pkg'),
     ]
-    if (ROOT / 'Dockerfile').is_file():
-        results.append(_run_changed(['hadolint'], [ROOT / 'Dockerfile']))
     return 0 if all(results) else 1
 
 
@@ -85,7 +91,8 @@ def _run_changed(words: list[str], paths: list[Path]) -> bool:
         str(path.relative_to(ROOT)): hashlib.sha256(settings + path.read_bytes()).hexdigest()
         for path in paths}
     caches = _read_caches()
-    known = caches.get(words[0], {})
+    key = ' '.join(words)
+    known = caches.get(key, {})
     changed = [name for name, digest in digests.items() if known.get(name) != digest]
     if not changed:
         print(f'lint: {words[0]} clean, no file has changed')
@@ -93,7 +100,7 @@ def _run_changed(words: list[str], paths: list[Path]) -> bool:
     is_clean = _run([*words, *changed])
     if is_clean and shutil.which(words[0]):
         CLEAN.parent.mkdir(exist_ok=True)
-        CLEAN.write_text(json.dumps(caches | {words[0]: digests}), encoding='utf-8')
+        CLEAN.write_text(json.dumps(caches | {key: digests}), encoding='utf-8')
     return is_clean
 
 

@@ -6,6 +6,6 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Version of the package; package.xml repeats it: ROS tools read only a literal there."""
+"""Version of the package; scripts/release_check.py copies it to the files that need a literal."""
 
 __version__ = '0.2.0'

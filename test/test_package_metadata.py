@@ -73,6 +73,7 @@ def test_one_version_everywhere():
                           (ROOT / 'CHANGELOG.rst').read_text(encoding='utf-8'), re.MULTILINE)
     assert next(heading for heading in headings if heading != 'Forthcoming') == version
     assert 'Forthcoming' not in headings[1:]
+    assert f'\nversion: {version}\n' in (ROOT / 'CITATION.cff').read_text(encoding='utf-8')
 
 
 def test_setuptools_reads_the_version_without_importing_the_package():
