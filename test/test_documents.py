@@ -78,6 +78,21 @@ def test_readme_renders_elsewhere():
     assert any(link.startswith(f'{REPOSITORY}/raw/main/doc/') for link in links)
 
 
+def rooms(text):
+    """Return the folders of the package that the first cells or the second of a table name."""
+    return set(re.findall(r'`([a-z_]+)/', '\n'.join(
+        line for line in text.splitlines() if line.startswith('|'))))
+
+
+@pytest.mark.parametrize('name', ['CONTRIBUTING.md', 'doc/design/architecture.md'])
+def test_map_of_rooms_has_each_folder_of_the_package(name):
+    package = {path.parent.name for path in (ROOT / 'state_sensor_ros').glob('*/__init__.py')}
+    named = rooms(text_of(name))
+    assert package <= named
+    assert all((ROOT / 'state_sensor_ros' / each).is_dir() or (ROOT / each).is_dir()
+               or list((ROOT / 'state_sensor_ros').glob(f'*/{each}')) for each in named)
+
+
 def test_topics_page_names_every_topic():
     named = {name for row in table_rows('doc/reference/topics.md')
              for name in re.findall(r'`([~/][^`]*)`', row[0])}
