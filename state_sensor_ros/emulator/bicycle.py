@@ -77,7 +77,14 @@ class Bicycle:
         # A brake does not reverse the direction.
         self.speed = math.copysign(max(abs(self.speed) - elapsed_s * brake, 0.0), self.speed)
         self.steering_angle = math.radians(FULL_LOCK_DEG) * min(max(pedals.steer, -1.0), 1.0)
-        distance = self.speed * elapsed_s * math.cos(slope)
+        self.move(self.speed * elapsed_s * math.cos(slope))
+
+    def move(self, distance: float) -> None:
+        """
+        Move along the arc of the steering angle.
+
+        :param distance: horizontal, m, negative backward.
+        """
         turn = distance * self.curvature
         # The chord of the arc: exact for a constant steering angle.
         chord = distance * (math.sin(turn / 2) / (turn / 2) if abs(turn) > 1e-9 else 1.0)

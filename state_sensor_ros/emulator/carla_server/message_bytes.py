@@ -25,6 +25,7 @@ from typing import Any
 
 from google.protobuf.message import DecodeError as ProtobufError
 
+from state_sensor_ros.emulator.bicycle import Pedals
 from state_sensor_ros.emulator.carla_server.sensor_messages import EmulatedSensor
 from state_sensor_ros.emulator.carla_server.town import (
     CarlaPose,
@@ -33,7 +34,6 @@ from state_sensor_ros.emulator.carla_server.town import (
     RADIUS_M,
     RingActor,
     Town,
-    VehicleControl,
 )
 from state_sensor_ros.emulator.threaded_server import receive
 from state_sensor_ros.errors import counted, FramingError
@@ -161,7 +161,7 @@ def _fill_transform(transform: Any, pose: CarlaPose) -> None:  # noqa: ANN401
         0.0 if abs(value) < ROUNDING else value for value in forward)
 
 
-def _fill_control(message: Any, control: VehicleControl) -> None:  # noqa: ANN401
+def _fill_control(message: Any, control: Pedals) -> None:  # noqa: ANN401
     message.steer, message.throttle, message.brake = (
         control.steer, control.throttle, control.brake)
     message.hand_brake, message.reverse = control.hand_brake, control.reverse

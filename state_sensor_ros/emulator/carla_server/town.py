@@ -20,6 +20,8 @@ from dataclasses import dataclass
 import math
 import random
 
+from state_sensor_ros.emulator.bicycle import Bicycle, FULL_LOCK_DEG, Pedals, WHEELBASE_M
+
 RADIUS_M = 80.0
 LANE_WIDTH_M = 3.5
 # The height is HILL_M sin(HILLS angle); vehicles lean by BANK_DEG to the right, into the curve.
@@ -33,12 +35,7 @@ LIMITS_KMH = (30.0, 60.0, 90.0)
 GREEN_S, YELLOW_S, RED_S = 8.0, 2.0, 6.0
 GREEN, YELLOW, RED = range(3)
 
-# The player's longitudinal dynamics: m/s2 at full throttle and full brake, and drag per m/s.
-THROTTLE_GAIN, BRAKE_GAIN, DRAG = 4.0, 8.0, 0.08
 CRUISE_SPEED = 9.0
-WHEELBASE_M, FULL_LOCK_DEG = 2.9, 70.0
-# The tyres turn the car no faster than this, m/s2.
-GRIP = 8.0
 # The autopilot's steering for each metre beside the lane and each radian beside its direction.
 STEER_PER_M, STEER_PER_RAD = 0.05, 0.8
 KMH = 1.0 / 3.6
@@ -55,17 +52,6 @@ class CarlaPose:
     roll: float = 0.0
     pitch: float = 0.0
     yaw: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class VehicleControl:
-    """A control command: ``steer`` -1..1, + = right; ``throttle`` and ``brake`` 0..1."""
-
-    steer: float = 0.0
-    throttle: float = 0.0
-    brake: float = 0.0
-    hand_brake: bool = False
-    reverse: bool = False
 
 
 @dataclass(slots=True)
@@ -109,59 +95,50 @@ class RingActor:
 @dataclass(slots=True)
 class DrivenCar:
     """
-    The player's car, which steers: a bicycle whose rear axle moves along its heading.
+    The player's car on the hills.
 
-    :param x: m, of the rear axle, which is the origin of the car.
-    :param y: m.
-    :param yaw_deg: heading, positive to the right.
-    :param speed: along the heading, m/s, negative backwards.
+    :param body: in CARLA's axes; its rear axle is the origin of the car.
     :param half_sizes: of its box, m.
     """
 
     id: int
-    x: float
-    y: float
-    yaw_deg: float
-    speed: float
+    body: Bicycle
     half_sizes: tuple[float, float, float]
+
+    @property
+    def speed(self) -> float:
+        """Speed along the heading, m/s, negative backwards."""
+        return self.body.speed
 
     @property
     def angle(self) -> float:
         """Angle of its place on the ring, rad."""
-        return math.atan2(self.y, self.x)
+        return math.atan2(self.body.y, self.body.x)
 
     @property
     def radius(self) -> float:
         """Distance from the centre of the town, m."""
-        return math.hypot(self.x, self.y)
+        return math.hypot(self.body.x, self.body.y)
 
-    def advance(self, elapsed_s: float, steer: float) -> None:
+    def advance(self, elapsed_s: float, pedals: Pedals) -> None:
         """
-        Move along an arc; a slope shortens the horizontal distance.
+        Drive on the ground.
 
         :param elapsed_s: simulated time, s.
-        :param steer: -1..1, positive to the right.
+        :param pedals: with + to the right.
         """
-        curvature = math.tan(math.radians(FULL_LOCK_DEG * min(max(steer, -1.0), 1.0))) \
-            / WHEELBASE_M
-        most = GRIP / max(self.speed * self.speed, 1e-9)
-        distance = self.speed * elapsed_s * math.cos(self._slope())
-        turn = distance * min(max(curvature, -most), most)
-        middle = math.radians(self.yaw_deg) + turn / 2
-        self.x += distance * math.cos(middle)
-        self.y += distance * math.sin(middle)
-        self.yaw_deg = math.remainder(self.yaw_deg + math.degrees(turn), 360.0)
+        self.body.advance(pedals, elapsed_s, self._slope())
 
     def _slope(self) -> float:
         """Return the slope of the hills along the heading, rad."""
-        across = math.radians(self.yaw_deg) - self.angle - math.pi / 2
+        across = self.body.yaw - self.angle - math.pi / 2
         return math.atan(HILL_M * HILLS * math.cos(HILLS * self.angle)
                          / max(self.radius, 1.0) * math.cos(across))
 
     def pose(self) -> CarlaPose:
         """Return the pose; x points in the direction of positive speed."""
-        return CarlaPose(self.x, self.y, HILL_M * math.sin(HILLS * self.angle), BANK_DEG,
-                         math.degrees(self._slope()), self.yaw_deg)
+        return CarlaPose(self.body.x, self.body.y, HILL_M * math.sin(HILLS * self.angle),
+                         BANK_DEG, math.degrees(self._slope()), math.degrees(self.body.yaw))
 
 
 class Town:
@@ -180,9 +157,9 @@ class Town:
         chance = random.Random(seed)
         self.time_s = 0.0
         angle = self.start_angle(start)
-        self.player = DrivenCar(0, RADIUS_M * math.cos(angle), RADIUS_M * math.sin(angle),
-                                math.remainder(math.degrees(angle) + 90.0, 360.0), 0.0,
-                                (2.3, 1.0, 0.7))
+        self.player = DrivenCar(0, Bicycle(
+            RADIUS_M * math.cos(angle), RADIUS_M * math.sin(angle),
+            math.remainder(angle + math.pi / 2, math.tau), 0.0), (2.3, 1.0, 0.7))
         self.acceleration = (0.0, 0.0, 0.0)
         first = 100
         self.vehicles = [
@@ -221,7 +198,7 @@ class Town:
                          HILL_M * math.sin(HILLS * angle), 0.0, 0.0,
                          math.remainder(math.degrees(angle) - 90.0, 360.0))
 
-    def advance(self, elapsed_s: float, control: VehicleControl | None = None) -> None:
+    def advance(self, elapsed_s: float, control: Pedals | None = None) -> None:
         """
         Advance all actors.
 
@@ -230,13 +207,7 @@ class Town:
         """
         control = control or self.autopilot()
         before = self._velocity()
-        speed = self.player.speed
-        thrust = THROTTLE_GAIN * control.throttle * (-1.0 if control.reverse else 1.0)
-        brake = BRAKE_GAIN * max(control.brake, float(control.hand_brake))
-        speed += elapsed_s * (thrust - DRAG * speed)
-        # A brake does not reverse the direction.
-        self.player.speed = math.copysign(max(abs(speed) - elapsed_s * brake, 0.0), speed)
-        self.player.advance(elapsed_s, control.steer)
+        self.player.advance(elapsed_s, control)
         for actor in (*self.vehicles, *self.pedestrians):
             actor.advance(elapsed_s)
         after = self._velocity()
@@ -244,17 +215,16 @@ class Town:
         self.acceleration = (ax, ay, az)
         self.time_s += elapsed_s
 
-    def autopilot(self) -> VehicleControl:
+    def autopilot(self) -> Pedals:
         """Return the control command that holds the player in its lane at CRUISE_SPEED."""
         player = self.player
         missing_speed = CRUISE_SPEED - player.speed
-        beside = math.remainder(math.radians(player.yaw_deg) - player.angle - math.pi / 2,
-                                math.tau)
+        beside = math.remainder(player.body.yaw - player.angle - math.pi / 2, math.tau)
         wheel = math.atan2(WHEELBASE_M, RADIUS_M) + STEER_PER_M * min(max(
             player.radius - RADIUS_M, -10.0), 10.0) - STEER_PER_RAD * beside
-        return VehicleControl(min(max(math.degrees(wheel) / FULL_LOCK_DEG, -1.0), 1.0),
-                              min(max(0.2 + 0.4 * missing_speed, 0.0), 1.0),
-                              min(max(-0.5 * missing_speed - 1.0, 0.0), 1.0))
+        return Pedals(min(max(math.degrees(wheel) / FULL_LOCK_DEG, -1.0), 1.0),
+                      min(max(0.2 + 0.4 * missing_speed, 0.0), 1.0),
+                      min(max(-0.5 * missing_speed - 1.0, 0.0), 1.0))
 
     def light_state(self, i: int) -> int:
         """

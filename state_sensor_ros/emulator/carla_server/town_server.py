@@ -31,6 +31,7 @@ import math
 import socket
 import time
 
+from state_sensor_ros.emulator.bicycle import Pedals
 from state_sensor_ros.emulator.carla_server.client_ports import ClientPort, three_ports
 from state_sensor_ros.emulator.carla_server.episode_settings import (
     EpisodeSettings,
@@ -44,7 +45,7 @@ from state_sensor_ros.emulator.carla_server.message_bytes import (
     scene_bytes,
 )
 from state_sensor_ros.emulator.carla_server.sensor_messages import EmulatedSensor, make_sensors
-from state_sensor_ros.emulator.carla_server.town import N_START_SPOTS, Town, VehicleControl
+from state_sensor_ros.emulator.carla_server.town import N_START_SPOTS, Town
 from state_sensor_ros.emulator.threaded_server import Pacer, Rate, ThreadedServer
 from state_sensor_ros.errors import FramingError
 from state_sensor_ros.schemas.carla_schema import (
@@ -106,7 +107,7 @@ class CarlaServer(ThreadedServer):
         self._town = self._new_town(0)
         self._pending: bytes | None = None
         self._is_sending = False
-        self._control: VehicleControl | None = None
+        self._control: Pedals | None = None
         self._n_commands = 0
         super().__init__()
 
@@ -214,7 +215,7 @@ class CarlaServer(ThreadedServer):
         with self._changed:
             self._settings, self._sensors = settings, sensors
             self._town = self._new_town(spot)
-            self._control = VehicleControl()
+            self._control = Pedals()
         session.sendall(frame_message(EpisodeReady(ready=True).SerializeToString()))
         self._closing.wait(LATE_PORT_S)
         self._set_open(is_open=True)
@@ -255,7 +256,7 @@ class CarlaServer(ThreadedServer):
         try:
             while (control := read_message(session, Control)) is not None:
                 with self._changed:
-                    self._control = VehicleControl(
+                    self._control = Pedals(
                         _finite(control.steer), _finite(control.throttle), _finite(control.brake),
                         control.hand_brake, control.reverse)
                     self._n_commands += 1

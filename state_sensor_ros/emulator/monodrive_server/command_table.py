@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from state_sensor_ros.emulator.bicycle import Pedals
 from state_sensor_ros.emulator.monodrive_server.emulated_frame import EmulatedFrame
 from state_sensor_ros.emulator.monodrive_server.frame_source import TimedFrame
 from state_sensor_ros.emulator.monodrive_server.request_parsing import (
@@ -218,11 +219,14 @@ class CommandTable:
 
     def _control_ego(self, message: object) -> CommandResult:
         control = as_object(message)
-        for key in ('forward_amount', 'right_amount', 'brake_amount', 'drive_mode'):
-            number(control, key, 0)
+        # A whole number of JSON may be too large for a float.
+        forward, right, brake, mode = (float(min(max(number(control, key, 0), -1), 1)) for key in (
+            'forward_amount', 'right_amount', 'brake_amount', 'drive_mode'))
         if self._state.ego is Ego.ABSENT:
             return CommandResult(NO_EGO_FOR_CONTROL, False)
-        self._state.ego = Ego.PRESENT
+        # Assumed: the sign of forward_amount is a direction, as is drive_mode.
+        self._state.drive(Pedals(right, abs(forward), brake,
+                                 reverse=forward < 0 or mode < 0))
         return CommandResult()
 
     def _spawn(self, message: object) -> CommandResult:

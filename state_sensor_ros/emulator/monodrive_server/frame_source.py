@@ -18,7 +18,9 @@ from typing import Protocol
 import msgspec
 import numpy as np
 
+from state_sensor_ros.emulator.bicycle import Pedals
 from state_sensor_ros.emulator.monodrive_server.emulated_frame import EmulatedFrame, FrameClock
+from state_sensor_ros.emulator.traffic.frame_generator import TrafficFrames
 
 # The period of frames whose clocks do not define it: trajectories run at 20 Hz.
 DEFAULT_PERIOD_S = 0.05
@@ -58,6 +60,13 @@ class FrameSource(Protocol):
 
     def rewind(self) -> None:
         """Return to the position before the first frame, if possible."""
+
+    def drive(self, pedals: Pedals) -> None:
+        """
+        Drive the ego from now on, if it can be driven.
+
+        :param pedals: + to the right; they count until the next call.
+        """
 
 
 class TrajectorySource:
@@ -105,6 +114,13 @@ class TrajectorySource:
         """Return to the position before the first frame."""
         self._index = -1
 
+    def drive(self, pedals: Pedals) -> None:
+        """
+        Do nothing: the ego of a recording drives as it did.
+
+        :param pedals: not used.
+        """
+
 
 class IteratorSource:
     """
@@ -139,6 +155,15 @@ class IteratorSource:
 
     def rewind(self) -> None:
         """Do nothing: an iterator cannot go back."""
+
+    def drive(self, pedals: Pedals) -> None:
+        """
+        Drive the ego of traffic; other frames are what they are.
+
+        :param pedals: + to the right; they count until the next call.
+        """
+        if isinstance(self._frames, TrafficFrames):
+            self._frames.drive(pedals)
 
 
 class CycleSource:
@@ -182,6 +207,13 @@ class CycleSource:
 
     def rewind(self) -> None:
         """Do nothing: the clock only increases."""
+
+    def drive(self, pedals: Pedals) -> None:
+        """
+        Do nothing: the frames are made already.
+
+        :param pedals: not used.
+        """
 
 
 def frame_period_s(before: FrameClock, after: FrameClock) -> float:

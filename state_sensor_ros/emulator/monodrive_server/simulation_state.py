@@ -28,6 +28,7 @@ import threading
 
 import numpy as np
 
+from state_sensor_ros.emulator.bicycle import Pedals
 from state_sensor_ros.emulator.monodrive_server.emulated_frame import EmulatedFrame, FrameClock
 from state_sensor_ros.emulator.monodrive_server.frame_source import (
     DEFAULT_PERIOD_S,
@@ -151,6 +152,17 @@ class SimulationState:
                     self._current is None or self._driver is ClockDriver.SAMPLE):
                 return self._step_source(1)
             return self._show(self._current)
+
+    def drive(self, pedals: Pedals) -> None:
+        """
+        Drive the ego; the first command creates one that the scenario lacks.
+
+        :param pedals: + to the right; they count until the next call.
+        """
+        with self._lock:
+            self.ego = Ego.PRESENT
+            if self._source is not None:
+                self._source.drive(pedals)
 
     def place(self, members: dict[str, object]) -> TimedFrame:
         """

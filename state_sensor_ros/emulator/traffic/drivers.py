@@ -173,6 +173,18 @@ class Drivers:
             self._change_lanes(self._side)
         self._set_accelerations(dt_s)
 
+    def place(self, vehicle: int, s: float, speed: float, lane: int) -> None:
+        """
+        Put a vehicle that another one drives where it is.
+
+        :param vehicle: its index.
+        :param s: distance of its rear axle along the loop, m.
+        :param speed: ds/dt, m/s.
+        :param lane: that it is in.
+        """
+        self.s[vehicle], self.speed[vehicle], self.acceleration[vehicle] = s, speed, 0.0
+        self.lane[vehicle] = self.old_lane[vehicle] = lane
+
     def _free_speed(self) -> FloatArray:
         """Return the desired speeds, limited by the lateral acceleration in curves."""
         curvature = np.abs(self._road.curvature(self.s + self.speed))

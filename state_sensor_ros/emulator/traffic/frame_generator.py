@@ -14,6 +14,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from state_sensor_ros.emulator.bicycle import Pedals
+from state_sensor_ros.emulator.traffic.driven_ego import DrivenEgo
 from state_sensor_ros.emulator.traffic.drivers import Drivers
 from state_sensor_ros.emulator.traffic.fleet import make_fleet
 from state_sensor_ros.emulator.traffic.json_template import collect_numbers, GENERATIONS, TEMPLATES
@@ -44,6 +46,7 @@ class Traffic:
     :param n_objects: number of cones and signs.
     :param rate_hz: frames per second of simulated time.
     :param seed: the same seed gives the same traffic.
+    :ivar driven: the ego once a client drives it, None before.
     """
 
     def __init__(self, n_vehicles: int, n_objects: int, rate_hz: float, seed: int) -> None:
@@ -60,6 +63,17 @@ class Traffic:
         rng = np.random.default_rng((seed, 4))
         self.spin = rng.uniform(-np.pi, np.pi, (n_vehicles, 4))
         self.motion = self.kinematics.evaluate(self.drivers)
+        self.driven: DrivenEgo | None = None
+
+    def drive(self, pedals: Pedals) -> None:
+        """
+        Drive the ego from the next step on.
+
+        :param pedals: + to the right; they count until the next call.
+        """
+        if self.driven is None:
+            self.driven = DrivenEgo(self.road, self.fleet, self.drivers, self.motion)
+        self.driven.pedals = pedals
 
     def step(self) -> None:
         """Advance all vehicles by one frame period."""
@@ -67,14 +81,18 @@ class Traffic:
         before = self.motion.wheel_speed
         for _ in range(self.n_steps):
             self.drivers.advance(dt_s)
+            if self.driven is not None:
+                self.driven.advance(dt_s, self.drivers)
         self.motion = self.kinematics.evaluate(self.drivers)
+        if self.driven is not None:
+            self.driven.show(self.motion, self.kinematics)
         mean_speed = 0.5 * (before + self.motion.wheel_speed)
         turned = self.spin + mean_speed * self.period_s
         self.spin = np.mod(turned + np.pi, 2 * np.pi) - np.pi
 
 
 def generate(n_vehicles: int, n_objects: int, rate_hz: float, seed: int, generation: str,
-             epoch_s: int = DEFAULT_EPOCH_S) -> Iterator[dict[str, object]]:
+             epoch_s: int = DEFAULT_EPOCH_S) -> TrafficFrames:
     """
     Generate frames without end.
 
@@ -86,7 +104,7 @@ def generate(n_vehicles: int, n_objects: int, rate_hz: float, seed: int, generat
     :param seed: the same seed gives the same frames.
     :param generation: `v0`, `v1` or `v2`.
     :param epoch_s: Unix time of game_time 0, s.
-    :returns: an endless iterator of frames as plain JSON objects, clock members last.
+    :returns: frames as plain JSON objects, clock members last.
     :raises ConfigError: when a value is out of range.
     """
     if n_vehicles < 1 or n_objects < 0:
@@ -96,19 +114,40 @@ def generate(n_vehicles: int, n_objects: int, rate_hz: float, seed: int, generat
         raise ConfigError('rate', f'{rate_hz} Hz', f'more than 0 and at most {MAX_RATE_HZ:g} Hz')
     if generation not in TEMPLATES:
         raise ConfigError('generation', repr(generation), f'one of {", ".join(GENERATIONS)}')
-    return _frames(Traffic(n_vehicles, n_objects, rate_hz, seed), generation, epoch_s)
+    return TrafficFrames(Traffic(n_vehicles, n_objects, rate_hz, seed), generation, epoch_s)
 
 
-def _frames(traffic: Traffic, generation: str, epoch_s: int) -> Iterator[dict[str, object]]:
-    write = TEMPLATES[generation](traffic.fleet, traffic.objects)
-    n_frames = 0
-    while True:
-        frame = write(collect_numbers(traffic.road, traffic.fleet, traffic.drivers,
-                                      traffic.motion, traffic.spin))
-        game_time_s = WARM_UP_S + n_frames * traffic.period_s
-        n_frames += 1
+class TrafficFrames(Iterator[dict[str, object]]):
+    """
+    The frames of traffic, without end; each is made when it is taken.
+
+    :param traffic: at the first frame.
+    :param generation: of the frames.
+    :param epoch_s: Unix time of game_time 0, s.
+    """
+
+    def __init__(self, traffic: Traffic, generation: str, epoch_s: int) -> None:
+        self._traffic, self._epoch_s = traffic, epoch_s
+        self._write = TEMPLATES[generation](traffic.fleet, traffic.objects)
+        self._n_frames = 0
+
+    def drive(self, pedals: Pedals) -> None:
+        """
+        Drive the ego between the last frame and the next one.
+
+        :param pedals: + to the right; they count until the next call.
+        """
+        self._traffic.drive(pedals)
+
+    def __next__(self) -> dict[str, object]:
+        traffic = self._traffic
+        if self._n_frames:
+            traffic.step()
+        frame = self._write(collect_numbers(traffic.road, traffic.fleet, traffic.drivers,
+                                            traffic.motion, traffic.spin, traffic.driven))
+        game_time_s = WARM_UP_S + self._n_frames * traffic.period_s
+        self._n_frames += 1
         frame['game_time'] = float(np.float32(game_time_s))
-        frame['sample_count'] = n_frames
-        frame['time'] = epoch_s + int(game_time_s)
-        yield frame
-        traffic.step()
+        frame['sample_count'] = self._n_frames
+        frame['time'] = self._epoch_s + int(game_time_s)
+        return frame

@@ -28,6 +28,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from state_sensor_ros.emulator.quaternions import quaternion_of_axes
+from state_sensor_ros.emulator.traffic.driven_ego import DrivenEgo
 from state_sensor_ros.emulator.traffic.drivers import Drivers
 from state_sensor_ros.emulator.traffic.fleet import Fleet
 from state_sensor_ros.emulator.traffic.motion import Motion
@@ -93,7 +94,7 @@ def _pedals(acceleration: FloatArray, speed: FloatArray) -> FloatArray:
 
 
 def collect_numbers(road: Road, fleet: Fleet, drivers: Drivers, motion: Motion,
-                    spin: FloatArray) -> FrameNumbers:
+                    spin: FloatArray, driven: DrivenEgo | None = None) -> FrameNumbers:
     """
     Collect the numbers of one instant.
 
@@ -102,6 +103,7 @@ def collect_numbers(road: Road, fleet: Fleet, drivers: Drivers, motion: Motion,
     :param drivers: for lanes and pedals.
     :param motion: poses and velocities.
     :param spin: (N, 4) float64, wheel angles about y, rad.
+    :param driven: the ego that a client drives, None for none.
     :returns: the numbers.
     """
     orientation = quaternion_of_axes(motion.axes)
@@ -119,6 +121,9 @@ def collect_numbers(road: Road, fleet: Fleet, drivers: Drivers, motion: Motion,
     steer = motion.bicycle_steering[:, None]
     inputs = np.concatenate([_pedals(drivers.acceleration, drivers.speed),
                              np.clip(steer / FULL_LOCK, -1, 1), np.degrees(steer)], axis=1)
+    if driven is not None:
+        pedals = driven.pedals
+        inputs[driven.row, :3] = pedals.throttle, -pedals.brake, pedals.steer
     road_id, section_id, road_s = road.ids(motion.s)
     return FrameNumbers(
         pose=_as_float32(pose).tolist(), box=_as_float32(box).tolist(),

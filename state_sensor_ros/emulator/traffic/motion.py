@@ -105,21 +105,32 @@ class Kinematics:
             velocity=(origin[2] - origin[0]) * by_s * rate,
             axes=axes[1],
             angular_velocity=turn * rate,
-            steering=self._steer(curvature),
+            steering=self.steer(curvature),
             bicycle_steering=np.arctan(self._wheelbase_m * curvature),
-            wheel_speed=self._wheel_speed(curvature, stretch[1] * drivers.speed),
+            wheel_speed=self.wheel_speed(curvature, stretch[1] * drivers.speed),
             s=drivers.s + self._rear_m / stretch[1],
         )
 
-    def _steer(self, curvature: FloatArray) -> FloatArray:
-        """Return (N, 2) Ackermann angles: the axes of both wheels meet in the same centre."""
+    def steer(self, curvature: FloatArray) -> FloatArray:
+        """
+        Return the Ackermann angles: the axes of both wheels meet in the same centre.
+
+        :param curvature: (N,) of the path of the rear axle, 1/m, + = right.
+        :returns: (N, 2) left and right, rad, + = right.
+        """
         lateral = 0.5 * self._track_m[:, None] * np.array([-1.0, 1.0])
         angles: FloatArray = np.arctan2(self._wheelbase_m[:, None] * curvature[:, None],
                                         1 - curvature[:, None] * lateral)
         return angles
 
-    def _wheel_speed(self, curvature: FloatArray, rear_speed: FloatArray) -> FloatArray:
-        """Return (N, 4) wheel speeds (rad/s) without slip; the outer wheels are faster."""
+    def wheel_speed(self, curvature: FloatArray, rear_speed: FloatArray) -> FloatArray:
+        """
+        Return the speeds of wheels without slip; the outer ones are faster.
+
+        :param curvature: (N,) of the path of the rear axle, 1/m, + = right.
+        :param rear_speed: (N,) of the middle of the rear axle, m/s.
+        :returns: (N, 4) rad/s.
+        """
         lateral = 0.5 * self._track_m[:, None] * np.array([-1.0, 1.0, -1.0, 1.0])
         ahead = self._wheelbase_m[:, None] * np.array([1.0, 1.0, 0.0, 0.0])
         per_metre = np.hypot(1 - curvature[:, None] * lateral, curvature[:, None] * ahead)
