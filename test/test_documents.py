@@ -9,6 +9,7 @@
 """The documents agree with the code."""
 
 import argparse
+import configparser
 from importlib import import_module
 import re
 import shlex
@@ -80,6 +81,22 @@ def test_readme_renders_elsewhere():
     assert [link for link in links if not link.startswith(('https://', '#'))] == []
     assert any('/raw/main/doc/' in link for link in links)
     assert any('/blob/main/doc/' in link for link in links)
+
+
+def test_readme_names_the_licence_of_each_optional_library():
+    config = configparser.ConfigParser()
+    config.read(ROOT / 'setup.cfg', encoding='utf-8')
+    extras = dict(config['options.extras_require'])
+    rows = {cells[0].strip('`'): cells for cells in table_rows('README.md')
+            if len(cells) == 3 and cells[0].strip('`') in {*extras, 'all'}}
+    assert rows.keys() == extras.keys()
+    in_all = re.search(r'\[(.*)\]', extras.pop('all'))[1].split(',')
+    for name, libraries in extras.items():
+        text = rows[name][2].lower()
+        for library in re.findall(r'^[\w-]+', libraries, re.MULTILINE):
+            assert {'av': 'pyav', 'distributed': 'dask'}.get(library, library) in text, name
+        assert name not in in_all or 'gpl' not in text
+        assert re.search(r'\d MB$', rows[name][2]), name
 
 
 def rooms(text):
