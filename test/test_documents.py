@@ -114,6 +114,16 @@ def test_map_of_rooms_has_each_folder_of_the_package(name):
                or list((ROOT / 'state_sensor_ros').glob(f'*/{each}')) for each in named)
 
 
+def test_changelog_has_short_lines_in_groups():
+    versions = re.split(r'^\S.*\n-+\n', text_of('CHANGELOG.rst'), flags=re.MULTILINE)[1:]
+    for version in versions:
+        blocks = version.strip().split('\n\n')
+        assert blocks[::2] == [group for group in ('Added:', 'Changed:', 'Fixed:', 'Removed:')
+                               if group in blocks]
+        entries = re.split(r'^\* ', '\n'.join(blocks[1::2]), flags=re.MULTILINE)[1:]
+        assert [entry for entry in entries if len(entry.splitlines()) > 2] == []
+
+
 def test_topics_page_names_every_topic():
     named = {name for row in table_rows('doc/reference/topics.md')
              for name in re.findall(r'`([~/][^`]*)`', row[0])}
