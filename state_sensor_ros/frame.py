@@ -296,9 +296,9 @@ class TrafficLights:
     """
     Traffic lights that are no actors, such as one for each lane at its stop line.
 
-    ``ids`` (K,) int64, the same in each frame; ``names`` K strings; ``states`` (K,) uint8
-    LIGHT_GREEN, LIGHT_YELLOW or LIGHT_RED; ``poses`` (K, 7) float64, position xyz (m) and
-    orientation xyzw, global frame.
+    ``ids`` (K,) int64, 0 to 2^32 - 1, the same in each frame; ``names`` K strings; ``states``
+    (K,) uint8 LIGHT_GREEN, LIGHT_YELLOW or LIGHT_RED; ``poses`` (K, 7) float64, position xyz (m)
+    and orientation xyzw, global frame.
     """
 
     ids: Rows
@@ -317,6 +317,9 @@ class TrafficLights:
                 (n_lights,), (n_lights,), (n_lights, 7)):
             raise StateError('traffic_lights', f'shapes {self.ids.shape}, {self.states.shape}, '
                              f'{self.poses.shape}', f'({n_lights},) twice and ({n_lights}, 7)')
+        if n_lights and not 0 <= self.ids.min() <= self.ids.max() < 1 << 32:
+            raise StateError('traffic_lights', f'ids {self.ids.min()} to {self.ids.max()}',
+                             '0 to 4294967295')
         _freeze(self.ids, self.states, self.poses)
 
 

@@ -204,6 +204,22 @@ class Reference:
                                self.actor_list.actors, self.actor_list.kinds,
                                self.actor_list.tags, strict=True)])
 
+    def roads(self):
+        return new('state_sensor_ros/msg/RoadArray',
+                   header=self.header(self.settings.global_frame), roads=[
+                       new('state_sensor_ros/msg/Road', road_id=number, name=name)
+                       for number, name in self.frame.lanes.road_names.items()])
+
+    def traffic_lights(self):
+        lights = self.frame.traffic_lights
+        return new('state_sensor_ros/msg/TrafficLightStateArray',
+                   header=self.header(self.settings.global_frame), traffic_lights=[
+                       new('state_sensor_ros/msg/TrafficLightState', name=lights.names[k],
+                           frame_id=self.settings.global_frame, id=int(lights.ids[k]),
+                           state=int(lights.states[k]),
+                           pose=pose(lights.poses[k, :3], lights.poses[k, 3:]))
+                       for k in range(len(lights.names))])
+
     def messages(self, own=None):
         """
         Return topic name to message of all but markers.
@@ -231,6 +247,10 @@ class Reference:
             found['~/ego/control_state'] = self.control_state(self.actor_list.i_ego)
         if with_lanes:
             found['~/control_states'] = self.control_states()
+        if self.frame.lanes.road_names:
+            found['~/roads'] = self.roads()
+        if self.frame.traffic_lights is not None:
+            found['~/traffic_lights'] = self.traffic_lights()
         found['~/frame'] = self.state_frame()
         return found
 

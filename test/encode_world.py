@@ -10,12 +10,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
 
 from state_sensor_ros.cdr.definitions import load_definitions
-from state_sensor_ros.frame import Appearance, Boxes, Frame, Lanes, Wheels
+from state_sensor_ros.frame import (
+    Appearance,
+    Boxes,
+    Frame,
+    Lanes,
+    MapLine,
+    TrafficLights,
+    Wheels,
+)
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.topic import Demand
 from state_sensor_ros.topics.topic_list import fixed_topics
@@ -119,11 +128,20 @@ def two_actors():
 
 
 def exact_actors():
-    """Return :func:`two_actors` with an ego whose rotation only swaps axes: no rounding at all."""
+    """Return :func:`two_actors` with roads, and an ego whose rotation only swaps axes: exact."""
     frame = two_actors()
     writable(frame.kinematics)[0, 3:7] = 0.5
     writable(frame.kinematics)[0, 10:] = 0.125, 0.25, 0.5
-    return frame
+    return replace(
+        frame, lanes=replace(frame.lanes, road_names={7: 'A0A1', -2: ':B1_0'}),
+        traffic_lights=TrafficLights(
+            np.array((40, 4_000_000_000)), ('B1/0', 'B1/13'), np.array((0, 2), np.uint8),
+            np.array([(1.0, -2.5, 0.25, 0.0, 0.0, 0.0, 1.0),
+                      (8.0, 4.0, 0.5, 0.5, 0.5, 0.5, 0.5)])),
+        map_lines=(
+            MapLine('driving', np.array([(0.0, 0.0, 0.0), (10.0, 0.5, 0.0), (20.0, 0.0, 1.0)])),
+            MapLine('biking', np.array([(-1.0, 2.0, 3.0), (4.0, 5.0, 6.0)])),
+            MapLine('driving', np.array([(7.0, 8.0, 9.0), (-7.0, -8.0, -9.0)]), 3.2)))
 
 
 class Chance:

@@ -17,7 +17,7 @@ _INTEGERS = ('port', 'control_port', 'carla.relay_port', 'carla.start_spot', 'ma
              'queue_size', 'max_frame_bytes', 'sumo.port', 'sumo.order', 'sumo.seed')
 _FLOATS = ('sample_rate', 'rate', 'actor_timeout', 'reconnect_min', 'reconnect_max',
            'stale_after', 'sumo.step')
-_TEXTS = ('host', 'carla.relay_bind', 'config_file', 'trajectory_file', 'global_frame',
+_TEXTS = ('host', 'carla.relay_bind', 'config_file', 'map_file', 'trajectory_file', 'global_frame',
           'frame_prefix', 'parent_frame', 'ego_tag', 'ego_frame', 'sumo.config', 'sumo.host',
           'sumo.ego', 'sumo.net')
 _TAGS = ('desired_tags', 'undesired_tags', 'sumo.args')

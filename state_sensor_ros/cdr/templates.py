@@ -31,8 +31,11 @@ A text of another length moves y and, where padding differs, the phase of what f
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import cast, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from state_sensor_ros.cdr.cdr_writer import (
     ALIGNMENT,
@@ -55,7 +58,7 @@ from state_sensor_ros.cdr.cdr_writer import (
 from state_sensor_ros.cdr.definitions import Definitions, SEQUENCE
 from state_sensor_ros.errors import EncodeError
 
-__all__ = ['ALIGNMENT', 'ENCAPSULATION', 'MESSAGE_PHASE', 'Each', 'Given', 'Layout',
+__all__ = ['ALIGNMENT', 'ENCAPSULATION', 'MESSAGE_PHASE', 'Each', 'Given', 'GivenRows', 'Layout',
            'MessageInstance', 'Prototype', 'Slot', 'Table', 'Template', 'Values']
 
 
@@ -72,8 +75,20 @@ class Each(NamedTuple):
     element: Prototype
 
 
+class GivenRows(NamedTuple):
+    """
+    A sequence of messages of numbers, which each instance has as an array under ``key``.
+
+    ``fields`` of the message: the columns of the array.
+    """
+
+    key: str
+    fields: tuple[str, ...]
+
+
 Constant = bool | int | float | str
-Prototype = Constant | Slot | Given | Each | Sequence['Prototype'] | Mapping[str, 'Prototype']
+Prototype = Constant | Slot | Given | GivenRows | Each | Sequence['Prototype'] | Mapping[
+    str, 'Prototype']
 
 
 class _Compiler:
@@ -113,6 +128,8 @@ class _Compiler:
             if type_name != 'string':
                 raise EncodeError(where, f'a sequence of {type_name}', 'strings')
             self.steps.append(GivenField(value.key, CdrWriter.pack_texts))
+        elif isinstance(value, GivenRows):
+            self.steps.append(GivenField(value.key, self._packer_of_rows(type_name, value)))
         elif isinstance(value, Each):
             element = _Compiler(self._definitions)
             element._add_value(where, type_name, value.element)
@@ -122,6 +139,22 @@ class _Compiler:
             self.add_part(COUNT.size, COUNT.pack(len(elements)))
             for item in elements:
                 self._add_value(where, type_name, item)
+
+    def _packer_of_rows(self, type_name: str,
+                        value: GivenRows) -> Callable[[CdrWriter, npt.NDArray[Any]], None]:
+        fields = self._definitions[type_name]
+        if tuple(field.name for field in fields) != value.fields:
+            raise EncodeError(type_name, ', '.join(field.name for field in fields),
+                              ', '.join(value.fields))
+        [kind] = {field.type_name if field.length is None else '' for field in fields}
+        number = np.dtype(f'<{PRIMITIVES[kind].format[-1:]}')
+
+        def pack(writer: CdrWriter, rows: npt.NDArray[Any]) -> None:
+            writer.pack(COUNT.size, COUNT.pack(len(rows)))
+            if len(rows):
+                writer.pack(number.itemsize, rows.astype(number).tobytes())
+
+        return pack
 
     def _add_array(self, where: str, type_name: str, length: int,
                    value: Prototype | None) -> None:
@@ -156,7 +189,7 @@ class _Compiler:
 def _elements(where: str, value: Prototype | None) -> Sequence[Prototype | None]:
     if value is None:
         return ()
-    if isinstance(value, (str, Slot, Given, Each)) or not isinstance(value, Sequence):
+    if isinstance(value, (str, Slot, Given, GivenRows, Each)) or not isinstance(value, Sequence):
         raise EncodeError(where, 'several elements', 'a single one')
     return cast(Sequence[Prototype], value)
 

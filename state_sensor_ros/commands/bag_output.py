@@ -23,6 +23,7 @@ from state_sensor_ros.frame import Frame
 from state_sensor_ros.payloads import Packet, PayloadDecoder
 from state_sensor_ros.pipeline.interfaces import Codec
 from state_sensor_ros.pipeline.pipeline import Pipeline
+from state_sensor_ros.simulators.map_files import with_map
 from state_sensor_ros.simulators.simulator_list import find_simulator
 from state_sensor_ros.topics.encoder import Encoder
 from state_sensor_ros.topics.static_frame import encode_static_frames
@@ -52,7 +53,8 @@ class BagOutput(BagSink):
         super().__init__(path, storage=storage, overwrite=options.force, node_name=_node_name(
             values.get('namespace', '/'), values.get('name', 'state_sensor')))
         try:
-            own = find_simulator(simulator).topics(settings, recording=options.recording)
+            own = with_map(find_simulator(simulator).topics(
+                settings, recording=options.recording), settings)
             self._encoder = Encoder(settings, definitions, self.warnings.add, own.encoders)
             self.open(self._encoder.topics)
             static_frames = encode_static_frames(settings, definitions, own.transforms)

@@ -37,7 +37,7 @@ CONVERT, RENDER = 'convert', 'render'
 BAG_PARAMETERS = (
     'global_frame', 'frame_prefix', 'parent_frame', 'global_frame_pose', 'ego_tag', 'ego_frame',
     'include_obb', 'debug_drawing', 'labels', 'tf', 'wheel_tf', 'joint_states', 'odometry',
-    'frame', 'max_actor_topics', 'twist_frame', 'pose_covariance_diagonal',
+    'frame', 'map_file', 'max_actor_topics', 'twist_frame', 'pose_covariance_diagonal',
     'twist_covariance_diagonal', 'stamp_source', 'outputs', 'autoware_objects',
     'object_classes', 'object_range', 'base_link_xyz', 'default_sizes')
 

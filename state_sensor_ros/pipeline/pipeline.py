@@ -289,6 +289,9 @@ class Pipeline:
         # A repeated frame may have other actors than the last one; ~/frame contains them all.
         actor_list = self._update_actors(frame, stamp_ns) if advanced \
             else self._registry.name_repeated(frame)
+        new_topics = self._codec.encoder.new_topics(frame)
+        if new_topics:
+            self._sink.open(new_topics)
         self._send(self._codec.encoder.encode(
             frame, actor_list, stamp_ns, demand, advanced=advanced, upcoming=packet.upcoming))
         self.counters.latencies_ns.append(time.perf_counter_ns() - received_ns)

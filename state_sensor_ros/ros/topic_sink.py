@@ -73,13 +73,22 @@ class TopicSink:
                 topic, topic.qos, QoSOverridingOptions.with_default_policies())
 
     def open(self, topics: Iterable[Topic]) -> None:
-        """Let :meth:`catch_up` create a publisher for those of ``topics`` without one."""
+        """
+        Create a publisher for those of ``topics`` without one.
+
+        For those of actors, :meth:`catch_up` does it.
+        """
         with self._lock:
             if self._is_closed:
                 return
             for topic in topics:
-                if topic.name not in self._open:
+                if topic.name in self._open:
+                    continue
+                if topic.actor:
                     self._to_open[topic.name] = topic
+                else:
+                    # Its first message may be the only one.
+                    self._open[topic.name] = self._create(topic, topic.qos, None)
 
     def shut(self, topics: Iterable[Topic]) -> None:
         """Let :meth:`catch_up` destroy the publishers of ``topics``; fixed ones stay."""

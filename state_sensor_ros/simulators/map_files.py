@@ -6,18 +6,23 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The lines of a map from a file, by its suffix: those of all simulators."""
+"""The lines of a map from a file, by its suffix."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import cast
 
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.frame import MapLine
+from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators.simulator import SimulatorTopics
 from state_sensor_ros.simulators.simulator_list import simulators
+from state_sensor_ros.topics.map_markers import MapEncoder
 
 
 def map_suffixes() -> Mapping[str, str]:
@@ -45,3 +50,17 @@ def read_map(path: str) -> tuple[MapLine, ...]:
     module, _, name = readers[suffix].partition(':')
     reader = cast(Callable[[str], Sequence[MapLine]], getattr(import_module(module), name))
     return tuple(reader(path))
+
+
+def with_map(topics: SimulatorTopics, settings: Settings) -> SimulatorTopics:
+    """
+    Return the topics of a source, ~/map with the lines of ``map_file`` if it is set.
+
+    :param topics: those that only the simulator has.
+    :param settings: of the node, or of what writes a bag.
+    :raises StateSensorError: if the map cannot be read.
+    """
+    if not settings.map_file:
+        return topics
+    given = partial(MapEncoder, lines=read_map(settings.map_file))
+    return replace(topics, encoders=(*topics.encoders, given))

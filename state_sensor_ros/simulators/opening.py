@@ -20,6 +20,7 @@ from state_sensor_ros.files.recording import RecordingReader, STANDARD_INPUT
 from state_sensor_ros.files.whole.regular_files import check_regular
 from state_sensor_ros.payloads import PayloadDecoder, Report
 from state_sensor_ros.settings import FILE, Settings
+from state_sensor_ros.simulators.map_files import with_map
 from state_sensor_ros.simulators.simulator import SimulatorTopics
 from state_sensor_ros.simulators.simulator_list import (
     default_simulator,
@@ -146,8 +147,8 @@ class Input:
         self._new_decoder = None if self._recording is None else self._recording.new_decoder
         if self._recording is not None:
             self._simulator = find_simulator(self._recording.simulator)
-        self.topics: SimulatorTopics = self._simulator.topics(
-            settings, recording=self._recording)
+        self.topics: SimulatorTopics = with_map(self._simulator.topics(
+            settings, recording=self._recording), settings)
 
     def _opened(self) -> RecordingReader:
         settings = self._settings

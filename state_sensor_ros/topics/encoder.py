@@ -93,7 +93,9 @@ class Encoder:
                 self._encoders[i] = encoder
             if not replaced:
                 self._encoders.append(encoder)
-        self.topics = tuple(topic for encoder in self._encoders for topic in encoder.topics)
+        self._unopened = [encoder for encoder in self._encoders if encoder.opens_with_frames]
+        self.topics = tuple(topic for encoder in self._encoders if not encoder.opens_with_frames
+                            for topic in encoder.topics)
         self._settings = settings
         # The last one whose topics were all encoded.
         self._actor_list: ActorList = EMPTY_ACTOR_LIST
@@ -109,6 +111,17 @@ class Encoder:
         """Return which parts of a frame have to be decoded for the topics of ``demand``."""
         return reduce(or_, [encoder.needs(self._settings) for encoder in self._encoders
                             if encoder.is_wanted(self._settings, demand)], NO_PARTS)
+
+    def new_topics(self, frame: Frame) -> list[Topic]:
+        """
+        Return the topics that exist from a frame on.
+
+        :param frame: the next one to encode.
+        """
+        opened = [encoder for encoder in self._unopened if encoder.is_in(frame)]
+        if opened:
+            self._unopened = [each for each in self._unopened if each not in opened]
+        return [topic for encoder in opened for topic in encoder.topics]
 
     def actor_topics(self, actor: Actor, *, has_lanes: bool,
                      has_wheels: bool) -> tuple[Topic, ...]:

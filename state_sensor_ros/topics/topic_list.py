@@ -29,6 +29,9 @@ _TOPICS = (
     'joint_states:JointStateEncoder',
     'markers:MarkerEncoder',
     'state_frame:StateFrameEncoder',
+    'roads:RoadsEncoder',
+    'traffic_lights:LightsEncoder',
+    'map_markers:MapEncoder',
     'actor_array:ActorArrayEncoder',
 )
 
@@ -81,7 +84,8 @@ def fixed_topics(settings: Settings) -> tuple[Topic, ...]:
 
     :param settings: parameters at the start; dynamic ones have no effect.
     """
-    return tuple(topic for each in TOPICS for topic in each.topics_of(settings))
+    return tuple(topic for each in TOPICS if not each.opens_with_frames
+                 for topic in each.topics_of(settings))
 
 
 def output_topics(settings: Settings) -> tuple[Topic, ...]:

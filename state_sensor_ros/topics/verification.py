@@ -27,6 +27,7 @@ from state_sensor_ros.cdr.patch_buffer import PatchBuffer, WORD_DTYPES
 from state_sensor_ros.cdr.templates import (
     Each,
     Given,
+    GivenRows,
     MessageInstance,
     Prototype,
     Slot,
@@ -177,6 +178,11 @@ class _PrototypeWalker:
         if isinstance(part, Given):
             texts = values[part.key] = [self._text(part.key), 'text']
             yield from (((i,), text) for i, text in enumerate(texts))
+            return
+        if isinstance(part, GivenRows):
+            rows = values[part.key] = 1.0 + np.arange(2 * len(part.fields)).reshape(2, -1)
+            yield from (((i, name), float(rows[i, column])) for i in range(2)
+                        for column, name in enumerate(part.fields))
             return
         if isinstance(part, Each):
             elements: list[dict[str, object]] = [{}, {}]

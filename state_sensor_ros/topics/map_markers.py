@@ -1,0 +1,88 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""~/map: the lines of the map as markers, one for each kind of line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from state_sensor_ros.cdr.definitions import Definitions
+from state_sensor_ros.cdr.templates import Each, Given, GivenRows, MESSAGE_PHASE
+from state_sensor_ros.frame import Floats, Frame, MapLine
+from state_sensor_ros.payloads import Report
+from state_sensor_ros.settings import Settings
+from state_sensor_ros.topics.message_block import Messages
+from state_sensor_ros.topics.topic import LATCHED, Topic
+from state_sensor_ros.topics.topic_encoder import FrameToSend, TopicEncoder
+
+_LINE_LIST, _ADD, _DELETE = 5, 0, 2
+# Width of the lines, m: they are the middles of lanes.
+_WIDTH_M = 0.15
+# Colours by kind, rgb 0..1; all others are grey.
+_COLORS = {'driving': (0.75, 0.78, 0.82), 'junction': (0.45, 0.5, 0.55),
+           'biking': (0.75, 0.45, 0.35), 'sidewalk': (0.35, 0.6, 0.45)}
+_GREY = 0.55, 0.58, 0.62
+
+
+class MapEncoder(TopicEncoder):
+    """
+    One MarkerArray for each map; its stamp is zero, as it holds at any time.
+
+    :param lines: the map; none for that of the frames.
+    """
+
+    topics = (Topic('~/map', 'visualization_msgs/msg/MarkerArray', LATCHED),)
+    opens_with_frames = True
+
+    def __init__(self, settings: Settings, definitions: Definitions, report: Report,
+                 lines: tuple[MapLine, ...] = ()) -> None:
+        super().__init__(settings, definitions, report)
+        self._lines = lines
+        self._message = self.message(self.topics[0].type_name, {'markers': Each('markers', {
+            'header': {'frame_id': settings.global_frame}, 'ns': Given('kind'),
+            'type': _LINE_LIST, 'action': Given('action'), 'pose': {'orientation': {'w': 1.0}},
+            'scale': {'x': _WIDTH_M},
+            'color': {'r': Given('r'), 'g': Given('g'), 'b': Given('b'), 'a': 1.0},
+            'points': GivenRows('points', ('x', 'y', 'z'))})})
+        self._kinds: frozenset[str] = frozenset()
+        self.restart()
+
+    def restart(self) -> None:
+        """Send the map of the next frame, whether it changed or not."""
+        self._sent: tuple[MapLine, ...] = ()
+
+    def is_in(self, frame: Frame) -> bool:
+        """Return whether there is a map."""
+        return bool(self._lines or frame.map_lines)
+
+    def messages(self, now: FrameToSend) -> Messages:
+        """Return the map if it is another one than that sent last."""
+        lines = self._lines or now.frame.map_lines
+        if lines is self._sent or not lines:
+            return []
+        self._sent = lines
+        kinds: dict[str, list[Floats]] = {}
+        for line in lines:
+            kinds.setdefault(line.kind, []).append(line.points_xyz)
+        gone, self._kinds = self._kinds - kinds.keys(), frozenset(kinds)
+        markers = [_marker(kind, _ADD, _segments(points)) for kind, points in kinds.items()]
+        markers += [_marker(kind, _DELETE, np.zeros((0, 3))) for kind in sorted(gone)]
+        return [(self.topics[0], self._message.lay_out({'markers': markers}, MESSAGE_PHASE).data)]
+
+
+def _marker(kind: str, action: int, points_xyz: Floats) -> dict[str, object]:
+    return {'kind': kind, 'action': action, 'points': points_xyz,
+            **dict(zip('rgb', _COLORS.get(kind, _GREY), strict=True))}
+
+
+def _segments(lines: Sequence[Floats]) -> Floats:
+    """Return begin and end of each part of some lines, one after the other, (2 M, 3)."""
+    return np.concatenate([np.repeat(points, 2, axis=0)[1:-1] for points in lines])

@@ -1,0 +1,71 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""~/traffic_lights: the lights that are not actors, such as one at each stop line."""
+
+from __future__ import annotations
+
+from state_sensor_ros.cdr.definitions import Definitions
+from state_sensor_ros.cdr.patch_buffer import PatchBuffer
+from state_sensor_ros.cdr.templates import Given, MessageInstance, Slot, Table, Template
+from state_sensor_ros.frame import Frame
+from state_sensor_ros.payloads import Report
+from state_sensor_ros.settings import Settings
+from state_sensor_ros.topics.message_block import MessageBlock
+from state_sensor_ros.topics.tables import header, pose
+from state_sensor_ros.topics.topic import Topic
+from state_sensor_ros.topics.topic_encoder import FrameToSend, Numbers, TopicEncoder
+
+# One row for each light.
+SIGNAL_POSES = Table('signal poses', 8, 7)
+SIGNAL_STATES = Table('signal states', 1, 1)
+
+
+class LightsEncoder(TopicEncoder):
+    """One TrafficLightStateArray for each frame of a source with lights that are not actors."""
+
+    topics = (Topic('~/traffic_lights', 'state_sensor_ros/msg/TrafficLightStateArray'),)
+    opens_with_frames = True
+
+    def __init__(self, settings: Settings, definitions: Definitions, report: Report) -> None:
+        super().__init__(settings, definitions, report)
+        self._head = Template(definitions, self.topics[0].type_name,
+                              {'header': header(settings.global_frame)}, is_message=True)
+        self._element = Template(definitions, 'state_sensor_ros/msg/TrafficLightState', {
+            'name': Given('name'), 'id': Given('id'), 'frame_id': settings.global_frame,
+            'state': Slot(SIGNAL_STATES, 0), 'pose': pose(SIGNAL_POSES)})
+
+    def is_in(self, frame: Frame) -> bool:
+        """Return whether the source has such lights."""
+        return frame.traffic_lights is not None
+
+    def samples(self) -> list[list[Template]]:
+        """Return an array of two."""
+        return [[self._head, self._element, self._element]]
+
+    def key(self, now: FrameToSend) -> object:
+        """Return names and ids of the lights."""
+        lights = now.frame.traffic_lights
+        return None if lights is None else (lights.names, lights.ids.tobytes())
+
+    def blocks(self, now: FrameToSend) -> list[MessageBlock]:
+        """Lay out the array; there is none without lights."""
+        lights = now.frame.traffic_lights
+        if lights is None:
+            return []
+        buffer = PatchBuffer(is_array=True)
+        buffer.update([MessageInstance(self._head, {}), *[
+            MessageInstance(self._element, {'name': name, 'id': number})
+            for name, number in zip(lights.names, lights.ids.tolist(), strict=True)]])
+        return [MessageBlock(buffer, {}, self.topics)]
+
+    def numbers(self, now: FrameToSend, numbers: Numbers) -> None:
+        """Add states and poses."""
+        lights = now.frame.traffic_lights
+        assert lights is not None
+        numbers |= {SIGNAL_STATES: lights.states[:, None], SIGNAL_POSES: lights.poses}

@@ -1,0 +1,168 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""Roads, lights and map: when their topics open, and what is sent when."""
+
+from dataclasses import replace
+
+from encode_world import ALL_ON, definitions, exact_actors, make_frame
+from message_store import typestore
+import numpy as np
+import pytest
+from silent_sink import SilentSink
+
+from state_sensor_ros.errors import StateError
+from state_sensor_ros.frame import MapLine, TrafficLights
+from state_sensor_ros.payloads import Decoded, FrameDecoder, Packet
+from state_sensor_ros.pipeline.interfaces import Codec
+from state_sensor_ros.pipeline.pipeline import Pipeline
+from state_sensor_ros.topics.encoder import Encoder
+from state_sensor_ros.topics.map_markers import MapEncoder
+from state_sensor_ros.topics.topic import EVERYTHING, LATCHED, ORDINARY
+
+NEW = {'~/roads', '~/traffic_lights', '~/map'}
+
+
+class Record(SilentSink):
+    """Notes the topics that are opened, and their messages."""
+
+    def __init__(self):
+        super().__init__(EVERYTHING)
+        self.topics, self.messages = {}, []
+
+    def open(self, topics):
+        for topic in topics:
+            if not topic.actor:
+                assert topic.name not in self.topics
+                self.topics[topic.name] = topic
+
+    def publish(self, messages, stamp_ns):
+        for topic, data in messages:
+            if topic.name in NEW:
+                assert topic.name in self.topics
+                self.messages.append((topic.name, typestore().deserialize_cdr(
+                    data, topic.type_name)))
+
+
+class Rig:
+    """A pipeline of frames, one each 50 ms."""
+
+    def __init__(self, further=()):
+        self.sink, self.time = Record(), 1.0
+        self.pipeline = Pipeline(ALL_ON, lambda settings: Codec(
+            FrameDecoder(), Encoder(settings, definitions(), further=further)), self.sink,
+            report=lambda kind, text: None)
+
+    def send(self, frame=None, **parts):
+        """Return name and message of what a frame makes of these topics."""
+        self.time += 0.05
+        frame = replace(frame or make_frame(), game_time=self.time, **parts)
+        begin = len(self.sink.messages)
+        packet = Packet(b'', frame.game_time, 0, 0, decoded=Decoded(frame, ()))
+        assert self.pipeline.process(packet, 0)
+        return self.sink.messages[begin:]
+
+
+def lines(*kinds):
+    return tuple(MapLine(kind, np.array([(0.0, k, 0.0), (1.0, k, 0.0), (2.0, k, 5.0)]))
+                 for k, kind in enumerate(kinds))
+
+
+def with_roads(frame, **names):
+    return replace(frame, lanes=replace(frame.lanes, road_names={
+        int(number[1:]): name for number, name in names.items()}))
+
+
+def test_topics_open_with_the_first_frame_that_has_something_for_them():
+    rig = Rig()
+    assert rig.send() == []
+    assert rig.sink.topics == {}
+    rig.send(map_lines=lines('driving'))
+    assert set(rig.sink.topics) == {'~/map'}
+    rig.send(exact_actors())
+    assert {name: topic.qos for name, topic in rig.sink.topics.items()} == {
+        '~/map': LATCHED, '~/roads': LATCHED, '~/traffic_lights': ORDINARY}
+    assert rig.pipeline.counters.n_published == 3
+
+
+def test_roads_are_sent_when_there_are_more():
+    rig, frame = Rig(), make_frame()
+    [(name, first)] = rig.send(with_roads(frame, _0='a', _1='b'))
+    assert name == '~/roads'
+    assert [(road.road_id, road.name) for road in first.roads] == [(0, 'a'), (1, 'b')]
+    assert (first.header.frame_id, first.header.stamp.sec) == ('map', 1)
+    assert rig.send(with_roads(frame, _1='b', _0='a')) == []
+    assert rig.send(with_roads(frame, _1='b')) == []
+    [(_, more)] = rig.send(with_roads(frame, _7=':c'))
+    assert [road.road_id for road in more.roads] == [0, 1, 7]
+    rig.time = 0.0
+    [(_, again)] = rig.send(with_roads(frame, _1='b'))
+    assert [road.road_id for road in again.roads] == [1]
+
+
+def test_lights_are_in_each_frame_with_their_states():
+    rig = Rig()
+    poses = np.zeros((2, 7))
+    poses[:, 6] = 1.0
+    found = []
+    for states in ((0, 2), (1, 2), (1, 0)):
+        [(_, array)] = rig.send(traffic_lights=TrafficLights(
+            np.array((3, 9)), ('x/0', 'x/1'), np.array(states, np.uint8), poses))
+        found.append(tuple(light.state for light in array.traffic_lights))
+        assert [(light.id, light.name, light.frame_id) for light in array.traffic_lights] == [
+            (3, 'x/0', 'map'), (9, 'x/1', 'map')]
+    assert found == [(0, 2), (1, 2), (1, 0)]
+    [(_, none)] = rig.send(traffic_lights=TrafficLights(
+        np.zeros(0, np.int64), (), np.zeros(0, np.uint8), np.zeros((0, 7))))
+    assert none.traffic_lights == []
+    assert rig.send() == []
+
+
+@pytest.mark.parametrize('number', [-1, 1 << 32])
+def test_light_with_an_id_that_no_message_holds_is_refused(number):
+    with pytest.raises(StateError, match='ids'):
+        TrafficLights(np.array([number]), ('x',), np.zeros(1, np.uint8), np.zeros((1, 7)))
+
+
+def test_map_is_sent_once_as_a_list_of_lines_for_each_kind():
+    rig, town = Rig(), lines('driving', 'sidewalk', 'driving')
+    [(name, array)] = rig.send(map_lines=town)
+    assert name == '~/map'
+    assert [(marker.ns, marker.type, marker.action, len(marker.points), marker.header.frame_id)
+            for marker in array.markers] == [('driving', 5, 0, 8, 'map'),
+                                             ('sidewalk', 5, 0, 4, 'map')]
+    assert [(p.x, p.y, p.z) for p in array.markers[1].points] == [
+        (0, 1, 0), (1, 1, 0), (1, 1, 0), (2, 1, 5)]
+    assert all(marker.scale.x > 0 and marker.color.a == 1 and marker.pose.orientation.w == 1
+               for marker in array.markers)
+    assert rig.send(map_lines=town) == []
+    assert rig.send() == []
+
+
+def test_another_map_replaces_the_one_before():
+    rig = Rig()
+    rig.send(map_lines=lines('driving', 'sidewalk'))
+    [(_, array)] = rig.send(map_lines=lines('driving'))
+    assert [(marker.ns, marker.action) for marker in array.markers] == [
+        ('driving', 0), ('sidewalk', 2)]
+
+
+def test_map_of_a_file_takes_the_place_of_that_of_the_frames():
+    given = lines('border')
+    rig = Rig((lambda *args: MapEncoder(*args, lines=given),))
+    [(_, array)] = rig.send(map_lines=lines('driving'))
+    assert [marker.ns for marker in array.markers] == ['border']
+    assert rig.send(map_lines=lines('driving')) == []
+
+
+def test_topics_stay_open_after_a_defect():
+    rig = Rig()
+    rig.send(exact_actors())
+    rig.pipeline._recover()
+    rig.sink.topics.clear()
+    assert {name for name, _ in rig.send(exact_actors())} == NEW
