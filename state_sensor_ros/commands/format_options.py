@@ -153,7 +153,8 @@ def add_to(parser: argparse.ArgumentParser, help_: str) -> None:
 
 
 def refuse_unused(args: argparse.Namespace, used: Iterable[str], what: str,
-                  uses: dict[str, str] | None = None) -> None:
+                  uses: dict[str, str] | None = None, *,
+                  parameters: Iterable[str] = ()) -> None:
     """
     Refuse options that are given and not used, whatever their values.
 
@@ -161,6 +162,7 @@ def refuse_unused(args: argparse.Namespace, used: Iterable[str], what: str,
     :param used: names of the options that the run uses.
     :param what: it is, in words, such as ``OUT ego.csv is a table``.
     :param uses: what options are for that are not of a format, by name.
+    :param parameters: names of the parameters that the run uses without options of these names.
     :raises UsageError: naming the first such option, and what it is for.
     """
     given = {name: f'--{name.replace("_", "-")}' for name in getattr(args, 'given', ())}
@@ -168,7 +170,7 @@ def refuse_unused(args: argparse.Namespace, used: Iterable[str], what: str,
     # The simulator of a recording, which may use its parameters, is not known yet. The parameter
     # rate is another one than the option --rate.
     unused |= {name: f'-p {name}' for name in parameter_names(args) if '.' not in name
-               and name not in set(used) - {'rate'}}
+               and name not in (set(used) - {'rate'}).union(parameters)}
     for name in sorted(unused):
         raise UsageError(f'{unused[name]} is for {(uses or {}).get(name) or _purpose(name)}; '
                          f'{what}')

@@ -37,6 +37,7 @@ from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.live import (
     add_live_arguments,
     LIVE_OPTIONS,
+    LIVE_PARAMETERS,
     LiveRecording,
     refuse_options_of_others,
 )
@@ -126,7 +127,7 @@ def _check_options(args: argparse.Namespace) -> None:
     if args.live:
         refuse_options_of_others(args)
         refuse_unused(args, (used | LIVE_OPTIONS | {'obb_extents'}) - {'start', 'end'},
-                      '--live has no FILE', uses)
+                      '--live has no FILE', uses, parameters=LIVE_PARAMETERS)
     elif is_batch(args):
         refuse_unused(args, used.union(('parquet', 'jobs', 'dask'), *(
             each.reads for each in formats())), 'the input is many files', uses)

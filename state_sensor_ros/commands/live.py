@@ -32,6 +32,7 @@ from state_sensor_ros.parameters import STREAM
 from state_sensor_ros.payloads import PayloadDecoder
 from state_sensor_ros.pipeline.source import Source
 from state_sensor_ros.settings import DEFAULTS, Settings, SIMULATORS
+from state_sensor_ros.simulators.simulator import SOURCE_PARAMETERS
 from state_sensor_ros.simulators.simulator_list import (
     checked_settings,
     find_simulator,
@@ -44,6 +45,8 @@ _PARAMETERS = ('control_port', 'config_file', *parameters_that_affect(STREAM))
 # Options of every run that reads a live stream.
 LIVE_OPTIONS = frozenset((
     *_PARAMETERS, 'source', 'host', 'port', 'frames', 'seconds', 'parameter'))
+# Parameters that live streams use, each those that its simulator does.
+LIVE_PARAMETERS = SOURCE_PARAMETERS | {'reconnect_min', 'reconnect_max'}
 
 
 class SimulatorNames(Container[str]):

@@ -36,6 +36,7 @@ from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.live import (
     add_live_arguments,
     LIVE_OPTIONS,
+    LIVE_PARAMETERS,
     LiveStream,
     refuse_options_of_others,
 )
@@ -121,7 +122,7 @@ def _recorder(args: argparse.Namespace, interruption: Interruption) -> Recorder:
     output = output_format(args.out, to=args.to or '', storage=args.storage or '', folder=folder)
     refuse_options_of_others(args)
     refuse_unused(args, SELECTION | LIVE_OPTIONS | written_with(output) | {'once', 'to'},
-                  f'OUT {args.out} is {output.noun}')
+                  f'OUT {args.out} is {output.noun}', parameters=LIVE_PARAMETERS)
 
     def new_stream() -> LiveStream:
         return LiveStream(args, ends=args.once, parameters=WRITING_PARAMETERS)
