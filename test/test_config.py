@@ -21,8 +21,9 @@ import yaml
 from state_sensor_ros.drawing.palette import EGO, EXAMPLE, OBJECT
 from state_sensor_ros.settings import DEFAULTS, OUTPUTS, parse_settings
 from state_sensor_ros.simulators.simulator_list import checked_settings, schema_of
+from state_sensor_ros.topics.light_markers import LIGHTS_NS
 from state_sensor_ros.topics.markers import COLORS, LABEL_HEIGHT
-from state_sensor_ros.topics.topic_list import fixed_topics, output_topics
+from state_sensor_ros.topics.topic_list import output_topics, TOPICS
 
 CONFIG = ROOT / 'config'
 PARAMETERS = CONFIG / 'state_sensor.yaml'
@@ -82,7 +83,7 @@ def test_config_of_the_demo_is_accepted():
 
 
 def topics():
-    return {topic.name.replace('~', NODE) for topic in fixed_topics(DEFAULTS)}
+    return {topic.name.replace('~', NODE) for each in TOPICS for topic in each.topics}
 
 
 def displays():
@@ -103,6 +104,16 @@ def test_rviz_shows_what_the_driver_publishes():
             'Reliable', 'Volatile')
     assert {'ego', 'vehicles', 'objects', 'labels'} <= shown['MarkerArray']['Namespaces'].keys()
     assert all(shown['MarkerArray']['Namespaces'].values())
+
+
+def test_rviz_shows_the_map_to_late_displays_and_the_lights():
+    tree, shown = displays()
+    [lanes] = [display for display in tree['Displays'] if display['Name'] == 'Map']
+    assert lanes['Enabled']
+    assert lanes['Topic']['Value'] == f'{NODE}/map'
+    assert (lanes['Topic']['Reliability Policy'], lanes['Topic']['Durability Policy']) == (
+        'Reliable', 'Transient Local')
+    assert LIGHTS_NS in shown['MarkerArray']['Namespaces']
 
 
 def test_rviz_stays_legible_with_many_actors():
@@ -248,7 +259,9 @@ def test_rviz_of_stacks_is_the_other_one_with_more_displays():
 
 
 TYPES = {topic.name.replace('~', NODE): topic.type_name for topic in (
-    *fixed_topics(DEFAULTS), *output_topics(parse_settings({'outputs': list(OUTPUTS)})))}
+    *(topic for each in TOPICS for topic in each.topics),
+    *output_topics(parse_settings({'outputs': list(OUTPUTS)})))}
+
 
 def type_at(path):
     """Return the type of what a message path of Foxglove selects."""

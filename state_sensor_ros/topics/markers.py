@@ -36,6 +36,7 @@ from state_sensor_ros.naming import Actor, EMPTY_ACTOR_LIST
 from state_sensor_ros.payloads import Report
 from state_sensor_ros.rotations import global_from_unit
 from state_sensor_ros.settings import Settings
+from state_sensor_ros.topics.light_markers import LightMarkers
 from state_sensor_ros.topics.message_block import MessageBlock, Messages, rows_where
 from state_sensor_ros.topics.per_actor import Column, PerActor
 from state_sensor_ros.topics.tables import (
@@ -155,6 +156,7 @@ class MarkerEncoder(TopicEncoder):
                                     {'header': header(frame_id), **delete_all})
         self._only_delete_all = Template(definitions, MARKERS_TOPIC.type_name, {
             'markers': [{'header': given_header(frame_id), **delete_all}]}, is_message=True)
+        self._lights = LightMarkers(settings, definitions, MARKER)
         self._head = MessageInstance(self._head_template, {})
         self._first = MessageInstance(self._delete_all, {})
         self._buffer = PatchBuffer(is_array=True)
@@ -184,14 +186,15 @@ class MarkerEncoder(TopicEncoder):
     def samples(self) -> list[list[Template]]:
         """Return an array with a marker of each template, and the one that only deletes all."""
         return [[self._head_template, self._delete_all, *self._cubes, self._label,
-                 self._deletion], [self._only_delete_all]]
+                 self._lights.template, self._deletion], [self._only_delete_all]]
 
     def key(self, now: FrameToSend) -> object:
-        """Return the boxes of each actor that can be drawn."""
+        """Return the boxes of each actor that can be drawn, and the lights."""
         boxes = now.frame.boxes
         if boxes is None:
             return None
-        return boxes.actor.tobytes(), now.frame.bodies().drawable_boxes().tobytes()
+        return (boxes.actor.tobytes(), now.frame.bodies().drawable_boxes().tobytes(),
+                self._lights.key(now.frame.traffic_lights))
 
     def blocks(self, now: FrameToSend) -> list[MessageBlock]:
         """Lay out the array; markers that only arrays of the last second have are deleted."""
@@ -215,11 +218,12 @@ class MarkerEncoder(TopicEncoder):
             for deletion in self._deletions.values():
                 deletion.expires_ns = now.stamp_ns + DELETION_NS
         self._show(markers, now.stamp_ns)
-        instances = [self._first, *markers] if self._is_first \
+        instances: list[MessageInstance] = [self._first, *markers] if self._is_first \
             else [*markers, *self._deletions.values()]
         self.expires_ns = now.stamp_ns if self._is_first else next(
             (deletion.expires_ns for deletion in self._deletions.values()), math.inf)
         self._is_first = False
+        instances += self._lights.of(now.frame.traffic_lights)
         if not instances:
             return []
         self._buffer.update([self._head, *instances])

@@ -22,10 +22,13 @@ from state_sensor_ros.payloads import Decoded, FrameDecoder, Packet
 from state_sensor_ros.pipeline.interfaces import Codec
 from state_sensor_ros.pipeline.pipeline import Pipeline
 from state_sensor_ros.topics.encoder import Encoder
+from state_sensor_ros.topics.light_markers import LIGHTS_NS
 from state_sensor_ros.topics.map_markers import MapEncoder
+from state_sensor_ros.topics.markers import MARKERS_TOPIC
 from state_sensor_ros.topics.topic import EVERYTHING, LATCHED, ORDINARY
 
 NEW = {'~/roads', '~/traffic_lights', '~/map'}
+GREEN, RED = (0.0, 0.8, 0.2), (0.9, 0.1, 0.1)
 
 
 class Record(SilentSink):
@@ -33,7 +36,7 @@ class Record(SilentSink):
 
     def __init__(self):
         super().__init__(EVERYTHING)
-        self.topics, self.messages = {}, []
+        self.topics, self.messages, self.markers = {}, [], []
 
     def open(self, topics):
         for topic in topics:
@@ -47,6 +50,8 @@ class Record(SilentSink):
                 assert topic.name in self.topics
                 self.messages.append((topic.name, typestore().deserialize_cdr(
                     data, topic.type_name)))
+            elif topic == MARKERS_TOPIC:
+                self.markers.append(typestore().deserialize_cdr(data, topic.type_name))
 
 
 class Rig:
@@ -121,6 +126,23 @@ def test_lights_are_in_each_frame_with_their_states():
         np.zeros(0, np.int64), (), np.zeros(0, np.uint8), np.zeros((0, 7))))
     assert none.traffic_lights == []
     assert rig.send() == []
+
+
+def test_lights_are_spheres_in_the_markers():
+    rig, poses = Rig(), np.zeros((2, 7))
+    poses[:, 0], poses[:, 6] = (3.0, 8.0), 1.0
+
+    def drawn(*states):
+        rig.send(traffic_lights=TrafficLights(
+            np.array((3, 9)), ('x/0', 'x/1'), np.array(states, np.uint8), poses))
+        [marker] = [each for each in rig.sink.markers[-1].markers if each.ns == LIGHTS_NS]
+        assert (marker.type, marker.action, marker.header.frame_id) == (7, 0, 'map')
+        return {point.x: tuple(np.round((color.r, color.g, color.b), 3))
+                for point, color in zip(marker.points, marker.colors, strict=True)}
+
+    assert drawn(0, 2) == {3.0: GREEN, 8.0: RED}
+    assert drawn(0, 2) == {3.0: GREEN, 8.0: RED}
+    assert drawn(2, 0) == {3.0: RED, 8.0: GREEN}
 
 
 @pytest.mark.parametrize('number', [-1, 1 << 32])

@@ -27,6 +27,7 @@ from state_sensor_ros.simulators.carla.carla_data import (
     number_text,
 )
 from state_sensor_ros.simulators.carla.sign_arrays import add_sign_poses, SIGN_POSES
+from state_sensor_ros.topics.light_markers import LIGHTS_NS, STATE_COLORS
 from state_sensor_ros.topics.markers import ADD, MARKER, MarkerEncoder, NewMarker, TEXT
 from state_sensor_ros.topics.per_actor import Column
 from state_sensor_ros.topics.tables import Fields, header, pose, xyz
@@ -41,12 +42,11 @@ _SPHERE = 2
 # m: visible in a view of a whole crossing; the number is above the sphere of its sign.
 _DIAMETER = 1.0
 _NUMBER_ABOVE = 1.2
-# rgba 0..1 by state: green, yellow, red, and other actors.
-_LIGHT_COLORS = np.array(((0.0, 0.8, 0.2, 1.0), (1.0, 0.8, 0.0, 1.0), (0.9, 0.1, 0.1, 1.0),
-                          (0.5, 0.5, 0.5, 1.0)), np.float32)
+# The last one is that of other actors.
+_LIGHT_COLORS = np.concatenate((STATE_COLORS, np.array([(0.5, 0.5, 0.5, 1.0)], np.float32)))
 _SIGN_COLOR: Fields = {'r': 1.0, 'g': 1.0, 'b': 1.0, 'a': 1.0}
 
-LIGHTS_NS, SIGNS_NS, NUMBERS_NS = 'traffic_lights', 'speed_limits', 'speed_limit_numbers'
+SIGNS_NS, NUMBERS_NS = 'speed_limits', 'speed_limit_numbers'
 
 
 class CarlaMarkerEncoder(MarkerEncoder):

@@ -1,0 +1,62 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""The traffic lights that are not actors, as one list of spheres in ~/markers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from state_sensor_ros.cdr.definitions import Definitions
+from state_sensor_ros.cdr.templates import GivenRows, MessageInstance, Template
+from state_sensor_ros.frame import TrafficLights
+from state_sensor_ros.settings import Settings
+from state_sensor_ros.topics.tables import header
+
+LIGHTS_NS = 'traffic_lights'
+_SPHERE_LIST = 7
+# m: visible in a view of a whole crossing, above the stop line.
+_DIAMETER, _ABOVE = 1.0, 1.0
+# rgba 0..1 by state: green, yellow, red.
+STATE_COLORS = np.array(((0.0, 0.8, 0.2, 1.0), (1.0, 0.8, 0.0, 1.0), (0.9, 0.1, 0.1, 1.0)),
+                        np.float32)
+
+
+class LightMarkers:
+    """
+    The marker of the lights of a frame.
+
+    :param settings: with the frame of the message.
+    :param definitions: definitions of the messages.
+    :param marker: type of a marker.
+    """
+
+    def __init__(self, settings: Settings, definitions: Definitions, marker: str) -> None:
+        self.template = Template(definitions, marker, {
+            'header': header(settings.global_frame), 'ns': LIGHTS_NS, 'type': _SPHERE_LIST,
+            'pose': {'orientation': {'w': 1.0}}, 'scale': dict.fromkeys('xyz', _DIAMETER),
+            'color': {'a': 1.0}, 'points': GivenRows('points', ('x', 'y', 'z')),
+            'colors': GivenRows('colors', ('r', 'g', 'b', 'a'))})
+        self._key: object = None
+        self._instance: MessageInstance | None = None
+
+    def key(self, lights: TrafficLights | None) -> object:
+        """Return what the marker depends on."""
+        return None if lights is None else (lights.states.tobytes(), lights.poses.tobytes())
+
+    def of(self, lights: TrafficLights | None) -> list[MessageInstance]:
+        """Return the marker, the same object while it does not change; none without lights."""
+        if lights is None:
+            return []
+        key = self.key(lights)
+        if self._instance is None or key != self._key:
+            self._key = key
+            self._instance = MessageInstance(self.template, {
+                'points': lights.poses[:, :3] + (0.0, 0.0, _ABOVE),
+                'colors': STATE_COLORS[lights.states]})
+        return [self._instance]
