@@ -23,6 +23,7 @@ from state_sensor_ros.commands.format_options import (
     add_selection,
     add_to,
     add_writing_options,
+    refuse_alone,
     refuse_of_others,
     refuse_unused,
     SELECTION,
@@ -118,6 +119,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
         output = output_format(args.output, storage=args.storage or '', folder=folder)
         refuse_unused(args, SELECTION | read.reads | written_with(output),
                       f'IN {args.input} is {read.noun}, OUT {args.output} {output.noun}')
+        refuse_alone(args, output, settings)
         if settings.stamp_source == 'ros':
             raise ConfigError('--stamp-source', 'ros', 'game_time or utc: a recording is not live')
         writing = WriteOptions(args.force, settings, vars(args), recording.name, recording.form,

@@ -25,8 +25,15 @@ from state_sensor_ros.commands.batch import (
     show_failures,
 )
 from state_sensor_ros.commands.batch_outputs import BatchOutputs, is_newer, size_of
-from state_sensor_ros.commands.format_options import refuse_unused, SELECTION, written_with
+from state_sensor_ros.commands.format_options import (
+    refuse_alone,
+    refuse_unused,
+    SELECTION,
+    WRITING_PARAMETERS,
+    written_with,
+)
 from state_sensor_ros.commands.interruption import Interruption
+from state_sensor_ros.commands.parameter_options import settings_of
 from state_sensor_ros.commands.printing import listed, print_line
 from state_sensor_ros.commands.summary import show_result
 from state_sensor_ros.errors import ConfigError, counted, TrajectoryFormatError, UsageError
@@ -109,6 +116,7 @@ def _check_options(args: argparse.Namespace, output: Format) -> None:
     refuse_unused(args, SELECTION.union(
         written_with(output), ('to', 'jobs', 'dask'), *(each.reads for each in formats())),
         f'--to {args.to} writes {output.noun}')
+    refuse_alone(args, output, settings_of(args, WRITING_PARAMETERS))
 
 
 def _outputs_of(found: Sequence[FoundRecording], folder: str,

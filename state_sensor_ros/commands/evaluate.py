@@ -31,9 +31,11 @@ from state_sensor_ros.errors import (
     DecodeError,
     one_line,
     TrajectoryFormatError,
+    UsageError,
 )
 from state_sensor_ros.files.bags.bag_form import is_bag
 from state_sensor_ros.files.whole.whole_file import WholeFile
+from state_sensor_ros.simulators.opening import format_of
 
 if TYPE_CHECKING:
     from state_sensor_ros.evaluation.judge import TopicVerdict
@@ -128,6 +130,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
         is beyond its bound.
     """
     from state_sensor_ros.commands.evaluate_many import evaluate_many, is_many
+    _check_options(args, is_many=is_many(args))
     if is_many(args):
         evaluate_many(args, interruption)
         return
@@ -145,6 +148,22 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
         print('\n'.join(lines_of(result)))
     sys.stdout.flush()
     check_bounds(args, stack, result)
+
+
+def _check_options(args: argparse.Namespace, *, is_many: bool) -> None:
+    """Refuse options that the form of TRUTH, or the number of bags, has no use for."""
+    given: frozenset[str] = getattr(args, 'given', frozenset())
+    if is_many:
+        for name in sorted(given & {'parquet', 'html', 'force'}):
+            raise UsageError(f'--{name} is for one STACK')
+        return
+    if 'force' in given and not (args.parquet or args.html):
+        raise UsageError('--force is for --parquet OUT or --html OUT')
+    truth = format_of(args.truth)
+    for option, name in (('truth_topic', 'topic'), ('obb_extents', 'obb_extents')):
+        if option in given and name not in truth.reads:
+            raise UsageError(f'--{option.replace("_", "-")} is for another form of TRUTH; '
+                             f'{args.truth} is {truth.noun}')
 
 
 def judged(args: argparse.Namespace, stack: str) -> tuple[Truth, list[TopicVerdict]]:

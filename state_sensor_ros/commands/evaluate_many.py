@@ -47,12 +47,8 @@ def evaluate_many(args: argparse.Namespace, interruption: Interruption) -> None:
     :param args: the parsed options.
     :param interruption: of the program.
     :raises TrajectoryFormatError: if one cannot be judged, or a number is beyond its bound.
-    :raises ConfigError: if there is no bag, no truth for one, or an option is for one bag only.
+    :raises ConfigError: if there is no bag, or no truth for one.
     """
-    for name in ('parquet', 'html'):
-        if getattr(args, name):
-            raise ConfigError(f'--{name}', f'{len(args.stack)} STACK, or a folder or glob',
-                              'one bag')
     stacks = find_recordings(args.stack)
     truths = _truths_of(args, stacks)
     jobs = [BatchJob('evaluate', {

@@ -30,7 +30,7 @@ from state_sensor_ros.files.formats import BAG_PARAMETERS, Format, FORMATS
 from state_sensor_ros.files.frame_selection import RecordingSelection
 from state_sensor_ros.files.osi.osi_notes import DEFAULT_CLASSES
 from state_sensor_ros.parameters import MESSAGES, nearest
-from state_sensor_ros.settings import FILE
+from state_sensor_ros.settings import FILE, Settings
 from state_sensor_ros.simulators.monodrive.generations.wire import GENERATIONS
 from state_sensor_ros.simulators.opening import formats, trajectory_format
 from state_sensor_ros.simulators.simulator_list import unused_parameters
@@ -165,7 +165,7 @@ def refuse_unused(args: argparse.Namespace, used: Iterable[str], what: str,
     :param parameters: names of the parameters that the run uses without options of these names.
     :raises UsageError: naming the first such option, and what it is for.
     """
-    given = {name: f'--{name.replace("_", "-")}' for name in getattr(args, 'given', ())}
+    given = {name: _option(name) for name in getattr(args, 'given', ())}
     unused = {name: text for name, text in given.items() if name not in _OF_ALL.union(used)}
     # The simulator of a recording, which may use its parameters, is not known yet. The parameter
     # rate is another one than the option --rate.
@@ -174,6 +174,33 @@ def refuse_unused(args: argparse.Namespace, used: Iterable[str], what: str,
     for name in sorted(unused):
         raise UsageError(f'{unused[name]} is for {(uses or {}).get(name) or _purpose(name)}; '
                          f'{what}')
+
+
+def refuse_alone(args: argparse.Namespace, output: Format, settings: Settings) -> None:
+    """
+    Refuse parameters that have an effect only beside others, without those.
+
+    :param args: the parsed options.
+    :param output: format that is written.
+    :param settings: of the run.
+    :raises UsageError: naming the first such parameter, and what it is for.
+    """
+    given = {name: f'-p {name}' for name in parameter_names(args)}
+    given |= {name: _option(name) for name in getattr(args, 'given', ())}
+    for name in sorted(given.keys() & output.needs):
+        needed = output.needs[name]
+        if not any(_is_on(settings, text) for text in needed):
+            raise UsageError(f'{given[name]} is for {" or ".join(map(_option, needed))}')
+
+
+def _is_on(settings: Settings, text: str) -> bool:
+    name, _, item = text.partition(' ')
+    value = getattr(settings, name)
+    return item in value if item else bool(value)
+
+
+def _option(name: str) -> str:
+    return f'--{name.replace("_", "-")}'
 
 
 def refuse_of_others(args: argparse.Namespace, simulator: str) -> None:

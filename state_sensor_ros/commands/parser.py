@@ -59,12 +59,14 @@ class Parser(argparse.ArgumentParser):
             return super().parse_known_args(args, namespace)
         # Without defaults, only what is given is in the namespace.
         actions = [each for each in self._actions if each.option_strings]
-        defaults = [each.default for each in actions]
+        defaults, of_parser = [each.default for each in actions], self._defaults
+        self._defaults = {}
         for action in actions:
             action.default = argparse.SUPPRESS
         try:
             parsed, unknown = super().parse_known_args(self._in_order(list(args)), namespace)
         finally:
+            self._defaults = of_parser
             for action, default in zip(actions, defaults, strict=True):
                 action.default = default
         parsed.given = frozenset(vars(parsed)) & {action.dest for action in actions}

@@ -26,6 +26,7 @@ from state_sensor_ros.commands.format_options import (
     add_selection,
     add_to,
     add_writing_options,
+    refuse_alone,
     refuse_unused,
     SELECTION,
     selection_of,
@@ -127,7 +128,9 @@ def _recorder(args: argparse.Namespace, interruption: Interruption) -> Recorder:
     def new_stream() -> LiveStream:
         return LiveStream(args, ends=args.once, parameters=WRITING_PARAMETERS)
 
-    return Recorder(new_stream, _writer(output, args, new_stream(), interruption), args.frames)
+    stream = new_stream()
+    refuse_alone(args, output, stream.settings)
+    return Recorder(new_stream, _writer(output, args, stream, interruption), args.frames)
 
 
 def _writer(output: Format, args: argparse.Namespace, stream: LiveStream,

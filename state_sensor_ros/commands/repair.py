@@ -26,7 +26,13 @@ from state_sensor_ros.commands.options import add_bag_limit, add_quiet
 from state_sensor_ros.commands.printing import listed
 from state_sensor_ros.commands.progress import tqdm
 from state_sensor_ros.commands.summary import show_result
-from state_sensor_ros.errors import ConfigError, counted, reason_of, TrajectoryFormatError
+from state_sensor_ros.errors import (
+    ConfigError,
+    counted,
+    reason_of,
+    TrajectoryFormatError,
+    UsageError,
+)
 from state_sensor_ros.files.bags.bag_qos import parse_profiles
 from state_sensor_ros.files.bags.bag_repair import BagRepair
 from state_sensor_ros.files.bags.bag_search import find_bag, FoundBag
@@ -104,6 +110,8 @@ def _check_apart(part: Path, output: str) -> None:
 
 def _repair_trajectory(args: argparse.Namespace, interruption: Interruption) -> str:
     """Copy the complete frames; return a line about the result."""
+    if args.max_bag_bytes is not None:
+        raise UsageError(f'--max-bag-bytes is for a bag; PART {args.part} is none')
     if output_format(args.output) != trajectory_format():
         raise ConfigError('OUT', args.output, 'NAME.json or -, because PART is no bag')
     with open(args.part, 'rb') as part, interruption.writing(

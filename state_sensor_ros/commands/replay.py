@@ -30,7 +30,7 @@ from state_sensor_ros.commands.options import (
 from state_sensor_ros.commands.progress import tqdm
 from state_sensor_ros.commands.reading import reading
 from state_sensor_ros.commands.summary import show_result
-from state_sensor_ros.errors import ConfigError, one_line
+from state_sensor_ros.errors import ConfigError, one_line, UsageError
 from state_sensor_ros.settings import DEFAULTS
 from state_sensor_ros.simulators.monodrive.json_recording import JsonRecording
 from state_sensor_ros.simulators.monodrive.replay_client import Plan, ReplayClient
@@ -95,6 +95,8 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     :raises TransportError: where the connection fails, or the simulator refuses a command.
     :raises KeyboardInterrupt: where a signal came before the end of a replay without --loop.
     """
+    if args.no_sensor and 'port' in args.given:
+        raise UsageError('--port is for a sensor; --no-sensor only steps')
     interruption.is_endless = args.loop
     replay = ReplayClient(_read(args), _plan(args), _warn)
     replaying: Future[None] = Future()

@@ -106,7 +106,8 @@ class Format:
     empty where the format cannot be read or is not written frame by frame (pictures; bags, which
     are written by the pipeline of the node into ``storage``); ``command`` that writes it;
     ``reads`` and ``writes`` names of the options and parameters that the reader and the writer
-    use.
+    use; ``needs`` names of the parameters that the writer uses only beside another one, each with
+    those, such as ``outputs`` or, for one item of a list, ``outputs autoware``.
 
     ``recognised_by`` names, in the same way, a function that says of an existing path, as a Path,
     whether it is of this format: needed for a folder, and for a suffix that other files have too.
@@ -125,6 +126,7 @@ class Format:
     command: str = CONVERT
     reads: frozenset[str] = frozenset()
     writes: frozenset[str] = frozenset()
+    needs: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
 
     def __str__(self) -> str:
         return f'{self.noun} ({", ".join(self.suffixes) or "a folder"})'
@@ -170,19 +172,25 @@ _FILES = 'state_sensor_ros.files'
 _BAG_READER = f'{_FILES}.bags.bag_recording:open_bag'
 _BAG_READS = frozenset(('topic', 'max_bag_bytes'))
 _BAG_WRITES = frozenset((*BAG_PARAMETERS, 'clock', 'name', 'namespace'))
+_OF_OBJECTS = ('outputs',)
+_BAG_NEEDS = {
+    'autoware_objects': ('outputs autoware',), 'base_link_xyz': ('outputs autoware', 'ego_frame'),
+    'default_sizes': _OF_OBJECTS, 'object_classes': _OF_OBJECTS, 'object_range': _OF_OBJECTS,
+    'global_frame_pose': ('parent_frame',), 'labels': ('debug_drawing',)}
 _TABLE_WRITER = f'{_FILES}.tables.table_output:new_table'
 _TABLE_WRITES = frozenset(('columns', 'default_sizes', 'ego_tag'))
 _DRAWN = frozenset(('color', 'title', 'ego_tag', 'names', 'map'))
 
 BAG = Format(
     name='bag', noun='a bag', recognised_by=f'{_FILES}.bags.bag_form:is_bag',
-    reader=_BAG_READER, storage='mcap', reads=_BAG_READS, writes=_BAG_WRITES | {'storage'})
+    reader=_BAG_READER, storage='mcap', reads=_BAG_READS, writes=_BAG_WRITES | {'storage'},
+    needs=_BAG_NEEDS)
 MCAP = Format(
     name='mcap', noun='a bag in one file', suffixes=('.mcap',), reader=_BAG_READER,
-    storage='mcap', reads=_BAG_READS, writes=_BAG_WRITES | {'storage'})
+    storage='mcap', reads=_BAG_READS, writes=_BAG_WRITES | {'storage'}, needs=_BAG_NEEDS)
 SQLITE = Format(
     name='sqlite3', noun='a bag in one file', suffixes=('.db3',), reader=_BAG_READER,
-    storage='sqlite3', reads=_BAG_READS, writes=_BAG_WRITES | {'storage'})
+    storage='sqlite3', reads=_BAG_READS, writes=_BAG_WRITES | {'storage'}, needs=_BAG_NEEDS)
 PARQUET = Format(
     name='parquet', noun='a table', suffixes=('.parquet',), writer=_TABLE_WRITER,
     reader=f'{_FILES}.tables.table_recording:open_table',

@@ -199,7 +199,8 @@ def test_replay_waits_for_the_packet_of_each_step(peer, five, monkeypatch, capsy
 
 def test_replay_without_a_sensor_only_steps(peer, five):
     peer.payloads = None
-    assert replay(peer, five, '--rate', '0', '--no-sensor') == 0
+    assert main(['replay', str(five), '--control-port', str(peer.control_port), '--rate', '0',
+                 '--no-sensor']) == 0
     assert peer.types() == [TRAJECTORY] + [STEP] * 5
     assert 'sensor opened' not in peer.events
 

@@ -10,8 +10,9 @@
 
 import argparse
 from importlib import import_module
+import json
 
-from paths import CARLA, SAMPLE
+from paths import CARLA, DATA, SAMPLE
 import pytest
 
 from state_sensor_ros.commands.command_line import COMMANDS, main
@@ -137,26 +138,142 @@ def test_record_refuses_what_it_does_not_use(folder, capsys, written):
           | ({'storage'} if written == 'dataset' else set()), capsys)
 
 
-@pytest.mark.parametrize(('written', 'words'), [
-    ('json', ['--generation', 'v1']), ('json', ['--obb-extents', 'half']),
-    ('json', ['--road-s-unit', 'm']), ('csv', ['--columns', 'name,x']),
-    ('csv', ['--ego-tag', 'vehicle']),
-    ('mcap', ['--clock']), ('mcap', ['--name', 'other']), ('mcap', ['--namespace', 'other']),
-    ('mcap', ['--tf', 'none']), ('mcap', ['--no-frame']), ('mcap', ['--debug-drawing']),
-    ('mcap', ['--global-frame', 'world']), ('mcap', ['--stamp-source', 'utc']),
-    ('mcap', ['--twist-frame', 'global']), ('mcap', ['--no-odometry']),
-    ('osi', ['--resample', '50']), ('osi', ['--default-class', 'truck']),
-    ('osi', ['--ego-tag', 'object'])], ids=lambda value: ' '.join(value)
-    if isinstance(value, list) else value)
-def test_option_of_a_format_has_an_effect(folder, written, words):
+# By format and option: a use that changes OUT, beside the words of both runs.
+AUTOWARE = ['--outputs', 'autoware']
+EFFECTS = {
+    'json': {'generation': ['v1'], 'obb_extents': ['half'], 'road_s_unit': ['m']},
+    'csv': {'columns': ['name,x'], 'ego_tag': ['vehicle'],
+            'default_sizes': [str(n) for n in range(1, 22)]},
+    'osi': {'resample': ['50'], 'default_class': ['truck'], 'ego_tag': ['object'],
+            'gaps': ['fill'], 'default_sizes': [str(n) for n in range(1, 22)]},
+    'mcap': {
+        'global_frame': ['world'], 'frame_prefix': ['a_'], 'parent_frame': ['earth'],
+        'global_frame_pose': ['1'] * 6, 'ego_tag': ['vehicle'], 'ego_frame': ['base'],
+        'no-include-obb': [], 'debug_drawing': [], 'no-labels': [], 'tf': ['none'],
+        'wheel_tf': [], 'joint_states': [], 'no-odometry': [], 'no-frame': [],
+        'max_actor_topics': ['1'], 'twist_frame': ['global'],
+        'pose_covariance_diagonal': ['1'] * 6, 'twist_covariance_diagonal': ['1'] * 6,
+        'stamp_source': ['utc'], 'outputs': ['vision'], 'autoware_objects': ['tracking'],
+        'object_classes': ['truck'], 'object_range': ['5'], 'base_link_xyz': ['1'] * 3,
+        'default_sizes': [str(n) for n in range(1, 22)], 'clock': [], 'name': ['other'],
+        'namespace': ['other'], 'map_file': [str(DATA / 'sumo' / 'hill.net.xml')]}}
+BESIDE = {'global_frame_pose': ['--parent-frame', 'earth'], 'labels': ['--debug-drawing'],
+          **dict.fromkeys(('autoware_objects', 'object_classes', 'object_range',
+                           'base_link_xyz', 'default_sizes'), AUTOWARE)}
+
+
+def plain(option):
+    return option.removeprefix('--').removeprefix('no-').replace('-', '_')
+
+
+@pytest.mark.parametrize('written', EFFECTS)
+def test_every_option_of_a_format_is_tried_below(written):
+    """Except ``--storage`` of a folder, ``-p`` and the parameters of single simulators."""
+    options = written_with(ROWS[written]) - {'storage', 'parameter'}
+    assert {plain(option) for option in EFFECTS[written]} == {
+        option for option in options if '.' not in option}
+
+
+@pytest.mark.parametrize(('written', 'option'), [
+    (written, option) for written, options in EFFECTS.items() for option in options])
+def test_option_of_a_format_has_an_effect(folder, written, option):
     if written in ('csv', 'osi'):
         pytest.importorskip({'csv': 'pyarrow', 'osi': 'betterosi'}[written])
-    source = 'bag' if words[0] in ('--obb-extents', '--road-s-unit') else 'drive.json'
-    assert main(['synth', 'drive.json', '--frames', '4', '-q']) == 0
+    # A vehicle without boxes and an object that is absent once: for default sizes and gaps.
+    frames = json.loads(SAMPLE.read_text())[:20]
+    for frame in frames:
+        frame['frame']['vehicles'][1]['state']['oriented_bounding_box'] = []
+    del frames[9]['frame']['objects'][0]
+    (folder / 'in.json').write_text(json.dumps(frames))
+    source = 'bag' if option in ('obb_extents', 'road_s_unit') else 'in.json'
+    beside = BESIDE.get(plain(option), []) if written == 'mcap' else []
+    words = [f'--{option.replace("_", "-")}', *EFFECTS[written][option]]
     outs = [folder / f'{name}{ROWS[written].suffixes[0]}' for name in ('with', 'without')]
-    assert main(['convert', source, *words, str(outs[0]), '-q']) == 0
-    assert main(['convert', source, str(outs[1]), '-q']) == 0
+    assert main(['convert', source, *beside, *words, str(outs[0]), '-q']) == 0
+    assert main(['convert', source, *beside, str(outs[1]), '-q']) == 0
     assert outs[0].read_bytes() != outs[1].read_bytes()
+
+
+@pytest.mark.parametrize('words', [
+    ['--no-labels'], ['--labels'], ['--object-range', '0'], ['--object-range', '50'],
+    ['-p', 'object_range:=50'], ['--object-classes', 'car'], ['--base-link-xyz', '1', '0', '0'],
+    ['--autoware-objects', 'tracking'], ['--autoware-objects', 'tracking', '--outputs', 'vision'],
+    ['--default-sizes', *['1'] * 21], ['--global-frame-pose', *['1'] * 6]],
+    ids=lambda words: ' '.join(words[:2]))
+@pytest.mark.parametrize('command', [
+    ['convert', str(SAMPLE), 'out'], ['convert', str(SAMPLE), 'out.db3'],
+    ['convert', str(SAMPLE), 'out', '--to', 'mcap'],
+    ['record', 'out.mcap', '--seconds', '0.01']], ids=lambda words: ' '.join(
+        word for word in words if word != str(SAMPLE)))
+def test_option_that_is_for_another_one_is_refused_without_it(folder, capsys, command, words):
+    assert main([command[0], *words, *command[1:]]) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert f'{words[1].partition(":=")[0] if words[0] == "-p" else plain(words[0])} is for' in \
+        line.replace('--', '').replace('-', '_').replace('_p ', '')
+    assert ' is for --' in line
+    assert [path.name for path in folder.iterdir()] == ['bag']
+
+
+# The runs of the commands that have no format to write: words, and the options that they use.
+RUNS = {
+    'synth': (['out.json'], {'frames', 'rate', 'vehicles', 'objects', 'seed', 'generation'}),
+    'repair a trajectory': (['cut.json', 'out.json'], set()),
+    'repair a bag': (['bag', 'out'], {'max_bag_bytes'}),
+    'replay': ([str(SAMPLE)], {'host', 'port', 'control_port', 'rate', 'step', 'start', 'loop',
+                               'backwards', 'no_sensor', 'simulator'}),
+    'replay without a sensor': ([str(SAMPLE), '--no-sensor'], {
+        'host', 'control_port', 'rate', 'step', 'start', 'loop', 'backwards', 'no_sensor',
+        'simulator'}),
+}
+OF_EVALUATE = {'topic', 'at', 'range', 'classes', 'actors', 'start', 'end', 'rate', 'json',
+               'fail_below', 'fail_above', 'jobs', 'dask', 'max_bag_bytes', 'stamp_source',
+               'global_frame', 'ego_tag', 'base_link_xyz', 'default_sizes', 'desired_tags',
+               'undesired_tags'}
+RUNS |= {
+    'evaluate by a trajectory': ([str(SAMPLE), 'bag'], OF_EVALUATE | {
+        'parquet', 'html', 'obb_extents'}),
+    'evaluate by a bag': (['bag', 'bag'], OF_EVALUATE | {'parquet', 'html', 'truth_topic'}),
+    'evaluate many': ([str(SAMPLE), 'bag', 'bag'], OF_EVALUATE | {'truth_topic', 'obb_extents'})}
+OF_STAND_INS = {'port', 'bind', 'rate', 'frames', 'vehicles', 'objects', 'seed', 'source'}
+OF_CONTROL = {'on_sample', 'reply_magic', 'no_success'}
+RUNS |= {
+    'simulate': (['--source', 'monodrive'], OF_STAND_INS | {
+        'control_port', 'header', 'generation', 'cycle'}),
+    'simulate a recording': ([str(SAMPLE)], OF_STAND_INS - {
+        'vehicles', 'objects', 'seed'} | {'control_port', 'header', 'loop'}),
+    'simulate another one': (['--source', 'carla'], OF_STAND_INS | {
+        'synchronous', 'episode', 'map'})}
+VALUES = {'parquet': 'out.parquet', 'html': 'out.html', 'truth_topic': '/frame'}
+
+
+@pytest.mark.parametrize('name', RUNS)
+def test_command_without_formats_refuses_what_it_does_not_use(folder, capsys, name):
+    (folder / 'cut.json').write_bytes(SAMPLE.read_bytes()[:-100])
+    before = sorted(folder.iterdir())
+    words, used = RUNS[name]
+    command = name.split()[0]
+    for option, action in options_of(command).items():
+        if option in used | {'quiet', 'help'} or (option == 'force' and command in (
+                'synth', 'repair')):
+            continue
+        given = words_of(action)
+        if option in VALUES:
+            given[1] = VALUES[option]
+        capsys.readouterr()
+        try:
+            code = main([command, *given, *words])
+        except SystemExit as end:
+            code = end.code
+        assert code == 2, option
+        [line] = capsys.readouterr().err.splitlines()
+        assert f'--{option.replace("_", "-")}' in line
+    assert sorted(folder.iterdir()) == before
+
+
+def test_every_command_is_in_this_file():
+    """Those that read a stream or write any format are tried above."""
+    tried = {'convert', 'inspect', 'render', 'record', *(name.split()[0] for name in RUNS)}
+    assert tried == COMMANDS.keys()
 
 
 @pytest.mark.parametrize(('words', 'text'), [

@@ -455,7 +455,7 @@ def test_many_bags_by_truths_of_the_same_places(tmp_path, capsys, drive, stack):
     (tmp_path / 'truths' / 'two.json').unlink()
     assert main(words) == 1
     assert 'found no recording two' in capsys.readouterr().err
-    assert main([*words, '--html', str(tmp_path / 'page.html')]) == 1
+    assert main([*words, '--html', str(tmp_path / 'page.html')]) == 2
 
 
 def test_bounds_hold_in_each_of_many(tmp_path, capsys, drive, stack):

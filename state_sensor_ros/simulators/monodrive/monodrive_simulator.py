@@ -90,13 +90,13 @@ class MonodriveSimulator(Simulator):
         )
         options.add('--control-port', type=lambda text: whole_number(text, 0, 65535), default=0,
                     help='control port, 8999 on the real one; 0 = none (default: 0)')
-        options.add('--on-sample', action='store_true',
+        options.add('--on-sample', _with_control_port, action='store_true',
                     help='send a frame per sample or step command, not by itself')
         options.add('--header', type=int, choices=(16, 12), default=16,
                     help='bytes of the packet header (default: 16)')
-        options.add('--reply-magic', choices=('new', 'old'), default='new',
+        options.add('--reply-magic', _with_control_port, choices=('new', 'old'), default='new',
                     help='magic of control replies (default: new)')
-        options.add('--no-success', action='store_true',
+        options.add('--no-success', _with_control_port, action='store_true',
                     help='leave the member success out of control replies')
         options.add('--loop', with_file, action='store_true', help='begin FILE again at its end')
         options.add('--generation', _without_trajectory, choices=GENERATIONS, default='v2',
@@ -109,6 +109,12 @@ class MonodriveSimulator(Simulator):
         """Serve a trajectory or synthetic traffic as the simulator does."""
         from state_sensor_ros.simulators.monodrive.monodrive_stand_in import open_stand_in
         return open_stand_in(options)
+
+
+def _with_control_port(args: argparse.Namespace) -> str:
+    """Return the objection to an option of the control port in ``args``, if it has none."""
+    return '' if args.control_port else \
+        'found no --control-port; expected one: they are for its commands'
 
 
 def _without_trajectory(args: argparse.Namespace) -> str:
