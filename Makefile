@@ -26,7 +26,8 @@ help:
 	@echo 'make test      setup, then the tests, some minutes; TESTS="test/test_x.py -k name" for some'
 	@echo 'make test-all  the same with endurance tests and large budgets of random inputs, as in CI'
 	@echo 'make coverage  the tests of `make test` with the coverage of the package'
-	@echo 'make demo      setup, then simulator, node and bag on this machine; DURATION=60 (s) for longer'
+	@echo 'make demo      setup, then simulator, node and bag on this machine; DURATION=60 (s) for longer; SUMO=1 with'
+	@echo '               SUMO as the simulator, which it then installs (0.3 GB)'
 	@echo 'make bench     setup, then the benchmark; where rclcpp is sourced, beside a driver in C++'
 	@echo 'make bench-quick  setup, then what a change can spoil, two minutes; fails where a figure is a quarter worse than'
 	@echo '               stored; STORE=1 stores the figures'
@@ -39,7 +40,7 @@ help:
 
 setup:
 	@command -v $(PYTHON) >/dev/null || { echo 'error: $(PYTHON): found none; expected Python 3.10 or newer' >&2; exit 1; }
-	@$(PYTHON) scripts/set_up.py $(if $(STACKS),--stacks)
+	@$(PYTHON) scripts/set_up.py $(if $(SUMO),--extra sumo) $(if $(STACKS),--stacks)
 
 # The tests and the linters need the optional libraries, too.
 setup-all:
@@ -59,7 +60,7 @@ coverage: setup-all
 	@$(ENTER) && $(APART) $(CACHED) pytest $(SIDE_BY_SIDE) --cov --cov-report=term $(TESTS)
 
 demo: setup
-	@$(ENTER) && $(APART) $(CACHED) python3 scripts/demo.py --duration $(DURATION)
+	@$(ENTER) && $(APART) $(CACHED) python3 scripts/demo.py --duration $(DURATION) $(if $(SUMO),--sumo)
 
 bench: setup-all
 	@$(ENTER) && $(APART) python3 bench/run.py

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The stand-in simulator with endless synthetic traffic, the driver on it, and RViz."""
+"""A simulator with endless traffic, the driver on it, and RViz."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from launch.actions import (
     RegisterEventHandler,
     Shutdown,
 )
+from launch.conditions import IfCondition
 from launch.event_handlers import OnProcessExit
 from launch.events.process import ProcessExited
-from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
+from launch.substitutions import LaunchConfiguration, PathJoinSubstitution, PythonExpression
 from launch_ros.substitutions import ExecutableInPackage, FindPackageShare
 
 PACKAGE = 'state_sensor_ros'
@@ -28,24 +29,40 @@ PACKAGE = 'state_sensor_ros'
 
 def generate_launch_description() -> LaunchDescription:
     """Return the processes; all of them end with the simulator, and with the driver."""
-    port = LaunchConfiguration('port')
+    port, simulator = LaunchConfiguration('port'), LaunchConfiguration('simulator')
     share = FindPackageShare(PACKAGE)
     return LaunchDescription([
         DeclareLaunchArgument('rviz', default_value='true', choices=['true', 'false'],
                               description='start RViz'),
         DeclareLaunchArgument('port', default_value='8700',
-                              description='sensor port of the simulator, on this machine only'),
+                              description='sensor port of the stand-in, on this machine only'),
+        DeclareLaunchArgument('simulator', default_value='monodrive',
+                              choices=['monodrive', 'carla', 'sumo'],
+                              description='stand-in of monoDrive or CARLA, or SUMO itself'),
         ExecuteProcess(
+            # The driver itself starts SUMO.
+            condition=IfCondition(PythonExpression(["'", simulator, "' != 'sumo'"])),
             cmd=[ExecutableInPackage(package=PACKAGE, executable='state_sensor'),
-                 'simulate', '--port', port],
+                 'simulate', '--source', simulator, '--port', port],
             name='simulator', output='both', on_exit=Shutdown(reason='the simulator has ended')),
         IncludeLaunchDescription(
             PathJoinSubstitution([share, 'launch', 'state_sensor.launch.py']),
             launch_arguments={
-                'host': '127.0.0.1', 'port': port, 'rviz': LaunchConfiguration('rviz'),
-                'params_file': PathJoinSubstitution([share, 'config', 'demo.yaml'])}.items()),
+                'host': _chosen(simulator, 'sumo', '', '127.0.0.1'),
+                'port': _chosen(simulator, 'sumo', '', port), 'rviz': LaunchConfiguration('rviz'),
+                'params_file': PathJoinSubstitution([share, 'config', _chosen(
+                    simulator, 'monodrive', 'demo.yaml', ['demo_', simulator, '.yaml'])]),
+            }.items()),
         RegisterEventHandler(OnProcessExit(on_exit=_end_with_driver)),
     ])
+
+
+def _chosen(simulator: LaunchConfiguration, name: str, then: str,
+            otherwise: str | LaunchConfiguration | list[str | LaunchConfiguration],
+            ) -> PythonExpression:
+    """Return a value that depends on whether the simulator has a name."""
+    others = otherwise if isinstance(otherwise, list) else [otherwise]
+    return PythonExpression([f"'{then}' if '", simulator, f"' == '{name}' else '", *others, "'"])
 
 
 def _end_with_driver(event: ProcessExited, context: LaunchContext) -> Shutdown | None:

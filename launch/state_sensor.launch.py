@@ -191,7 +191,7 @@ def _rviz(context: LaunchContext, given: Mapping[str, str], node: str,
                    '-f', parameters.get('global_frame', DEFAULTS.global_frame)],
         parameters=[{'use_sim_time': given['use_sim_time'] == 'true'}],
         remappings=[(f'/state_sensor/{topic}', f'{given["name"]}/{topic}')
-                    for topic in ('markers', 'ego/odometry')], output='both')
+                    for topic in ('markers', 'map', 'ego/odometry')], output='both')
 
 
 def _recorder(given: Mapping[str, str]) -> ExecuteProcess:

@@ -38,6 +38,10 @@ SCOUT_S = 1.0
 EXPECTED = ('/tf', '/diagnostics', f'{NODE}/frame', f'{NODE}/actors', f'{NODE}/markers',
             f'{NODE}/control_states', f'{NODE}/ego/odometry', f'{NODE}/ego/control_state',
             f'{NODE}/actors/*/odometry', f'{NODE}/actors/*/control_state')
+# What SUMO has besides, and the parameters of the driver for it.
+EXPECTED_OF_SUMO = tuple(f'{NODE}/{name}' for name in ('roads', 'traffic_lights', 'map'))
+SUMO = ('-p', 'source:=sumo', '-p', 'sumo.ego:=ego')
+NETWORK = ROOT / 'resource' / 'sumo' / 'grid.net.xml.gz'
 START_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 5.0
 
@@ -70,11 +74,13 @@ def main() -> int:
                         help='how long to record, s (default: 10)')
     parser.add_argument('--output', type=Path, default=ROOT / 'demo', metavar='FOLDER',
                         help='folder of all output, emptied first (default: demo)')
+    parser.add_argument('--sumo', action='store_true',
+                        help='with SUMO in place of the stand-in simulator')
     args = parser.parse_args()
     # Keeps the demonstration apart from other ROS nodes on the network.
     os.environ.setdefault('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')
     try:
-        run(args.output, args.duration, Interruption())
+        run(args.output, args.duration, Interruption(), with_sumo=args.sumo)
     except KeyboardInterrupt:
         print('interrupted')
     except (DemoError, StateSensorError, OSError) as error:
@@ -91,35 +97,41 @@ def seconds(text: str) -> float:
     return value
 
 
-def run(folder: Path, duration_s: float, interruption: Interruption) -> None:
+def run(folder: Path, duration_s: float, interruption: Interruption, *,
+        with_sumo: bool) -> None:
     """Make the demonstration and print the paths of its files."""
     prepare(folder)
     with ExitStack() as stack:
-        # It has no part in ROS: it starts while the domain is searched.
-        simulator = Program(stack, interruption, folder / 'simulator.log', 'state_sensor',
-                            'simulate', '--port', '0')
+        programs = []
+        if not with_sumo:
+            # It has no part in ROS: it starts while the domain is searched.
+            programs.append(Program(stack, interruption, folder / 'simulator.log',
+                                    'state_sensor', 'simulate', '--port', '0'))
         os.environ['ROS_DOMAIN_ID'] = str(empty_domain(stack, interruption))
-        port = simulator.wait_for(r'listening on 127\.0\.0\.1:(\d+)')
-        driver = Program(stack, interruption, folder / 'driver.log', 'state_sensor_node',
-                         '--ros-args', '-p', f'port:={port}', '-p', 'debug_drawing:=true',
-                         # The frame that the configurations of viewers follow.
-                         '-p', 'ego_frame:=base_link')
-        print(f'simulator on 127.0.0.1:{port}, driver {NODE}, recording for {duration_s:g} s …',
-              flush=True)
-        recording = record(folder / 'bag', NODE, duration_s,
-                           lambda: check_all(simulator, driver))
+        source, where = SUMO, 'SUMO'
+        if not with_sumo:
+            port = programs[0].wait_for(r'listening on 127\.0\.0\.1:(\d+)')
+            source, where = ('-p', f'port:={port}'), f'simulator on 127.0.0.1:{port}'
+        programs.append(Program(stack, interruption, folder / 'driver.log', 'state_sensor_node',
+                                '--ros-args', *source, '-p', 'debug_drawing:=true',
+                                # The frame that the configurations of viewers follow.
+                                '-p', 'ego_frame:=base_link'))
+        print(f'{where}, driver {NODE}, recording for {duration_s:g} s …', flush=True)
+        recording = record(folder / 'bag', NODE, duration_s, lambda: check_all(*programs))
     show(recording)
     pictures = [folder / 'picture.png', folder / 'animation.html']
     with ExitStack() as stack:
         renderers = [Program(stack, interruption, picture.with_suffix('.log'), 'state_sensor',
-                             'render', str(folder / 'bag'), str(picture), '--title', 'make demo')
+                             'render', str(folder / 'bag'), str(picture), '--title', 'make demo',
+                             *(['--map', str(NETWORK)] if with_sumo else []))
                      for picture in pictures]
         for renderer in renderers:
             renderer.wait()
     print(f'\nbag        {folder / "bag"}\npicture    {pictures[0]}\n'
           f'animation  {pictures[1]}  (open it in a browser)\n'
-          f'logs       {folder / "simulator.log"}, {folder / "driver.log"}')
-    silent = [name for name in EXPECTED if not recording.rows.get(name, Row()).n_messages]
+          f'logs       {", ".join(str(program.log) for program in programs)}')
+    expected = EXPECTED + EXPECTED_OF_SUMO * with_sumo
+    silent = [name for name in expected if not recording.rows.get(name, Row()).n_messages]
     if silent:
         raise DemoError(f'found no message on {", ".join(silent)}; see {folder / "driver.log"}')
 

@@ -41,6 +41,8 @@ ARRAYS = ('tf2_msgs/msg/TFMessage', 'visualization_msgs/msg/MarkerArray')
 WITHOUT_STAMP = ('/diagnostics', '/transition_event')
 # All topics are found when no new one was found for this time.
 SETTLE_S = 1.0
+# Traffic that goes on arriving is not waited for any longer after the first frame.
+MOST_SETTLE_S = 5.0
 LATENCY_KEYS = ('stream-to-publish latency median (ms)', 'stream-to-publish latency p99 (ms)')
 
 
@@ -124,14 +126,17 @@ class Recorder:
     def run(self, duration_s: float, check: Callable[[], None]) -> Recording:
         """Record for ``duration_s`` once frames arrive and all topics are found."""
         deadline, next_look = time.monotonic() + START_TIMEOUT_S, 0.0
+        first_frame_s = math.inf
         while (now := time.monotonic()) < deadline:
             if now >= next_look:
                 next_look = now + LOOK_PERIOD_S
                 self._subscribe_to_new()
                 check()
             self._executor.spin_once(timeout_sec=0.05)
-            if not self._is_recording and now > self._last_found_s + SETTLE_S \
-                    and f'{self._name}/frame' in self._topics:
+            if not self._stamps_ns:
+                first_frame_s = now
+            elif not self._is_recording and now > min(self._last_found_s + SETTLE_S,
+                                                      first_frame_s + MOST_SETTLE_S):
                 self._begin()
                 deadline = now + duration_s
         if not self._is_recording:

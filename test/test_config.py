@@ -78,8 +78,11 @@ def test_config_is_accepted_as_it_stands():
     assert checked_settings(values) == DEFAULTS
 
 
-def test_config_of_the_demo_is_accepted():
-    assert parse_settings(parameters_of(CONFIG / 'demo.yaml')).ego_frame
+@pytest.mark.parametrize(('name', 'source'), [
+    ('demo', 'monodrive'), ('demo_carla', 'carla'), ('demo_sumo', 'sumo')])
+def test_config_of_each_demo_is_accepted(name, source):
+    settings = checked_settings(parameters_of(CONFIG / f'{name}.yaml'))
+    assert (settings.source, settings.ego_frame) == (source, 'base_link')
 
 
 def topics():

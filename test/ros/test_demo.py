@@ -8,6 +8,7 @@
 # language governing permissions and limitations under the License.
 """The demonstration, as `make demo` runs it."""
 
+from importlib.util import find_spec
 import os
 from pathlib import Path
 import re
@@ -20,6 +21,8 @@ from paths import ROOT
 from PIL import Image
 import pytest
 from rosbags.highlevel import AnyReader
+
+from state_sensor_ros.drawing.palette import ROADS
 
 DEMO = ROOT / 'scripts' / 'demo.py'
 END_S = 10.0
@@ -77,6 +80,22 @@ def test_demo_records_all_topics_in_a_domain_of_its_own(domain, listener, tmp_pa
         frames = [bag.deserialize(data, one.msgtype) for one, _, data in bag.messages(
             [one for one in bag.connections if one.topic == '/state_sensor/frame'])]
     assert all(len(frame.actors) == 21 for frame in frames)
+
+
+@pytest.mark.skipif(find_spec('libsumo') is None, reason='needs libsumo')
+def test_demo_of_sumo_records_its_topics_and_draws_its_map(domain, tmp_path):
+    process = demo(domain, '--duration', 3, '--output', tmp_path, '--sumo')
+    text, error = process.communicate(timeout=RUN_S)
+    assert (process.returncode, error) == (0, '')
+    table = rows(text)
+    for name in ('roads', 'map'):
+        assert table[f'/state_sensor/{name}'][1:3] == (1, 1)
+    for name in ('traffic_lights', 'ego/odometry', 'frame'):
+        assert table[f'/state_sensor/{name}'][2] > 20
+    assert not (tmp_path / 'simulator.log').exists()
+    with Image.open(tmp_path / 'picture.png') as picture:
+        colors = {color[:3] for _, color in picture.convert('RGB').getcolors(1 << 24)}
+    assert tuple(bytes.fromhex(ROADS[1].removeprefix('#'))) in colors
 
 
 def wait_for(condition):

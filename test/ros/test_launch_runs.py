@@ -19,7 +19,7 @@ import sys
 
 from budgets import AWAIT_S
 from paths import ROOT
-from ports import free_port
+from ports import free_port, free_ports
 import pytest
 from rig import framed
 
@@ -81,6 +81,19 @@ def test_launch_demo_brings_its_own_simulator(launched, listener):
     received = listener.subscribe('/state_sensor/ego/odometry', 'nav_msgs/Odometry')
     listener.until(lambda: len(received) >= 3, what='odometry of the ego')
     assert received[0].child_frame_id == 'base_link'
+    process.send_signal(signal.SIGINT)
+    assert process.wait(AWAIT_S) == 0
+
+
+@pytest.mark.parametrize('simulator', ['carla', pytest.param('sumo', marks=pytest.mark.skipif(
+    find_spec('libsumo') is None, reason='needs libsumo'))])
+def test_launch_demo_with_another_simulator(launched, listener, simulator):
+    process = launched('demo', rviz='false', port=free_ports(3) + 1, simulator=simulator)
+    received = listener.subscribe('/state_sensor/ego/odometry', 'nav_msgs/Odometry')
+    frames = listener.subscribe('/state_sensor/frame', 'state_sensor_ros/StateFrame')
+    listener.until(lambda: len(received) >= 3 and frames, what='odometry of the ego')
+    assert received[0].child_frame_id == 'base_link'
+    assert frames[0].generation == simulator
     process.send_signal(signal.SIGINT)
     assert process.wait(AWAIT_S) == 0
 
