@@ -26,8 +26,9 @@ from state_sensor_ros.errors import ConfigError, counted
 
 Value: TypeAlias = bool | int | float | str | tuple[str, ...] | tuple[float, ...]
 
-# What a parameter has an effect on: how frames are received, or what messages are made of them.
-STREAM, MESSAGES = 'stream', 'messages'
+# What a parameter has an effect on: how frames are received, what messages are made of them, or
+# what only the node does.
+STREAM, MESSAGES, NODE = 'stream', 'messages', 'node'
 # Sources that use a parameter.
 LIVE, RECORDED = 'live', 'recorded'
 
@@ -40,8 +41,8 @@ class Rule:
     ``help`` one line; ``low``/``high`` inclusive bounds of a number; ``choices`` of a string or of
     each item, to which other packages may add where ``is_open``; ``length`` of an array;
     ``pattern`` of a string with what it means; ``dynamic`` whether it may change while running;
-    ``may_be_nan`` whether NaN stands for a number that is found otherwise; ``affects`` STREAM or
-    MESSAGES; ``used_by`` sources, LIVE or RECORDED, empty for all.
+    ``may_be_nan`` whether NaN stands for a number that is found otherwise; ``affects`` STREAM,
+    MESSAGES or NODE; ``used_by`` sources, LIVE or RECORDED, empty for all.
     """
 
     help: str

@@ -27,6 +27,7 @@ from state_sensor_ros.errors import ConfigError, counted
 from state_sensor_ros.parameters import (
     LIVE,
     nearest,
+    NODE,
     Parameter,
     parameter,
     parameters_in,
@@ -51,6 +52,7 @@ _FRAME_PREFIX = re.compile(r'([A-Za-z0-9_][A-Za-z0-9_/.-]*)?')
 _LONG_S = 86400.0
 _NO_COVARIANCE = (1e-9,) * 6
 OUTPUTS = ('autoware', 'derived_objects', 'vision')
+CONTROL_INPUTS = ('vehicle_control', 'ackermann', 'twist', 'autoware')
 AUTOWARE_OBJECTS = ('ground_truth', 'tracking', 'detection', 'predicted')
 # In the order of CLASS_NAMES, without the last.
 _DEFAULT_SIZES = (0.6, 0.6, 1.75, 1.8, 0.6, 1.7, 2.2, 0.8, 1.6, 12.0, 2.55, 3.2,
@@ -145,6 +147,9 @@ class Settings:
     default_sizes: tuple[float, ...] = parameter(
         _DEFAULT_SIZES, 'Length, width, height of objects without a box, m: person, cyclist, '
         'motorcycle, bus, truck, trailer, car (and unknown).', low=0.01)
+    control_input: str = parameter(
+        '', 'Topic of the commands that drive the ego; empty: none.',
+        choices=('', *CONTROL_INPUTS), affects=NODE)
     queue_size: int = parameter(8, 'Frames that may wait to be published.', low=1, high=10000)
     overflow: str = parameter('drop_oldest', 'Behaviour of a full queue.',
                               choices=('drop_oldest', 'block'))

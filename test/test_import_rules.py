@@ -43,7 +43,7 @@ MAY_IMPORT = {
                 'simulators/monodrive'},
     'drawing': set(),
     'evaluation': {'objects', 'topics', 'pipeline', 'files'},
-    'ros': {'cdr', 'objects', 'topics', 'pipeline', 'files', 'simulators'},
+    'ros': {'control', 'cdr', 'objects', 'topics', 'pipeline', 'files', 'simulators'},
     'commands': {'cdr', 'topics', 'pipeline', 'files', 'files/tables', 'files/osi', 'simulators',
                  'simulators/monodrive', 'library', 'drawing', 'evaluation',
                  'emulator'}}

@@ -16,7 +16,9 @@ _CHOICES = ('source', 'tf', 'stamp_source', 'twist_frame', 'obb_extents', 'road_
 _INTEGERS = ('port', 'control_port', 'carla.relay_port', 'carla.start_spot', 'max_actor_topics',
              'queue_size', 'max_frame_bytes', 'sumo.port', 'sumo.order', 'sumo.seed')
 _FLOATS = ('sample_rate', 'rate', 'actor_timeout', 'reconnect_min', 'reconnect_max',
-           'stale_after', 'sumo.step')
+           'stale_after', 'sumo.step', 'control.kp', 'control.ki', 'control.full_throttle',
+           'control.full_brake', 'control.wheelbase', 'control.max_steering_angle',
+           'control.max_speed', 'control.timeout')
 _TEXTS = ('host', 'carla.relay_bind', 'config_file', 'map_file', 'trajectory_file', 'global_frame',
           'frame_prefix', 'parent_frame', 'ego_tag', 'ego_frame', 'sumo.config', 'sumo.host',
           'sumo.ego', 'sumo.net')
@@ -28,7 +30,7 @@ WRONG = [
     *((name, value) for name in _CHOICES for value in ('', 'sometimes', 3)),
     *((name, value) for name in _INTEGERS for value in (-1, 2 ** 40, 'many', 1.5)),
     *((name, value) for name in _FLOATS for value in (-0.5, float('nan'), float('inf'), 'fast')),
-    *((name, 7) for name in _TEXTS),
+    *((name, 7) for name in _TEXTS), ('control_input', 'sometimes'), ('control_input', 3),
     ('carla.relay_port', 65534), ('carla.relay_bind', ''), ('relay_port', 65534),
     ('host', ''), ('host', 'a b'), ('global_frame', ''), ('global_frame', '/map'),
     ('frame_prefix', '/a'), ('parent_frame', 'a b'), ('ego_tag', ''), ('ego_frame', '/base_link'),

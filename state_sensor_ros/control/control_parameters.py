@@ -11,33 +11,38 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from state_sensor_ros.parameters import parameter
+from state_sensor_ros.parameters import NODE, parameter
 
 # Full lock of CARLA's default vehicle and of the stand-ins, 70 degrees (doc/protocol/units.md).
 _FULL_LOCK_RAD = 1.2217
+
+
+def _parameter(default: float, help: str, low: float, high: float) -> Any:  # noqa: A002, ANN401
+    return parameter(default, help, low=low, high=high, affects=NODE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlParameters:
     """Parameters with the prefix ``control.``."""
 
-    kp: float = parameter(
-        1.5, 'Acceleration for each m/s of speed that is missing, 1/s.', low=0.0, high=100.0)
-    ki: float = parameter(
-        0.3, 'Its growth for each second that the speed is missing, 1/s2.', low=0.0, high=100.0)
-    full_throttle: float = parameter(
-        4.0, 'Acceleration of the ego at full throttle, m/s2.', low=0.1, high=100.0)
-    full_brake: float = parameter(
-        8.0, 'Deceleration of the ego at full brake, m/s2.', low=0.1, high=100.0)
-    wheelbase: float = parameter(
-        2.9, "Distance of the ego's axles, m, for the input twist.", low=0.1, high=100.0)
-    max_steering_angle: float = parameter(
+    kp: float = _parameter(
+        1.5, 'Acceleration for each m/s of speed that is missing, 1/s.', 0.0, 100.0)
+    ki: float = _parameter(
+        0.3, 'Its growth for each second that the speed is missing, 1/s2.', 0.0, 100.0)
+    full_throttle: float = _parameter(
+        4.0, 'Acceleration of the ego at full throttle, m/s2.', 0.1, 100.0)
+    full_brake: float = _parameter(
+        8.0, 'Deceleration of the ego at full brake, m/s2.', 0.1, 100.0)
+    wheelbase: float = _parameter(
+        2.9, "Distance of the ego's axles, m, for the input twist.", 0.1, 100.0)
+    max_steering_angle: float = _parameter(
         _FULL_LOCK_RAD, "Angle of the ego's tyres at full lock, rad; a larger one is clamped.",
-        low=0.01, high=1.5)
-    max_speed: float = parameter(
+        0.01, 1.5)
+    max_speed: float = _parameter(
         30.0, 'Largest speed, forward or backward, m/s; a larger one is clamped.',
-        low=0.0, high=150.0)
-    timeout: float = parameter(
+        0.0, 150.0)
+    timeout: float = _parameter(
         0.5, 'Time without a command after which the ego brakes, s, of the steady clock.',
-        low=0.01, high=60.0)
+        0.01, 60.0)

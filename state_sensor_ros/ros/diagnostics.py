@@ -167,7 +167,7 @@ class StreamDiagnosis:
         values: list[tuple[str, object]] = [
             ('connection state', health.state),
             ('generation', counters.generation),
-            ('frame rate', _number(n_new / elapsed_s)),
+            ('frame rate', shown(n_new / elapsed_s)),
             ('frames received', counters.n_received),
             ('frames published', counters.n_published),
             ('frames skipped', counters.n_skipped),
@@ -187,14 +187,14 @@ class StreamDiagnosis:
             ('unusable poses', counters.n_bad_poses),
             ('unknown velocities', counters.n_unknown_velocities),
             ('actors without topics', counters.n_without_topics),
-            ('game time', _number(counters.game_time)),
+            ('game time', shown(counters.game_time)),
             ('stream-to-publish latency median (ms)',
-             _number(median(milliseconds) if milliseconds else math.nan)),
+             shown(median(milliseconds) if milliseconds else math.nan)),
             ('stream-to-publish latency max (ms)',
-             _number(max(milliseconds, default=math.nan))),
+             shown(max(milliseconds, default=math.nan))),
             # Of all recent frames: those of one second are too few for a 99th percentile.
-            ('stream-to-publish latency p99 (ms)', _number(_percentile(self._recent_ms, 0.99))),
-            ('sim/real factor', _number(pace if has_pace else math.nan)),
+            ('stream-to-publish latency p99 (ms)', shown(percentile(self._recent_ms, 0.99))),
+            ('sim/real factor', shown(pace if has_pace else math.nan)),
         ]
         return tuple((key, str(value)) for key, value in values)
 
@@ -212,20 +212,27 @@ def consistency_status(verdict: Verdict, missing: str = '') -> Status:
     if missing:
         level, message = Level.STALE, f'{missing}; until then: {message}'
     return Status(level, message, (
-        ('displacement per velocity x time', _number(verdict.linear_slope)),
-        ('rotation per angular velocity x time', _number(verdict.angular_slope)),
-        ('linear residual (m)', _number(verdict.linear_residual)),
-        ('angular residual (rad)', _number(verdict.angular_residual)),
-        ('slip (sine)', _number(verdict.slip)),
+        ('displacement per velocity x time', shown(verdict.linear_slope)),
+        ('rotation per angular velocity x time', shown(verdict.angular_slope)),
+        ('linear residual (m)', shown(verdict.linear_residual)),
+        ('angular residual (rad)', shown(verdict.angular_residual)),
+        ('slip (sine)', shown(verdict.slip)),
         ('pairs compared', str(verdict.n_pairs)),
     ))
 
 
-def _percentile(values: Iterable[float], share: float) -> float:
-    """Return the smallest value that ``share`` of all do not exceed; NaN without values."""
+def percentile(values: Iterable[float], share: float) -> float:
+    """
+    Return the smallest value that a share of all do not exceed.
+
+    :param values: in any order.
+    :param share: 0..1.
+    :returns: NaN without values.
+    """
     ranked = sorted(values)
     return ranked[math.ceil(share * len(ranked)) - 1] if ranked else math.nan
 
 
-def _number(value: float) -> str:
+def shown(value: float) -> str:
+    """Return a number as text, ``''`` for NaN."""
     return '' if math.isnan(value) else f'{value:.6g}'

@@ -16,6 +16,7 @@ from dataclasses import replace
 from functools import partial
 import gc
 from importlib.util import find_spec
+import math
 import time
 from typing import cast, TYPE_CHECKING
 
@@ -33,6 +34,7 @@ from state_sensor_ros.pipeline.interfaces import Codec
 from state_sensor_ros.pipeline.pipeline import Pipeline, Snapshot
 from state_sensor_ros.pipeline.source import Source, SourceState
 from state_sensor_ros.pipeline.stream import PacketQueue, StreamThreads
+from state_sensor_ros.ros.commanding import check_input, Commanding
 from state_sensor_ros.ros.connection_log import ConnectionLog
 from state_sensor_ros.ros.diagnostics import (
     consistency_status,
@@ -85,6 +87,7 @@ class StateSensorNode(ManagedNode):
         self._pipeline: Pipeline | None = None
         self._sink: TopicSink | None = None
         self._stream: StreamThreads | None = None
+        self._commanding: Commanding | None = None
         # The last stopped stream: it may still be processing a frame.
         self._stopped: StreamThreads | None = None
         self._static_frame: StaticFrame | None = None
@@ -154,6 +157,7 @@ class StateSensorNode(ManagedNode):
                 counters.last_error.note(text)
 
         check_packages(settings.outputs)
+        check_input(settings)
         self._input = received = Input(settings, report)
         encoder = Encoder(sample_settings(settings), definitions,
                           further=received.topics.encoders)
@@ -197,7 +201,7 @@ class StateSensorNode(ManagedNode):
         self._connection_log = ConnectionLog()
         self._stream = StreamThreads(
             source, self._pipeline, on_failure=self._fail,
-            catch_up=partial(self._pipeline.contain, self._sink.catch_up),
+            catch_up=partial(self._catch_up, self._pipeline, self._sink),
             queue=PacketQueue(settings.queue_size, overflow, self._pipeline.counters),
             predecessor=self._stopped)
         self._stream_log = StreamLog(self._hardware_id(), settings.max_actor_topics,
@@ -211,6 +215,10 @@ class StateSensorNode(ManagedNode):
             self.get_logger().info(one_line(f'connecting to {self._hardware_id()} '
                                             f'(source: {settings.source})'))
         self._stream.start()
+        if settings.control_input:
+            self._commanding = Commanding(
+                self, settings, self._input.open_commands(source), self.snapshot,
+                self._silence_s, self._fault_log)
         if self._other_publishers is not None:
             self._other_publishers.search()
         return super().on_activate(state)
@@ -260,12 +268,29 @@ class StateSensorNode(ManagedNode):
         with suppress(InvalidHandle):
             self._waker.trigger()
 
+    def _catch_up(self, pipeline: Pipeline, sink: TopicSink) -> bool:
+        """Do what follows a frame; called by the thread of the stream."""
+        commanding = self._commanding
+        if commanding is not None:
+            commanding.frame_arrived()
+        return pipeline.contain(sink.catch_up)
+
+    def _silence_s(self) -> float:
+        """Return the time since the last packet of the stream, s; infinity without a stream."""
+        stream = self._stream
+        return math.inf if stream is None \
+            else (time.perf_counter_ns() - stream.last_receipt_ns) / 1e9
+
     def _fail(self, error: BaseException) -> None:
         """Note the exception that ended a thread: a defect, or the end of the context."""
         self.failure = error
 
     def _stop(self) -> None:
         self._log_stream()
+        commanding, self._commanding = self._commanding, None
+        if commanding is not None:
+            # The ego brakes while there is a connection.
+            commanding.close()
         stream, self._stream = self._stream, None
         if stream is not None:
             assert self._pipeline is not None
@@ -304,13 +329,15 @@ class StateSensorNode(ManagedNode):
                 self._other_publishers.search()
             counters = pipeline.counters
             reading = StreamReading(
-                time.monotonic(), (time.perf_counter_ns() - stream.last_receipt_ns) / 1e9,
+                time.monotonic(), self._silence_s(),
                 stream.source.health, counters, pipeline.stamper.n_missed,
                 pipeline.stamper.n_coarse)
             statuses = {
                 'stream': self._diagnosis.status(reading, counters.take_latencies()),
                 'truth': consistency_status(pipeline.consistency.verdict(),
                                             self._diagnosis.missing(reading))}
+            if self._commanding is not None:
+                statuses['control'] = self._commanding.status()
         self._diagnostics.publish(self._hardware_id(), statuses)
 
     def _log_stream(self) -> None:

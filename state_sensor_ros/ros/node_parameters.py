@@ -26,7 +26,7 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.parameters import nearest
+from state_sensor_ros.parameters import nearest, NODE
 from state_sensor_ros.settings import DEFAULTS, ParameterTable, Settings
 from state_sensor_ros.simulators.simulator_list import (
     checked_settings,
@@ -44,6 +44,7 @@ _LISTS = (Parameter.Type.DOUBLE_ARRAY, Parameter.Type.STRING_ARRAY)
 _INTEGERS_FOR_DOUBLES = (Parameter.Type.INTEGER_ARRAY, Parameter.Type.DOUBLE_ARRAY)
 # Declared by rclpy with each topic, and by the player of a recording.
 _DECLARED_LATER = ('qos_overrides.', 'playback.')
+_OF_CONTROL = 'control.'
 
 
 class NodeParameters:
@@ -76,12 +77,18 @@ class NodeParameters:
         # Explicit parameters take precedence over the simulator's own configuration.
         self.settings = checked_settings({**_from_config_file(explicit), **explicit},
                                          with_added=True)
-        unused = [name for name in unused_parameters(explicit, self.settings.source,
-                                                     with_added=True)
-                  if schema.value_of(self.settings, name) != schema.find(name).default]
+        changed = [name for name in explicit
+                   if schema.value_of(self.settings, name) != schema.find(name).default]
+        of_control = [name for name in changed if name.startswith(_OF_CONTROL)]
+        unused = unused_parameters(
+            [name for name in changed if schema.find(name).rule.affects != NODE],
+            self.settings.source, with_added=True)
         if unused:
             self.warnings.append(f'source {self.settings.source} does not use the parameters '
                                  f'{", ".join(unused)}')
+        if of_control and not self.settings.control_input:
+            self.warnings.append(f'without control_input the parameters {", ".join(of_control)} '
+                                 'have no effect')
         for name in self._names:
             self._declare(name, schema)
         self.actor_qos = self._declare_actor_qos()

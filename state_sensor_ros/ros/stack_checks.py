@@ -31,20 +31,33 @@ def check_packages(outputs: Iterable[str]) -> None:
     """
     for output in outputs:
         for package in packages_of(output):
-            if find_spec(package) is None:
-                name = package.replace('_', '-')
-                distribution = os.environ.get('ROS_DISTRO', '$ROS_DISTRO')
-                raise ConfigError(
-                    'outputs', f'{output} without the package {package}',
-                    f'it installed: apt install ros-{distribution}-{name}, or `make '
-                    'setup STACKS=1` where ROS 2 is from PyPI')
+            check_package('outputs', output, package)
+
+
+def check_package(parameter: str, value: str, package: str) -> None:
+    """
+    Check that a message package is installed.
+
+    :param parameter: name of the parameter that needs it.
+    :param value: value of the parameter that needs it.
+    :param package: its name.
+    :raises ConfigError: naming all of them and how to get the package.
+    """
+    if find_spec(package) is None:
+        name = package.replace('_', '-')
+        distribution = os.environ.get('ROS_DISTRO', '$ROS_DISTRO')
+        raise ConfigError(
+            parameter, f'{value} without the package {package}',
+            f'it installed: apt install ros-{distribution}-{name}, or `make '
+            'setup STACKS=1` where ROS 2 is from PyPI')
 
 
 # rmw's name of the node of a publisher that is discovered before its node.
 _UNKNOWN = '_NODE_NAME_UNKNOWN_'
 
 
-def _name_of(publisher: TopicEndpointInfo) -> str:
+def publisher_name(publisher: TopicEndpointInfo) -> str:
+    """Return the name of the node of a publisher, with its namespace."""
     if publisher.node_name == _UNKNOWN:
         return 'of a node that is not discovered yet'
     return f'{publisher.node_namespace.rstrip("/")}/{publisher.node_name}'
@@ -80,7 +93,7 @@ class OtherPublishers:
             publishers = self._node.get_publishers_info_by_topic(name)
             if self._n_left and any(each.node_name == _UNKNOWN for each in publishers):
                 continue
-            others = sorted({_name_of(each) for each in publishers
+            others = sorted({publisher_name(each) for each in publishers
                              if (each.node_name, each.node_namespace) != own})
             self._topics.remove(name)
             self._warn(f'{name} has another publisher, {", ".join(others) or "of this name"}')

@@ -29,6 +29,7 @@ from state_sensor_ros.simulators.simulator_list import (
 )
 
 if TYPE_CHECKING:
+    from state_sensor_ros.control.ego_commands import EgoCommands
     from state_sensor_ros.files.player import Follower
     from state_sensor_ros.pipeline.source import Source
 
@@ -176,6 +177,14 @@ class Input:
         recording, self._recording = self._recording or self._opened(), None
         return FileSource(recording, rate=settings.rate, loop=settings.loop,
                           follower=self._follower(recording) if settings.outputs else None)
+
+    def open_commands(self, source: Source) -> EgoCommands:
+        """
+        Make what sends commands to the ego.
+
+        :param source: from :meth:`open_source`.
+        """
+        return self._simulator.open_commands(self._settings, source, self._report)
 
     def _follower(self, recording: RecordingReader) -> Follower | None:
         """Return what reads a recording ahead, where an output has predicted paths."""

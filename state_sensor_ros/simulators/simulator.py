@@ -81,7 +81,8 @@ class Simulator:
     ``port`` where the simulator declares its own, which they then mean. ``default_port`` of its
     live frames, None where it has none. ``uses`` those of :data:`SOURCE_PARAMETERS` that its live
     source uses. ``has_wall_time`` whether its frames have a ``time``.
-    ``has_stand_in`` whether the command `simulate` knows it. ``bag_topic`` name below the node and
+    ``has_stand_in`` whether the command `simulate` knows it. ``takes_commands`` whether it has
+    :meth:`open_commands`. ``bag_topic`` name below the node and
     type of a topic by which a bag of this simulator is recognised, None where its bags need no
     reader of their own. ``formats`` those that only its recordings have: one without suffixes is
     a folder, the format in which its frames are recorded. ``map_files`` by the suffix of the files
@@ -97,6 +98,7 @@ class Simulator:
     uses: ClassVar[frozenset[str]] = frozenset()
     has_wall_time: ClassVar[bool] = False
     has_stand_in: ClassVar[bool] = False
+    takes_commands: ClassVar[bool] = False
     bag_topic: ClassVar[tuple[str, str] | None] = None
     formats: ClassVar[tuple[Format, ...]] = ()
     map_files: ClassVar[Mapping[str, str]] = MappingProxyType({})
@@ -150,15 +152,13 @@ class Simulator:
 
     def open_commands(self, settings: Settings, source: Source, report: Report) -> EgoCommands:
         """
-        Make what sends commands to the ego.
+        Make what sends commands to the ego, for a simulator with :attr:`takes_commands`.
 
         :param settings: of the node.
         :param source: the live source, from :meth:`open_source` with the same settings.
         :param report: called with a kind and a line about a command that was lost.
-        :raises ConfigError: where the simulator takes none.
         """
-        raise ConfigError('control_input', f'a command for {self.name}',
-                          'none: this simulator takes no commands')
+        raise NotImplementedError(self.name)
 
     def topics(self, settings: Settings, *, recording: RecordingReader | None) -> SimulatorTopics:
         """

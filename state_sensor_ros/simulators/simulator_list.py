@@ -25,8 +25,9 @@ import sys
 from typing import cast, TYPE_CHECKING
 import warnings
 
+from state_sensor_ros.control.control_parameters import ControlParameters
 from state_sensor_ros.errors import ConfigError, one_line
-from state_sensor_ros.parameters import LIVE, nearest, parameters_in, RECORDED
+from state_sensor_ros.parameters import LIVE, nearest, NODE, parameters_in, RECORDED
 from state_sensor_ros.settings import DEFAULTS, FILE, ParameterTable, Settings, SIMULATORS
 from state_sensor_ros.simulators.simulator import Simulator, SOURCE_PARAMETERS
 
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 ENTRY_POINTS = 'state_sensor_ros.simulators'
+# Prefix of the parameters of commands to the ego.
+CONTROL = 'control'
 # Names of parameters that mean the source's own where it declares such.
 _GENERAL = ('host', 'port')
 
@@ -160,7 +163,8 @@ def schema_of(source: str = DEFAULTS.source, *, with_added: bool = False) -> Par
     found = simulators() if with_added else {name: _built_in(name) for name in SIMULATORS}
     found = {**found, selected.name: selected}
     return ParameterTable(
-        {name: each.parameters for name, each in found.items() if each.parameters is not None},
+        {CONTROL: ControlParameters,
+         **{name: each.parameters for name, each in found.items() if each.parameters is not None}},
         {alias: f'{name}.{own}' for name, each in found.items()
          for alias, own in each.aliases.items() if alias not in _GENERAL or each is selected})
 
@@ -186,6 +190,9 @@ def checked_settings(values: Mapping[str, object], base: Settings = DEFAULTS, *,
             and not simulator.has_wall_time:
         raise ConfigError('stamp_source', 'utc', f'game_time or ros where source is '
                           f'{settings.source}: its frames carry no date')
+    if settings.control_input and (settings.source == FILE or not simulator.takes_commands):
+        raise ConfigError('control_input', settings.control_input,
+                          f"'' where source is {settings.source}: it takes no commands")
     simulator.check(settings)
     return settings
 
@@ -204,6 +211,8 @@ def unused_parameters(names: Iterable[str], source: str, *,
 
     def is_used(name: str) -> bool:
         found = schema.find(name)
+        if found.rule.affects == NODE:
+            return False
         owner, is_own, _ = found.name.partition('.')
         if source == FILE:
             # What a recording is of is not known before it is opened.

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from state_sensor_ros.files.bags.bag_reader import Bag
     from state_sensor_ros.files.bags.bag_recording import BagRecording
     from state_sensor_ros.pipeline.source import Source
+    from state_sensor_ros.simulators import EgoCommands
     from state_sensor_ros.simulators.stand_in_options import StandInOptions
 
 # The imitation-learning dataset was collected at this rate.
@@ -65,7 +66,7 @@ class CarlaSimulator(Simulator):
         'relay_port', 'relay_bind', 'camera_tf', 'camera_poses', 'camera_fov')})
     default_port = 2001
     uses = frozenset(('control_port', 'config_file', 'max_frame_bytes'))
-    has_stand_in = True
+    has_stand_in = takes_commands = True
     formats = (_DATASET,)
     bag_topic = ('player/status', 'state_sensor_ros/msg/CarlaPlayerStatus')
 
@@ -77,6 +78,9 @@ class CarlaSimulator(Simulator):
         """
         if settings.of(CarlaParameters).relay_port:
             _check_relay(settings)
+        elif settings.control_input and not settings.control_port:
+            raise ConfigError('control_port', '0', "the server's world port, such as 2000, where "
+                              'control_input is set: the client of an episode drives')
 
     def new_decoder(self, settings: Settings) -> PayloadDecoder:
         """Make a decoder of measurements as a server sends them."""
@@ -94,6 +98,14 @@ class CarlaSimulator(Simulator):
         if settings.of(CarlaParameters).relay_port:
             return open_relay(settings, report, reconnect=reconnect)
         return CarlaSource(settings, reconnect=reconnect)
+
+    def open_commands(self, settings: Settings, source: Source, report: Report) -> EgoCommands:
+        """Make what answers the frames of an episode."""
+        from state_sensor_ros.simulators.carla.carla_source import CarlaSource
+        from state_sensor_ros.simulators.carla.player_control import CarlaCommands
+        assert isinstance(source, CarlaSource)
+        assert source.client is not None
+        return CarlaCommands(source.client)
 
     def topics(self, settings: Settings, *, recording: RecordingReader | None) -> SimulatorTopics:
         """
@@ -181,6 +193,9 @@ def _check_relay(settings: Settings) -> None:
     :raises ConfigError: naming the parameter, the value and what is allowed.
     """
     own = settings.of(CarlaParameters)
+    if settings.control_input:
+        raise ConfigError('control_input', settings.control_input,
+                          "'' with relay_port: the user's client drives")
     if settings.control_port:
         raise ConfigError('control_port', str(settings.control_port),
                           "0 with relay_port: the user's client requests the episode")

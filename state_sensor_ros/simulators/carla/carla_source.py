@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 import struct
+import threading
 
 from google.protobuf.message import DecodeError as ProtobufError
 
@@ -71,17 +72,19 @@ class CarlaSource:
     """
     Packets of ``settings.port``; with ``settings.control_port``, of episodes that it requests.
 
-    In such an episode each frame is answered with the command that the simulator's autopilot
-    proposes, so that the player moves and a server in synchronous mode continues.
+    In such an episode each frame is answered with a command: that of a stack, or before the first
+    of these what the simulator's autopilot proposes, so that the player moves and a server in
+    synchronous mode continues.
 
     :param reconnect: as :class:`TcpSource` has it.
+    :ivar client: of the episodes, None without.
     :raises ConfigError: when ``config_file`` cannot be read.
     """
 
     def __init__(self, settings: Settings, *, reconnect: bool = True) -> None:
         client = EpisodeClient(settings, self._note_silence, self._lose_control) \
             if settings.control_port else None
-        self._client = client
+        self.client = client
         self._tcp = TcpSource(
             settings.host, settings.port,
             lambda where: MeasurementFramer(settings.max_frame_bytes, where,
@@ -97,14 +100,14 @@ class CarlaSource:
         """Yield packets; connect, wait and connect again until closed."""
         for packet in self._tcp.packets():
             self.health.silence = ''
-            if self._client is not None:
-                self._client.answer(packet)
+            if self.client is not None:
+                self.client.answer(packet)
             yield packet
 
     def _connected(self) -> None:
         self.health.silence = self._silence
-        if self._client is not None:
-            self._client.take_control()
+        if self.client is not None:
+            self.client.take_control()
 
     def reconfigure(self, settings: Settings) -> None:
         """
@@ -124,8 +127,8 @@ class CarlaSource:
     def close(self) -> None:
         """End :meth:`packets` soon, from any thread; a second call has no effect."""
         self._tcp.close()
-        if self._client is not None:
-            self._client.close()
+        if self.client is not None:
+            self.client.close()
 
 
 def open_relay(settings: Settings, report: Report, *, reconnect: bool = True) -> Relay:
@@ -164,6 +167,9 @@ class EpisodeClient:
         self._world = Connection(settings.host, settings.control_port)
         self._control = Connection(settings.host, settings.control_port + CONTROL_AFTER_WORLD)
         self._has_control = False
+        # Of a stack: None before the first one; set once it has answered a frame.
+        self._command: bytes | None = None
+        self._is_answered = threading.Event()
 
     def begin_episode(self) -> None:
         """
@@ -226,18 +232,42 @@ class EpisodeClient:
             self._on_lost_control(f'{self._control.where}: found {found}; expected the control '
                                   'port of the episode')
 
+    def drive(self, command: bytes) -> None:
+        """
+        Answer the frames with a command, in place of the autopilot; from any thread.
+
+        :param command: protobuf Control; it counts until the next call, also in later episodes.
+        :raises TransportError: while there is no episode.
+        """
+        self._is_answered.clear()
+        self._command = command
+        if not self._has_control:
+            raise TransportError(self._control.where, 'no episode', EXPECTED_SERVER)
+
+    def wait_for_answer(self, seconds: float) -> None:
+        """
+        Wait until a frame is answered with the last command.
+
+        :param seconds: longest time.
+        """
+        if self._has_control and self._command is not None:
+            self._is_answered.wait(seconds)
+
     def answer(self, packet: Packet) -> None:
-        """Send the command that the autopilot proposes in ``packet``."""
+        """Send the stack's command, or what the autopilot proposes in ``packet``."""
+        command = self._command
         try:
             control = self._control.open_socket
-            measurement = Measurements.FromString(split_frame(packet.payload)[0][0])
+            answer = _proposal(packet) if command is None else command
         except (OSError, ProtobufError, DecodeError):
             return  # the episode ends already; the pipeline reports a damaged frame
-        command = measurement.player_measurements.autopilot_control.SerializeToString()
         try:
-            control.sendall(_LENGTH.pack(len(command)) + command)
+            control.sendall(_LENGTH.pack(len(answer)) + answer)
         except OSError as error:
             self._lose_control(reason_of(error))
+        else:
+            if command is not None and command is self._command:
+                self._is_answered.set()
 
     def close(self) -> None:
         """End all waits for the server, from any thread; later connections fail."""
@@ -265,6 +295,13 @@ class EpisodeClient:
                                      'instead of a reply to the request of an episode')
             data += part
         return bytes(data)
+
+
+def _proposal(packet: Packet) -> bytes:
+    """Return the autopilot's command in a frame, protobuf Control."""
+    measurement = Measurements.FromString(split_frame(packet.payload)[0][0])
+    proposal: bytes = measurement.player_measurements.autopilot_control.SerializeToString()
+    return proposal
 
 
 def silence_of_a_port(host: str, port: int) -> str:

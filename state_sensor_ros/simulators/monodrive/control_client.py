@@ -11,7 +11,8 @@ Client of a simulator's control port: it creates the State sensor, changes it an
 
 The sequence follows doc/protocol/control.md#session. Two threads send requests: the one that
 connects to the sensor port creates the sensor (:meth:`ControlClient.configure`); the control
-thread does the rest. At most one request is outstanding.
+thread does the rest. A third one may send commands to the ego (:meth:`ControlClient.request`). At
+most one request is outstanding.
 
 States::
 
@@ -75,6 +76,7 @@ class ClientState(Enum):
     CLOSED = 5
 
 
+_SENSOR_CONFIGURED = (ClientState.CONFIGURED, ClientState.CONNECTED)
 _SENSOR_CONNECTED = (ClientState.CONNECTED, ClientState.RECOVERING)
 
 
@@ -160,6 +162,28 @@ class ControlClient:
         with self._changed:
             self._settings = settings
             self._changed.notify_all()
+
+    def request(self, command: str, message: object) -> None:
+        """
+        Send a request of a further thread, between those of the client, and wait for its reply.
+
+        :param command: its identifier.
+        :param message: its body.
+        :raises RefusalError: with the message of the simulator's reply.
+        :raises TransportError: when there is no control connection, or no reply.
+        """
+        with self._changed:
+            session = self._session if self._state in _SENSOR_CONFIGURED else None
+        if session is None:
+            raise TransportError(f'{self._settings.host}:{self._settings.control_port}',
+                                 'no connection', "a simulator's control port")
+        try:
+            session.request(command, message)
+        except RefusalError:
+            raise
+        except TransportError:
+            self._is_lost(session)
+            raise
 
     def close(self) -> None:
         """End all waits, from any thread, and the control connection."""
@@ -283,7 +307,7 @@ class ControlClient:
         """Return whether a failure of ``session`` means that there is no control connection."""
         with self._changed:
             if self._state is ClientState.CONNECTED and session is self._session:
-                self._state = ClientState.RECOVERING
+                self._enter(ClientState.RECOVERING)
             return self._state is ClientState.RECOVERING
 
     def _pause(self) -> None:

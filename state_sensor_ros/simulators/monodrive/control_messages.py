@@ -37,6 +37,7 @@ CONFIGURE_SENSORS = 'REPLAY_ConfigureSensorsCommand_ID'
 RECONFIGURE_SENSOR = 'REPLAY_ReConfigureSensorCommand_ID'
 STEP = 'REPLAY_StepSimulationCommand_ID'
 SAMPLE = 'SampleSensorsCommand_ID'
+CONTROL_EGO = 'EgoControl_ID'
 
 # Magic, length.
 _HEADER = struct.Struct('>II')

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import argparse
 
     from state_sensor_ros.pipeline.source import Source
+    from state_sensor_ros.simulators import EgoCommands
     from state_sensor_ros.simulators.stand_in_options import StandInOptions
 
 _UNITS = frozenset(('obb_extents', 'road_s_unit'))
@@ -44,15 +45,18 @@ class MonodriveSimulator(Simulator):
     old_names = ('tcp',)
     default_port = 8700
     uses = SOURCE_PARAMETERS - {'rate'}
-    has_wall_time = has_stand_in = True
+    has_wall_time = has_stand_in = takes_commands = True
     formats = (TRAJECTORY,)
 
     def check(self, settings: Settings) -> None:
         """
         Check that a sensor that is configured has a tag: the simulator sends nothing without.
 
-        :raises ConfigError: where it has none.
+        :raises ConfigError: where it has none, and for commands without the control port.
         """
+        if settings.control_input and not settings.control_port:
+            raise ConfigError('control_port', '0', 'the port that takes commands, such as 8999, '
+                              'where control_input is set')
         if settings.control_port and not any(settings.desired_tags):
             raise ConfigError('desired_tags', 'an empty list',
                               'at least one tag where control_port is set: the simulator sends '
@@ -78,6 +82,13 @@ class MonodriveSimulator(Simulator):
         if settings.control_port:
             return ConfiguredSource(settings, report, reconnect=reconnect)
         return open_sensor_port(settings, reconnect=reconnect)
+
+    def open_commands(self, settings: Settings, source: Source, report: Report) -> EgoCommands:
+        """Make what sends commands on the control port."""
+        from state_sensor_ros.simulators.monodrive.ego_control import MonodriveCommands
+        from state_sensor_ros.simulators.monodrive.sensor_port import ConfiguredSource
+        assert isinstance(source, ConfiguredSource)
+        return MonodriveCommands(source.client)
 
     def add_stand_in_options(self, options: StandInOptions) -> None:
         """Add the variants of the protocol, and what is done with a recording."""

@@ -42,25 +42,26 @@ class ConfiguredSource:
     :param report: called with a kind, for throttling, and a line about a failure of the control
         port; a failure that prevents a connection to the sensor port is in ``health`` only.
     :param reconnect: as :class:`TcpSource` has it.
+    :ivar client: of the control port.
     """
 
     def __init__(self, settings: Settings, report: Report, *, reconnect: bool = True) -> None:
         self._report = report
-        self._client = ControlClient(settings, report, on_silence=self._note_silence)
+        self.client = ControlClient(settings, report, on_silence=self._note_silence)
         self._tcp = open_sensor_port(settings, reconnect=reconnect,
-                                     before_connect=self._client.configure,
-                                     after_connect=self._client.connected)
+                                     before_connect=self.client.configure,
+                                     after_connect=self.client.connected)
         self.health = self._tcp.health
 
     def packets(self) -> Iterator[Packet]:
         """Yield packets; connect, wait and connect again until closed."""
         for packet in self._tcp.packets():
-            self._client.packet_arrived()
+            self.client.packet_arrived()
             yield packet
 
     def reconfigure(self, settings: Settings) -> None:
         """Have the simulator use the tags and box options of ``settings``, soon."""
-        self._client.reconfigure(settings)
+        self.client.reconfigure(settings)
 
     def _note_silence(self, text: str) -> None:
         """Report that the control port has not replied for a while."""
@@ -72,4 +73,4 @@ class ConfiguredSource:
     def close(self) -> None:
         """End :meth:`packets` soon: close the sensor port, then the control port."""
         self._tcp.close()
-        self._client.close()
+        self.client.close()

@@ -1,0 +1,147 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""
+The inputs for commands: their topics, and what their messages ask for.
+
+A message is any object with the fields of its type: no package of messages is imported here.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+import math
+from typing import Any, ClassVar
+
+from state_sensor_ros.control.control_parameters import ControlParameters
+from state_sensor_ros.control.ego_commands import EgoCommand
+from state_sensor_ros.control.setpoint import limited, pedals, Setpoint
+from state_sensor_ros.errors import StateError
+
+# Constants of autoware_vehicle_msgs/GearCommand: all gears forward, and those backward.
+_FORWARD = frozenset((*range(2, 20), 23, 24))
+_BACKWARD = frozenset((20, 21))
+_DRIVE, _PARK = 2, 22
+
+
+@dataclass(frozen=True, slots=True)
+class InputTopic:
+    """
+    A topic of an input.
+
+    ``name`` absolute or with ``~`` for the node's own; ``type_name`` ``package/msg/Name``;
+    ``is_reliable`` whether each message counts, not only the newest.
+    """
+
+    name: str
+    type_name: str
+    is_reliable: bool = False
+
+
+class CommandInput(ABC):
+    """
+    One value of the parameter ``control_input``.
+
+    :param own: limits and dimensions.
+    """
+
+    topics: ClassVar[tuple[InputTopic, ...]]
+
+    def __init__(self, own: ControlParameters) -> None:
+        self._own = own
+
+    @abstractmethod
+    def wanted(self, topic: InputTopic, message: Any) -> Setpoint | EgoCommand | None:  # noqa: ANN401
+        """
+        Return what a message asks for, None if it is no command by itself.
+
+        :param topic: one of :attr:`topics`.
+        :param message: received there.
+        :raises StateError: if a number is NaN, infinite or out of its range.
+        """
+
+
+class VehicleControlInput(CommandInput):
+    """Pedals and wheel, as they are sent."""
+
+    topics = (InputTopic('~/command', 'state_sensor_ros/msg/VehicleControl'),)
+
+    def wanted(self, topic: InputTopic, message: Any) -> EgoCommand:  # noqa: ANN401
+        """Return the pedals."""
+        return pedals(message.throttle, message.brake, message.steer, message.steering_angle,
+                      self._own, hand_brake=message.hand_brake, reverse=message.reverse)
+
+
+class AckermannInput(CommandInput):
+    """Speed and steering angle; the acceleration is a limit, 0 for none."""
+
+    topics = (InputTopic('~/command_ackermann', 'ackermann_msgs/msg/AckermannDriveStamped'),)
+
+    def wanted(self, topic: InputTopic, message: Any) -> Setpoint:  # noqa: ANN401
+        """Return the speed, with what it may change by."""
+        drive = message.drive
+        limit = abs(_finite('acceleration', drive.acceleration)) or math.inf
+        return limited(Setpoint(speed=drive.speed, max_acceleration=limit,
+                                steering_angle=drive.steering_angle), self._own)
+
+
+class TwistInput(CommandInput):
+    """Speed and yaw rate in the ego's axes."""
+
+    topics = (InputTopic('~/command_velocity', 'geometry_msgs/msg/TwistStamped'),)
+
+    def wanted(self, topic: InputTopic, message: Any) -> Setpoint:  # noqa: ANN401
+        """Return the speed, and the steering angle that turns the ego at the yaw rate."""
+        speed = _finite('linear.x', message.twist.linear.x)
+        rate = _finite('angular.z', message.twist.angular.z)
+        # Backward, the same angle turns the other way; at standstill no angle turns the ego.
+        sideways = self._own.wheelbase * math.copysign(1.0, speed) * rate
+        return limited(Setpoint(speed=speed, steering_angle=math.atan2(sideways, abs(speed))),
+                       self._own)
+
+
+class AutowareInput(CommandInput):
+    """Speed, acceleration and angle of the tyres, with the gear."""
+
+    topics = (
+        InputTopic('/control/command/control_cmd', 'autoware_control_msgs/msg/Control'),
+        InputTopic('/control/command/gear_cmd', 'autoware_vehicle_msgs/msg/GearCommand',
+                   is_reliable=True))
+
+    def __init__(self, own: ControlParameters) -> None:
+        super().__init__(own)
+        self._gear = _DRIVE
+
+    def wanted(self, topic: InputTopic, message: Any) -> Setpoint | None:  # noqa: ANN401
+        """Return the speed in the direction of the gear; without one of both the ego stops."""
+        if topic is not self.topics[0]:
+            self._gear = int(message.command)
+            return None
+        along = message.longitudinal
+        wanted = limited(Setpoint(
+            speed=along.velocity,
+            acceleration=along.acceleration if along.is_defined_acceleration else 0.0,
+            steering_angle=message.lateral.steering_tire_angle,
+            hand_brake=self._gear == _PARK), self._own)
+        gears = _FORWARD if wanted.speed > 0 else _BACKWARD
+        if wanted.speed and self._gear not in gears:
+            return Setpoint(speed=0.0, steering_angle=wanted.steering_angle,
+                            hand_brake=wanted.hand_brake)
+        return wanted
+
+
+def _finite(name: str, value: float) -> float:
+    if not math.isfinite(value):
+        raise StateError(name, f'{value:g}', 'a finite number')
+    return value
+
+
+INPUTS: dict[str, type[CommandInput]] = {
+    'vehicle_control': VehicleControlInput, 'ackermann': AckermannInput, 'twist': TwistInput,
+    'autoware': AutowareInput}

@@ -1,0 +1,257 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""
+The thread that sends commands to the ego: the newest one, or full brake.
+
+States::
+
+    state     event                                        next state
+    --------  -------------------------------------------  ----------
+    IDLE      accept()                                     DRIVING
+    DRIVING   no accept() for ``control.timeout``          TIMED_OUT
+    any       block(), such as for a second publisher      BLOCKED
+    TIMED_OUT, BLOCKED   accept()                          DRIVING
+    any       close()                                      CLOSED
+
+The simulator's own driver drives in IDLE. In DRIVING the newest command counts; one with a speed
+is evaluated again at each frame. In TIMED_OUT and BLOCKED the ego brakes. CLOSED begins with full
+brake, unless nothing was accepted before. What could not be sent is sent again, unless it is too
+old.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+import math
+import threading
+import time
+
+from state_sensor_ros.control.control_parameters import ControlParameters
+from state_sensor_ros.control.ego_commands import EgoCommand, EgoCommands
+from state_sensor_ros.control.setpoint import Setpoint
+from state_sensor_ros.control.speed_controller import SpeedController
+from state_sensor_ros.errors import StateSensorError
+from state_sensor_ros.payloads import Report
+
+# A brake is repeated: the simulator may have been started again since.
+_BRAKE_PERIOD_S = 0.5
+# After a command that could not be sent.
+_RETRY_S = 0.1
+# For the last brake; a program has to end within 2 s of a signal.
+_LAST_BRAKE_S = 0.4
+_N_LATENCIES = 4096
+
+
+class DriverState(Enum):
+    """What the driver does; the values are the texts of the diagnostics."""
+
+    IDLE = "the simulator's own driver drives"
+    DRIVING = 'commands are sent'
+    TIMED_OUT = 'the ego brakes: no command arrives'
+    BLOCKED = 'the ego brakes: the commands are refused'
+    CLOSED = 'closed'
+
+
+@dataclass(slots=True)
+class CommandCounters:
+    """
+    Numbers of commands, which never decrease.
+
+    ``n_sent`` of this driver, brakes included; ``n_unsent`` attempts that failed;
+    ``latencies_ns`` of commands that were sent when they arrived, until the simulator has them.
+    """
+
+    n_received: int = 0
+    n_refused: int = 0
+    n_sent: int = 0
+    n_unsent: int = 0
+    n_timeouts: int = 0
+    last_refusal: str = ''
+    latencies_ns: deque[int] = field(default_factory=lambda: deque(maxlen=_N_LATENCIES))
+
+
+@dataclass(frozen=True, slots=True)
+class EgoMotion:
+    """
+    The ego in the last frame.
+
+    ``speed`` along its x axis, m/s, NaN if it is not known; ``game_time`` of the frame, s.
+    """
+
+    speed: float = math.nan
+    game_time: float = math.nan
+
+
+class EgoDriver:
+    """
+    Send commands in a thread of its own; the other methods are called from any thread.
+
+    :param own: gains, limits and the time-out.
+    :param commands: of the simulator.
+    :param motion: returns the ego's motion.
+    :param on_sent: called with each command that the simulator has, in the driver's thread.
+    :param report: called with a kind, for throttling, and a line.
+    :param on_defect: called with an unexpected exception.
+    """
+
+    def __init__(self, own: ControlParameters, commands: EgoCommands,
+                 motion: Callable[[], EgoMotion], *, on_sent: Callable[[EgoCommand], None],
+                 report: Report, on_defect: Callable[[Exception], None]) -> None:
+        self.counters = CommandCounters()
+        self._own, self._commands, self._motion = own, commands, motion
+        self._on_sent, self._report, self._on_defect = on_sent, report, on_defect
+        self._controller = SpeedController(own)
+        self._game_time = math.nan
+        # Guards all below; notified at each change.
+        self._changed = threading.Condition()
+        self._state = DriverState.IDLE
+        self._wanted: Setpoint | EgoCommand | None = None
+        self._accepted_s = 0.0
+        self._received_ns = 0
+        self._is_due = False
+        self._repeat_s = math.inf
+        self._last = EgoCommand(throttle=0.0, brake=1.0, steer=0.0, steering_angle=0.0)
+        self._thread = threading.Thread(target=self._work, daemon=True, name='commands')
+        self._thread.start()
+
+    @property
+    def state(self) -> DriverState:
+        """What the driver does."""
+        return self._state
+
+    def accept(self, wanted: Setpoint | EgoCommand, received_ns: int) -> None:
+        """
+        Send a command; one that waits is replaced.
+
+        :param wanted: within its limits.
+        :param received_ns: ``time.perf_counter_ns()`` at its receipt.
+        """
+        with self._changed:
+            if self._state is DriverState.CLOSED:
+                return
+            self.counters.n_received += 1
+            self._wanted, self._received_ns = wanted, received_ns
+            self._accepted_s = time.monotonic()
+            if self._state is not DriverState.DRIVING:
+                self._controller.reset()
+                self._game_time = math.nan
+                self._state = DriverState.DRIVING
+            self._wake()
+
+    def refuse(self, why: str) -> None:
+        """
+        Count a command that is not used: for the time-out it has not arrived.
+
+        :param why: one line.
+        """
+        with self._changed:
+            self.counters.n_received += 1
+            self.counters.n_refused += 1
+            self.counters.last_refusal = why
+
+    def block(self) -> None:
+        """Brake until the next command is accepted."""
+        with self._changed:
+            if self._state not in (DriverState.BLOCKED, DriverState.CLOSED):
+                self._state = DriverState.BLOCKED
+                self._wake()
+
+    def frame_arrived(self) -> None:
+        """Evaluate the wanted speed again: the ego's motion has changed."""
+        if self._state is DriverState.DRIVING and isinstance(self._wanted, Setpoint):
+            with self._changed:
+                self._wake()
+
+    def close(self) -> None:
+        """Send full brake, if a command was accepted before, and end."""
+        with self._changed:
+            self._state = DriverState.CLOSED
+            self._changed.notify_all()
+        self._thread.join(_LAST_BRAKE_S)
+        self._commands.close()
+
+    def _wake(self) -> None:
+        self._is_due = True
+        self._changed.notify_all()
+
+    def _work(self) -> None:
+        while (due := self._next()) is not None:
+            self._send(*due)
+        if self._wanted is not None or self.counters.n_sent:
+            self._send(self._full_brake(), 0)
+
+    def _next(self) -> tuple[EgoCommand, int] | None:
+        """Wait for a command; return it and when it was received, 0 if it is repeated."""
+        with self._changed:
+            while self._state is not DriverState.CLOSED:
+                now_s = time.monotonic()
+                if self._state is DriverState.DRIVING and self._left_s(now_s) <= 0:
+                    self._time_out()
+                if self._is_due or now_s >= self._repeat_s:
+                    self._is_due, self._repeat_s = False, math.inf
+                    received_ns, self._received_ns = self._received_ns, 0
+                    return self._command(), received_ns
+                until_s = min(self._repeat_s - now_s, self._left_s(now_s)
+                              if self._state is DriverState.DRIVING else math.inf)
+                self._changed.wait(until_s if math.isfinite(until_s) else None)
+        return None
+
+    def _left_s(self, now_s: float) -> float:
+        return self._accepted_s + self._own.timeout - now_s
+
+    def _time_out(self) -> None:
+        self._state = DriverState.TIMED_OUT
+        self._is_due = True
+        self.counters.n_timeouts += 1
+        self._report('control time-out', f'no command for {self._own.timeout:g} s: the ego brakes')
+
+    def _command(self) -> EgoCommand:
+        wanted = self._wanted
+        if self._state is not DriverState.DRIVING or wanted is None:
+            return self._full_brake()
+        if isinstance(wanted, EgoCommand):
+            return wanted
+        motion = self._motion()
+        elapsed_s, self._game_time = motion.game_time - self._game_time, motion.game_time
+        return self._controller.command(wanted, motion.speed, elapsed_s)
+
+    def _full_brake(self) -> EgoCommand:
+        """Return full brake with the wheel as it is."""
+        last = self._last
+        return EgoCommand(throttle=0.0, brake=1.0, steer=last.steer,
+                          steering_angle=last.steering_angle, reverse=last.reverse)
+
+    def _send(self, command: EgoCommand, received_ns: int) -> None:
+        self._last = command
+        try:
+            self._commands.send(command)
+        except StateSensorError as error:
+            self._note_unsent()
+            self._report('control', f'a command was not sent: {error}')
+        except Exception as error:  # noqa: BLE001
+            # A defect of the simulator's code must not end the thread that brakes.
+            self._note_unsent()
+            self._on_defect(error)
+        else:
+            self.counters.n_sent += 1
+            if received_ns:
+                self.counters.latencies_ns.append(time.perf_counter_ns() - received_ns)
+            self._on_sent(command)
+            self._repeat(_BRAKE_PERIOD_S if self._state is not DriverState.DRIVING else math.inf)
+
+    def _note_unsent(self) -> None:
+        self.counters.n_unsent += 1
+        self._repeat(_RETRY_S)
+
+    def _repeat(self, seconds: float) -> None:
+        with self._changed:
+            self._repeat_s = time.monotonic() + seconds

@@ -1,0 +1,29 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""The speed of the ego along its own x axis."""
+
+from __future__ import annotations
+
+from state_sensor_ros.frame import Frame
+from state_sensor_ros.rotations import global_from_unit
+
+
+def speed_along(frame: Frame, row: int) -> float:
+    """
+    Return the speed of an actor.
+
+    :param frame: of any source.
+    :param row: of the actor.
+    :returns: m/s, negative backward; NaN if its pose or velocity is not known.
+    """
+    if frame.forward_speed is not None:
+        return float(frame.forward_speed[row])
+    state = frame.kinematics[row]
+    forward = global_from_unit(state[None, 3:7])[0][:, 0]
+    return float(forward @ state[7:10])

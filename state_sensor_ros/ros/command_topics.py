@@ -1,0 +1,134 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""The topics of commands to the ego, and the topic of what was sent to the simulator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+import time
+from typing import Any
+
+from rclpy.node import Node
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.qos_overriding_options import QoSOverridingOptions
+from rclpy.time import Time
+
+from state_sensor_ros.control.command_inputs import CommandInput, InputTopic
+from state_sensor_ros.control.ego_commands import EgoCommand
+from state_sensor_ros.control.ego_driver import EgoDriver
+from state_sensor_ros.errors import StateError
+from state_sensor_ros.payloads import Report
+from state_sensor_ros.ros.stack_checks import publisher_name
+from state_sensor_ros.ros.topic_sink import message_class
+
+_STATUS_TYPE = 'state_sensor_ros/msg/VehicleControl'
+_STATUS_DEPTH = 10
+
+
+class CommandTopics:
+    """
+    Subscribe to the topics of an input; refuse what two publishers send.
+
+    :param node: owns the subscriptions.
+    :param command_input: selected by the parameter.
+    :param driver: takes the commands.
+    :param report: called with a kind and a line about a refused command.
+    """
+
+    def __init__(self, node: Node, command_input: CommandInput, driver: EgoDriver,
+                 report: Report) -> None:
+        self._node, self._input, self._driver, self._report = node, command_input, driver, report
+        self._rivals = ''
+        self._subscriptions = [node.create_subscription(
+            message_class(topic.type_name), topic.name, partial(self._take, topic), _qos(topic),
+            qos_overriding_options=QoSOverridingOptions.with_default_policies())
+            for topic in command_input.topics]
+
+    @property
+    def rivals(self) -> str:
+        """Names of the publishers of a topic that has several, ``''`` for none."""
+        return self._rivals
+
+    def close(self) -> None:
+        """Take no more commands."""
+        for subscription in self._subscriptions:
+            self._node.destroy_subscription(subscription)
+
+    def _take(self, topic: InputTopic, message: Any) -> None:  # noqa: ANN401
+        received_ns = time.perf_counter_ns()
+        if self._has_rivals():
+            self._driver.refuse(self._rivals)
+            self._driver.block()
+            return
+        try:
+            wanted = self._input.wanted(topic, message)
+        except StateError as error:
+            self._driver.refuse(str(error))
+            self._report('command', f'a command on {topic.name} is refused: {error}')
+            return
+        if wanted is not None:
+            self._driver.accept(wanted, received_ns)
+
+    def _has_rivals(self) -> bool:
+        """Return whether a topic has several publishers; name them when that begins."""
+        for subscription in self._subscriptions:
+            name = subscription.topic_name
+            if self._node.count_publishers(name) > 1:
+                names = sorted(map(publisher_name,
+                                   self._node.get_publishers_info_by_topic(name)))
+                rivals = (f'{name} has {len(names)} publishers, {", ".join(names)}; expected one: '
+                          'every command is refused')
+                if rivals != self._rivals:
+                    self._rivals = rivals
+                    self._report('command publishers', rivals)
+                return True
+        self._rivals = ''
+        return False
+
+
+class CommandStatus:
+    """
+    Publish each command that the simulator has, on ``~/command_status``.
+
+    :param node: owns the publisher.
+    :param place: returns the stamp, ns, and the frame of the ego.
+    """
+
+    def __init__(self, node: Node, place: Callable[[], tuple[int, str]]) -> None:
+        self._node, self._place = node, place
+        self._class: Any = message_class(_STATUS_TYPE)
+        self._publisher = node.create_publisher(
+            self._class, '~/command_status', QoSProfile(depth=_STATUS_DEPTH),
+            qos_overriding_options=QoSOverridingOptions.with_default_policies())
+
+    def publish(self, command: EgoCommand) -> None:
+        """
+        Publish a command; from any thread.
+
+        :param command: as it was sent.
+        """
+        stamp_ns, frame_id = self._place()
+        message = self._class(
+            origin=self._class.ORIGIN_COMMAND, steer=command.steer, raw_steer=-command.steer,
+            steering_angle=command.steering_angle, throttle=command.throttle,
+            brake=command.brake, hand_brake=command.hand_brake, reverse=command.reverse)
+        message.header.stamp = Time(nanoseconds=stamp_ns).to_msg()
+        message.header.frame_id = frame_id
+        self._publisher.publish(message)
+
+    def close(self) -> None:
+        """Remove the topic."""
+        self._node.destroy_publisher(self._publisher)
+
+
+def _qos(topic: InputTopic) -> QoSProfile:
+    """Return the newest message only, of any publisher; one that must arrive is reliable."""
+    return QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE if topic.is_reliable
+                      else ReliabilityPolicy.BEST_EFFORT)

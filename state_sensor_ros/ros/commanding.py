@@ -1,0 +1,128 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""Commands from a stack to the ego, while the node is active."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+import math
+from statistics import median
+
+from rclpy.exceptions import InvalidHandle
+from rclpy.node import Node
+
+from state_sensor_ros.control.command_inputs import CommandInput, INPUTS
+from state_sensor_ros.control.control_parameters import ControlParameters
+from state_sensor_ros.control.ego_commands import EgoCommand, EgoCommands
+from state_sensor_ros.control.ego_driver import CommandCounters, DriverState, EgoDriver, EgoMotion
+from state_sensor_ros.control.ego_speed import speed_along
+from state_sensor_ros.pipeline.pipeline import Snapshot
+from state_sensor_ros.ros.command_topics import CommandStatus, CommandTopics
+from state_sensor_ros.ros.diagnostics import Level, percentile, shown, Status
+from state_sensor_ros.ros.node_log import NodeLog
+from state_sensor_ros.ros.stack_checks import check_package
+from state_sensor_ros.settings import Settings
+
+
+def check_input(settings: Settings) -> None:
+    """
+    Check that the messages of the selected input are installed.
+
+    :param settings: of which ``control_input`` is read.
+    :raises ConfigError: naming the package and how to get it.
+    """
+    if settings.control_input:
+        for topic in INPUTS[settings.control_input].topics:
+            check_package('control_input', settings.control_input,
+                          topic.type_name.partition('/')[0])
+
+
+class Commanding:
+    """
+    The topics of an input, the driver of the ego, and the status of both.
+
+    :param node: owns the topics.
+    :param settings: with a ``control_input``.
+    :param commands: of the simulator.
+    :param snapshot: returns the last frame, None before the first.
+    :param silence_s: returns the time since the last packet arrived, s.
+    :param log: of the node.
+    """
+
+    def __init__(self, node: Node, settings: Settings, commands: EgoCommands,
+                 snapshot: Callable[[], Snapshot | None], silence_s: Callable[[], float],
+                 log: NodeLog) -> None:
+        own = settings.of(ControlParameters)
+        self._node, self._snapshot, self._silence_s = node, snapshot, silence_s
+        self._stale_after = settings.stale_after
+        self._status = CommandStatus(node, self._place)
+        self._driver = EgoDriver(own, commands, self._motion, on_sent=self._publish,
+                                 report=log.warn, on_defect=log.defect)
+        new_input: type[CommandInput] = INPUTS[settings.control_input]
+        self._topics = CommandTopics(node, new_input(own), self._driver, log.warn)
+        self._last = CommandCounters()
+        self.frame_arrived = self._driver.frame_arrived
+
+    def close(self) -> None:
+        """Brake, if commands were sent before, and end."""
+        self._topics.close()
+        self._driver.close()
+        self._status.close()
+
+    def status(self) -> Status:
+        """Return the state of the driver, and what has happened since the last call."""
+        counters, last, state = self._driver.counters, self._last, self._driver.state
+        self._last = CommandCounters(counters.n_received, counters.n_refused, counters.n_sent,
+                                     counters.n_unsent, counters.n_timeouts)
+        found = []
+        if state is DriverState.BLOCKED:
+            found.append(self._topics.rivals or state.value)
+        elif state is DriverState.TIMED_OUT:
+            found.append(state.value)
+        elif counters.n_timeouts > last.n_timeouts:
+            found.append('no command for a while')
+        if counters.n_refused > last.n_refused and state is not DriverState.BLOCKED:
+            found.append(f'{counters.n_refused - last.n_refused} commands refused: '
+                         f'{counters.last_refusal}')
+        if counters.n_unsent > last.n_unsent:
+            found.append(f'{counters.n_unsent - last.n_unsent} commands not sent')
+        latencies_ms = [latency / 1e6 for latency in list(counters.latencies_ns)]
+        return Status(Level.WARN if found else Level.OK, '; '.join(found) or state.value, (
+            ('state', state.name.lower()),
+            ('commands received', str(counters.n_received)),
+            ('commands refused', str(counters.n_refused)),
+            ('commands sent', str(counters.n_sent)),
+            ('commands not sent', str(counters.n_unsent)),
+            ('time-outs', str(counters.n_timeouts)),
+            ('last refusal', counters.last_refusal),
+            ('command-to-simulator latency median (ms)',
+             shown(median(latencies_ms) if latencies_ms else math.nan)),
+            ('command-to-simulator latency p99 (ms)', shown(percentile(latencies_ms, 0.99)))))
+
+    def _motion(self) -> EgoMotion:
+        snapshot = self._snapshot()
+        if snapshot is None or snapshot.actor_list.i_ego < 0 \
+                or self._silence_s() > self._stale_after:
+            return EgoMotion()
+        return EgoMotion(speed_along(snapshot.frame, snapshot.actor_list.i_ego),
+                         snapshot.frame.game_time)
+
+    def _place(self) -> tuple[int, str]:
+        """Return stamp and frame of the ego in the last frame; before it, the time of the node."""
+        snapshot = self._snapshot()
+        if snapshot is None:
+            return self._node.get_clock().now().nanoseconds, ''
+        i_ego = snapshot.actor_list.i_ego
+        return snapshot.stamp_ns, '' if i_ego < 0 else snapshot.actor_list.actors[i_ego].frame_id
+
+    def _publish(self, command: EgoCommand) -> None:
+        # The node may be destroyed while the last brake is still on its way.
+        with suppress(InvalidHandle):
+            self._status.publish(command)

@@ -1,0 +1,326 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""Commands to the ego: what the simulator gets, and every rule that makes them safe."""
+
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+
+from commands_rig import (
+    COMMAND,
+    CONTROL_EGO,
+    controls,
+    driven,
+    FAST,
+    is_brake,
+    pedals,
+    Stack,
+    twist,
+    VELOCITY,
+)
+import pytest
+from rig import end_limit_s, listening, Managed, NodeProcess
+from scripted_simulator import complete, reply
+
+TIMEOUT_S = 0.5
+DRIVE = pedals(throttle=0.5, steer=0.25)
+
+
+def test_pedals_reach_the_simulator_and_the_status(domain, listener):
+    with driven(domain) as (peer, _):
+        stack = Stack(listener).matched()
+        listener.until(lambda: len(peer.requests) > 5, what='samples')
+        # Before the first command the simulator's own driver drives.
+        assert not controls(peer)
+        stack.publish_until(DRIVE, lambda: stack.sent and controls(peer))
+        assert controls(peer)[0] == {'forward_amount': 0.5, 'right_amount': -0.25,
+                                     'brake_amount': 0.0, 'drive_mode': 1}
+        sent = stack.sent[0]
+        assert (sent.origin, sent.throttle, sent.brake, sent.steer, sent.raw_steer) == (
+            3, 0.5, 0.0, 0.25, -0.25)
+        assert sent.steering_angle == pytest.approx(0.25 * 1.2217)
+        assert sent.header.frame_id == 'EgoVehicle_0'
+        assert peer.most_outstanding == 1
+        # Where steer is NaN the angle counts; it is clamped to the full lock.
+        turn = pedals(steer=math.nan, steering_angle=9.0, brake=0.25, hand_brake=True)
+        stack.publish_until(turn, lambda: controls(peer)[-1]['right_amount'] == -1.0)
+        assert controls(peer)[-1]['brake_amount'] == 1.0
+        stack.publish_until(pedals(throttle=1.0, reverse=True),
+                            lambda: controls(peer)[-1]['drive_mode'] == -1)
+        assert controls(peer)[-1]['forward_amount'] == -1.0
+
+
+def test_silence_brakes_to_a_stop_and_is_named(domain, listener):
+    with driven(domain) as (peer, node):
+        stack = Stack(listener).matched()
+        for n_timeouts in (1, 2):
+            stack.publish_until(DRIVE, lambda: controls(peer)
+                                and controls(peer)[-1]['forward_amount'] == 0.5)
+            began = time.monotonic()
+            listener.until(lambda: is_brake(controls(peer)[-1]), what='the brake')
+            assert time.monotonic() - began < TIMEOUT_S + 0.5
+            # The wheel stays where it was.
+            assert controls(peer)[-1]['right_amount'] == -0.25
+            listener.until(lambda: stack.status().get('time-outs') == str(n_timeouts),  # noqa: B023
+                           what='the count')
+            assert stack.status()['level'] == 1
+            assert 'no command arrives' in stack.status()['message']
+            # A brake is repeated: the simulator may have been started again.
+            n_brakes = len(controls(peer))
+            listener.until(lambda: len(controls(peer)) > n_brakes + 2,  # noqa: B023
+                           what='further brakes')
+            assert is_brake(controls(peer)[-1])
+            assert node.log.count('no command for 0.5 s: the ego brakes') == n_timeouts
+        assert stack.sent[-1].brake == 1.0
+        assert node.log.count('the ego brakes') == 2
+
+
+def test_time_out_is_a_parameter(domain, listener):
+    with driven(domain, **{'control.timeout': 3.0}) as (peer, _):
+        stack = Stack(listener).matched()
+        stack.publish_until(DRIVE, lambda: controls(peer))
+        until_s = time.monotonic() + 2.0
+        while time.monotonic() < until_s:
+            listener.spin(0.1)
+            assert not is_brake(controls(peer)[-1])
+        listener.until(lambda: is_brake(controls(peer)[-1]), what='the brake')
+
+
+@pytest.mark.parametrize(('wrong', 'text'), [
+    ({'throttle': math.nan}, 'throttle: found nan; expected 0 to 1'),
+    ({'throttle': 1.5}, 'throttle: found 1.5; expected 0 to 1'),
+    ({'brake': -0.1}, 'brake: found -0.1; expected 0 to 1'),
+    ({'brake': math.inf}, 'brake: found inf; expected 0 to 1'),
+    ({'steer': -2.0}, 'steer: found -2; expected -1 to 1'),
+    ({'steer': math.nan}, 'steering_angle: found nan; expected a finite number')])
+def test_wrong_command_is_refused_and_counted(domain, listener, wrong, text):
+    with driven(domain) as (peer, node):
+        stack = Stack(listener).matched()
+        stack.publish_until(DRIVE, lambda: controls(peer))
+        listener.until(lambda: stack.status().get('commands refused') == '0')
+        # For the time-out it has not arrived.
+        stack.publish_until(pedals(**wrong), lambda: is_brake(controls(peer)[-1]))
+        assert all(each['forward_amount'] in (0.5, 0.0) for each in controls(peer))
+        listener.until(lambda: int(stack.status()['commands refused']) > 5, what='the count')
+        assert stack.status()['level'] == 1
+        assert stack.status()['last refusal'] == text
+        assert f'a command on ~/command is refused: {text}' in node.log
+
+
+@pytest.mark.parametrize('number', [math.nan, math.inf, -math.inf])
+def test_twist_that_is_not_finite_is_refused(domain, listener, number):
+    with driven(domain, control_input='twist') as (peer, node):
+        stack = Stack(listener, VELOCITY, twist(0)).matched()
+        for wrong in (twist(number), twist(1.0, number)):
+            stack.publish_until(wrong, lambda: 'is refused' in node.log)
+        listener.until(lambda: int(stack.status().get('commands refused', 0)) > 0)
+        assert not controls(peer)
+
+
+def test_second_publisher_is_named_and_brakes(domain, listener):
+    with driven(domain) as (peer, node), listening(domain, 'rival') as other:
+        stack = Stack(listener).matched()
+        stack.publish_until(DRIVE, lambda: controls(peer))
+        rival = Stack(other).matched()
+        stack.publish_until(DRIVE, lambda: is_brake(controls(peer)[-1]), what='the brake')
+        stack.publish_until(DRIVE, lambda: 'every command is refused'
+                            in stack.status().get('message', ''))
+        n_before = len(controls(peer))
+        stack.publish_until(DRIVE, lambda: len(controls(peer)) > n_before)
+        assert all(map(is_brake, controls(peer)[n_before:]))
+        assert stack.status()['level'] == 1
+        assert f'{COMMAND} has 2 publishers, /listener, /rival; expected one' in node.log
+        assert node.log.count('has 2 publishers') == 1
+        rival.close()
+        stack.publish_until(DRIVE, lambda: controls(peer)[-1]['forward_amount'] == 0.5,
+                            what='commands of the one that is left')
+
+
+def test_deactivation_brakes_first(domain, listener):
+    with driven(domain) as (peer, _):
+        stack, managed = Stack(listener).matched(), Managed(listener)
+        stack.publish_until(DRIVE, lambda: controls(peer))
+        assert managed.request('deactivate')
+        assert is_brake(controls(peer)[-1])
+        n_before = len(controls(peer))
+        for _ in range(20):
+            stack.publisher.publish(DRIVE)
+            listener.spin(0.02)
+        assert len(controls(peer)) == n_before
+        assert managed.request('activate')
+        stack.publish_until(DRIVE, lambda: controls(peer)[-1]['forward_amount'] == 0.5)
+
+
+def test_deactivation_without_commands_leaves_the_ego_alone(domain, listener):
+    with driven(domain) as (peer, _):
+        managed = Managed(listener)
+        listener.until(lambda: len(peer.requests) > 3, what='samples')
+        assert managed.request('deactivate')
+        assert not controls(peer)
+
+
+@pytest.mark.parametrize('signum', [signal.SIGINT, signal.SIGTERM])
+def test_end_of_the_node_brakes_first(domain, listener, signum):
+    with driven(domain) as (peer, node):
+        stack = Stack(listener).matched()
+        stack.publish_until(DRIVE, lambda: controls(peer))
+        code, seconds = node.end(signum)
+        assert (code, seconds < end_limit_s()) == (0, True)
+        assert is_brake(controls(peer)[-1])
+
+
+def test_node_ends_in_time_while_the_simulator_does_not_reply(domain, listener):
+    is_silent = []
+
+    def answer(request):
+        while is_silent and request['type'] == CONTROL_EGO:
+            time.sleep(0.01)
+        return complete(request)
+
+    with driven(domain) as (peer, node):
+        peer.answer = answer
+        stack = Stack(listener).matched()
+        stack.publish_until(DRIVE, lambda: controls(peer))
+        is_silent.append(True)
+        stack.publish_until(DRIVE, lambda: peer.n_outstanding)
+        code, seconds = node.end()
+        is_silent.clear()
+        assert (code, seconds < end_limit_s()) == (0, True)
+
+
+STACK = """
+import sys
+import time
+import rclpy
+from geometry_msgs.msg import TwistStamped
+
+rclpy.init()
+node = rclpy.create_node('stack')
+publisher = node.create_publisher(TwistStamped, '/state_sensor/command_velocity', 1)
+message = TwistStamped()
+message.twist.linear.x = 5.0
+while True:
+    publisher.publish(message)
+    time.sleep(0.02)
+"""
+
+
+def test_killed_stack_brakes(domain, listener):
+    with driven(domain, control_input='twist') as (peer, node):
+        with subprocess.Popen([sys.executable, '-c', STACK], env={
+                **os.environ, 'ROS_DOMAIN_ID': str(domain),
+                'ROS_AUTOMATIC_DISCOVERY_RANGE': 'LOCALHOST'}) as stack:
+            try:
+                # The frames have no velocity of the ego: without one it brakes at once.
+                listener.until(lambda: controls(peer), what='commands')
+            finally:
+                stack.kill()
+            killed_s = time.monotonic()
+        listener.until(lambda: 'no command for 0.5 s' in node.log, what='the time-out')
+        assert time.monotonic() - killed_s < TIMEOUT_S + 1.0
+        assert is_brake(controls(peer)[-1])
+
+
+@pytest.mark.parametrize('is_fresh', [False, True])
+def test_lost_control_connection(domain, listener, is_fresh):
+    """Once it is back the ego brakes, unless commands come."""
+    with driven(domain) as (peer, node):
+        stack = Stack(listener).matched()
+        stack.publish_until(DRIVE, lambda: len(controls(peer)) > 5)
+        if not is_fresh:
+            listener.until(lambda: is_brake(controls(peer)[-1]), what='the brake')
+        n_before = len(controls(peer))
+        peer.drop_control()
+        if is_fresh:
+            stack.publish_until(DRIVE, lambda: len(controls(peer)) > n_before + 5)
+            assert controls(peer)[n_before]['forward_amount'] == 0.5
+        else:
+            listener.until(lambda: len(controls(peer)) > n_before, what='the brake again')
+            assert is_brake(controls(peer)[n_before])
+        assert node.is_alive
+
+
+def test_command_that_was_lost_with_the_connection_is_not_sent_later(domain, listener):
+    with driven(domain) as (peer, _):
+        stack = Stack(listener).matched()
+        stack.publish_until(DRIVE, lambda: len(controls(peer)) > 5)
+        peer.answer = lambda request: b''
+        stack.publish_until(DRIVE, lambda: int(
+            stack.status().get('commands not sent', 0)) > 0)
+        until_s = time.monotonic() + 2 * TIMEOUT_S
+        listener.until(lambda: time.monotonic() > until_s)
+        n_before = len(controls(peer))
+        peer.answer = complete
+        listener.until(lambda: len(controls(peer)) > n_before + 2, what='the brake')
+        assert all(map(is_brake, controls(peer)[n_before + 1:]))
+
+
+def test_refusing_simulator_is_reported(domain, listener):
+    def answer(request):
+        return reply(request, 'no ego vehicle found', success=False) \
+            if request['type'] == CONTROL_EGO else complete(request)
+
+    with driven(domain) as (peer, node):
+        peer.answer = answer
+        stack = Stack(listener).matched()
+        stack.publish_until(DRIVE, lambda: int(stack.status().get('commands not sent', 0)) > 1)
+        assert stack.status()['level'] == 1
+        assert 'a command was not sent: ' in node.log
+        assert 'no ego vehicle found' in node.log
+        peer.answer = complete
+        stack.publish_until(DRIVE, lambda: stack.sent)
+
+
+def test_commands_without_a_simulator_are_counted(domain, listener):
+    with driven(domain) as (peer, _):
+        control_port, port = peer.control_port, peer.port
+    with NodeProcess(domain, port=port, control_port=control_port, desired_tags=['vehicle'],
+                     control_input='vehicle_control', **FAST) as node:
+        stack = Stack(listener).matched()
+        stack.publish_until(DRIVE, lambda: int(stack.status().get('commands not sent', 0)) > 2)
+        assert int(stack.status()['commands received']) > 2
+        assert stack.status()['commands sent'] == '0'
+        assert not stack.sent
+        code, seconds = node.end()
+        assert (code, seconds < end_limit_s()) == (0, True)
+        assert 'Traceback' not in node.log
+
+
+def test_limits_of_speed_and_angle(domain, listener):
+    with driven(domain, control_input='twist', **{'control.max_steering_angle': 0.5}) as (peer, _):
+        stack = Stack(listener, VELOCITY, twist(0)).matched()
+        # Far beyond what the wheel can do: the angle is that of the full lock.
+        stack.publish_until(twist(1.0, 1e6), lambda: stack.sent)
+        assert stack.sent[-1].steering_angle == 0.5
+        assert stack.sent[-1].steer == 1.0
+        assert controls(peer)[-1]['right_amount'] == -1.0
+
+
+@pytest.mark.parametrize(('parameters', 'text'), [
+    ({'source': 'monodrive'}, 'control_port: found 0; expected the port that takes commands'),
+    ({'source': 'carla'}, "control_port: found 0; expected the server's world port"),
+    ({'source': 'carla', 'relay_port': 9000}, 'control_input: found twist; expected'),
+    ({'source': 'file', 'trajectory_file': 'drive.json'},
+     "control_input: found twist; expected '' where source is file: it takes no commands"),
+    ({'control_input': 'joystick'}, "control_input: found 'joystick'; expected one of"),
+    ({'control.kp': -1.0}, 'control.kp: found -1.0; expected 0 to 100')])
+def test_input_that_cannot_be_used_is_refused_at_start(domain, parameters, text):
+    with NodeProcess(domain, **{'control_input': 'twist', **parameters}) as node:
+        assert node.process.wait(60) == 1
+        assert f'error: {text}' in node.log
+        assert node.log.count('\n') == 1
+
+
+def test_parameter_without_an_input_is_a_warning(domain, listener):
+    with NodeProcess(domain, **{'control.kp': 9.0}) as node:
+        listener.until(lambda: 'without control_input the parameters control.kp have no effect'
+                       in node.log, what='the warning')
