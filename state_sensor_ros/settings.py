@@ -60,6 +60,43 @@ _DEFAULT_SIZES = (0.6, 0.6, 1.75, 1.8, 0.6, 1.7, 2.2, 0.8, 1.6, 12.0, 2.55, 3.2,
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Perception:
+    """The parameters ``perception.*``: how the objects of outputs differ from the truth."""
+
+    range: float = parameter(
+        0.0, "Largest distance of the centre of a seen object from the ego's origin, m; 0 = all.",
+        low=0.0, high=1e9, dynamic=True)
+    field_of_view: float = parameter(
+        0.0, "Angle about the ego's x axis within which the centre of an object is seen, deg; "
+        '0 = all around.', low=0.0, high=360.0, dynamic=True)
+    occlusion: float = parameter(
+        0.0, "Least share of a seen object's width that other boxes do not hide from the ego's "
+        'origin; 0 = off.', low=0.0, high=1.0, dynamic=True)
+    position_std: float = parameter(
+        0.0, 'Standard deviation of x and of y, m.', low=0.0, high=100.0, dynamic=True)
+    yaw_std: float = parameter(
+        0.0, 'Standard deviation of the yaw of the box, rad.', low=0.0, high=math.pi,
+        dynamic=True)
+    size_std: float = parameter(
+        0.0, 'Standard deviation of each edge of the box, m.', low=0.0, high=100.0, dynamic=True)
+    velocity_std: float = parameter(
+        0.0, 'Standard deviation of the velocity along the global x and y axes, m/s.',
+        low=0.0, high=100.0, dynamic=True)
+    missing: float = parameter(
+        0.0, 'Probability that an object is missed in a frame.', low=0.0, high=1.0, dynamic=True)
+    ghosts: float = parameter(
+        0.0, 'Mean number of false objects in a frame.', low=0.0, high=100.0, dynamic=True)
+    delay: float = parameter(
+        0.0, 'Time from the stamp of a scene to the publication of its objects, s.',
+        low=0.0, high=10.0, dynamic=True)
+    seed: int = parameter(0, 'Seed of all that is random here.', low=0, high=2 ** 31 - 1,
+                          dynamic=True)
+
+
+_AS_IT_IS = Perception()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """All parameters, checked by :func:`parse_settings` (doc/reference/parameters.md)."""
 
@@ -162,16 +199,25 @@ class Settings:
     stale_after: float = parameter(2.0, 'Silence after which the stream counts as stale, s.',
                                    low=0.01, high=_LONG_S)
 
-    # Not a parameter: those of simulators, where they differ from their defaults.
+    # Not a parameter: those of Perception and of simulators, where they are not the defaults.
     own: tuple[object, ...] = ()
 
     def of(self, owner: type[Own]) -> Own:
         """
-        Return the parameters of a simulator.
+        Return the parameters of a class of their own.
 
-        :param owner: its class of parameters.
+        :param owner: that of a simulator, or Perception.
         """
         return next((each for each in self.own if isinstance(each, owner)), None) or owner()
+
+    @property
+    def perception(self) -> Perception:
+        """How the objects of outputs differ from the truth."""
+        # Not through of(): read for each frame.
+        for each in self.own:
+            if type(each) is Perception:
+                return each
+        return _AS_IT_IS
 
     @property
     def max_bag_bytes(self) -> int:
@@ -179,7 +225,9 @@ class Settings:
         return max(self.max_frame_bytes, DEFAULTS.max_frame_bytes)
 
 
-_CORE = parameters_in(Settings)
+PERCEPTION = parameters_in(Perception, 'perception.')
+_CORE = {**parameters_in(Settings), **PERCEPTION}
+# Of the driver: no simulator declares them.
 NAMES: tuple[str, ...] = tuple(_CORE)
 DEFAULTS = Settings()
 

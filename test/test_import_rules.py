@@ -25,7 +25,8 @@ MAY_IMPORT = {
     'schemas': set(),
     'cdr': set(),
     'objects': set(),
-    'topics': {'cdr', 'objects'},
+    'perception': {'objects'},
+    'topics': {'cdr', 'objects', 'perception'},
     'pipeline': {'topics'},
     'connections': {'pipeline'},
     'files': {'cdr', 'objects', 'topics', 'pipeline'},
@@ -39,7 +40,7 @@ MAY_IMPORT = {
     'simulators/carla': {'json_forms', 'schemas', 'cdr', 'topics', 'pipeline', 'connections',
                          'files', 'simulators', 'emulator'},
     'simulators/sumo': {'files', 'simulators'},
-    'library': {'pipeline', 'connections', 'files', 'files/tables', 'simulators',
+    'library': {'perception', 'pipeline', 'connections', 'files', 'files/tables', 'simulators',
                 'simulators/monodrive'},
     'drawing': set(),
     'evaluation': {'objects', 'topics', 'pipeline', 'files'},
@@ -57,8 +58,8 @@ ROS_PACKAGES = {'rclpy', 'rcl_interfaces', 'diagnostic_msgs', 'geometry_msgs', '
                 'simulation_interfaces', 'std_srvs', 'lifecycle_msgs', 'rosgraph_msgs'}
 # Outside these folders the values are computed: no sockets, processes, threads or command line.
 SOCKETS = {'connections', 'emulator'}
-WITHOUT_EFFECTS = {'', 'json_forms', 'schemas', 'cdr', 'objects', 'topics', 'drawing',
-                   'simulators/monodrive/generations'}
+WITHOUT_EFFECTS = {'', 'json_forms', 'schemas', 'cdr', 'objects', 'perception', 'topics',
+                   'drawing', 'simulators/monodrive/generations'}
 EFFECTS = {'socket', 'subprocess', 'argparse', 'threading', 'selectors', 'asyncio'}
 
 

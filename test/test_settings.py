@@ -18,7 +18,9 @@ from state_sensor_ros.simulators.simulator_list import checked_settings, schema_
 
 DYNAMIC = {'desired_tags', 'undesired_tags', 'include_obb', 'debug_drawing', 'labels', 'tf',
            'wheel_tf', 'joint_states', 'odometry', 'frame', 'rate', 'object_classes',
-           'object_range'}
+           'object_range', *(f'perception.{name}' for name in (
+               'range', 'field_of_view', 'occlusion', 'position_std', 'yaw_std', 'size_std',
+               'velocity_std', 'missing', 'ghosts', 'delay', 'seed'))}
 SCHEMA = schema_of()
 NAMES = SCHEMA.names
 

@@ -14,7 +14,8 @@ _FLAGS = ('autostart', 'loop', 'include_obb', 'debug_drawing', 'labels', 'wheel_
 _CHOICES = ('source', 'tf', 'stamp_source', 'twist_frame', 'obb_extents', 'road_s_unit',
             'overflow')
 _INTEGERS = ('port', 'control_port', 'carla.relay_port', 'carla.start_spot', 'max_actor_topics',
-             'queue_size', 'max_frame_bytes', 'sumo.port', 'sumo.order', 'sumo.seed')
+             'queue_size', 'max_frame_bytes', 'sumo.port', 'sumo.order', 'sumo.seed',
+             'perception.seed')
 _FLOATS = ('sample_rate', 'rate', 'actor_timeout', 'reconnect_min', 'reconnect_max',
            'stale_after', 'sumo.step', 'control.kp', 'control.ki', 'control.full_throttle',
            'control.full_brake', 'control.wheelbase', 'control.max_steering_angle',
@@ -47,5 +48,10 @@ WRONG = [
     *(('base_link_xyz', value) for value in ([0.0] * 2, ['a'] * 3, [float('inf')] * 3,
                                              [0.0, float('nan'), 0.0])),
     *(('default_sizes', value) for value in ([1.0] * 20, [0.0] * 21, [float('nan')] * 21)),
+    *((f'perception.{name}', value) for value in (-0.5, float('nan'), float('inf'), 'far')
+      for name in ('range', 'field_of_view', 'occlusion', 'position_std', 'yaw_std', 'size_std',
+                   'velocity_std', 'missing', 'ghosts', 'delay')),
+    ('perception.field_of_view', 361.0), ('perception.occlusion', 1.1),
+    ('perception.missing', 1.1), ('perception.delay', 200.0),
     ('pose_covariance_diagonal', [-1.0] * 6), ('twist_covariance_diagonal', [-1.0] * 6),
 ]

@@ -50,6 +50,7 @@ class BagOutput(BagSink):
         definitions = load_definitions()
         self.warnings = Warnings(options.source)
         self._settings = settings
+        self._pipeline: Pipeline | None = None
         super().__init__(path, storage=storage, overwrite=options.force, node_name=_node_name(
             values.get('namespace', '/'), values.get('name', 'state_sensor')))
         try:
@@ -70,8 +71,16 @@ class BagOutput(BagSink):
 
         :param decoder: of its packets.
         """
-        return Pipeline(self._settings, lambda settings: Codec(decoder, self._encoder), self,
-                        report=self.warnings.add)
+        self._pipeline = Pipeline(
+            self._settings, lambda settings: Codec(decoder, self._encoder), self,
+            report=self.warnings.add)
+        return self._pipeline
+
+    def complete(self) -> None:
+        """Write the messages that are held back, and complete the files."""
+        if self._pipeline is not None:
+            self._pipeline.finish()
+        super().complete()
 
 
 class PacketsToBag:

@@ -30,7 +30,7 @@ from state_sensor_ros.files.formats import BAG_PARAMETERS, Format, FORMATS
 from state_sensor_ros.files.frame_selection import RecordingSelection
 from state_sensor_ros.files.osi.osi_notes import DEFAULT_CLASSES
 from state_sensor_ros.parameters import MESSAGES, nearest
-from state_sensor_ros.settings import FILE, Settings
+from state_sensor_ros.settings import FILE, NAMES, PERCEPTION, Settings
 from state_sensor_ros.simulators.monodrive.generations.wire import GENERATIONS
 from state_sensor_ros.simulators.opening import formats, trajectory_format
 from state_sensor_ros.simulators.simulator_list import unused_parameters
@@ -169,7 +169,8 @@ def refuse_unused(args: argparse.Namespace, used: Iterable[str], what: str,
     unused = {name: text for name, text in given.items() if name not in _OF_ALL.union(used)}
     # The simulator of a recording, which may use its parameters, is not known yet. The parameter
     # rate is another one than the option --rate.
-    unused |= {name: f'-p {name}' for name in parameter_names(args) if '.' not in name
+    unused |= {name: f'-p {name}' for name in parameter_names(args)
+               if ('.' not in name or name in NAMES)
                and name not in (set(used) - {'rate'}).union(parameters)}
     for name in sorted(unused):
         raise UsageError(f'{unused[name]} is for {(uses or {}).get(name) or _purpose(name)}; '
@@ -211,13 +212,34 @@ def refuse_of_others(args: argparse.Namespace, simulator: str) -> None:
     :param simulator: name of that of the recording, empty for none.
     :raises UsageError: naming the first such parameter.
     """
-    names = [name for name in parameter_names(args) if '.' in name]
+    names = [name for name in parameter_names(args) if '.' in name and name not in NAMES]
     for name in names:
         owner = name.partition('.')[0]
         if owner != simulator:
             raise UsageError(f'-p {name} is for a recording of {owner}')
     for name in unused_parameters(names, FILE, with_added=True) if names else ():
         raise UsageError(f'-p {name} is for a live stream')
+
+
+def refuse_without_output(args: argparse.Namespace, settings: Settings) -> None:
+    """
+    Refuse parameters of perception that none of the outputs uses.
+
+    :param args: the parsed options.
+    :param settings: of which the outputs are used.
+    :raises UsageError: naming the first such parameter.
+    """
+    given = [name for name in parameter_names(args) if name in PERCEPTION]
+    if not given:
+        return
+    # Imported here: it takes 0.05 s, and few runs have these parameters.
+    from state_sensor_ros.topics.topic_list import perception_used
+    used = perception_used(settings)
+    for name in given:
+        if name not in used:
+            raise UsageError(f'-p {name} is for the objects that --outputs autoware (tracking, '
+                             'detection, predicted), derived_objects or vision write; none of '
+                             'those that are selected uses it')
 
 
 def _purpose(name: str) -> str:

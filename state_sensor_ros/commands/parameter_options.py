@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.parameters import Parameter
-from state_sensor_ros.settings import DEFAULTS, Settings
+from state_sensor_ros.settings import DEFAULTS, NAMES, Settings
 from state_sensor_ros.simulators.simulator_list import checked_settings, schema_of
 
 
@@ -26,7 +26,7 @@ def parameters_that_affect(what: str) -> tuple[str, ...]:
     :param what: STREAM or MESSAGES.
     """
     schema = schema_of()
-    return tuple(name for name in schema.names if '.' in name
+    return tuple(name for name in schema.names if name not in NAMES
                  and schema.find(name).rule.affects == what)
 
 

@@ -24,7 +24,7 @@ from typing import Any, cast, TYPE_CHECKING
 
 from state_sensor_ros.files.storage.bag_limits import BagLimits, DEFAULT_LIMITS
 from state_sensor_ros.rep103 import Units
-from state_sensor_ros.settings import DEFAULTS, Settings
+from state_sensor_ros.settings import DEFAULTS, PERCEPTION, Settings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -171,7 +171,7 @@ def _named(text: str) -> Any:  # noqa: ANN401
 _FILES = 'state_sensor_ros.files'
 _BAG_READER = f'{_FILES}.bags.bag_recording:open_bag'
 _BAG_READS = frozenset(('topic', 'max_bag_bytes'))
-_BAG_WRITES = frozenset((*BAG_PARAMETERS, 'clock', 'name', 'namespace'))
+_BAG_WRITES = frozenset((*BAG_PARAMETERS, *PERCEPTION, 'clock', 'name', 'namespace'))
 _OF_OBJECTS = ('outputs',)
 _BAG_NEEDS = {
     'autoware_objects': ('outputs autoware',), 'base_link_xyz': ('outputs autoware', 'ego_frame'),

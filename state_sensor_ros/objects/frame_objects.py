@@ -10,9 +10,9 @@
 
 from __future__ import annotations
 
-from state_sensor_ros.frame import Frame
+from state_sensor_ros.frame import Bools, Frame
 from state_sensor_ros.naming import ActorList
-from state_sensor_ros.objects.object_maker import ObjectMaker, Objects
+from state_sensor_ros.objects.object_maker import Centres, ObjectMaker, Objects
 from state_sensor_ros.settings import Settings
 
 
@@ -35,6 +35,11 @@ class FrameObjects:
     def restart(self) -> None:
         """Start a new run of the simulator: its first frame has no accelerations."""
         self._maker.restart()
+
+    @property
+    def all_objects(self) -> tuple[Bools, Centres] | None:
+        """Return :attr:`ObjectMaker.all_objects` of the last frame, None before the first."""
+        return self._maker.all_objects
 
     def of(self, frame: Frame, actor_list: ActorList) -> Objects:
         """

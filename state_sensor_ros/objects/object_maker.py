@@ -21,7 +21,7 @@ vehicles have permuted axes (doc/protocol/units.md#boxes): sizes are turned into
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 import math
 
@@ -57,6 +57,25 @@ class Objects:
     sizes: Floats
     twists: Floats
     accelerations: Floats
+    _own_motion: tuple[Floats, Floats] | None = field(default=None, init=False, repr=False)
+
+    def at(self, rows: Rows | Bools | slice) -> Objects:
+        """
+        Return some of the objects.
+
+        :param rows: index of each, (K,) bool, or a slice.
+        """
+        return Objects(self.rows[rows], self.classes[rows], self.poses[rows], self.axes[rows],
+                       self.sizes[rows], self.twists[rows], self.accelerations[rows])
+
+    @property
+    def own_motion(self) -> tuple[Floats, Floats]:
+        """Twists and accelerations in the axes of their objects, (K, 6) each; the same arrays."""
+        if self._own_motion is None:
+            object.__setattr__(self, '_own_motion', (
+                self.turned(self.twists), self.turned(self.accelerations)))
+        assert self._own_motion is not None
+        return self._own_motion
 
     def turned(self, vectors: Floats) -> Floats:
         """
@@ -167,11 +186,14 @@ class ObjectMaker:
     Make the objects of consecutive frames.
 
     :param settings: of which object_classes, object_range and default_sizes are used.
+    :ivar all_objects: (N,) bool of the last frame, which actors are objects, also those that
+        object_classes and object_range leave out; and the centres of all actors.
     """
 
     def __init__(self, settings: Settings) -> None:
         self._actor_classes = ActorClasses()
         self._last: _Motion | None = None
+        self.all_objects: tuple[Bools, Centres] | None = None
         self.reconfigure(settings)
 
     def reconfigure(self, settings: Settings) -> None:
@@ -200,11 +222,12 @@ class ObjectMaker:
             have_poses, i_ego = frame.has_pose(), actor_list.i_ego
             are_objects = have_poses & ((classes != UNKNOWN) | centres.have_boxes)
             if i_ego >= 0:
-                if self._range and have_poses[i_ego]:
-                    are_objects &= self._are_near(frame, centres, i_ego)
                 are_objects[i_ego] = False
-            are_objects &= self._chosen[classes]
-            rows = are_objects.nonzero()[0]
+            self.all_objects = are_objects, centres
+            are_chosen = are_objects & self._chosen[classes]
+            if i_ego >= 0 and self._range and have_poses[i_ego]:
+                are_chosen &= self._are_near(frame, centres, i_ego)
+            rows = are_chosen.nonzero()[0]
             accelerations = _accelerations(self._last, last)
         own = _as_slice(rows)
         return Objects(rows, classes[own], centres.poses[own], centres.axes[own],

@@ -30,11 +30,13 @@ from state_sensor_ros.payloads import decode_packet, Decoded, Packet, Report
 from state_sensor_ros.pipeline.actor_topics import ActorTopics
 from state_sensor_ros.pipeline.consistency import SampledConsistencyCheck
 from state_sensor_ros.pipeline.counters import Counters
+from state_sensor_ros.pipeline.delay_line import DelayLine
 from state_sensor_ros.pipeline.interfaces import Codec, Sink
 from state_sensor_ros.pipeline.stamps import float32_step, Stamper, Step
 from state_sensor_ros.pipeline.tag_rule import TagRule
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.topics.topic import Demand, Topic
+from state_sensor_ros.topics.message_block import Messages
+from state_sensor_ros.topics.topic import Demand
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,7 @@ class Pipeline:
         self._actor_topics = ActorTopics(self._codec.encoder, sink, self._registry,
                                          settings.actor_timeout)
         self._tag_rule = TagRule(settings.desired_tags, settings.undesired_tags)
+        self._delay_line = DelayLine()
         self._demand: Demand | None = None
         self._needs = Needs()
         # Number of the last frame with a stamp, -1 where the next one is the first of a stream.
@@ -154,7 +157,13 @@ class Pipeline:
         """
         with self._sending:
             self._is_cancelled = True
+            self._delay_line.clear()
             self._close_topics()
+
+    def finish(self) -> None:
+        """Publish the messages that are held back: the stream has ended."""
+        with self._sending:
+            self._publish_due(None)
 
     def process(self, packet: Packet, received_ns: int, number: int = 0) -> bool:
         """
@@ -327,6 +336,7 @@ class Pipeline:
     def _restart(self, *, is_intended: bool) -> None:
         """Start a new run of the simulator, or of a recording, where that is intended."""
         self.counters.n_restarts += 1
+        self.finish()
         if not is_intended:
             self._report('restart', 'the simulator was restarted, or its clock set: '
                          + self.stamper.restart_cause)
@@ -360,11 +370,18 @@ class Pipeline:
         if messages:
             self._sink.publish(messages, stamp_ns)
 
-    def _send(self, messages: Sequence[tuple[Topic, bytes]]) -> None:
+    def _send(self, messages: Messages) -> None:
         with self._sending:
             if self._is_cancelled:
                 raise _Cancelled
-            self._sink.publish(messages, max(self.stamper.stamp_ns, 0))
+            stamp_ns = max(self.stamper.stamp_ns, 0)
+            messages = self._delay_line.hold(messages, stamp_ns, self._settings.perception.delay)
+            self._publish_due(stamp_ns)
+            self._sink.publish(messages, stamp_ns)
+
+    def _publish_due(self, stamp_ns: int | None) -> None:
+        for due_ns, messages in self._delay_line.due(stamp_ns):
+            self._sink.publish(messages, due_ns)
 
     def _count(self, frame: Frame, advanced: bool) -> None:
         counters = self.counters

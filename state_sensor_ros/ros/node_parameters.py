@@ -27,7 +27,7 @@ from rclpy.parameter import Parameter
 
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.parameters import nearest, NODE
-from state_sensor_ros.settings import DEFAULTS, ParameterTable, Settings
+from state_sensor_ros.settings import DEFAULTS, ParameterTable, PERCEPTION, Settings
 from state_sensor_ros.simulators.simulator_list import (
     checked_settings,
     find_simulator,
@@ -37,6 +37,7 @@ from state_sensor_ros.simulators.simulator_list import (
     unused_parameters,
 )
 from state_sensor_ros.topics.topic import Qos
+from state_sensor_ros.topics.topic_list import perception_used
 
 _ACTOR_RELIABILITY, _ACTOR_DEPTH = 'actor_qos.reliability', 'actor_qos.depth'
 _MAX_DEPTH = 10000
@@ -89,6 +90,11 @@ class NodeParameters:
         if of_control and not self.settings.control_input:
             self.warnings.append(f'without control_input the parameters {", ".join(of_control)} '
                                  'have no effect')
+        without = [name for name in PERCEPTION if name in explicit
+                   and schema.value_of(self.settings, name) != schema.find(name).default
+                   and name not in perception_used(self.settings)]
+        if without:
+            self.warnings.append(f'no output uses the parameters {", ".join(without)}')
         for name in self._names:
             self._declare(name, schema)
         self.actor_qos = self._declare_actor_qos()

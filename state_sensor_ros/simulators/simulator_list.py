@@ -28,7 +28,14 @@ import warnings
 from state_sensor_ros.control.control_parameters import ControlParameters
 from state_sensor_ros.errors import ConfigError, one_line
 from state_sensor_ros.parameters import LIVE, nearest, NODE, parameters_in, RECORDED
-from state_sensor_ros.settings import DEFAULTS, FILE, ParameterTable, Settings, SIMULATORS
+from state_sensor_ros.settings import (
+    DEFAULTS,
+    FILE,
+    NAMES,
+    ParameterTable,
+    Settings,
+    SIMULATORS,
+)
 from state_sensor_ros.simulators.simulator import Simulator, SOURCE_PARAMETERS
 
 if TYPE_CHECKING:
@@ -213,7 +220,7 @@ def unused_parameters(names: Iterable[str], source: str, *,
         found = schema.find(name)
         if found.rule.affects == NODE:
             return False
-        owner, is_own, _ = found.name.partition('.')
+        owner, is_own = found.name.partition('.')[0], found.name not in NAMES
         if source == FILE:
             # What a recording is of is not known before it is opened.
             return found.rule.used_by != LIVE

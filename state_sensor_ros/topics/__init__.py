@@ -9,5 +9,6 @@
 """
 The topics, and the serialised messages of a frame for each of them.
 
-It may import cdr/, objects/ and the modules directly in the package; no other folder, no rclpy.
+It may import cdr/, objects/, perception/ and the modules directly in the package; no other folder
+and no rclpy.
 """

@@ -27,6 +27,7 @@ from state_sensor_ros.frame import Floats, Frame, Needs
 from state_sensor_ros.naming import Actor, ActorList, EMPTY_ACTOR_LIST
 from state_sensor_ros.objects.frame_objects import FrameObjects
 from state_sensor_ros.payloads import FutureFrame, ignore, Report
+from state_sensor_ros.perception.perceiver import Perceiver
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.base_link import BaseLink, move_to
 from state_sensor_ros.topics.message_block import MessageBlock, Messages
@@ -84,6 +85,7 @@ class Encoder:
                  further: Sequence[NewTopicEncoder] = ()) -> None:
         self._base_link = BaseLink(settings, report) if settings.ego_frame else None
         self._objects = FrameObjects(settings)
+        self._perceiver = Perceiver(settings, self._objects, report)
         self._encoders: list[TopicEncoder] = []
         for new in topic_encoders(settings, further):
             encoder = new(settings, definitions, report)
@@ -145,6 +147,7 @@ class Encoder:
                 encoder.restart()
         self._settings = settings
         self._objects.reconfigure(settings)
+        self._perceiver.reconfigure(settings)
         self._set_demand(NOTHING)
 
     def restart(self) -> None:
@@ -228,7 +231,8 @@ class Encoder:
                 move_to(rows[i_ego], base_link[1])
             numbers[POSE] = rows[:len(bodies.usable), :POSE.width]
         return FrameToSend(self._settings, frame, actor_list, stamp_ns, self._demand,
-                           bodies.usable, rows, base_link, self._objects, upcoming), numbers
+                           bodies.usable, rows, base_link, self._objects, self._perceiver,
+                           upcoming), numbers
 
     def _set_demand(self, demand: Demand) -> None:
         self._demand = demand

@@ -37,7 +37,8 @@ class Topic:
 
     ``name`` absolute or with ``~`` for the node's own; ``type_name`` ``package/msg/Name``;
     ``qos`` of its publisher, unless it is overridden; ``actor`` the ``Actor.topic_name`` of a
-    topic that belongs to one actor; ``is_exclusive`` whether a second publisher is an error.
+    topic that belongs to one actor; ``is_exclusive`` whether a second publisher is an error;
+    ``is_perceived`` whether it has the objects that a sensor would report, not the truth.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Topic:
     qos: Qos = ORDINARY
     actor: str = ''
     is_exclusive: bool = False
+    is_perceived: bool = False
 
     @property
     def kind(self) -> str:

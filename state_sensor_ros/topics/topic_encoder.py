@@ -28,6 +28,7 @@ from state_sensor_ros.frame import Bools, Floats, Frame, Needs
 from state_sensor_ros.naming import ActorList
 from state_sensor_ros.objects.frame_objects import FrameObjects
 from state_sensor_ros.payloads import FutureFrame, Report
+from state_sensor_ros.perception.perceiver import Perceiver
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.message_block import MessageBlock, Messages
 from state_sensor_ros.topics.tables import Fields
@@ -48,7 +49,8 @@ class FrameToSend:
     ``usable`` (N,) bool, actors with a pose; ``rows`` (N + M, 13) float64, actors then boxes as in
     :class:`Bodies`, orientations of unit length, the ego's row at base_link; (0, 13) where no
     topic ``uses_rows``; ``base_link`` row of the ego and (3,) the place of base_link in its axes,
-    None at its origin; ``objects`` of the frame; ``upcoming`` the frame in its recording.
+    None at its origin; ``objects`` of the frame, ``perceiver`` of these; ``upcoming`` the frame in
+    its recording.
     """
 
     settings: Settings
@@ -60,6 +62,7 @@ class FrameToSend:
     rows: Floats
     base_link: tuple[int, Floats] | None
     objects: FrameObjects
+    perceiver: Perceiver
     upcoming: FutureFrame | None
 
 
@@ -73,6 +76,7 @@ class TopicEncoder:
     another actor list than the one before may have one; ``opens_with_frames`` whether the topics
     exist only from the first frame on that :meth:`is_in` is true of; ``uses_rows`` whether
     :attr:`FrameToSend.rows` or POSE are used, ``uses_lanes`` whether LANE_TABLES are;
+    ``uses_perception`` which of the parameters ``perception.*``, by name;
     ``expires_ns`` stamp of the last frame that the layout of :meth:`blocks` is valid for.
 
     :param settings: parameters at the start.
@@ -88,6 +92,7 @@ class TopicEncoder:
     opens_with_frames = False
     uses_rows = False
     uses_lanes = False
+    uses_perception: frozenset[str] = frozenset()
     expires_ns = math.inf
 
     def __init__(self, settings: Settings, definitions: Definitions, report: Report) -> None:

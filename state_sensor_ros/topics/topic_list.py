@@ -98,6 +98,16 @@ def output_topics(settings: Settings) -> tuple[Topic, ...]:
                  for topic in each.topics_of(settings))
 
 
+def perception_used(settings: Settings) -> frozenset[str]:
+    """
+    Return the names of the parameters ``perception.*`` that the outputs use.
+
+    :param settings: parameters at the start, of which ``outputs`` and what each uses are read.
+    """
+    return frozenset(name for output in settings.outputs for each in output_encoders(output)
+                     if each.topics_of(settings) for name in each.uses_perception)
+
+
 def packages_of(output: str) -> list[str]:
     """
     Return the packages of the messages of one of ``outputs``, some of which a ROS may not have.

@@ -9,5 +9,6 @@
 """
 The topics of autonomy stacks. The ids and numbers of each message: doc/reference/outputs.md.
 
-It may import topics/, cdr/, objects/ and the modules directly in the package; no simulator.
+It may import topics/, cdr/, objects/, perception/ and the modules directly in the package; no
+simulator.
 """

@@ -24,6 +24,7 @@ from state_sensor_ros.naming import Actor
 from state_sensor_ros.objects.object_maker import Objects
 from state_sensor_ros.objects.predicted_paths import ConstantPaths, Paths, STEP_S, TruePaths
 from state_sensor_ros.payloads import Report
+from state_sensor_ros.perception.perceived_paths import perceived_paths
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.stacks.object_topic import (
     CENTRE,
@@ -80,14 +81,17 @@ def object_id(name: str) -> bytes:
     return UUID(bytes=digest[:_UUID_BYTES], version=5).bytes
 
 
-def object_topic(name: str, type_name: str) -> tuple[Topic, ...]:
+def object_topic(name: str, type_name: str, *,
+                 is_perceived: bool = True) -> tuple[Topic, ...]:
     """
     Return a topic of Autoware's perception, of which a stack uses the newest message only.
 
     :param name: the name after that of the perception.
     :param type_name: ``package/msg/Name``.
+    :param is_perceived: as of :class:`Topic`.
     """
-    return (Topic(f'{_PERCEPTION}/{name}', type_name, Qos(depth=1), is_exclusive=True),)
+    return (Topic(f'{_PERCEPTION}/{name}', type_name, Qos(depth=1), is_exclusive=True,
+                  is_perceived=is_perceived),)
 
 
 class AutowareObjectEncoder(ObjectTopicEncoder):
@@ -111,17 +115,18 @@ class AutowareObjectEncoder(ObjectTopicEncoder):
 
     def nameless_element(self, settings: Settings, is_forward_only: bool) -> Fields:
         """Return an object without an identity."""
-        def covariance(table: Table) -> Prototype:
-            return diagonal(motion_variances(settings, table if is_forward_only else None))
+        def covariance(of: Settings, table: Table) -> Prototype:
+            return diagonal(motion_variances(of, table if is_forward_only else None))
 
+        measured = self.measured(settings)
         return {
             'existence_probability': 1.0,
             'classification': [{'label': Given('label'), 'probability': 1.0}],
             'kinematics': self.kinematics(
-                {'pose': pose(CENTRE), 'covariance': diagonal(settings.pose_covariance_diagonal)},
-                {'twist': twist(OWN_TWIST, 0), 'covariance': covariance(SPEED_VARIANCE)},
+                {'pose': pose(CENTRE), 'covariance': diagonal(measured.pose_covariance_diagonal)},
+                {'twist': twist(OWN_TWIST, 0), 'covariance': covariance(measured, SPEED_VARIANCE)},
                 {'accel': twist(OWN_ACCELERATION, 0),
-                 'covariance': covariance(CHANGE_VARIANCE)}),
+                 'covariance': covariance(settings, CHANGE_VARIANCE)}),
             'shape': {'type': _BOUNDING_BOX, 'dimensions': xyz(SIZE, 0)}}
 
     def kinematics(self, with_pose: Fields, with_twist: Fields, with_accel: Fields) -> Fields:
@@ -137,27 +142,32 @@ class AutowareObjectEncoder(ObjectTopicEncoder):
                 'label': CLASSES[class_].autoware, 'path': [{}] * n_poses}
 
     def numbers(self, now: FrameToSend, numbers: Numbers) -> None:
-        """Add the motion in the objects' own axes, once for all topics of Autoware."""
+        """Add the motion in the objects' own axes."""
         super().numbers(now, numbers)
-        if OWN_TWIST in numbers:
-            return
         objects, forward_speed = self._objects(now), now.frame.forward_speed
-        numbers[OWN_TWIST] = objects.turned(objects.twists)
-        numbers[OWN_ACCELERATION] = objects.turned(objects.accelerations)
-        linear = objects.twists[:, :3]
-        numbers[IS_STATIONARY] = (np.einsum('ij,ij->i', linear, linear)
-                                  < _STATIONARY_SPEED ** 2).astype(np.uint8)[:, None]
+        # The same objects have the same motion: computed for the first of the topics.
+        if numbers.get(OWN_TWIST) is not objects.own_motion[0]:
+            numbers[OWN_TWIST], numbers[OWN_ACCELERATION] = objects.own_motion
+            linear = objects.twists[:, :3]
+            numbers[IS_STATIONARY] = (np.einsum('ij,ij->i', linear, linear)
+                                      < _STATIONARY_SPEED ** 2).astype(np.uint8)[:, None]
         if forward_speed is not None:
-            numbers[SPEED_VARIANCE] = numbers[CHANGE_VARIANCE] = np.where(
-                np.isnan(forward_speed[objects.rows]), UNKNOWN_VARIANCE,
-                now.settings.twist_covariance_diagonal[0])[:, None]
+            is_unknown = np.zeros(len(objects.rows), np.bool_)
+            are_actors = objects.rows >= 0
+            is_unknown[are_actors] = np.isnan(forward_speed[objects.rows[are_actors]])
+            for table, settings in ((SPEED_VARIANCE, self.measured(now.settings)),
+                                    (CHANGE_VARIANCE, now.settings)):
+                numbers[table] = np.where(is_unknown, UNKNOWN_VARIANCE,
+                                          settings.twist_covariance_diagonal[0])[:, None]
 
 
 class GroundTruthEncoder(AutowareObjectEncoder):
     """The objects as they are."""
 
-    topics = object_topic('ground_truth/objects', _TRACKED)
+    topics = object_topic('ground_truth/objects', _TRACKED, is_perceived=False)
     member = 'ground_truth'
+    is_true = True
+    uses_perception = frozenset()
 
 
 class TrackingEncoder(AutowareObjectEncoder):
@@ -195,6 +205,7 @@ class PredictionEncoder(AutowareObjectEncoder):
         super().__init__(settings, definitions, report)
         self._constant_paths, self._true_paths = ConstantPaths(), TruePaths()
         self._paths: Paths | None = None
+        self._lengths: Rows = np.zeros(0, np.int64)
 
     def kinematics(self, with_pose: Fields, with_twist: Fields, with_accel: Fields) -> Fields:
         """Return the kinematics of a predicted object."""
@@ -207,17 +218,19 @@ class PredictionEncoder(AutowareObjectEncoder):
 
     def key(self, now: FrameToSend) -> object:
         """Return the lengths of the paths, too."""
-        objects = self._objects(now)
+        perceived = self._perceived(now)
+        truth = perceived.truth
         if now.upcoming is None:
-            self._paths = self._constant_paths.paths(objects)
+            paths = self._constant_paths.paths(truth)
         else:
-            names = tuple([now.actor_list.names[row] for row in objects.rows.tolist()])
-            self._paths = self._true_paths.paths(objects, names, now.upcoming)
-        return super().key(now), self._paths.lengths.tobytes()
+            names = tuple([now.actor_list.names[row] for row in truth.rows.tolist()])
+            paths = self._true_paths.paths(truth, names, now.upcoming)
+        self._lengths, self._paths = paths.lengths, perceived_paths(paths, perceived)
+        return super().key(now), paths.lengths.tobytes()
 
-    def path_lengths(self, objects: Objects) -> Rows:
-        """Return (K,) lengths of the paths."""
-        return super().path_lengths(objects) if self._paths is None else self._paths.lengths
+    def path_lengths(self, truth: Objects) -> Rows:
+        """Return (T,) lengths of the paths."""
+        return self._lengths
 
     def numbers(self, now: FrameToSend, numbers: Numbers) -> None:
         """Add the poses of the paths."""

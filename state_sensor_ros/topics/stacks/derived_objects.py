@@ -33,7 +33,7 @@ _CERTAIN: Final = 255
 class DerivedObjectsEncoder(ObjectTopicEncoder):
     """One ObjectArray, with velocities in the axes of its header."""
 
-    topics = (Topic('~/objects', 'derived_object_msgs/msg/ObjectArray'),)
+    topics = (Topic('~/objects', 'derived_object_msgs/msg/ObjectArray', is_perceived=True),)
 
     def element(self, settings: Settings, is_forward_only: bool) -> Fields:
         """Return an object."""

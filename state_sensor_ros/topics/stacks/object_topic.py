@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,8 +22,10 @@ from state_sensor_ros.cdr.templates import MessageInstance, Slot, Table, Templat
 from state_sensor_ros.frame import Needs, Rows
 from state_sensor_ros.naming import Actor
 from state_sensor_ros.objects.object_maker import Objects
+from state_sensor_ros.objects.predicted_paths import TIMES_S
 from state_sensor_ros.payloads import Report
-from state_sensor_ros.settings import Settings
+from state_sensor_ros.perception.perceiver import Perceived
+from state_sensor_ros.settings import PERCEPTION, Settings
 from state_sensor_ros.topics.message_block import MessageBlock
 from state_sensor_ros.topics.per_actor import Column, PerActor
 from state_sensor_ros.topics.tables import Fields, header, UNKNOWN_VARIANCE
@@ -30,6 +33,8 @@ from state_sensor_ros.topics.topic_encoder import FrameToSend, Numbers, TopicEnc
 
 # Of objects: centre xyz, orientation xyzw.
 CENTRE = Table('object centre', 8, 7)
+# Of the predicted path of a ghost, where the topic has paths.
+GHOST_POSES = len(TIMES_S)
 # Of objects: length, width, height.
 SIZE = Table('object size', 8, 3)
 
@@ -45,8 +50,32 @@ def motion_variances(settings: Settings, speed: Table | None) -> Sequence[float 
         else (Slot(speed, 0), *[UNKNOWN_VARIANCE] * 5)
 
 
+def with_noise(settings: Settings) -> Settings:
+    """
+    Return settings whose covariances are those of the noise, where there is any.
+
+    :param settings: of which ``perception.*`` are used.
+    """
+    perception = settings.perception
+    pose, twist = settings.pose_covariance_diagonal, settings.twist_covariance_diagonal
+    if perception.position_std:
+        pose = (perception.position_std ** 2,) * 2 + pose[2:]
+    if perception.yaw_std:
+        pose = (*pose[:5], perception.yaw_std ** 2)
+    if perception.velocity_std:
+        twist = (perception.velocity_std ** 2,) * 2 + twist[2:]
+    return replace(settings, pose_covariance_diagonal=pose, twist_covariance_diagonal=twist)
+
+
 class ObjectTopicEncoder(TopicEncoder):
-    """One array of objects for each frame."""
+    """
+    One array of objects for each frame.
+
+    ``is_true`` whether it has the truth, whatever ``perception.*`` are.
+    """
+
+    is_true = False
+    uses_perception = frozenset(PERCEPTION)
 
     def __init__(self, settings: Settings, definitions: Definitions, report: Report) -> None:
         super().__init__(settings, definitions, report)
@@ -54,14 +83,24 @@ class ObjectTopicEncoder(TopicEncoder):
         type_name = type(self).topics[0].type_name
         self._head_template = Template(definitions, type_name,
                                        {'header': header(settings.global_frame)}, is_message=True)
-        element_type = definitions[type_name][-1].type_name
+        self._element_type = definitions[type_name][-1].type_name
+        self._head = MessageInstance(self._head_template, {})
+        self._buffer = PatchBuffer(is_array=True)
+        self._make_templates(settings)
+
+    def _make_templates(self, settings: Settings) -> None:
+        """Make the templates of an object, whose covariances are constants."""
+        self._perception = settings.perception
         # By whether only the speed forward is measured.
         self._templates = [
-            Template(definitions, element_type, self.element(settings, is_forward_only))
+            Template(self._definitions, self._element_type,
+                     self.element(settings, is_forward_only))
             for is_forward_only in (False, True)]
-        self._head = MessageInstance(self._head_template, {})
         self._elements = [PerActor(self._maker(template)) for template in self._templates]
-        self._buffer = PatchBuffer(is_array=True)
+
+    def measured(self, settings: Settings) -> Settings:
+        """Return settings with the covariances of what is measured here."""
+        return settings if self.is_true else with_noise(settings)
 
     def element(self, settings: Settings, is_forward_only: bool) -> Fields:
         """
@@ -91,20 +130,28 @@ class ObjectTopicEncoder(TopicEncoder):
         return [[self._head_template, template, template] for template in self._templates]
 
     def key(self, now: FrameToSend) -> object:
-        """Return the objects and their classes."""
-        objects = self._objects(now)
-        return objects.rows.tobytes(), objects.classes.tobytes()
+        """Return the objects, their classes, and the ghosts."""
+        perceived = self._perceived(now)
+        objects = perceived.objects
+        return objects.rows.tobytes(), objects.classes.tobytes(), perceived.ghosts
 
     def blocks(self, now: FrameToSend) -> list[MessageBlock]:
         """Lay out the array."""
-        objects, n_actors = self._objects(now), len(now.usable)
-        are_objects = np.zeros(n_actors, np.bool_)
+        if now.settings.perception != self._perception:
+            self._make_templates(now.settings)
+        perceived, n_actors = self._perceived(now), len(now.usable)
+        objects, truth, n_seen = perceived.objects, perceived.truth, perceived.n_seen
         classes, n_poses = np.zeros(n_actors, np.uint8), np.zeros(n_actors, np.uint8)
-        are_objects[objects.rows], classes[objects.rows] = True, objects.classes
-        n_poses[objects.rows] = self.path_lengths(objects)
-        elements = self._elements[now.frame.forward_speed is not None].of(
+        # Of those that are not seen as well, so that they are not laid out again when they are.
+        classes[truth.rows], n_poses[truth.rows] = truth.classes, self.path_lengths(truth)
+        i_template = now.frame.forward_speed is not None
+        elements = self._elements[i_template].of(
             now.actor_list, Column(classes.tobytes()), Column(n_poses.tobytes()))
-        self._buffer.update([self._head, *[elements[row] for row in objects.rows.tolist()]])
+        make = self._maker(self._templates[i_template])
+        ghosts = [make(ghost, (class_, GHOST_POSES), None) for ghost, class_ in zip(
+            perceived.ghosts, objects.classes[n_seen:].tolist(), strict=True)]
+        self._buffer.update([self._head, *[
+            elements[row] for row in objects.rows[:n_seen].tolist()], *ghosts])
         return [MessageBlock(self._buffer, {}, self.topics)]
 
     def numbers(self, now: FrameToSend, numbers: Numbers) -> None:
@@ -112,15 +159,25 @@ class ObjectTopicEncoder(TopicEncoder):
         objects = self._objects(now)
         numbers[CENTRE], numbers[SIZE] = objects.poses, objects.sizes
 
-    def path_lengths(self, objects: Objects) -> Rows:
-        """Return (K,) int64, the number of predicted poses of each object."""
-        return np.zeros(len(objects.rows), np.int64)
+    def path_lengths(self, truth: Objects) -> Rows:
+        """
+        Return the number of predicted poses of each object.
 
-    @staticmethod
-    def _objects(now: FrameToSend) -> Objects:
-        return now.objects.of(now.frame, now.actor_list)
+        :param truth: T objects.
+        :returns: (T,) int64.
+        """
+        return np.zeros(len(truth.rows), np.int64)
+
+    def _perceived(self, now: FrameToSend) -> Perceived:
+        if self.is_true:
+            objects = now.objects.of(now.frame, now.actor_list)
+            return Perceived(objects, objects)
+        return now.perceiver.of(now.frame, now.actor_list)
+
+    def _objects(self, now: FrameToSend) -> Objects:
+        return self._perceived(now).objects
 
     def _maker(self, template: Template) -> Callable[
-            [Actor, tuple[Any, ...], MessageInstance | None], MessageInstance]:
+            [Actor, Sequence[Any], MessageInstance | None], MessageInstance]:
         return lambda actor, appearance, _: MessageInstance(
             template, self.values(actor, *appearance))

@@ -26,7 +26,8 @@ CENTRE_AGAIN = Table('object centre again', 8, 7)
 class DetectionsEncoder(ObjectTopicEncoder):
     """One Detection3DArray."""
 
-    topics = (Topic('~/detections', 'vision_msgs/msg/Detection3DArray'),)
+    topics = (Topic('~/detections', 'vision_msgs/msg/Detection3DArray', is_perceived=True),)
+    uses_perception = ObjectTopicEncoder.uses_perception - {'perception.velocity_std'}
 
     def element(self, settings: Settings, is_forward_only: bool) -> Fields:
         """Return a detection."""
@@ -34,7 +35,7 @@ class DetectionsEncoder(ObjectTopicEncoder):
             'header': header(settings.global_frame), 'id': Given('id'),
             'results': [{'hypothesis': {'class_id': Given('class'), 'score': 1.0},
                          'pose': {'pose': pose(CENTRE_AGAIN), 'covariance': diagonal(
-                             settings.pose_covariance_diagonal)}}],
+                             self.measured(settings).pose_covariance_diagonal)}}],
             'bbox': {'center': pose(CENTRE), 'size': xyz(SIZE, 0)}}
 
     def values(self, actor: Actor, class_: int, n_poses: int) -> Values:

@@ -1,0 +1,102 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""
+The random numbers of actors in a frame.
+
+Those of an actor depend on the seed, its raw name and the game time alone: neither on the other
+actors nor on which of the numbers are used.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import blake2b
+import math
+from typing import Final
+
+import numpy as np
+
+from state_sensor_ros.frame import Floats, Rows
+from state_sensor_ros.naming import ActorList, EMPTY_ACTOR_LIST
+from state_sensor_ros.perception.philox import normal_deviates, philox, uniforms, Words
+
+# Second number of the key: each use of the seed has words of its own.
+_ACTORS: Final = 1
+_NS_PER_S: Final = 1_000_000_000
+_NAME_BYTES: Final = 16
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Deviates:
+    """
+    Numbers of the standard normal distribution for R actors.
+
+    ``position`` and ``velocity`` (2, R) along the global x and y, ``size`` (3, R) of length, width
+    and height, ``yaw`` (R,).
+    """
+
+    position: Floats
+    velocity: Floats
+    size: Floats
+    yaw: Floats
+
+
+@lru_cache(maxsize=4096)
+def _name_bytes(name: str) -> bytes:
+    return blake2b(name.encode('utf-8', 'surrogatepass'), digest_size=_NAME_BYTES).digest()
+
+
+def frame_number(game_time: float) -> int:
+    """
+    Return the number by which a frame is known, its game time in ns.
+
+    :param game_time: s; a frame without one has 0.
+    """
+    return round(game_time * _NS_PER_S) % 2 ** 64 if math.isfinite(game_time) else 0
+
+
+class ActorNoise:
+    """Draw the random numbers of actors; what depends on their names is kept between frames."""
+
+    def __init__(self) -> None:
+        self._actor_list: ActorList = EMPTY_ACTOR_LIST
+        self._names: Words = np.zeros((2, 0), np.uint64)
+
+    def deviates(self, seed: int, number: int, actor_list: ActorList, rows: Rows) -> Deviates:
+        """
+        Return what the actors at ``rows`` are off by.
+
+        :param seed: of the parameters.
+        :param number: of the frame, as of :func:`frame_number`.
+        :param actor_list: the actors of the frame.
+        :param rows: (R,) int64.
+        """
+        drawn = normal_deviates(self._words(seed, number, 0, actor_list, rows))
+        return Deviates(drawn[0::4], drawn[1::4], drawn[[2, 6, 3]], drawn[7])
+
+    def chances(self, seed: int, number: int, actor_list: ActorList, rows: Rows) -> Floats:
+        """
+        Return a number from 0 to below 1 for each of the actors at ``rows``.
+
+        The parameters are those of :meth:`deviates`.
+
+        :returns: (R,) float64.
+        """
+        return uniforms(self._words(seed, number, 1, actor_list, rows)[0])
+
+    def _words(self, seed: int, number: int, i_block: int, actor_list: ActorList,
+               rows: Rows) -> Words:
+        """Return the (4, R) words of a block of four."""
+        if actor_list is not self._actor_list:
+            self._actor_list = actor_list
+            self._names = np.frombuffer(b''.join(map(_name_bytes, actor_list.names)), '<u8') \
+                .astype(np.uint64).reshape(-1, 2).T
+        counters = np.empty((4, len(rows)), np.uint64)
+        counters[0], counters[1] = i_block + 1, number
+        counters[2:] = self._names[:, rows]
+        return philox((seed, _ACTORS), counters)

@@ -1,0 +1,120 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""Frames of perceived objects: the same objects are made of them again."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from state_sensor_ros.frame import (
+    Appearance,
+    Boxes,
+    Floats,
+    Frame,
+    KIND_VEHICLE,
+    NO_BOXES,
+    Rows,
+)
+from state_sensor_ros.naming import Registry
+from state_sensor_ros.objects.frame_objects import FrameObjects
+from state_sensor_ros.objects.object_maker import Objects, origin_twist, transported
+from state_sensor_ros.payloads import ignore
+from state_sensor_ros.perception.perceiver import Perceived, Perceiver
+from state_sensor_ros.settings import Settings
+
+_GHOST_TAGS = ('vehicle', 'car')
+_BOX_NAME = 'perceived'
+
+
+class FramePerceiver:
+    """
+    Make frames of perceived objects.
+
+    The ego, and actors that are not objects, stay as they are.
+
+    :param settings: of which ``perception.*`` and those of objects are used.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        perception = settings.perception
+        self._has_noise = bool(perception.position_std or perception.yaw_std
+                               or perception.size_std or perception.velocity_std)
+        self._registry = Registry(ego_tag=settings.ego_tag)
+        self._perceiver = Perceiver(settings, FrameObjects(settings), ignore)
+
+    def perceived(self, frame: Frame) -> Frame:
+        """
+        Return a frame as a sensor would see it.
+
+        :param frame: with boxes.
+        """
+        perceived = self._perceiver.of(frame, self._registry.update(frame))
+        if self._has_noise:
+            frame = _with_objects(frame, perceived)
+        if perceived.are_seen is not None:
+            missed = perceived.truth.rows[~perceived.are_seen]
+            frame = frame.select(np.delete(np.arange(frame.n_actors), missed))
+        return _with_ghosts(frame, perceived) if perceived.ghosts else frame
+
+
+def _with_objects(frame: Frame, perceived: Perceived) -> Frame:
+    """Return a frame whose seen objects are where they are perceived, with one box each."""
+    objects = perceived.objects.at(slice(perceived.n_seen))
+    rows = objects.rows
+    truth = perceived.truth if perceived.are_seen is None \
+        else perceived.truth.at(perceived.are_seen)
+    # From the centre to the origin, in the axes of the actor, which are turned with it.
+    arms = ((frame.position_xyz[rows] - truth.poses[:, :3])[:, None] @ truth.axes)[:, 0]
+    arms = (objects.axes @ arms[:, :, None])[:, :, 0]
+    kinematics = _full(frame)
+    kinematics[rows, :3] = objects.poses[:, :3] + arms
+    kinematics[rows, 3:7] = objects.poses[:, 3:]
+    kinematics[rows, 7:] = transported(objects.twists, arms, is_finite=True)
+    return replace(frame, kinematics=kinematics, forward_speed=None,
+                   boxes=_with_boxes(frame.boxes or NO_BOXES, rows, objects))
+
+
+def _full(frame: Frame) -> Floats:
+    """Return (N, 13) kinematics, also of a source that measures the speed forward alone."""
+    kinematics = frame.kinematics.copy()
+    if frame.forward_speed is not None:
+        kinematics[:, 7:] = [origin_twist(frame, row) for row in range(frame.n_actors)]
+    return kinematics
+
+
+def _with_boxes(boxes: Boxes, rows: Rows, objects: Objects) -> Boxes:
+    """Return boxes of which the actors at ``rows`` have one each, that of their object."""
+    kept = np.flatnonzero(~np.isin(boxes.actor, rows))
+    owners = np.concatenate((boxes.actor[kept], rows))
+    order = np.argsort(owners, kind='stable')
+    names = (*[boxes.names[i] for i in kept.tolist()], *[_BOX_NAME] * len(rows))
+    numbers = np.concatenate((boxes.rows[kept], np.column_stack((
+        objects.poses, objects.sizes, np.ones((len(rows), 3))))))
+    return Boxes(owners[order], tuple([names[i] for i in order.tolist()]), numbers[order])
+
+
+def _with_ghosts(frame: Frame, perceived: Perceived) -> Frame:
+    """Return a frame with the ghosts as its last actors; they stand on the ground."""
+    ghosts, n_ghosts = perceived.objects.at(slice(perceived.n_seen, None)), len(perceived.ghosts)
+    rows = frame.n_actors + np.arange(n_ghosts)
+    kinematics = np.column_stack((ghosts.poses, ghosts.twists))
+    kinematics[:, 2] -= ghosts.sizes[:, 2] / 2.0
+    blank = ('',) * n_ghosts
+    return replace(
+        frame, names=(*frame.names, *[ghost.name for ghost in perceived.ghosts]),
+        kinds=np.append(frame.kinds, np.full(n_ghosts, KIND_VEHICLE, np.uint8)),
+        tags=(*frame.tags, *[_GHOST_TAGS] * n_ghosts),
+        kinematics=np.concatenate((_full(frame), kinematics)), forward_speed=None,
+        boxes=_with_boxes(frame.boxes or NO_BOXES, rows, ghosts),
+        inputs=None if frame.inputs is None else np.concatenate(
+            (frame.inputs, np.full((n_ghosts, 4), np.nan))),
+        appearance=None if frame.appearance is None else Appearance(
+            (*frame.appearance.colors, *blank), (*frame.appearance.replay_classes, *blank)),
+        # It has the actors of the simulator alone.
+        extension=None)

@@ -1,0 +1,92 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""False objects of a frame: cars where nothing is."""
+
+from dataclasses import dataclass
+import math
+from typing import Final
+
+import numpy as np
+
+from state_sensor_ros.classes import CAR
+from state_sensor_ros.frame import Floats
+from state_sensor_ros.objects.object_maker import Objects
+from state_sensor_ros.perception.philox import uniforms, Words
+
+# Second number of the key: each use of the seed has words of its own.
+_GHOSTS: Final = 2
+# Farthest ghost where the range is not limited, m.
+_RANGE_M: Final = 100.0
+# Assumed: a false car moves at up to this speed, m/s, along its length.
+_MAX_SPEED: Final = 15.0
+# Distance, direction, yaw, speed, identity.
+_N_WORDS: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Viewpoint:
+    """``origin`` (3,) of the ego, m, and ``heading``, yaw of its x axis, rad; global frame."""
+
+    origin: Floats
+    heading: float
+
+
+NO_EGO = Viewpoint(np.zeros(3), 0.0)
+
+
+def ghosts_of(seed: int, number: int, mean: float, viewpoint: Viewpoint, *, range_m: float,
+              field_of_view: float, size: Floats) -> tuple[Objects, Words]:
+    """
+    Draw the false objects of a frame, uniformly in the field of view.
+
+    :param seed: of the parameters.
+    :param number: of the frame, as of :func:`frame_number`.
+    :param mean: number of a frame, of a Poisson distribution.
+    :param viewpoint: of the ego.
+    :param range_m: greatest distance, 0 for that of a sensor without limit.
+    :param field_of_view: deg, 0 for all around.
+    :param size: (3,) of a car, m.
+    :returns: G objects and (G,) uint64, a random identity of each.
+    """
+    # numpy increments the counter first.
+    words = np.random.Philox(key=np.array([seed, _GHOSTS], np.uint64),
+                             counter=np.array([0, number, 0, 0], np.uint64))
+    n_ghosts = _poisson(mean, float(uniforms(np.array([words.random_raw()], np.uint64))[0]))
+    drawn = words.random_raw((n_ghosts, _N_WORDS)) if n_ghosts else np.zeros((0, _N_WORDS))
+    drawn = drawn.astype(np.uint64, copy=False)
+    share, side, turn, pace, _ = uniforms(drawn).T
+    distances = (range_m or _RANGE_M) * np.sqrt(share)
+    directions = viewpoint.heading + math.radians(field_of_view or 360.0) * (side - 0.5)
+    yaws, speeds = 2.0 * np.pi * turn, _MAX_SPEED * pace
+    poses, twists = np.zeros((n_ghosts, 7)), np.zeros((n_ghosts, 6))
+    poses[:, :3] = viewpoint.origin
+    poses[:, 0] += distances * np.cos(directions)
+    poses[:, 1] += distances * np.sin(directions)
+    # They stand on the ground of the ego.
+    poses[:, 2] += size[2] / 2.0
+    poses[:, 5], poses[:, 6] = np.sin(yaws / 2.0), np.cos(yaws / 2.0)
+    axes = np.zeros((n_ghosts, 3, 3))
+    axes[:, 0, 0] = axes[:, 1, 1] = np.cos(yaws)
+    axes[:, 1, 0] = np.sin(yaws)
+    axes[:, 0, 1], axes[:, 2, 2] = -axes[:, 1, 0], 1.0
+    twists[:, :2] = speeds[:, None] * axes[:, :2, 0]
+    return Objects(np.full(n_ghosts, -1), np.full(n_ghosts, CAR, np.uint8), poses, axes,
+                   np.tile(size, (n_ghosts, 1)), twists, np.zeros((n_ghosts, 6))), drawn[:, 4]
+
+
+def _poisson(mean: float, chance: float) -> int:
+    """Return the least number whose share of a Poisson distribution is above ``chance``."""
+    number, probability = 0, math.exp(-mean)
+    share = probability
+    # Rounding may keep the sum below a chance near 1; probabilities then become 0.
+    while share <= chance and probability > 0.0:
+        number += 1
+        probability *= mean / number
+        share += probability
+    return number

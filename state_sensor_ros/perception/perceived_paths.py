@@ -1,0 +1,41 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""Predicted paths of perceived objects: off as their objects are, and straight for ghosts."""
+
+import numpy as np
+
+from state_sensor_ros.objects.predicted_paths import ConstantPaths, Paths, TIMES_S
+from state_sensor_ros.perception.perceiver import Perceived, turn
+
+
+def perceived_paths(paths: Paths, perceived: Perceived) -> Paths:
+    """
+    Return the paths of perceived objects.
+
+    :param paths: of all objects as they are; their poses may be changed.
+    :param perceived: of the same frame.
+    """
+    objects, truth, n_seen = perceived.objects, perceived.truth, perceived.n_seen
+    poses, lengths = paths
+    now = truth.poses
+    if perceived.are_seen is not None:
+        poses, lengths = poses[perceived.are_seen], lengths[perceived.are_seen]
+        now = now[perceived.are_seen]
+    if objects.poses is not truth.poses:
+        poses[:, :, :2] += (objects.poses[:n_seen, :2] - now[:, :2])[:, None]
+        if perceived.turns is not None:
+            turn(poses[:, :, 3:], perceived.turns[:, None])
+        # Without the rounding of the difference.
+        poses[:, 0] = objects.poses[:n_seen]
+    if not perceived.ghosts:
+        return Paths(poses, lengths)
+    of_ghosts = ConstantPaths().paths(objects.at(slice(n_seen, None)))
+    joined = np.zeros((len(objects.rows), len(TIMES_S), 7))
+    joined[:n_seen, :poses.shape[1]], joined[n_seen:] = poses, of_ghosts.poses
+    return Paths(joined, np.concatenate((lengths, of_ghosts.lengths)))

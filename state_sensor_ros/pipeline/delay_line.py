@@ -1,0 +1,57 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""Messages of what a sensor would report, which are published some time after their scene."""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+
+from state_sensor_ros.topics.message_block import Messages
+from state_sensor_ros.topics.topic import Topic
+
+_NS_PER_S = 1_000_000_000
+
+
+class DelayLine:
+    """
+    Hold messages back until the clock of the stamps has reached their time.
+
+    They leave in the order in which they came, also where the delay becomes shorter.
+    """
+
+    def __init__(self) -> None:
+        # Stamp at which each is due, and the messages of one frame.
+        self._held: deque[tuple[int, Messages]] = deque()
+
+    def clear(self) -> None:
+        """Forget what is held."""
+        self._held.clear()
+
+    def hold(self, messages: Messages, stamp_ns: int, delay_s: float) -> Messages:
+        """
+        Hold those of perceived topics; return the others.
+
+        :param messages: of a frame.
+        :param stamp_ns: its stamp.
+        :param delay_s: how long to hold them.
+        """
+        if not delay_s and not self._held:
+            return messages
+        late = [message for message in messages if message[0].is_perceived]
+        if late:
+            self._held.append((stamp_ns + round(delay_s * _NS_PER_S), late))
+        return [message for message in messages if not message[0].is_perceived]
+
+    def due(self, stamp_ns: int | None) -> Iterator[tuple[int, Sequence[tuple[Topic, bytes]]]]:
+        """
+        Yield what is due, each with the stamp at which it is.
+
+        :param stamp_ns: of now; None for all.
+        """
+        while self._held and (stamp_ns is None or self._held[0][0] <= stamp_ns):
+            yield self._held.popleft()

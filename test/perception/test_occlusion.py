@@ -1,0 +1,104 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""Which share of a box is seen: scenes worked out by hand, and rays cast one by one."""
+
+import math
+
+import numpy as np
+import pytest
+
+from state_sensor_ros.perception.occlusion import visible_shares
+
+
+def shares(*boxes):
+    """Return shares of boxes x, y, yaw, length, width."""
+    rows = np.array(boxes, float)
+    headings = np.column_stack((np.cos(rows[:, 2]), np.sin(rows[:, 2])))
+    return visible_shares(rows[:, :2], headings, rows[:, 3:]).tolist()
+
+
+def test_box_behind_a_larger_one_is_hidden():
+    assert shares((10.0, 0.0, 0.0, 0.01, 4.0), (20.0, 0.0, 0.0, 4.0, 2.0)) \
+        == pytest.approx([1.0, 0.0])
+
+
+def test_box_whose_half_lies_behind_another_is_seen_by_half():
+    # Thin boxes across the line of sight: the near one covers exactly the left half.
+    near, far = (10.0, 1.0, 0.0, 1e-3, 2.0), (20.0, 0.0, 0.0, 1e-3, 4.0)
+    assert shares(near, far) == pytest.approx([1.0, 0.5], abs=1e-3)
+    # By angle, not by metres: from 20 m, 5 m to the right of the axis.
+    beside = (20.0, -5.0, 0.0, 1e-3, 10.0)
+    hidden = math.atan2(1.0, 10.0) / (math.atan2(10.0, 20.0))
+    assert shares((10.0, 0.0, 0.0, 1e-3, 2.0), beside)[1] == pytest.approx(1.0 - hidden, abs=1e-3)
+
+
+def test_gap_between_two_boxes_shows_what_lies_behind():
+    found = shares((10.0, 2.0, 0.0, 1e-3, 2.0), (10.0, -2.0, 0.0, 1e-3, 2.0),
+                   (30.0, 0.0, 0.0, 1e-3, 12.0))
+    assert found[2] == pytest.approx(math.atan2(3.0, 30.0) / math.atan2(6.0, 30.0), abs=1e-3)
+
+
+@pytest.mark.parametrize('turn', [0.0, 1.0, math.pi / 2.0, math.pi, -3.0])
+def test_direction_of_the_scene_has_no_effect(turn):
+    # Among others across half a turn, where the angle jumps.
+    boxes = [(10.0, 1.0, 0.3, 4.0, 2.0), (18.0, 0.0, 0.0, 4.0, 2.0), (30.0, -3.0, 1.0, 9.0, 2.5)]
+    turned = [(x * math.cos(turn) - y * math.sin(turn), x * math.sin(turn) + y * math.cos(turn),
+               yaw + turn, *size) for x, y, yaw, *size in boxes]
+    assert shares(*turned) == pytest.approx(shares(*boxes))
+    assert 0.0 < shares(*boxes)[2] < 1.0
+
+
+def test_long_box_beside_hides_only_what_lies_behind_it():
+    # Its near end is nearer than the car, but along each ray to the car the car is first.
+    truck, car = (20.0, 3.0, 0.0, 30.0, 2.5), (12.0, 0.0, 0.0, 4.0, 1.8)
+    assert shares(truck, car)[1] == pytest.approx(1.0)
+    assert shares(truck, car)[0] < 1.0
+
+
+def test_box_around_the_ego_is_seen_and_hides_nothing():
+    assert shares((0.5, 0.0, 0.0, 20.0, 8.0), (30.0, 0.0, 0.0, 4.0, 2.0)) == [1.0, 1.0]
+
+
+def test_single_boxes_none_and_boxes_without_extent_are_seen():
+    assert shares((5.0, 0.0, 0.0, 4.0, 2.0)) == [1.0]
+    assert visible_shares(*np.zeros((3, 0, 2))).tolist() == []
+    assert shares((5.0, 0.0, 0.0, 0.0, 0.0), (5.0, 3.0, 0.0, 0.0, 0.0), (0.0, 1e15, 0.0, 1.0, 1.0),
+                  (-1e15, 0.0, 0.0, 1.0, 1.0)) == pytest.approx([1.0] * 4)
+
+
+def cast(boxes, n_rays):
+    """Return how many rays each box has, and how many of these end at it."""
+    rays = np.linspace(-math.pi, math.pi, n_rays, endpoint=False) + 1e-4
+    distances = np.full((len(boxes), n_rays), np.inf)
+    for i, (x, y, yaw, length, width) in enumerate(boxes):
+        for k, ray in enumerate(rays):
+            # The box along its own axes: the ray begins at the origin.
+            ox, oy = (-x * math.cos(yaw) - y * math.sin(yaw),
+                      x * math.sin(yaw) - y * math.cos(yaw))
+            dx, dy = math.cos(ray - yaw), math.sin(ray - yaw)
+            entry, leave = -math.inf, math.inf
+            for origin, step, half in ((ox, dx, length / 2.0), (oy, dy, width / 2.0)):
+                first, second = sorted(((-half - origin) / step, (half - origin) / step))
+                entry, leave = max(entry, first), min(leave, second)
+            if 0.0 < entry <= leave:
+                distances[i, k] = entry
+    hit = np.isfinite(distances)
+    return hit.sum(axis=1), (hit & (distances <= distances.min(axis=0))).sum(axis=1)
+
+
+@pytest.mark.parametrize('seed', range(5))
+def test_shares_are_those_of_rays(seed):
+    rng = np.random.default_rng(seed)
+    # Boxes that do not intersect: each in a cell of a grid of its own size.
+    cells = [(x, y) for x in range(-40, 41, 11) for y in range(-40, 41, 11) if abs(x) + abs(y) > 8]
+    chosen = [cells[i] for i in rng.permutation(len(cells))[:25]]
+    boxes = [(x, y, rng.uniform(-4.0, 4.0), rng.uniform(0.5, 9.0), rng.uniform(0.5, 3.0))
+             for x, y in chosen]
+    whole, seen = cast(boxes, 4000)
+    assert shares(*boxes) == pytest.approx(seen / whole, abs=0.08)

@@ -1,0 +1,228 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""What a sensor reports: by seed, name and time alone; each parameter does its own."""
+
+import math
+
+import numpy as np
+import pytest
+from sensed_scenes import scene, Sensor, SIZE
+
+from state_sensor_ros.objects.object_maker import Objects
+
+PLACES = [(10.0 + 7.0 * i, -20.0 + 9.0 * (i % 5), 0.3 * i) for i in range(40)]
+NOISE = {'position_std': 0.3, 'yaw_std': 0.1, 'size_std': 0.2, 'velocity_std': 0.5}
+
+
+def test_nothing_is_on_by_default():
+    found = Sensor(seed=5, delay=1.0).perceived(scene(PLACES))
+    assert found.objects is found.truth
+    assert found.are_seen is None
+    assert found.ghosts == ()
+
+
+def test_noise_is_that_of_seed_name_and_time_in_whatever_order_actors_come():
+    names = [f'car_{i}' for i in range(40)]
+    expected = Sensor(seed=1, **NOISE).by_name(scene(PLACES, names=names))
+    order = np.random.default_rng(1).permutation(40)
+    assert Sensor(seed=1, **NOISE).by_name(scene(
+        [PLACES[i] for i in order], names=[names[i] for i in order])) == expected
+    # A sensor that has seen other frames before, and fewer actors.
+    sensor = Sensor(seed=1, **NOISE)
+    sensor.by_name(scene(PLACES[:3], game_time=0.5))
+    few = sensor.by_name(scene(PLACES[:7], names=names[:7]))
+    assert few == {name: expected[name] for name in few}
+    assert len(few) == 7
+    # Another seed, another time, another name: other noise.
+    assert not set(Sensor(seed=2, **NOISE).by_name(scene(PLACES)).values()) & {*expected.values()}
+    later = sensor.by_name(scene(PLACES, game_time=1.000000001))
+    assert not set(later.values()) & {*expected.values()}
+
+
+def test_noise_is_the_same_whatever_else_is_on():
+    frame = scene(PLACES)
+    alone = Sensor(seed=4, position_std=0.3).perceived(frame).objects
+    among = Sensor(seed=4, range=200.0, field_of_view=200.0, missing=0.4, ghosts=5.0, **NOISE
+                   ).perceived(frame)
+    rows = among.objects.rows[:among.n_seen]
+    assert 0 < len(rows) < 40
+    places = np.searchsorted(alone.rows, rows)
+    assert among.objects.poses[:among.n_seen, :3].tolist() == alone.poses[places, :3].tolist()
+    # Who is missed does not depend on the others either.
+    first = Sensor(seed=4, missing=0.4).names(frame)
+    assert Sensor(seed=4, missing=0.4).names(scene(PLACES[:20])) \
+        == first & {f'car_{i}' for i in range(20)}
+
+
+@pytest.mark.parametrize(('name', 'members'), [
+    ('position_std', {'poses'}), ('yaw_std', {'poses', 'axes'}), ('size_std', {'sizes'}),
+    ('velocity_std', {'twists'})])
+def test_each_noise_changes_its_own_numbers(name, members):
+    found = Sensor(seed=1, **{name: 0.2}).perceived(scene(PLACES))
+    assert {each for each in Objects.__dataclass_fields__ if each[0] != '_' and not np.array_equal(
+        getattr(found.objects, each), getattr(found.truth, each))} == members
+
+
+def errors(n_frames=60, **perception):
+    """Return the objects of many frames, perceived and true."""
+    sensor = Sensor(seed=9, **perception)
+    pairs = [sensor.perceived(scene(PLACES, game_time=0.05 * i)) for i in range(n_frames)]
+    return pairs, [(found.objects, found.truth) for found in pairs]
+
+
+def test_noise_has_the_standard_deviations():
+    _, pairs = errors(**NOISE)
+    n = 60 * 40
+
+    def check(found, std):
+        assert found.mean() == pytest.approx(0.0, abs=4 * std * found.size ** -0.5)
+        assert found.std() == pytest.approx(std, rel=4 * (2 * found.size) ** -0.5)
+
+    for axis in range(2):
+        check(np.concatenate([one.poses[:, axis] - true.poses[:, axis] for one, true in pairs]),
+              0.3)
+        check(np.concatenate([one.twists[:, axis] - true.twists[:, axis] for one, true in pairs]),
+              0.5)
+    sizes = np.concatenate([one.sizes - true.sizes for one, true in pairs])
+    assert sizes.shape == (n, 3)
+    for axis in range(3):
+        check(sizes[:, axis], 0.2)
+    turns = np.concatenate([2.0 * (
+        np.arctan2(one.poses[:, 5], one.poses[:, 6]) - np.arctan2(true.poses[:, 5],
+                                                                  true.poses[:, 6]))
+        for one, true in pairs])
+    check((turns + math.pi) % (2.0 * math.pi) - math.pi, 0.1)
+
+
+def test_axes_turn_with_the_yaw_and_the_global_velocity_stays():
+    found = Sensor(seed=1, yaw_std=0.5).perceived(scene(PLACES))
+    cosine, sine = np.cos(found.turns), np.sin(found.turns)
+    expected = np.stack([np.array(((c, -s, 0.0), (s, c, 0.0), (0.0, 0.0, 1.0))) @ axes
+                         for c, s, axes in zip(cosine, sine, found.truth.axes, strict=True)])
+    assert found.objects.axes == pytest.approx(expected)
+    assert found.objects.twists is found.truth.twists
+    # And so does the rotation itself.
+    x, y, z, w = found.objects.poses[:, 3:].T
+    assert np.column_stack((1 - 2 * (y * y + z * z), 2 * (x * y + z * w))) \
+        == pytest.approx(expected[:, :2, 0])
+
+
+def test_edges_are_never_shorter_than_ten_centimetres():
+    sizes = Sensor(seed=1, size_std=5.0).perceived(scene(PLACES)).objects.sizes
+    assert sizes.min() == 0.1
+    assert sizes.max() > SIZE[0]
+
+
+def test_range_counts_from_the_origin_of_the_ego_to_the_centre():
+    # The centre is 0.75 m above the origin.
+    frame = scene([(30.0, 40.0, 0.0), (-49.0, 0.0, 0.0)])
+    assert Sensor(range=50.0).names(frame) == {'car_1'}
+    assert Sensor(range=math.hypot(50.0, 0.75) + 1e-9).names(frame) == {'car_0', 'car_1'}
+
+
+@pytest.mark.parametrize(('angle', 'names'), [
+    (60.0, {'car_0'}), (89.0, {'car_0'}), (91.0, {'car_0', 'car_1'}),
+    (179.0, {'car_0', 'car_1'}), (181.0, {'car_0', 'car_1', 'car_2'}),
+    (359.0, {'car_0', 'car_1', 'car_2'}), (360.0, {'car_0', 'car_1', 'car_2', 'car_3'})])
+def test_field_of_view_is_about_the_x_axis_of_the_ego(angle, names):
+    # Ahead, ahead to the left, to the left, behind: of an ego that looks along -y.
+    ego = (5.0, 6.0, -math.pi / 2.0)
+    places = [(5.0, -20.0, 0.0), (25.0, -14.0, 1.0), (40.0, 6.0, 0.0), (5.0, 60.0, 0.0)]
+    assert Sensor(field_of_view=angle).names(scene(places, ego=ego)) == names
+
+
+def test_occlusion_hides_by_boxes_of_all_objects():
+    frame = scene([(10.0, 0.0, 0.0), (20.0, 0.0, 0.0), (20.0, 1.5, 0.0)])
+    assert Sensor(occlusion=0.01).names(frame) == {'car_0', 'car_2'}
+    assert Sensor(occlusion=1.0).names(frame) == {'car_0'}
+    # Also by those that are not selected.
+    near = Sensor(occlusion=0.5, settings={'object_classes': ('person',)}.items())
+    person = scene([(10.0, 0.0, 0.0), (20.0, 0.0, 0.0)])
+    object.__setattr__(person, 'tags', (*person.tags[:2], ('pedestrian',)))
+    assert near.names(person) == set()
+    assert Sensor(settings={'object_classes': ('person',)}.items()).names(person) == {'car_1'}
+
+
+@pytest.mark.parametrize('missing', [0.0, 0.1, 0.5, 1.0])
+def test_missing_is_a_probability_of_each_object_and_frame(missing):
+    found, _ = errors(missing=missing)
+    n = 60 * 40
+    share = 1.0 - sum(each.n_seen for each in found) / n
+    assert share == pytest.approx(missing, abs=4 * (missing * (1.0 - missing) / n) ** 0.5)
+
+
+def test_without_an_ego_range_view_and_occlusion_do_nothing_and_say_so_once():
+    sensor = Sensor(range=1.0, field_of_view=10.0, occlusion=1.0)
+    for i in range(3):
+        assert len(sensor.names(scene(PLACES, has_ego=False, game_time=i))) == 41
+    [(kind, text)] = sensor.reports
+    assert kind == 'perception'
+    assert text.startswith('perception: found no ego')
+    assert not Sensor(missing=0.1).reports
+
+
+def ghosts(n_frames=400, places=(), ego=(0.0, 0.0, 0.0), **perception):
+    """Return the ghosts of many frames, and how many there are in each."""
+    sensor = Sensor(seed=2, ghosts=3.0, **perception)
+    found = [sensor.perceived(scene(places, ego=ego, game_time=0.1 * i)) for i in range(n_frames)]
+    assert all((each.objects.rows[each.n_seen:] == -1).all() for each in found)
+    return (np.concatenate([each.objects.poses[each.n_seen:] for each in found]),
+            np.array([len(each.ghosts) for each in found]), found)
+
+
+def test_ghosts_are_as_many_as_poisson_says():
+    _, counts, _ = ghosts()
+    assert counts.mean() == pytest.approx(3.0, abs=4 * (3.0 / 400) ** 0.5)
+    assert counts.var() == pytest.approx(3.0, rel=0.35)
+
+
+def test_ghosts_are_uniform_in_the_field_of_view():
+    poses, _, _ = ghosts(field_of_view=90.0, range=40.0, ego=(100.0, -50.0, math.pi / 2.0))
+    ways = poses[:, :2] - (100.0, -50.0)
+    distances = np.hypot(*ways.T)
+    angles = np.arctan2(-ways[:, 0], ways[:, 1])
+    n = len(poses)
+    assert distances.max() <= 40.0
+    assert np.abs(angles).max() <= math.pi / 4.0
+    # Of a uniform density, the squared distance and the angle are uniform.
+    for share in ((distances / 40.0) ** 2, angles / (math.pi / 2.0) + 0.5):
+        assert share.mean() == pytest.approx(0.5, abs=4 * (1 / 12 / n) ** 0.5)
+    assert (poses[:, 2] == SIZE[2] / 2.0).all()
+
+
+def test_ghosts_reach_100_m_without_a_range_and_nothing_beyond_object_range():
+    poses, _, _ = ghosts()
+    distances = np.hypot(*poses[:, :2].T)
+    assert 95.0 < distances.max() <= 100.0
+    poses, _, _ = ghosts(settings={'object_range': 20.0}.items())
+    assert 15.0 < np.hypot(*poses[:, :2].T).max() <= 20.0
+    assert ghosts(settings={'object_classes': ('person',)}.items())[1].sum() == 0
+
+
+def test_ghosts_have_names_and_ids_of_no_actor():
+    _, counts, found = ghosts()
+    named = [ghost for each in found for ghost in each.ghosts]
+    assert len({ghost.name for ghost in named}) == len({ghost.id for ghost in named}) \
+        == counts.sum()
+    assert min(ghost.id for ghost in named) >= 2 ** 31
+    # Not even in a recording that has actors of their names.
+    first = next(each for each in found if each.ghosts)
+    names = [ghost.name for ghost in first.ghosts]
+    i_frame = found.index(first)
+    sensor = Sensor(seed=2, ghosts=3.0)
+    frame = scene([(50.0, i, 0.0) for i in range(len(names))], names=names,
+                  game_time=0.1 * i_frame)
+    assert [ghost.name for ghost in sensor.perceived(frame).ghosts] \
+        == [f'{name}_' for name in names]
+
+
+def test_ghosts_do_not_depend_on_the_actors():
+    one, _, _ = ghosts(20)
+    other, _, _ = ghosts(20, PLACES, missing=0.5, position_std=0.4)
+    assert one.tolist() == other.tolist()
