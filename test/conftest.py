@@ -29,6 +29,7 @@ ABSENT = absent_modules({
     'ros': ('rclpy', 'state_sensor_ros.msg'),
     'simulators/sumo': ('libsumo', 'sumolib', 'traci'),
     'simulators/test_map_files.py': ('sumolib',),
+    'ros/test_sumo_faults.py': ('libsumo', 'sumolib', 'traci'),
     'ros/test_sumo_node.py': ('libsumo', 'sumolib', 'traci'),
     'ros/test_simulation_services.py': ('simulation_interfaces',),
     'ros/test_stack_outputs.py': ('autoware_perception_msgs', 'autoware_vehicle_msgs',

@@ -109,9 +109,15 @@ class StreamDiagnosis:
         """
         if now.health.state in _UNCONNECTED:
             return 'not connected'
-        if now.silence_s > self._stale_after and now.health.state not in ('ended', 'paused'):
+        is_expected = now.health.state in ('ended', 'paused') and not self._end_of(now.health)
+        if now.silence_s > self._stale_after and not is_expected:
             return f'nothing received for {now.silence_s:.1f} s'
         return ''
+
+    @staticmethod
+    def _end_of(health: Health) -> str:
+        """Return why a live stream has ended, empty for one that has not, and a recording."""
+        return health.loss if health.state == 'ended' else ''
 
     def _judge(self, last: StreamReading, now: StreamReading) -> tuple[Level, str]:
         health, counters = now.health, now.counters
@@ -121,11 +127,12 @@ class StreamDiagnosis:
                                  f'{counters.last_defect}; the log has the traceback')
         if missing := self.missing(now):
             is_connected = health.state not in _UNCONNECTED
-            why = health.silence if is_connected else health.last_error
+            why = self._end_of(health) or (
+                health.silence if is_connected else health.last_error or health.silence)
             return (Level.STALE if is_connected else Level.ERROR,
                     f'{missing}: {why}' if why else missing)
         if health.state in ('ended', 'paused'):
-            return Level.OK, f'the recording is {health.state}'
+            return Level.OK, self._end_of(health) or f'the recording is {health.state}'
         found = self._warnings(last, now)
         return (Level.WARN, '; '.join(found)) if found else \
             (Level.OK, counted(counters.n_actors, 'actor'))

@@ -17,7 +17,7 @@ connected       the rate is known: a second after the first frame,    first fram
                 or at the end of a recording
 no frame        no frame for some seconds after the connect; warning  --
 actor limit     actors have no topics of their own                    first frame
-end             all frames of a recording are processed               connected
+end             all frames of a stream that has ended are processed   connected
 ==============  ====================================================  =========================
 """
 
@@ -103,8 +103,9 @@ class StreamLog:
             self._write('silence', f'no frame from {self._source} in {_SILENCE_S:g} s: '
                         f'{health.silence or _SILENCE}', is_warning=True)
         if has_ended:
-            self._write('end', f'end of the recording {self._source}: '
-                               f'{counted(n_frames, "frame")} published')
+            # A live stream says why it has ended.
+            what = f'{health.loss}: end of the stream' if health.loss else 'end of the recording'
+            self._write('end', f'{what} {self._source}: {counted(n_frames, "frame")} published')
 
     def _write(self, kind: str, line: str, *, is_warning: bool = False) -> None:
         if kind in self._written:

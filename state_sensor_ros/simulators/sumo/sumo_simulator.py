@@ -12,12 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
 import re
 from types import MappingProxyType
 from typing import ClassVar
 
+from state_sensor_ros.errors import importing
 from state_sensor_ros.share import share_file
 from state_sensor_ros.simulators import (
+    ConfigError,
     Format,
     LIVE,
     parameter,
@@ -76,6 +80,24 @@ class SumoSimulator(Simulator):
         """Return the scenario, or host and port of a running SUMO."""
         own = settings.of(SumoParameters)
         return f'{own.host}:{own.port}' if own.port else own.config or 'the shipped scenario'
+
+    def check(self, settings: Settings) -> None:
+        """
+        Check that SUMO is installed, and that files exist.
+
+        :raises StateSensorError: if it is not, or for a file that does not exist.
+        """
+        own = settings.of(SumoParameters)
+        with importing('source sumo'):
+            # Found but not imported: libsumo takes a second, and disturbs other libraries.
+            for library in ('traci' if own.port else 'libsumo', 'sumolib'):
+                if find_spec(library) is None:
+                    raise ModuleNotFoundError(f'No module named {library!r}', name=library)
+        if own.port and own.config:
+            raise ConfigError('sumo.port', str(own.port), '0 with sumo.config, which starts SUMO')
+        for name, path in (('sumo.config', own.config), ('sumo.net', own.net)):
+            if path and not Path(path).is_file():
+                raise ConfigError(name, path, 'an existing file')
 
     def open_source(self, settings: Settings, report: Report, *,
                     reconnect: bool = True) -> Source:

@@ -85,8 +85,7 @@ class SumoSource(LiveSource):
             with suppress(subprocess.TimeoutExpired):
                 process.wait(_END_S)
             listener.join(_END_S)
-            raise TransportError(self._place, self._reason(failure, process.returncode),
-                                 'a scenario that runs')
+            raise TransportError(self._place, self._reason(failure, process.returncode))
 
     def _frames(self, pipe: Connection) -> Generator[Frame, None, str]:
         """Yield the frames; return why the process failed, if it said so."""
@@ -96,6 +95,7 @@ class SumoSource(LiveSource):
                 self.health.silence = (
                     f'{self._place} has not answered: it may wait for other clients '
                     '(--num-clients), or for one that steps it')
+                self._report('silence', self.health.silence)
             try:
                 message = pipe.recv()
             except (EOFError, OSError):
