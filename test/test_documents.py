@@ -122,6 +122,7 @@ def test_changelog_has_short_lines_in_groups():
                                if group in blocks]
         entries = re.split(r'^\* ', '\n'.join(blocks[1::2]), flags=re.MULTILINE)[1:]
         assert [entry for entry in entries if len(entry.splitlines()) > 2] == []
+        assert sorted(entries) == sorted(set(entries))
 
 
 def test_topics_page_names_every_topic():
