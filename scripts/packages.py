@@ -28,6 +28,8 @@ PRECOMPILED = ('apsw', 'backports', 'lz4', 'msgspec', 'numpy', 'rosbags', 'ruame
 # than that of run.txt on Python 3.11 to 3.13, though it works with both, and 0.3 GB of libraries
 # for images, which its metrics do not import.
 COMPLETE = ('evaluate',)
+# Extras that need a newer NumPy than that for which a sourced ROS 2 was compiled.
+APART = ('view',)
 
 
 def install_packages(environment: Environment) -> str:
@@ -84,6 +86,9 @@ def install_extra(environment: Environment, name: str) -> None:
     key = digest(files)
     stamp = environment.venv / (name + '.stamp')
     if stamp.is_file() and stamp.read_text() == key:
+        return
+    if environment.is_sourced and name in APART:
+        print('setup: {} needs an environment without ROS 2, left out'.format(name), flush=True)
         return
     what = files[0].read_text().split('.', 1)[0].lstrip('# ')
     print('setup: installing {} into {}'.format(what, environment.venv.name), flush=True)

@@ -32,13 +32,14 @@ from contextlib import contextmanager
 # Packages whose distribution on PyPI has another name.
 _DISTRIBUTIONS = {
     'PIL': 'pillow', 'google': 'protobuf', 'kornia_rs': 'kornia-rs', 're2': 'google-re2',
-    '_ruamel_yaml': 'ruamel.yaml.clib', 'ruamel': 'ruamel.yaml'}
+    '_ruamel_yaml': 'ruamel.yaml.clib', 'rerun': 'rerun-sdk', 'rerun_cli': 'rerun-sdk',
+    'ruamel': 'ruamel.yaml'}
 # Extras of this package by their modules (setup.cfg).
 _EXTRAS = {
     'matplotlib': 'plot', 'plotly': 'plot', 'av': 'video', 'PIL': 'carla', 'kornia_rs': 'carla',
     'google': 'carla', 'pyarrow': 'tables', 'betterosi': 'osi', 'distributed': 'dask',
     'libsumo': 'sumo', 'sumolib': 'sumo', 'traci': 'sumo',
-    'trackeval': 'evaluate'}
+    'trackeval': 'evaluate', 'rerun': 'view', 'rerun_cli': 'view'}
 # What comes with a ROS 2, besides packages of messages: no pip installs it.
 _OF_ROS = frozenset({
     'rclpy', '_rclpy_pybind11', 'rpyutils', 'tf2_ros', 'ament_index_python', 'launch',

@@ -27,6 +27,8 @@ _MAX_WORKERS = 16
 # that imports it earlier, as that of launch_testing does, makes one of them skip the whole folder.
 ABSENT = absent_modules({
     'ros': ('rclpy', 'state_sensor_ros.msg'),
+    'viewing': ('rerun',),
+    'commands/test_view.py': ('rerun',),
     'simulators/sumo': ('libsumo', 'sumolib', 'traci'),
     'simulators/test_map_files.py': ('sumolib',),
     'ros/test_sumo_faults.py': ('libsumo', 'sumolib', 'traci'),

@@ -43,10 +43,11 @@ MAY_IMPORT = {
     'library': {'perception', 'pipeline', 'connections', 'files', 'files/tables', 'simulators',
                 'simulators/monodrive'},
     'drawing': set(),
+    'viewing': {'connections', 'simulators', 'drawing'},
     'evaluation': {'objects', 'topics', 'pipeline', 'files'},
     'ros': {'control', 'cdr', 'objects', 'topics', 'pipeline', 'files', 'simulators'},
     'commands': {'cdr', 'topics', 'pipeline', 'files', 'files/tables', 'files/osi', 'simulators',
-                 'simulators/monodrive', 'library', 'drawing', 'evaluation',
+                 'simulators/monodrive', 'library', 'drawing', 'viewing', 'evaluation',
                  'emulator'}}
 # The package exports the names of the library.
 OF_THE_PACKAGE = {'__main__.py': {'commands'}, '__init__.py': {'library'}}

@@ -166,8 +166,8 @@ endforeach()
 
 
 # Files of optional libraries, and the extras that are not in `all` for their size.
-OPTIONAL = ('datasets', 'video', 'evaluate', 'sumo')
-APART = ('video', 'evaluate', 'sumo')
+OPTIONAL = ('datasets', 'video', 'evaluate', 'sumo', 'view')
+APART = ('video', 'evaluate', 'sumo', 'view')
 
 
 def test_pip_name_licence_and_libraries_match_package_xml():
@@ -175,7 +175,7 @@ def test_pip_name_licence_and_libraries_match_package_xml():
     assert metadata['metadata']['name'] == text_of('name')
     assert metadata['metadata']['license'] == text_of('license')
     extras = dict(metadata['options.extras_require'])
-    named = {name: {re.split('[<>=]', line)[0] for line in lines.split()}
+    named = {name: {re.split('[<>=;]', line)[0] for line in lines.strip().splitlines()}
              for name, lines in {**extras, '': metadata['options']['install_requires']}.items()}
     # Those of the node, in which nothing is optional, and those of tests of datasets.
     libraries = named[''] | named['plot'] | named['carla']
@@ -195,7 +195,7 @@ def test_pip_ranges_contain_the_versions_of_the_set_up():
     for line in [line for name in ('run', *OPTIONAL) for line in requirements(name)]:
         name, _, version = line.partition(';')[0].strip().partition('==')
         pinned.setdefault(name, []).append(numbers_of(version))
-    ranges = re.findall(r'^([\w.-]+)>=([\d.]+)(?:,<([\d.]+))?$', lines, re.MULTILINE)
+    ranges = re.findall(r'^([\w.-]+)>=([\d.]+)(?:,<([\d.]+))?(?:;.*)?$', lines, re.MULTILINE)
     assert {name for name, *_ in ranges} <= pinned.keys()
     for name, lowest, too_high in ranges:
         assert min(pinned[name]) >= numbers_of(lowest), name

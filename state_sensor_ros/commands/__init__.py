@@ -10,6 +10,6 @@
 The command ``state_sensor``: a module for each sub-command, and what several of them use.
 
 It may import cdr/, topics/, pipeline/, files/, files/tables/, files/osi/,
-simulators/, simulators/monodrive/, library/, drawing/, evaluation/, emulator/ and the modules
-directly in the package; not simulators/carla/, connections/ or ros/, and no rclpy.
+simulators/, simulators/monodrive/, library/, drawing/, viewing/, evaluation/, emulator/ and the
+modules directly in the package; not simulators/carla/, connections/ or ros/, and no rclpy.
 """

@@ -42,6 +42,7 @@ COMMANDS = {
     'replay': "play a trajectory in a running simulator's Replay Mode",
     'repair': 'make a complete trajectory or bag out of a truncated one',
     'render': 'draw a recording as a picture or an animation',
+    'view': 'show a recording or the live stream in a 3D viewer',
     'evaluate': 'judge what an autonomy stack said by the truth',
 }
 FAILED = 1

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 from plotly.offline import get_plotlyjs
 
-from state_sensor_ros.drawing import kinds, palette
+from state_sensor_ros.drawing import inks, kinds, palette
 from state_sensor_ros.drawing.colorings import BY_ACTOR, BY_SPEED
 from state_sensor_ros.drawing.figures import (
     class_colors,
@@ -57,7 +57,7 @@ _PACKED = {'time_s': '<f8', 'row_start': '<i4', 'actor': '<i4', 'position_xy': '
 _SYMBOL_PX = {kinds.PEDESTRIAN: 8, kinds.LIGHT: 11, kinds.SIGN: 19}
 # Shapes of swatches, by class of animation.css.
 _ROUND = frozenset((Mark.PEDESTRIAN, Mark.RED, Mark.YELLOW, Mark.GREEN, Mark.LIGHT, Mark.SIGN))
-_LINES = {Mark.EGO_TRACK: palette.EGO_BED, Mark.TRACK: TRACK}
+_LINES = {Mark.EGO_TRACK: inks.EGO_BED, Mark.TRACK: TRACK}
 
 
 def write_animation(scene: Scene, handle: BinaryIO, *, title: str,
@@ -128,8 +128,8 @@ def _symbols() -> Json:
         kinds.LIGHT: {'': palette.FILLS[Mark.LIGHT], **{
             display: palette.FILLS[mark] for display, mark in LIGHT_MARKS.items()}},
         kinds.SIGN: {'': palette.FILLS[Mark.SIGN]}}
-    edges = {kinds.PEDESTRIAN: (palette.INK, 0.5), kinds.LIGHT: (palette.INK, 2.0),
-             kinds.SIGN: (palette.SIGN_EDGE, 2.0)}
+    edges = {kinds.PEDESTRIAN: (inks.INK, 0.5), kinds.LIGHT: (inks.INK, 2.0),
+             kinds.SIGN: (inks.SIGN_EDGE, 2.0)}
     return {kinds.KIND_NAMES[kind]: {'size': size, 'edge': edges[kind], 'fills': fills[kind]}
             for kind, size in _SYMBOL_PX.items()}
 
@@ -170,7 +170,7 @@ def _entry(mark: Mark, scene: Scene) -> str:
     if mark is Mark.LANE_CHANGE:
         return f'<li><b>▷</b>{mark.value}</li>'
     if mark is Mark.EGO:
-        return _item('ego', palette.EGO, palette.ego_text(scene))
+        return _item('ego', inks.EGO, palette.ego_text(scene))
     if mark in _LINES:
         return _item('line', _LINES[mark], mark.value)
     shape = 'round' if mark in _ROUND else 'assumed' if mark is Mark.ASSUMED else 'box'

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 import plotly.graph_objects as go
 
-from state_sensor_ros.drawing import palette, tracks
+from state_sensor_ros.drawing import inks, palette, tracks
 from state_sensor_ros.drawing.areas import extent
 from state_sensor_ros.drawing.colorings import BY_ACTOR
 from state_sensor_ros.drawing.road_bands import bands_of
@@ -86,9 +86,9 @@ def class_colors(coloring: str) -> list[str]:
     :param coloring: one of ``colorings.COLORINGS``.
     :returns: as ``#rrggbb``.
     """
-    scale = palette.ACTORS if coloring == BY_ACTOR \
+    scale = inks.ACTORS if coloring == BY_ACTOR \
         else palette.speed_scale(N_SPEED_CLASSES)
-    return [*scale, palette.UNKNOWN, palette.OBJECT, palette.EGO]
+    return [*scale, inks.UNKNOWN, inks.OBJECT, inks.EGO]
 
 
 def map_figure(scene: Scene, coloring: str) -> tuple[go.Figure, MovingTraces]:
@@ -103,28 +103,28 @@ def map_figure(scene: Scene, coloring: str) -> tuple[go.Figure, MovingTraces]:
     moving = scene.moves
     _add_roads(figure, scene)
     _add_lines(figure, scene, moving & ~scene.is_ego, x, y, TRACK, 1.0)
-    _add_lines(figure, scene, moving & scene.is_ego, x, y, palette.EGO_BED, 5.0)
+    _add_lines(figure, scene, moving & scene.is_ego, x, y, inks.EGO_BED, 5.0)
     traces = _add_moving(figure, class_colors(coloring))
     area = extent(scene.position_xy)
     axis = {'gridcolor': 'white', 'gridwidth': 1, 'zeroline': False, 'ticks': 'outside',
-            'tickcolor': palette.FAINT}
+            'tickcolor': inks.FAINT}
     figure.update_layout(
-        template='none', showlegend=False, plot_bgcolor=palette.GROUND, dragmode='pan',
-        uirevision='map', font={'color': palette.INK, 'size': 11},
-        modebar={'bgcolor': 'rgba(0,0,0,0)', 'color': palette.QUIET, 'activecolor': palette.INK},
+        template='none', showlegend=False, plot_bgcolor=inks.GROUND, dragmode='pan',
+        uirevision='map', font={'color': inks.INK, 'size': 11},
+        modebar={'bgcolor': 'rgba(0,0,0,0)', 'color': inks.QUIET, 'activecolor': inks.INK},
         margin={'l': _LEFT_PX, 'r': _RIGHT_PX, 't': _TOOLBAR_PX, 'b': 44},
         xaxis={**axis, 'range': list(area.x_range), 'title': {'text': X_TITLE, 'standoff': 6}},
         yaxis={**axis, 'range': list(area.y_range), 'title': {'text': Y_TITLE, 'standoff': 6},
                'scaleanchor': 'x'})
     if not len(scene.actor):
         figure.add_annotation(text=NOTHING, showarrow=False,
-                              font={'color': palette.QUIET, 'size': 16})
+                              font={'color': inks.QUIET, 'size': 16})
     return figure, traces
 
 
 def _add_roads(figure: go.Figure, scene: Scene) -> None:
     """Add the lanes of the map, one trace for each colour."""
-    for outlines, color in zip(bands_of(scene.map_lines), palette.ROADS, strict=True):
+    for outlines, color in zip(bands_of(scene.map_lines), inks.ROADS, strict=True):
         if outlines:
             # A gap between two of them; each is closed.
             x, y = np.concatenate([
@@ -139,22 +139,22 @@ def _add_moving(figure: go.Figure, colors: list[str]) -> MovingTraces:
     changes = len(figure.data)
     figure.add_scatter(
         x=[], y=[], mode='lines+markers', hovertemplate='%{text}<extra></extra>',
-        line={'color': palette.INK, 'width': 1},
+        line={'color': inks.INK, 'width': 1},
         marker={'symbol': 'arrow', 'size': [], 'angle': [], 'color': 'white', 'opacity': 1,
-                'line': {'color': palette.INK, 'width': 1}})
+                'line': {'color': inks.INK, 'width': 1}})
     first = changes + 1
     for color in colors:
         figure.add_scatter(x=[], y=[], mode='lines', fill='toself', fillcolor=color,
                            line={'width': 0}, hoverinfo='skip')
     for dash, width in (('solid', 0.8), ('2px,2px', 1.2)):
         figure.add_scatter(x=[], y=[], mode='lines', hoverinfo='skip',
-                           line={'color': palette.INK, 'width': width, 'dash': dash})
+                           line={'color': inks.INK, 'width': width, 'dash': dash})
     figure.add_scatter(x=[], y=[], mode='lines', fill='toself', fillcolor='white',
                        line={'width': 0}, hoverinfo='skip')
     figure.add_scatter(x=[], y=[], mode='markers', hovertemplate='%{text}<extra></extra>',
-                       marker={'size': 9, 'line': {'color': palette.INK, 'width': 0.5}})
+                       marker={'size': 9, 'line': {'color': inks.INK, 'width': 0.5}})
     figure.add_scatter(x=[], y=[], mode='text', hoverinfo='skip',
-                       textfont={'family': NAME_FAMILY, 'size': NAME_PX, 'color': palette.INK,
+                       textfont={'family': NAME_FAMILY, 'size': NAME_PX, 'color': inks.INK,
                                  'shadow': _HALO})
     after = first + len(colors)
     outlines, assumed, fronts, points, labels = range(after, after + 5)
@@ -175,15 +175,15 @@ def strip_figure(scene: Scene, coloring: str) -> go.Figure:
     others = moving & ~scene.is_ego
     if coloring == BY_ACTOR:
         i_color = palette.actor_colors(scene)
-        for k, color in enumerate(palette.ACTORS):
+        for k, color in enumerate(inks.ACTORS):
             _add_lines(figure, scene, others & (i_color == k), time_s, speed, color, 1.0,
                        0.7)
     else:
-        _add_lines(figure, scene, others, time_s, speed, palette.QUIET, 1.0, 0.6)
-    _add_lines(figure, scene, moving & scene.is_ego, time_s, speed, palette.EGO, 2.0)
+        _add_lines(figure, scene, others, time_s, speed, inks.QUIET, 1.0, 0.6)
+    _add_lines(figure, scene, moving & scene.is_ego, time_s, speed, inks.EGO, 2.0)
     figure.update_layout(
-        template='none', showlegend=False, plot_bgcolor=palette.GROUND, dragmode=False,
-        font={'color': palette.INK, 'size': 11},
+        template='none', showlegend=False, plot_bgcolor=inks.GROUND, dragmode=False,
+        font={'color': inks.INK, 'size': 11},
         margin={'l': _LEFT_PX, 'r': _RIGHT_PX, 't': 4, 'b': 38},
         xaxis={'range': [0.0, scene.duration_s or 1.0], 'gridcolor': 'white', 'zeroline': False,
                'fixedrange': True, 'nticks': 16, 'title': {'text': TIME_TITLE, 'standoff': 4}},

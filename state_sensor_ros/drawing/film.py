@@ -25,7 +25,7 @@ from matplotlib import rc_context
 import numpy as np
 import numpy.typing as npt
 
-from state_sensor_ros.drawing import layers, palette
+from state_sensor_ros.drawing import inks, layers
 from state_sensor_ros.drawing.areas import Area, CLOSE_UP_M, visible_samples
 from state_sensor_ros.drawing.fonts import Fonts
 from state_sensor_ros.drawing.map_layout import Map, MapLayout
@@ -124,7 +124,7 @@ class _Screen:
             0.0, -(layers.SCALE_BELOW + 0.02) / page.view.height, '', transform=axes.transAxes,
             ha='left', va='baseline', fontsize='large', fontweight='bold')
         self._cursor = None if page.strip is None else page.strip.axvline(
-            0.0, color=palette.INK, linewidth=1.6, clip_on=False, animated=True)
+            0.0, color=inks.INK, linewidth=1.6, clip_on=False, animated=True)
         # matplotlib has no types for the canvas.
         canvas: Any = page.figure.canvas
         self._canvas = canvas

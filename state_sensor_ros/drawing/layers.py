@@ -18,7 +18,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.transforms import Affine2D
 import numpy as np
 
-from state_sensor_ros.drawing import kinds, palette, tracks
+from state_sensor_ros.drawing import inks, kinds, palette, tracks
 from state_sensor_ros.drawing.areas import Area
 from state_sensor_ros.drawing.footprints import CAR_LENGTH_M, CONE_M
 from state_sensor_ros.drawing.map_layout import Map
@@ -52,7 +52,7 @@ def draw_roads(axes: Axes, scene: Scene, area: Area) -> None:
     :param scene: the recording.
     :param area: that the map shows.
     """
-    for outlines, color in zip(bands_of(scene.map_lines, area), palette.ROADS, strict=True):
+    for outlines, color in zip(bands_of(scene.map_lines, area), inks.ROADS, strict=True):
         if outlines:
             axes.add_collection(PolyCollection(
                 outlines, facecolors=color, edgecolors='none', zorder=1), autolim=False)
@@ -75,7 +75,7 @@ def draw_tracks(axes: Axes, scene: Scene, coloring: str, width_pt: float) -> Non
     is_ego = scene.is_ego[drawn.actor[begin]]
     for rows, color, width, order in (
             (~is_ego, colors[~is_ego], width_pt, 2),
-            (is_ego, palette.EGO_BED, 3.2 * width_pt, 2.5), (is_ego, colors[is_ego], width_pt, 3)):
+            (is_ego, inks.EGO_BED, 3.2 * width_pt, 2.5), (is_ego, colors[is_ego], width_pt, 3)):
         # Not snapped: segments along an axis would be moved to whole pixels, and others not.
         axes.add_collection(LineCollection(
             list(lines[rows]), colors=color, linewidths=width, capstyle='round', zorder=order,
@@ -101,7 +101,7 @@ def draw_lane_changes(axes: Axes, changes: Sequence[LaneChangeMark], size: float
     points = Affine2D().scale(1.0 / 72.0) + axes.figure.dpi_scale_trans
     axes.add_collection(PolyCollection(
         marks, offsets=offsets, offset_transform=axes.transData, transform=points,
-        facecolors='white', edgecolors=palette.INK, linewidths=0.9, zorder=5), autolim=False)
+        facecolors='white', edgecolors=inks.INK, linewidths=0.9, zorder=5), autolim=False)
 
 
 def free_lane_changes(scene: Scene, samples: Rows, view: Map) -> list[LaneChangeMark]:
@@ -147,8 +147,8 @@ def draw_actors(axes: Axes, scene: Scene, samples: Rows, coloring: str,
     actor = scene.actor[samples]
     is_ego, kind = scene.is_ego[actor], scene.kind[actor]
     for chosen, edge, order in (
-            (~is_ego & (kind == kinds.OBJECT), palette.OBJECT_EDGE, 6),
-            (~is_ego & (kind == kinds.VEHICLE), palette.INK, 7), (is_ego, palette.INK, 9)):
+            (~is_ego & (kind == kinds.OBJECT), inks.OBJECT_EDGE, 6),
+            (~is_ego & (kind == kinds.VEHICLE), inks.INK, 7), (is_ego, inks.INK, 9)):
         if chosen.any():
             _draw_footprints(axes, scene, samples[chosen], coloring, edge, order, are_dots(
                 scene, samples, inches_per_m)[chosen])
@@ -212,12 +212,12 @@ def _draw_symbols(axes: Axes, scene: Scene, rows: Rows, coloring: str, kind: int
     axes.scatter(
         x, y, s=SYMBOL_PT[kind] ** 2, zorder=8,
         c=palette.fills_of(scene, rows, coloring),
-        edgecolors=palette.SIGN_EDGE if kind == kinds.SIGN else palette.INK,
+        edgecolors=inks.SIGN_EDGE if kind == kinds.SIGN else inks.INK,
         linewidths={kinds.PEDESTRIAN: 0.5, kinds.LIGHT: 1.6, kinds.SIGN: 1.4}[kind])
     if kind == kinds.SIGN:
         for i, display in enumerate(scene.display[rows].tolist()):
             axes.text(x[i], y[i], scene.displays[display], ha='center', va='center_baseline',
-                      fontsize=_NUMBER_PT, color=palette.INK, clip_on=True, zorder=8)
+                      fontsize=_NUMBER_PT, color=inks.INK, clip_on=True, zorder=8)
 
 
 def draw_scale_bar(axes: Axes, inches_per_m: float) -> None:
@@ -234,7 +234,7 @@ def draw_scale_bar(axes: Axes, inches_per_m: float) -> None:
     for k in range(_N_PARTS):
         axes.add_patch(Rectangle(
             (right - length * (1.0 - k / _N_PARTS), y), length / _N_PARTS, thick, linewidth=0.6,
-            edgecolor=palette.INK, facecolor=palette.INK if k % 2 == 0 else 'white',
+            edgecolor=inks.INK, facecolor=inks.INK if k % 2 == 0 else 'white',
             clip_on=False, gid=SCALE_GID))
     axes.text(right - length - gap, y + thick / 2, f'{length:g} m', ha='right',
               va='center_baseline', fontsize='medium', gid=SCALE_GID)

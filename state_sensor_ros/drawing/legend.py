@@ -20,7 +20,7 @@ from matplotlib.legend_handler import HandlerTuple
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from state_sensor_ros.drawing import layers, palette
+from state_sensor_ros.drawing import inks, layers, palette
 from state_sensor_ros.drawing.colorings import BY_SPEED
 from state_sensor_ros.drawing.fonts import Fonts
 from state_sensor_ros.drawing.layers import DASHED
@@ -85,7 +85,7 @@ def strip_entries(instant: int) -> list[LegendEntry]:
 
     :param instant: of the footprints, -1 for none.
     """
-    line = Line2D([], [], color=palette.INK, linewidth=INSTANT_PT)
+    line = Line2D([], [], color=inks.INK, linewidth=INSTANT_PT)
     return [LegendEntry((line,), 'time of the boxes')] if instant >= 0 else []
 
 
@@ -93,24 +93,24 @@ def _entry(mark: Mark) -> LegendEntry:
     fill = palette.FILLS.get(mark, 'white')
     artist: Patch | Line2D
     if mark in (Mark.EGO, Mark.VEHICLE, Mark.UNKNOWN_SPEED):
-        artist = Patch(facecolor=fill, edgecolor=palette.INK, linewidth=0.7)
+        artist = Patch(facecolor=fill, edgecolor=inks.INK, linewidth=0.7)
     elif mark is Mark.OBJECT:
-        artist = _marker('s', fill, palette.OBJECT_EDGE, 0.7, 4.0)
+        artist = _marker('s', fill, inks.OBJECT_EDGE, 0.7, 4.0)
     elif mark is Mark.ASSUMED:
-        artist = Patch(facecolor='white', edgecolor=palette.INK, linestyle=DASHED)
+        artist = Patch(facecolor='white', edgecolor=inks.INK, linestyle=DASHED)
     elif mark is Mark.SIGN:
-        artist = _marker('o', fill, palette.SIGN_EDGE, 1.4, 8.0)
+        artist = _marker('o', fill, inks.SIGN_EDGE, 1.4, 8.0)
     elif mark is Mark.PEDESTRIAN:
-        artist = _marker('o', fill, palette.INK, 0.5, 5.0)
+        artist = _marker('o', fill, inks.INK, 0.5, 5.0)
     elif mark in palette.FILLS:
-        artist = _marker('o', fill, palette.INK, 1.6, 6.5)
+        artist = _marker('o', fill, inks.INK, 1.6, 6.5)
     elif mark is Mark.LANE_CHANGE:
-        artist = _marker('>', 'white', palette.INK, 0.9, 5.5)
+        artist = _marker('>', 'white', inks.INK, 0.9, 5.5)
     elif mark is Mark.CLOSE_UP:
-        artist = Patch(facecolor='none', edgecolor=palette.QUIET, linewidth=0.9,
+        artist = Patch(facecolor='none', edgecolor=inks.QUIET, linewidth=0.9,
                        linestyle=CLOSE_UP_DASHES)
     else:
-        color, width = (palette.EGO_BED, 4.5) if mark is Mark.EGO_TRACK \
+        color, width = (inks.EGO_BED, 4.5) if mark is Mark.EGO_TRACK \
             else (palette.EXAMPLE, 1.4)
         artist = Line2D([], [], color=color, linewidth=width)
     return LegendEntry((artist,), mark.value)
@@ -128,7 +128,7 @@ def actor_entries(scene: Scene, fonts: Fonts) -> list[LegendEntry]:
     :param scene: of which the names are used.
     :param fonts: that draw them.
     """
-    return [LegendEntry(tuple(Patch(facecolor=color, edgecolor=palette.INK, linewidth=0.4)
+    return [LegendEntry(tuple(Patch(facecolor=color, edgecolor=inks.INK, linewidth=0.4)
                               for color in colors), fonts.drawable(text), is_row=True)
             for colors, text in palette.actor_key(scene)]
 

@@ -22,7 +22,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 import numpy as np
 
-from state_sensor_ros.drawing import kinds, layers, palette, tracks
+from state_sensor_ros.drawing import inks, kinds, layers, tracks
 from state_sensor_ros.drawing.areas import Area
 from state_sensor_ros.drawing.fonts import Fonts
 from state_sensor_ros.drawing.line_points import points_along, STEP_PX
@@ -80,7 +80,7 @@ def draw_names(axes: Axes, scene: Scene, samples: Rows, fonts: Fonts, inches_per
         text = axes.text(
             0.0, 0.0, fonts.drawable(shortened(scene.names[i])), fontsize=_NAME_PT, ha='left',
             va='bottom', zorder=11, path_effects=_HALO, gid=NAME_GID,
-            color=palette.EGO if scene.is_ego[i] else palette.INK)
+            color=inks.EGO if scene.is_ego[i] else inks.INK)
         place = places.best(k, np.array(text.get_window_extent().size), point,
                             None if kept is None else kept.get(i))
         if place is None:
@@ -93,7 +93,7 @@ def draw_names(axes: Axes, scene: Scene, samples: Rows, fonts: Fonts, inches_per
         text.set_position((x, y))
         if len(leader):
             axes.add_line(Line2D(
-                *from_pixels.transform(leader[[0, -1]]).T, color=palette.QUIET, linewidth=0.5,
+                *from_pixels.transform(leader[[0, -1]]).T, color=inks.QUIET, linewidth=0.5,
                 zorder=5.5, gid=LEADER_GID))
 
 

@@ -19,27 +19,22 @@ import numpy.typing as npt
 
 from state_sensor_ros.drawing import kinds
 from state_sensor_ros.drawing.colorings import BY_ACTOR
+from state_sensor_ros.drawing.inks import (
+    ACTORS,
+    EGO,
+    GREEN,
+    OBJECT,
+    PEDESTRIAN,
+    QUIET,
+    RED,
+    SIGN,
+    UNKNOWN,
+    YELLOW,
+)
 from state_sensor_ros.drawing.marks import Mark, mark_of
 from state_sensor_ros.drawing.scene import Scene
 from state_sensor_ros.drawing.wording import shortened
 from state_sensor_ros.frame import Floats, Rows
-
-INK = '#1f2933'
-QUIET = '#7b8794'
-GROUND = '#f5f7fa'
-FAINT = '#cbd2d9'
-# Lanes of the map: other ones, those of vehicles, and mere lines.
-ROADS = '#ebeef2', '#dde3e9', '#b3bdc7'
-EGO = '#d6336c'
-EGO_BED = '#f4b6cb'
-OBJECT = '#f08c00'
-OBJECT_EDGE = '#7a4600'
-PEDESTRIAN = '#ba50ff'
-UNKNOWN = '#9aa5b1'
-# Eight colours of vehicles. These, EGO, OBJECT, PEDESTRIAN and UNKNOWN differ by a CIEDE2000 of
-# at least 12 from each other, also as people with deuteranopia or protanopia see them
-# (test/drawing/test_palette.py).
-ACTORS = ('#8e6d0b', '#208b7e', '#3f00ff', '#86c093', '#732845', '#177a9f', '#224f00', '#2b4175')
 
 # Scales of speed begin and end at multiples of this, m/s.
 _ROUND = 5.0
@@ -51,10 +46,8 @@ EXAMPLE = to_hex(SPEEDS(0.55))
 # Fills of marks.
 FILLS = {
     Mark.EGO: EGO, Mark.VEHICLE: EXAMPLE, Mark.OBJECT: OBJECT, Mark.PEDESTRIAN: PEDESTRIAN,
-    Mark.RED: '#e03131', Mark.YELLOW: '#ffd43b', Mark.GREEN: '#2f9e44', Mark.LIGHT: UNKNOWN,
-    Mark.SIGN: '#ffffff', Mark.UNKNOWN_SPEED: UNKNOWN}
-# The ring of a sign.
-SIGN_EDGE = '#c92a2a'
+    Mark.RED: RED, Mark.YELLOW: YELLOW, Mark.GREEN: GREEN, Mark.LIGHT: UNKNOWN,
+    Mark.SIGN: SIGN, Mark.UNKNOWN_SPEED: UNKNOWN}
 
 
 def speed_range(scene: Scene) -> tuple[float, float]:

@@ -22,7 +22,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 import numpy as np
 
-from state_sensor_ros.drawing import layers, palette
+from state_sensor_ros.drawing import inks, layers, palette
 from state_sensor_ros.drawing.areas import not_shown, visible_samples
 from state_sensor_ros.drawing.colorings import BY_ACTOR, BY_SPEED
 from state_sensor_ros.drawing.fonts import Fonts
@@ -106,9 +106,9 @@ def style_of(fonts: Fonts, size: PageSize) -> dict[Any, Any]:
         'font.family': fonts.families, 'font.size': 8.5 * size.text_scale, 'axes.linewidth': 0.7,
         'legend.fontsize': 8.5 * size.text_scale, 'axes.labelsize': 8.5 * size.text_scale,
         'xtick.labelsize': 8.5 * size.text_scale, 'ytick.labelsize': 8.5 * size.text_scale,
-        **dict.fromkeys(('axes.edgecolor', 'xtick.color', 'ytick.color'), palette.QUIET),
+        **dict.fromkeys(('axes.edgecolor', 'xtick.color', 'ytick.color'), inks.QUIET),
         **dict.fromkeys(('axes.labelcolor', 'xtick.labelcolor', 'ytick.labelcolor', 'text.color'),
-                        palette.INK),
+                        inks.INK),
         # Names of files and actors may contain dollar signs.
         'text.parse_math': False, 'svg.hashsalt': 'state_sensor_ros', 'pdf.fonttype': 42}
 
@@ -170,9 +170,9 @@ def draw_page(scene: Scene, style: PictureStyle, instant: int, fonts: Fonts, *,
 
     title = fonts.drawable(shortened(
         style.title, min(_MAX_TITLE, int(_LETTERS_PER_INCH * size.width / size.text_scale))))
-    page.text(TOP, title, _TITLE_PT, palette.INK, 'bold' if title.isascii() else 'normal')
+    page.text(TOP, title, _TITLE_PT, inks.INK, 'bold' if title.isascii() else 'normal')
     for k, line in enumerate(lines):
-        page.text(TOP + (_TITLE + k * _LINE) * size.text_scale, line, _FACTS_PT, palette.QUIET,
+        page.text(TOP + (_TITLE + k * _LINE) * size.text_scale, line, _FACTS_PT, inks.QUIET,
                   'normal')
     head.draw(page.figure, size.left, head_top)
     key.draw(page.figure, size.left, key_top)
@@ -229,7 +229,7 @@ class _Drawing:
         :param is_detail: whether it is a close-up, which has thicker lines.
         """
         scene, style = self.scene, self.style
-        axes.set(xlim=view.area.x_range, ylim=view.area.y_range, facecolor=palette.GROUND,
+        axes.set(xlim=view.area.x_range, ylim=view.area.y_range, facecolor=inks.GROUND,
                  xlabel=X_TITLE, ylabel='' if style.size.is_compact else Y_TITLE)
         if style.size.is_compact:
             # Beside the scale.
@@ -249,7 +249,7 @@ class _Drawing:
         layers.draw_scale_bar(axes, view.inches_per_m)
         if not len(scene.actor):
             axes.text(0.5, 0.5, NOTHING, transform=axes.transAxes, ha='center', va='center',
-                      color=palette.QUIET, fontsize=12)
+                      color=inks.QUIET, fontsize=12)
 
 
 def _draw_maps(page: _Page, top: float, layout: MapLayout, drawing: _Drawing) -> Axes:
@@ -260,7 +260,7 @@ def _draw_maps(page: _Page, top: float, layout: MapLayout, drawing: _Drawing) ->
     if detail is not None:
         (left, right), (low, high) = detail.area.x_range, detail.area.y_range
         axes.add_patch(Rectangle(
-            (left, low), right - left, high - low, facecolor='none', edgecolor=palette.QUIET,
+            (left, low), right - left, high - low, facecolor='none', edgecolor=inks.QUIET,
             linewidth=0.9, linestyle=CLOSE_UP_DASHES, zorder=4))
         left = size.left + size.inner - detail.width if layout.is_beside else size.left
         below = 0.0 if layout.is_beside else whole.height + GAP

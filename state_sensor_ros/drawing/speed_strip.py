@@ -16,7 +16,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.ticker import AutoMinorLocator, MaxNLocator
 import numpy as np
 
-from state_sensor_ros.drawing import palette, tracks
+from state_sensor_ros.drawing import inks, palette, tracks
 from state_sensor_ros.drawing.colorings import BY_ACTOR
 from state_sensor_ros.drawing.fonts import Fonts
 from state_sensor_ros.drawing.legend import INSTANT_PT
@@ -60,7 +60,7 @@ def draw_strip(axes: Axes, scene: Scene, instant: int, coloring: str, *, fonts: 
     """
     low, high = palette.speed_range(scene)
     axes.set(xlim=(0.0, scene.duration_s or 1.0), xlabel=TIME_TITLE, ylim=(low, high),
-             ylabel='' if size.is_compact else SPEED_TITLE, facecolor=palette.GROUND)
+             ylabel='' if size.is_compact else SPEED_TITLE, facecolor=inks.GROUND)
     box = axes.get_window_extent().transformed(axes.figure.dpi_scale_trans.inverted())
     axes.xaxis.set_major_locator(MaxNLocator(max(int(_TICKS_PER_INCH * box.width), 3)))
     axes.yaxis.set_major_locator(MaxNLocator(max(int(2.5 * _TICKS_PER_INCH * box.height), 3)))
@@ -74,9 +74,9 @@ def draw_strip(axes: Axes, scene: Scene, instant: int, coloring: str, *, fonts: 
     colors = _draw_lines(axes, scene, coloring)
     if instant >= 0:
         # Also at the edges in its whole width.
-        axes.axvline(scene.time_s[instant], color=palette.INK, linewidth=INSTANT_PT,
+        axes.axvline(scene.time_s[instant], color=inks.INK, linewidth=INSTANT_PT,
                      clip_on=False, zorder=4)
-        axes.plot([scene.time_s[instant]], [1.0], marker='v', markersize=6.0, color=palette.INK,
+        axes.plot([scene.time_s[instant]], [1.0], marker='v', markersize=6.0, color=inks.INK,
                   transform=axes.get_xaxis_transform(), clip_on=False, zorder=4)
     if fonts is not None:
         _draw_names(axes, scene, colors, fonts)
@@ -91,7 +91,7 @@ def _draw_lines(axes: Axes, scene: Scene, coloring: str) -> Floats:
     is_ego = scene.is_ego[drawn.actor[begin]]
     n_moving = int(scene.moves.sum())
     # A colour that stands for one actor leads from its name to its line.
-    has_colors = coloring == BY_ACTOR or n_moving <= len(palette.ACTORS)
+    has_colors = coloring == BY_ACTOR or n_moving <= len(inks.ACTORS)
     colors = palette.colors_of(
         scene, np.arange(len(scene.names)), np.zeros(len(scene.names), np.float32), BY_ACTOR) \
         if has_colors else palette.plain_colors(scene)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from state_sensor_ros.files.frame_writer import FrameWriter
     from state_sensor_ros.files.recording import RecordingReader
 
-CONVERT, RENDER = 'convert', 'render'
+CONVERT, RENDER, VIEW = 'convert', 'render', 'view'
 # The parameters of the node that its topics depend on. A recording has no clock of ROS.
 BAG_PARAMETERS = (
     'global_frame', 'frame_prefix', 'parent_frame', 'global_frame_pose', 'ego_tag', 'ego_frame',
@@ -214,5 +214,8 @@ ANIMATION = Format(
 FILM = Format(
     name='film', noun='a film', suffixes=('.gif', '.mp4'), command=RENDER,
     writes=_DRAWN | {'size', 'dpi'})
+SCENE = Format(
+    name='scene', noun='a scene of Rerun', suffixes=('.rrd',), command=VIEW,
+    writes=frozenset(('ego_tag', 'names', 'map')))
 
-FORMATS = (BAG, MCAP, SQLITE, PARQUET, CSV, OSI, PICTURE, VECTORS, ANIMATION, FILM)
+FORMATS = (BAG, MCAP, SQLITE, PARQUET, CSV, OSI, PICTURE, VECTORS, ANIMATION, FILM, SCENE)

@@ -70,6 +70,9 @@ from state_sensor_ros.simulators.frame_builder import (
 )
 from state_sensor_ros.simulators.frame_file import FrameFile
 from state_sensor_ros.simulators.simulator import (
+    SensorImage,
+    SensorPoints,
+    SensorReader,
     Simulator,
     SimulatorTopics,
     StandIn,
@@ -119,6 +122,9 @@ __all__ = [
     'RecordedFrame',
     'RecordingReader',
     'Report',
+    'SensorImage',
+    'SensorPoints',
+    'SensorReader',
     'Settings',
     'Simulator',
     'SimulatorTopics',

@@ -15,11 +15,14 @@ naming, encoding and publishing as those of every other simulator.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import ClassVar, Protocol, TYPE_CHECKING
+from typing import ClassVar, Protocol, TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
 
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.files.formats import Format
@@ -46,6 +49,9 @@ SOURCE_PARAMETERS = frozenset({
     'max_frame_bytes'})
 
 
+Pixels: TypeAlias = npt.NDArray[np.uint8] | npt.NDArray[np.float32]
+
+
 @dataclass(frozen=True, slots=True)
 class SimulatorTopics:
     """
@@ -57,6 +63,37 @@ class SimulatorTopics:
 
     encoders: tuple[NewTopicEncoder, ...] = ()
     transforms: tuple[StaticTransform, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SensorImage:
+    """
+    An image of a camera on the ego, to look at.
+
+    ``name`` such as ``central/rgb``; ``pixels`` (H, W, 3) uint8 red, green, blue, or (H, W)
+    float32 depth, m; None where ``png`` has a PNG file in their place.
+    """
+
+    name: str
+    pixels: Pixels | None = None
+    png: bytes = b''
+
+
+@dataclass(frozen=True, slots=True)
+class SensorPoints:
+    """
+    The points of a lidar on the ego, to look at.
+
+    ``name``; ``points_xyz`` (P, 3) float32, m, axes of the lidar; ``pose`` its position xyz, m,
+    and orientation xyzw on the ego, None where it is unknown.
+    """
+
+    name: str
+    points_xyz: Pixels
+    pose: tuple[float, ...] | None = None
+
+
+SensorReader: TypeAlias = Callable[[Frame], Iterable[SensorImage | SensorPoints]]
 
 
 class StandIn(Protocol):
@@ -168,6 +205,18 @@ class Simulator:
         :param recording: that the frames come from, None for a live source.
         """
         return SimulatorTopics()
+
+    def sensor_reader(self, settings: Settings, report: Report,
+                      recording: RecordingReader | None = None) -> SensorReader | None:
+        """
+        Return what decodes the images and points in a frame, for a viewer.
+
+        :param settings: of the command.
+        :param report: called with a kind and a line about what cannot be decoded.
+        :param recording: that the frames come from, None for a live source.
+        :returns: None where the frames of the simulator have none.
+        """
+        return None
 
     def open_bag(self, bag: Bag) -> BagRecording:
         """

@@ -16,16 +16,8 @@ import numpy as np
 import pytest
 
 from state_sensor_ros.drawing.colorings import BY_ACTOR, BY_SPEED
-from state_sensor_ros.drawing.palette import (
-    ACTORS,
-    colors_of,
-    EGO,
-    OBJECT,
-    PEDESTRIAN,
-    speed_range,
-    SPEEDS,
-    UNKNOWN,
-)
+from state_sensor_ros.drawing.inks import ACTORS, EGO, OBJECT, PEDESTRIAN, UNKNOWN
+from state_sensor_ros.drawing.palette import colors_of, speed_range, SPEEDS
 from state_sensor_ros.frame import KIND_OBJECT
 
 XYZ_FROM_RGB = np.array([[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750],

@@ -24,6 +24,7 @@ from state_sensor_ros.payloads import PayloadDecoder, Report
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.carla.carla_parameters import CarlaParameters
 from state_sensor_ros.simulators.simulator import (
+    SensorReader,
     Simulator,
     SimulatorTopics,
     StandIn,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from state_sensor_ros.files.bags.bag_recording import BagRecording
     from state_sensor_ros.pipeline.source import Source
     from state_sensor_ros.simulators import EgoCommands
+    from state_sensor_ros.simulators.carla.sensors import Sensor
     from state_sensor_ros.simulators.stand_in_options import StandInOptions
 
 # The imitation-learning dataset was collected at this rate.
@@ -114,21 +116,22 @@ class CarlaSimulator(Simulator):
         :raises ConfigError: when ``config_file`` cannot be read.
         """
         from state_sensor_ros.simulators.carla.carla_list import carla_encoders
-        from state_sensor_ros.simulators.carla.carla_recording import (
-            CarlaBagRecording,
-            DatasetRecording,
-        )
-        from state_sensor_ros.simulators.carla.sensor_files import read_sensors
         from state_sensor_ros.simulators.carla.sensor_frames import sensor_transforms
         from state_sensor_ros.simulators.carla.sensors import mounts
-        if recording is None:
-            sensors = read_sensors(settings.config_file) if settings.config_file else ()
-        else:
-            assert isinstance(recording, (CarlaBagRecording, DatasetRecording))
-            sensors = recording.sensors
+        sensors = _sensors(settings, recording)
         return SimulatorTopics(
-            carla_encoders(tuple(sensors), is_dataset=recording is not None),
+            carla_encoders(sensors, is_dataset=recording is not None),
             sensor_transforms(mounts(sensors, settings), settings))
+
+    def sensor_reader(self, settings: Settings, report: Report,
+                      recording: RecordingReader | None = None) -> SensorReader:
+        """
+        Return what decodes the images and points of a frame.
+
+        :raises ConfigError: when ``config_file`` cannot be read.
+        """
+        from state_sensor_ros.simulators.carla.sensor_views import sensor_views
+        return sensor_views(_sensors(settings, recording), report)
 
     def open_bag(self, bag: Bag) -> BagRecording:
         """Return a bag with CARLA's topics as a recording."""
@@ -184,6 +187,19 @@ class CarlaSimulator(Simulator):
             episode_frames=options.episode, map_name=options.map, episode=EpisodeSettings(
                 is_synchronous=options.synchronous, n_vehicles=options.vehicles - 1,
                 n_pedestrians=options.objects, seed=options.seed)))
+
+
+def _sensors(settings: Settings, recording: RecordingReader | None) -> tuple[Sensor, ...]:
+    """Return the sensors on the player, of a recording or as ``config_file`` describes them."""
+    from state_sensor_ros.simulators.carla.carla_recording import (
+        CarlaBagRecording,
+        DatasetRecording,
+    )
+    from state_sensor_ros.simulators.carla.sensor_files import read_sensors
+    if recording is None:
+        return tuple(read_sensors(settings.config_file)) if settings.config_file else ()
+    assert isinstance(recording, (CarlaBagRecording, DatasetRecording))
+    return tuple(recording.sensors)
 
 
 def _check_relay(settings: Settings) -> None:

@@ -1,0 +1,196 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""The frames of a recording or a live stream on their way to a viewer or its file."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+import time
+
+import rerun as rr
+
+from state_sensor_ros.commands.interruption import Interruption
+from state_sensor_ros.commands.live import LiveRecording
+from state_sensor_ros.commands.printing import print_line
+from state_sensor_ros.commands.reading import read_frames
+from state_sensor_ros.commands.summary import show_result, size_of, Summary
+from state_sensor_ros.errors import one_line, reason_of, SinkError, TransportError
+from state_sensor_ros.files.recording import RecordingReader, STANDARD_INPUT
+from state_sensor_ros.files.whole.whole_file import WholeFile
+from state_sensor_ros.library.frame_recording import Recording
+from state_sensor_ros.library.lane_changes import LaneChangeFinder
+from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators.map_files import read_map
+from state_sensor_ros.simulators.simulator_list import find_simulator
+from state_sensor_ros.viewing import frame_log, viewer
+from state_sensor_ros.viewing.frame_log import FrameLog
+
+_APPLICATION = 'state_sensor'
+# Frames of a recording that are sent in one piece.
+_N_TOGETHER = 64
+# A viewer that was closed while it showed a live stream is noticed within this time.
+_LIVE_FLUSH_S = 1.0
+_FLUSH_LIMIT_S = 60.0
+_PROBE = bytes(4096)
+
+
+class ViewerClosedError(Exception):
+    """The viewer was closed while frames were sent to it."""
+
+
+class SceneShow:
+    """
+    Shows the frames of a recording.
+
+    :param args: the parsed options.
+    :param settings: of the command.
+    :param recording: of ``reader``, with the selected frames.
+    :param reader: a recording, or a live stream.
+    """
+
+    def __init__(self, args: argparse.Namespace, settings: Settings, recording: Recording,
+                 reader: RecordingReader) -> None:
+        self._args, self._settings = args, settings
+        self._recording, self._reader = recording, reader
+        self._is_live = isinstance(reader, LiveRecording)
+        self._summary = Summary()
+        # Otherwise the library prints a warning and goes on.
+        rr.set_strict_mode(True)
+        self._stream = rr.RecordingStream(_APPLICATION)
+        self._title = one_line(recording.name if args.input in (None, STANDARD_INPUT)
+                               else Path(args.input).resolve().name)
+
+    def in_viewer(self, interruption: Interruption) -> None:
+        """
+        Show the frames in a viewer: one that is open, a new window, or a page.
+
+        :param interruption: of the program.
+        :raises StateSensorError: if a frame cannot be read or the viewer does not start.
+        """
+        args = self._args
+        if not self._is_live:
+            interruption.describe(lambda: 'not all frames were sent to the viewer')
+        if args.no_spawn:
+            viewer.connect_to_open(self._stream, args.viewer_port or viewer.DEFAULT_PORT)
+            self._send_to(lambda: False)
+            return
+        opened = viewer.Viewer(args.viewer_port, is_page=args.web)
+        try:
+            opened.connect(self._stream)
+            if args.web:
+                print(f'the page of the viewer: {opened.serve_page()}', flush=True)
+            is_complete = self._send_to(lambda: opened.is_over)
+            if args.web and is_complete and not interruption.number:
+                # Without a viewer to serve, the frames would be gone.
+                interruption.is_endless = True
+                interruption.describe(lambda: '')
+                opened.wait()
+        finally:
+            if args.web:
+                opened.stop()
+
+    def _send_to(self, is_closed: Callable[[], bool]) -> bool:
+        """Send the frames to a viewer; return whether it stayed open until the last one."""
+        last_s = time.monotonic()
+
+        def flush() -> None:
+            nonlocal last_s
+            now_s = time.monotonic()
+            if self._is_live and now_s < last_s + _LIVE_FLUSH_S:
+                return
+            last_s = now_s
+            try:
+                self._stream.flush(timeout_sec=_FLUSH_LIMIT_S)
+            except RuntimeError as error:
+                if is_closed() or 'severed' in str(error):
+                    raise ViewerClosedError from error
+                raise TransportError('viewer', str(error), 'one that takes the frames') from error
+
+        try:
+            self._send(flush)
+            last_s = -_LIVE_FLUSH_S
+            flush()
+        except ViewerClosedError:
+            print_line('the viewer was closed')
+            return False
+        show_result(self._title, [*self._summary.facts, 'in the viewer'],
+                    is_quiet=self._args.quiet)
+        return True
+
+    def to_file(self, interruption: Interruption) -> None:
+        """
+        Write the frames to a file, which appears when it is complete.
+
+        :param interruption: of the program; a signal ends a live stream, whose frames are kept.
+        :raises StateSensorError: if a frame cannot be read, or the file cannot be written.
+        """
+        args = self._args
+        with interruption.writing(lambda: WholeFile(args.save, force=args.force)) as file:
+            part = file.part
+            if part is None:
+                raise SinkError(args.save, 'a pipe or a device', 'the name of a file')
+
+            def flush() -> None:
+                try:
+                    self._stream.flush(timeout_sec=_FLUSH_LIMIT_S)
+                except RuntimeError as error:
+                    raise _failed_write(args.save, part, error) from error
+
+            self._stream.save(part)
+            self._send(flush)
+            try:
+                self._stream.disconnect()
+            except RuntimeError as error:
+                raise _failed_write(args.save, part, error) from error
+        show_result(args.save, [*self._summary.facts, *size_of(args.save)], is_quiet=args.quiet)
+
+    def _send(self, flush: Callable[[], None]) -> None:
+        """
+        Send all frames.
+
+        :param flush: called after each piece.
+        """
+        recording, faults = self._recording, self._recording.faults
+        self._stream.send_recording_name(self._title)
+        log = FrameLog(self._stream, ego_tag=self._settings.ego_tag, names=self._args.names,
+                       n_together=1 if self._is_live else _N_TOGETHER, is_live=self._is_live,
+                       flush=flush, map_lines=read_map(self._args.map) if self._args.map
+                       else ())
+        simulator = find_simulator(self._reader.simulator)
+        source = None if self._is_live else self._reader
+        sensor_data = simulator.sensor_reader(
+            self._settings, lambda kind, text: log.note(text), source)
+        finder, n_changes, n_faults = LaneChangeFinder(), 0, 0
+        for frame in read_frames(recording, 'view', is_quiet=self._args.quiet):
+            self._summary.add(frame)
+            log.add(frame, () if sensor_data is None else sensor_data(frame))
+            for fault in faults[n_faults:]:
+                log.note(str(fault))
+            n_faults = len(faults)
+            finder.add(frame)
+            for change in finder.changes[n_changes:]:
+                log.note(f'{change.name} changes to the {change.direction}, from lane '
+                         f'{change.from_lane} to {change.to_lane}', frame_log.INFO)
+            n_changes = len(finder.changes)
+        for fault in faults[n_faults:]:
+            log.note(str(fault))
+        log.send()
+
+
+def _failed_write(name: str, part: Path, error: RuntimeError) -> SinkError:
+    """Return the error for a file that the library could not write."""
+    try:
+        # The library does not pass on the reason of the operating system.
+        with part.open('ab', buffering=0) as file:
+            file.write(_PROBE)
+    except OSError as reason:
+        return SinkError(name, reason_of(reason), 'a place to write to')
+    return SinkError(name, str(error), 'a file that can be written')

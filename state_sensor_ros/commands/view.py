@@ -1,0 +1,150 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""
+`state_sensor view`: a recording or the live stream in the 3D viewer Rerun.
+
+========== ==================================== ===============================================
+option     the frames go to                     the command ends
+========== ==================================== ===============================================
+(none)     the window of a viewer that it opens with the last frame; the window stays
+--no-spawn a viewer that is open                with the last frame
+--web      a page, which it serves              with Ctrl-C
+--save     a file                               with the last frame
+========== ==================================== ===============================================
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from state_sensor_ros.commands.format_options import (
+    add_selection,
+    refuse_of_others,
+    refuse_unused,
+    SELECTION,
+    selection_of,
+)
+from state_sensor_ros.commands.interruption import Interruption
+from state_sensor_ros.commands.live import (
+    add_live_arguments,
+    LIVE_OPTIONS,
+    live_settings,
+    LiveRecording,
+    refuse_options_of_others,
+)
+from state_sensor_ros.commands.options import add_bag_limit, add_quiet, port
+from state_sensor_ros.commands.parameter_options import add_parameters, settings_of
+from state_sensor_ros.errors import UsageError
+from state_sensor_ros.files.formats import ReadOptions, VIEW
+from state_sensor_ros.files.recording import RecordingReader
+from state_sensor_ros.library.frame_recording import Recording
+from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators.map_files import map_suffixes
+from state_sensor_ros.simulators.opening import format_of, open_any
+from state_sensor_ros.simulators.output_names import output_format
+
+_EPILOG = """Without IN it shows what a simulator sends, until --frames, --seconds or Ctrl-C.
+The viewer sends no reports of its use, and listens on this machine only.
+
+examples:
+  state_sensor view drive.json
+  state_sensor view --source carla --web
+  state_sensor view drive_bag --save drive.rrd --start 10 --end 20"""
+_PARAMETERS = ('ego_tag', 'obb_extents')
+_DEFAULT_PORT = 9876
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """
+    Add the options.
+
+    :param parser: of this sub-command.
+    """
+    parser.epilog = _EPILOG
+    parser.add_argument('input', metavar='IN', nargs='?', help='trajectory (- for standard '
+                        'input), bag, table or dataset of CARLA (default: the live stream)')
+    target = parser.add_mutually_exclusive_group()
+    target.add_argument('--web', action='store_true', help='serve the viewer to a browser of this '
+                        'machine, and print the address')
+    target.add_argument('--save', metavar='OUT', help='write NAME.rrd in place of opening a '
+                        'viewer: `rerun NAME.rrd` opens it')
+    target.add_argument('--no-spawn', action='store_true', help='use a viewer that is open')
+    parser.add_argument('--viewer-port', type=port, metavar='N', help='port of the viewer '
+                        f'(default: {_DEFAULT_PORT}; with --web a free one)')
+    parser.add_argument('--force', action='store_true', help='overwrite OUT')
+    add_quiet(parser)
+    parser.add_argument('--names', action=argparse.BooleanOptionalAction, default=False,
+                        help='names of all actors (default: no, that of the actor under the '
+                        'pointer)')
+    parser.add_argument('--map', default='', metavar='FILE', help='map of the ground (default: '
+                        f'that of the frames, if any): {", ".join(sorted(map_suffixes()))}')
+    parser.add_argument('--topic', default='', help='of a bag with several ~/frame topics')
+    add_bag_limit(parser)
+    add_parameters(parser, _PARAMETERS)
+    add_live_arguments(parser)
+    add_selection(parser)
+
+
+def run(args: argparse.Namespace, interruption: Interruption) -> None:
+    """
+    Show the frames.
+
+    :param args: the parsed options.
+    :param interruption: of the program.
+    :raises StateSensorError: if IN cannot be read or no frame arrives, the viewer does not start,
+        or OUT cannot be written.
+    :raises KeyboardInterrupt: if a signal came before the end set by the options.
+    """
+    _check_options(args)
+    # The library logs what this command reports.
+    os.environ.setdefault('RUST_LOG', 'off')
+    from state_sensor_ros.commands.scene_show import SceneShow
+    settings = settings_of(args, _PARAMETERS) if args.input else live_settings(args, _PARAMETERS)
+    reader = _reader(args, settings)
+    with Recording(reader, selection=selection_of(args)) as recording:
+        if isinstance(reader, LiveRecording):
+            interruption.is_endless = args.frames is None and args.seconds is None
+            interruption.stopped_by(reader.close, lambda: '')
+        show = SceneShow(args, settings, recording, reader)
+        if args.save is None:
+            show.in_viewer(interruption)
+        else:
+            show.to_file(interruption)
+
+
+def _check_options(args: argparse.Namespace) -> None:
+    """Refuse options that the input or the target has no use for."""
+    uses = {**dict.fromkeys(LIVE_OPTIONS, 'the live stream, without IN'), 'force': '--save OUT',
+            'viewer_port': 'a viewer', 'start': 'a recording', 'end': 'a recording',
+            'topic': 'reading a bag'}
+    used = {'names', 'map', 'ego_tag', 'web', 'save', 'no_spawn'} | SELECTION
+    what = 'the viewer gets the frames'
+    if args.save is None:
+        used |= {'viewer_port'}
+    else:
+        output = output_format(args.save, command=VIEW)
+        what = f'OUT {args.save} is {output.noun}'
+    if args.input is None:
+        refuse_options_of_others(args)
+        refuse_unused(args, (used | LIVE_OPTIONS | {'obb_extents'}) - {'start', 'end'},
+                      'there is no IN', uses)
+    else:
+        read = format_of(args.input)
+        refuse_unused(args, used | read.reads, f'IN {args.input} is {read.noun}, {what}', uses)
+    if 'force' in getattr(args, 'given', ()) and args.save is None:
+        raise UsageError('--force is for --save OUT')
+
+
+def _reader(args: argparse.Namespace, settings: Settings) -> RecordingReader:
+    if args.input is None:
+        return LiveRecording(args)
+    opened = open_any(args.input, ReadOptions(settings, args.topic, args.max_bag_bytes))
+    refuse_of_others(args, opened.simulator)
+    return opened

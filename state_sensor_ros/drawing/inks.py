@@ -1,0 +1,31 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""The colours of what is drawn, also by the viewer; needs no library."""
+
+INK = '#1f2933'
+QUIET = '#7b8794'
+GROUND = '#f5f7fa'
+FAINT = '#cbd2d9'
+# Lanes of the map: other ones, those of vehicles, and mere lines.
+ROADS = '#ebeef2', '#dde3e9', '#b3bdc7'
+EGO = '#d6336c'
+EGO_BED = '#f4b6cb'
+OBJECT = '#f08c00'
+OBJECT_EDGE = '#7a4600'
+PEDESTRIAN = '#ba50ff'
+UNKNOWN = '#9aa5b1'
+RED, YELLOW, GREEN = '#e03131', '#ffd43b', '#2f9e44'
+# A sign and its ring.
+SIGN, SIGN_EDGE = '#ffffff', '#c92a2a'
+# Of vehicles in the viewer, on a dark ground; pictures colour them by speed.
+VEHICLE = '#4dabf7'
+# Eight colours of vehicles. These, EGO, OBJECT, PEDESTRIAN and UNKNOWN differ by a CIEDE2000 of
+# at least 12 from each other, also as people with deuteranopia or protanopia see them
+# (test/drawing/test_palette.py).
+ACTORS = ('#8e6d0b', '#208b7e', '#3f00ff', '#86c093', '#732845', '#177a9f', '#224f00', '#2b4175')

@@ -1,0 +1,101 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""What an entity of the viewer has in each of several frames, sent in one piece."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+
+import numpy as np
+import numpy.typing as npt
+import rerun as rr
+
+from state_sensor_ros.frame import Rows
+
+GAME_TIME, FRAME = 'game_time', 'frame'
+Array = npt.NDArray[np.float32]
+
+
+class Timelines:
+    """The times of the frames that were not sent yet."""
+
+    def __init__(self) -> None:
+        self._game_times_ns: list[int] = []
+        self._numbers: list[int] = []
+
+    def add(self, game_time_ns: int, number: int) -> None:
+        """
+        Append a frame.
+
+        :param game_time_ns: ns.
+        :param number: of the frame, from 0.
+        """
+        self._game_times_ns.append(game_time_ns)
+        self._numbers.append(number)
+
+    def __len__(self) -> int:
+        """Return the number of frames."""
+        return len(self._numbers)
+
+    def columns(self, rows: Sequence[int] | slice = slice(None)) -> list[rr.TimeColumn]:
+        """
+        Return the times of frames.
+
+        :param rows: frames, by their place among those that were not sent yet; none for all.
+        """
+        return [rr.TimeColumn(GAME_TIME, duration=np.array(
+                    self._game_times_ns, np.int64)[rows].astype('timedelta64[ns]')),
+                rr.TimeColumn(FRAME, sequence=np.array(self._numbers, np.int64)[rows])]
+
+    def clear(self) -> None:
+        """Remove all frames."""
+        self._game_times_ns.clear()
+        self._numbers.clear()
+
+
+class Instances:
+    """
+    The instances that an entity has in each frame: numbers, and a label for each.
+
+    :ivar is_known: whether a frame had any so far; before that, nothing is sent.
+    """
+
+    def __init__(self) -> None:
+        self.is_known = False
+        self._arrays: list[tuple[Array, ...]] = []
+        self._labels: list[Sequence[str]] = []
+
+    def add(self, labels: Sequence[str], *arrays: npt.NDArray[np.generic]) -> None:
+        """
+        Append the instances of a frame.
+
+        :param labels: K texts.
+        :param arrays: (K, …) each, the same number of them for each frame.
+        """
+        self.is_known = self.is_known or len(arrays[0]) > 0
+        self._arrays.append(tuple(array.astype(np.float32) for array in arrays))
+        self._labels.append(labels)
+
+    def lengths(self) -> Rows:
+        """Return the number of instances in each frame, (T,)."""
+        return np.array([len(arrays[0]) for arrays in self._arrays], np.int64)
+
+    def columns(self) -> Iterator[Array]:
+        """Yield the arrays of all frames, joined."""
+        return (np.concatenate(arrays) for arrays in zip(*self._arrays, strict=True))
+
+    def labels(self) -> list[str]:
+        """Return the labels of all frames, joined."""
+        return list(chain.from_iterable(self._labels))
+
+    def clear(self) -> None:
+        """Remove all frames."""
+        self._arrays.clear()
+        self._labels.clear()

@@ -1,0 +1,314 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""
+Frames as entities of the viewer: boxes by kind, points, trails, the ego, sensors, notes.
+
+::
+
+    world/vehicles, pedestrians, …   Boxes3D, the label is the name
+    world/assumed_boxes              Boxes3D of actors without a box, in the usual size
+    world/points                     traffic lights and signs
+    world/ego                        Transform3D and Boxes3D, below it the lidars
+    world/trails, world/ego_trail    LineStrips3D, the way since the frame before
+    world/map/KIND                   Mesh3D of lanes, LineStrips3D of other lines, static
+    camera/NAME                      images
+    plots/NAME                       Scalars of the ego
+    notes                            TextLog: faults, lane changes, runs
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+import numpy.typing as npt
+import rerun as rr
+
+from state_sensor_ros.classes import class_of, ego_row
+from state_sensor_ros.drawing import kinds
+from state_sensor_ros.drawing.inks import (
+    EGO,
+    GREEN,
+    OBJECT,
+    PEDESTRIAN,
+    QUIET,
+    RED,
+    SIGN,
+    UNKNOWN,
+    VEHICLE,
+    YELLOW,
+)
+from state_sensor_ros.frame import Bools, Floats, Frame, Kinds, MapLine, Rows
+from state_sensor_ros.settings import DEFAULTS
+from state_sensor_ros.simulators.simulator import SensorImage, SensorPoints
+from state_sensor_ros.viewing import ego_log, trail_log
+from state_sensor_ros.viewing.ego_log import EgoLog
+from state_sensor_ros.viewing.entity_columns import FRAME, GAME_TIME, Instances, Timelines
+from state_sensor_ros.viewing.layout import Content, layout
+from state_sensor_ros.viewing.map_log import send_map
+from state_sensor_ros.viewing.run_clock import RunClock
+from state_sensor_ros.viewing.trail_log import TrailLog
+
+NOTES, POINTS, ASSUMED = 'notes', 'world/points', 'world/assumed_boxes'
+KINDS = tuple(f'world/{name.replace(" ", "_")}s' for name in kinds.KIND_NAMES)
+_COLORS = (VEHICLE, PEDESTRIAN, UNKNOWN, SIGN, OBJECT)
+_LIGHT_COLORS = {'red': RED, 'yellow': YELLOW, 'green': GREEN}
+_STATE_COLORS = (GREEN, YELLOW, RED)
+_NS_PER_S = 1e9
+# Positions and sizes beyond this are invalid and not drawn.
+_FARTHEST_M = 1e7
+# Length, width and height, m, by class; the last one is that of a cone.
+_SIZES = np.array((*DEFAULTS.default_sizes, 0.5, 0.5, 0.7)).reshape(-1, 3)
+_POINT_RADIUS_M = 0.3
+_LIDAR_RADIUS_M = 0.03
+_OPAQUE = 255
+WARNING, INFO = 'WARN', 'INFO'
+
+
+class FrameLog:
+    """
+    Sends frames to a viewer, several in one piece.
+
+    :param stream: connected to the viewer or a file.
+    :param ego_tag: the tag that marks the ego.
+    :param names: whether the names of all actors are shown; otherwise that of the one selected.
+    :param n_together: number of frames that are sent in one piece.
+    :param is_live: whether the viewer follows the newest frame.
+    :param flush: called after each piece, waits until it has arrived.
+    :param map_lines: the map; none for that of the frames, if they have one.
+    """
+
+    def __init__(self, stream: rr.RecordingStream, *, ego_tag: str, names: bool, n_together: int,
+                 is_live: bool, flush: Callable[[], None],
+                 map_lines: tuple[MapLine, ...] = ()) -> None:
+        self._stream, self._ego_tag, self._n_together = stream, ego_tag, n_together
+        self._is_live, self._flush = is_live, flush
+        self._clock, self._timelines = RunClock(), Timelines()
+        self._n_frames = 0
+        self._now_ns = 0
+        self._boxes = [Instances() for _ in KINDS]
+        self._assumed, self._points = Instances(), Instances()
+        self._ego, self._trails = EgoLog(), TrailLog()
+        self._cameras: set[str] = set()
+        self._has_notes = False
+        self._layout: Content | None = None
+        # Kinds and usual sizes of the actors of the last frame.
+        self._last: tuple[tuple[str, ...], bytes] = ((), b'')
+        self._kinds: Kinds = np.zeros(0, np.uint8)
+        self._sizes: Floats = np.zeros((0, 3))
+        self._send_appearance(names=names)
+        self._map_lines, self._is_map_given = map_lines, bool(map_lines)
+        send_map(stream, map_lines)
+
+    def _send_appearance(self, *, names: bool) -> None:
+        """Send what does not change: axes, colours, whether names are shown."""
+        stream = self._stream
+        stream.set_log_time_enabled(False)
+        stream.set_log_tick_enabled(False)
+        stream.log('world', rr.ViewCoordinates.RIGHT_HAND_Z_UP, static=True, strict=True)
+        for entity, color in ((ego_log.EGO, EGO), *zip(KINDS, _COLORS, strict=True)):
+            stream.log(entity, rr.Boxes3D.from_fields(
+                colors=[_rgba(color)], show_labels=names,
+                fill_mode=rr.components.FillMode.TransparentFillMajorWireframe),
+                static=True, strict=True)
+        stream.log(ASSUMED, rr.Boxes3D.from_fields(
+            show_labels=names, fill_mode=rr.components.FillMode.MajorWireframe),
+            static=True, strict=True)
+        for entity, color in ((trail_log.TRAILS, QUIET), (trail_log.EGO_TRAIL, EGO)):
+            stream.log(entity, rr.LineStrips3D.from_fields(colors=[_rgba(color)], radii=[0.08]),
+                       static=True, strict=True)
+        stream.log(POINTS, rr.Points3D.from_fields(radii=[_POINT_RADIUS_M], show_labels=names),
+                   static=True, strict=True)
+
+    def add(self, frame: Frame, sensor_data: Iterable[SensorImage | SensorPoints] = ()) -> None:
+        """
+        Add a frame.
+
+        :param frame: SI, REP-103 axes.
+        :param sensor_data: what the sensors on the ego produced.
+        """
+        n_runs = self._clock.n_runs
+        self._now_ns = self._clock.advance(frame)
+        i_frame = len(self._timelines)
+        self._timelines.add(self._now_ns, self._n_frames)
+        self._n_frames += 1
+        if n_runs and self._clock.n_runs > n_runs:
+            self._trails.begin_run()
+            self.note(f'the clock went back to {frame.game_time:g} s: another run of the '
+                      f'simulator, shown from {self._now_ns / _NS_PER_S:g} s on', INFO)
+        if frame.map_lines and not self._is_map_given \
+                and frame.map_lines is not self._map_lines:
+            self._map_lines = frame.map_lines
+            send_map(self._stream, frame.map_lines)
+        self._add_bodies(frame, i_frame)
+        for item in sensor_data:
+            self._send_sensor(item)
+        if len(self._timelines) >= self._n_together:
+            self.send()
+
+    # Invalid numbers give NaN, which is not drawn.
+    @np.errstate(all='ignore')
+    def _add_bodies(self, frame: Frame, i_frame: int) -> None:
+        n_actors, boxes = frame.n_actors, frame.boxes
+        poses = frame.bodies().normalised()
+        are_drawn = frame.has_pose() & (np.abs(frame.position_xyz) < _FARTHEST_M).all(axis=1)
+        box_rows: Rows = np.zeros(0, np.int64)
+        owners: Rows = box_rows
+        if boxes is not None:
+            box_rows = frame.largest_boxes()
+            is_near = (np.abs(boxes.rows[box_rows, :3]) < _FARTHEST_M).all(axis=1)
+            box_rows = box_rows[is_near]
+            owners = boxes.actor[box_rows]
+        ego = ego_row(frame.tags, self._ego_tag)
+        ego = ego if ego is not None and are_drawn[ego] else None
+        self._classify(frame)
+        boxes_of_all = self._with_assumed(poses, n_actors, box_rows, owners)
+        self._ego.add(frame, ego, poses, None if ego is None else boxes_of_all[ego], i_frame)
+        self._add_boxes(frame, boxes_of_all, owners, ego)
+        is_lit = (self._kinds == kinds.LIGHT) | (self._kinds == kinds.SIGN)
+        is_assumed = are_drawn & ~is_lit
+        is_assumed[owners] = False
+        if ego is not None:
+            is_assumed[ego] = False
+        rows = np.flatnonzero(is_assumed)
+        self._assumed.add([frame.names[i] for i in rows.tolist()], *_parts(boxes_of_all[rows]),
+                          _COLOR_NUMBERS[self._kinds[rows]])
+        self._add_points(frame, are_drawn & is_lit)
+        self._trails.add(frame, are_drawn, ego)
+
+    def _with_assumed(self, poses: Floats, n_actors: int, box_rows: Rows,
+                      owners: Rows) -> Floats:
+        """Return a box for each actor, (N, 10): its own, or one of the usual size on its pose."""
+        boxes = np.concatenate((poses[:n_actors, :7], self._sizes), axis=1)
+        # The origin is on the ground.
+        boxes[:, 2] += 0.5 * self._sizes[:, 2]
+        boxes[owners] = poses[n_actors + box_rows, :10]
+        return boxes
+
+    def _add_boxes(self, frame: Frame, boxes: Floats, owners: Rows, ego: int | None) -> None:
+        """Add the boxes of the actors at the rows ``owners``, without the ego."""
+        kind = self._kinds[owners]
+        is_other = owners != (-1 if ego is None else ego)
+        for k, instances in enumerate(self._boxes):
+            rows = owners[is_other & (kind == k)]
+            instances.add([frame.names[i] for i in rows.tolist()], *_parts(boxes[rows]))
+
+    def _classify(self, frame: Frame) -> None:
+        """Set the kind and the usual size of each actor; both stay while the actors do."""
+        key = frame.names, frame.kinds.tobytes()
+        if key != self._last:
+            self._last = key
+            classes = [class_of(kind, tags) for kind, tags in zip(
+                frame.kinds.tolist(), frame.tags, strict=True)]
+            self._kinds = np.array([kinds.kind_of(class_, tags) for class_, tags in zip(
+                classes, frame.tags, strict=True)], np.uint8)
+            self._sizes = _SIZES[np.array(classes, np.int64)]
+
+    def _add_points(self, frame: Frame, is_point: Bools) -> None:
+        """Add traffic lights, in their colour, and signs."""
+        rows = np.flatnonzero(is_point)
+        displays = frame.extension.displays() if len(rows) and frame.extension is not None else ()
+        colors = [_LIGHT_COLORS.get(displays[i] if displays else '', _COLORS[self._kinds[i]])
+                  for i in rows.tolist()]
+        labels = [frame.names[i] for i in rows.tolist()]
+        positions = frame.position_xyz[rows]
+        lights = frame.traffic_lights
+        if lights is not None:
+            labels += lights.names
+            colors += [_STATE_COLORS[state] for state in lights.states.tolist()]
+            positions = np.concatenate((positions, lights.poses[:, :3]))
+        self._points.add(labels, positions, np.array([_rgba(color) >> 8 for color in colors]))
+
+    def _send_sensor(self, item: SensorImage | SensorPoints) -> None:
+        stream = self._stream
+        stream.set_time(GAME_TIME, duration=np.timedelta64(self._now_ns, 'ns'))
+        stream.set_time(FRAME, sequence=self._n_frames - 1)
+        if isinstance(item, SensorPoints):
+            entity = f'{ego_log.EGO}/{item.name}'
+            stream.log(entity, rr.Points3D(item.points_xyz, radii=[_LIDAR_RADIUS_M]), strict=True)
+            if item.pose is not None:
+                stream.log(entity, rr.Transform3D(
+                    translation=item.pose[:3],
+                    quaternion=rr.Quaternion(xyzw=item.pose[3:])), strict=True)
+            return
+        self._cameras.add(item.name)
+        image = rr.EncodedImage(contents=item.png, media_type='image/png') \
+            if item.pixels is None else rr.DepthImage(item.pixels, meter=1.0) \
+            if item.pixels.ndim == 2 else rr.Image(item.pixels)
+        stream.log(f'camera/{item.name}', image, strict=True)
+
+    def note(self, text: str, level: str = WARNING) -> None:
+        """
+        Send a line of text at the time of the newest frame.
+
+        :param text: one line.
+        :param level: WARNING or INFO.
+        """
+        self._has_notes = True
+        self._stream.set_time(GAME_TIME, duration=np.timedelta64(self._now_ns, 'ns'))
+        self._stream.set_time(FRAME, sequence=max(self._n_frames - 1, 0))
+        self._stream.log(NOTES, rr.TextLog(text, level=level), strict=True)
+
+    def send(self) -> None:
+        """Send the frames that were not sent yet, and the layout where there is something new."""
+        if len(self._timelines):
+            self._send_boxes()
+            self._send_points()
+            self._trails.send(self._stream, self._timelines)
+            self._ego.send(self._stream, self._timelines)
+            self._timelines.clear()
+        content = Content(self._ego.start_xyz, frozenset(self._ego.plots),
+                          frozenset(self._cameras), self._has_notes, self._is_live)
+        if content != self._layout:
+            self._layout = content
+            self._stream.send_blueprint(layout(content))
+        self._flush()
+
+    def _send_boxes(self) -> None:
+        for entity, instances in zip(KINDS, self._boxes, strict=True):
+            if instances.is_known:
+                centre, half, orientation = instances.columns()
+                self._stream.send_columns(entity, self._timelines.columns(), rr.Boxes3D.columns(
+                    centers=centre, half_sizes=half, quaternions=orientation,
+                    labels=instances.labels()).partition(instances.lengths()), strict=True)
+            instances.clear()
+        if self._assumed.is_known:
+            centre, half, orientation, colors = self._assumed.columns()
+            self._stream.send_columns(ASSUMED, self._timelines.columns(), rr.Boxes3D.columns(
+                centers=centre, half_sizes=half, quaternions=orientation, colors=_opaque(colors),
+                labels=self._assumed.labels()).partition(self._assumed.lengths()), strict=True)
+        self._assumed.clear()
+
+    def _send_points(self) -> None:
+        if self._points.is_known:
+            positions, colors = self._points.columns()
+            self._stream.send_columns(POINTS, self._timelines.columns(), rr.Points3D.columns(
+                positions=positions, colors=_opaque(colors),
+                labels=self._points.labels()).partition(self._points.lengths()), strict=True)
+        self._points.clear()
+
+
+def _parts(boxes: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return centres, half edges and orientations of boxes, (K, 10)."""
+    return boxes[:, :3], 0.5 * boxes[:, 7:10], boxes[:, 3:7]
+
+
+def _opaque(colors: npt.NDArray[np.float32]) -> npt.NDArray[np.uint32]:
+    """Return colours, which are numbers of 24 bits, without transparency."""
+    rgb: npt.NDArray[np.uint32] = colors.astype(np.uint32)
+    return rgb * np.uint32(256) + np.uint32(_OPAQUE)
+
+
+def _rgba(color: str) -> int:
+    """Return a colour such as ``#1f2933`` as a number of 32 bits, opaque."""
+    return int(color[1:], 16) << 8 | _OPAQUE
+
+
+# float32 holds a colour without its transparency exactly.
+_COLOR_NUMBERS = np.array([_rgba(color) >> 8 for color in _COLORS])

@@ -1,0 +1,86 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""Trails: the way of each actor from one frame to the next, which the viewer shows for a while."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import rerun as rr
+
+from state_sensor_ros.frame import Bools, Floats, Frame, Rows
+from state_sensor_ros.viewing.entity_columns import Instances, Timelines
+
+TRAILS, EGO_TRAIL = 'world/trails', 'world/ego_trail'
+# A shorter way is not drawn, a longer one is a jump.
+_SHORTEST_M, _LONGEST_M = 0.005, 25.0
+
+
+class TrailLog:
+    """Collects the ways of the actors over frames."""
+
+    def __init__(self) -> None:
+        self._ways = {TRAILS: Instances(), EGO_TRAIL: Instances()}
+        self._last_names: tuple[str, ...] = ()
+        self._last_rows: dict[str, int] = {}
+        self._last_position_xyz: Floats = np.zeros((0, 3))
+
+    def add(self, frame: Frame, are_drawn: Bools, ego: int | None) -> None:
+        """
+        Append a frame.
+
+        :param frame: with N actors.
+        :param are_drawn: (N,) bool, actors with a pose that can be drawn.
+        :param ego: row of the ego, None for none.
+        """
+        before, now = self._same_actors(frame.names)
+        ways = np.stack((self._last_position_xyz[before], frame.position_xyz[now]), axis=1)
+        with np.errstate(invalid='ignore', over='ignore'):
+            length = np.abs(ways[:, 1] - ways[:, 0]).max(axis=1)
+        # A comparison with NaN is false.
+        is_way = are_drawn[now] & (length >= _SHORTEST_M) & (length <= _LONGEST_M)
+        is_ego = is_way & (now == (-1 if ego is None else ego))
+        self._ways[TRAILS].add((), ways[is_way & ~is_ego])
+        self._ways[EGO_TRAIL].add((), ways[is_ego])
+        self._last_position_xyz = frame.position_xyz
+
+    def begin_run(self) -> None:
+        """Forget where the actors were: the next frame is the first one of a run."""
+        self._last_names, self._last_rows = (), {}
+        self._last_position_xyz = np.zeros((0, 3))
+
+    def _same_actors(self, names: tuple[str, ...]) -> tuple[Rows, Rows]:
+        """Return the rows of the actors of both frames: in the last one, in this one."""
+        if names == self._last_names:
+            same = np.arange(len(names))
+            return same, same
+        pairs = [(self._last_rows[name], i) for i, name in enumerate(names)
+                 if name in self._last_rows]
+        self._last_names = names
+        self._last_rows = {name: i for i, name in enumerate(names)}
+        before, now = np.array(pairs, np.int64).reshape(-1, 2).T
+        return before, now
+
+    def send(self, stream: rr.RecordingStream, timelines: Timelines) -> None:
+        """
+        Send what was collected, and forget it.
+
+        :param timelines: with the same frames.
+        """
+        for entity, ways in self._ways.items():
+            if ways.is_known:
+                [strips] = ways.columns()
+                stream.send_columns(entity, timelines.columns(), rr.LineStrips3D.columns(
+                    strips=_strips(strips)).partition(ways.lengths()), strict=True)
+            ways.clear()
+
+
+def _strips(ways: npt.NDArray[np.float32]) -> npt.NDArray[np.float32] | list[list[float]]:
+    """Return lines as the viewer takes them: (K, 2, 3), of none an empty list."""
+    return ways if len(ways) else []

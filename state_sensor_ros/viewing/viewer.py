@@ -1,0 +1,141 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""The viewer as a process of its own, which listens on this machine only."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+import os
+from pathlib import Path
+import subprocess
+import sys
+import tempfile
+import time
+
+import rerun as rr
+import rerun_cli  # type: ignore[import-untyped]
+
+from state_sensor_ros.connections.listening import free_port, is_listening
+from state_sensor_ros.errors import one_line, TransportError
+from state_sensor_ros.viewing.page_server import PageServer
+
+DEFAULT_PORT = 9876
+_HOST = '127.0.0.1'
+# The viewer starts in a second or two; a busy machine takes longer.
+_START_S, _SETTLED_S, _POLL_S = 30.0, 0.5, 0.05
+_STOP_S = 1.0
+# A recording that is served is kept in memory as a whole.
+_SERVER_MEMORY = '50%'
+
+
+class Viewer:
+    """
+    A viewer: its window, or the server of its page.
+
+    :param port: on which it takes what is shown; None for a free one, of a window the usual one.
+    :param is_page: whether it is a page.
+    """
+
+    def __init__(self, port: int | None, *, is_page: bool) -> None:
+        self._port = port or (free_port(_HOST) if is_page else DEFAULT_PORT)
+        self._page_port = free_port(_HOST) if is_page else 0
+        self._page: PageServer | None = None
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115
+        page = ['--serve-web', '--web-viewer-port', str(self._page_port)] if is_page else []
+        self._process = subprocess.Popen(
+            [str(_executable()), '--bind', _HOST, '--port', str(self._port),
+             '--hide-welcome-screen', '--server-memory-limit', _SERVER_MEMORY, *page],
+            env=_environment(), stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log,
+            # A signal from the terminal is handled by the command, and the window outlives it.
+            start_new_session=True)
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether the process has ended."""
+        return self._process.poll() is not None
+
+    def connect(self, stream: rr.RecordingStream) -> None:
+        """
+        Connect a stream when the viewer has started.
+
+        :raises TransportError: if it ends, or does not start in time.
+        """
+        end_s = time.monotonic() + _START_S
+        # If another viewer has this port, the new process ends without an error.
+        while not is_listening(_HOST, self._port):
+            if self._process.poll() is not None or time.monotonic() > end_s:
+                raise self._failure()
+            time.sleep(_POLL_S)
+        _connect(stream, self._port)
+        # A window without a display listens for a moment before it ends.
+        with suppress(subprocess.TimeoutExpired):
+            if self._process.wait(_SETTLED_S):
+                raise self._failure()
+
+    def _failure(self) -> TransportError:
+        self._log.seek(0)
+        lines = self._log.read().decode(errors='replace').strip().splitlines()
+        reason = one_line(lines[-1].removeprefix('Error: ')) if lines else \
+            f'exit code {self._process.poll()}'
+        return TransportError('viewer', f'none that starts ({reason})', 'a display; without one '
+                              '--web serves the viewer to a browser, --save OUT.rrd writes a file')
+
+    def serve_page(self) -> str:
+        """Serve the page to browsers of this machine; return its address."""
+        self._page = PageServer(_HOST, self._page_port, self._port)
+        return self._page.address
+
+    def wait(self) -> None:
+        """
+        Return when the viewer has ended.
+
+        :raises TransportError: if it failed.
+        """
+        if self._process.wait():
+            raise self._failure()
+
+    def stop(self) -> None:
+        """End the viewer, and the server of its page."""
+        if self._page is not None:
+            self._page.close()
+        with suppress(ProcessLookupError):
+            self._process.terminate()
+        try:
+            self._process.wait(_STOP_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+
+
+def connect_to_open(stream: rr.RecordingStream, port: int) -> None:
+    """
+    Connect a stream to a viewer that is open.
+
+    :param port: of the viewer.
+    :raises TransportError: if there is none.
+    """
+    if not is_listening(_HOST, port):
+        raise TransportError(f'{_HOST}:{port}', 'no viewer', 'one that is open; without '
+                             '--no-spawn the command opens one')
+    _connect(stream, port)
+
+
+def _connect(stream: rr.RecordingStream, port: int) -> None:
+    stream.connect_grpc(f'rerun+http://{_HOST}:{port}/proxy')
+
+
+def _environment() -> dict[str, str]:
+    # The viewer sends reports of its use unless CI is set; RUST_LOG is the level of its log.
+    return {**os.environ, 'CI': '1', 'RUST_LOG': 'error', 'NO_COLOR': '1',
+            'RERUN_APP_ONLY': 'true'}
+
+
+def _executable() -> Path:
+    """Return the program of the viewer, which comes with its library."""
+    folder = Path(rerun_cli.__file__).parent
+    return folder / ('rerun.exe' if sys.platform == 'win32' else 'rerun')

@@ -1,0 +1,270 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""`state_sensor view`: where the frames go, wrong options, signals, full disks, hostile input."""
+
+import json
+import os
+from pathlib import Path
+import re
+import select
+import signal
+import subprocess
+import sys
+from urllib.request import urlopen
+
+from blocked_modules import environment_without
+from budgets import AWAIT_S
+from paths import CARLA, SAMPLE
+from ports import free_port
+from programs import run_cut_short, start
+import pytest
+from rrd_scene import read_scene
+from scripted_simulator import frame, InBackground, ScriptedSimulator
+
+from state_sensor_ros.commands.command_line import main
+
+
+def code_of(*words):
+    try:
+        return main(['view', *map(str, words)])
+    except SystemExit as end:
+        return end.code
+
+
+def test_view_writes_a_file_as_a_whole(tmp_path, capsys):
+    out = tmp_path / 'drive.rrd'
+    assert code_of(SAMPLE, '--save', out) == 0
+    assert re.fullmatch(rf'{out}: 160 frames, 7.95 s, 22 actors, \d+ kB\n',
+                        capsys.readouterr().out)
+    assert list(tmp_path.iterdir()) == [out]
+    before = out.read_bytes()
+    assert code_of(SAMPLE, '--save', out) == 1
+    assert 'found a file of that name' in capsys.readouterr().err
+    assert out.read_bytes() == before
+    assert code_of(SAMPLE, '--save', out, '--force', '--end', '1', '--desired-tags', 'ego') == 0
+    scene = read_scene(out)
+    assert sorted(scene['/world/ego'].rows) == list(range(21))
+    assert '/world/vehicles' not in {path for path, entity in scene.items() if entity.rows}
+
+
+@pytest.mark.parametrize(('words', 'error'), [
+    ((SAMPLE, '--save', 'out.png'), '`state_sensor render` makes a picture'),
+    ((SAMPLE, '--save', 'out.rdr'), '.rdr is the suffix of no format; the nearest is .rrd'),
+    ((SAMPLE, '--save', 'a.rrd', '--web'), 'not allowed with argument'),
+    ((SAMPLE, '--force'), '--force is for --save OUT'),
+    ((SAMPLE, '--save', 'a.rrd', '--viewer-port', '5'), '--viewer-port is for a viewer; '),
+    ((SAMPLE, '--port', '5'), '--port is for the live stream, without IN; '),
+    ((SAMPLE, '--frames', '5'), '--frames is for the live stream, without IN; '),
+    ((SAMPLE, '--topic', 'x', '--save', 'a.rrd'), '--topic is for reading a bag'),
+    (('--start', '3'), '--start is for a recording; there is no IN'),
+    (('--topic', 'x'), '--topic is for reading a bag; there is no IN')])
+def test_view_refuses_wrong_and_unused_options(tmp_path, monkeypatch, capsys, words, error):
+    monkeypatch.chdir(tmp_path)
+    assert code_of(*words) == 2
+    assert error in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_convert_names_the_command_that_makes_a_scene(tmp_path, capsys):
+    assert main(['convert', str(SAMPLE), str(tmp_path / 'a.rrd')]) == 2
+    assert '`state_sensor view` makes a scene of Rerun' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize('content', [b'', b'[', b'\0' * 100, b'{"frame": 5}'])
+def test_view_of_what_is_no_recording_is_one_line(tmp_path, capsys, content):
+    source, out = tmp_path / 'in.json', tmp_path / 'out.rrd'
+    source.write_bytes(content)
+    assert code_of(source, '--save', out) in (0, 1)
+    assert len(capsys.readouterr().err.splitlines()) == 1
+    assert code_of(tmp_path / 'none.json', '--save', out, '--force') == 1
+    assert 'none.json' in capsys.readouterr().err
+
+
+def test_view_notes_what_is_left_out(tmp_path, capsys):
+    source, out = tmp_path / 'in.json', tmp_path / 'out.rrd'
+    frames = json.loads(SAMPLE.read_text('utf-8'))
+    vehicle = frames[3]['frame']['vehicles'][2]['state']
+    vehicle['odometry']['pose']['position'] = 'nowhere'
+    source.write_text(json.dumps(frames), 'utf-8')
+    assert code_of(source, '--save', out) == 0
+    assert 'left out' in capsys.readouterr().err
+    notes = read_scene(out)['/notes'].rows
+    assert any('left out' in row['TextLog:text'][0] for row in notes.values())
+
+
+def test_view_without_its_library_is_one_line(tmp_path):
+    done = subprocess.run(
+        [sys.executable, '-m', 'state_sensor_ros', 'view', str(SAMPLE)], text=True,
+        capture_output=True, timeout=AWAIT_S, env=environment_without('rerun', tmp_path))
+    assert (done.returncode, done.stdout) == (1, '')
+    assert done.stderr == ("error: state_sensor view: found no module rerun; expected the library "
+                           "rerun-sdk: pip install 'state_sensor_ros[view]' (in a ROS workspace: "
+                           'pip install rerun-sdk)\n')
+
+
+def test_view_help_needs_no_library(tmp_path):
+    done = subprocess.run(
+        [sys.executable, '-m', 'state_sensor_ros', 'view', '--help'], text=True,
+        capture_output=True, timeout=AWAIT_S, env=environment_without('rerun', tmp_path))
+    assert done.returncode == 0
+    assert '--no-spawn' in done.stdout
+
+
+def test_view_on_a_full_disk_is_one_line_and_leaves_nothing(tmp_path):
+    ended = run_cut_short('view', SAMPLE, '--save', tmp_path / 'out.rrd', folder=tmp_path,
+                          limit=20_000)
+    assert ended.code == 1, ended.errors
+    assert ended.errors == (f'error: {tmp_path}/out.rrd: found file too large; expected a place '
+                            'to write to\n')
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize('target', ['/dev/null', '-'])
+def test_view_writes_no_pipe_and_no_device(target, capsys):
+    assert code_of(SAMPLE, '--save', target) in (1, 2)
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_view_without_a_viewer_is_one_line_at_once(capsys):
+    port = free_port()
+    assert code_of(SAMPLE, '--no-spawn', '--viewer-port', port) == 1
+    assert capsys.readouterr().err == (
+        f'error: 127.0.0.1:{port}: found no viewer; expected one that is open; without '
+        '--no-spawn the command opens one\n')
+
+
+def test_view_without_a_display_names_the_ways_without_one():
+    environment = {name: value for name, value in os.environ.items()
+                   if name not in ('DISPLAY', 'WAYLAND_DISPLAY', 'WAYLAND_SOCKET')}
+    done = subprocess.run(
+        [sys.executable, '-m', 'state_sensor_ros', 'view', str(SAMPLE), '--viewer-port',
+         str(free_port())], text=True, capture_output=True, timeout=AWAIT_S, env=environment)
+    assert (done.returncode, done.stdout) == (1, '')
+    [line] = done.stderr.splitlines()
+    assert line.startswith('error: viewer: found none that starts (')
+    assert line.endswith('--web serves the viewer to a browser, --save OUT.rrd writes a file')
+
+
+class Served:
+    """A run of `view --web`."""
+
+    def __init__(self, *words):
+        self.process = start('view', *words, '--web', is_new=True)
+        line = self.line()
+        self.address = re.fullmatch('the page of the viewer: (http://127.0.0.1:.*)\n', line)[1]
+
+    def line(self):
+        assert select.select([self.process.stdout], [], [], AWAIT_S)[0]
+        return self.process.stdout.readline()
+
+    def stop(self, number=signal.SIGINT):
+        self.process.send_signal(number)
+        errors = self.process.communicate(timeout=AWAIT_S)[1]
+        return self.process.returncode, errors
+
+
+def listeners(process):
+    """Return the addresses that the children of a process listen on."""
+    children = Path(f'/proc/{process.pid}/task/{process.pid}/children').read_text().split()
+    assert children
+    shown = subprocess.run(['ss', '-Hltnp'], text=True, capture_output=True, check=True).stdout
+    return [line.split()[3] for line in shown.splitlines()
+            if any(f'pid={child},' in line for child in children)]
+
+
+def test_view_serves_a_page_to_this_machine_only_until_a_signal():
+    first, second = Served(SAMPLE), Served(SAMPLE)
+    try:
+        lines = {served.line() for served in (first, second)}
+        assert lines == {f'{SAMPLE.name}: 160 frames, 7.95 s, 22 actors, in the viewer\n'}
+        assert first.address != second.address
+        for served in (first, second):
+            with urlopen(served.address, timeout=AWAIT_S) as reply:
+                text, headers = reply.read(), reply.headers
+            assert b'rerun' in text.lower()
+            # A browser then sends no reports to other machines.
+            connect = re.search('connect-src ([^;]*)', headers['Content-Security-Policy'])[1]
+            assert re.fullmatch(r"'self' data: blob: http://127\.0\.0\.1:\d+", connect)
+            found = listeners(served.process)
+            assert found
+            assert all(address.startswith('127.0.0.1:') for address in found)
+    finally:
+        ends = [served.stop(number) for served, number in (
+            (first, signal.SIGINT), (second, signal.SIGTERM))]
+    assert ends == [(0, ''), (0, '')]
+    with pytest.raises(OSError, match='refused'):
+        urlopen(first.address, timeout=AWAIT_S)
+
+
+def test_view_shows_frames_in_a_viewer_that_is_open(capsys):
+    served = Served(SAMPLE)
+    try:
+        served.line()
+        port = re.search(r'%3A(\d+)%2F', served.address)[1]
+        assert code_of(CARLA, '--no-spawn', '--viewer-port', port) == 0
+        assert capsys.readouterr().out == 'carla: 12 frames, 1.1 s, 11 actors, in the viewer\n'
+    finally:
+        served.stop()
+
+
+def sending(peer, n_frames):
+    def work():
+        peer.wait_for(lambda p: 'sensor opened' in p.events)
+        for i in range(n_frames):
+            peer.emit(frame(i))
+
+    return InBackground(work)
+
+
+def test_view_saves_a_live_stream_until_its_end(tmp_path, capsys):
+    out = tmp_path / 'live.rrd'
+    with ScriptedSimulator() as peer, sending(peer, 20):
+        assert code_of('--port', peer.port, '--save', out, '--frames', 15) == 0
+    assert '15 frames' in capsys.readouterr().out
+    scene = read_scene(out)
+    assert max(number for entity in scene.values() for number in entity.rows) == 14
+
+
+def test_view_keeps_the_frames_of_a_live_stream_at_a_signal(tmp_path):
+    out = tmp_path / 'live.rrd'
+    with ScriptedSimulator() as peer, sending(peer, 20):
+        process = start('view', '--port', peer.port, '--save', out, is_new=True)
+        peer.wait_for(lambda p: 'sensor opened' in p.events)
+        part = next(iter(wait_for_part(tmp_path, process)))
+        assert part.name.endswith('.part')
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=AWAIT_S)
+    assert (process.returncode, errors) == (0, '')
+    assert 'frames' in output
+    assert read_scene(out)
+
+
+def wait_for_part(folder, process):
+    while True:
+        assert process.poll() is None
+        parts = [path for path in folder.iterdir() if path.stat().st_size > 5000]
+        if parts:
+            return parts
+        select.select([], [], [], 0.01)
+
+
+def test_view_ends_when_its_viewer_is_closed():
+    with ScriptedSimulator() as peer:
+        served = Served('--port', str(peer.port))
+        peer.wait_for(lambda p: 'sensor opened' in p.events)
+        [child] = Path(f'/proc/{served.process.pid}/task/{served.process.pid}/children'
+                       ).read_text().split()
+        os.kill(int(child), signal.SIGKILL)
+        i = 0
+        while served.process.poll() is None:
+            peer.emit(frame(i))
+            i += 1
+            select.select([], [], [], 0.05)
+        assert served.process.communicate()[1] == 'the viewer was closed\n'
+        assert served.process.returncode == 0
