@@ -26,7 +26,6 @@ from state_sensor_ros.commands.format_options import (
     refuse_alone,
     refuse_of_others,
     refuse_unused,
-    refuse_without_output,
     SELECTION,
     selection_of,
     WRITING_PARAMETERS,
@@ -121,7 +120,6 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
         refuse_unused(args, SELECTION | read.reads | written_with(output),
                       f'IN {args.input} is {read.noun}, OUT {args.output} {output.noun}')
         refuse_alone(args, output, settings)
-        refuse_without_output(args, settings)
         if settings.stamp_source == 'ros':
             raise ConfigError('--stamp-source', 'ros', 'game_time or utc: a recording is not live')
         writing = WriteOptions(args.force, settings, vars(args), recording.name, recording.form,

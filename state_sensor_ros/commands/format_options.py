@@ -15,7 +15,7 @@ What a format uses is declared in its row: :class:`state_sensor_ros.files.format
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 import math
 
 from state_sensor_ros.commands.options import number, seconds
@@ -192,6 +192,7 @@ def refuse_alone(args: argparse.Namespace, output: Format, settings: Settings) -
         needed = output.needs[name]
         if not any(_is_on(settings, text) for text in needed):
             raise UsageError(f'{given[name]} is for {" or ".join(map(_option, needed))}')
+    _refuse_without_output([name for name in given if name in PERCEPTION], settings)
 
 
 def _is_on(settings: Settings, text: str) -> bool:
@@ -221,15 +222,14 @@ def refuse_of_others(args: argparse.Namespace, simulator: str) -> None:
         raise UsageError(f'-p {name} is for a live stream')
 
 
-def refuse_without_output(args: argparse.Namespace, settings: Settings) -> None:
+def _refuse_without_output(given: Sequence[str], settings: Settings) -> None:
     """
     Refuse parameters of perception that none of the outputs uses.
 
-    :param args: the parsed options.
+    :param given: names of such parameters.
     :param settings: of which the outputs are used.
     :raises UsageError: naming the first such parameter.
     """
-    given = [name for name in parameter_names(args) if name in PERCEPTION]
     if not given:
         return
     # Imported here: it takes 0.05 s, and few runs have these parameters.

@@ -1,0 +1,195 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""
+Perception and judge check each other: each parameter moves the numbers that it should.
+
+By as much as mathematics says, within four standard deviations; the others stay perfect.
+"""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from raw_actors import centre_and_size, frames_of, into
+from stack_bags import DERIVED, messages_of, N_CARS, TRACKING, VISION
+from test_perturbed_stack import mean_speed, others_are_perfect, PERFECT
+
+from state_sensor_ros.commands.command_line import main
+
+N_TRUTHS = N_CARS * 80
+OUTPUTS = ('--outputs', 'autoware', '--autoware-objects', 'tracking', '--no-frame',
+           '--no-odometry', '--tf', 'none', '-q')
+
+
+@pytest.fixture
+def bag(tmp_path, drive):
+    """Return a function that converts the drive as a sensor would see it."""
+    def converted(*options, **perception):
+        given = [word for name, value in {'seed': 3, **perception}.items()
+                 for word in ('-p', f'perception.{name}:={value}')]
+        path = tmp_path / f'bag{len(list(tmp_path.iterdir()))}'
+        assert main(['convert', str(drive), str(path), *(options or OUTPUTS), *given]) == 0
+        return path
+    return converted
+
+
+@pytest.fixture
+def numbers(judge, bag):
+    """Return a function that judges the drive as perceived and returns its numbers in a row."""
+    def judged(*options, **perception):
+        result = judge(bag(**perception), *options)
+        car = result['detection']['classes']['car']
+        return {**{name: car[name] for name in PERFECT if name in car}, 'ap': car['ap']['2.0'],
+                **result['tracking'], 'truths': car['truths'],
+                'detections': car['detections'], 'result': result}
+    return judged
+
+
+@pytest.mark.parametrize('std', [0.05, 0.2, 0.4])
+def test_position_std(numbers, std):
+    """The distance of two normal errors is Rayleigh's: mean s sqrt(pi / 2)."""
+    found = numbers(position_std=std)
+    deviation = std * math.sqrt((2.0 - math.pi / 2.0) / N_TRUTHS)
+    assert found['ate'] == pytest.approx(std * math.sqrt(math.pi / 2.0), abs=4.0 * deviation)
+    others_are_perfect(found, 'ate', 'hota')
+
+
+def test_yaw_std(numbers):
+    """The mean of the absolute value of a normal error: s sqrt(2 / pi)."""
+    found = numbers(yaw_std=0.1)
+    deviation = 0.1 * math.sqrt((1.0 - 2.0 / math.pi) / N_TRUTHS)
+    assert found['aoe'] == pytest.approx(0.1 * math.sqrt(2.0 / math.pi), abs=4.0 * deviation)
+    others_are_perfect(found, 'aoe')
+
+
+def test_velocity_std(numbers):
+    found = numbers(velocity_std=0.5)
+    deviation = 0.5 * math.sqrt((2.0 - math.pi / 2.0) / N_TRUTHS)
+    assert found['ave'] == pytest.approx(0.5 * math.sqrt(math.pi / 2.0), abs=4.0 * deviation)
+    others_are_perfect(found, 'ave')
+
+
+def test_size_std(numbers, stack):
+    """The expected overlap of boxes of the true and of the noisy size is computed by sampling."""
+    random = np.random.default_rng(5)
+    sizes = np.array([(size.x, size.y, size.z) for *_, message in messages_of(stack, (TRACKING,))
+                      for size in (each.shape.dimensions for each in message.objects)])
+    noisy = np.maximum(sizes + random.normal(0.0, 0.2, (50, *sizes.shape)), 0.1)
+    common = np.minimum(sizes, noisy).prod(axis=2)
+    overlaps = common / (sizes.prod(axis=1) + noisy.prod(axis=2) - common)
+    found = numbers(size_std=0.2)
+    assert found['ase'] == pytest.approx(1.0 - overlaps.mean(), abs=4.0 * overlaps.std()
+                                         / math.sqrt(N_TRUTHS))
+    others_are_perfect(found, 'ase')
+
+
+@pytest.mark.parametrize('share', [0.1, 0.4])
+def test_missing(numbers, share):
+    found = numbers(missing=share)
+    deviation = math.sqrt(share * (1.0 - share) / N_TRUTHS)
+    assert found['recall'] == pytest.approx(1.0 - share, abs=4.0 * deviation)
+    # nuScenes counts precision above a recall of 0.1, at steps of 0.01.
+    assert found['ap'] == pytest.approx((found['recall'] - 0.1) / 0.9, abs=0.012)
+    assert found['mota'] == pytest.approx(found['recall'], abs=1e-9)
+    assert found['idf1'] == pytest.approx(
+        2.0 * found['recall'] / (1.0 + found['recall']), abs=1e-9)
+    others_are_perfect(found, 'recall', 'ap', 'mota', 'idf1', 'hota')
+
+
+def test_ghosts(numbers):
+    found = numbers(ghosts=2.0)
+    n_ghosts = found['detections'] - N_TRUTHS
+    assert n_ghosts == pytest.approx(2.0 * 80, abs=4.0 * math.sqrt(2.0 * 80))
+    assert found['recall'] == 1.0
+    assert found['precision'] == pytest.approx(N_TRUTHS / found['detections'], abs=1e-9)
+    assert found['mota'] == pytest.approx(1.0 - n_ghosts / N_TRUTHS, abs=1e-9)
+    # A ghost beside a car may take its place: of equal confidences, the first one does.
+    others_are_perfect(found, 'precision', 'ap', 'mota', 'idf1', 'hota')
+
+
+def seen_share(drive, is_seen):
+    """Return the share of the cars whose centre, in the axes of the ego, is seen."""
+    found = []
+    for _, actors in frames_of(json.loads(drive.read_text())):
+        [ego] = [each for each in actors.values() if 'ego' in each.tags]
+        found += [is_seen(*into(ego.orientation, np.subtract(
+            centre_and_size(each)[0], ego.position))) for each in actors.values()
+            if each is not ego]
+    return np.mean(found)
+
+
+@pytest.mark.parametrize(('name', 'value', 'is_seen'), [
+    ('range', 60.0, lambda x, y, z: math.hypot(x, y, z) <= 60.0),
+    ('field_of_view', 330.0, lambda x, y, z: abs(math.atan2(y, x)) <= math.radians(165.0))])
+def test_range_and_field_of_view(numbers, drive, name, value, is_seen):
+    """What is not seen is missed, and nothing else is wrong."""
+    found = numbers(**{name: value})
+    assert 0.05 < found['recall'] < 0.95
+    assert found['recall'] == pytest.approx(seen_share(drive, is_seen), abs=2e-3)
+    assert found['mota'] == pytest.approx(found['recall'], abs=1e-9)
+    others_are_perfect(found, 'recall', 'ap', 'mota', 'idf1', 'hota')
+
+
+def test_range_of_the_judge_is_that_of_the_sensor(numbers):
+    found = numbers('--range', 60.0, range=60.0)
+    assert 0 < found['truths'] < N_TRUTHS
+    others_are_perfect(found)
+
+
+def test_occlusion(numbers):
+    found = numbers(occlusion=0.5)
+    assert 0.05 < found['recall'] < 0.95
+    assert found['recall'] == pytest.approx(found['detections'] / N_TRUTHS, abs=1e-9)
+    others_are_perfect(found, 'recall', 'ap', 'mota', 'idf1', 'hota')
+    # The more has to be seen, the less is.
+    assert found['recall'] > numbers(occlusion=0.9)['recall']
+
+
+def test_delay_is_no_error_at_the_stamps_and_one_at_receipt(numbers, stack):
+    """What is received d later is v d away, while that is below the distance of a match."""
+    delay_s = 0.05
+    others_are_perfect(numbers(delay=delay_s))
+    found = numbers('--at', 'received', delay=delay_s)
+    assert found['ate'] == pytest.approx(mean_speed(stack) * delay_s, rel=0.02)
+    assert found['aoe'] < 0.05
+    others_are_perfect(found, 'ate', 'aoe', 'ave', 'hota')
+
+
+def test_all_at_once(numbers):
+    """Each number is that of its own cause."""
+    found = numbers(position_std=0.2, yaw_std=0.1, velocity_std=0.5, missing=0.2)
+    n = round(found['recall'] * N_TRUTHS)
+    assert found['recall'] == pytest.approx(0.8, abs=4.0 * math.sqrt(0.16 / N_TRUTHS))
+    for name, expected, spread in (
+            ('ate', 0.2 * math.sqrt(math.pi / 2.0), 0.2 * math.sqrt(2.0 - math.pi / 2.0)),
+            ('ave', 0.5 * math.sqrt(math.pi / 2.0), 0.5 * math.sqrt(2.0 - math.pi / 2.0)),
+            ('aoe', 0.1 * math.sqrt(2.0 / math.pi), 0.1 * math.sqrt(1.0 - 2.0 / math.pi))):
+        assert found[name] == pytest.approx(expected, abs=4.0 * spread / math.sqrt(n)), name
+
+
+@pytest.mark.parametrize(('output', 'topic'), [('derived_objects', DERIVED), ('vision', VISION)])
+def test_other_outputs_have_the_same_errors(judge, bag, numbers, output, topic):
+    tracked = numbers(position_std=0.3, missing=0.2)
+    result = judge(bag('--outputs', output, '-q', position_std=0.3, missing=0.2),
+                   '--topic', topic)
+    car = result['detection']['classes']['car']
+    for name in ('ate', 'recall', 'precision', 'truths', 'detections'):
+        assert car[name] == pytest.approx(tracked[name], abs=1e-9), name
+
+
+def test_predictions_are_off_by_the_noise_of_the_position(judge, bag):
+    """A path is off as its object is: the mean and the final error are that of the object."""
+    result = judge(bag('--outputs', 'autoware', '--autoware-objects', 'predicted', '-q',
+                       position_std=0.3))
+    expected = 0.3 * math.sqrt(math.pi / 2.0)
+    for scores in result['prediction'].values():
+        assert scores['min_ade'] == pytest.approx(expected, rel=0.06)
+        assert scores['min_fde'] == pytest.approx(expected, rel=0.06)
+        assert scores['miss_rate'] == 0.0
