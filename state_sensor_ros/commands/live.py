@@ -29,7 +29,7 @@ from state_sensor_ros.commands.waiting import waiting_named
 from state_sensor_ros.errors import failed_stream, TruncatedError, UsageError
 from state_sensor_ros.files.recording import RecordedFrame
 from state_sensor_ros.parameters import STREAM
-from state_sensor_ros.payloads import PayloadDecoder
+from state_sensor_ros.payloads import Decoded, Packet, PayloadDecoder
 from state_sensor_ros.pipeline.source import Source
 from state_sensor_ros.settings import DEFAULTS, Settings, SIMULATORS
 from state_sensor_ros.simulators.simulator import SOURCE_PARAMETERS
@@ -82,7 +82,8 @@ def add_live_arguments(parser: argparse.ArgumentParser) -> None:
     add_stream_arguments(parser)
     parser.add_argument('--frames', type=count, metavar='N', help='end after N frames')
     parser.add_argument('--seconds', type=seconds, metavar='S',
-                        help='end S seconds after the start of the program')
+                        help='end S seconds after the start of the program; of a simulator '
+                        'that runs as fast as it can (-p rate:=0), after S simulated seconds')
     add_parameters(parser, _PARAMETERS)
     add_any_parameter(parser)
 
@@ -123,6 +124,7 @@ class LiveStream:
     :param ends: whether the stream ends with its connection.
     :param parameters: further ones that are options of the command.
     :ivar notes: the last line of each kind about what is lost.
+    :ivar until_s: steady time at which the stream is to end, inf for never.
     :raises StateSensorError: where the options exclude each other.
     """
 
@@ -135,6 +137,27 @@ class LiveStream:
         self.source: Source = self.simulator.open_source(
             settings, self.notes.__setitem__, reconnect=not ends)
         self.decoder: PayloadDecoder = self.simulator.new_decoder(settings)
+        is_unpaced = not settings.rate and 'rate' in self.simulator.uses
+        self._simulated_s = args.seconds if is_unpaced and args.seconds is not None else math.inf
+        self.until_s = math.inf if args.seconds is None or is_unpaced \
+            else time.monotonic() + args.seconds
+
+    def packets(self) -> Iterator[Packet]:
+        """
+        Yield what arrives, of a simulator that is not paced until the simulated end.
+
+        :raises TransportError: where the stream fails and is not to be connected again.
+        """
+        begin_s = math.nan
+        for packet in self.source.packets():
+            if isinstance(packet.decoded, Decoded):
+                time_s = packet.decoded.frame.game_time
+                begin_s = time_s if math.isnan(begin_s) else begin_s
+                # Half a nanosecond: multiples of a step are rounded.
+                if time_s >= begin_s + self._simulated_s - 5e-10:
+                    self.source.close()
+                    return
+            yield packet
 
 
 class LiveRecording:
@@ -155,7 +178,6 @@ class LiveRecording:
         self.decoder = self._stream.decoder
         self.cut: TruncatedError | None = None
         self.total: int | None = args.frames
-        self._seconds: float | None = args.seconds
         self._n_frames = 0
         self._is_quiet: bool = args.quiet
 
@@ -169,16 +191,16 @@ class LiveRecording:
 
         :raises TransportError: where no frame arrives until then.
         """
-        until_s = math.inf if self._seconds is None else time.monotonic() + self._seconds
-        timer = threading.Timer(self._seconds or 0.0, self.close)
+        until_s = self._stream.until_s
+        timer = threading.Timer(max(until_s - time.monotonic(), 0.0), self.close)
         timer.daemon = True
-        if self._seconds is not None:
+        if until_s < math.inf:
             timer.start()
         health = self._stream.source.health
         try:
             with waiting_named(self.name, lambda: self._n_frames > 0, lambda: health.last_error,
                                is_quiet=self._is_quiet):
-                for packet in self._stream.source.packets():
+                for packet in self._stream.packets():
                     for payload in self.decoder.split(packet.payload):
                         number = self._n_frames
                         self._n_frames += 1

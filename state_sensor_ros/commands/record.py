@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import replace
-import math
 import threading
 import time
 
@@ -158,7 +157,7 @@ def _writer(output: Format, args: argparse.Namespace, stream: LiveStream,
 
 def _watch(recorder: Recorder, args: argparse.Namespace) -> None:
     """Wait for the end of the recording, and show its progress."""
-    end_s = math.inf if args.seconds is None else time.monotonic() + args.seconds
+    end_s = recorder.until_s
     with tqdm(total=args.frames, unit='frame', disable=args.quiet or None, leave=False) as bar:
         period_s = threading.TIMEOUT_MAX if bar.disable else _REFRESH_S
         while not recorder.over.wait(min(max(end_s - time.monotonic(), 0.0), period_s)):

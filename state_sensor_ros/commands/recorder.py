@@ -61,6 +61,11 @@ class Recorder:
         return self._stream.where
 
     @property
+    def until_s(self) -> float:
+        """Return the steady time at which the recording is to end, inf for never."""
+        return self._stream.until_s
+
+    @property
     def health(self) -> Health:
         """Return the health of the source."""
         return self._stream.source.health
@@ -117,7 +122,7 @@ class Recorder:
         """Receive until the stream ends; return whether it had a connection."""
         # The end of the only connection, or no connection yet; the health has its text.
         with suppress(TransportError):
-            for packet in self._stream.source.packets():
+            for packet in self._stream.packets():
                 with self._writing:
                     if self._is_closed:
                         break

@@ -22,7 +22,6 @@ from state_sensor_ros.frame import MapLine
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.simulator import SimulatorTopics
 from state_sensor_ros.simulators.simulator_list import simulators
-from state_sensor_ros.topics.map_markers import MapEncoder
 
 
 def map_suffixes() -> Mapping[str, str]:
@@ -62,5 +61,6 @@ def with_map(topics: SimulatorTopics, settings: Settings) -> SimulatorTopics:
     """
     if not settings.map_file:
         return topics
+    from state_sensor_ros.topics.map_markers import MapEncoder
     given = partial(MapEncoder, lines=read_map(settings.map_file))
     return replace(topics, encoders=(*topics.encoders, given))

@@ -1,0 +1,149 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""SUMO through the commands and the library, and the shipped scenario."""
+
+import json
+import os
+import signal
+import threading
+import time
+
+from budgets import AWAIT_S
+import pytest
+from sumo_runs import GRID, write_hill
+
+from state_sensor_ros import open_recording, open_stream
+from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators.sumo.sumo_messages import Run
+from state_sensor_ros.simulators.sumo.sumo_source import SumoSource
+
+UNPACED = ('--source', 'sumo', '-p', 'rate:=0')
+
+
+def ended(folder, end):
+    """Write a scenario that is over at a time, s; return the options for it."""
+    config = write_hill(folder)
+    config.write_text(config.read_text().replace(
+        '<processing>', f'<time><end value="{end}"/></time><processing>'))
+    return (*UNPACED, '-p', f'sumo.config:={config}')
+
+
+@pytest.mark.parametrize('name', ['sumo.json', 'sumo.parquet', 'sumo_bag'])
+def test_sumo_is_recorded_for_simulated_seconds(tmp_path, name):
+    out = tmp_path / name
+    assert main(['record', str(out), *UNPACED, '--seconds', '4', '-p', 'sumo.ego:=ego',
+                 '-q']) == 0
+    with open_recording(out) as recording:
+        frames = list(recording)
+        assert len(frames) == 80
+        assert frames[-1].game_time == pytest.approx(3.95)
+        assert all('car' in frame.tags[frame.ego] for frame in frames)
+        assert len(frames[-1]) > 20
+
+
+def test_sumo_seconds_are_those_of_the_clock_with_a_pace(tmp_path):
+    begun = time.monotonic()
+    assert main(['record', str(tmp_path / 'a.json'), '--source', 'sumo', '-p', 'rate:=2',
+                 '--seconds', '4', '-q']) == 0
+    assert time.monotonic() - begun > 4
+    with open_recording(tmp_path / 'a.json') as recording:
+        assert 0 < recording.duration < 8
+
+
+def test_sumo_scenario_that_is_over_ends_the_recording(tmp_path):
+    assert main(['record', str(tmp_path / 'a.json'), *ended(tmp_path, 5), '-q']) == 0
+    with open_recording(tmp_path / 'a.json') as recording:
+        assert len(recording) == 100
+
+
+def test_sumo_that_is_killed_does_not_end_a_recording(tmp_path, capsys):
+    def kill():
+        deadline = time.monotonic() + AWAIT_S
+        while time.monotonic() < deadline:
+            for child in _children():
+                if b'sumo_process' in _command(child) and is_writing():
+                    os.kill(child, signal.SIGKILL)
+                    return
+            time.sleep(0.01)
+
+    def is_writing():
+        return any(path.stat().st_size > 100_000 for path in tmp_path.iterdir())
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    assert main(['record', str(tmp_path / 'a.json'), *UNPACED, '--frames', '600', '-q']) == 0
+    killer.join(AWAIT_S)
+    assert 'the stream was interrupted 1 time' in capsys.readouterr().err
+    with open_recording(tmp_path / 'a.json') as recording:
+        times = [frame.game_time for frame in recording]
+    assert len(times) == 600
+    assert times.count(0.0) == 2
+
+
+def _children():
+    for task in os.listdir('/proc/self/task'):
+        with open(f'/proc/self/task/{task}/children') as file:
+            yield from map(int, file.read().split())
+
+
+def _command(process):
+    try:
+        with open(f'/proc/{process}/cmdline', 'rb') as file:
+            return file.read()
+    except OSError:
+        return b''
+
+
+def test_sumo_is_inspected(capsys):
+    assert main(['inspect', '--live', *UNPACED, '--frames', '40', '--json', '-p',
+                 'sumo.ego:=ego']) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found['frames'] == 40
+    assert main(['inspect', '--live', *UNPACED, '--frames', '40']) == 0
+    assert 'sumo' in capsys.readouterr().out
+
+
+def test_sumo_is_a_stream_of_the_library():
+    with open_stream(source='sumo', parameters={
+            'rate': 0.0, 'sumo.ego': 'ego', 'sumo.step': 0.1}) as stream:
+        frames = [frame for _, frame in zip(range(20), stream, strict=False)]
+    assert frames[-1].game_time == pytest.approx(1.9)
+    assert frames[-1].generation == 'sumo'
+    assert frames[-1].names[frames[-1].ego] == 'ego'
+    assert frames[-1].lanes.road_names[frames[-1].lanes.road_id[0]]
+    assert len(frames[-1].traffic_lights.names) > 10
+    assert {line.kind for line in frames[-1].map_lines} >= {'driving', 'sidewalk'}
+
+
+def test_sumo_without_frames_is_one_line(tmp_path, capsys):
+    options = ended(tmp_path, 0)
+    assert main(['record', str(tmp_path / 'a.json'), *options, '-q']) == 1
+    assert capsys.readouterr().err.count('\n') == 1
+
+
+def test_sumo_ego_of_the_shipped_scenario_never_leaves():
+    run = Run(str(GRID), ego='ego', step=1.0, rate=0.0)
+    source = SumoSource(run, Settings(rate=0.0), lambda kind, text: None, reconnect=False)
+    roads, times = set(), []
+    for packet in source.packets():
+        frame = packet.decoded.frame
+        assert frame.ego is not None
+        lanes = frame.lanes
+        roads |= set(lanes.road_id[lanes.actor == frame.ego].tolist())
+        times.append(frame.game_time)
+        if frame.game_time >= 900:
+            break
+    source.close()
+    source.disconnect()
+    # Several rounds: it has been on each road of the loop, and stays as long as there is traffic.
+    names = {lanes.road_names[road] for road in roads}
+    assert {'B1B2', 'C4D4', 'E2E1', 'C1B1'} <= names
+    text = GRID.with_name('grid.rou.xml').read_text()
+    assert 'repeat="3000"' in text
