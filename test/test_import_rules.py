@@ -40,14 +40,13 @@ MAY_IMPORT = {
     'simulators/carla': {'json_forms', 'schemas', 'cdr', 'topics', 'pipeline', 'connections',
                          'files', 'simulators', 'emulator'},
     'simulators/sumo': {'files', 'simulators'},
-    'library': {'perception', 'pipeline', 'connections', 'files', 'files/tables', 'simulators',
-                'simulators/monodrive'},
+    'library': {'perception', 'pipeline', 'connections', 'files', 'files/tables', 'simulators'},
     'drawing': set(),
     'viewing': {'connections', 'simulators', 'drawing'},
     'evaluation': {'objects', 'topics', 'pipeline', 'files'},
     'ros': {'control', 'cdr', 'objects', 'topics', 'pipeline', 'files', 'simulators'},
     'commands': {'cdr', 'topics', 'pipeline', 'files', 'files/tables', 'files/osi', 'simulators',
-                 'simulators/monodrive', 'library', 'drawing', 'viewing', 'evaluation',
+                 'library', 'drawing', 'viewing', 'evaluation',
                  'emulator'}}
 # The package exports the names of the library.
 OF_THE_PACKAGE = {'__main__.py': {'commands'}, '__init__.py': {'library'}}

@@ -9,7 +9,7 @@
 """
 The command ``state_sensor``: a module for each sub-command, and what several of them use.
 
-It may import cdr/, topics/, pipeline/, files/, files/tables/, files/osi/,
-simulators/, simulators/monodrive/, library/, drawing/, viewing/, evaluation/, emulator/ and the
-modules directly in the package; not simulators/carla/, connections/ or ros/, and no rclpy.
+It may import cdr/, topics/, pipeline/, files/, files/tables/, files/osi/, simulators/, library/,
+drawing/, viewing/, evaluation/, emulator/ and the modules directly in the package; no simulator by
+name, not connections/ or ros/, and no rclpy.
 """

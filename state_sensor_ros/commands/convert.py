@@ -23,6 +23,7 @@ from state_sensor_ros.commands.format_options import (
     add_selection,
     add_to,
     add_writing_options,
+    FormatsHelp,
     refuse_alone,
     refuse_of_others,
     refuse_unused,
@@ -68,15 +69,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     :param parser: of this sub-command.
     """
     parser.epilog = _EPILOG
-    parser.add_argument('input', metavar='IN', nargs='+', help='trajectory (- for standard '
-                        'input), bag, table or dataset of CARLA; with --to also several, folders '
-                        'and globs')
-    parser.add_argument('output', metavar='OUT', help='its suffix names the format: trajectory '
-                        '(NAME.json, also .json.gz and .json.zst, - for standard output), bag in '
-                        'one file (NAME.mcap, NAME.db3), table (NAME.parquet, NAME.csv, also '
-                        '.csv.gz and .csv.zst), trace of ASAM OSI (NAME.osi.mcap, NAME.osi); a '
-                        'name without suffix is the folder of a bag, of a bag of CARLA that of a '
-                        'dataset; with --to, a folder for all')
+    parser.add_argument('input', metavar='IN', nargs='+', help=FormatsHelp(
+        '%(read)s; - is a trajectory on standard input; with --to also several, folders and '
+        'globs'))
+    parser.add_argument('output', metavar='OUT', help=FormatsHelp(
+        'its suffix names the format: %(written)s; - is a trajectory on standard output; a name '
+        'without suffix is the folder of a bag, or of a bag with topics of a simulator, the '
+        'folder that it has itself; with --to, a folder for all'))
     parser.add_argument('--force', action='store_true', help='overwrite OUT')
     add_quiet(parser)
     add_to(parser, 'convert many: to')

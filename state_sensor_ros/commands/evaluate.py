@@ -18,6 +18,7 @@ from pathlib import Path
 import sys
 from typing import Any, TYPE_CHECKING
 
+from state_sensor_ros.commands.format_options import FormatsHelp
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.options import add_bag_limit, add_batch_options, add_quiet, number
 from state_sensor_ros.commands.options import seconds as above_zero
@@ -60,8 +61,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     :param parser: of this sub-command.
     """
     parser.epilog = _EPILOG
-    parser.add_argument('truth', metavar='TRUTH', help='recording with the truth: trajectory, '
-                        'bag, table, dataset of CARLA, or a bag of TrackedObjects')
+    parser.add_argument('truth', metavar='TRUTH', help=FormatsHelp(
+        'recording with the truth: %(read)s; or a bag of TrackedObjects'))
     parser.add_argument('stack', metavar='STACK', nargs='+', help="bag with the stack's topics; "
                         'also several, folders and globs')
     parser.add_argument('--topic', action='append', default=[], metavar='NAME',

@@ -16,7 +16,9 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 import math
+from typing import Any
 
 from state_sensor_ros.commands.options import number, seconds
 from state_sensor_ros.commands.parameter_options import (
@@ -24,15 +26,15 @@ from state_sensor_ros.commands.parameter_options import (
     add_parameters,
     parameter_names,
     parameters_that_affect,
+    settings_of,
 )
 from state_sensor_ros.errors import UsageError
-from state_sensor_ros.files.formats import BAG_PARAMETERS, Format, FORMATS
+from state_sensor_ros.files.formats import BAG_PARAMETERS, Format, FORMATS, ReadOptions
 from state_sensor_ros.files.frame_selection import RecordingSelection
 from state_sensor_ros.files.osi.osi_notes import DEFAULT_CLASSES
 from state_sensor_ros.parameters import MESSAGES, nearest
 from state_sensor_ros.settings import FILE, NAMES, PERCEPTION, Settings
-from state_sensor_ros.simulators.monodrive.generations.wire import GENERATIONS
-from state_sensor_ros.simulators.opening import formats, trajectory_format
+from state_sensor_ros.simulators.opening import format_of, formats, open_any, trajectory_format
 from state_sensor_ros.simulators.simulator_list import unused_parameters
 
 SELECTION = frozenset(('desired_tags', 'undesired_tags', 'actors', 'start', 'end', 'rate'))
@@ -41,6 +43,22 @@ UNITS = ('obb_extents', 'road_s_unit')
 WRITING_PARAMETERS = (*BAG_PARAMETERS, *parameters_that_affect(MESSAGES), *UNITS)
 # Of every run that writes.
 _OF_ALL = frozenset(('help', 'force', 'quiet', 'parameter'))
+
+
+class FormatsHelp(str):
+    """
+    A help text with the rows of the table in the place of ``%(read)s`` and ``%(written)s``.
+
+    Simulators that add rows are searched for when it is shown.
+    """
+
+    __slots__ = ()
+
+    def __mod__(self, values: Any) -> str:  # noqa: ANN401
+        """Return the text with ``values``, a mapping, and the rows."""
+        return str.__mod__(self, {
+            **values, 'read': ', '.join(str(each) for each in formats() if each.reader),
+            'written': ', '.join(str(each) for each in formats() if each.is_written)})
 
 
 def add_selection(parser: argparse.ArgumentParser, *, has_times: bool = True) -> None:
@@ -83,7 +101,7 @@ def add_writing_options(parser: argparse.ArgumentParser) -> None:
 
     :param parser: of a sub-command that writes all formats.
     """
-    parser.add_argument('--generation', choices=sorted(GENERATIONS),
+    parser.add_argument('--generation', choices=sorted(trajectory_format().generations),
                         help='of a trajectory (default: that of each frame)')
     parser.add_argument('--columns', metavar='NAME,...', help='of a table (default: all)')
     trace = parser.add_argument_group('trace of ASAM OSI to write')
@@ -240,6 +258,31 @@ def _refuse_without_output(given: Sequence[str], settings: Settings) -> None:
             raise UsageError(f'-p {name} is for the objects that --outputs autoware (tracking, '
                              'detection, predicted), derived_objects or vision write; none of '
                              'those that are selected uses it')
+
+
+def read_options_of(args: argparse.Namespace, file: str | None) -> ReadOptions:
+    """
+    Return how a recording that is sent to others is read; refuse parameters without effect.
+
+    :param args: the parsed options.
+    :param file: the recording, None for none; a trajectory is sent as it is.
+    :raises UsageError: naming the first parameter that it does not use.
+    :raises ConfigError: where a value is out of its range.
+    """
+    options = ReadOptions(settings_of(args, ()))
+    if not parameter_names(args):
+        return options
+    found = None if file is None else format_of(file)
+    is_sent = found is None or found is trajectory_format()
+    refuse_unused(args, getattr(args, 'given', frozenset()) | (
+        frozenset() if is_sent or found is None else found.reads), 'no FILE is read'
+        if found is None else f'FILE {file} is {found.noun}')
+    if is_sent or file is None:
+        refuse_of_others(args, '')
+        return options
+    with closing(open_any(file, options)) as recording:
+        refuse_of_others(args, recording.simulator)
+    return options
 
 
 def _purpose(name: str) -> str:

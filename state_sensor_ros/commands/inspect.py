@@ -26,6 +26,7 @@ import sys
 
 from state_sensor_ros.commands.format_options import (
     add_selection,
+    FormatsHelp,
     refuse_of_others,
     refuse_unused,
     SELECTION,
@@ -51,8 +52,12 @@ from state_sensor_ros.files.formats import ReadOptions
 from state_sensor_ros.library.frame_recording import Recording
 from state_sensor_ros.pipeline.consistency import SLOW
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.simulators.monodrive.generations.wire import GENERATIONS
-from state_sensor_ros.simulators.opening import format_of, formats, open_any
+from state_sensor_ros.simulators.opening import (
+    format_of,
+    formats,
+    open_any,
+    trajectory_format,
+)
 
 # The parameters of the node that a reader of any recording uses.
 _PARAMETERS = ('ego_tag', 'obb_extents')
@@ -70,8 +75,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     :param parser: of this sub-command.
     """
     parser.epilog = _EPILOG
-    parser.add_argument('file', metavar='FILE', nargs='*', help='trajectory (- for standard '
-                        'input), bag, table or dataset of CARLA; also several, folders and globs')
+    parser.add_argument('file', metavar='FILE', nargs='*', help=FormatsHelp(
+        '%(read)s; - is a trajectory on standard input; also several, folders and globs'))
     parser.add_argument('--live', action='store_true', help='the frames that a simulator sends '
                         'until --frames, --seconds or Ctrl-C, in place of FILE')
     parser.add_argument('--json', action='store_true', help='print JSON; replayable is null where '
@@ -106,7 +111,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     args.file = args.file[0] if args.file else None
     settings = settings_of(args, _PARAMETERS)
     with _opened(args, settings, interruption) as recording:
-        inspector = Inspector(recording, GENERATIONS, settings.ego_tag)
+        inspector = Inspector(recording, trajectory_format().generations, settings.ego_tag)
         inspector.evaluate(read_frames(recording, 'inspect', is_quiet=args.quiet,
                                        warns=False))
     if args.json:

@@ -9,8 +9,8 @@
 """
 The packets of a live stream to an output of any format.
 
-A trajectory has the bytes received; every other format has the decoded frames, and a bag the
-messages that the pipeline of the node makes of them.
+A format that can hold them has the bytes received; every other one has the decoded frames, and a
+bag the messages that the pipeline of the node makes of them.
 """
 
 from __future__ import annotations
@@ -22,16 +22,13 @@ from typing import NoReturn, TYPE_CHECKING
 
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.errors import counted, DecodeError, SinkError, TrajectoryFormatError
-from state_sensor_ros.files.formats import WriteOptions
+from state_sensor_ros.files.formats import Format, WriteOptions
 from state_sensor_ros.files.frame_selection import FrameSelector, RecordingSelection
 from state_sensor_ros.files.frame_writer import FrameWriter
 from state_sensor_ros.files.whole.output import Output
 from state_sensor_ros.files.whole.whole_file import WholeFile
-from state_sensor_ros.frame import Frame, Needs
+from state_sensor_ros.frame import Frame
 from state_sensor_ros.payloads import decode_packet, Packet, PayloadDecoder, SelectingDecoder
-from state_sensor_ros.simulators.monodrive.decoder import Decoder
-from state_sensor_ros.simulators.monodrive.tag_filter import TagFilter
-from state_sensor_ros.simulators.monodrive.trajectory import complete_trajectory, TrajectoryWriter
 
 if TYPE_CHECKING:
     from state_sensor_ros.commands.bag_output import PacketsToBag
@@ -159,39 +156,30 @@ class MessagesWriter(PacketWriter):
                 yield frame, len(alone.payload)
 
 
-class PayloadWriter(PacketWriter):
+class PacketsWriter(PacketWriter):
     """
-    The frames of a State sensor to a trajectory, each with the bytes received.
+    Packets to a file of a format that holds them as they are received.
 
+    :param output: the format, which has ``payloads``.
     :param file: to write.
     :param selection: what is written.
     """
 
-    def __init__(self, file: WholeFile, selection: RecordingSelection) -> None:
+    def __init__(self, output: Format, file: WholeFile, selection: RecordingSelection) -> None:
         super().__init__(file, selection)
         self._file = file
-        self._filter = TagFilter(selection.desired_tags, selection.undesired_tags,
-                                 selection.actors)
-        self._decoder = Decoder(needs=Needs())
-        self._writer = TrajectoryWriter(file.handle)
+        self._writer = output.keep(file.handle, self._selector)
         self._flush_at_s = 0.0
 
     def write(self, packet: Packet, decoder: PayloadDecoder) -> Iterator[tuple[Frame, int]]:
         """Write the payload, without the actors that are not selected."""
         fault: DecodeError | None = None
-        for payload in self._filter.frames(bytes(packet.payload)):
-            try:
-                decoded = self._decoder.decode(payload, game_time=packet.game_time)
-            except DecodeError as error:
-                fault = error
-                continue
-            frame = decoded[0].frame
-            self._selector.missing.difference_update(frame.names)
-            if not self._selector.keeps(frame.game_time):
-                continue
-            self._writer.write(payload)
-            self._n_frames += 1
-            yield frame, len(payload)
+        try:
+            for written in self._writer.write(packet):
+                self._n_frames += 1
+                yield written
+        except DecodeError as error:
+            fault = error
         if self._file.is_direct or time.monotonic() > self._flush_at_s:
             # A pipe may be read during the recording. A compressed file can be read up to the
             # last flush where the program is killed.
@@ -201,7 +189,7 @@ class PayloadWriter(PacketWriter):
             raise fault
 
     def save(self, interruption: Interruption, error: Exception | None) -> None:
-        """Complete the trajectory; where writing has failed, keep the frames before that."""
+        """Complete the file; where writing has failed, keep the frames before that."""
         if self._file.is_direct:
             # A signal may interrupt this: the write blocks where a pipe is not read.
             self._end(error)
@@ -241,7 +229,7 @@ class PayloadWriter(PacketWriter):
         """
         part = self._file.part
         try:
-            self._n_frames = complete_trajectory(self._file.reopen())
+            self._n_frames = self._writer.complete(self._file.reopen())
             self._file.complete()
         except (OSError, TrajectoryFormatError):
             self._file.keep()

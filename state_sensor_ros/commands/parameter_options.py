@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.parameters import Parameter
 from state_sensor_ros.settings import DEFAULTS, NAMES, Settings
 from state_sensor_ros.simulators.simulator_list import checked_settings, schema_of
@@ -61,8 +60,15 @@ def add_parameters(parser: argparse.ArgumentParser, names: Sequence[str]) -> Non
 
 def add_any_parameter(parser: argparse.ArgumentParser) -> None:
     """Add the option of any parameter to ``parser``: of commands that use those of the node."""
-    parser.add_argument('-p', '--parameter', action='append', default=[], metavar='NAME:=VALUE',
+    parser.add_argument('-p', '--parameter', action='append', default=[], type=_assignment,
+                        metavar='NAME:=VALUE',
                         help='a parameter, as the node takes it, also one of a simulator')
+
+
+def _assignment(text: str) -> str:
+    if ':=' not in text:
+        raise argparse.ArgumentTypeError(f'found {text}; expected NAME:=VALUE')
+    return text
 
 
 def given_parameters(args: argparse.Namespace, names: Sequence[str],
@@ -81,9 +87,7 @@ def given_parameters(args: argparse.Namespace, names: Sequence[str],
     given = {name: _items(schema.find(name), getattr(args, name)) for name in names
              if getattr(args, name) is not None}
     for text in getattr(args, 'parameter', ()):
-        name, separator, value = text.partition(':=')
-        if not separator:
-            raise ConfigError('-p', text, 'NAME:=VALUE')
+        name, _, value = text.partition(':=')
         given[name] = schema.find(name).parsed(value)
     return given
 

@@ -44,8 +44,8 @@ from state_sensor_ros.commands.options import add_quiet
 from state_sensor_ros.commands.packet_writer import (
     FramesWriter,
     MessagesWriter,
+    PacketsWriter,
     PacketWriter,
-    PayloadWriter,
 )
 from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.commands.progress import tqdm
@@ -56,7 +56,6 @@ from state_sensor_ros.drawing.wording import size
 from state_sensor_ros.errors import counted, failed_stream
 from state_sensor_ros.files.formats import BAG, Format, WriteOptions
 from state_sensor_ros.files.whole.whole_file import WholeFile
-from state_sensor_ros.simulators.opening import trajectory_format
 from state_sensor_ros.simulators.output_names import output_format
 from state_sensor_ros.simulators.simulator_list import find_simulator
 
@@ -68,10 +67,8 @@ beside it in .OUT.part.
 examples:
   state_sensor record drive.json.zst --seconds 60
   state_sensor record drive_bag --desired-tags vehicle ego
-  state_sensor record town --source carla --frames 500"""
+  state_sensor record town.mcap --frames 500 -p ego_tag:=hero"""
 _REFRESH_S = 0.2
-# Of frames that have no trajectory of their own.
-_GENERATION = 'v2'
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -83,7 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     parser.add_argument('out', metavar='OUT', help='its suffix names the format, as in `convert`; '
                         '- is a trajectory to standard output; a name without suffix is the '
-                        'folder of a bag, of CARLA that of a dataset')
+                        'folder of a bag, or that of the simulator itself')
     add_live_arguments(parser)
     parser.add_argument('--once', action='store_true',
                         help='end when the simulator closes the connection')
@@ -142,17 +139,17 @@ def _writer(output: Format, args: argparse.Namespace, stream: LiveStream,
                                 selection)
         interruption.made(lambda: writer.output)
         return writer
-    if output != trajectory_format():
+    if not output.payloads:
         return FramesWriter(interruption.made(lambda: output.create(args.out, options)), selection)
     if output not in simulator.formats or args.generation:
         options = replace(options, values={
-            **options.values, 'generation': args.generation or _GENERATION})
+            **options.values, 'generation': args.generation or output.generations[0]})
         return FramesWriter(interruption.made(lambda: output.create(args.out, options)), selection)
     file = interruption.made(lambda: WholeFile(args.out, force=args.force))
     for part in file.left_behind:
         print_line(f'warning: {args.out}: found {part}, left by a program that was killed; '
                    '`state_sensor repair` makes a recording of it')
-    return PayloadWriter(file, selection)
+    return PacketsWriter(output, file, selection)
 
 
 def _watch(recorder: Recorder, args: argparse.Namespace) -> None:

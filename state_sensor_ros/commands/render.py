@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from state_sensor_ros.commands.format_options import (
     add_selection,
+    FormatsHelp,
     refuse_of_others,
     refuse_unused,
     SELECTION,
@@ -73,8 +74,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     :param parser: of this sub-command.
     """
     parser.epilog = _EPILOG
-    parser.add_argument('input', metavar='IN', help='trajectory (- for standard '
-                        'input), bag, table or dataset of CARLA')
+    parser.add_argument('input', metavar='IN', help=FormatsHelp(
+        '%(read)s; - is a trajectory on standard input'))
     parser.add_argument('output', metavar='OUT',
                         help='NAME.png, .svg or .pdf for a picture, NAME.html for an animation in '
                         'one file, NAME.gif or .mp4 for a film')

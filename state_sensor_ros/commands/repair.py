@@ -44,7 +44,6 @@ from state_sensor_ros.files.storage.decompressed_file import (
 )
 from state_sensor_ros.files.storage.storage_file import StoredTopic
 from state_sensor_ros.files.whole.whole_file import STANDARD_OUTPUT, WholeFile
-from state_sensor_ros.simulators.monodrive.trajectory_repair import copy_whole_frames
 from state_sensor_ros.simulators.opening import trajectory_format
 from state_sensor_ros.simulators.output_names import output_format
 
@@ -117,7 +116,7 @@ def _repair_trajectory(args: argparse.Namespace, interruption: Interruption) -> 
     with open(args.part, 'rb') as part, interruption.writing(
             lambda: WholeFile(args.output, force=args.force)) as file:
         source, compressed = decompressed(part)
-        n_frames, lost = copy_whole_frames(source, file.handle, args.part)
+        n_frames, lost = trajectory_format().copy_whole(source, file.handle, args.part)
         if compressed is not None and compressed.fault and not lost:
             lost = 'nothing but the end of the compressed data'
     return f'{counted(n_frames, "frame")}; ' + (f'lost: {lost}' if lost else 'nothing was lost')

@@ -12,11 +12,13 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
+from contextlib import AbstractContextManager
 import sys
 import threading
 
+from state_sensor_ros.commands.format_options import read_options_of
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.keyboard import keyboard
 from state_sensor_ros.commands.options import (
@@ -27,19 +29,17 @@ from state_sensor_ros.commands.options import (
     number,
     port,
 )
+from state_sensor_ros.commands.parameter_options import add_any_parameter
 from state_sensor_ros.commands.progress import tqdm
 from state_sensor_ros.commands.reading import reading
 from state_sensor_ros.commands.summary import show_result
-from state_sensor_ros.errors import ConfigError, one_line, UsageError
+from state_sensor_ros.errors import one_line, UsageError
+from state_sensor_ros.files.recording import RecordedFrame, RecordingReader
 from state_sensor_ros.settings import DEFAULTS
-from state_sensor_ros.simulators.monodrive.json_recording import JsonRecording
-from state_sensor_ros.simulators.monodrive.replay_client import Plan, ReplayClient
-from state_sensor_ros.simulators.monodrive.replay_trajectory import read_trajectory, Trajectory
-from state_sensor_ros.simulators.monodrive.sensor_config import read_json
+from state_sensor_ros.simulators.simulator import Replay
+from state_sensor_ros.simulators.simulator_list import default_simulator
 
 CONTROL_PORT = 8999
-# In which frames of other simulators are sent.
-_GENERATION = 'v2'
 _EPILOG = """On a terminal the space bar pauses and resumes, b reverses the direction. Ctrl-C
 ends the replay: it waits for the outstanding answer and closes the connections to
 the sensor and to the control port. The simulator then stays at the frame shown,
@@ -80,6 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--backwards', action='store_true', help='from the end to the beginning')
     parser.add_argument('--no-sensor', action='store_true',
                         help='step only, without a sensor of its own: for other readers')
+    add_any_parameter(parser)
     parser.add_argument('--simulator', metavar='CONFIG', help='configuration of the simulator to '
                         'send first, JSON with map and simulation_mode (default: as it is)')
 
@@ -98,7 +99,13 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     if args.no_sensor and 'port' in args.given:
         raise UsageError('--port is for a sensor; --no-sensor only steps')
     interruption.is_endless = args.loop
-    replay = ReplayClient(_read(args), _plan(args), _warn)
+    args.read_options = read_options_of(args, args.file)
+    args.is_backwards, args.step = args.backwards or args.step < 0, abs(args.step)
+
+    def read(recording: RecordingReader) -> AbstractContextManager[Iterator[RecordedFrame]]:
+        return reading(recording, 'read', is_quiet=args.quiet)
+
+    replay = default_simulator().open_replay(args, read, _warn)
     replaying: Future[None] = Future()
 
     def stop() -> None:
@@ -108,7 +115,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
         replay.abort()
 
     def remains() -> str:
-        return f'at frame {replay.cursor.index + 1} of {replay.trajectory.n_frames}'
+        return f'at frame {replay.index + 1} of {replay.n_frames}'
 
     interruption.stopped_by(stop, remains)
     try:
@@ -117,7 +124,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     finally:
         replay.abort()
     replaying.result()
-    if interruption.number and replay.cursor.target() is not None and not args.loop:
+    if interruption.number and not replay.is_at_end and not args.loop:
         raise KeyboardInterrupt
     if not interruption.number:
         show_result(f'{args.host}:{args.control_port}', [f'replayed, {remains()}'],
@@ -153,44 +160,20 @@ def _step(text: str) -> int:
     return -step if text.startswith('-') else step
 
 
-def _read(args: argparse.Namespace) -> Trajectory:
-    recording = JsonRecording(args.file, _GENERATION)
-    try:
-        with reading(recording, 'read', is_quiet=args.quiet) as frames:
-            trajectory = read_trajectory(args.file, frames)
-    finally:
-        recording.close()
-    if recording.lost:
-        _warn(f'{args.file}: {_GENERATION} does not carry: {", ".join(recording.lost)}')
-    return trajectory
-
-
-def _plan(args: argparse.Namespace) -> Plan:
-    simulator = None
-    if args.simulator is not None:
-        simulator = read_json(args.simulator)
-        if not isinstance(simulator, dict):
-            raise ConfigError(args.simulator, 'no object', 'an object with map, simulation_mode')
-    return Plan(host=args.host, control_port=args.control_port,
-                port=None if args.no_sensor else args.port, rate=args.rate, step=abs(args.step),
-                start=args.start, loop=args.loop,
-                is_backwards=args.backwards or args.step < 0, simulator=simulator)
-
-
-def _watch(replaying: Future[None], replay: ReplayClient, *, is_quiet: bool) -> None:
+def _watch(replaying: Future[None], replay: Replay, *, is_quiet: bool) -> None:
     """Show the progress and handle keys until the replay has ended."""
-    with keyboard() as keys, tqdm(total=replay.trajectory.n_frames, disable=is_quiet or None,
+    with keyboard() as keys, tqdm(total=replay.n_frames, disable=is_quiet or None,
                                   leave=False, bar_format=_BAR) as bar:
         while not replaying.done():
             if keys.is_there:
                 _handle_key(keys.wait(_REFRESH_S), replay)
             else:
                 wait([replaying], None if bar.disable else _REFRESH_S)
-            bar.n = replay.cursor.index + 1
-            bar.set_description_str(replay.state)
+            bar.n = replay.index + 1
+            bar.set_description_str(str(replay.state))
 
 
-def _handle_key(key: str, replay: ReplayClient) -> None:
+def _handle_key(key: str, replay: Replay) -> None:
     if key == ' ':
         replay.pause_or_resume()
     elif key == 'b':

@@ -14,9 +14,11 @@ import argparse
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
+from state_sensor_ros.commands.format_options import read_options_of
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.live import add_source_argument
 from state_sensor_ros.commands.options import add_quiet, count
+from state_sensor_ros.commands.parameter_options import add_any_parameter
 from state_sensor_ros.commands.synth import add_traffic_arguments, frame_rate
 from state_sensor_ros.emulator.threaded_server import Rate
 from state_sensor_ros.simulators.simulator_list import find_simulator, simulators
@@ -30,7 +32,7 @@ from state_sensor_ros.simulators.stand_in_options import (
 _EPILOG = """examples:
   state_sensor simulate
   state_sensor simulate drive.json --loop --control-port 8999
-  state_sensor simulate --protocol carla --rate max"""
+  state_sensor simulate --vehicles 100 --rate max"""
 
 
 def _rate(text: str) -> Rate:
@@ -59,6 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help='pace: by game_time, as fast as read, or frames per second')
     parser.add_argument('--frames', type=count, metavar='N', help='end after N frames')
     add_quiet(parser, 'do not print the addresses')
+    add_any_parameter(parser)
     traffic = StandInOptions(parser, 'synthetic traffic', without_file)
     add_traffic_arguments(traffic.add)
     groups = [traffic]
@@ -78,6 +81,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     :raises StateSensorError: when the file or a port is not usable.
     """
     args.complete(args)
+    args.read_options = read_options_of(args, args.file)
     interruption.is_endless = True
     with find_simulator(args.source).stand_in(args) as server:
         for name, port in server.addresses():

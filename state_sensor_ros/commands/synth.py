@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
+from state_sensor_ros.commands.format_options import read_options_of
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.options import (
     add_quiet,
@@ -22,9 +23,10 @@ from state_sensor_ros.commands.options import (
     index,
     number,
 )
+from state_sensor_ros.commands.parameter_options import add_any_parameter
 from state_sensor_ros.commands.progress import tqdm
 from state_sensor_ros.commands.summary import facts_of, show_result, size_of
-from state_sensor_ros.emulator.monodrive_server.packet_bytes import encode_json
+from state_sensor_ros.emulator.json_bytes import encode_json
 from state_sensor_ros.emulator.traffic.frame_generator import generate, MAX_RATE_HZ
 from state_sensor_ros.emulator.traffic.json_template import GENERATIONS
 from state_sensor_ros.files.whole.whole_file import WholeFile
@@ -69,6 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help='frames per second (default: 20)')
     parser.add_argument('--force', action='store_true', help='overwrite OUT')
     add_quiet(parser)
+    add_any_parameter(parser)
     group = parser.add_argument_group('synthetic traffic')
     add_traffic_arguments(group.add_argument)
     group.add_argument('--generation', choices=GENERATIONS, default='v2',
@@ -84,6 +87,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     :raises ConfigError: where OUT has the name of another form.
     :raises SinkError: when the file cannot be written.
     """
+    read_options_of(args, None)
     check_trajectory_name(args.out)
     frames = generate(args.vehicles, args.objects, args.rate, args.seed, args.generation)
     with interruption.writing(lambda: WholeFile(args.out, force=args.force)) as file:

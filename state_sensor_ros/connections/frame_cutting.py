@@ -10,8 +10,7 @@
 What a relay copies for the node: the frames of one port, the messages of another.
 
 Messages have their lengths in front, uint32 little-endian. The frames of the copied port are
-messages of which an empty one ends a frame: doc/protocol/carla.md#ports. Those of the described
-port are single messages.
+messages of which an empty one ends a frame. Those of the described port are single messages.
 """
 
 from __future__ import annotations

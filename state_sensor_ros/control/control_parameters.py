@@ -15,7 +15,7 @@ from typing import Any
 
 from state_sensor_ros.parameters import NODE, parameter
 
-# Full lock of CARLA's default vehicle and of the stand-ins, 70 degrees (doc/protocol/units.md).
+# Full lock of a usual car and of the stand-ins, 70 degrees (doc/protocol/units.md).
 _FULL_LOCK_RAD = 1.2217
 
 

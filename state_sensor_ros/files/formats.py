@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any, cast, TYPE_CHECKING
+from typing import Any, BinaryIO, cast, TYPE_CHECKING
 
 from state_sensor_ros.files.storage.bag_limits import BagLimits, DEFAULT_LIMITS
 from state_sensor_ros.rep103 import Units
@@ -29,7 +29,8 @@ from state_sensor_ros.settings import DEFAULTS, PERCEPTION, Settings
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from state_sensor_ros.files.frame_writer import FrameWriter
+    from state_sensor_ros.files.frame_selection import FrameSelector
+    from state_sensor_ros.files.frame_writer import FrameWriter, PayloadWriter
     from state_sensor_ros.files.recording import RecordingReader
 
 CONVERT, RENDER, VIEW = 'convert', 'render', 'view'
@@ -105,6 +106,7 @@ class Format:
     first one that of new files, none for a folder; ``reader`` and ``writer`` as ``module:name``,
     empty where the format cannot be read or is not written frame by frame (pictures; bags, which
     are written by the pipeline of the node into ``storage``); ``command`` that writes it;
+    ``generations`` schemas of its frames, the newest first, values of the option --generation;
     ``reads`` and ``writes`` names of the options and parameters that the reader and the writer
     use; ``needs`` names of the parameters that the writer uses only beside another one, each with
     those, such as ``outputs`` or, for one item of a list, ``outputs autoware``.
@@ -112,8 +114,11 @@ class Format:
     ``recognised_by`` names, in the same way, a function that says of an existing path, as a Path,
     whether it is of this format: needed for a folder, and for a suffix that other files have too.
 
-    ``reader`` is called with a path and :class:`ReadOptions`, and returns a Recording; ``writer``
-    with a path and :class:`WriteOptions`, and returns a FrameWriter.
+    ``reader`` is called with a path and :class:`ReadOptions`, and returns a RecordingReader;
+    ``writer`` with a path and :class:`WriteOptions`, and returns a FrameWriter. Where a format
+    holds packets as they were received, ``payloads`` is called with an open file and a
+    FrameSelector, and returns a PayloadWriter; ``repair`` with a file that was cut, an open file
+    to copy its whole frames to, and its name, and returns their number and what is lost, in words.
     """
 
     name: str
@@ -122,7 +127,10 @@ class Format:
     recognised_by: str = ''
     reader: str = ''
     writer: str = ''
+    payloads: str = ''
+    repair: str = ''
     storage: str = ''
+    generations: tuple[str, ...] = ()
     command: str = CONVERT
     reads: frozenset[str] = frozenset()
     writes: frozenset[str] = frozenset()
@@ -161,6 +169,27 @@ class Format:
         :raises StateSensorError: where it cannot be written, or an option is out of its range.
         """
         return cast('FrameWriter', _named(self.writer)(path, options))
+
+    def keep(self, file: BinaryIO, selector: FrameSelector) -> PayloadWriter:
+        """
+        Begin a recording of packets as they are received, where the format has ``payloads``.
+
+        :param file: open for writing.
+        :param selector: of the frames that are written.
+        """
+        return cast('PayloadWriter', _named(self.payloads)(file, selector))
+
+    def copy_whole(self, cut: BinaryIO, target: BinaryIO, name: str) -> tuple[int, str]:
+        """
+        Copy the whole frames of a file that was cut, where the format has ``repair``.
+
+        :param cut: open for reading, seekable.
+        :param target: open for writing.
+        :param name: of the file, for errors.
+        :returns: their number; the loss in words, empty for none.
+        :raises TrajectoryFormatError: where there is no whole frame.
+        """
+        return cast('tuple[int, str]', _named(self.repair)(cut, target, name))
 
 
 def _named(text: str) -> Any:  # noqa: ANN401

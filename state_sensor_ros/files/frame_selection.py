@@ -68,11 +68,12 @@ class FrameSelector:
     Select frames by their times and actors by their tags and names, in the order of the frames.
 
     :param selection: what is used.
+    :ivar selection: the same.
     :ivar missing: names of actors that no frame so far has.
     """
 
     def __init__(self, selection: RecordingSelection) -> None:
-        self._selection = selection
+        self.selection = selection
         self._rule = TagRule(selection.desired_tags, selection.undesired_tags)
         self._actors = frozenset(selection.actors)
         self.missing = set(selection.actors)
@@ -93,7 +94,7 @@ class FrameSelector:
             self._elapsed_s += time_s - self._last_s
         if not math.isnan(time_s):
             self._last_s = time_s
-        selection, elapsed_s = self._selection, self._elapsed_s
+        selection, elapsed_s = self.selection, self._elapsed_s
         if not selection.start_s - _TOLERANCE_S <= elapsed_s <= selection.end_s + _TOLERANCE_S:
             return False
         if math.isnan(self._first_s):

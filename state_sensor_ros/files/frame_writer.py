@@ -6,15 +6,18 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""A recording that is being written frame by frame."""
+"""A recording that is being written frame by frame, decoded or as received."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator
+from typing import BinaryIO, Protocol
 
 from state_sensor_ros.errors import counted
 from state_sensor_ros.files.whole.output import Output
 from state_sensor_ros.frame import EVERYTHING, Frame, Needs
+from state_sensor_ros.payloads import Packet
 
 
 class FrameWriter(Output):
@@ -47,4 +50,29 @@ class FrameWriter(Output):
         :param frame: SI, REP-103 axes; converted to the units and axes of the format.
         :raises SinkError: where that fails.
         :raises StateError: where the format cannot hold the frame.
+        """
+
+
+class PayloadWriter(Protocol):
+    """The bytes of packets to an open file, as they were received."""
+
+    def write(self, packet: Packet) -> Iterator[tuple[Frame, int]]:
+        """
+        Write the selected frames of a packet.
+
+        :param packet: as received.
+        :returns: each frame after it was written, and its size, bytes.
+        :raises DecodeError: after the others, where it has a frame that cannot be decoded.
+        :raises OSError: where it cannot be written.
+        """
+
+    def close(self) -> None:
+        """Write the end; the file stays open."""
+
+    def complete(self, file: BinaryIO) -> int:
+        """
+        Cut what is incomplete off a file in which writing has failed, and write the end.
+
+        :param file: open for reading and writing, at its begin.
+        :returns: the number of frames that are left.
         """

@@ -82,8 +82,8 @@ class Recording:
     :ivar position: how much of the recording lies before the end of the last frame, of ``total``.
     :ivar total: that of the whole recording, None where it is unknown; ``unit`` (``B`` or
         ``frame``) is that of both.
-    :ivar sensor_counts: of a dataset or a bag of CARLA, the number of images or clouds of points
-        by name and kind of a sensor; None of other recordings.
+    :ivar sensor_counts: of a dataset, or of a bag with sensors, the number of images or clouds of
+        points by name and kind of a sensor; None of other recordings.
     :ivar ignored: names of the files of a dataset that are not read.
     """
 
@@ -386,7 +386,7 @@ def open_recording(path: str | os.PathLike[str], *, topic: str = '',
                    max_bag_bytes: int | None = None, is_timed: bool = True,
                    parameters: Mapping[str, object] = NO_PARAMETERS) -> Recording:
     """
-    Open a recording: a trajectory, a rosbag2 bag or a dataset of CARLA.
+    Open a recording: a trajectory, a rosbag2 bag, a table, or one of a simulator.
 
     >>> import state_sensor_ros as sensor
     >>> with sensor.open_recording('drive.json') as recording:
@@ -398,8 +398,8 @@ def open_recording(path: str | os.PathLike[str], *, topic: str = '',
     []
 
     :param path: of a trajectory (also ``.json.gz`` and ``.json.zst``), of the folder or the
-        ``.mcap`` or ``.db3`` file of a bag, or of the folder of a dataset; ``-`` for a trajectory
-        on standard input.
+        ``.mcap`` or ``.db3`` file of a bag, or in the own format of a simulator, such as the
+        folder of a dataset; ``-`` for a trajectory on standard input.
     :param topic: of a bag that has the frames of several drivers.
     :param obb_extents: ``half`` for simulators that send half lengths of boxes.
     :param road_s_unit: unit of ``s`` in the trajectory, ``cm`` or ``m``.

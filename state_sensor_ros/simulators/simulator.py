@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.files.formats import Format
-from state_sensor_ros.files.recording import RecordingReader
+from state_sensor_ros.files.recording import RecordedFrame, RecordingReader
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.payloads import FrameDecoder, PayloadDecoder, Report
 from state_sensor_ros.settings import Settings
@@ -104,6 +104,45 @@ class StandIn(Protocol):
 
     def wait(self) -> bool:
         """Return when everything is sent."""
+
+
+# Shows the progress of a recording while its frames are read.
+Reading: TypeAlias = Callable[[RecordingReader], AbstractContextManager[Iterator[RecordedFrame]]]
+
+
+class Replay(Protocol):
+    """The replay of a recording in a running simulator; ``run`` is called in a thread."""
+
+    @property
+    def state(self) -> object:
+        """Return what it does, whose text is shown."""
+
+    @property
+    def index(self) -> int:
+        """Return the index of the frame that is shown."""
+
+    @property
+    def n_frames(self) -> int:
+        """Return the number of frames."""
+
+    @property
+    def is_at_end(self) -> bool:
+        """Return whether there is no further frame in its direction."""
+
+    def run(self) -> None:
+        """Replay to the end, or to :meth:`stop`; raise TransportError where that fails."""
+
+    def pause_or_resume(self) -> None:
+        """Pause before the next step, or resume."""
+
+    def turn_round(self) -> None:
+        """Reverse the direction from the next step on."""
+
+    def stop(self) -> None:
+        """End :meth:`run` after the outstanding reply."""
+
+    def abort(self) -> None:
+        """End :meth:`run` at once."""
 
 
 class Simulator:
@@ -250,7 +289,19 @@ class Simulator:
         """
         Start the stand-in.
 
-        :param options: of the command `simulate`.
+        :param options: of the command `simulate`; ``read_options`` are those of its recording.
         :raises StateSensorError: where a file or port is not usable.
         """
         raise ConfigError('--source', self.name, 'a simulator that has a stand-in')
+
+    def open_replay(self, options: argparse.Namespace, reading: Reading,
+                    warn: Callable[[str], None]) -> Replay:
+        """
+        Prepare the replay of a recording in the running simulator.
+
+        :param options: of the command `replay`; ``read_options`` are those of its recording.
+        :param reading: shows the progress of a recording that is read.
+        :param warn: called with a line about what is lost or late.
+        :raises StateSensorError: where the recording or an option is not usable.
+        """
+        raise ConfigError('--source', self.name, 'a simulator that replays recordings')

@@ -121,6 +121,33 @@ def test_parameters_are_refused_where_they_are_not_used(folder, capsys, words, t
     assert sorted(path.name for path in folder.iterdir()) == ['bag']
 
 
+WITH_PARAMETER = {
+    'convert': ('convert', SAMPLE, 'out.csv'), 'inspect': ('inspect', SAMPLE),
+    'render': ('render', SAMPLE, 'out.png'), 'record': ('record', 'out.json', '--once'),
+    'inspect --live': ('inspect', '--live', '--seconds', '0.1'), 'replay': ('replay', SAMPLE),
+    'replay a bag': ('replay', 'bag'), 'simulate': ('simulate', '--port', '0'),
+    'simulate a bag': ('simulate', 'bag', '--port', '0'), 'synth': ('synth', 'out.json')}
+
+
+@pytest.mark.parametrize(('parameter', 'text', 'code'), [
+    ('rate:=2.0', '-p rate is for', 2),
+    ('loop:=true', '-p loop is for', 2),
+    ('carla.start_spot:=2', '-p carla.start_spot is for', 2),
+    ('carla.start_spt:=2', 'carla.start_spt: found an unknown parameter; expected carla.', 1)])
+@pytest.mark.parametrize('run', WITH_PARAMETER)
+def test_parameter_is_refused_by_name_in_each_command(folder, capsys, run, parameter, text, code):
+    assert main([*map(str, WITH_PARAMETER[run]), '-p', parameter]) in (code, 2)
+    assert text in capsys.readouterr().err
+    assert sorted(path.name for path in folder.iterdir()) == ['bag']
+
+
+@pytest.mark.parametrize('run', WITH_PARAMETER)
+def test_parameter_without_value_is_wrong_usage(folder, capsys, run):
+    with pytest.raises(SystemExit, match='2'):
+        main([*map(str, WITH_PARAMETER[run]), '-p', 'rate'])
+    assert 'found rate; expected NAME:=VALUE' in capsys.readouterr().err
+
+
 @pytest.mark.parametrize('read', READ)
 @pytest.mark.parametrize('written', ['picture', 'animation'])
 def test_render_refuses_what_it_does_not_use(folder, capsys, read, written):

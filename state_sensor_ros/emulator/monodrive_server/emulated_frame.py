@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from state_sensor_ros.emulator.monodrive_server.packet_bytes import encode_json
+from state_sensor_ros.emulator.json_bytes import encode_json
 from state_sensor_ros.emulator.monodrive_server.sensor_filter import actors, filtered, SensorFilter
 
 CLOCK_KEYS = ('game_time', 'sample_count', 'time')

@@ -28,8 +28,6 @@ import math
 import socket
 import struct
 
-import msgspec
-
 from state_sensor_ros.emulator.monodrive_server.request_memory import RequestMemory
 from state_sensor_ros.emulator.threaded_server import receive
 from state_sensor_ros.errors import counted, FramingError
@@ -77,20 +75,6 @@ def send_parts(connection: socket.socket, parts: Sequence[bytes]) -> None:
         parts = (b''.join(parts),)
     for part in parts:
         connection.sendall(part)
-
-
-def encode_json(value: object) -> bytes:
-    """
-    Encode compact JSON; not-a-number becomes `null`, as in the simulator's C++ library.
-
-    :param value: plain JSON data.
-    :returns: UTF-8 text.
-    """
-    try:
-        return msgspec.json.encode(value)
-    except (UnicodeEncodeError, OverflowError, msgspec.MsgspecError):
-        # msgspec refuses integers beyond 64 bits and lone surrogates, which JSON allows.
-        return json.dumps(value, separators=(',', ':')).encode('ascii')
 
 
 def reply_bytes(reply: dict[str, object], magic: int) -> bytes:

@@ -15,13 +15,18 @@ from dataclasses import replace
 from pathlib import Path
 
 from state_sensor_ros.errors import DecodeError, TrajectoryFormatError, TruncatedError
-from state_sensor_ros.files.formats import PARQUET
+from state_sensor_ros.files.formats import PARQUET, ReadOptions
 from state_sensor_ros.files.recording import RecordedFrame, RecordingReader, STANDARD_INPUT
 from state_sensor_ros.payloads import Packet
 from state_sensor_ros.simulators.monodrive.decoder import conversion_losses, format_payload
 from state_sensor_ros.simulators.monodrive.generations.wire import GENERATIONS
 from state_sensor_ros.simulators.monodrive.trajectory_recording import TrajectoryRecording
-from state_sensor_ros.simulators.opening import format_of_name, open_any, trajectory_format
+from state_sensor_ros.simulators.opening import (
+    format_of_name,
+    open_any,
+    READ_DEFAULTS,
+    trajectory_format,
+)
 
 
 def check_no_table(path: str) -> None:
@@ -53,14 +58,16 @@ class JsonRecording:
 
     :param path: of a recording of any form, ``-`` for a trajectory on standard input.
     :param generation: of frames of other simulators; those of this one keep theirs.
+    :param options: of the reader of another form.
     :ivar lost: what the generation cannot hold of the frames so far, in words.
     :raises TrajectoryFormatError: where it cannot be opened.
     """
 
-    def __init__(self, path: str, generation: str) -> None:
+    def __init__(self, path: str, generation: str,
+                 options: ReadOptions = READ_DEFAULTS) -> None:
         check_no_table(path)
         self._recording: RecordingReader = TrajectoryRecording(path) if is_trajectory(path) \
-            else open_any(path)
+            else open_any(path, options)
         self.lost: dict[str, None] = {}
         self.name, self.form = self._recording.name, self._recording.form
         self.simulator, self.decoder = self._recording.simulator, self._recording.decoder

@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +21,14 @@ from state_sensor_ros.payloads import PayloadDecoder, Report
 from state_sensor_ros.rep103 import Units
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.monodrive.decoder import Decoder
-from state_sensor_ros.simulators.simulator import Simulator, SOURCE_PARAMETERS, StandIn
+from state_sensor_ros.simulators.monodrive.generations.wire import GENERATIONS
+from state_sensor_ros.simulators.simulator import (
+    Reading,
+    Replay,
+    Simulator,
+    SOURCE_PARAMETERS,
+    StandIn,
+)
 
 if TYPE_CHECKING:
     import argparse
@@ -32,10 +39,12 @@ if TYPE_CHECKING:
 
 _UNITS = frozenset(('obb_extents', 'road_s_unit'))
 TRAJECTORY = Format(
-    name='json', noun='a trajectory', suffixes=('.json', '.json.gz', '.json.zst'), reads=_UNITS,
-    writes=_UNITS | {'generation'},
+    name='json', noun='a trajectory', suffixes=('.json', '.json.gz', '.json.zst'),
+    generations=GENERATIONS, reads=_UNITS, writes=_UNITS | {'generation'},
     reader='state_sensor_ros.simulators.monodrive.trajectory_recording:open_trajectory',
-    writer='state_sensor_ros.simulators.monodrive.trajectory_output:new_trajectory')
+    writer='state_sensor_ros.simulators.monodrive.trajectory_output:new_trajectory',
+    payloads='state_sensor_ros.simulators.monodrive.trajectory_payloads:TrajectoryPayloads',
+    repair='state_sensor_ros.simulators.monodrive.trajectory_repair:copy_whole_frames')
 
 
 class MonodriveSimulator(Simulator):
@@ -93,7 +102,6 @@ class MonodriveSimulator(Simulator):
     def add_stand_in_options(self, options: StandInOptions) -> None:
         """Add the variants of the protocol, and what is done with a recording."""
         # Loaded for the command only.
-        from state_sensor_ros.emulator.traffic.json_template import GENERATIONS
         from state_sensor_ros.simulators.stand_in_options import (
             whole_number,
             with_file,
@@ -120,6 +128,12 @@ class MonodriveSimulator(Simulator):
         """Serve a trajectory or synthetic traffic as the simulator does."""
         from state_sensor_ros.simulators.monodrive.monodrive_stand_in import open_stand_in
         return open_stand_in(options)
+
+    def open_replay(self, options: argparse.Namespace, reading: Reading,
+                    warn: Callable[[str], None]) -> Replay:
+        """Prepare a replay over the control port."""
+        from state_sensor_ros.simulators.monodrive.replay_opening import open_replay
+        return open_replay(options, reading, warn)
 
 
 def _with_control_port(args: argparse.Namespace) -> str:

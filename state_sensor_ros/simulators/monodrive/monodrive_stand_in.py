@@ -18,6 +18,7 @@ import time
 
 import msgspec
 
+from state_sensor_ros.emulator.json_bytes import encode_json
 from state_sensor_ros.emulator.monodrive_server.emulated_frame import EmulatedFrame
 from state_sensor_ros.emulator.monodrive_server.frame_server import (
     MonodriveOptions,
@@ -30,9 +31,9 @@ from state_sensor_ros.emulator.monodrive_server.frame_source import (
     parse_trajectory,
     TrajectorySource,
 )
-from state_sensor_ros.emulator.monodrive_server.packet_bytes import encode_json
 from state_sensor_ros.emulator.traffic.frame_generator import generate, WARM_UP_S
 from state_sensor_ros.errors import one_line, reason_of, TrajectoryFormatError, TruncatedError
+from state_sensor_ros.files.formats import ReadOptions
 from state_sensor_ros.files.storage.compressed_form import compression_of
 from state_sensor_ros.simulators.monodrive.json_recording import (
     check_no_table,
@@ -40,6 +41,7 @@ from state_sensor_ros.simulators.monodrive.json_recording import (
     JsonRecording,
 )
 from state_sensor_ros.simulators.monodrive.trajectory import read_payloads
+from state_sensor_ros.simulators.opening import READ_DEFAULTS
 
 # Frames per second of synthetic traffic unless a rate is given.
 SYNTHETIC_RATE_HZ = 20.0
@@ -101,19 +103,21 @@ def _plain(path: str, text: bytes) -> bytes:
     return plain
 
 
-def read_recording(path: str, generation: str) -> list[EmulatedFrame]:
+def read_recording(path: str, generation: str,
+                   options: ReadOptions = READ_DEFAULTS) -> list[EmulatedFrame]:
     """
     Read a recording of any form.
 
     :param path: a trajectory, - for one on standard input, or a bag or a dataset.
     :param generation: to write frames of other simulators in.
+    :param options: of the reader of another form than a trajectory.
     :returns: its frames; those of a trajectory are not decoded.
     :raises TrajectoryFormatError: when there are none.
     """
     check_no_table(path)
     if is_trajectory(path):
         return read_trajectory(path)
-    recording = JsonRecording(path, generation)
+    recording = JsonRecording(path, generation, options)
     try:
         frames = [EmulatedFrame(bytes(recorded.packet.payload)) for recorded in recording.frames()]
     finally:
@@ -162,7 +166,8 @@ def _read_lenient(path: str, text: bytes, complaint: str) -> list[EmulatedFrame]
 
 def _playback(args: argparse.Namespace) -> FrameSource:
     if args.file is not None:
-        return TrajectorySource(read_recording(args.file, args.generation), loop=args.loop)
+        return TrajectorySource(read_recording(args.file, args.generation,
+                                               args.read_options), loop=args.loop)
     rate_hz = SYNTHETIC_RATE_HZ if isinstance(args.rate, str) else args.rate
     frames = generate(args.vehicles, args.objects, rate_hz, args.seed, args.generation,
                       epoch_s=int(time.time() - WARM_UP_S))

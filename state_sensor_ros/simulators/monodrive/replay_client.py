@@ -115,6 +115,21 @@ class ReplayClient:
         self._n_packets = 0
         self._source: TcpSource | None = None
 
+    @property
+    def index(self) -> int:
+        """Return the index of the frame that is shown."""
+        return self.cursor.index
+
+    @property
+    def n_frames(self) -> int:
+        """Return the number of frames."""
+        return self.trajectory.n_frames
+
+    @property
+    def is_at_end(self) -> bool:
+        """Return whether there is no further frame in its direction."""
+        return self.cursor.target() is None
+
     def pause_or_resume(self) -> None:
         """Pause before the next step, or resume."""
         with self._changed:

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Objects as messages of derived_object_msgs, which bridges of CARLA use."""
+"""Objects as messages of derived_object_msgs, which bridges to simulators use."""
 
 from __future__ import annotations
 

@@ -1,0 +1,55 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""No module outside the folders of simulators and of their stand-ins names a simulator."""
+
+import re
+
+from paths import ROOT
+import pytest
+
+from state_sensor_ros.files.formats import FORMATS
+from state_sensor_ros.settings import SIMULATORS
+
+PACKAGE = ROOT / 'state_sensor_ros'
+# A simulator may have the name of a format of the package, such as that of a standard.
+NAMES = sorted(set(SIMULATORS) - {each.name for each in FORMATS})
+NAMED = re.compile('|'.join(NAMES), re.IGNORECASE)
+# Folders of one simulator each, and what behaves as one.
+OWN = {*(f'simulators/{name}' for name in SIMULATORS), 'emulator'}
+# How many lines name one, and why.
+EXCEPTIONS = {
+    'settings.py': (1, 'the values of the parameter source, to which a new folder is added'),
+    'errors.py': (3, 'the extras of setup.cfg by the library that they install'),
+    'schemas/carla_schema.py': (4, 'a protocol: all that a simulator and its stand-in share'),
+}
+
+
+def place(path):
+    return path.relative_to(PACKAGE).as_posix()
+
+
+MODULES = [path for path in sorted(PACKAGE.rglob('*.py'))
+           if not any(place(path).startswith(f'{folder}/') for folder in OWN)]
+
+
+def lines(path):
+    return [line.strip() for line in path.read_text(encoding='utf-8').splitlines()
+            if NAMED.search(line)]
+
+
+@pytest.mark.parametrize('path', MODULES, ids=place)
+def test_simulator_names_are_in_no_other_module(path):
+    most, _ = EXCEPTIONS.get(place(path), (0, ''))
+    assert len(found := lines(path)) == most, found
+    assert not NAMED.search(place(path)) or place(path) in EXCEPTIONS
+
+
+def test_simulator_names_have_no_exception_without_need():
+    assert {place(path) for path in MODULES if lines(path)} == set(EXCEPTIONS)
+    assert {'monodrive', 'carla', 'sumo'} <= set(NAMES)
