@@ -26,6 +26,7 @@ import os
 
 from state_sensor_ros.commands.format_options import (
     add_selection,
+    FormatsHelp,
     refuse_of_others,
     refuse_unused,
     SELECTION,
@@ -55,7 +56,7 @@ The viewer sends no reports of its use, and listens on this machine only.
 
 examples:
   state_sensor view drive.json
-  state_sensor view --source carla --web
+  state_sensor view --web
   state_sensor view drive_bag --save drive.rrd --start 10 --end 20"""
 _PARAMETERS = ('ego_tag', 'obb_extents')
 _DEFAULT_PORT = 9876
@@ -68,8 +69,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     :param parser: of this sub-command.
     """
     parser.epilog = _EPILOG
-    parser.add_argument('input', metavar='IN', nargs='?', help='trajectory (- for standard '
-                        'input), bag, table or dataset of CARLA (default: the live stream)')
+    parser.add_argument('input', metavar='IN', nargs='?', help=FormatsHelp(
+        '%(read)s; - is a trajectory on standard input (default: the live stream)'))
     target = parser.add_mutually_exclusive_group()
     target.add_argument('--web', action='store_true', help='serve the viewer to a browser of this '
                         'machine, and print the address')
