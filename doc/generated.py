@@ -34,9 +34,9 @@ from state_sensor_ros.simulators.simulator_list import schema_of
 ROOT = Path(state_sensor_ros.__file__).resolve().parents[1]
 # Libraries that the modules import and that this environment does not have: they are mocked.
 MISSING = tuple(name for name in (
-    'apsw', 'backports', 'betterosi', 'compression', 'distributed', 'google', 'kornia_rs', 'lz4',
-    'matplotlib', 'msgspec', 'numpy', 'PIL', 'plotly', 'pyarrow', 're2', 'rerun', 'rosbags',
-    'ruamel', 'tqdm', 'trackeval') if find_spec(name) is None)
+    'apsw', 'backports', 'compression', 'distributed', 'google', 'kornia_rs', 'lz4', 'mcap',
+    'matplotlib', 'msgspec', 'numpy', 'osi3', 'PIL', 'plotly', 'pyarrow', 're2', 'rerun',
+    'rosbags', 'ruamel', 'tqdm', 'trackeval') if find_spec(name) is None)
 SCHEMA = schema_of()
 _FIELD = re.compile(r'(?P<type>\S+)\s+(?P<name>\w+)\s*(=\s*(?P<value>\S+))?\s*#\s*(?P<text>.*)')
 

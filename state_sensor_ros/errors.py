@@ -33,11 +33,11 @@ from contextlib import contextmanager
 _DISTRIBUTIONS = {
     'PIL': 'pillow', 'google': 'protobuf', 'kornia_rs': 'kornia-rs', 're2': 'google-re2',
     '_ruamel_yaml': 'ruamel.yaml.clib', 'rerun': 'rerun-sdk', 'rerun_cli': 'rerun-sdk',
-    'ruamel': 'ruamel.yaml'}
+    'ruamel': 'ruamel.yaml', 'osi3': 'osi-python'}
 # Extras of this package by their modules (setup.cfg).
 _EXTRAS = {
     'matplotlib': 'plot', 'plotly': 'plot', 'av': 'video', 'PIL': 'carla', 'kornia_rs': 'carla',
-    'google': 'carla', 'pyarrow': 'tables', 'betterosi': 'osi', 'distributed': 'dask',
+    'google': 'carla', 'pyarrow': 'tables', 'osi3': 'osi', 'distributed': 'dask',
     'libsumo': 'sumo', 'sumolib': 'sumo', 'traci': 'sumo',
     'trackeval': 'evaluate', 'rerun': 'view', 'rerun_cli': 'view'}
 # What comes with a ROS 2, besides packages of messages: no pip installs it.

@@ -375,6 +375,8 @@ class Frame:
     0..1, brake 0..1, steering -1..1 (+ = left), steering angle (rad, + = left), NaN where the
     frame has none. ``forward_speed`` (N,) m/s along the actor's own x axis, from a source that
     measures this one component only: then all velocities in ``kinematics`` are NaN.
+    ``accelerations`` (N, 3) m/s2, axes of the global frame, NaN where unknown, from a source that
+    has them; None: they are computed from the velocities.
     ``has_exact_time`` whether ``game_time`` is free of the rounding to a 32-bit number.
     ``identity`` a number that no other frame of the simulator has, None for none: of two frames
     with one ``game_time`` it tells a repeated one from the first one of another run.
@@ -408,6 +410,7 @@ class Frame:
     inputs: Floats | None = None
     appearance: Appearance | None = None
     forward_speed: Floats | None = None
+    accelerations: Floats | None = None
     extension: Extension | None = None
     has_exact_time: bool = False
     identity: int | None = None
@@ -432,11 +435,16 @@ class Frame:
         if self.forward_speed is not None and self.forward_speed.shape != (n_actors,):
             raise StateError('forward_speed', f'shape {self.forward_speed.shape}',
                              f'({n_actors},)')
+        if self.accelerations is not None and self.accelerations.shape != (n_actors, 3):
+            raise StateError('accelerations', f'shape {self.accelerations.shape}',
+                             f'({n_actors}, 3)')
         _freeze(self.kinds, self.kinematics)
         if self.inputs is not None:
             _freeze(self.inputs)
         if self.forward_speed is not None:
             _freeze(self.forward_speed)
+        if self.accelerations is not None:
+            _freeze(self.accelerations)
 
     @property
     def n_actors(self) -> int:
@@ -492,6 +500,12 @@ class Frame:
         return self.kinematics[:, 10:13]
 
     @property
+    def acceleration_xyz(self) -> Floats:
+        """(N, 3) float64, m/s2, axes of the global frame; NaN from a source without them."""
+        return np.full((self.n_actors, 3), np.nan) if self.accelerations is None \
+            else self.accelerations
+
+    @property
     def ego(self) -> int | None:
         """Row of the first actor tagged ``ego`` in any case, None where there is none."""
         return first_ego(self.tags)
@@ -513,7 +527,8 @@ class Frame:
         """
         Return a table with a row for each actor, of the columns of `state_sensor convert`.
 
-        Accelerations are NaN: they need the frames before and after. Needs pandas and pyarrow.
+        Accelerations are NaN unless the source has them: to compute them needs the frames before
+        and after. Needs pandas and pyarrow.
 
         :raises MissingLibraryError: if one of them is not installed.
         """
@@ -592,6 +607,7 @@ class Frame:
                 tuple(self.appearance.colors[i] for i in rows),
                 tuple(self.appearance.replay_classes[i] for i in rows)),
             forward_speed=None if self.forward_speed is None else self.forward_speed[rows],
+            accelerations=None if self.accelerations is None else self.accelerations[rows],
             extension=None if self.extension is None else self.extension.select(rows))
 
 

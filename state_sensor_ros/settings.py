@@ -40,7 +40,7 @@ Own = TypeVar('Own')
 
 # The simulators of this package: each is a folder of this name in simulators/. The first one is
 # the default, and its recordings are those of simulators without a form of their own.
-SIMULATORS = ('monodrive', 'carla', 'sumo')
+SIMULATORS = ('monodrive', 'carla', 'sumo', 'osi')
 # Value of ``source`` for a recording.
 FILE = 'file'
 NO_PARAMETERS: Mapping[str, object] = MappingProxyType({})

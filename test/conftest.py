@@ -29,6 +29,7 @@ ABSENT = absent_modules({
     'ros': ('rclpy', 'state_sensor_ros.msg'),
     'viewing': ('rerun',),
     'commands/test_view.py': ('rerun',),
+    'simulators/osi': ('osi3',),
     'simulators/sumo': ('libsumo', 'sumolib', 'traci'),
     'simulators/test_map_files.py': ('sumolib',),
     'ros/test_sumo_faults.py': ('libsumo', 'sumolib', 'traci'),

@@ -40,6 +40,7 @@ MAY_IMPORT = {
     'simulators/carla': {'json_forms', 'schemas', 'cdr', 'topics', 'pipeline', 'connections',
                          'files', 'simulators', 'emulator'},
     'simulators/sumo': {'files', 'simulators'},
+    'simulators/osi': {'files', 'files/osi', 'simulators'},
     'library': {'perception', 'pipeline', 'connections', 'files', 'files/tables', 'simulators'},
     'drawing': set(),
     'viewing': {'connections', 'simulators', 'drawing'},

@@ -23,7 +23,7 @@ from state_sensor_ros.commands.command_line import COMMANDS
 from state_sensor_ros.errors import importing, MissingLibraryError, StateSensorError
 
 OPTIONAL = ('matplotlib plotly PIL google google.protobuf kornia_rs pyarrow distributed dask '
-            'betterosi pandas argcomplete re2')
+            'osi3 pandas argcomplete re2')
 
 
 def run_without(modules, folder, *words):
@@ -39,7 +39,7 @@ def run_without(modules, folder, *words):
     ('rosbags', 'rosbags', '', ['convert', SAMPLE, 'bag']),
     ('matplotlib', 'matplotlib', 'plot', ['render', SAMPLE, 'out.png']),
     ('pyarrow', 'pyarrow', 'tables', ['convert', SAMPLE, 'out.parquet']),
-    ('betterosi', 'betterosi', 'osi', ['convert', SAMPLE, 'out.osi.mcap']),
+    ('osi3', 'osi-python', 'osi', ['convert', SAMPLE, 'out.osi.mcap']),
     ('distributed', 'distributed', 'dask', [
         'convert', SAMPLE, 'out', '--to', 'json', '--dask', 'tcp://127.0.0.1:1']),
     ('plotly', 'plotly', 'plot', ['render', SAMPLE, 'out.html']),
@@ -111,7 +111,7 @@ def test_missing_library_of_rclpy_is_a_matter_of_ros():
 
 def test_tests_import_optional_libraries_where_they_use_them():
     """Those that package.xml does not name: a test that needs one is skipped without it."""
-    optional = {'pyarrow', 'pandas', 'betterosi', 'distributed', 'mcap', 'mcap_ros2',
+    optional = {'pyarrow', 'pandas', 'osi3', 'distributed', 'mcap', 'mcap_ros2',
                 'argcomplete', 're2', 'kornia_rs', 'libsumo', 'omega_prime', 'catkin_pkg',
                 'rerun', 'sumolib', 'trackeval', 'traci'}
     for path in (ROOT / 'test').rglob('*.py'):

@@ -39,7 +39,7 @@ from state_sensor_ros.commands.summary import show_result
 from state_sensor_ros.errors import ConfigError, counted, TrajectoryFormatError, UsageError
 from state_sensor_ros.files.bags.bag_form import is_bag
 from state_sensor_ros.files.formats import Format
-from state_sensor_ros.simulators.opening import formats
+from state_sensor_ros.simulators.opening import format_of, formats
 from state_sensor_ros.simulators.search import find_recordings, FoundRecording
 
 
@@ -60,7 +60,7 @@ def convert_many(args: argparse.Namespace, interruption: Interruption) -> None:
         raise ConfigError('OUT', args.output, 'a folder')
     found = find_recordings(args.input, without=args.output)
     bags = [recording.path for recording in found if form.storage
-            and is_bag(Path(recording.path))]
+            and _is_bag(recording.path)]
     if bags:
         print_line(f'warning: {args.output}: left out, because they are bags: {listed(bags)}')
         found = [recording for recording in found if recording.path not in bags]
@@ -106,6 +106,11 @@ def convert_many(args: argparse.Namespace, interruption: Interruption) -> None:
              f'{len(jobs) - len(waiting)} done before',
              *([f'{len(bags)} left out'] if bags else [])]
     show_result(args.output, facts, is_quiet=args.quiet)
+
+
+def _is_bag(path: str) -> bool:
+    """Return whether a recording is a bag; other files have a suffix of bags, too."""
+    return is_bag(Path(path)) and (os.path.isdir(path) or bool(format_of(path).storage))
 
 
 def _check_options(args: argparse.Namespace, output: Format) -> None:

@@ -227,10 +227,6 @@ PARQUET = Format(
 CSV = Format(
     name='csv', noun='a table', suffixes=('.csv', '.csv.gz', '.csv.zst'), writer=_TABLE_WRITER,
     writes=_TABLE_WRITES)
-OSI = Format(
-    name='osi', noun='a trace of ASAM OSI', suffixes=('.osi.mcap', '.osi'),
-    writer=f'{_FILES}.osi.osi_output:new_trace',
-    writes=frozenset(('resample', 'gaps', 'default_class', 'default_sizes', 'ego_tag')))
 PICTURE = Format(
     name='picture', noun='a picture', suffixes=('.png',), command=RENDER,
     writes=_DRAWN | {'at', 'size', 'dpi'})
@@ -247,4 +243,4 @@ SCENE = Format(
     name='scene', noun='a scene of Rerun', suffixes=('.rrd',), command=VIEW,
     writes=frozenset(('ego_tag', 'names', 'map')))
 
-FORMATS = (BAG, MCAP, SQLITE, PARQUET, CSV, OSI, PICTURE, VECTORS, ANIMATION, FILM, SCENE)
+FORMATS = (BAG, MCAP, SQLITE, PARQUET, CSV, PICTURE, VECTORS, ANIMATION, FILM, SCENE)

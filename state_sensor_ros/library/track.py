@@ -93,7 +93,7 @@ class Track:
 
     @property
     def acceleration_xyz(self) -> Floats:
-        """(T, 3) m/s2, axes of the global frame: central differences of the velocity."""
+        """(T, 3) m/s2, axes of the global frame: the source's, else central differences."""
         return self._numbers[:, _ACCELERATION]
 
     @property
@@ -240,6 +240,8 @@ def _numbers_of(frame: Frame, row: int) -> Floats:
         numbers[_ORIENTATION] = np.nan
     if frame.forward_speed is not None:
         numbers[_SPEED] = frame.forward_speed[row]
+    if frame.accelerations is not None:
+        numbers[_ACCELERATION] = frame.accelerations[row]
     lane = np.flatnonzero(frame.lanes.actor == row)
     if len(lane):
         numbers[_LANE] = (*frame.lanes.ids[lane[0]], frame.lanes.s[lane[0]])
@@ -247,11 +249,11 @@ def _numbers_of(frame: Frame, row: int) -> Floats:
 
 
 def _set_accelerations(times: Floats, steps: Rows, numbers: Floats) -> None:
-    """Set central differences where the actor is in the frames before and after."""
+    """Set unknown ones to central differences, between frames before and after."""
     if len(times) < 3:
         return
     elapsed = np.diff(times)
     is_near = (elapsed > 0.0) & (elapsed <= _MAX_GAP_S) & (np.diff(steps) == 1)
-    known = is_near[:-1] & is_near[1:]
+    known = is_near[:-1] & is_near[1:] & np.isnan(numbers[1:-1, _ACCELERATION]).all(axis=1)
     change = numbers[2:, _VELOCITY] - numbers[:-2, _VELOCITY]
     numbers[1:-1, _ACCELERATION][known] = (change / (times[2:] - times[:-2])[:, None])[known]

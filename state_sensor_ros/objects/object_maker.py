@@ -229,6 +229,9 @@ class ObjectMaker:
                 are_chosen &= self._are_near(frame, centres, i_ego)
             rows = are_chosen.nonzero()[0]
             accelerations = _accelerations(self._last, last)
+            if frame.accelerations is not None:
+                accelerations[:, :3] = np.where(np.isfinite(frame.accelerations),
+                                                frame.accelerations, accelerations[:, :3])
         own = _as_slice(rows)
         return Objects(rows, classes[own], centres.poses[own], centres.axes[own],
                        centres.sizes[own], twists[own], accelerations[own])

@@ -282,6 +282,8 @@ class SimulationServices:
                 change = (twist - origin_twist(before, before.names.index(name))) / elapsed
                 _assign(state.acceleration.linear, change[:3])
                 _assign(state.acceleration.angular, change[3:])
+        if np.isfinite(given := frame.acceleration_xyz[row]).all():
+            _assign(state.acceleration.linear, given)
         return state
 
 

@@ -79,6 +79,7 @@ from state_sensor_ros.simulators.simulator import (
 )
 
 if TYPE_CHECKING:
+    from state_sensor_ros.connections.datagrams import DatagramPort
     from state_sensor_ros.connections.tcp import Framer, TcpSource
     from state_sensor_ros.simulators.stand_in_options import StandInOptions
 
@@ -97,6 +98,7 @@ __all__ = [
     'STREAM',
     'ActorLane', 'ActorWheel', 'Boxes',
     'ConfigError',
+    'DatagramPort',
     'DecodeError',
     'Decoded',
     'EgoCommand',
@@ -149,7 +151,8 @@ __all__ = [
 ]
 
 # Recordings need neither sockets nor options.
-_LATER = {'Framer': 'connections.tcp', 'TcpSource': 'connections.tcp',
+_LATER = {'DatagramPort': 'connections.datagrams',
+          'Framer': 'connections.tcp', 'TcpSource': 'connections.tcp',
           'StandInOptions': 'simulators.stand_in_options'}
 
 

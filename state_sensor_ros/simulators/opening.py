@@ -19,7 +19,7 @@ from state_sensor_ros.files.formats import Format, FORMATS, ReadOptions, RENDER
 from state_sensor_ros.files.recording import RecordingReader, STANDARD_INPUT
 from state_sensor_ros.files.whole.regular_files import check_regular
 from state_sensor_ros.payloads import PayloadDecoder, Report
-from state_sensor_ros.settings import FILE, Settings
+from state_sensor_ros.settings import FILE, Settings, SIMULATORS
 from state_sensor_ros.simulators.map_files import with_map
 from state_sensor_ros.simulators.simulator import SimulatorTopics
 from state_sensor_ros.simulators.simulator_list import (
@@ -44,6 +44,10 @@ def formats() -> tuple[Format, ...]:
     return (*FORMATS, *sorted(own, key=lambda each: each.name != TRAJECTORY))
 
 
+def _own_formats() -> tuple[Format, ...]:
+    return (*FORMATS, *(each for name in SIMULATORS for each in find_simulator(name).formats))
+
+
 def trajectory_format() -> Format:
     """Return the format that every file may have, and standard input and output have."""
     return next(each for each in default_simulator().formats if each.name == TRAJECTORY)
@@ -56,7 +60,7 @@ def format_of_name(path: str) -> Format | None:
     :param path: of a file or folder, which need not exist.
     """
     # A suffix of this package saves the search for other simulators.
-    for known in (lambda: (*FORMATS, trajectory_format()), formats):
+    for known in (_own_formats, formats):
         found = [(len(suffix), each) for each in known() for suffix in each.suffixes
                  if (path.lower() if each.command == RENDER else path).endswith(suffix)]
         if found:
@@ -82,7 +86,20 @@ def format_of(path: str) -> Format:
                                     'bag of the files of a recorder that was killed')
     if is_compressed_storage(where):
         raise TrajectoryFormatError(path, 'a compressed file of a bag', "the bag's folder")
-    return format_of_name(path) or trajectory_format()
+    found = format_of_name(path) or trajectory_format()
+    return _by_content(where, found) if where.is_file() else found
+
+
+def _by_content(path: Path, found: Format) -> Format:
+    """Return the format that recognises a file among those that share its suffix."""
+    suffix = max((each for each in found.suffixes if path.name.endswith(each)), key=len,
+                 default='')
+    try:
+        return next((each for each in formats() if each is not found and each.recognised_by
+                     and suffix in each.suffixes and each.is_of(path)), found)
+    except OSError:
+        # The reader gives the reason.
+        return found
 
 
 def folder_format(folder: Path) -> Format | None:

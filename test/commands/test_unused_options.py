@@ -205,7 +205,7 @@ def test_every_option_of_a_format_is_tried_below(written):
     (written, option) for written, options in EFFECTS.items() for option in options])
 def test_option_of_a_format_has_an_effect(folder, written, option):
     if written in ('csv', 'osi'):
-        pytest.importorskip({'csv': 'pyarrow', 'osi': 'betterosi'}[written])
+        pytest.importorskip({'csv': 'pyarrow', 'osi': 'osi3'}[written])
     # A vehicle without boxes and an object that is absent once: for default sizes and gaps.
     frames = json.loads(SAMPLE.read_text())[:20]
     for frame in frames:

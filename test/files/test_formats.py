@@ -42,7 +42,7 @@ each_drawn = pytest.mark.parametrize('row', DRAWN, ids=lambda row: row.name)
 
 @pytest.fixture(autouse=True)
 def _libraries(row):
-    for library in {'osi': ('betterosi',), 'parquet': ('pyarrow',), 'csv': ('pyarrow',),
+    for library in {'osi': ('osi3',), 'parquet': ('pyarrow',), 'csv': ('pyarrow',),
                     'picture': ('matplotlib',), 'animation': ('plotly',)}.get(row.name, ()):
         pytest.importorskip(library)
 

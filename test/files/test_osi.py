@@ -23,7 +23,7 @@ from state_sensor_ros.commands.command_line import main
 
 pytestmark = [
     pytest.mark.filterwarnings('error::DeprecationWarning'),
-    pytest.mark.skipif(not find_spec('betterosi'), reason='betterosi is not installed')]
+    pytest.mark.skipif(not find_spec('osi3'), reason='osi-python is not installed')]
 
 
 def read_trace(path):

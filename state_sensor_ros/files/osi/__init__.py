@@ -10,5 +10,5 @@
 Frames as traces of ASAM OSI.
 
 It may import cdr/, objects/, topics/, pipeline/, files/, files/tables/ and the modules directly
-in the package; no simulator and no command. betterosi is imported where a trace is written.
+in the package; no simulator and no command. osi3 is imported where a trace is written.
 """

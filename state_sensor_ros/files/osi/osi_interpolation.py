@@ -139,7 +139,7 @@ def _with(frame: OsiFrame, row: int, other: int, before: OsiFrame, after: OsiFra
                     _share(before, after, frame.stamp_ns))
     is_host = frame.host is None and before.host == row
     return replace(frame, ids=np.append(frame.ids, before.ids[row]),
-                   classes=np.append(frame.classes, before.classes[row]),
+                   types=np.append(frame.types, before.types[row]),
                    values=np.concatenate((frame.values, values)),
                    host=len(frame.ids) if is_host else frame.host)
 
@@ -170,5 +170,5 @@ def _between(before: OsiFrame, after: OsiFrame, stamp_ns: int) -> OsiFrame:
     rows, others = rows[order], others[order]
     values = _mixed(before.values[rows], after.values[others], _share(before, after, stamp_ns))
     hosts: Rows = np.flatnonzero(rows == (-1 if before.host is None else before.host))
-    return OsiFrame(stamp_ns, before.ids[rows], before.classes[rows], values,
+    return OsiFrame(stamp_ns, before.ids[rows], before.types[rows], values,
                     int(hosts[0]) if len(hosts) else None, False)

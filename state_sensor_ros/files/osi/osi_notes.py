@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from state_sensor_ros.classes import class_of, CLASSES, UNKNOWN
+from state_sensor_ros.files.osi.osi_types import type_of
 from state_sensor_ros.frame import KIND_VEHICLE
 from state_sensor_ros.naming import ActorList
 
@@ -120,7 +121,7 @@ class OsiNotes:
             if actor.id in self._names:
                 continue
             self._names[actor.id] = actor.name
-            if class_of(0, tags) == UNKNOWN and not self._has_default_class:
+            if not self._has_default_class and type_of(class_of(0, tags), tags) == UNKNOWN:
                 self._assumed[actor.id] = 'vehicles' if kind == KIND_VEHICLE else 'others'
 
     def add_objects(self, actors: npt.NDArray[np.uint32]) -> None:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from state_sensor_ros.bodies import Floats
 from state_sensor_ros.files.osi.osi_notes import OsiNotes
+from state_sensor_ros.files.osi.osi_types import type_of
 from state_sensor_ros.files.tables.table_columns import FLOAT_NAMES
 from state_sensor_ros.files.tables.table_rows import FrameRows
 from state_sensor_ros.frame import Kinds
@@ -43,14 +44,14 @@ class OsiFrame:
     """
     K objects at one time.
 
-    ``ids`` (K,) of their actors; ``classes`` (K,) index in CLASSES; ``values`` (K, 18) dimension
+    ``ids`` (K,) of their actors; ``types`` (K,) index in OSI_TYPES; ``values`` (K, 18) dimension
     (m), centre (m), roll, pitch, yaw (rad), velocity (m/s), acceleration (m/s2), turning rate
     about the axes of the global frame (rad/s); ``host`` row of the ego, None without one.
     """
 
     stamp_ns: int
     ids: npt.NDArray[np.uint32]
-    classes: Kinds
+    types: Kinds
     values: Floats
     host: int | None
     is_restart: bool
@@ -82,7 +83,9 @@ def objects_of(rows: FrameRows, notes: OsiNotes) -> OsiFrame | None:
         _set_velocities(floats)
     values = np.nan_to_num(floats[:, _VALUES])
     egos = np.flatnonzero(actors.are_egos[chosen])
-    return OsiFrame(rows.stamp_ns, actors.ids[chosen], actors.classes[chosen], values,
+    tags = actors.actor_list.tags
+    types = np.array([type_of(int(actors.classes[row]), tags[row]) for row in chosen], np.uint8)
+    return OsiFrame(rows.stamp_ns, actors.ids[chosen], types, values,
                     int(egos[0]) if len(egos) else None, rows.step is Step.RESTARTED)
 
 

@@ -17,31 +17,30 @@ returns has a new id, or is interpolated in its gap.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 import struct
-from typing import Any
+from typing import Any, TYPE_CHECKING
 
-from state_sensor_ros.bodies import Floats
-from state_sensor_ros.classes import CLASSES
 from state_sensor_ros.errors import TrajectoryFormatError
 from state_sensor_ros.files.formats import WriteOptions
 from state_sensor_ros.files.frame_writer import FrameWriter
 from state_sensor_ros.files.osi.osi_interpolation import GapFiller, Resampler
 from state_sensor_ros.files.osi.osi_notes import DEFAULT_CLASSES, OsiNotes
 from state_sensor_ros.files.osi.osi_objects import objects_of, OsiFrame
+from state_sensor_ros.files.osi.osi_trace import begin_trace
+from state_sensor_ros.files.osi.osi_types import OSI_TYPES
 from state_sensor_ros.files.tables.table_rows import FrameRows, RowMaker
 from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.settings import DEFAULTS, Settings
 from state_sensor_ros.topics.tables import NS_PER_S
 
+if TYPE_CHECKING:
+    from osi3.osi_groundtruth_pb2 import GroundTruth
+    from osi3.osi_object_pb2 import MovingObject, StationaryObject
+
 # Length-delimited messages; all else is MCAP.
 PLAIN = '.osi'
-_TOPIC = 'ground_truth'
-_TYPE_OTHER, _TYPE_VEHICLE, _TYPE_PEDESTRIAN = 1, 2, 3
 _ROLE_CIVIL = 2
-# MovingObject.VehicleClassification.Type of the classes that are vehicles.
-_VEHICLE_TYPES = {'cyclist': 11, 'motorcycle': 10, 'bus': 12, 'truck': 7, 'trailer': 9, 'car': 4}
 # Between the last frame of a run of the simulator and the first one of the next.
 _RUN_GAP_NS = 50_000_000
 # omega-prime recommends 10 Hz; with a tolerance for the rounding of times.
@@ -67,9 +66,10 @@ class OsiOutput(WholeFile, FrameWriter):
     def __init__(self, path: str, *, force: bool, rate_hz: float | None = None,
                  fills_gaps: bool = False, default_class: str = '',
                  settings: Settings = DEFAULTS, source: str = '') -> None:
-        import betterosi
-        self._osi = betterosi
-        self._classes = [self._classification(each.name) for each in CLASSES]
+        from osi3 import osi_groundtruth_pb2, osi_version_pb2
+        self._new_message = osi_groundtruth_pb2.GroundTruth
+        self._version = osi_version_pb2.DESCRIPTOR.GetOptions().Extensions[
+            osi_version_pb2.current_interface_version]
         self.n_frames = self.n_messages = 0
         self._source = source or path
         self._notes = OsiNotes(has_default_class=bool(default_class))
@@ -84,18 +84,6 @@ class OsiOutput(WholeFile, FrameWriter):
         self._next_id = 1
         self._mcap: Any = None
         super().__init__(path, force=force)
-
-    def _classification(self, name: str) -> dict[str, Any]:
-        """Return the members of a MovingObject that hold its class."""
-        osi = self._osi
-        if name == 'person':
-            return {'type': osi.MovingObjectType(_TYPE_PEDESTRIAN)}
-        if name not in _VEHICLE_TYPES:
-            return {'type': osi.MovingObjectType(_TYPE_OTHER)}
-        return {'type': osi.MovingObjectType(_TYPE_VEHICLE),
-                'vehicle_classification': osi.MovingObject.VehicleClassification(
-                    type=osi.MovingObject.VehicleClassification.Type(_VEHICLE_TYPES[name]),
-                    role=osi.MovingObject.VehicleClassification.Role(_ROLE_CIVIL))}
 
     @property
     def notes(self) -> list[str]:
@@ -157,16 +145,12 @@ class OsiOutput(WholeFile, FrameWriter):
                 return
             self._host = ids[0]
             self._notes.add('hosts', self._notes.name_of(int(objects.ids[0])))
-        osi = self._osi
-        seconds, nanos = divmod(stamp_ns, NS_PER_S)
-        major, minor, patch = map(int, osi.DEFAULT_VERSION.split('.'))
-        message = osi.GroundTruth(
-            version=osi.InterfaceVersion(version_major=major, version_minor=minor,
-                                         version_patch=patch),
-            timestamp=osi.Timestamp(seconds=seconds, nanos=nanos),
-            host_vehicle_id=osi.Identifier(value=self._host),
-            moving_object=list(self._moving_objects(objects, ids)))
-        self._write_bytes(message.to_binary(), stamp_ns)
+        message = self._new_message()
+        message.version.CopyFrom(self._version)
+        message.timestamp.seconds, message.timestamp.nanos = divmod(stamp_ns, NS_PER_S)
+        message.host_vehicle_id.value = self._host
+        _add_objects(message, objects, ids)
+        self._write_bytes(message.SerializeToString(deterministic=True), stamp_ns)
         self.n_messages += 1
 
     def _id_of(self, actor: int, stamp_ns: int) -> int:
@@ -183,46 +167,48 @@ class OsiOutput(WholeFile, FrameWriter):
         self._ids[actor] = known[0], self.n_messages, stamp_ns
         return known[0]
 
-    def _moving_objects(self, objects: OsiFrame, ids: list[int]) -> Iterator[Any]:
-        osi = self._osi
-
-        def vector(values: Floats) -> Any:  # noqa: ANN401
-            x, y, z = values.tolist()
-            return osi.Vector3d(x=x, y=y, z=z)
-
-        for i, id_ in enumerate(ids):
-            row = objects.values[i]
-            length, width, height = row[0:3].tolist()
-            roll, pitch, yaw = row[6:9].tolist()
-            yield osi.MovingObject(
-                id=osi.Identifier(value=id_), base=osi.BaseMoving(
-                    dimension=osi.Dimension3d(length=length, width=width, height=height),
-                    position=vector(row[3:6]), velocity=vector(row[9:12]),
-                    acceleration=vector(row[12:15]), orientation_rate=osi.Orientation3d(
-                        roll=row[15].item(), pitch=row[16].item(), yaw=row[17].item()),
-                    orientation=osi.Orientation3d(roll=roll, pitch=pitch, yaw=yaw)),
-                **self._classes[int(objects.classes[i])])
-
     def _write_bytes(self, data: bytes, stamp_ns: int) -> None:
         if self.name.endswith(PLAIN):
             self.handle.write(struct.pack('<I', len(data)) + data)
             return
         if self._mcap is None:
-            self._begin_mcap()
+            self._mcap, self._channel = begin_trace(self.handle, self._new_message, self._version)
         self._mcap.add_message(self._channel, log_time=stamp_ns, publish_time=stamp_ns, data=data)
 
-    def _begin_mcap(self) -> None:
-        """Write the beginning of an indexed file in chunks, with the metadata of a trace."""
-        from mcap.writer import Writer
-        osi = self._osi
-        self._mcap = Writer(self.handle)
-        self._mcap.start(library='state_sensor_ros')
-        self._mcap.add_metadata('net.asam.osi.trace', osi.prepare_required_file_metadata(
-            version=osi.DEFAULT_VERSION))
-        schema = self._mcap.register_schema(
-            'osi3.GroundTruth', 'protobuf', osi.load_descriptor_set(osi.DEFAULT_VERSION))
-        self._channel = self._mcap.register_channel(
-            _TOPIC, 'protobuf', schema, osi.prepare_channel_metadata())
+
+def _add_objects(message: GroundTruth, objects: OsiFrame, ids: list[int]) -> None:
+    """
+    Add the objects of a frame to a message.
+
+    :param ids: of the objects in the trace.
+    """
+    for id_, type_, row in zip(ids, objects.types.tolist(), objects.values.tolist(), strict=True):
+        own = OSI_TYPES[type_]
+        if own.is_stationary:
+            still = message.stationary_object.add()
+            still.classification.type = own.number
+            _set_pose(still, id_, row)
+            continue
+        moving = message.moving_object.add()
+        moving.type = own.number
+        _set_pose(moving, id_, row)
+        base = moving.base
+        for vector, begin in ((base.velocity, 9), (base.acceleration, 12)):
+            vector.x, vector.y, vector.z = row[begin:begin + 3]
+        rate = base.orientation_rate
+        rate.roll, rate.pitch, rate.yaw = row[15:18]
+        if own.vehicle:
+            moving.vehicle_classification.type = own.vehicle
+            moving.vehicle_classification.role = _ROLE_CIVIL
+
+
+def _set_pose(each: MovingObject | StationaryObject, id_: int, row: list[float]) -> None:
+    each.id.value = id_
+    base = each.base
+    size, place, angles = base.dimension, base.position, base.orientation
+    size.length, size.width, size.height = row[0:3]
+    place.x, place.y, place.z = row[3:6]
+    angles.roll, angles.pitch, angles.yaw = row[6:9]
 
 
 def new_trace(path: str, options: WriteOptions) -> OsiOutput:

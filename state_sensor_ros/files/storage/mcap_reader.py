@@ -66,19 +66,22 @@ Record = TypeVar('Record', Schema, Channel)
 
 class McapReader:
     """
-    An MCAP file of rosbag2, a :class:`Storage`.
+    An MCAP file, a :class:`Storage`.
 
     :param path: of the file; it is open until :meth:`close`.
     :param name: of the file in errors.
     :param limits: on sizes, as they are read.
+    :param profile: that the file must have; None for any.
     :ivar topics: by their number in this file.
     :ivar counts: of messages by the same number.
     :raises BagError: where the file is damaged or too large.
     :raises OSError: where it cannot be read.
     """
 
-    def __init__(self, path: Path, name: str, limits: BagLimits) -> None:
+    def __init__(self, path: Path, name: str, limits: BagLimits,
+                 profile: str | None = PROFILE) -> None:
         self._file = McapFile(path, name, limits)
+        self._profile = profile
         self._schemas: dict[int, Schema] = {}
         self._channels: dict[int, Channel] = {}
         self._n_definition_bytes = 0
@@ -132,7 +135,7 @@ class McapReader:
         if head.opcode != Opcode.HEADER:
             raise file.error(head.offset, 'no header')
         profile = self._parsed(head, parse_header)
-        if profile != PROFILE:
+        if self._profile not in (None, profile):
             raise BagError(file.name, f'an MCAP file of the profile {profile!r}' if profile
                            else 'an MCAP file without a profile',
                            f'one of the profile {PROFILE}, as a bag of ROS 2 is')

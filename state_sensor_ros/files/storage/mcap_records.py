@@ -63,6 +63,10 @@ _COUNT = struct.Struct('<HQ')
 _FOOTER = struct.Struct('<QQI')
 
 
+# Encodings of schemas whose definitions are not text: these are left out.
+_BINARY_ENCODINGS = frozenset(('protobuf', 'flatbuffer'))
+
+
 class Opcode:
     """Kinds of records."""
 
@@ -201,7 +205,9 @@ def parse_schema(content: bytes | memoryview) -> Schema:
     """
     fields = _Fields(content)
     [number] = fields.take(_U16)
-    return Schema(number, fields.text(), fields.text(), fields.text())
+    name, encoding, definition = fields.text(), fields.text(), fields.block()
+    return Schema(number, name, encoding,
+                  '' if encoding in _BINARY_ENCODINGS else definition.decode())
 
 
 def parse_channel(content: bytes | memoryview) -> Channel:

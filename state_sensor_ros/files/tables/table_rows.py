@@ -217,6 +217,8 @@ class RowMaker:
         usable = frame.has_pose()
         floats[:, _POSE:_POSE + 7] = frame.kinematics[:, :7]
         floats[:, _TWIST:_TWIST + 6] = frame.kinematics[:, 7:]
+        if frame.accelerations is not None:
+            floats[:, _ACCELERATION:_ACCELERATION + 3] = frame.accelerations
         centres = centres_of(frame, self._default_sizes, classes)
         floats[:, _ANGLES:_ANGLES + 3] = np.where(
             usable[:, None], rpy_from_quaternion(centres.poses[:, 3:7]), np.nan)
@@ -234,7 +236,8 @@ class RowMaker:
 def _are_alike(frame: Frame, other: Frame) -> bool:
     """Return whether two frames have the same parts, and can be in one block."""
     return (frame.boxes is None) is (other.boxes is None) \
-        and (frame.forward_speed is None) is (other.forward_speed is None)
+        and (frame.forward_speed is None) is (other.forward_speed is None) \
+        and (frame.accelerations is None) is (other.accelerations is None)
 
 
 def _joined(frames: Sequence[Frame]) -> Frame:
@@ -251,6 +254,7 @@ def _joined(frames: Sequence[Frame]) -> Frame:
     boxes = [frame.boxes for frame in frames if frame.boxes is not None]
     lanes = [frame.lanes for frame in frames]
     speeds = [frame.forward_speed for frame in frames if frame.forward_speed is not None]
+    accelerations = [frame.accelerations for frame in frames if frame.accelerations is not None]
     return Frame(
         first.generation, first.game_time, 0, 0,
         tuple(chain.from_iterable([frame.names for frame in frames])),
@@ -261,7 +265,8 @@ def _joined(frames: Sequence[Frame]) -> Frame:
               np.concatenate([own.ids for own in lanes]),
               np.concatenate([own.s for own in lanes])),
         Boxes(owners(boxes), (), np.concatenate([own.rows for own in boxes])) if boxes else None,
-        forward_speed=np.concatenate(speeds) if speeds else None)
+        forward_speed=np.concatenate(speeds) if speeds else None,
+        accelerations=np.concatenate(accelerations) if accelerations else None)
 
 
 def _lanes(frame: Frame, floats: Floats) -> tuple[Ints, Bools, Bools]:
@@ -279,22 +284,27 @@ def _lanes(frame: Frame, floats: Floats) -> tuple[Ints, Bools, Bools]:
 
 
 def _set_accelerations(before: FrameRows, now: FrameRows, after: FrameRows) -> None:
-    """Set central differences for the actors that are in all three frames, without a gap."""
+    """
+    Set central differences for the actors that are in all three frames, without a gap.
+
+    Accelerations of the source stay.
+    """
     if not (now.game_time - before.game_time <= MAX_GAP_S
             and after.game_time - now.game_time <= MAX_GAP_S):
         return
     elapsed = after.game_time - before.game_time
-    if before.actors is now.actors is after.actors:
-        now.floats[:, _ACCELERATION:_ACCELERATION + 3] = (
-            after.floats[:, _TWIST:_TWIST + 3] - before.floats[:, _TWIST:_TWIST + 3]) / elapsed
+    found = now.floats[:, _ACCELERATION:_ACCELERATION + 3]
+    is_given = ~np.isnan(found).all(axis=1)
+    if before.actors is now.actors is after.actors and not is_given.any():
+        found[:] = (after.floats[:, _TWIST:_TWIST + 3]
+                    - before.floats[:, _TWIST:_TWIST + 3]) / elapsed
         return
     rows: Rows = np.arange(len(now.floats), dtype=np.int64)
     rows_before, rows_after = (_rows_of(now.actors, other.actors) for other in (before, after))
-    known = (rows_before >= 0) & (rows_after >= 0)
+    known = (rows_before >= 0) & (rows_after >= 0) & ~is_given
     rows, rows_before, rows_after = rows[known], rows_before[known], rows_after[known]
-    now.floats[rows, _ACCELERATION:_ACCELERATION + 3] = (
-        after.floats[rows_after, _TWIST:_TWIST + 3]
-        - before.floats[rows_before, _TWIST:_TWIST + 3]) / elapsed
+    found[rows] = (after.floats[rows_after, _TWIST:_TWIST + 3]
+                   - before.floats[rows_before, _TWIST:_TWIST + 3]) / elapsed
 
 
 def _rows_of(actors: ActorColumns, others: ActorColumns) -> Rows:

@@ -10,14 +10,13 @@
 
 from __future__ import annotations
 
-from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.files.formats import WriteOptions
 from state_sensor_ros.files.frame_writer import FrameWriter
 from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.rep103 import DEFAULT_UNITS, Units
 from state_sensor_ros.simulators.monodrive.decoder import conversion_losses, format_payload
-from state_sensor_ros.simulators.monodrive.generations.wire import GENERATIONS
+from state_sensor_ros.simulators.monodrive.generations.wire import GENERATIONS, V2
 from state_sensor_ros.simulators.monodrive.trajectory import TrajectoryWriter
 
 
@@ -27,7 +26,7 @@ class TrajectoryOutput(WholeFile, FrameWriter):
 
     :param path: of the file, ``-`` for standard output.
     :param force: whether a file of that name may be replaced.
-    :param generation: to write, None for that of each frame.
+    :param generation: to write, None for that of each frame; v2 of another simulator.
     :param units: of box extents and of ``s``.
     :raises SinkError: where it cannot be written.
     """
@@ -53,13 +52,11 @@ class TrajectoryOutput(WholeFile, FrameWriter):
         """
         Append a frame.
 
-        :param frame: in SI units and REP-103 axes; of monoDrive where ``generation`` is None.
-        :raises ConfigError: where a frame of another simulator needs a generation.
+        :param frame: in SI units and REP-103 axes.
         """
         generation = self._generation
         if generation is None and frame.generation not in GENERATIONS:
-            raise ConfigError('--generation', f'none, and frames of generation {frame.generation}',
-                              f'one of {", ".join(GENERATIONS)}')
+            generation = self._generation = V2
         if generation is not None and generation != frame.generation:
             self._lost.update(dict.fromkeys(conversion_losses(frame, generation)))
         if self._writer is None:

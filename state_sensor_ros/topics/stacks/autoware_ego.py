@@ -136,7 +136,10 @@ class AutowareEgoEncoder(TopicEncoder):
             row[7:] = np.where(np.isfinite(row[7:]), row[7:], 0.0)
         move_by(row, axes @ self._base_link.offset(frame, i_ego))
         velocities = row[7:].reshape(2, 3) @ axes
-        accelerations = self._accelerations(frame.game_time, row[7:]).reshape(2, 3) @ axes
+        changes = self._accelerations(frame.game_time, row[7:])
+        if frame.accelerations is not None and np.isfinite(frame.accelerations[i_ego]).all():
+            changes[:3] = frame.accelerations[i_ego]
+        accelerations = changes.reshape(2, 3) @ axes
         speeds = np.array((velocities[0, 0], velocities[0, 1], velocities[1, 2]), np.float32)
         angle = np.array((_tyre_angle(frame, i_ego),), np.float32)
         numbers |= {EGO_POSE: row[None, :7], EGO_TWIST: velocities.reshape(1, 6),

@@ -58,6 +58,8 @@ def conversion_losses(frame: Frame, generation: str) -> list[str]:
             generation == V0 and not RESERVED_NAMES.isdisjoint(frame.names),
         'the time of a frame without actors': generation == V1T and not frame.names,
         'frames without actors': generation == V0 and not frame.names,
+        'accelerations': frame.accelerations is not None,
+        'names of roads': bool(frame.lanes.road_names),
         'what only this simulator sends': frame.extension is not None}
     return [what for what, is_lost in found.items() if is_lost]
 

@@ -1,0 +1,120 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""Serialised messages of OSI as ground truth: which of the two kinds they are, and their time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+import math
+import re
+from typing import TYPE_CHECKING
+
+from state_sensor_ros.simulators import DecodeError
+
+if TYPE_CHECKING:
+    from osi3.osi_groundtruth_pb2 import GroundTruth
+    from osi3.osi_sensorview_pb2 import SensorView
+
+NS_PER_S = 1_000_000_000
+
+
+class MessageKind(str, Enum):
+    """A type of messages with ground truth; the values are the names of MCAP's schemas."""
+
+    GROUND_TRUTH = 'osi3.GroundTruth'
+    SENSOR_VIEW = 'osi3.SensorView'
+
+
+# As ASAM names its traces: DATE_TYPE_OSI_PROTOBUF_FRAMES.osi.
+_KINDS_OF_NAMES: Mapping[str, MessageKind] = {
+    'gt': MessageKind.GROUND_TRUTH, 'sv': MessageKind.SENSOR_VIEW}
+_KIND_IN_NAME = re.compile(r'_(gt|sv)_')
+
+
+@dataclass(frozen=True, slots=True)
+class TimedTruth:
+    """
+    The ground truth of a message.
+
+    ``game_time`` s, NaN without a timestamp; ``host`` id of the host vehicle, None without one.
+    """
+
+    truth: GroundTruth
+    game_time: float
+    host: int | None
+
+
+def kind_of_name(name: str) -> MessageKind | None:
+    """
+    Return the kind of the messages of a trace, None if its name does not say it.
+
+    :param name: of the file.
+    """
+    found = _KIND_IN_NAME.search(name)
+    return None if found is None else _KINDS_OF_NAMES[found[1]]
+
+
+def kind_of_message(data: bytes) -> MessageKind | None:
+    """
+    Return as which kind a message makes sense, None for neither.
+
+    Protobuf's messages do not name their type, and skip members that a type does not have: the
+    kind that has more objects with a base counts.
+
+    :param data: serialised.
+    """
+    scores: dict[MessageKind, int] = {}
+    for kind in MessageKind:
+        try:
+            truth = parse_truth(data, kind).truth
+        except DecodeError:
+            continue
+        scores[kind] = sum(each.HasField('base') and each.base.HasField('position')
+                           for each in truth.moving_object) + truth.HasField('timestamp')
+    return max(scores, key=scores.__getitem__) if scores else None
+
+
+def parse_truth(data: bytes, kind: MessageKind) -> TimedTruth:
+    """
+    Parse a message.
+
+    :param data: serialised.
+    :param kind: its type.
+    :raises DecodeError: if it is not a message of that type.
+    """
+    # Imported here: other recordings need no library of OSI.
+    from google.protobuf.message import DecodeError as ProtobufError
+    from osi3.osi_groundtruth_pb2 import GroundTruth
+    from osi3.osi_sensorview_pb2 import SensorView
+    try:
+        if kind is MessageKind.GROUND_TRUTH:
+            truth = GroundTruth.FromString(data)
+            return TimedTruth(truth, _time_of(truth), _host_of(truth))
+        view = SensorView.FromString(data)
+    except ProtobufError as error:
+        raise DecodeError('message', f'{len(data)} bytes that cannot be parsed',
+                          f'an {kind.value}') from error
+    truth = view.global_ground_truth
+    time_s, host = _time_of(truth), _host_of(truth)
+    return TimedTruth(truth, _time_of(view) if math.isnan(time_s) else time_s,
+                      _host_of(view) if host is None else host)
+
+
+def _time_of(message: GroundTruth | SensorView) -> float:
+    if not message.HasField('timestamp'):
+        return math.nan
+    stamp = message.timestamp
+    # One division: the float that is nearest to the nanoseconds.
+    return float((stamp.seconds * NS_PER_S + stamp.nanos) / NS_PER_S)
+
+
+def _host_of(message: GroundTruth | SensorView) -> int | None:
+    return message.host_vehicle_id.value if message.HasField('host_vehicle_id') else None

@@ -1,0 +1,266 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""The serialised messages in a trace of OSI: length-delimited, or in an MCAP file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+import os
+from pathlib import Path
+import struct
+from typing import BinaryIO, Protocol
+
+from state_sensor_ros.errors import one_line, reason_of, TruncatedError
+from state_sensor_ros.files.storage.bag_limits import BagError, BagLimits, DEFAULT_LIMITS
+from state_sensor_ros.files.storage.mcap_reader import McapReader, PROFILE
+from state_sensor_ros.files.storage.mcap_records import HEAD, MAGIC, parse_header
+from state_sensor_ros.files.storage.positioned_file import open_positioned
+from state_sensor_ros.simulators import TrajectoryFormatError
+from state_sensor_ros.simulators.osi.ground_truth import (
+    kind_of_message,
+    kind_of_name,
+    MessageKind,
+)
+
+_LENGTH = struct.Struct('<I')
+_PROTOBUF = 'protobuf'
+# The first record of an MCAP file has its profile.
+_BEGIN_BYTES = 4096
+_FORMAT = 'a trace of ASAM OSI'
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTruth:
+    """
+    One message.
+
+    ``data`` serialised; ``position`` how much of the file lies before its end; ``bookmark`` its
+    place, None where it cannot be read again by it.
+    """
+
+    data: bytes
+    position: int
+    bookmark: tuple[int, int] | None = None
+
+
+class MessageFile(Protocol):
+    """
+    An open trace.
+
+    ``kind`` of its messages; ``total`` and ``unit`` of :attr:`StoredTruth.position`.
+    """
+
+    kind: MessageKind
+    total: int
+    unit: str
+
+    def messages(self) -> Iterator[StoredTruth]:
+        """
+        Yield all messages, from the first one on.
+
+        :raises TruncatedError: where the file ends in a message.
+        :raises TrajectoryFormatError: where it is damaged.
+        """
+
+    def message_at(self, bookmark: tuple[int, int]) -> bytes:
+        """Return a message by its bookmark."""
+
+    def close(self) -> None:
+        """Close the file; a second call has no effect."""
+
+
+class CutTraceError(TruncatedError):
+    """A trace ends in a message."""
+
+    @property
+    def warning(self) -> str:
+        """One line for where the whole messages are used."""
+        return one_line(f'{self.where}: found {self.found}; {self.summary}')
+
+
+class PlainTrace:
+    """
+    A file of messages, each after its length.
+
+    :param path: path of the file.
+    :param limit: longest message, bytes.
+    :raises TrajectoryFormatError: where it cannot be read.
+    """
+
+    unit = 'B'
+
+    def __init__(self, path: Path, limit: int) -> None:
+        self._name, self._limit = str(path), limit
+        try:
+            self._file: BinaryIO = open_positioned(path)
+        except OSError as error:
+            raise TrajectoryFormatError(self._name, reason_of(error), _FORMAT) from error
+        try:
+            self.total = os.fstat(self._file.fileno()).st_size
+            self.kind = kind_of_name(path.name) or self._kind()
+        except BaseException:
+            self.close()
+            raise
+
+    def _kind(self) -> MessageKind:
+        first = next(self.messages(), None)
+        if first is None:
+            raise TrajectoryFormatError(self._name, 'an empty file', _FORMAT)
+        kind = kind_of_message(first.data)
+        if kind is None:
+            raise TrajectoryFormatError(
+                f'{self._name}: message 1', f'{len(first.data)} bytes that cannot be parsed',
+                f'an {" or ".join(each.value for each in MessageKind)}')
+        return kind
+
+    def messages(self) -> Iterator[StoredTruth]:
+        """Yield all messages."""
+        self._file.seek(0)
+        offset = n_messages = 0
+        while offset < self.total:
+            head = self._file.read(_LENGTH.size)
+            n_bytes = _LENGTH.unpack(head)[0] if len(head) == _LENGTH.size else 0
+            begin = offset + _LENGTH.size
+            if len(head) < _LENGTH.size or begin + n_bytes > self.total:
+                raise self._cut(offset, n_messages, head, n_bytes)
+            if n_bytes > self._limit:
+                raise TrajectoryFormatError(
+                    f'{self._name}: message {n_messages + 1}', f'{n_bytes} bytes',
+                    f'at most {self._limit} (--max-bag-bytes; in the node max_frame_bytes)')
+            data = self._file.read(n_bytes)
+            if len(data) < n_bytes:
+                raise self._cut(offset, n_messages, head, n_bytes)
+            n_messages += 1
+            offset = begin + n_bytes
+            yield StoredTruth(data, offset, (begin, n_bytes))
+
+    def _cut(self, offset: int, n_messages: int, head: bytes, n_bytes: int) -> TruncatedError:
+        where = f'{self._name}: message {n_messages + 1}'
+        if len(head) < _LENGTH.size:
+            found, expected = f'{len(head)} bytes at the end', f'{_LENGTH.size} of its length'
+        else:
+            found = f'a length of {n_bytes} bytes {self.total - offset} bytes before the end'
+            expected = 'a whole message'
+        return CutTraceError(where, found, expected, n_frames=n_messages, end=offset,
+                             lost=f'the last {self.total - offset} bytes')
+
+    def message_at(self, bookmark: tuple[int, int]) -> bytes:
+        """Return a message by its bookmark."""
+        offset, n_bytes = bookmark
+        try:
+            data = os.pread(self._file.fileno(), n_bytes, offset)
+        except OSError as error:
+            raise TrajectoryFormatError(self._name, reason_of(error), _FORMAT) from error
+        if len(data) < n_bytes:
+            raise TrajectoryFormatError(self._name, 'a shorter file than before', 'the same file')
+        return data
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+class McapTrace:
+    """
+    The messages of one channel of an MCAP file.
+
+    :param path: path of the file.
+    :param topic: of the channel, empty for the only one with ground truth.
+    :param limits: on records and chunks.
+    :raises TrajectoryFormatError: where it cannot be read.
+    """
+
+    unit = 'frame'
+
+    def __init__(self, path: Path, topic: str, limits: BagLimits) -> None:
+        self._name = str(path)
+        try:
+            self._reader = McapReader(path, self._name, limits, profile=None)
+        except OSError as error:
+            raise TrajectoryFormatError(self._name, reason_of(error), _FORMAT) from error
+        try:
+            self._channel = self._chosen(topic)
+        except BaseException:
+            self.close()
+            raise
+        self.kind = MessageKind(self._reader.topics[self._channel].type_name)
+        self.total = self._reader.counts[self._channel]
+
+    def _chosen(self, topic: str) -> int:
+        """Return the number of the channel."""
+        found = {stored.name: number for number, stored in self._reader.topics.items()
+                 if is_truth(stored.type_name, stored.serialization)
+                 and self._reader.counts[number]}
+        kinds = ' or '.join(kind.value for kind in MessageKind)
+        if not found:
+            raise TrajectoryFormatError(self._name, f'no messages of the type {kinds}',
+                                        'a channel of them')
+        if topic and topic not in found:
+            raise TrajectoryFormatError(self._name, f'no channel {topic} of the type {kinds}',
+                                        f'one of {", ".join(sorted(found))}')
+        if not topic and len(found) > 1:
+            raise TrajectoryFormatError(self._name, f'the channels {", ".join(sorted(found))}',
+                                        'one of them to be named by --topic')
+        return found[topic or next(iter(found))]
+
+    def messages(self) -> Iterator[StoredTruth]:
+        """Yield all messages, in the order of their times."""
+        try:
+            for i, (_, _, data) in enumerate(self._reader.messages((self._channel,))):
+                yield StoredTruth(data, i + 1)
+        except OSError as error:
+            raise TrajectoryFormatError(self._name, reason_of(error), _FORMAT) from error
+
+    def message_at(self, bookmark: tuple[int, int]) -> bytes:
+        """Refuse: no message has a bookmark."""
+        raise TrajectoryFormatError(self._name, f'the bookmark {bookmark}', 'none')
+
+    def close(self) -> None:
+        """Close the file."""
+        self._reader.close()
+
+
+def is_mcap_trace(path: Path) -> bool:
+    """
+    Return whether an MCAP file is a trace: not of ROS, and with a channel of ground truth.
+
+    :param path: an existing file.
+    :raises OSError: where it cannot be read.
+    """
+    with path.open('rb') as file:
+        begin = file.read(_BEGIN_BYTES)
+    if not begin.startswith(MAGIC) or _is_of_ros(begin[len(MAGIC) + HEAD.size:]):
+        return False
+    try:
+        reader = McapReader(path, str(path), DEFAULT_LIMITS, profile=None)
+    except BagError:
+        return False
+    try:
+        return any(is_truth(stored.type_name, stored.serialization)
+                   for stored in reader.topics.values())
+    finally:
+        reader.close()
+
+
+def _is_of_ros(header: bytes) -> bool:
+    try:
+        return parse_header(header) == PROFILE
+    except ValueError:
+        return False
+
+
+def is_truth(type_name: str, encoding: str) -> bool:
+    """
+    Return whether a channel has ground truth.
+
+    :param type_name: name of its schema.
+    :param encoding: of its messages.
+    """
+    return encoding == _PROTOBUF and type_name in {kind.value for kind in MessageKind}

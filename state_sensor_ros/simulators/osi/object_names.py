@@ -1,0 +1,121 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""
+Names and tags of the objects of OSI, whose ids are numbers.
+
+An object is named as its scenario names it: by a source reference of the type
+net.asam.openscenario, whose second identifier is the name (``entity_name:Ego`` as esmini writes
+it, in any place). Without one it is named by its type and id, such as ``truck_12``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from state_sensor_ros.files.osi.osi_types import (
+    is_vehicle,
+    moving_tags,
+    stationary_tags,
+)
+
+if TYPE_CHECKING:
+    from osi3.osi_common_pb2 import ExternalReference
+    from osi3.osi_object_pb2 import MovingObject, StationaryObject
+
+_OPENSCENARIO = 'net.asam.openscenario'
+_NAME_MARKS = 'entity_name:', 'object_name:'
+
+
+@dataclass(frozen=True, slots=True)
+class KnownObject:
+    """What of an object seldom changes; ``types`` are those that the tags follow from."""
+
+    name: str
+    tags: tuple[str, ...]
+    is_vehicle: bool
+    types: tuple[int, int]
+
+
+class ObjectNames:
+    """
+    The objects of a message; those of the message before save looking at names again.
+
+    :ivar taken: names in this message.
+    """
+
+    def __init__(self) -> None:
+        self.taken: set[str] = set()
+        self._last: dict[int, KnownObject] = {}
+        self._now: dict[int, KnownObject] = {}
+
+    def begin(self) -> None:
+        """Begin a message."""
+        self._last, self._now = self._now, {}
+        self.taken = set()
+
+    def __contains__(self, id_: int) -> bool:
+        """Return whether this message has an object of this id."""
+        return id_ in self._now
+
+    def of_moving(self, each: MovingObject) -> KnownObject | None:
+        """
+        Return what is known of a moving object.
+
+        :param each: of this message.
+        :returns: None if another object of the message has its id or its name.
+        """
+        types = each.type, each.vehicle_classification.type
+        known = self._last.get(each.id.value)
+        if known is None or known.types != types:
+            tags = moving_tags(*types)
+            known = KnownObject(_name_of(each, tags), tags, is_vehicle(types[0]), types)
+        return self._entered(each.id.value, known)
+
+    def of_stationary(self, each: StationaryObject) -> KnownObject | None:
+        """
+        Return what is known of a stationary object.
+
+        :param each: of this message.
+        :returns: as :meth:`of_moving`.
+        """
+        types = each.classification.type, 0
+        tags = stationary_tags(types[0])
+        return self._entered(each.id.value, KnownObject(_name_of(each, tags), tags, False, types))
+
+    def _entered(self, id_: int, known: KnownObject) -> KnownObject | None:
+        if id_ in self._now:
+            return None
+        if known.name in self.taken:
+            known = replace(known, name=f'{known.name}_{id_}')
+            if known.name in self.taken:
+                return None
+        self._now[id_] = known
+        self.taken.add(known.name)
+        return known
+
+
+def _name_of(each: MovingObject | StationaryObject, tags: tuple[str, ...]) -> str:
+    return _scenario_name(each.source_reference) \
+        or f'{tags[-1] if tags else "object"}_{each.id.value}'
+
+
+def _scenario_name(references: Iterable[ExternalReference]) -> str:
+    """Return the name of an entity of a scenario, empty without one."""
+    for reference in references:
+        if reference.type != _OPENSCENARIO:
+            continue
+        for text in reference.identifier:
+            for mark in _NAME_MARKS:
+                if text.startswith(mark):
+                    return str(text.removeprefix(mark))
+        if len(reference.identifier) > 1 and ':' not in reference.identifier[0]:
+            return str(reference.identifier[1])
+    return ''

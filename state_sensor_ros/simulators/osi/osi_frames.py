@@ -1,0 +1,272 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""
+Ground truth of OSI as frames.
+
+OSI has metres, radians and the axes of REP-103. Its reference point is the centre of the box; an
+actor's origin here is the middle of its footprint. Velocities and accelerations are as given.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from state_sensor_ros.classes import EGO_TAG
+from state_sensor_ros.errors import counted
+from state_sensor_ros.frame import EVERYTHING, Floats, Needs
+from state_sensor_ros.payloads import DUPLICATE
+from state_sensor_ros.simulators import (
+    Boxes,
+    build_frame,
+    Decoded,
+    DecodeError,
+    Fault,
+    Frame,
+    lane_states,
+    Lanes,
+    LEFT_OUT,
+)
+from state_sensor_ros.simulators.osi.axle_wheels import AxleWheels
+from state_sensor_ros.simulators.osi.ground_truth import TimedTruth
+from state_sensor_ros.simulators.osi.lane_table import LaneTable
+from state_sensor_ros.simulators.osi.object_names import KnownObject, ObjectNames
+
+if TYPE_CHECKING:
+    from osi3.osi_groundtruth_pb2 import GroundTruth
+    from osi3.osi_object_pb2 import MovingObject, StationaryObject
+
+GENERATION = 'osi'
+# A message may declare millions of objects in few bytes.
+MAX_OBJECTS = 100_000
+_UNKNOWN = (math.nan,) * 3
+_AT_REST = (0.0,) * 9
+# Centre, roll pitch yaw, size, velocity, turning rate, acceleration.
+_N_COLUMNS = 18
+_CENTRE, _ANGLES, _SIZE = slice(0, 3), slice(3, 6), slice(6, 9)
+_VELOCITY, _TURNING, _ACCELERATION = slice(9, 12), slice(12, 15), slice(15, 18)
+
+
+@dataclass(slots=True)
+class _Actors:
+    """What is read of the objects of a message, in their order."""
+
+    names: list[str] = field(default_factory=list)
+    tags: list[tuple[str, ...]] = field(default_factory=list)
+    are_vehicles: list[bool] = field(default_factory=list)
+    rows: list[tuple[float, ...]] = field(default_factory=list)
+
+    def add(self, known: KnownObject, row: tuple[float, ...], *, is_ego: bool = False) -> None:
+        self.names.append(known.name)
+        self.tags.append((*known.tags, EGO_TAG) if is_ego else known.tags)
+        self.are_vehicles.append(known.is_vehicle)
+        self.rows.append(row)
+
+
+class OsiFrames:
+    """
+    Makes the frames of one trace or stream, in their order.
+
+    What only the first message carries stays: stationary objects, lanes, the host.
+
+    :param ego: name or id of the ego where there is no host, empty for none.
+    """
+
+    def __init__(self, ego: str = '') -> None:
+        self._ego = ego
+        self._host: int | None = None
+        self._missing_host: int | None = None
+        self._lanes = LaneTable()
+        self._names = ObjectNames()
+        self._stationary = _Actors()
+
+    def take_static(self, timed: TimedTruth) -> list[Fault]:
+        """
+        Take of a message what later ones need not repeat.
+
+        :param timed: of the message.
+        :returns: a fault for each object that is left out.
+        :raises DecodeError: if it has too many objects.
+        """
+        truth = timed.truth
+        _check_count(truth)
+        if timed.host is not None:
+            self._host = timed.host
+        self._lanes.update(truth)
+        faults: list[Fault] = []
+        if truth.stationary_object:
+            self._stationary = _Actors()
+            names = ObjectNames()
+            for each in truth.stationary_object:
+                known = names.of_stationary(each)
+                if known is None:
+                    faults.append(_duplicate('stationary_object', each))
+                else:
+                    self._stationary.add(known, (*_pose_of(each), *_AT_REST))
+        return faults
+
+    def decoded(self, timed: TimedTruth, needs: Needs = EVERYTHING) -> Decoded:
+        """
+        Make the frame of a message.
+
+        :param timed: of the message.
+        :param needs: parts of the frame that are used.
+        :raises DecodeError: if it has too many objects.
+        """
+        faults = self.take_static(timed)
+        actors, wheels, lanes = _Actors(), AxleWheels(), _LaneStates(self._lanes)
+        self._names.begin()
+        for each in timed.truth.moving_object:
+            known = self._names.of_moving(each)
+            if known is None:
+                faults.append(_duplicate('moving_object', each))
+                continue
+            row = len(actors.names)
+            actors.add(known, (*_pose_of(each), *_motion_of(each)),
+                       is_ego=self._is_ego(each.id.value, known.name))
+            lanes.add(row, each)
+            if needs.wheels and each.HasField('vehicle_attributes'):
+                wheels.add(row, each)
+        faults += self._host_fault()
+        self._add_stationary(actors, faults)
+        frame = _frame_of(timed.game_time, actors, lanes.states())
+        return Decoded(replace(frame, wheels=wheels.wheels() if needs.wheels else None),
+                       tuple(faults))
+
+    def _is_ego(self, id_: int, name: str) -> bool:
+        if self._host is not None:
+            return id_ == self._host
+        return self._ego in (name, str(id_))
+
+    def _host_fault(self) -> list[Fault]:
+        """Return a fault where the host is not there, one for each host."""
+        host = self._host
+        if host is None or host in self._names or host == self._missing_host:
+            return []
+        self._missing_host = host
+        return [Fault(LEFT_OUT, DecodeError('host_vehicle_id', f'{host}, which no object has',
+                                            'the id of a moving object'))]
+
+    def _add_stationary(self, actors: _Actors, faults: list[Fault]) -> None:
+        still = self._stationary
+        if self._names.taken.isdisjoint(still.names):
+            actors.names += still.names
+            actors.tags += still.tags
+            actors.are_vehicles += still.are_vehicles
+            actors.rows += still.rows
+            return
+        for name, tags, row in zip(still.names, still.tags, still.rows, strict=True):
+            if name in self._names.taken:
+                faults.append(Fault(DUPLICATE, DecodeError(
+                    f'stationary_object {name}', 'a name of a moving object', 'another name')))
+            else:
+                actors.add(KnownObject(name, tags, False, (0, 0)), row)
+
+
+class _LaneStates:
+    """
+    Collects the lanes of the actors of a message.
+
+    :param table: of the lanes so far.
+    """
+
+    def __init__(self, table: LaneTable) -> None:
+        self._table = table
+        self._rows: list[int] = []
+        self._ids: list[tuple[int, int, int]] = []
+        self._s: list[float] = []
+
+    def add(self, row: int, each: MovingObject) -> None:
+        """Add the lane of an actor: by its logical lane, else by its physical one."""
+        found, s = None, math.nan
+        if self._table.logical:
+            for own in each.moving_object_classification.logical_lane_assignment:
+                found = self._table.logical.get(own.assigned_lane_id.value)
+                if found is not None:
+                    s = own.s_position if own.HasField('s_position') else math.nan
+                    break
+        if found is None and self._table.physical:
+            assigned = each.moving_object_classification.assigned_lane_id or each.assigned_lane_id
+            found = next((self._table.physical[lane.value] for lane in assigned
+                          if lane.value in self._table.physical), None)
+        if found is not None:
+            self._rows.append(row)
+            self._ids.append(found)
+            self._s.append(s)
+
+    def states(self) -> Lanes:
+        """Return the lanes of all actors."""
+        return lane_states(self._rows, np.array(self._ids).reshape(-1, 3), self._s,
+                           road_names=self._table.road_names)
+
+
+def _frame_of(game_time: float, actors: _Actors, lanes: Lanes) -> Frame:
+    rows = np.array(actors.rows).reshape(-1, _N_COLUMNS)
+    centres, sizes = rows[:, _CENTRE], rows[:, _SIZE]
+    with np.errstate(invalid='ignore'):
+        # A negative length is none.
+        sizes[(sizes < 0.0).any(axis=1)] = math.nan
+        origins = centres - np.nan_to_num(sizes[:, 2:], posinf=0.0) / 2.0 * _up(rows[:, _ANGLES])
+        frame = build_frame(
+            GENERATION, game_time, actors.names, origins, roll_pitch_yaw=rows[:, _ANGLES],
+            velocity_xyz=rows[:, _VELOCITY], angular_velocity_xyz=rows[:, _TURNING],
+            tags=actors.tags, is_vehicle=np.array(actors.are_vehicles, np.bool_), lanes=lanes)
+    return replace(
+        frame, boxes=_boxes(frame, centres, sizes),
+        accelerations=rows[:, _ACCELERATION].copy()
+        if np.isfinite(rows[:, _ACCELERATION]).any() else None)
+
+
+def _boxes(frame: Frame, centres: Floats, sizes: Floats) -> Boxes:
+    """Return the boxes with exactly the given centres; the origins are rounded."""
+    owners = np.flatnonzero(np.isfinite(sizes).all(axis=1) & frame.has_pose())
+    rows = np.ones((len(owners), 13))
+    rows[:, 0:3], rows[:, 3:7] = centres[owners], frame.orientation_xyzw[owners]
+    rows[:, 7:10] = sizes[owners]
+    return Boxes(owners, ('',) * len(owners), rows)
+
+
+def _up(roll_pitch_yaw: Floats) -> Floats:
+    """Return (N, 3), the direction of the z axis of each body in the global frame."""
+    (sr, sp, sy), (cr, cp, cy) = np.sin(roll_pitch_yaw.T), np.cos(roll_pitch_yaw.T)
+    return np.column_stack((cr * sp * cy + sr * sy, cr * sp * sy - sr * cy, cr * cp))
+
+
+def _pose_of(each: MovingObject | StationaryObject) -> tuple[float, ...]:
+    """Return centre, angles and size; an angle that is not on the wire is 0."""
+    base = each.base
+    place, angles, size = base.position, base.orientation, base.dimension
+    return (*((place.x, place.y, place.z) if base.HasField('position') else _UNKNOWN),
+            angles.roll, angles.pitch, angles.yaw,
+            *((size.length, size.width, size.height) if base.HasField('dimension')
+              else _UNKNOWN))
+
+
+def _motion_of(each: MovingObject) -> tuple[float, ...]:
+    """Return velocity, turning rate and acceleration, NaN where the message has none."""
+    base = each.base
+    velocity, rate, change = base.velocity, base.orientation_rate, base.acceleration
+    return (*((velocity.x, velocity.y, velocity.z) if base.HasField('velocity') else _UNKNOWN),
+            *((rate.roll, rate.pitch, rate.yaw) if base.HasField('orientation_rate')
+              else _UNKNOWN),
+            *((change.x, change.y, change.z) if base.HasField('acceleration') else _UNKNOWN))
+
+
+def _check_count(truth: GroundTruth) -> None:
+    n_objects = len(truth.moving_object) + len(truth.stationary_object)
+    if n_objects > MAX_OBJECTS:
+        raise DecodeError('message', counted(n_objects, 'object'), f'at most {MAX_OBJECTS}')
+
+
+def _duplicate(member: str, each: MovingObject | StationaryObject) -> Fault:
+    return Fault(DUPLICATE, DecodeError(f'{member} {each.id.value}',
+                                        'a second one of this id or name', 'one'))

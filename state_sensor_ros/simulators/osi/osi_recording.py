@@ -1,0 +1,110 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""A trace of ASAM OSI as a recording."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+import math
+from pathlib import Path
+
+from state_sensor_ros.errors import TruncatedError
+from state_sensor_ros.files.recording import PERIOD_S
+from state_sensor_ros.simulators import (
+    DecodeError,
+    Packet,
+    PayloadDecoder,
+    ReadOptions,
+    RecordedFrame,
+    TrajectoryFormatError,
+)
+from state_sensor_ros.simulators.osi.ground_truth import parse_truth
+from state_sensor_ros.simulators.osi.message_files import McapTrace, MessageFile, PlainTrace
+from state_sensor_ros.simulators.osi.osi_decoder import OsiDecoder
+from state_sensor_ros.simulators.osi.osi_parameters import OsiParameters
+
+PLAIN = '.osi'
+
+
+class OsiRecording:
+    """
+    A trace; a frame is one message.
+
+    :param name: path of the trace.
+    :param file: its messages, closed with the recording.
+    :param ego: name or id of the ego where there is no host, empty for none.
+    :raises TrajectoryFormatError: where it cannot be read.
+    """
+
+    simulator = 'osi'
+
+    def __init__(self, name: str, file: MessageFile, ego: str = '') -> None:
+        self.name, self._file, self._ego = name, file, ego
+        self.form = f'trace of ASAM OSI, {file.kind.value}'
+        self.total: int | None = file.total
+        self.unit = file.unit
+        self.cut: TruncatedError | None = None
+        self._first = next((stored.data for stored in file.messages()), b'')
+        if not self._first:
+            raise TrajectoryFormatError(name, 'no messages', 'at least one')
+        self.decoder: PayloadDecoder = self.new_decoder()
+
+    def new_decoder(self) -> PayloadDecoder:
+        """Make a decoder that knows what only the first message may have."""
+        try:
+            return OsiDecoder(self._file.kind, self._ego, self._first)
+        except DecodeError as error:
+            raise TrajectoryFormatError(f'{self.name}: message 1', error.found,
+                                        error.expected) from error
+
+    def frames(self) -> Iterator[RecordedFrame]:
+        """Yield all frames; of a trace that was cut, all whole ones."""
+        self.cut = None
+        game_time = -PERIOD_S
+        try:
+            for index, stored in enumerate(self._file.messages()):
+                try:
+                    clock_s = parse_truth(stored.data, self._file.kind).game_time
+                except DecodeError:
+                    # The decoder reports it.
+                    clock_s = math.nan
+                game_time = game_time + PERIOD_S if math.isnan(clock_s) else clock_s
+                yield RecordedFrame(Packet(stored.data, game_time, 0, 0), clock_s, index,
+                                    f'message {index + 1}', stored.position, stored.bookmark)
+        except TruncatedError as error:
+            if not error.n_frames:
+                raise
+            self.cut = error
+
+    def payload_at(self, bookmark: tuple[int, int]) -> bytes:
+        """Return a message of a file that is not MCAP."""
+        return self._file.message_at(bookmark)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def open_trace(path: str, options: ReadOptions) -> OsiRecording:
+    """
+    Open a trace.
+
+    :raises TrajectoryFormatError: where it cannot be read.
+    """
+    where = Path(path)
+    file: MessageFile
+    if where.name.endswith(PLAIN):
+        file = PlainTrace(where, options.limits.n_bytes)
+    else:
+        file = McapTrace(where, options.topic, options.limits)
+    try:
+        return OsiRecording(path, file, options.settings.of(OsiParameters).ego)
+    except BaseException:
+        file.close()
+        raise

@@ -1,0 +1,62 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""Programs that give out ASAM OSI as a simulator: its parameters, traces and live source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import ClassVar
+
+from state_sensor_ros.simulators import (
+    Format,
+    PayloadDecoder,
+    Report,
+    Settings,
+    Simulator,
+    Source,
+)
+from state_sensor_ros.simulators.osi.osi_parameters import OsiParameters
+
+_READER = 'state_sensor_ros.simulators.osi.osi_recording:open_trace'
+_READS = frozenset(('max_bag_bytes', 'osi.ego'))
+_TRACE = Format(
+    name='osi', noun='a trace of ASAM OSI', suffixes=('.osi.mcap', '.osi'), reader=_READER,
+    reads=_READS | {'topic'}, writer='state_sensor_ros.files.osi.osi_output:new_trace',
+    writes=frozenset(('resample', 'gaps', 'default_class', 'default_sizes', 'ego_tag')))
+# Bags have the suffix, too: content tells them apart.
+_MCAP = Format(
+    name='osi-mcap', noun='a trace of ASAM OSI', suffixes=('.mcap',),
+    recognised_by='state_sensor_ros.simulators.osi.message_files:is_mcap_trace', reader=_READER,
+    reads=_READS | {'topic'})
+
+
+class OsiSimulator(Simulator):
+    """esmini and other programs that give out ground truth of ASAM OSI."""
+
+    name: ClassVar[str] = 'osi'
+    parameters: ClassVar[type] = OsiParameters
+    aliases: ClassVar[Mapping[str, str]] = MappingProxyType({'host': 'bind', 'port': 'port'})
+    formats: ClassVar[tuple[Format, ...]] = (_TRACE, _MCAP)
+
+    def address(self, settings: Settings) -> str:
+        """Return the port at which messages are received."""
+        own = settings.of(OsiParameters)
+        return f'UDP {own.bind}:{own.port}'
+
+    def new_decoder(self, settings: Settings) -> PayloadDecoder:
+        """Make a decoder of messages, whose first one shows their type."""
+        from state_sensor_ros.simulators.osi.osi_decoder import OsiDecoder
+        return OsiDecoder(None, settings.of(OsiParameters).ego)
+
+    def open_source(self, settings: Settings, report: Report, *,
+                    reconnect: bool = True) -> Source:
+        """Make the source; the port is opened when its packets are iterated over."""
+        from state_sensor_ros.simulators.osi.osi_source import OsiSource
+        return OsiSource(settings, self.address(settings), report, reconnect=reconnect)

@@ -1,0 +1,109 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""The live source: ground truth over UDP, as esmini sends it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+import math
+import time
+
+from state_sensor_ros.errors import counted
+from state_sensor_ros.simulators import (
+    DatagramPort,
+    LiveSource,
+    Packet,
+    Report,
+    Settings,
+)
+from state_sensor_ros.simulators.osi.message_parts import MessageParts
+from state_sensor_ros.simulators.osi.osi_parameters import OsiParameters
+
+# Without messages for this long, it is said what may be the reason, s.
+_SILENCE_S = 2.0
+# A stream that is not to be continued is over after this silence: UDP has no end, s.
+_END_S = 5.0
+
+
+class OsiSource(LiveSource):
+    """
+    One packet a message.
+
+    :param settings: ``osi.bind``, ``osi.port`` and ``max_frame_bytes`` are used.
+    :param address: of the port, as in errors.
+    :param report: called where messages are lost.
+    :param reconnect: whether it waits for ever; otherwise it ends after 5 s without a message
+        after the first one.
+    """
+
+    def __init__(self, settings: Settings, address: str, report: Report, *,
+                 reconnect: bool = True) -> None:
+        super().__init__(settings, address, reconnect=reconnect)
+        self._is_endless = reconnect
+        self._report = report
+        self._port: DatagramPort | None = None
+
+    def receive(self) -> Iterator[Packet]:
+        """
+        Open the port, and yield the messages.
+
+        :raises TransportError: where it cannot be opened.
+        """
+        own = self.settings.of(OsiParameters)
+        self._port = port = DatagramPort(own.bind, own.port)
+        parts = MessageParts(self.settings.max_frame_bytes)
+        heard_s = time.monotonic()
+        is_connected = False
+        while not self.is_closing:
+            datagram = port.receive(_SILENCE_S)
+            if self.is_closing:
+                break
+            if datagram is None:
+                if not is_connected:
+                    self.health.silence = (
+                        f'nothing has arrived at {self._address}: does the program send there? '
+                        '(esmini: --osi_receiver_ip)')
+                elif not self._is_endless and time.monotonic() - heard_s > _END_S:
+                    self.finish(f'no message for {_END_S:g} s')
+                    break
+                continue
+            heard_s = time.monotonic()
+            if not is_connected:
+                is_connected = True
+                self.connected()
+                self.health.silence = ''
+            self.health.n_bytes += len(datagram)
+            message = parts.add(datagram)
+            self._count(parts)
+            if message is not None:
+                yield Packet(message, math.nan, 0, 0)
+
+    def _count(self, parts: MessageParts) -> None:
+        """Report what is lost."""
+        health = self.health
+        if parts.n_lost > health.n_cut_packets:
+            health.n_cut_packets = parts.n_lost
+            self._report('osi_lost', f'{self._address}: {counted(parts.n_lost, "message")} lost, '
+                         'of which a part was missing or out of order')
+        if parts.n_invalid > health.n_protocol_errors:
+            health.n_protocol_errors = parts.n_invalid
+            self._report('osi_invalid', f'{self._address}: {counted(parts.n_invalid, "datagram")} '
+                         'that are no parts of messages as esmini sends them')
+
+    def disconnect(self) -> None:
+        """Close the port."""
+        port, self._port = self._port, None
+        if port is not None:
+            port.close()
+
+    def interrupt(self) -> None:
+        """End the wait for a datagram."""
+        port = self._port
+        if port is not None:
+            port.interrupt()

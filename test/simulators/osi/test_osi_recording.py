@@ -1,0 +1,183 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""Traces of OSI as recordings: what every part of the package makes of them."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import osi_traces
+import pytest
+
+import state_sensor_ros as sensor
+from state_sensor_ros.commands.command_line import main
+
+
+@pytest.fixture(params=osi_traces.WRITERS)
+def trace(request, tmp_path):
+    path = tmp_path / request.param
+    osi_traces.WRITERS[request.param](path)
+    return path
+
+
+def test_osi_frames_are_those_of_the_messages(trace):
+    with sensor.open_recording(trace) as recording:
+        frames = list(recording)
+        assert not recording.faults
+        assert recording.simulator == 'osi'
+        # In any order, with what only the first message has.
+        again = recording[7]
+    assert [frame.game_time for frame in frames] == [i / 20 for i in range(12)]
+    for i, frame in enumerate(frames):
+        assert frame.names == ('car_0', 'car_1', 'car_2', 'building_50')
+        assert frame.kinds.tolist() == [1, 1, 1, 0]
+        assert frame.tags == (('vehicle', 'car'), ('vehicle', 'car', 'ego'), ('vehicle', 'car'),
+                              ('stationary', 'building'))
+        assert frame.ego == 1
+        t = i / 20
+        assert frame.position_xyz.tolist() == [
+            [20.0 * k + 10.0 * t + t ** 2 / 2, 3.5 * k, 0.0] for k in range(3)] + [
+                [0.0, 30.0, 0.0]]
+        assert frame.velocity_xyz[:, 0].tolist() == [10.0 + t] * 3 + [0.0]
+        assert frame.acceleration_xyz[:, 0].tolist() == [1.0] * 3 + [0.0]
+        assert frame.boxes.position_xyz[:, 2].tolist() == [0.75] * 3 + [3.0]
+        assert frame.boxes.size_xyz.tolist() == [[4.5, 1.8, 1.5]] * 3 + [[10.0, 8.0, 6.0]]
+        assert frame.lanes.ids.tolist() == [[7, 0, -1], [7, 0, -2], [7, 0, -3]]
+        assert frame.lanes.s.tolist() == (frame.position_xyz[:3, 0] + 5.0).tolist()
+    for name in ('position_xyz', 'velocity_xyz', 'acceleration_xyz'):
+        assert getattr(again, name).tolist() == getattr(frames[7], name).tolist()
+    assert again.names == frames[7].names
+    assert again.tags == frames[7].tags
+    assert again.lanes.ids.tolist() == frames[7].lanes.ids.tolist()
+
+
+def test_osi_base_link_is_the_rear_axle(trace):
+    from state_sensor_ros.settings import DEFAULTS
+    from state_sensor_ros.topics.base_link import BaseLink
+    with sensor.open_recording(trace) as recording:
+        frame = recording[0]
+    offset = BaseLink(DEFAULTS, lambda *_: pytest.fail('not found')).offset(frame, frame.ego_row)
+    assert offset.tolist() == pytest.approx([-1.4, 0.0, 0.4])
+
+
+def test_osi_table_has_the_accelerations_of_the_trace(trace):
+    pytest.importorskip('pyarrow')
+    table = sensor.read_table(trace).to_pydict()
+    # Differences would have none in the first and in the last frame.
+    assert table['ax'] == ([1.0] * 3 + [0.0]) * 12
+    assert table['lane_id'] == [-1, -2, -3, None] * 12
+    with sensor.open_recording(trace) as recording:
+        assert recording.track('car_2').acceleration_xyz[:, 0].tolist() == [1.0] * 12
+
+
+@pytest.mark.parametrize(('words', 'library'), [
+    (['inspect', '{}'], ''), (['convert', '{}', 'bag'], ''), (['convert', '{}', 'o.mcap'], ''),
+    (['convert', '{}', 'o.json'], ''), (['convert', '{}', 'o.parquet'], 'pyarrow'),
+    (['convert', '{}', 'o.osi.mcap'], ''), (['convert', '{}', 'o.osi'], ''),
+    (['render', '{}', 'o.svg'], 'matplotlib'), (['render', '{}', 'o.html'], 'plotly')])
+def test_osi_trace_works_in_every_command(trace, words, library, monkeypatch, tmp_path, capsys):
+    if library:
+        pytest.importorskip(library)
+    monkeypatch.chdir(tmp_path)
+    assert main([word.format(trace.name) for word in words]) == 0
+    lines = capsys.readouterr().err.splitlines()
+    if words[-1] == 'o.json':
+        [line] = lines
+        assert 'v2 does not carry: ' in line
+        assert 'accelerations' in line
+        frames = json.loads((tmp_path / 'o.json').read_text())
+        assert len(frames) == 12
+        assert len(frames[0]['frame']['vehicles']) == 3
+    else:
+        assert not lines
+    if words[0] == 'convert':
+        with sensor.open_recording(words[-1]) as recording:
+            assert len(recording) == 12
+
+
+def test_osi_many_at_once(tmp_path):
+    folder = tmp_path / 'in'
+    folder.mkdir()
+    for name, write in osi_traces.WRITERS.items():
+        write(folder / name)
+    assert main(['convert', str(folder), str(tmp_path / 'out'), '--to', 'mcap',
+                 '--jobs', '1']) == 0
+    assert len(list((tmp_path / 'out').glob('[a-z]*'))) == len(osi_traces.WRITERS)
+
+
+def test_osi_ego_of_a_trace_without_a_host(tmp_path):
+    path = osi_traces.write_plain(tmp_path / 'a.osi',
+                                  [osi_traces.ground_truth(i / 20) for i in range(3)])
+    for ego, row in (('', None), ('car_2', 2), ('0', 0)):
+        with sensor.open_recording(path, parameters={'osi.ego': ego}) as recording:
+            assert [frame.ego for frame in recording] == [row] * 3
+
+
+def test_osi_names_of_scenarios_and_types(tmp_path):
+    message = osi_traces.ground_truth(0.0, objects=5)
+    names = (['Vehicle', 'Ego'], ['entity_id:0', 'entity_type:Vehicle', 'entity_name:Target'],
+             ['Vehicle', 'Ego'])
+    for each, identifiers in zip(message.moving_object, names, strict=False):
+        reference = each.source_reference.add()
+        reference.type = 'net.asam.openscenario'
+        reference.identifier.extend(identifiers)
+    message.moving_object[3].type = 3
+    message.moving_object[4].vehicle_classification.type = 13
+    path = osi_traces.write_plain(tmp_path / 'a_gt_.osi', [message])
+    with sensor.open_recording(path) as recording:
+        [frame] = recording
+    assert frame.names == ('Ego', 'Target', 'Ego_2', 'pedestrian_3', 'tram_4')
+    assert frame.kinds.tolist() == [1, 1, 1, 0, 1]
+    assert frame.tags[3:] == (('pedestrian',), ('vehicle', 'tram'))
+
+
+def test_osi_roads_without_numbers_have_names(tmp_path):
+    first = osi_traces.ground_truth(0.0)
+    osi_traces.add_lanes(first, road='A9')
+    path = osi_traces.write_plain(tmp_path / 'a_gt_.osi', [first])
+    with sensor.open_recording(path) as recording:
+        [frame] = recording
+    [number] = set(frame.lanes.road_id.tolist())
+    assert number > 0
+    assert frame.lanes.road_names == {number: 'A9'}
+
+
+def test_osi_physical_lanes_of_esmini(tmp_path):
+    message = osi_traces.ground_truth(0.0, objects=1)
+    message.moving_object[0].ClearField('moving_object_classification')
+    message.moving_object[0].assigned_lane_id.add().value = 12
+    for begin, section in ((0.0, 11), (40.5, 12)):
+        lane = message.lane.add()
+        lane.id.value = section
+        reference = lane.source_reference.add()
+        reference.type = 'net.asam.opendrive'
+        reference.identifier.extend(['road_id:3', f'road_s:{begin}', 'lane_id:-2'])
+    path = osi_traces.write_plain(tmp_path / 'a_gt_.osi', [message])
+    with sensor.open_recording(path) as recording:
+        [frame] = recording
+    assert frame.lanes.ids.tolist() == [[3, 1, -2]]
+    assert np.isnan(frame.lanes.s).all()
+
+
+def test_osi_tilted_boxes_stand_on_the_ground(tmp_path):
+    message = osi_traces.ground_truth(0.0, objects=1)
+    base = message.moving_object[0].base
+    base.orientation.roll, base.orientation.pitch = 0.1, -0.2
+    base.orientation.yaw = 2.5 * math.pi
+    path = osi_traces.write_plain(tmp_path / 'a_gt_.osi', [message])
+    with sensor.open_recording(path) as recording:
+        [frame] = recording
+    # The middle of the footprint is half the height below the centre along the box's own axis.
+    x, y, z, w = frame.orientation_xyzw[0]
+    up = np.array([2 * (x * z + w * y), 2 * (y * z - w * x), 1 - 2 * (x * x + y * y)])
+    assert frame.position_xyz[0] == pytest.approx(
+        frame.boxes.position_xyz[0] - 0.75 * up, abs=1e-12)
+    assert frame.boxes.position_xyz[0].tolist() == [base.position.x, base.position.y, 0.75]
