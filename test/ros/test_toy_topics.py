@@ -11,6 +11,7 @@
 import os
 
 from budgets import AWAIT_S
+from commands_rig import pedals, Stack
 from rig import NodeProcess
 from test_toy_simulator import installed_toy, toy_stand_in
 
@@ -35,6 +36,23 @@ def test_toy_actors_are_on_topics(domain, listener, tmp_path):
     assert ball.oriented_bounding_boxes[0].size.x == 1.0
     assert ball.has_control_state
     assert ball.control_state.road_id == 7
+
+
+def test_toy_takes_commands(domain, listener, tmp_path):
+    site = installed_toy(tmp_path / 'site')
+    odometry = listener.subscribe('/state_sensor/actors/ball/odometry', 'nav_msgs/Odometry')
+
+    def x(i):
+        return odometry[i].pose.pose.position.x
+
+    with toy_stand_in(site) as port, NodeProcess(
+            domain, source='toy', port=port, environment=environment(site),
+            control_input='vehicle_control') as node:
+        stack = Stack(listener).matched()
+        listener.until(lambda: len(odometry) > 2 and x(-1) > x(0))
+        stack.publish_until(pedals(brake=1.0), lambda: x(-1) == x(-2))
+        stack.publish_until(pedals(throttle=1.0), lambda: x(-1) > x(-2))
+        assert node.is_alive
 
 
 def test_toy_parameters_are_checked(domain, tmp_path):

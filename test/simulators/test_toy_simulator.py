@@ -25,7 +25,7 @@ from rosbags.rosbag2 import Reader
 import state_sensor_ros as sensor
 
 HERE = Path(__file__).parent
-MAX_LINES = 150
+MAX_LINES = 180
 # The search for simulators is repeated: a fork may have made one before.
 PROGRAM = """
 import sys

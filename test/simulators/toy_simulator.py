@@ -9,18 +9,19 @@
 """
 A simulator in a package of its own: a ball that rolls on a lawn.
 
-It sends a line `game_time x y` for each frame, over TCP; its recordings are files of such lines.
+It sends a line `game_time x y` for each frame, over TCP, and takes lines `throttle brake`; its
+recordings are files of the lines that it sends.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 import socket
-import time
 
 from state_sensor_ros.simulators import (
     ActorLane,
     DecodeError,
+    EgoCommand,
     Format,
     FrameBuilder,
     FrameFile,
@@ -28,7 +29,10 @@ from state_sensor_ros.simulators import (
     LiveSource,
     parameter,
     Simulator,
+    TransportError,
 )
+
+PERIOD_S = 0.05
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,20 +59,46 @@ def frame_of(line: bytes, own: ToyParameters) -> FrameLike:
 class ToySource(LiveSource):
     """The lines that a running simulator sends."""
 
+    connection: socket.socket | None = None
+
     def receive(self) -> Iterator[FrameLike]:
         """Connect, and yield the frames until the simulator closes the connection."""
         own, where = self.settings.of(ToyParameters), (self.settings.host, self.settings.port)
-        with socket.create_connection(where, timeout=5.0) as self.connection:
-            self.connection.settimeout(None)
+        with socket.create_connection(where, timeout=5.0) as connection:
+            connection.settimeout(None)
+            self.connection = connection
             self.connected()
-            for line in self.connection.makefile('rb'):
+            for line in connection.makefile('rb'):
                 self.health.n_bytes += len(line)
                 yield frame_of(line, own)
 
+    def disconnect(self) -> None:
+        """Forget the connection that has ended."""
+        self.connection = None
+
     def interrupt(self) -> None:
         """End the wait for the next line."""
-        if hasattr(self, 'connection') and self.connection.fileno() >= 0:
-            self.connection.shutdown(socket.SHUT_RDWR)
+        if (connection := self.connection) is not None:
+            connection.shutdown(socket.SHUT_RDWR)
+
+
+class ToyCommands:
+    """Commands to the ball, on the connection of the source."""
+
+    def __init__(self, source: ToySource) -> None:
+        self.source = source
+
+    def send(self, command: EgoCommand) -> None:
+        """Send a command; the ball has no wheel."""
+        if (connection := self.source.connection) is None:
+            raise TransportError('toy', 'no connection', 'a running simulator')
+        try:
+            connection.sendall(b'%f %f\n' % (command.throttle, command.brake))
+        except OSError as error:
+            raise TransportError('toy', str(error), 'a running simulator') from error
+
+    def close(self) -> None:
+        """Do nothing: each command was sent at once."""
 
 
 class ToyRecording(FrameFile):
@@ -103,10 +133,20 @@ class ToyStandIn:
     def wait(self) -> bool:
         """Send all frames."""
         client, _ = self.server.accept()
+        x, speed = 0.0, self.options.speed
         with client:
+            client.settimeout(PERIOD_S)
             for i in range(self.options.frames or 1_000_000):
-                client.sendall(b'%f %f 2\n' % (i / 20, i / 20 * self.options.speed))
-                time.sleep(0.05)
+                client.sendall(b'%f %f 2\n' % (i * PERIOD_S, x))
+                x += speed * PERIOD_S
+                try:
+                    commands = client.recv(4096)
+                except TimeoutError:
+                    continue
+                if not commands:
+                    break
+                throttle, brake = map(float, commands.splitlines()[-1].split())
+                speed = max(speed + throttle - 2 * brake, 0.0)
         return True
 
     def __enter__(self):
@@ -122,13 +162,17 @@ class ToySimulator(Simulator):
     name = 'toy'
     parameters = ToyParameters
     default_port = 8790
-    has_stand_in = True
+    has_stand_in = takes_commands = True
     formats = (Format(name='lines', noun='a file of lines', suffixes=('.ball',),
                       reader='toy_simulator:open_lines'),)
 
     def open_source(self, settings, report, *, reconnect=True):
         """Make the live source."""
         return ToySource(settings, self.address(settings), reconnect=reconnect)
+
+    def open_commands(self, settings, source, report):
+        """Make what sends commands to the ball."""
+        return ToyCommands(source)
 
     def add_stand_in_options(self, options):
         """Add an option of `simulate --source toy`."""
