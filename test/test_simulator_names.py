@@ -13,12 +13,11 @@ import re
 from paths import ROOT
 import pytest
 
-from state_sensor_ros.files.formats import FORMATS
 from state_sensor_ros.settings import SIMULATORS
 
 PACKAGE = ROOT / 'state_sensor_ros'
-# A simulator may have the name of a format of the package, such as that of a standard.
-NAMES = sorted(set(SIMULATORS) - {each.name for each in FORMATS})
+# A standard is the name of a simulator and of the folder of a format; imports have a test.
+NAMES = sorted(set(SIMULATORS) - {path.name for path in (PACKAGE / 'files').iterdir()})
 NAMED = re.compile('|'.join(NAMES), re.IGNORECASE)
 # Folders of one simulator each, and what behaves as one.
 OWN = {*(f'simulators/{name}' for name in SIMULATORS), 'emulator'}
