@@ -23,7 +23,7 @@ import numpy as np
 
 from state_sensor_ros.frame import Floats, Rows
 from state_sensor_ros.naming import ActorList, EMPTY_ACTOR_LIST
-from state_sensor_ros.perception.philox import normal_deviates, philox, uniforms, Words
+from state_sensor_ros.perception.philox import normal_deviates, philox, rest_uniforms, Words
 
 # Second number of the key: each use of the seed has words of its own.
 _ACTORS: Final = 1
@@ -61,42 +61,52 @@ def frame_number(game_time: float) -> int:
 
 
 class ActorNoise:
-    """Draw the random numbers of actors; what depends on their names is kept between frames."""
+    """
+    Draw the random numbers of actors; what depends on their names is kept between frames.
+
+    Each actor has one block of four words in a frame.
+    """
 
     def __init__(self) -> None:
         self._actor_list: ActorList = EMPTY_ACTOR_LIST
         self._names: Words = np.zeros((2, 0), np.uint64)
 
-    def deviates(self, seed: int, number: int, actor_list: ActorList, rows: Rows) -> Deviates:
+    def words(self, seed: int, number: int, actor_list: ActorList, rows: Rows) -> Words:
         """
-        Return what the actors at ``rows`` are off by.
+        Return the random words of some actors.
 
         :param seed: of the parameters.
         :param number: of the frame, as of :func:`frame_number`.
         :param actor_list: the actors of the frame.
-        :param rows: (R,) int64.
+        :param rows: (R,) int64, of those actors.
+        :returns: (4, R) uint64.
         """
-        drawn = normal_deviates(self._words(seed, number, 0, actor_list, rows))
-        return Deviates(drawn[0::4], drawn[1::4], drawn[[2, 6, 3]], drawn[7])
-
-    def chances(self, seed: int, number: int, actor_list: ActorList, rows: Rows) -> Floats:
-        """
-        Return a number from 0 to below 1 for each of the actors at ``rows``.
-
-        The parameters are those of :meth:`deviates`.
-
-        :returns: (R,) float64.
-        """
-        return uniforms(self._words(seed, number, 1, actor_list, rows)[0])
-
-    def _words(self, seed: int, number: int, i_block: int, actor_list: ActorList,
-               rows: Rows) -> Words:
-        """Return the (4, R) words of a block of four."""
         if actor_list is not self._actor_list:
             self._actor_list = actor_list
             self._names = np.frombuffer(b''.join(map(_name_bytes, actor_list.names)), '<u8') \
                 .astype(np.uint64).reshape(-1, 2).T
         counters = np.empty((4, len(rows)), np.uint64)
-        counters[0], counters[1] = i_block + 1, number
+        # numpy's generator increments the counter first.
+        counters[0], counters[1] = 1, number
         counters[2:] = self._names[:, rows]
         return philox((seed, _ACTORS), counters)
+
+
+def deviates_of(words: Words) -> Deviates:
+    """
+    Return what actors are off by.
+
+    :param words: (4, R) uint64, theirs.
+    """
+    drawn = normal_deviates(words)
+    return Deviates(drawn[0::4], drawn[1::4], drawn[[2, 6, 3]], drawn[7])
+
+
+def chances_of(words: Words) -> Floats:
+    """
+    Return a number from 0 to below 1 for each actor, independent of its deviates.
+
+    :param words: (4, R) uint64, theirs.
+    :returns: (R,) float64.
+    """
+    return rest_uniforms(words)

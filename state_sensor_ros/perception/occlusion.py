@@ -75,17 +75,19 @@ def _shares(centres: _Complex,
     ranks[order] = np.arange(2 * n_boxes)
     begins = ends[order]
     widths = np.diff(begins, append=begins[0] + 2.0 * _HALF_TURN)
-    first, last = ranks[:n_boxes, None], ranks[n_boxes:, None]
-    segments = np.arange(2 * n_boxes)
+    first, last = ranks[:n_boxes], ranks[n_boxes:]
     # Where the last segment precedes the first one, the box lies across half a turn.
-    covers = (segments >= first) ^ (segments >= last) ^ (first > last)
-    boxes, places = covers.nonzero()
-    rays = np.exp(1j * (begins + widths / 2.0))[places] * headings.conj()[boxes]
-    distances = _entries(own_origins[boxes], rays, halves[boxes])
-    of_pairs = np.full(covers.shape, np.inf)
-    of_pairs[boxes, places] = distances
+    counts = (last - first) % (2 * n_boxes)
+    boxes = np.repeat(np.arange(n_boxes), counts)
+    # All segments of each box: pairs, box by box.
+    starts = np.cumsum(counts) - counts
+    places = (np.arange(len(boxes)) + (first - starts)[boxes]) % (2 * n_boxes)
+    rays = np.exp(1j * (begins + widths / 2.0))
+    distances = _entries(own_origins[boxes], rays[places] * headings.conj()[boxes], halves[boxes])
+    nearest = np.full(2 * n_boxes, np.inf)
+    np.minimum.at(nearest, places, distances)
     widths = widths[places]
-    seen = np.bincount(boxes, widths * (distances <= of_pairs.min(axis=0)[places]), n_boxes)
+    seen = np.bincount(boxes, widths * (distances <= nearest[places]), n_boxes)
     whole = np.bincount(boxes, widths, n_boxes)
     # Too far away for an angle.
     return np.where(whole > 0.0, seen / np.where(whole > 0.0, whole, 1.0), 1.0)

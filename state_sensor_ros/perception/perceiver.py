@@ -27,7 +27,13 @@ from state_sensor_ros.naming import Actor, ActorList
 from state_sensor_ros.objects.frame_objects import FrameObjects
 from state_sensor_ros.objects.object_maker import default_sizes, Objects
 from state_sensor_ros.payloads import Report
-from state_sensor_ros.perception.actor_noise import ActorNoise, Deviates, frame_number
+from state_sensor_ros.perception.actor_noise import (
+    ActorNoise,
+    chances_of,
+    Deviates,
+    deviates_of,
+    frame_number,
+)
 from state_sensor_ros.perception.ghosts import ghosts_of, NO_EGO, Viewpoint
 from state_sensor_ros.perception.occlusion import visible_shares
 from state_sensor_ros.perception.philox import Words
@@ -84,6 +90,8 @@ class Perceiver:
         """Use ``settings``, which differ in dynamic parameters only, from the next frame on."""
         self._perception = settings.perception
         self._is_off = replace(self._perception, delay=0.0, seed=0) == Perception()
+        self._has_noise = any((self._perception.position_std, self._perception.yaw_std,
+                               self._perception.size_std, self._perception.velocity_std))
         self._car_size = default_sizes(settings)[CAR]
         classes = settings.object_classes
         self._has_ghosts = self._perception.ghosts > 0.0 and (
@@ -112,19 +120,19 @@ class Perceiver:
         assert are_seen is not None
         if viewpoint is not None:
             self._look(objects, viewpoint, are_seen)
-        if perception.missing:
-            are_seen &= self._noise.chances(
-                perception.seed, number, actor_list, objects.rows) >= perception.missing
+        words = self._noise.words(perception.seed, number, actor_list, objects.rows) \
+            if self._has_noise or perception.missing else None
+        if words is not None and perception.missing:
+            are_seen &= chances_of(words) >= perception.missing
         seen = objects
         if are_seen.all():
             are_seen = None
         else:
             seen = objects.at(are_seen)
         perceived, turns = seen, None
-        if perception.position_std or perception.yaw_std or perception.size_std \
-                or perception.velocity_std:
-            deviates = self._noise.deviates(perception.seed, number, actor_list, seen.rows)
-            perceived, turns = _noisy(seen, deviates, perception)
+        if words is not None and self._has_noise:
+            perceived, turns = _noisy(seen, deviates_of(
+                words if are_seen is None else words[:, are_seen]), perception)
         if not self._has_ghosts:
             return Perceived(perceived, objects, are_seen, turns)
         ghosts, identities = self._ghosts(number, viewpoint)

@@ -41,33 +41,31 @@ def philox(key: tuple[int, int], counters: Words) -> Words:
     """
     keys: Words = np.array([[key[0]], [key[1]]], np.uint64)
     evens, odds = counters[::2], counters[1::2]
-    # The sum wraps around.
+    high, carried, halves = (np.empty(evens.shape, np.uint64) for _ in range(3))
+    # Sums and products wrap around; in place, as these arrays are short.
     with np.errstate(over='ignore'):
         for _ in range(_N_ROUNDS):
-            low_products, high_products = evens * _FACTORS, _high_products(evens)
-            evens = high_products[::-1] ^ odds
+            products = evens * _FACTORS
+            # The upper halves of the products of 128 bits, by products of halves of words.
+            low = evens & _LOW
+            np.right_shift(evens, _HALF, out=high)
+            np.multiply(low, _LOW_FACTORS, out=carried)
+            carried >>= _HALF
+            carried += np.multiply(high, _LOW_FACTORS, out=halves)
+            low *= _HIGH_FACTORS
+            low += np.bitwise_and(carried, _LOW, out=halves)
+            low >>= _HALF
+            carried >>= _HALF
+            high *= _HIGH_FACTORS
+            high += carried
+            high += low
+            evens = high[::-1] ^ odds
             evens ^= keys
-            odds = low_products[::-1]
-            keys = keys + _KEY_STEPS
+            odds = products[::-1]
+            keys += _KEY_STEPS
     words = np.empty_like(counters)
     words[::2], words[1::2] = evens, odds
     return words
-
-
-def _high_products(words: Words) -> Words:
-    """Return the upper halves of the 128 bits of words times _FACTORS, by products of halves."""
-    low, high = words & _LOW, words >> _HALF
-    carried = low * _LOW_FACTORS
-    carried >>= _HALF
-    carried += high * _LOW_FACTORS
-    low *= _HIGH_FACTORS
-    low += carried & _LOW
-    low >>= _HALF
-    carried >>= _HALF
-    high *= _HIGH_FACTORS
-    high += carried
-    high += low
-    return high
 
 
 def uniforms(words: Words) -> Floats:
@@ -76,15 +74,27 @@ def uniforms(words: Words) -> Floats:
     return shifted.astype(np.float64) * 2.0 ** -53
 
 
+def rest_uniforms(words: Words) -> Floats:
+    """
+    Return a number from 0 to below 1 of the bits that :func:`normal_deviates` leaves.
+
+    :param words: (4, R) uint64, of which the lower 8 bits are used.
+    :returns: (R,) float64, of 32 bits.
+    """
+    parts = (words & np.uint64(0xFF)).astype(np.float64)
+    return np.array((2.0 ** -8, 2.0 ** -16, 2.0 ** -24, 2.0 ** -32)) @ parts
+
+
 def normal_deviates(words: Words) -> Floats:
     """
     Return two numbers of the normal distribution for each word (Box and Muller, 1958).
 
-    :param words: (W, R) uint64; each half of a word is a number of its own.
+    :param words: (W, R) uint64, of which the upper 56 bits are used: 28 for each number.
     :returns: (2 W, R) float64; those of word w are in rows w and W + w.
     """
-    # Of 0 there is no logarithm; 32 bits reach 6.7 standard deviations.
-    chances = ((words >> _HALF).astype(np.float64) + 0.5) * 2.0 ** -32
+    # Of 0 there is no logarithm; 28 bits reach 6.3 standard deviations.
+    chances = ((words >> np.uint64(36)).astype(np.float64) + 0.5) * 2.0 ** -28
     radii: Floats = np.sqrt(-2.0 * np.log(chances))
-    angles: Floats = (words & _LOW).astype(np.float64) * (2.0 * np.pi * 2.0 ** -32)
+    angles: Floats = ((words >> np.uint64(8)) & np.uint64(0xFFFFFFF)).astype(np.float64) \
+        * (2.0 * np.pi * 2.0 ** -28)
     return np.concatenate((radii * np.cos(angles), radii * np.sin(angles)))

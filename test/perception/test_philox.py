@@ -11,7 +11,7 @@
 import numpy as np
 import pytest
 
-from state_sensor_ros.perception.philox import normal_deviates, philox, uniforms
+from state_sensor_ros.perception.philox import normal_deviates, philox, rest_uniforms, uniforms
 
 N = 200_000
 
@@ -56,4 +56,15 @@ def test_deviates_are_normal_and_independent(words):
 def test_deviates_of_the_least_and_the_greatest_word_are_finite():
     found = normal_deviates(np.array([[0, 2 ** 64 - 1, 2 ** 32 - 1]], np.uint64))
     assert np.isfinite(found).all()
-    assert np.abs(found).max() < 6.8
+    assert np.abs(found).max() < 6.4
+
+
+def test_rest_is_uniform_and_independent_of_the_deviates(words):
+    found = rest_uniforms(words)
+    assert 0.0 <= found.min() < 1e-4 < 1.0 - 1e-4 < found.max() < 1.0
+    assert found.mean() == pytest.approx(0.5, abs=5 * (1 / 12 / N) ** 0.5)
+    assert (found < 0.1).mean() == pytest.approx(0.1, abs=5 * (0.09 / N) ** 0.5)
+    for deviates in normal_deviates(words):
+        assert np.corrcoef(found, deviates)[0, 1] == pytest.approx(0.0, abs=5 * N ** -0.5)
+        assert np.corrcoef(found, np.abs(deviates))[0, 1] == pytest.approx(
+            0.0, abs=5 * N ** -0.5)
