@@ -41,6 +41,10 @@ BOX_NAME, OLD_BOX_NAME = 'bounding_box', 'box_extent'
 # Half sizes of agents are in cm in 0.8.0, in m in 0.8.1, and no message has the version. In cm
 # the height of a child is above this, in m the length of a lorry below.
 _GREATEST_HALF_SIZE_M: Final = 15.0
+# Speed limits are in km/h in 0.8.0, in m/s later. The signs of its towns say 30, 60 and 90 km/h:
+# the least is above this, and 90 km/h in m/s below.
+_GREATEST_LIMIT_MPS: Final = 27.0
+_KPH_PER_MPS: Final = 3.6
 _MOVERS: Final = frozenset((CLASS_VEHICLE, CLASS_PEDESTRIAN))
 # Index of a state, which is a name in JSON and a number in protobuf.
 _LIGHTS: Final[dict[str | int, int]] = {
@@ -121,6 +125,10 @@ def collect(player: Tree | None, agents: Agents, *,
     if player is not None:
         _add_player(numbers, player, with_boxes)
     _add_agents(numbers, agents, with_boxes)
+    # The older box of the player is that of 0.8.0 and 0.8.1.
+    if player is not None and any(limit > _GREATEST_LIMIT_MPS for _, limit in numbers.limits) \
+            and _has(player, OLD_BOX_NAME):
+        numbers.limits = [(row, limit / _KPH_PER_MPS) for row, limit in numbers.limits]
     return numbers
 
 
