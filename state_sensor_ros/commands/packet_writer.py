@@ -21,7 +21,13 @@ import time
 from typing import NoReturn, TYPE_CHECKING
 
 from state_sensor_ros.commands.interruption import Interruption
-from state_sensor_ros.errors import counted, DecodeError, SinkError, TrajectoryFormatError
+from state_sensor_ros.errors import (
+    counted,
+    DecodeError,
+    reason_of,
+    SinkError,
+    TrajectoryFormatError,
+)
 from state_sensor_ros.files.formats import Format, WriteOptions
 from state_sensor_ros.files.frame_selection import FrameSelector, RecordingSelection
 from state_sensor_ros.files.frame_writer import FrameWriter
@@ -83,12 +89,24 @@ class PacketWriter(ABC):
 
         :param interruption: of the program; it does not end the rename.
         :param error: that has ended the recording, if any.
-        :raises SinkError: where that fails.
+        :raises SinkError: where that fails; it names what was kept.
         """
         if not self._n_frames:
             self.output.abort()
             return
         with interruption.committing():
+            try:
+                if isinstance(error, OSError):
+                    raise error
+                self.output.complete()
+            except BrokenPipeError:
+                self.output.abort()
+                raise
+            except OSError as failure:
+                reason = failure.found if isinstance(failure, SinkError) else reason_of(failure)
+                kept = self.output.salvage()
+                raise SinkError(self.output.name, reason + (
+                    f'; what there was room for is in {kept}' if kept else '')) from failure
             self.output.finish()
             self.is_saved = True
 

@@ -185,6 +185,13 @@ class BagSink(Output):
         """Remove what was written; return what remains, in words."""
         return self._folder.discard()
 
+    def salvage(self) -> str:
+        """Keep the messages."""
+        with suppress(OSError, sqlite3.Error):
+            self._files.abort()
+        self._folder.keep()
+        return f'{self._whole}; `state_sensor repair` makes a bag of it'
+
     def abort(self) -> None:
         """Close and remove the bag."""
         # On a full disk, close fails as well.
@@ -222,7 +229,7 @@ class BagSink(Output):
         except OSError as error:
             raise self._folder.error(error) from error
         except sqlite3.Error as error:
-            raise SinkError(self.name, str(error), 'room to write a bag') from error
+            raise SinkError(self.name, str(error)) from error
         except OverflowError as error:
             # MCAP numbers topics with 16 bits.
             raise SinkError(self.name, f'{self._files.n_topics} topics',

@@ -115,6 +115,10 @@ class OsiOutput(WholeFile, FrameWriter):
                 self._mcap.finish()
         super().complete()
 
+    def salvage(self) -> str:
+        """Keep the messages: readers of both formats read up to the cut."""
+        return self.kept()
+
     def _add(self, rows: FrameRows) -> None:
         objects = objects_of(rows, self._notes)
         if objects is None:

@@ -35,7 +35,8 @@ class SqliteStorageWriter(Sqlite3Writer):
     def __init__(self, path: Path) -> None:
         # Not by the base class, whose name of the file `ros2 bag reindex` does not find.
         self.path = path / f'{path.name}_0.db3'
-        self.conn = sqlite3.connect(self.path)
+        # A recorder opens and completes it in another thread than the one that writes.
+        self.conn = sqlite3.connect(self.path, check_same_thread=False)
         self.conn.executescript(self.SQLITE_SCHEMA)
         self.cursor = self.conn.cursor()
         self.conn.execute('PRAGMA synchronous = OFF')

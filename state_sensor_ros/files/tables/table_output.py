@@ -292,6 +292,10 @@ class TableOutput(WholeFile, FrameWriter):
             self._writer.close()
         super().complete()
 
+    def salvage(self) -> str:
+        """Keep the rows of CSV; a Parquet file is not readable without its end."""
+        return super().salvage() if self._is_parquet else self.kept()
+
     def abort(self) -> None:
         """Close the file and remove what was written."""
         if self._writer is not None:

@@ -70,6 +70,15 @@ class Output(ABC):
     def abort(self) -> None:
         """Close and remove what was written; no effect after :meth:`commit`."""
 
+    def salvage(self) -> str:
+        """
+        End an output that cannot be completed: keep what can be read without its end.
+
+        :returns: where that is, in words, ``''`` where nothing is kept.
+        """
+        self.abort()
+        return ''
+
     def finish(self) -> None:
         """Commit the output; abort it where it cannot be completed."""
         try:

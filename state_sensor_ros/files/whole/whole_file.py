@@ -206,6 +206,13 @@ class WholeFile(Output):
         if self._part is not None:
             self._part.keep()
 
+    def kept(self) -> str:
+        """Close the file and keep its part; return its path, ``''`` if it has none."""
+        self.keep()
+        part = self.part
+        self.abort()
+        return '' if part is None else str(part)
+
     def discard(self) -> str:
         """Remove what was written; return what remains, in words."""
         if self._part is not None:

@@ -173,6 +173,11 @@ class WholeFolder:
         self._part.discard()
         return f'nothing was written to {self.name}'
 
+    def keep(self) -> None:
+        """Keep what was written, without its name."""
+        self._part.keep()
+        self._part.release()
+
     def abort(self) -> None:
         """Remove what was written; no effect after :meth:`commit`."""
         self.discard()
