@@ -197,7 +197,7 @@ def test_whole_folder_is_kept_where_a_rename_fails(path, monkeypatch, n_calls):
         return rename(*args, **options)
 
     monkeypatch.setattr(os, 'rename', call)
-    with pytest.raises(SinkError, match=r'not permitted; expected .*; what was written is in '):
+    with pytest.raises(SinkError, match=r'not permitted; what was written is in '):
         folder.commit(whole)
     folder.abort()
     assert contents(path) == OLD
@@ -290,7 +290,7 @@ def test_whole_folder_keeps_both_on_an_undetected_mount_point(path, mount):
     mount(path, '--bind', path.with_name('bound'))
     folder = folder_of(path)
     whole = write(folder, 'new')
-    with pytest.raises(SinkError, match=r'busy; expected .*; what was written is in '):
+    with pytest.raises(SinkError, match=r'busy; what was written is in '):
         folder.commit(whole)
     folder.abort()
     assert contents(path) == OLD
