@@ -9,6 +9,7 @@
 """Messages of ASAM OSI for tests, made with ASAM's own package."""
 
 import math
+import socket
 import struct
 
 
@@ -115,6 +116,13 @@ WRITERS = {
     'view.osi.mcap': lambda path: write_mcap(path, map(view_of, drive()), topics=('view',)),
     'foreign.mcap': lambda path: write_mcap(path, drive()),
 }
+
+
+def free_udp_port():
+    """Return a UDP port of 127.0.0.1 that is not in use."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
+        one.bind(('127.0.0.1', 0))
+        return one.getsockname()[1]
 
 
 def datagrams(data, part_bytes=8192):

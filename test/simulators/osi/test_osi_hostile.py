@@ -1,0 +1,190 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""Hostile traces of OSI: what is wrong is counted and named, and never a traceback."""
+
+import math
+import struct
+import tracemalloc
+
+import osi_traces
+import pytest
+
+import state_sensor_ros as sensor
+from state_sensor_ros.commands.command_line import main
+
+
+def frames_and_faults(path):
+    with sensor.open_recording(path) as recording:
+        frames = list(recording)
+        return frames, list(recording.faults)
+
+
+def changed(message, change):
+    change(message)
+    return message
+
+
+def set_base(member, **values):
+    def change(message):
+        part = getattr(message.moving_object[1].base, member)
+        for name, value in values.items():
+            setattr(part, name, value)
+    return change
+
+
+def without_id(message):
+    for each in message.moving_object:
+        each.ClearField('id')
+
+
+def cyclic_trailers(message):
+    for i, each in enumerate(message.moving_object):
+        each.vehicle_classification.has_trailer = True
+        each.vehicle_classification.trailer_id.value = (i + 1) % 3
+        each.vehicle_classification.type = 9
+
+
+def far_lane(message):
+    osi_traces.add_lanes(message, road='9' * 5000)
+    for lane, s in zip(message.logical_lane, ('nan', 'x', '0'), strict=True):
+        lane.source_reference[0].identifier[1] = s
+        lane.source_reference[0].identifier[2] = '9' * 30
+
+
+@pytest.mark.parametrize(('change', 'n_usable', 'kinds'), [
+    (without_id, 1, ['duplicate', 'duplicate']),
+    (lambda message: setattr(message.moving_object[2].id, 'value', 0), 2, ['duplicate']),
+    (cyclic_trailers, 3, []), (far_lane, 3, []),
+    (set_base('position', x=math.nan), 2, []), (set_base('position', z=math.inf), 2, []),
+    (set_base('position', x=1e308, y=-1e308), 3, []),
+    (set_base('orientation', yaw=math.nan), 2, []), (set_base('orientation', roll=1e300), 3, []),
+    (set_base('dimension', height=math.nan), 3, []),
+    (set_base('dimension', width=-1.0), 3, []), (set_base('dimension', height=math.inf), 3, []),
+    (set_base('velocity', x=math.nan, y=math.inf), 3, []),
+    (lambda message: message.moving_object[1].base.ClearField('position'), 2, []),
+    (lambda message: message.moving_object[1].base.ClearField('orientation'), 3, []),
+    (lambda message: setattr(message.host_vehicle_id, 'value', 77), 3, ['left_out'])])
+def test_osi_hostile_objects(tmp_path, capsys, change, n_usable, kinds):
+    messages = [changed(osi_traces.ground_truth(i / 20), change) for i in range(3)]
+    path = osi_traces.write_plain(tmp_path / 'a_gt_.osi', messages)
+    frames, faults = frames_and_faults(path)
+    assert [int(frame.has_pose().sum()) for frame in frames] == [n_usable] * 3
+    # A host that is not there is named once.
+    assert [fault.kind for fault in faults] == (kinds if kinds == ['left_out'] else kinds * 3)
+    for words in (['inspect', str(path)], ['convert', str(path), str(tmp_path / 'bag')],
+                  ['convert', str(path), str(tmp_path / 'o.json')]):
+        main(words)
+    assert 'Traceback' not in capsys.readouterr().err
+
+
+def test_osi_angles_outside_of_half_a_turn_are_the_same_rotations(tmp_path):
+    turns = [0.0, 2.0 * math.pi, -6.0 * math.pi]
+    messages = [changed(osi_traces.ground_truth(i / 20), set_base('orientation', yaw=0.7 + turn))
+                for i, turn in enumerate(turns)]
+    frames, _ = frames_and_faults(osi_traces.write_plain(tmp_path / 'a_gt_.osi', messages))
+    for frame in frames:
+        _x, _y, z, w = frame.orientation_xyzw[1]
+        assert 2.0 * math.atan2(z, w) % math.tau == pytest.approx(0.7)
+
+
+def test_osi_message_that_cannot_be_parsed_is_one_fault(tmp_path):
+    whole = [osi_traces.ground_truth(i / 20) for i in range(4)]
+    path = osi_traces.write_plain(tmp_path / 'a_gt_.osi', [*whole[:2], b'\xff' * 9, *whole[2:]])
+    frames, [fault] = frames_and_faults(path)
+    assert len(frames) == 4
+    assert str(fault) == ('message 3: payload: message: found 9 bytes that cannot be parsed; '
+                          'expected an osi3.GroundTruth')
+
+
+@pytest.mark.parametrize(('content', 'text'), [
+    (b'', 'found an empty file; expected a trace of ASAM OSI'),
+    (b'\x05', 'message 1: found 1 bytes at the end; expected 4 of its length'),
+    (struct.pack('<I', 5) + b'abc',
+     'message 1: found a length of 5 bytes 7 bytes before the end; expected a whole message'),
+    (struct.pack('<I', 9) + b'\xff' * 9,
+     ('message 1: found 9 bytes that cannot be parsed; expected an osi3.GroundTruth or '
+     'osi3.SensorView'))])
+def test_osi_file_without_a_message_is_one_line(tmp_path, capsys, content, text):
+    path = tmp_path / 'a.osi'
+    path.write_bytes(content)
+    assert main(['inspect', str(path)]) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith('error: ')
+    assert line.endswith(text)
+
+
+@pytest.mark.parametrize('n_bytes', [1, 3, 4, 60])
+def test_osi_cut_trace_has_its_whole_frames(tmp_path, capsys, n_bytes):
+    path = osi_traces.write_plain(
+        tmp_path / 'a.osi', [osi_traces.ground_truth(i / 20) for i in range(3)])
+    path.write_bytes(path.read_bytes()[:-n_bytes])
+    frames, [fault] = frames_and_faults(path)
+    assert len(frames) == 2
+    assert fault.kind == 'cut'
+    assert 'message 3: found ' in fault.text
+    assert '2 whole frames; lost: the last ' in fault.text
+    assert main(['convert', str(path), str(tmp_path / 'bag')]) == 0
+    assert '2 whole frames' in capsys.readouterr().err
+
+
+def test_osi_long_message_is_refused_before_it_is_read(tmp_path, capsys):
+    path = osi_traces.write_plain(tmp_path / 'a_gt_.osi', [osi_traces.ground_truth(0.0)])
+    with path.open('ab') as file:
+        file.write(struct.pack('<I', 2 ** 30))
+        file.truncate(file.tell() + 2 ** 30)
+    assert main(['inspect', str(path)]) == 1
+    assert 'message 2: found 1073741824 bytes; expected at most 67108864' in \
+        capsys.readouterr().err
+
+
+def test_osi_a_million_objects_are_refused(tmp_path):
+    many = osi_traces.ground_truth(0.05, objects=0).SerializeToString() + b'\x2a\x00' * 1_000_000
+    path = osi_traces.write_plain(tmp_path / 'a_gt_.osi', [osi_traces.ground_truth(0.0), many])
+    frames, [fault] = frames_and_faults(path)
+    assert len(frames) == 1
+    assert 'found 1000000 objects; expected at most 100000' in fault.text
+
+
+def test_osi_trace_is_read_in_constant_memory(tmp_path):
+    path = osi_traces.write_plain(
+        tmp_path / 'a_gt_.osi', (osi_traces.ground_truth(i / 20, objects=20) for i in range(600)))
+
+    def peak(n_frames):
+        tracemalloc.start()
+        with sensor.open_recording(path) as recording:
+            for _ in zip(range(n_frames), recording, strict=False):
+                pass
+        size = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return size
+
+    peak(2)
+    # Of the frames themselves 600 have 6 MB.
+    assert peak(600) < peak(50) + 1_500_000
+
+
+def test_osi_mcap_with_several_channels_needs_a_topic(tmp_path, capsys):
+    path = osi_traces.write_mcap(tmp_path / 'a.mcap', osi_traces.drive(3), topics=('one', 'two'))
+    assert main(['inspect', str(path)]) == 1
+    assert 'found the channels one, two; expected one of them to be named by --topic' in \
+        capsys.readouterr().err
+    assert main(['inspect', str(path), '--topic', 'two']) == 0
+    with sensor.open_recording(path, topic='one') as recording:
+        assert len(recording) == 3
+    with pytest.raises(sensor.TrajectoryFormatError, match='found no channel six'):
+        sensor.open_recording(path, topic='six')
+
+
+@pytest.mark.parametrize('cut', [20, 200, -1, -9])
+def test_osi_cut_mcap_is_one_line(tmp_path, capsys, cut):
+    path = osi_traces.write_mcap(tmp_path / 'a.osi.mcap', osi_traces.drive(3))
+    path.write_bytes(path.read_bytes()[:cut])
+    assert main(['inspect', str(path)]) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith('error: ')

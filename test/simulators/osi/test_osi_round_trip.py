@@ -1,0 +1,116 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""Traces in, through a bag or a conversion, and out again."""
+
+from importlib.util import find_spec
+
+import numpy as np
+import osi_traces
+import pytest
+
+import state_sensor_ros as sensor
+from state_sensor_ros.commands.command_line import main
+
+
+def messages_of(path):
+    """Return the messages of a trace of the package itself, read by ASAM's own reader."""
+    from osi3trace.osi_trace import OSITrace
+    trace = OSITrace(str(path), 'GroundTruth', topic='ground_truth')
+    try:
+        return list(trace)
+    finally:
+        trace.close()
+
+
+def numbers(each, *, is_moving=True):
+    base = each.base
+    parts = [(base.dimension, 'length width height'), (base.position, 'x y z'),
+             (base.orientation, 'roll pitch yaw')]
+    if is_moving:
+        parts += [(base.velocity, 'x y z'), (base.orientation_rate, 'roll pitch yaw')]
+    return [getattr(part, name) for part, names in parts for name in names.split()]
+
+
+def test_own_trace_comes_back_equal(tmp_path):
+    assert main(['synth', str(tmp_path / 'drive.json'), '--frames', '30']) == 0
+    trace = tmp_path / 'drive.osi.mcap'
+    assert main(['convert', str(tmp_path / 'drive.json'), str(trace)]) == 0
+    messages = messages_of(trace)
+    with sensor.open_recording(trace) as recording:
+        frames = list(recording)
+        assert not recording.faults
+    assert len(frames) == len(messages) == 30
+    for frame, message in zip(frames, messages, strict=True):
+        assert frame.game_time == message.timestamp.seconds + message.timestamp.nanos / 1e9
+        own = np.array([numbers(each) for each in message.moving_object])
+        assert frame.boxes.size_xyz.tolist() == own[:, 0:3].tolist()
+        assert frame.boxes.position_xyz.tolist() == own[:, 3:6].tolist()
+        assert frame.velocity_xyz.tolist() == own[:, 9:12].tolist()
+        assert frame.angular_velocity_xyz.tolist() == own[:, 12:15].tolist()
+        [host] = [i for i, each in enumerate(message.moving_object)
+                  if each.id.value == message.host_vehicle_id.value]
+        assert frame.ego == host
+    # Poses, sizes and velocities of the recording that was written.
+    table, back = (sensor.read_table(path).to_pandas() for path in (
+        tmp_path / 'drive.json', trace)) if find_spec('pandas') else (None, None)
+    if table is not None:
+        table = table[table['length'] > 0].reset_index()
+        for name in ('center_x', 'center_y', 'center_z', 'length', 'width', 'height'):
+            assert table[name].tolist() == back[name].tolist()
+        for name, tolerance in (('yaw', 1e-9), ('pitch', 1e-9), ('roll', 1e-9), ('speed', 0.02)):
+            assert table[name].to_numpy() == pytest.approx(back[name].to_numpy(), abs=tolerance)
+
+
+@pytest.mark.parametrize('form', ['bag', 'o.mcap', 'o.db3'])
+def test_trace_of_another_program_through_a_bag_is_equal(tmp_path, form):
+    messages = osi_traces.drive(20)
+    for i, message in enumerate(messages):
+        message.moving_object[1].base.orientation.yaw = 0.1 * i - 1.0
+        message.moving_object[1].base.orientation_rate.yaw = 2.0
+        message.moving_object[2].vehicle_classification.type = 6
+    path = osi_traces.write_plain(tmp_path / 'esmini_gt_.osi', messages)
+    bag, back = tmp_path / form, tmp_path / 'back.osi.mcap'
+    assert main(['convert', str(path), str(bag)]) == 0
+    assert main(['convert', str(bag), str(back)]) == 0
+    written = messages_of(back)
+    assert len(written) == len(messages)
+    for before, after in zip(messages, written, strict=True):
+        assert (before.timestamp.seconds, before.timestamp.nanos) == (
+            after.timestamp.seconds, after.timestamp.nanos)
+        for name in ('moving_object', 'stationary_object'):
+            old, new = getattr(before, name), getattr(after, name)
+            if name == 'stationary_object':
+                # Each message of the written trace has them.
+                old = messages[0].stationary_object
+            assert len(old) == len(new)
+            for one, other in zip(old, new, strict=True):
+                is_moving = name == 'moving_object'
+                assert numbers(one, is_moving=is_moving) == pytest.approx(
+                    numbers(other, is_moving=is_moving), rel=1e-12, abs=1e-12)
+        for one, other in zip(before.moving_object, after.moving_object, strict=True):
+            assert (one.type, one.vehicle_classification.type) == (
+                other.type, other.vehicle_classification.type)
+        host = [each.id.value for each in after.moving_object].index(after.host_vehicle_id.value)
+        assert host == 1
+    assert written[0].stationary_object[0].classification.type == 3
+
+
+def test_trace_of_another_program_is_valid_for_omega_prime(tmp_path):
+    omega_prime = pytest.importorskip('omega_prime')
+    messages = osi_traces.drive(20)
+    for message in messages:
+        message.host_vehicle_id.value = 1
+        for each in message.moving_object:
+            each.vehicle_classification.role = 2
+    path = osi_traces.write_plain(tmp_path / 'esmini_gt_.osi', messages)
+    back = tmp_path / 'back.osi.mcap'
+    assert main(['convert', str(path), str(tmp_path / 'bag')]) == 0
+    assert main(['convert', str(tmp_path / 'bag'), str(back)]) == 0
+    for trace in (path, back):
+        omega_prime.Recording.from_file(trace, validate=True)

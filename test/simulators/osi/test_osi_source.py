@@ -1,0 +1,187 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""Ground truth over UDP as esmini sends it: parts, lost ones, and the commands that receive it."""
+
+from contextlib import contextmanager
+import json
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+from hypothesis import given
+from hypothesis import strategies as st
+import osi_traces
+import pytest
+
+import state_sensor_ros as sensor
+from state_sensor_ros.simulators.osi.message_parts import MessageParts
+
+LIMIT = 100_000
+PART_BYTES = 8192
+
+
+def large_drive():
+    """Messages of three parts each."""
+    messages = [osi_traces.ground_truth(i / 20, objects=100) for i in range(400)]
+    osi_traces.add_lanes(messages[0])
+    messages[0].host_vehicle_id.value = 1
+    return [message.SerializeToString() for message in messages]
+
+
+@contextmanager
+def esmini(port, messages, *, loses=lambda i, part: False):
+    """Send messages for ever, as esmini does, in a thread; parts that ``loses`` names are lost."""
+    ended = threading.Event()
+
+    def send():
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+            while not ended.is_set():
+                for i, message in enumerate(messages):
+                    for part, datagram in enumerate(osi_traces.datagrams(message, PART_BYTES)):
+                        if not loses(i, part):
+                            try:
+                                sender.sendto(datagram, ('127.0.0.1', port))
+                            except ConnectionRefusedError:
+                                continue
+                    if ended.wait(0.005):
+                        return
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def test_osi_parts_make_messages():
+    parts = MessageParts(LIMIT)
+    messages = [bytes(range(n % 256)) * 40 for n in (1, 200, 255)] + [b'x']
+    found = [parts.add(part) for message in messages
+             for part in osi_traces.datagrams(message, 500)]
+    assert [message for message in found if message is not None] == messages
+    assert (parts.n_lost, parts.n_invalid) == (0, 0)
+
+
+@given(st.lists(st.sampled_from(range(8)), unique=True), st.randoms(use_true_random=False))
+def test_osi_lost_and_reordered_parts_are_counted(lost, random):
+    """Only whole messages come out, whatever is lost or out of order."""
+    parts = MessageParts(LIMIT)
+    messages = [bytes([i]) * 1900 for i in range(4)]
+    stream = [part for message in messages for part in osi_traces.datagrams(message, 1000)]
+    kept = [part for i, part in enumerate(stream) if i not in lost]
+    if kept and random.random() < 0.5:
+        i, j = random.randrange(len(kept)), random.randrange(len(kept))
+        kept[i], kept[j] = kept[j], kept[i]
+    found = [message for part in kept if (message := parts.add(part)) is not None]
+    for message in found:
+        assert len(message) == 1900
+    if kept == stream:
+        assert found == messages
+        assert not parts.n_lost
+    assert len(found) + parts.n_lost <= 2 * len(messages)
+
+
+@pytest.mark.parametrize(('order', 'n_lost', 'n_whole'), [
+    ([0, 1, 2, 3, 4, 5], 0, 2), ([0, 2, 3, 4, 5], 1, 1), ([1, 2, 3, 4, 5], 1, 1),
+    ([0, 1, 3, 4, 5], 1, 1), ([0, 2, 1, 3, 4, 5], 2, 1), ([0, 0, 1, 2, 3, 4, 5], 1, 2),
+    ([0, 1, 2, 3], 0, 1)])
+def test_osi_each_loss_is_counted(order, n_lost, n_whole):
+    parts = MessageParts(LIMIT)
+    stream = [part for byte in b'ab' for part in osi_traces.datagrams(bytes([byte]) * 2500, 1000)]
+    found = [parts.add(stream[i]) for i in order]
+    assert sum(message is not None for message in found) == n_whole
+    assert parts.n_lost == n_lost
+
+
+def test_osi_parts_are_bounded_in_memory():
+    parts = MessageParts(LIMIT)
+    datagram = osi_traces.datagrams(b'x' * (LIMIT + 5000), 1000)
+    assert all(parts.add(part) is None for part in datagram)
+    assert parts.n_lost == 1
+    assert parts.add(osi_traces.datagrams(b'y')[0]) == b'y'
+
+
+@pytest.mark.parametrize('data', [b'', b'abc', b'\0' * 8, b'\1\0\0\0\5\0\0\0abc',
+                                  b'\1\0\0\0\xff\xff\xff\xff'])
+def test_osi_datagrams_that_are_no_parts_are_counted(data):
+    parts = MessageParts(LIMIT)
+    assert parts.add(data) is None
+    assert parts.n_invalid == 1
+
+
+def test_osi_stream_of_the_library():
+    port = osi_traces.free_udp_port()
+    # Each tenth message loses its second part.
+    with esmini(port, large_drive(), loses=lambda i, part: i % 10 == 9 and part == 1), \
+            sensor.open_stream(source='osi', port=port) as stream:
+        frames = [frame for frame, _ in zip(stream, range(60), strict=False)]
+        assert [len(frame) for frame in frames] == [100] * 60
+        times = [frame.game_time for frame in frames]
+        assert sorted(set(times)) == times or times.index(0.0) > 0
+        lost = [fault for fault in stream.faults if fault.kind == 'connection']
+    assert 'lost, of which a part was missing or out of order' in lost[0].text
+    assert {round(time_s * 20) % 10 for time_s in times} == set(range(9))
+
+
+def test_osi_stream_ends_some_time_after_the_last_message():
+    port = osi_traces.free_udp_port()
+    frames = []
+    with sensor.open_stream(source='osi', port=port) as stream:
+        with esmini(port, large_drive()):
+            frames.append(next(iter(stream)))
+        began_s = time.monotonic()
+        stream.close()
+    assert time.monotonic() - began_s < 1.0
+    assert len(frames) == 1
+
+
+def run(*words):
+    return subprocess.run([sys.executable, '-m', 'state_sensor_ros', *map(str, words)],
+                          capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_osi_record_and_inspect(tmp_path):
+    port = osi_traces.free_udp_port()
+    with esmini(port, large_drive()):
+        recorded = run('record', tmp_path / 'a.json', '--source', 'osi', '--port', port,
+                       '--frames', '10')
+        inspected = run('inspect', '--live', '--source', 'osi', '-p', f'osi.port:={port}',
+                        '--frames', '10')
+        bag = run('record', tmp_path / 'bag', '--source', 'osi', '-p', f'port:={port}',
+                  '-p', 'osi.ego:=car_2', '--frames', '10')
+    assert recorded.returncode == 0, recorded.stderr
+    assert len(json.loads((tmp_path / 'a.json').read_text())) == 10
+    assert inspected.returncode == 0, inspected.stderr
+    assert '100 vehicles' in inspected.stdout
+    assert bag.returncode == 0, bag.stderr
+    with sensor.open_recording(tmp_path / 'bag') as recording:
+        assert len(recording) == 10
+
+
+def test_osi_port_that_is_taken_is_one_line():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
+        other.bind(('127.0.0.1', 0))
+        port = other.getsockname()[1]
+        done = run('record', '-', '--source', 'osi', '--port', port,
+                   '--seconds', '1')
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        f'error: UDP 127.0.0.1:{port}: found address already in use; expected a free port at an '
+        'address of this machine')
+
+
+def test_osi_silence_says_what_may_be_wrong():
+    port = osi_traces.free_udp_port()
+    done = run('inspect', '--live', '--source', 'osi', '--port', port, '--seconds', '3')
+    assert done.returncode == 1
+    assert f'UDP 127.0.0.1:{port}: no frame received' in done.stderr
