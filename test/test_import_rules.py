@@ -47,7 +47,7 @@ MAY_IMPORT = {
     'evaluation': {'objects', 'topics', 'pipeline', 'files'},
     'ros': {'control', 'cdr', 'objects', 'topics', 'pipeline', 'files', 'simulators'},
     'commands': {'cdr', 'topics', 'pipeline', 'files', 'files/tables', 'files/osi', 'simulators',
-                 'library', 'drawing', 'viewing', 'evaluation',
+                 'library', 'drawing', 'viewing', 'ros', 'evaluation',
                  'emulator'}}
 # The package exports the names of the library.
 OF_THE_PACKAGE = {'__main__.py': {'commands'}, '__init__.py': {'library'}}

@@ -43,6 +43,8 @@ COMMANDS = {
     'repair': 'make a complete trajectory or bag out of a truncated one',
     'render': 'draw a recording as a picture or an animation',
     'view': 'show a recording or the live stream in a 3D viewer',
+    'topics': 'list what the node publishes: name, type, rate, readers',
+    'echo': 'print the messages of a topic in words',
     'evaluate': 'judge what an autonomy stack said by the truth',
 }
 FAILED = 1

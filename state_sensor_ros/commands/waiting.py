@@ -24,7 +24,7 @@ _SILENCE_S = 1.0
 
 @contextmanager
 def waiting_named(where: str, has_begun: Callable[[], bool], reason: Callable[[], str], *,
-                  is_quiet: bool) -> Iterator[None]:
+                  is_quiet: bool, what: str = 'frame') -> Iterator[None]:
     """
     Print one line if the first frame has not arrived after a second, unless on a terminal.
 
@@ -32,13 +32,14 @@ def waiting_named(where: str, has_begun: Callable[[], bool], reason: Callable[[]
     :param has_begun: whether a frame has arrived.
     :param reason: text of the last error of the stream, ``''`` for none.
     :param is_quiet: whether to print nothing.
+    :param what: is waited for.
     """
     since = time.strftime('%H:%M:%S')
 
     def name() -> None:
         if not has_begun():
             why = reason().removeprefix('cannot connect to ').removeprefix(f'{where}: ')
-            print_line(f'waiting for a frame from {where} since {since}'
+            print_line(f'waiting for a {what} from {where} since {since}'
                        f'{f": {why}" if why else ""}')
 
     timer = threading.Timer(_SILENCE_S, name)

@@ -26,7 +26,8 @@ FAILING = {
     'convert': ['nothing.json', 'out.json'], 'synth': ['nowhere/out.json'],
     'record': ['out.json', '--port', '{port}', '--seconds', '0.2'],
     'replay': [str(SAMPLE), '--control-port', '{port}'], 'repair': ['nothing.json', 'out.json'],
-    'render': ['nothing.json', 'out.png'], 'evaluate': ['nothing.json', 'nothing']}
+    'render': ['nothing.json', 'out.png'], 'evaluate': ['nothing.json', 'nothing'],
+    'view': ['nothing.json'], 'topics': ['--node', '/nowhere'], 'echo': ['/nowhere']}
 # Words of work that ends by itself and writes OUT.
 WORKING = {'convert': [str(SAMPLE), 'out.json'], 'synth': ['out.json', '--frames', '300'],
            'render': [str(SAMPLE), 'out.html'], 'repair': ['{cut}', 'out.json'],

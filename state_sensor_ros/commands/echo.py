@@ -1,0 +1,101 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""`state_sensor echo`: the messages of a topic in words, without the tools of ROS."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from state_sensor_ros.commands.interruption import Interruption
+from state_sensor_ros.commands.waiting import waiting_named
+from state_sensor_ros.errors import ConfigError
+
+_FIND_S = 5.0
+_FOREVER_S = 1e9
+_EPILOG = """It needs rclpy: after `. scripts/env.sh`, or in a sourced ROS 2. Ctrl-C ends it.
+
+examples:
+  state_sensor echo ego/odometry --once
+  state_sensor echo /tf
+  state_sensor echo frame --csv > actors.csv"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """
+    Add the options.
+
+    :param parser: of this sub-command.
+    """
+    parser.epilog = _EPILOG
+    parser.add_argument('topic', metavar='TOPIC', help='full name, or that below the node, such '
+                        'as frame for ~/frame')
+    parser.add_argument('--once', action='store_true', help='end after the first message')
+    parser.add_argument('--csv', action='store_true', help='a header and a line for each message, '
+                        'or for each item of its first array of messages, such as actors')
+    parser.add_argument('--node', default='', metavar='NAME', help='with its namespace (default: '
+                        'the node of this package)')
+    parser.add_argument('-q', '--quiet', action='store_true',
+                        help='do not say what is waited for')
+
+
+def run(args: argparse.Namespace, interruption: Interruption) -> None:
+    """
+    Print messages.
+
+    :param args: the parsed options.
+    :param interruption: of the program.
+    :raises StateSensorError: if nothing publishes the topic.
+    :raises KeyboardInterrupt: if a signal came before the one message of ``--once``.
+    """
+    from state_sensor_ros.ros.graph import looking
+    interruption.is_endless = not args.once
+    interruption.describe(lambda: '')
+    with looking(lambda: bool(interruption.number)) as graph:
+        topic = args.topic
+        if not topic.startswith('/'):
+            nodes = graph.find_nodes(args.node, _FIND_S)
+            if len(nodes) > 1:
+                raise ConfigError('--node', f'{len(nodes)} nodes: {", ".join(nodes)}',
+                                  'the name of one')
+            topic = f'{nodes[0]}/{topic.removeprefix("~/")}'
+        printer = _Printer(is_csv=args.csv, is_once=args.once)
+        graph.subscribe(topic, graph.type_of(topic, _FIND_S), printer.show)
+        with waiting_named(topic, lambda: printer.n_messages > 0, lambda: '',
+                           is_quiet=args.quiet, what='message'):
+            graph.spin(_FOREVER_S, lambda: args.once and printer.n_messages > 0)
+
+
+class _Printer:
+    """Prints messages; an error of printing ends the command."""
+
+    def __init__(self, *, is_csv: bool, is_once: bool) -> None:
+        self.n_messages = 0
+        self._is_csv, self._is_once = is_csv, is_once
+        self._header: list[str] = []
+
+    def show(self, message: Any) -> None:  # noqa: ANN401
+        """
+        Print a message.
+
+        :param message: of any type.
+        """
+        from state_sensor_ros.ros.message_text import csv_table, csv_text, message_words
+        if self._is_once and self.n_messages:
+            return
+        self.n_messages += 1
+        if not self._is_csv:
+            print(message_words(message), end='\n' if self._is_once else '\n---\n', flush=True)
+            return
+        header, rows = csv_table(message)
+        if rows and not self._header:
+            self._header = header
+            rows = [header, *rows]
+        if rows:
+            print(csv_text(rows), flush=True)

@@ -1,0 +1,71 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""`state_sensor topics`: what the node publishes, without the tools of ROS."""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+import time
+
+from state_sensor_ros.commands.interruption import Interruption
+from state_sensor_ros.commands.options import seconds
+
+_FIND_S, _MEASURE_S = 5.0, 2.0
+_EPILOG = """The rate is that of messages received within --seconds; topics without a reader are
+read meanwhile. It needs rclpy: after `. scripts/env.sh`, or in a sourced ROS 2.
+
+examples:
+  state_sensor topics
+  state_sensor topics --node /front/state_sensor --seconds 5"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """
+    Add the options.
+
+    :param parser: of this sub-command.
+    """
+    parser.epilog = _EPILOG
+    parser.add_argument('--node', default='', metavar='NAME', help='with its namespace (default: '
+                        'each node of this package)')
+    parser.add_argument('--seconds', type=seconds, default=_MEASURE_S, metavar='S',
+                        help=f'time of measuring (default: {_MEASURE_S:g})')
+
+
+def run(args: argparse.Namespace, interruption: Interruption) -> None:
+    """
+    Print a table of topics.
+
+    :param args: the parsed options.
+    :param interruption: of the program.
+    :raises StateSensorError: if there is no node.
+    """
+    from state_sensor_ros.ros.graph import looking, rate_text
+    interruption.describe(lambda: '')
+    with looking(lambda: bool(interruption.number)) as graph:
+        nodes = graph.find_nodes(args.node, _FIND_S)
+        topics = {topic.name: topic for node in nodes for topic in graph.topics_of(node)}
+        received: dict[str, list[float]] = {name: [] for name in topics}
+
+        def receive(name: str, _: object) -> None:
+            received[name].append(time.monotonic())
+
+        for topic in topics.values():
+            graph.subscribe(topic.name, topic.type_name, partial(receive, topic.name), raw=True)
+        graph.spin(args.seconds)
+    rows = [('topic', 'type', 'rate', 'readers')]
+    for name, topic in topics.items():
+        times = received[name] or [0.0]
+        rows.append((name, topic.type_name,
+                     rate_text(len(received[name]), times[0], times[-1]), str(topic.n_readers)))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for name, type_name, rate, readers in rows:
+        print(f'{name:<{widths[0]}}  {type_name:<{widths[1]}}  {rate:>{widths[2]}}  '
+              f'{readers:>{widths[3]}}')

@@ -1,0 +1,198 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""What nodes publish, as a node of its own sees it, and the messages of their topics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+import os
+import time
+from typing import Any
+
+import rclpy
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.qos import QoSProfile
+from rclpy.signals import SignalHandlerOptions
+
+from state_sensor_ros.errors import ConfigError, counted, importing, TransportError
+
+# By this topic the nodes of this package are recognised.
+_OWN_TOPIC, _OWN_TYPE = 'actors', 'state_sensor_ros/msg/ActorArray'
+_SPIN_S = 0.05
+_DEPTH = 100
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedTopic:
+    """A topic: ``name``; ``type_name`` ``package/msg/Name``; ``n_readers`` of it so far."""
+
+    name: str
+    type_name: str
+    n_readers: int
+
+
+class Graph:
+    """
+    A node that sees the others of its ROS domain.
+
+    :param is_over: whether to stop waiting.
+    """
+
+    def __init__(self, is_over: Callable[[], bool]) -> None:
+        self._is_over = is_over
+        self._node = rclpy.create_node(f'state_sensor_look_{os.getpid()}')
+        self._executor = SingleThreadedExecutor()
+        self._executor.add_node(self._node)
+        self.domain = os.environ.get('ROS_DOMAIN_ID') or '0'
+
+    def close(self) -> None:
+        """End the node."""
+        self._executor.shutdown(0.0)
+        self._node.destroy_node()
+
+    def spin(self, seconds: float, until: Callable[[], bool] = lambda: False) -> bool:
+        """
+        Receive messages and news of other nodes.
+
+        :param seconds: longest time.
+        :param until: ends it earlier.
+        :returns: whether ``until`` ended it.
+        """
+        end_s = time.monotonic() + seconds
+        while not self._is_over():
+            if until():
+                return True
+            if time.monotonic() >= end_s:
+                return False
+            self._executor.spin_once(_SPIN_S)
+        return False
+
+    def find_nodes(self, name: str, seconds: float) -> list[str]:
+        """
+        Return the nodes of this package, or the one of a name.
+
+        :param name: with its namespace, ``''`` for all of this package.
+        :param seconds: longest wait for the first one.
+        :raises TransportError: if there is none.
+        """
+        found: list[str] = []
+
+        def search() -> bool:
+            found[:] = self._nodes(name)
+            return bool(found)
+
+        if not self.spin(seconds, search):
+            raise TransportError(
+                f'ROS domain {self.domain}', f'no node {name}' if name else 'no node of this '
+                'package', 'one that runs, such as `state_sensor_node`, in the same ROS_DOMAIN_ID')
+        # The others, and the rest of their topics, are discovered at about the same time.
+        self.spin(0.5)
+        return self._nodes(name)
+
+    def _nodes(self, name: str) -> list[str]:
+        nodes = {f'{namespace.rstrip("/")}/{own}' for own, namespace
+                 in self._node.get_node_names_and_namespaces()}
+        if name:
+            return [f'/{name.lstrip("/")}'] if f'/{name.lstrip("/")}' in nodes else []
+        own = {publisher for publisher, types in self._node.get_topic_names_and_types()
+               if _OWN_TYPE in types and publisher.endswith(f'/{_OWN_TOPIC}')}
+        return sorted(node for node in nodes if f'{node}/{_OWN_TOPIC}' in own)
+
+    def topics_of(self, node: str) -> list[PublishedTopic]:
+        """
+        Return what a node publishes, by name.
+
+        :param node: with its namespace.
+        """
+        namespace, _, name = node.rpartition('/')
+        listed = self._node.get_publisher_names_and_types_by_node(name, namespace or '/')
+        return [PublishedTopic(topic, types[0], self._node.count_subscribers(topic))
+                for topic, types in sorted(listed)]
+
+    def type_of(self, topic: str, seconds: float) -> str:
+        """
+        Return the type of a topic.
+
+        :param topic: full name.
+        :param seconds: longest wait for a publisher.
+        :raises TransportError: if nothing publishes it.
+        """
+        if not self.spin(seconds, lambda: bool(self._node.get_publishers_info_by_topic(topic))):
+            raise TransportError(topic, f'no publisher in ROS domain {self.domain}',
+                                 'a topic that `state_sensor topics` lists')
+        info = self._node.get_publishers_info_by_topic(topic)
+        type_name: str = info[0].topic_type
+        return type_name
+
+    def subscribe(self, topic: str, type_name: str, receive: Callable[[Any], None], *,
+                  raw: bool = False) -> None:
+        """
+        Receive the messages of a topic with the QoS of its publisher.
+
+        :param topic: full name.
+        :param type_name: ``package/msg/Name``.
+        :param receive: called with each message.
+        :param raw: whether messages stay serialised.
+        :raises MissingLibraryError: if the type is not installed.
+        """
+        info = self._node.get_publishers_info_by_topic(topic)
+        profile = QoSProfile(depth=_DEPTH)
+        if info:
+            profile.reliability = info[0].qos_profile.reliability
+            profile.durability = info[0].qos_profile.durability
+        with importing(topic):
+            kind = message_type(type_name)
+        self._node.create_subscription(kind, topic, receive, profile, raw=raw)
+
+
+def message_type(type_name: str) -> Any:  # noqa: ANN401
+    """
+    Return the class of a message.
+
+    :param type_name: ``package/msg/Name``.
+    :raises ImportError: if its package is not installed.
+    """
+    package, _, name = type_name.split('/')
+    return getattr(import_module(f'{package}.msg'), name)
+
+
+@contextmanager
+def looking(is_over: Callable[[], bool]) -> Iterator[Graph]:
+    """
+    Join the ROS graph while the block runs.
+
+    :param is_over: whether to stop waiting.
+    """
+    try:
+        rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
+    except RuntimeError as error:
+        raise ConfigError('ROS', str(error).partition(', at /')[0], 'an environment that works, '
+                          'with a ROS_DOMAIN_ID from 0 to 232') from error
+    graph = Graph(is_over)
+    try:
+        yield graph
+    finally:
+        graph.close()
+        rclpy.try_shutdown()
+
+
+def rate_text(n_messages: int, first_s: float, last_s: float) -> str:
+    """
+    Return a rate in words.
+
+    :param n_messages: number of messages that were received.
+    :param first_s: when the first one was received, s.
+    :param last_s: when the last one was received.
+    """
+    if n_messages > 1 and last_s > first_s:
+        return f'{(n_messages - 1) / (last_s - first_s):.1f} Hz'
+    return counted(n_messages, 'message') if n_messages else 'silent'

@@ -1,0 +1,143 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""`state_sensor topics` and `state_sensor echo` beside a node, and without one."""
+
+import csv
+import io
+import os
+import re
+import signal
+import subprocess
+import sys
+
+from budgets import AWAIT_S
+import pytest
+
+from state_sensor_ros.ros.message_text import csv_table, message_words
+
+
+@pytest.fixture
+def look(domain):
+    """Return a function that starts a command in the domain of the test."""
+    def start(*words):
+        return subprocess.Popen(
+            [sys.executable, '-m', 'state_sensor_ros', *words], text=True,
+            env={**os.environ, 'ROS_DOMAIN_ID': str(domain)}, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE)
+
+    return start
+
+
+def ended(process):
+    output, errors = process.communicate(timeout=2 * AWAIT_S)
+    return process.returncode, output, errors
+
+
+def ended_while_sending(process, bench):
+    """Send frames until a command has ended."""
+    while process.poll() is None:
+        bench.send()
+        bench.listener.spin(0.05)
+    return ended(process)
+
+
+@pytest.mark.parametrize('words', [('topics',), ('echo', 'frame'), ('echo', '/tf', '--once'),
+                                   ('topics', '--node', '/other')])
+def test_look_without_a_node_is_one_line(look, domain, words):
+    code, output, errors = ended(look(*words))
+    assert (code, output) == (1, '')
+    [line] = errors.splitlines()
+    assert line.startswith('error: ')
+    assert f'ROS domain {domain}' in line
+
+
+def test_look_lists_what_the_node_publishes(look, bench):
+    at = bench()
+    at.connect()
+    code, output, errors = ended_while_sending(look('topics'), at)
+    assert (code, errors) == (0, '')
+    head, *lines = output.splitlines()
+    assert head.split() == ['topic', 'type', 'rate', 'readers']
+    rows = {line.split()[0]: re.split(' {2,}', line.strip()) for line in lines}
+    assert rows['/state_sensor/frame'][1] == 'state_sensor_ros/msg/StateFrame'
+    assert re.fullmatch(r'\d+\.\d Hz', rows['/state_sensor/frame'][2])
+    assert rows['/state_sensor/frame'][3] == '1'
+    assert rows['/tf'][1] == 'tf2_msgs/msg/TFMessage'
+    assert {'/state_sensor/actors', '/diagnostics'} <= rows.keys()
+
+
+def test_look_prints_one_message_in_words(look, bench):
+    at = bench()
+    at.connect()
+    code, output, errors = ended_while_sending(look('echo', '~/frame', '--once'), at)
+    assert (code, errors) == (0, '')
+    lines = output.splitlines()
+    assert lines[0] == 'header:'
+    assert re.fullmatch(r'  stamp: \d+\.\d{9} s', lines[1])
+    assert any(re.fullmatch(r'actors: [1-9]\d*', line) for line in lines)
+    assert any(line.startswith('- name: ') for line in lines)
+
+
+def test_look_prints_a_line_of_csv_for_each_actor(look, bench):
+    at = bench()
+    at.connect()
+    code, output, errors = ended_while_sending(look('echo', 'frame', '--once', '--csv'), at)
+    assert (code, errors) == (0, '')
+    head, *rows = csv.reader(io.StringIO(output))
+    assert rows
+    assert {len(row) for row in rows} == {len(head)}
+    row = dict(zip(head, rows[0], strict=True))
+    assert float(row['header.stamp']) >= 0.0
+    assert row['actors.pose.orientation.w']
+
+
+def test_look_goes_on_until_a_signal(look, bench):
+    at = bench()
+    at.connect()
+    process = look('echo', 'frame')
+    printed = []
+    while printed.count('---\n') < 2:
+        at.send()
+        at.listener.spin(0.05)
+        os.set_blocking(process.stdout.fileno(), False)
+        printed += process.stdout.readlines()
+    process.send_signal(signal.SIGINT)
+    assert ended(process)[::2] == (0, '')
+
+
+def test_look_names_what_it_waits_for(look, bench):
+    at = bench()
+    at.connect()
+    process = look('echo', 'frame', '--once')
+    assert 'waiting for a message from /state_sensor/frame since' in process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    assert ended(process)[0] == 130
+
+
+def test_words_and_csv_of_messages():
+    from geometry_msgs.msg import TransformStamped
+    from sensor_msgs.msg import Image, JointState
+    from tf2_msgs.msg import TFMessage
+    transform = TransformStamped(child_frame_id='a\nb')
+    transform.transform.translation.x = -0.0
+    words = message_words(TFMessage(transforms=[transform, transform])).splitlines()
+    assert words[:2] == ['transforms: 2', '- header:']
+    assert '  child_frame_id: a\\nb' in words
+    assert '      x: 0' in words
+    head, rows = csv_table(TFMessage(transforms=[transform, transform]))
+    assert head[:3] == ['transforms.header.stamp', 'transforms.header.frame_id',
+                        'transforms.child_frame_id']
+    assert [row[0] for row in rows] == ['0.000000000', '0.000000000']
+    assert csv_table(TFMessage()) == ([], [])
+    assert 'data: 3 bytes' in message_words(Image(data=b'abc'))
+    joints = JointState(name=['a', 'b'], position=[float(i) for i in range(20)])
+    assert 'name: [a, b]' in message_words(joints)
+    assert 'position: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, … 20 in all]' in message_words(joints)
+    head, [row] = csv_table(joints)
+    assert row[head.index('name')] == 'a b'
