@@ -51,21 +51,23 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     interruption.describe(lambda: '')
     with looking(lambda: bool(interruption.number)) as graph:
         nodes = graph.find_nodes(args.node, _FIND_S)
-        topics = {topic.name: topic for node in nodes for topic in graph.topics_of(node)}
+        topics = {name: type_name for node in nodes
+                  for name, type_name in graph.topics_of(node).items()}
         received: dict[str, list[float]] = {name: [] for name in topics}
 
         def receive(name: str, _: object) -> None:
             received[name].append(time.monotonic())
 
-        for topic in topics.values():
-            graph.subscribe(topic.name, topic.type_name, partial(receive, topic.name), raw=True)
+        for name, type_name in topics.items():
+            graph.subscribe(name, type_name, partial(receive, name), raw=True)
         graph.spin(args.seconds)
+        # Not before: other readers are discovered a little later than the node.
+        readers = {name: str(graph.n_others(name)) for name in topics}
     rows = [('topic', 'type', 'rate', 'readers')]
-    for name, topic in topics.items():
-        times = received[name] or [0.0]
-        rows.append((name, topic.type_name,
-                     rate_text(len(received[name]), times[0], times[-1]), str(topic.n_readers)))
+    for name, type_name in topics.items():
+        times = received[name]
+        rows.append((name, type_name, rate_text(times), readers[name]))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for name, type_name, rate, readers in rows:
+    for name, type_name, rate, number in rows:
         print(f'{name:<{widths[0]}}  {type_name:<{widths[1]}}  {rate:>{widths[2]}}  '
-              f'{readers:>{widths[3]}}')
+              f'{number:>{widths[3]}}')

@@ -10,9 +10,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib import import_module
 import os
 import time
@@ -29,15 +28,6 @@ from state_sensor_ros.errors import ConfigError, counted, importing, TransportEr
 _OWN_TOPIC, _OWN_TYPE = 'actors', 'state_sensor_ros/msg/ActorArray'
 _SPIN_S = 0.05
 _DEPTH = 100
-
-
-@dataclass(frozen=True, slots=True)
-class PublishedTopic:
-    """A topic: ``name``; ``type_name`` ``package/msg/Name``; ``n_readers`` of it so far."""
-
-    name: str
-    type_name: str
-    n_readers: int
 
 
 class Graph:
@@ -107,16 +97,19 @@ class Graph:
                if _OWN_TYPE in types and publisher.endswith(f'/{_OWN_TOPIC}')}
         return sorted(node for node in nodes if f'{node}/{_OWN_TOPIC}' in own)
 
-    def topics_of(self, node: str) -> list[PublishedTopic]:
+    def topics_of(self, node: str) -> dict[str, str]:
         """
-        Return what a node publishes, by name.
+        Return the names of the topics that a node publishes, with their types.
 
         :param node: with its namespace.
         """
         namespace, _, name = node.rpartition('/')
         listed = self._node.get_publisher_names_and_types_by_node(name, namespace or '/')
-        return [PublishedTopic(topic, types[0], self._node.count_subscribers(topic))
-                for topic, types in sorted(listed)]
+        return {topic: types[0] for topic, types in sorted(listed)}
+
+    def n_others(self, topic: str) -> int:
+        """Return the number of readers of ``topic``, which this node reads, without this one."""
+        return int(self._node.count_subscribers(topic)) - 1
 
     def type_of(self, topic: str, seconds: float) -> str:
         """
@@ -185,14 +178,12 @@ def looking(is_over: Callable[[], bool]) -> Iterator[Graph]:
         rclpy.try_shutdown()
 
 
-def rate_text(n_messages: int, first_s: float, last_s: float) -> str:
+def rate_text(times_s: Sequence[float]) -> str:
     """
     Return a rate in words.
 
-    :param n_messages: number of messages that were received.
-    :param first_s: when the first one was received, s.
-    :param last_s: when the last one was received.
+    :param times_s: when each message was received.
     """
-    if n_messages > 1 and last_s > first_s:
-        return f'{(n_messages - 1) / (last_s - first_s):.1f} Hz'
-    return counted(n_messages, 'message') if n_messages else 'silent'
+    if len(times_s) > 1 and times_s[-1] > times_s[0]:
+        return f'{(len(times_s) - 1) / (times_s[-1] - times_s[0]):.1f} Hz'
+    return counted(len(times_s), 'message') if times_s else 'silent'
