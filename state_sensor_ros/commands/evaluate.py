@@ -22,7 +22,12 @@ from state_sensor_ros.commands.format_options import FormatsHelp
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.options import add_bag_limit, add_batch_options, add_quiet, number
 from state_sensor_ros.commands.options import seconds as above_zero
-from state_sensor_ros.commands.parameter_options import add_parameters, settings_of
+from state_sensor_ros.commands.parameter_options import (
+    add_any_parameter,
+    add_parameters,
+    parameter_names,
+    settings_of,
+)
 from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.commands.reading import clock_shown
 from state_sensor_ros.commands.summary import show_result, size_of
@@ -36,6 +41,7 @@ from state_sensor_ros.errors import (
 )
 from state_sensor_ros.files.bags.bag_form import is_bag
 from state_sensor_ros.files.whole.whole_file import WholeFile
+from state_sensor_ros.settings import NAMES
 from state_sensor_ros.simulators.opening import format_of
 
 if TYPE_CHECKING:
@@ -79,6 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_batch_options(parser)
     add_bag_limit(parser)
     add_parameters(parser, _PARAMETERS)
+    add_any_parameter(parser)
 
 
 def _add_selection(parser: argparse.ArgumentParser) -> None:
@@ -154,6 +161,11 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
 def _check_options(args: argparse.Namespace, *, is_many: bool) -> None:
     """Refuse options that the form of TRUTH, or the number of bags, has no use for."""
     given: frozenset[str] = getattr(args, 'given', frozenset())
+    for name in parameter_names(args):
+        # Those of the simulator that the truth is of are checked where it is opened.
+        if name not in _PARAMETERS and ('.' not in name or name in NAMES):
+            raise UsageError(f'-p {name} does not change the truth; those that do are '
+                             f'{", ".join(_PARAMETERS)} and those of the simulator of TRUTH')
     if is_many:
         for name in sorted(given & {'parquet', 'html', 'force'}):
             raise UsageError(f'--{name} is for one STACK')
@@ -162,7 +174,7 @@ def _check_options(args: argparse.Namespace, *, is_many: bool) -> None:
         raise UsageError('--force is for --parquet OUT or --html OUT')
     truth = format_of(args.truth)
     for option, name in (('truth_topic', 'topic'), ('obb_extents', 'obb_extents')):
-        if option in given and name not in truth.reads:
+        if option in given.union(parameter_names(args)) and name not in truth.reads:
             raise UsageError(f'--{option.replace("_", "-")} is for another form of TRUTH; '
                              f'{args.truth} is {truth.noun}')
 

@@ -17,6 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
+from state_sensor_ros.commands.format_options import refuse_of_others
+from state_sensor_ros.commands.parameter_options import given_parameters, parameter_names
 from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.commands.reading import read_frames
 from state_sensor_ros.commands.warnings import Warnings
@@ -32,7 +34,8 @@ from state_sensor_ros.files.bags.state_frames import STATE_FRAME
 from state_sensor_ros.files.storage.bag_limits import BagLimits, DEFAULT_LIMITS
 from state_sensor_ros.library.frame_recording import open_recording
 from state_sensor_ros.pipeline.tag_rule import TagRule
-from state_sensor_ros.settings import Settings
+from state_sensor_ros.settings import NAMES, Settings
+from state_sensor_ros.simulators.opening import format_of
 
 _STRAIGHT = np.array((0.0, 0.0, 0.0, 1.0))
 
@@ -49,14 +52,24 @@ def read_truth(args: argparse.Namespace, settings: Settings) -> Truth:
         raise ConfigError('--stamp-source', 'ros', 'game_time or utc: a recording is not live')
     limits = DEFAULT_LIMITS if args.max_bag_bytes is None else BagLimits(args.max_bag_bytes)
     stamps_ns: list[int] | None = None
-    if is_bag(Path(args.truth)):
+    # A trace of OSI is a file of MCAP, too.
+    if is_bag(Path(args.truth)) and format_of(args.truth).storage:
         with closing(OpenBag(Path(args.truth), limits)) as bag:
             frames = [key for key in bag.with_messages() if key[1] == STATE_FRAME
                       and args.truth_topic in ('', key[0])]
             if not frames:
+                refuse_of_others(args, '')
                 return _of_objects(args, bag, settings)
             stamps_ns = _header_stamps(bag, frames[0])
     return _of_frames(args, settings, stamps_ns)
+
+
+def _of_simulator(args: argparse.Namespace) -> dict[str, object]:
+    """Return the parameters that the simulator of the truth declares."""
+    if not parameter_names(args):
+        return {}
+    return {name: value for name, value in given_parameters(args, (), with_added=True).items()
+            if name not in NAMES}
 
 
 def _header_stamps(bag: OpenBag, key: tuple[str, str]) -> list[int]:
@@ -78,7 +91,9 @@ def _of_frames(args: argparse.Namespace, settings: Settings,
         return (not actors or name in actors) and rule.passes(tags)
 
     with open_recording(args.truth, topic=args.truth_topic, obb_extents=settings.obb_extents,
-                        max_bag_bytes=args.max_bag_bytes) as recording:
+                        max_bag_bytes=args.max_bag_bytes,
+                        parameters=_of_simulator(args)) as recording:
+        refuse_of_others(args, recording.simulator)
         truth = FrameTruth(args.truth, settings, selects, warnings.add)
         for frame in read_frames(recording, 'truth', is_quiet=args.quiet):
             warnings.place = recording.place

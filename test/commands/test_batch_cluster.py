@@ -101,6 +101,23 @@ def test_relative_paths_are_those_of_the_client(scheduler, tmp_path, monkeypatch
     assert main(['inspect', 'drives', '--json', '--dask', scheduler.address]) == 0
 
 
+def test_bags_are_judged_on_the_cluster_as_here(scheduler, tmp_path, monkeypatch, capsys):
+    synth(tmp_path / 'drive.json')
+    (tmp_path / 'runs').mkdir()
+    monkeypatch.chdir(tmp_path)
+    for name in ('one', 'other'):
+        assert main(['convert', 'drive.json', f'runs/{name}', '-q', '--outputs', 'vision', '-p',
+                     'perception.position_std:=0.3', '-p', f'perception.seed:={len(name)}']) == 0
+    scheduler.add_worker(tmp_path)
+    capsys.readouterr()
+    results = []
+    for words in (['--dask', scheduler.address], ['--jobs', '2']):
+        assert main(['evaluate', 'drive.json', 'runs', '--json', *words]) == 0
+        results.append(capsys.readouterr().out.splitlines())
+    assert results[0] == results[1]
+    assert len(set(results[0])) == 2
+
+
 @pytest.mark.parametrize('change', [
     lambda folder: (folder / 'a.json').unlink(),
     lambda folder: (folder / 'a.json').write_bytes(

@@ -463,3 +463,16 @@ def test_bounds_hold_in_each_of_many(tmp_path, capsys, drive, stack):
     assert main([*words, 'detection/map=0.9']) == 0
     assert main([*words, 'detection/map=1.1']) == 1
     assert 'detection/map: found 1; expected at least 1.1' in capsys.readouterr().out
+
+
+def test_parameters_of_the_truth(capsys, judge, drive, stack):
+    """With -p as with their options; those that do not change the truth are refused."""
+    by_option = judge(stack, '--ego-tag', 'vehicle')
+    assert judge(stack, '-p', 'ego_tag:=vehicle') == by_option
+    for name, words in (
+            ('perception.missing:=0.5', '-p perception.missing does not change the truth'),
+            ('tf:=none', '-p tf does not change the truth'),
+            ('sumo.net:=a.net.xml', '-p sumo.net is for a recording of sumo')):
+        assert main(['evaluate', str(drive), str(stack), '-p', name]) == 2
+        assert words in capsys.readouterr().err
+    assert main(['evaluate', str(drive), str(stack), str(stack), '-p', 'tf:=none']) == 2
