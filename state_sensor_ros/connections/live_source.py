@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from contextlib import suppress
 import math
 import threading
 
@@ -80,7 +81,11 @@ class LiveSource(ABC):
         """Release what :meth:`receive` has opened; called after its end, also after a failure."""
 
     def interrupt(self) -> None:  # noqa: B027
-        """End a wait of :meth:`receive`; called from any thread by :meth:`close`."""
+        """
+        End a wait of :meth:`receive`; called from any thread by :meth:`close`.
+
+        :raises OSError: where the connection has ended by itself; ignored.
+        """
 
     def end_reason(self) -> str:
         """Return why :meth:`receive` ended without an error."""
@@ -185,4 +190,5 @@ class LiveSource(ABC):
     def close(self) -> None:
         """End :meth:`packets` soon; may be called from any thread, and twice."""
         self._closing.set()
-        self.interrupt()
+        with suppress(OSError):
+            self.interrupt()
