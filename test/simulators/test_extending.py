@@ -1,0 +1,98 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""The page for authors of simulators: its tables and its blocks."""
+
+import re
+import shlex
+
+from paths import ROOT
+import pytest
+from test_toy_simulator import installed_toy, start_state_sensor, state_sensor, toy_stand_in
+
+from state_sensor_ros.connections.live_source import LiveSource
+from state_sensor_ros.simulators import Simulator
+from state_sensor_ros.topics.topic_encoder import TopicEncoder
+
+TEXT = (ROOT / 'doc' / 'design' / 'extending.md').read_text(encoding='utf-8')
+BLOCKS = re.findall(r'^```(\S+)[^\n]*\n(.*?)^```$', TEXT, re.DOTALL | re.MULTILINE)
+
+
+def blocks(language):
+    return [text for found, text in BLOCKS if found == language]
+
+
+def members(of):
+    return {name for name in dir(of) if not name.startswith('_')}
+
+
+def rows(title):
+    """Return the names in the first column of a table."""
+    table = TEXT.partition(f'| member of `{title}` |')[2].partition('\n\n')[0]
+    return {name for line in table.splitlines()[2:]
+            for name in re.findall('`([a-z_]+)`', line.split('|')[1])}
+
+
+@pytest.mark.parametrize(('title', 'found'), [
+    ('Simulator', members(Simulator) | {'name'}),
+    ('LiveSource', {'settings', 'health', 'is_over', *members(LiveSource)} - {
+        'packets', 'close'})])
+def test_extending_lists_the_members_that_exist(title, found):
+    assert rows(title) == found
+
+
+def test_extending_lists_members_of_topics():
+    assert rows('TopicEncoder') <= members(TopicEncoder)
+
+
+def test_extending_has_blocks_that_are_tested():
+    assert {language for language, _ in BLOCKS} == {
+        'python', '{literalinclude}', 'toml', 'console'}
+
+
+def test_extending_runs():
+    names = {}
+    for text in blocks('python'):
+        exec(compile(text, 'extending.md', 'exec'), names)
+    assert names['source'].health.n_packets == 5
+
+
+def test_extending_includes_the_simulator_of_the_tests():
+    [(path, begin)] = re.findall(r'{literalinclude} (\S+)\n.*?:lines: (\d+)-', TEXT, re.DOTALL)
+    included = (ROOT / 'doc' / 'design' / path).resolve()
+    assert included == ROOT / 'test' / 'simulators' / 'toy_simulator.py'
+    assert included.read_text(encoding='utf-8').splitlines()[int(begin) - 1] == '"""'
+
+
+def test_extending_installs_the_simulator(tmp_path):
+    [text] = blocks('toml')
+    site = installed_toy(tmp_path / 'site')
+    [written] = site.glob('*.dist-info/entry_points.txt')
+    assert text.replace('"', '').replace('project.entry-points.', '') == written.read_text()
+
+
+def test_extending_shows_commands_that_work(tmp_path):
+    site = installed_toy(tmp_path / 'site')
+    (tmp_path / 'drive.ball').write_text('0.0 1 2\n0.1 2 2\n')
+    [text] = blocks('console')
+    lines = [shlex.split(line.removeprefix('$ state_sensor')) for line in text.splitlines()]
+    for words in lines:
+        words = [str(tmp_path / word) if word in ('drive.json', 'drive.ball', 'bag') else word
+                 for word in words]
+        if words[0] == 'simulate':
+            with start_state_sensor(site, *words, '--port', '0') as process:
+                assert process.stdout.readline().startswith('listening on ')
+                process.terminate()
+            continue
+        if words[0] == 'convert':
+            ended = state_sensor(site, *words)
+        else:
+            with toy_stand_in(site) as port:
+                ended = state_sensor(site, *words, '--port', port)
+        assert ended.returncode == 0, ended.stderr
+    assert {path.name for path in tmp_path.iterdir()} >= {'drive.json', 'bag'}

@@ -1,0 +1,187 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""
+How many files an addition touches: those of today, and examples that are added from outside.
+
+A topic is a module and a line in a list, a format a row and a module, a simulator a module and an
+entry point, a parameter a declaration.
+"""
+
+import ast
+from dataclasses import fields
+import difflib
+import os
+import re
+import subprocess
+
+from budgets import AWAIT_S
+from paths import ROOT
+from programs import ENVIRONMENT, STATE_SENSOR
+import pytest
+from rosbags.rosbag2 import Reader
+from test_toy_simulator import HERE, installed_toy, state_sensor
+
+from state_sensor_ros.settings import DEFAULTS, Settings, SIMULATORS
+from state_sensor_ros.simulators.opening import formats
+from state_sensor_ros.topics import topic_list
+
+PACKAGE = ROOT / 'state_sensor_ros'
+SOURCES = {path.relative_to(PACKAGE).as_posix(): path.read_text(encoding='utf-8')
+           for path in PACKAGE.rglob('*.py')}
+TOY = (HERE / 'toy_simulator.py').read_text(encoding='utf-8')
+LINES = [*topic_list._TOPICS, *(line for lines in topic_list._OUTPUTS.values() for line in lines)]
+# What else names a topic: the lines of a map file are its data; a table has not what it has.
+FURTHER = {'MapEncoder': {'simulators/map_files.py'},
+           'AutowareEgoEncoder': {'files/tables/table_gaps.py'}}
+SPEED_TOPIC = """
+from state_sensor_ros.cdr.templates import MESSAGE_PHASE
+from state_sensor_ros.topics.tables import given_header, given_stamp
+from state_sensor_ros.topics.topic import Topic
+from state_sensor_ros.topics.topic_encoder import TopicEncoder
+
+
+class SpeedEncoder(TopicEncoder):
+
+    topics = (Topic('~/toy_roads', 'state_sensor_ros/msg/RoadArray'),)
+
+    def __init__(self, settings, definitions, report):
+        super().__init__(settings, definitions, report)
+        self._message = self.message(self.topics[0].type_name, {
+            'header': given_header('map'), 'roads': []})
+
+    def messages(self, now):
+        data = self._message.lay_out(given_stamp(now.stamp_ns), MESSAGE_PHASE)
+        return [(self.topics[0], data.data)]
+"""
+ROLLED_FORMAT = """
+from pathlib import Path
+
+from toy_simulator import ToyParameters, ToyRecording
+
+
+def open_rolled(path, options):
+    return ToyRecording(Path(path), options.settings.of(ToyParameters))
+"""
+
+
+def naming(word):
+    """Return the modules in which a word occurs."""
+    return {place for place, text in SOURCES.items() if re.search(rf'\b{word}\b', text)}
+
+
+def added(folder, more, *changes):
+    """Install a toy with modules and replaced texts; return the numbers of files and lines."""
+    text = TOY
+    for old, new in changes:
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    site = installed_toy(folder, content=text)
+    for name, content in more.items():
+        (site / name).write_text(content)
+    new = [line for line in difflib.ndiff(TOY.splitlines(), text.splitlines())
+           if line.startswith('+ ')]
+    return site, len(more) + (text != TOY), len(new)
+
+
+@pytest.mark.parametrize('line', LINES)
+def test_topic_is_a_module_and_a_line(line):
+    module, name = line.split(':')
+    [own] = {place for place in SOURCES if place.endswith(f'/{module}.py')
+             and place.startswith('topics/') and naming(f'class {name}') & {place}}
+    # A topic of a simulator may take its place, a stack may have a variant of it.
+    heirs = {place for place in naming(name) if re.search(
+        rf'^class .*\b{name}\b', SOURCES[place], re.MULTILINE)}
+    assert naming(name) - heirs - FURTHER.get(name, set()) <= {own, 'topics/topic_list.py'}
+
+
+@pytest.mark.parametrize('row', formats(), ids=lambda row: row.name)
+def test_format_is_a_row_and_its_modules(row):
+    named = {getattr(row, member) for member in (
+        'reader', 'writer', 'recognised_by', 'payloads', 'repair')} - {''}
+    for text in named:
+        module, _, name = text.partition(':')
+        place = f'{module.removeprefix("state_sensor_ros.").replace(".", "/")}.py'
+        assert any(isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name
+                   for node in ast.parse(SOURCES[place]).body)
+    assert len({text.partition(':')[0] for text in named}) <= 5
+
+
+@pytest.mark.parametrize('name', SIMULATORS)
+def test_simulator_is_a_folder_and_a_value(name):
+    assert f'simulators/{name}/{name}_simulator.py' in SOURCES
+    importing = {place for place, text in SOURCES.items()
+                 if f'simulators.{name}' in text and not place.startswith(f'simulators/{name}/')}
+    assert {place for place in importing if not place.startswith('emulator/')} == set()
+
+
+def test_parameter_is_a_declaration():
+    declared = [each.name for each in fields(Settings) if each.name != 'own']
+    for name in declared:
+        assert sum(len(re.findall(rf'^    {name}: ', text, re.MULTILINE))
+                   for place, text in SOURCES.items() if place == 'settings.py') == 1
+    assert DEFAULTS.source in SIMULATORS
+
+
+def test_simulator_is_added_by_a_module_and_an_entry_point(tmp_path):
+    site, n_files, n_lines = added(tmp_path / 'site', {})
+    assert (n_files, n_lines) == (0, 0)
+    found = {path.relative_to(site).name for path in site.rglob('*') if path.is_file()}
+    assert found == {'toy_simulator.py', 'entry_points.txt', 'METADATA'}
+    assert 'toy' in state_sensor(site, 'record', '--help').stdout
+
+
+def test_parameter_is_added_by_a_declaration(tmp_path):
+    declaration = "    mass: float = parameter(1.0, 'Mass of the ball, kg.', low=0.0)\n"
+    tag = "    tag: str = parameter('ball', 'Tag of the ball.')\n"
+    site, n_files, n_lines = added(tmp_path / 'site', {}, (tag, tag + declaration))
+    assert (n_files, n_lines) == (1, 1)
+    (tmp_path / 'drive.ball').write_text('0.0 1 2\n')
+    for value, code in (('2.0', 0), ('-1.0', 1)):
+        ended = state_sensor(site, 'convert', tmp_path / 'drive.ball', tmp_path / f'{value}.mcap',
+                             '-p', f'toy.mass:={value}')
+        assert ended.returncode == code
+    assert 'toy.mass: found -1.0; expected at least 0: Mass of the ball, kg.' in ended.stderr
+
+
+def test_format_is_added_by_a_row_and_a_module(tmp_path):
+    end = "                      reader='toy_simulator:open_lines'),)\n"
+    row = ("               Format(name='rolled', noun='a rolled ball', suffixes=('.rolled',),\n"
+           "                      reader='toy_rolled:open_rolled'))\n")
+    site, n_files, n_lines = added(
+        tmp_path / 'site', {'toy_rolled.py': ROLLED_FORMAT},
+        (end, f'{end.removesuffix(")" + chr(10))}\n{row}'))
+    assert (n_files, n_lines) == (2, 3)
+    days = tmp_path / 'days'
+    days.mkdir()
+    (days / 'drive.rolled').write_text('0.0 1 2\n')
+    assert '(.rolled)' in ' '.join(state_sensor(site, 'convert', '--help').stdout.split())
+    # Workers of a batch search for simulators in their own paths.
+    ended = subprocess.run(
+        [*STATE_SENSOR, 'convert', '--to', 'mcap', days, tmp_path / 'bags'], check=False,
+        capture_output=True, text=True, timeout=AWAIT_S, env={
+            **ENVIRONMENT, 'PYTHONPATH': f'{ROOT}{os.pathsep}{site}'})
+    assert ended.returncode == 0, ended.stderr
+    assert (tmp_path / 'bags' / 'drive').is_dir()
+
+
+def test_topic_is_added_by_a_module_and_its_list(tmp_path):
+    method = '    def open_commands(self, settings, source, report):\n'
+    topics = ('    def topics(self, settings, *, recording):\n'
+              '        import toy_speed\n'
+              '        return SimulatorTopics((toy_speed.SpeedEncoder,))\n\n')
+    site, n_files, n_lines = added(
+        tmp_path / 'site', {'toy_speed.py': SPEED_TOPIC}, (method, topics + method),
+        ('    Simulator,\n', '    Simulator,\n    SimulatorTopics,\n'))
+    assert (n_files, n_lines) == (2, 5)
+    (tmp_path / 'drive.ball').write_text('0.0 1 2\n0.1 2 2\n')
+    ended = state_sensor(site, 'convert', tmp_path / 'drive.ball', tmp_path / 'bag')
+    assert (ended.returncode, ended.stderr) == (0, '')
+    with Reader(tmp_path / 'bag') as reader:
+        counts = {one.topic: one.msgcount for one in reader.connections}
+    assert counts['/state_sensor/toy_roads'] == 2
