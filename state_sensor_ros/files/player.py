@@ -151,6 +151,10 @@ class FileSource:
             self._sought = max(seconds, 0.0)
             self._changed.notify_all()
 
+    def restart(self) -> None:
+        """Go on with the first frame, even while paused."""
+        self.seek(0.0)
+
     def set_rate(self, rate: float) -> None:
         """
         Change the pace against real time.

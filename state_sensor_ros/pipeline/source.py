@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from state_sensor_ros.payloads import Packet
 from state_sensor_ros.pipeline.counters import LastError
@@ -127,3 +127,32 @@ class Source(Protocol):
 
     def close(self) -> None:
         """End :meth:`packets` soon; may be called from any thread, and twice."""
+
+
+@runtime_checkable
+class SteerableSource(Protocol):
+    """A source that can be held, such as a recording; from any thread."""
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether only steps are taken."""
+
+    @property
+    def position(self) -> float:
+        """Seconds of the recording or the run that have passed."""
+
+    def pause(self) -> None:
+        """Stop before the next frame."""
+
+    def resume(self) -> None:
+        """Go on after a pause."""
+
+    def step(self, n_frames: int = 1) -> None:
+        """
+        Take frames at once while paused.
+
+        :param n_frames: number of frames.
+        """
+
+    def restart(self) -> None:
+        """Begin again with the first frame; it stays paused after that if it is paused."""

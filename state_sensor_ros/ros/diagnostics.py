@@ -132,7 +132,8 @@ class StreamDiagnosis:
             return (Level.STALE if is_connected else Level.ERROR,
                     f'{missing}: {why}' if why else missing)
         if health.state in ('ended', 'paused'):
-            return Level.OK, self._end_of(health) or f'the recording is {health.state}'
+            return Level.OK, self._end_of(health) or (
+                health.silence or f'the recording is {health.state}')
         found = self._warnings(last, now)
         return (Level.WARN, '; '.join(found)) if found else \
             (Level.OK, counted(counters.n_actors, 'actor'))

@@ -32,7 +32,7 @@ from state_sensor_ros.payloads import decode_packet
 from state_sensor_ros.pipeline.counters import Counters, latest
 from state_sensor_ros.pipeline.interfaces import Codec
 from state_sensor_ros.pipeline.pipeline import Pipeline, Snapshot
-from state_sensor_ros.pipeline.source import Source, SourceState
+from state_sensor_ros.pipeline.source import Source, SourceState, SteerableSource
 from state_sensor_ros.pipeline.stream import PacketQueue, StreamThreads
 from state_sensor_ros.ros.commanding import check_input, Commanding
 from state_sensor_ros.ros.connection_log import ConnectionLog
@@ -123,6 +123,11 @@ class StateSensorNode(ManagedNode):
         source = None if self._stream is None else self._stream.source
         # The class is imported only where a recording is played.
         return cast('FileSource', source) if self.settings.source == FILE else None
+
+    def steerable(self) -> SteerableSource | None:
+        """Return the source, None while the node is not active or if it cannot be held."""
+        source = None if self._stream is None else self._stream.source
+        return source if isinstance(source, SteerableSource) else None
 
     def snapshot(self) -> Snapshot | None:
         """Return the last frame whose clock advanced, None before the first."""
@@ -378,5 +383,5 @@ def add_services(node: StateSensorNode) -> None:
     """Add the services of simulation_interfaces to ``node``, where that package is installed."""
     if find_spec('simulation_interfaces') is not None:
         from state_sensor_ros.ros.simulation_services import SimulationServices
-        SimulationServices(node, node.snapshot, node.recording, node.with_boxes,
+        SimulationServices(node, node.snapshot, node.steerable, node.with_boxes,
                            node.settings.global_frame)

@@ -7,16 +7,17 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-The services of ``simulation_interfaces``: entities of the last frame, the state of a recording.
+The services of ``simulation_interfaces``: entities of the last frame, the state of the source.
 
 Their meaning is that of the comments in the package's interfaces; unsupported requests are
-answered with RESULT_FEATURE_UNSUPPORTED. A live simulator is PLAYING; a recording has the states
+answered with RESULT_FEATURE_UNSUPPORTED. A live simulator is PLAYING unless it can be held, as a
+recording can; these have the states
 
 =======  ===================  ========  ==================  ==================
-state    of the recording     PLAYING   PAUSED              STOPPED
+state    of the source        PLAYING   PAUSED              STOPPED
 =======  ===================  ========  ==================  ==================
-PLAYING  not paused           --        set: pause          set: pause, seek 0
-PAUSED   paused behind 0 s    set:      step: plays frames  set: seek 0, reset
+PLAYING  not paused           --        set: pause          set: pause, begin
+PAUSED   paused after 0 s     set:      step: plays frames  set: begin, reset
                               resume
 STOPPED  paused at 0 s        set:      step: plays frames  --
                               resume
@@ -28,6 +29,7 @@ with the service (set, step, reset) that leads from the state of a row to that o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 from geometry_msgs.msg import Vector3
@@ -57,22 +59,22 @@ from simulation_interfaces.srv import (
 )
 
 from state_sensor_ros.classes import class_of, PERSON
-from state_sensor_ros.errors import ConfigError, counted
-from state_sensor_ros.files.player import FileSource
+from state_sensor_ros.errors import ConfigError, counted, StateSensorError
 from state_sensor_ros.frame import Floats, Frame, KIND_VEHICLE
 from state_sensor_ros.objects.box_bounds import ActorBox, box_of, check_hull, point_of
 from state_sensor_ros.objects.object_maker import MAX_GAP_S, origin_twist
 from state_sensor_ros.pipeline.pipeline import Snapshot
+from state_sensor_ros.pipeline.source import SteerableSource
 from state_sensor_ros.ros.entity_filter import matching_rows
 from state_sensor_ros.topics.tables import NS_PER_S
 
-# Features of any source, and those of a recording only.
+# Features of any source, and those of one that can be held.
 _FEATURES = (
     SimulatorFeatures.ENTITY_TAGS, SimulatorFeatures.ENTITY_CATEGORIES,
     SimulatorFeatures.ENTITY_BOUNDS, SimulatorFeatures.ENTITY_BOUNDS_BOX,
     SimulatorFeatures.ENTITY_BOUNDS_CONVEX, SimulatorFeatures.ENTITY_STATE_GETTING,
     SimulatorFeatures.ENTITY_INFO_GETTING, SimulatorFeatures.SIMULATION_STATE_GETTING)
-_RECORDING_FEATURES = (
+_STEERABLE_FEATURES = (
     SimulatorFeatures.SIMULATION_RESET, SimulatorFeatures.SIMULATION_RESET_TIME,
     SimulatorFeatures.SIMULATION_STATE_SETTING, SimulatorFeatures.SIMULATION_STATE_PAUSE,
     SimulatorFeatures.STEP_SIMULATION_SINGLE, SimulatorFeatures.STEP_SIMULATION_MULTIPLE)
@@ -83,15 +85,15 @@ class SimulationServices:
     The services of ``node``: ``~/get_entities`` and so on.
 
     :param snapshot: returns the last frame, None before the first.
-    :param recording: returns the recording, None where the source is not one or is not active.
+    :param steerable: returns the source, None if it cannot be held or is not active.
     :param with_boxes: returns the frame of a snapshot with its boxes.
     :param global_frame: frame of poses and twists.
     """
 
     def __init__(self, node: Node, snapshot: Callable[[], Snapshot | None],
-                 recording: Callable[[], FileSource | None],
+                 steerable: Callable[[], SteerableSource | None],
                  with_boxes: Callable[[Snapshot], Frame], global_frame: str) -> None:
-        self._snapshot, self._recording = snapshot, recording
+        self._snapshot, self._steerable = snapshot, steerable
         self._with_boxes = with_boxes
         self._global_frame = global_frame
         services = {
@@ -110,8 +112,8 @@ class SimulationServices:
             node.create_service(type_, f'~/{name}', callback)
 
     def _get_features(self, request: Any, response: Any) -> Any:  # noqa: ANN401
-        of_recording = _RECORDING_FEATURES if self._recording() is not None else ()
-        response.features.features = [*_FEATURES, *of_recording]
+        of_source = _STEERABLE_FEATURES if self._steerable() is not None else ()
+        response.features.features = [*_FEATURES, *of_source]
         response.features.custom_info = 'state_sensor_ros: ground truth; entities are read only'
         return response
 
@@ -169,56 +171,53 @@ class SimulationServices:
         return response
 
     def _set_simulation_state(self, request: Any, response: Any) -> Any:  # noqa: ANN401
-        recording, target = self._recording(), request.state.state
+        source, target = self._steerable(), request.state.state
         response.result.result = Result.RESULT_OK
-        if recording is None:
+        if source is None:
             response.result = _unsupported('the state of a live simulator')
         elif target == self._simulation_state():
             response.result.result = SetSimulationState.Response.ALREADY_IN_TARGET_STATE
         elif target == SimulationState.STATE_PLAYING:
-            recording.resume()
+            response.result = _done(source.resume)
         elif target == SimulationState.STATE_PAUSED:
-            recording.pause()
+            response.result = _done(source.pause)
         elif target == SimulationState.STATE_STOPPED:
-            recording.pause()
-            recording.seek(0.0)
+            response.result = _done(source.pause, source.restart)
         else:
             response.result = _unsupported(f'state {target}')
         return response
 
     def _step(self, request: Any, response: Any) -> Any:  # noqa: ANN401
-        recording = self._recording()
-        if recording is None:
+        source = self._steerable()
+        if source is None:
             response.result = _unsupported('steps of a live simulator')
-        elif not recording.is_paused:
+        elif not source.is_paused:
             response.result = _result(Result.RESULT_OPERATION_FAILED,
-                                      'found a recording that plays; expected it to be paused')
+                                      'found a source that plays; expected it to be paused')
         elif request.steps < 1:
             response.result = _result(Result.RESULT_OPERATION_FAILED,
                                       f'found {request.steps} steps; expected 1 or more')
         else:
-            recording.step(request.steps)
-            response.result.result = Result.RESULT_OK
+            response.result = _done(partial(source.step, request.steps))
         return response
 
     def _reset(self, request: Any, response: Any) -> Any:  # noqa: ANN401
-        recording = self._recording()
-        if recording is None:
+        source = self._steerable()
+        if source is None:
             response.result = _unsupported('the reset of a live simulator')
         elif request.scope not in (ResetSimulation.Request.SCOPE_DEFAULT,
                                    ResetSimulation.Request.SCOPE_TIME,
                                    ResetSimulation.Request.SCOPE_ALL):
             response.result = _unsupported(f'scope {request.scope}')
         else:
-            recording.seek(0.0)
-            response.result.result = Result.RESULT_OK
+            response.result = _done(source.restart)
         return response
 
     def _simulation_state(self) -> int:
-        recording = self._recording()
-        if recording is None or not recording.is_paused:
+        source = self._steerable()
+        if source is None or not source.is_paused:
             return int(SimulationState.STATE_PLAYING)
-        return int(SimulationState.STATE_PAUSED if recording.position else
+        return int(SimulationState.STATE_PAUSED if source.position else
                    SimulationState.STATE_STOPPED)
 
     def _matching(self, snapshot: Snapshot | None,
@@ -326,6 +325,16 @@ def _assign(target: object, numbers: Floats) -> None:
 
 def _result(code: int, text: str = '') -> Result:
     return Result(result=code, error_message=text)
+
+
+def _done(*actions: Callable[[], None]) -> Result:
+    """Do what is requested of a source, and return the result."""
+    try:
+        for action in actions:
+            action()
+    except StateSensorError as error:
+        return _result(Result.RESULT_OPERATION_FAILED, str(error))
+    return _result(Result.RESULT_OK)
 
 
 def _unsupported(what: str) -> Result:

@@ -6,9 +6,11 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The services of simulation_interfaces on a recording, where that package is installed."""
+"""The services of simulation_interfaces on a recording and a started SUMO."""
 
+from importlib.util import find_spec
 import math
+import socket
 
 from geometry_msgs.msg import Vector3
 import pytest
@@ -36,29 +38,35 @@ NAMES = {GetEntities: 'get_entities', GetEntitiesStates: 'get_entities_states',
          ResetSimulation: 'reset_simulation'}
 
 
+def caller(listener):
+    """Return a function that calls a service of the node."""
+    clients = {type_: listener.node.create_client(type_, f'/state_sensor/{name}')
+               for type_, name in NAMES.items()}
+    for client in clients.values():
+        listener.until(client.service_is_ready, what='the services')
+
+    def call_service(type_, **fields):
+        request = type_.Request()
+        for name, value in fields.items():
+            owner = request
+            *path, last = name.split('__')
+            for step in path:
+                owner = getattr(owner, step)
+            setattr(owner, last, value)
+        future = clients[type_].call_async(request)
+        listener.until(future.done, what='an answer')
+        return future.result()
+
+    return call_service
+
+
 @pytest.fixture
 def call(domain, listener, tmp_path):
     """Call a service of a node that plays a recording."""
     frames = listener.subscribe('/state_sensor/frame', 'state_sensor_ros/StateFrame')
     with NodeProcess(domain, source='file', trajectory_file=recorded(tmp_path), loop=True):
-        clients = {type_: listener.node.create_client(type_, f'/state_sensor/{name}')
-                   for type_, name in NAMES.items()}
-        for client in clients.values():
-            listener.until(client.service_is_ready, what='the services')
+        call_service = caller(listener)
         listener.until(lambda: len(frames) > 3, what='frames')
-
-        def call_service(type_, **fields):
-            request = type_.Request()
-            for name, value in fields.items():
-                owner = request
-                *path, last = name.split('__')
-                for step in path:
-                    owner = getattr(owner, step)
-                setattr(owner, last, value)
-            future = clients[type_].call_async(request)
-            listener.until(future.done, what='an answer')
-            return future.result()
-
         call_service.frames = frames
         call_service.listener = listener
         yield call_service
@@ -139,3 +147,48 @@ def test_services_steer_the_recording(call):
     assert call(SetSimulationState, state=play).result.result == Result.RESULT_OK
     assert call(GetSimulationState).state.state == SimulationState.STATE_PLAYING
     call.listener.until(lambda: call.frames[-1].sample_count < 10)
+
+
+@pytest.mark.skipif(find_spec('libsumo') is None, reason='needs libsumo')
+def test_services_steer_a_sumo_that_the_node_started(domain, listener):
+    frames = listener.subscribe('/state_sensor/frame', 'state_sensor_ros/StateFrame')
+    with NodeProcess(domain, source='sumo', rate=0.0) as node:
+        call = caller(listener)
+        listener.until(lambda: len(frames) > 3, what='frames')
+        assert 26 in call(GetSimulatorFeatures).features.features
+        assert call(StepSimulation, steps=1).result.result == Result.RESULT_OPERATION_FAILED
+        pause = SimulationState(state=SimulationState.STATE_PAUSED)
+        assert call(SetSimulationState, state=pause).result.result == Result.RESULT_OK
+        assert call(GetSimulationState).state.state == SimulationState.STATE_PAUSED
+        quiet(listener, frames)
+        assert call(StepSimulation, steps=5).result.result == Result.RESULT_OK
+        listener.until(lambda: len(frames) == 5, what='five steps')
+        assert call(ResetSimulation).result.result == Result.RESULT_OK
+        listener.until(lambda: frames[-1].game_time == 0.0, what='the begin')
+        assert call(GetSimulationState).state.state == SimulationState.STATE_STOPPED
+        play = SimulationState(state=SimulationState.STATE_PLAYING)
+        assert call(SetSimulationState, state=play).result.result == Result.RESULT_OK
+        listener.until(lambda: frames[-1].game_time > 1.0, what='more frames')
+        assert 'restarted' not in node.log
+
+
+@pytest.mark.skipif(find_spec('libsumo') is None, reason='needs libsumo')
+def test_services_of_a_sumo_that_was_joined_are_not_supported(domain, listener):
+    with socket.create_server(('127.0.0.1', 0)) as server, NodeProcess(
+            domain, source='sumo', **{'sumo.port': server.getsockname()[1]}):
+        call = caller(listener)
+        assert 26 not in call(GetSimulatorFeatures).features.features
+        pause = SimulationState(state=SimulationState.STATE_PAUSED)
+        for result in (call(SetSimulationState, state=pause).result,
+                       call(StepSimulation, steps=1).result, call(ResetSimulation).result):
+            assert result.result == Result.RESULT_FEATURE_UNSUPPORTED
+
+
+def quiet(listener, frames):
+    """Wait until no more frames arrive, and forget them."""
+    n_before = -1
+    while n_before != len(frames):
+        n_before = len(frames)
+        for _ in range(6):
+            listener.spin(0.05)
+    frames.clear()

@@ -71,7 +71,8 @@ COLUMNS = (
     TableColumn('lane_id', INT32, '', 'lane of the section'),
     TableColumn('s', FLOAT64, 'm', 'distance along the road'),
     TableColumn('lane_change_left', BOOL, '', 'whether a lane change to the left is under way'),
-    TableColumn('lane_change_right', BOOL, '', 'whether a lane change to the right is under way'))
+    TableColumn('lane_change_right', BOOL, '', 'whether a lane change to the right is under way'),
+    TableColumn('road', TEXT, '', 'name of the road, of a simulator whose roads have names'))
 BY_NAME = {column.name: column for column in COLUMNS}
 NAMES = tuple(BY_NAME)
 FLOAT_NAMES = tuple(column.name for column in COLUMNS

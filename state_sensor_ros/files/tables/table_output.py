@@ -129,7 +129,8 @@ class _Arrays:
         self._makers = {
             'stamp_ns': self._stamp_ns, 'frame': self._frame, 'game_time': self._game_time,
             'actor_id': self._actor_id, 'name': self._name, 'kind': self._kind,
-            'class': self._class, 'tags': self._tag_lists, 'is_ego': self._is_ego}
+            'class': self._class, 'tags': self._tag_lists, 'is_ego': self._is_ego,
+            'road': self._road}
         self._has_lane = np.concatenate([rows.has_lane for rows in frames])
 
     def of(self, name: str) -> Any:  # noqa: ANN401
@@ -211,6 +212,14 @@ class _Arrays:
             [names.setdefault(name, len(names)) for name in actors.actor_list.names], np.int32))
         return self._arrow.DictionaryArray.from_arrays(
             self._array(np.concatenate(numbers)), _texts(self._arrow, names))
+
+    def _road(self) -> Any:  # noqa: ANN401
+        if not any(rows.road_names for rows in self._frames):
+            return self._arrow.nulls(int(self._counts.sum()), self._arrow.string())
+        return self._arrow.array([
+            rows.road_names.get(road) if has_lane else None for rows in self._frames
+            for road, has_lane in zip(rows.lanes[:, 0].tolist(), rows.has_lane.tolist(),
+                                      strict=True)], self._arrow.string())
 
     def _kind(self) -> Any:  # noqa: ANN401
         return self._texts_of_each(

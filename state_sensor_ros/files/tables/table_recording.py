@@ -21,6 +21,7 @@ from itertools import pairwise
 import json
 import math
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, BinaryIO, TYPE_CHECKING
 
 import numpy as np
@@ -51,6 +52,7 @@ from state_sensor_ros.frame import (
     KIND_VEHICLE,
     Lanes,
     NO_BOXES,
+    NO_ROADS,
     NO_WHEELS,
 )
 from state_sensor_ros.objects.object_maker import centres_of, default_sizes
@@ -68,6 +70,8 @@ _LANE_IDS = ('road_id', 'section_id', 'lane_id')
 NEEDED = ('frame', 'game_time', 'name', 'kind', 'tags', *_KINEMATICS, *_CHANGES, *_LANE_IDS, 's')
 # The only velocity of sources that measure no other; without it, it is unknown.
 _SPEED = 'speed'
+# Names of the roads; without it, they have none.
+_ROAD = 'road'
 # Of the boxes; all of them or none is used.
 BOXES = ('center_x', 'center_y', 'center_z', 'length', 'width', 'height')
 _BATCH_ROWS = 50_000
@@ -75,7 +79,7 @@ _WITHOUT_NULL = ('frame', 'name', 'kind')
 _MAX_SHOWN = 200
 # The types to which columns are converted; the others are float64.
 _TYPES = {'frame': 'int64', 'name': 'string', 'kind': 'string', 'tags': 'list<string>',
-          **dict.fromkeys(_CHANGES, 'bool'), **dict.fromkeys(_LANE_IDS, 'int32')}
+          _ROAD: 'string', **dict.fromkeys(_CHANGES, 'bool'), **dict.fromkeys(_LANE_IDS, 'int32')}
 
 
 class TableRecording:
@@ -122,8 +126,7 @@ class TableRecording:
         self._default_sizes = self._sizes_in(metadata.get(DEFAULT_SIZES.encode()))
         self.missing = [name for name in BOXES if name not in schema.names]
         self._columns = [*NEEDED] if self.missing else [*NEEDED, *BOXES]
-        if _SPEED in schema.names:
-            self._columns.append(_SPEED)
+        self._columns += [name for name in (_SPEED, _ROAD) if name in schema.names]
         missing = [name for name in self._columns if name not in schema.names]
         if missing:
             raise TrajectoryFormatError(self.name, f'a table without {", ".join(missing)}',
@@ -283,6 +286,7 @@ class TableDecoder(SingleFrameDecoder):
         self._generation = generation
         self._default_sizes = default_sizes
         self._classes: dict[tuple[int, tuple[str, ...]], int] = {}
+        self._road_names = NO_ROADS
 
     def decode(self, payload: bytes | bytearray | memoryview, *, game_time: float = math.nan,
                time: int = 0, sample_count: int = 0) -> list[Decoded]:
@@ -339,9 +343,20 @@ class TableDecoder(SingleFrameDecoder):
             kinds=np.where([kind == 'vehicle' for kind in columns['kind'].to_pylist()],
                            KIND_VEHICLE, KIND_OBJECT).astype(np.uint8),
             tags=tuple(tuple(tags or ()) for tags in columns['tags'].to_pylist()),
-            kinematics=kinematics, lanes=_lanes(columns), boxes=NO_BOXES, wheels=NO_WHEELS,
+            kinematics=kinematics, lanes=self._named(_lanes(columns), columns), boxes=NO_BOXES,
+            wheels=NO_WHEELS,
             inputs=np.full((n_actors, 4), np.nan), appearance=Appearance(blank, blank),
             forward_speed=_forward_speed(columns, kinematics))
+
+    def _named(self, lanes: Lanes, columns: dict[str, Any]) -> Lanes:
+        """Return lanes with the names of the roads so far."""
+        if _ROAD in columns:
+            names = columns[_ROAD].take(lanes.actor).to_pylist()
+            new = {road: name for road, name in zip(lanes.road_id.tolist(), names, strict=True)
+                   if name is not None and road not in self._road_names}
+            if new:
+                self._road_names = MappingProxyType({**self._road_names, **new})
+        return replace(lanes, road_names=self._road_names)
 
 
 def _forward_speed(columns: dict[str, Any], kinematics: Floats) -> Floats | None:

@@ -18,7 +18,7 @@ A central difference needs the frame after, so that rows are completed at least 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -66,7 +66,8 @@ class FrameRows:
     ``stamp_ns`` None for a frame whose time ROS cannot represent; ``floats`` (N, 27) columns
     FLOAT_NAMES; ``has_box`` (N,) whether centre and size are those of a box; ``lanes`` (N, 3)
     road, section and lane, ``is_changing`` (N, 2) left and right, both valid where ``has_lane``
-    (N,) is set; ``step`` of the clock before the frame.
+    (N,) is set, with ``road_names`` by the number of the road; ``step`` of the clock before the
+    frame.
     """
 
     index: int
@@ -78,6 +79,7 @@ class FrameRows:
     lanes: Ints
     is_changing: Bools
     has_lane: Bools
+    road_names: Mapping[int, str]
     step: Step
 
 
@@ -187,7 +189,8 @@ class RowMaker:
             own = slice(begin, begin + named.frame.n_actors)
             rows.append(FrameRows(
                 self._n_frames, named.stamp_ns, named.frame.game_time, named.actors, floats[own],
-                has_box[own], lanes[own], is_changing[own], has_lane[own], named.step))
+                has_box[own], lanes[own], is_changing[own], has_lane[own],
+                named.frame.lanes.road_names, named.step))
             self._n_frames += 1
             begin = own.stop
         return rows

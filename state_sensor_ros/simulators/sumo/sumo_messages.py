@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.simulators.sumo.road_network import RoadNetwork
@@ -26,7 +27,8 @@ class Run:
     which the process joins as client number ``order``; ``step`` s and ``seed`` of a started one;
     ``arguments`` of its command line; ``network`` path of the network file, empty: that of
     the configuration; ``ego`` as :class:`StepFrames` takes it; ``rate`` times real time, 0 as
-    fast as possible; ``is_paced`` whether this process decides when the next step is made.
+    fast as possible; ``is_paced`` whether this process decides when the next step is made;
+    ``is_paused`` whether it makes steps only on request.
     """
 
     config: str = ''
@@ -40,6 +42,7 @@ class Run:
     ego: str = ''
     rate: float = 1.0
     is_paced: bool = True
+    is_paused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +59,13 @@ class Stepped:
     """
     One step.
 
-    ``frame`` its actors; ``lights`` states of traffic lights by id, None where no light changed.
+    ``frame`` its actors; ``lights`` states of traffic lights by id, None where no light changed;
+    ``is_first`` whether it is the first one after :class:`Reset`.
     """
 
     frame: Frame
     lights: Mapping[str, str] | None
+    is_first: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,3 +81,25 @@ class NewRate:
     """A request to the process: ``rate`` times real time from now on."""
 
     rate: float
+
+
+@dataclass(frozen=True, slots=True)
+class Paused:
+    """A request to the process: ``is_paused`` whether to make no steps from now on."""
+
+    is_paused: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """A request to the process that is paused: ``n_steps`` more, at once."""
+
+    n_steps: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reset:
+    """A request to the process: begin the scenario again, with a first step even while paused."""
+
+
+Request: TypeAlias = NewRate | Paused | Steps | Reset

@@ -28,7 +28,17 @@ from state_sensor_ros.errors import ConfigError, importing
 from state_sensor_ros.simulators.sumo.road_network import read_network
 from state_sensor_ros.simulators.sumo.step_reader import StepReader, Sumo
 from state_sensor_ros.simulators.sumo.sumo_frames import StepFrames
-from state_sensor_ros.simulators.sumo.sumo_messages import Ended, NewRate, Run, Started, Stepped
+from state_sensor_ros.simulators.sumo.sumo_messages import (
+    Ended,
+    NewRate,
+    Paused,
+    Request,
+    Reset,
+    Run,
+    Started,
+    Stepped,
+    Steps,
+)
 
 # A SUMO that was held up does not make up for more than this, s.
 _LONGEST_DELAY_S = 0.5
@@ -51,13 +61,24 @@ def main() -> None:
 
 def serve(run: Run, requests: Connection, frames: Connection) -> None:
     """
-    Run SUMO until the scenario is over.
+    Run SUMO until the scenario is over, again after each request to reset it.
 
     :param run: what to start or to join.
     :param requests: requests of the driver.
     :param frames: connection to the driver.
     :raises EOFError, BrokenPipeError: if the driver has closed its end.
     """
+    clock = Clock(run.rate if run.is_paced else 0, is_paused=run.is_paused)
+    is_reset = False
+    while _serve_once(run, clock, requests, frames, is_reset=is_reset):
+        is_reset = True
+        clock.reset()
+    frames.send(Ended('the scenario is over', is_failure=False))
+
+
+def _serve_once(run: Run, clock: Clock, requests: Connection, frames: Connection, *,
+                is_reset: bool) -> bool:
+    """Run the scenario until it is over, or is to begin again: then return True."""
     with _opened(run) as sumo:
         from traci import constants
         network = read_network(run.network or _network_of(sumo))
@@ -65,18 +86,18 @@ def serve(run: Run, requests: Connection, frames: Connection) -> None:
         frames.send(Started(sumo.getVersion()[1], network, step_s))
         reader, maker = StepReader(sumo, constants), StepFrames(network, run.ego)
         lights: dict[str, str] = {}
-        clock = Clock(run.rate if run.is_paced else 0, step_s)
         while _goes_on(sumo):
-            clock.wait(requests)
+            if not clock.wait(requests, step_s):
+                return True
             sumo.simulationStep()
             # After a step SUMO's clock shows the next one.
             frame = maker.frame(sumo.simulation.getTime() - step_s, *reader.read())
             changed = reader.lights()
             # The names of the roads were sent before, and a read-only mapping cannot be pickled.
             frame = replace(frame, lanes=replace(frame.lanes, road_names={}))
-            frames.send(Stepped(frame, None if changed == lights else changed))
-            lights = changed
-        frames.send(Ended('the scenario is over', is_failure=False))
+            frames.send(Stepped(frame, None if changed == lights else changed, is_reset))
+            lights, is_reset = changed, False
+    return False
 
 
 class Clock:
@@ -84,32 +105,59 @@ class Clock:
     Says when the next step is due.
 
     :param rate: times real time, 0 as fast as possible.
-    :param step_s: simulated time of a step.
+    :param is_paused: whether steps are made only on request.
     """
 
-    def __init__(self, rate: float, step_s: float) -> None:
+    def __init__(self, rate: float, *, is_paused: bool = False) -> None:
         self._rate = rate
-        self._step_s = step_s
+        self._is_paused = is_paused
+        self._n_steps = 0
         self._due = time.monotonic()
 
-    def wait(self, requests: Connection) -> None:
+    def reset(self) -> None:
+        """Let the first step of a run be due at once, even in a pause."""
+        self._n_steps = int(self._is_paused)
+        self._due = time.monotonic()
+
+    def wait(self, requests: Connection, step_s: float) -> bool:
         """
-        Return when the next step is due; take requests until then.
+        Return when the next step is due, or the scenario is to begin again; take requests.
 
         :param requests: requests of the driver.
+        :param step_s: simulated time of a step.
+        :returns: whether to make the step.
         :raises EOFError: if the driver has closed its end.
         """
         while True:
-            now = time.monotonic()
-            left = self._due - now if self._rate else 0.0
-            if requests.poll(max(left, 0.0)):
-                self._rate = cast(NewRate, requests.recv()).rate
-                self._due = time.monotonic()
-            elif left <= 0 or time.monotonic() >= self._due:
+            left = self._left()
+            if requests.poll(left):
+                request = cast(Request, requests.recv())
+                if isinstance(request, Reset):
+                    return False
+                self._take(request)
+            elif left is not None and (left <= 0 or time.monotonic() >= self._due):
                 break
-        if self._rate:
+        if self._is_paused:
+            self._n_steps -= 1
+        elif self._rate:
             self._due = max(self._due, time.monotonic() - _LONGEST_DELAY_S)
-            self._due += self._step_s / self._rate
+            self._due += step_s / self._rate
+        return True
+
+    def _left(self) -> float | None:
+        """Return the time until the next step, s, None if it waits for a request."""
+        if self._is_paused:
+            return 0.0 if self._n_steps else None
+        return max(self._due - time.monotonic(), 0.0) if self._rate else 0.0
+
+    def _take(self, request: Request) -> None:
+        self._due = time.monotonic()
+        if isinstance(request, NewRate):
+            self._rate = request.rate
+        elif isinstance(request, Paused):
+            self._is_paused, self._n_steps = request.is_paused, 0
+        elif isinstance(request, Steps):
+            self._n_steps += request.n_steps
 
 
 @contextmanager

@@ -102,9 +102,10 @@ class SumoSimulator(Simulator):
     def open_source(self, settings: Settings, report: Report, *,
                     reconnect: bool = True) -> Source:
         """Make the source; SUMO starts when its frames are iterated over."""
-        from state_sensor_ros.simulators.sumo.sumo_source import SumoSource
+        from state_sensor_ros.simulators.sumo.sumo_source import StartedSumo, SumoSource
         own = settings.of(SumoParameters)
         config = '' if own.port else own.config or str(share_file(*_SHIPPED))
         run = Run(config, own.host, own.port, own.order, own.step, own.seed, own.args, own.net,
                   own.ego, settings.rate, is_paced=not own.port or own.step_it)
-        return SumoSource(run, settings, report, reconnect=reconnect)
+        new_source = StartedSumo if run.config else SumoSource
+        return new_source(run, settings, report, reconnect=reconnect)

@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Generator, Iterator
 from contextlib import suppress
 from dataclasses import replace
+import math
 from multiprocessing.connection import Connection
 import os
 import subprocess
@@ -22,17 +23,30 @@ import threading
 from typing import IO
 
 from state_sensor_ros.simulators import (
+    Decoded,
     Frame,
     LiveSource,
+    Packet,
     Report,
     Settings,
+    SourceState,
     TransportError,
 )
 from state_sensor_ros.simulators.sumo.signals import Signals
 from state_sensor_ros.simulators.sumo.sumo_frames import with_roads
-from state_sensor_ros.simulators.sumo.sumo_messages import Ended, NewRate, Run, Started, Stepped
+from state_sensor_ros.simulators.sumo.sumo_messages import (
+    Ended,
+    NewRate,
+    Paused,
+    Request,
+    Reset,
+    Run,
+    Started,
+    Stepped,
+    Steps,
+)
 
-# A SUMO that has not answered for this long waits for something, s.
+# A SUMO that was joined and has not answered for this long waits for something, s.
 _SILENCE_S = 2.0
 # Time for SUMO to close its files after the pipe is closed, s.
 _END_S = 1.0
@@ -49,6 +63,8 @@ class SumoSource(LiveSource):
     :param settings: waits before the process is started again, and ``rate``.
     :param report: called with SUMO's warnings.
     :param reconnect: whether to start again after SUMO has failed.
+    :ivar is_paused: whether steps are made only on request.
+    :ivar position: simulated time since the first step of the run, s.
     """
 
     def __init__(self, run: Run, settings: Settings, report: Report, *,
@@ -59,8 +75,10 @@ class SumoSource(LiveSource):
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._lines: deque[str] = deque(maxlen=_LAST_LINES)
+        self.is_paused = False
+        self.position = 0.0
 
-    def receive(self) -> Iterator[Frame]:
+    def receive(self) -> Iterator[Frame | Packet]:
         """
         Start the process and yield its frames until the scenario is over.
 
@@ -77,7 +95,7 @@ class SumoSource(LiveSource):
         self._lines.clear()
         listener = threading.Thread(target=self._listen, args=(process.stderr,), daemon=True)
         listener.start()
-        self._send(replace(self._run, rate=self.settings.rate))
+        self._send(replace(self._run, rate=self.settings.rate, is_paused=self.is_paused))
         with Connection(os.dup(process.stdout.fileno()), writable=False) as pipe:
             failure = yield from self._frames(pipe)
         if not self.is_closing and not self.is_over:
@@ -87,11 +105,11 @@ class SumoSource(LiveSource):
             listener.join(_END_S)
             raise TransportError(self._place, self._reason(failure, process.returncode))
 
-    def _frames(self, pipe: Connection) -> Generator[Frame, None, str]:
+    def _frames(self, pipe: Connection) -> Generator[Frame | Packet, None, str]:
         """Yield the frames; return why the process failed, if it said so."""
-        network, signals = None, None
+        network, signals, begin_s = None, None, math.nan
         while not self.is_closing:
-            if not self.health.n_packets and not pipe.poll(_SILENCE_S):
+            if not (self._run.config or self.health.n_packets or pipe.poll(_SILENCE_S)):
                 self.health.silence = (
                     f'{self._place} has not answered: it may wait for other clients '
                     '(--num-clients), or for one that steps it')
@@ -101,18 +119,26 @@ class SumoSource(LiveSource):
             except (EOFError, OSError):
                 break
             if isinstance(message, Started):
-                network = message.network
+                # A scenario that begins again has the same network.
+                if network is None:
+                    self.connected()
+                network, begin_s = message.network, math.nan
                 signals = Signals(network)
-                self.connected()
+                self._show_pause()
             elif isinstance(message, Ended):
                 if message.is_failure:
                     return message.reason
                 self.finish(message.reason)
                 break
             elif isinstance(message, Stepped) and network and signals:
-                self.health.silence = ''
-                yield replace(with_roads(message.frame, network),
-                              traffic_lights=signals.lights(message.lights))
+                if not self.is_paused:
+                    self.health.silence = ''
+                frame = replace(with_roads(message.frame, network),
+                                traffic_lights=signals.lights(message.lights))
+                begin_s = frame.game_time if math.isnan(begin_s) else begin_s
+                self.position = frame.game_time - begin_s
+                yield Packet(b'', frame.game_time, 0, 0, is_behind_gap=True,
+                             decoded=Decoded(frame, ())) if message.is_first else frame
         return ''
 
     def reconfigure(self, settings: Settings) -> None:
@@ -156,7 +182,13 @@ class SumoSource(LiveSource):
     def _place(self) -> str:
         return self._run.config or f'{self._run.host}:{self._run.port}'
 
-    def _send(self, request: Run | NewRate) -> None:
+    def _show_pause(self) -> None:
+        """Have the diagnostics show whether SUMO is paused."""
+        if self.health.state in (SourceState.CONNECTED, SourceState.PAUSED):
+            self.health.state = SourceState.PAUSED if self.is_paused else SourceState.CONNECTED
+            self.health.silence = 'SUMO is paused' if self.is_paused else ''
+
+    def _send(self, request: Run | Request) -> None:
         with self._lock, suppress(OSError):
             if self._process is not None and self._process.stdin is not None:
                 pipe = Connection(os.dup(self._process.stdin.fileno()), readable=False)
@@ -181,3 +213,43 @@ class SumoSource(LiveSource):
         if exit_code is not None and exit_code < 0:
             return f'SUMO was ended by signal {-exit_code}'
         return failure or f'SUMO ended with exit code {exit_code}'
+
+
+class StartedSumo(SumoSource):
+    """A SUMO that this source starts, which it can therefore pause, step and begin again."""
+
+    def pause(self) -> None:
+        """Make no further steps."""
+        self._set_pause(is_paused=True)
+
+    def resume(self) -> None:
+        """Go on after a pause."""
+        self._set_pause(is_paused=False)
+
+    def step(self, n_frames: int = 1) -> None:
+        """
+        Make steps at once while paused.
+
+        :param n_frames: number of steps.
+        """
+        self._request(Steps(n_frames))
+
+    def restart(self) -> None:
+        """Begin the scenario again; it stays paused after its first step if it is paused."""
+        self._request(Reset())
+        self.position = 0.0
+
+    def _set_pause(self, *, is_paused: bool) -> None:
+        self._request(Paused(is_paused))
+        self.is_paused = is_paused
+        self._show_pause()
+
+    def _request(self, request: Request) -> None:
+        """
+        Send a request to the process.
+
+        :raises TransportError: if the scenario is over.
+        """
+        if self.is_over:
+            raise TransportError(self._place, self.health.loss)
+        self._send(request)

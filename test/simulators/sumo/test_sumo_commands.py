@@ -17,6 +17,7 @@ import time
 from budgets import AWAIT_S
 import pytest
 from sumo_runs import GRID, write_hill
+import sumolib.net
 
 from state_sensor_ros import open_recording, open_stream
 from state_sensor_ros.commands.command_line import main
@@ -46,6 +47,25 @@ def test_sumo_is_recorded_for_simulated_seconds(tmp_path, name):
         assert frames[-1].game_time == pytest.approx(3.95)
         assert all('car' in frame.tags[frame.ego] for frame in frames)
         assert len(frames[-1]) > 20
+
+
+def test_sumo_roads_are_in_tables(tmp_path):
+    import pyarrow.parquet
+    out = tmp_path / 'a.parquet'
+    assert main(['record', str(out), *UNPACED, '--frames', '20', '-q']) == 0
+    table = pyarrow.parquet.read_table(out)
+    network = sumolib.net.readNet(str(GRID.with_name('grid.net.xml.gz')), withInternal=True)
+    edges = [edge.getID() for edge in network.getEdges()]
+    rows = table.select(['road_id', 'road', 'kind']).to_pylist()
+    assert len(rows) > 400
+    for row in rows:
+        assert row['road'] == (None if row['road_id'] is None else edges[row['road_id']])
+    with open_recording(out) as recording:
+        lanes = recording[-1].lanes
+        assert {lanes.road_names[road] for road in lanes.road_id.tolist()} <= set(edges)
+    assert main(['convert', str(out), str(tmp_path / 'b.csv'), '--columns', 'name,road',
+                 '-q']) == 0
+    assert any(edge in (tmp_path / 'b.csv').read_text() for edge in edges)
 
 
 def test_sumo_seconds_are_those_of_the_clock_with_a_pace(tmp_path):
