@@ -269,12 +269,16 @@ class MapLine:
 
     ``kind`` one word for all lines alike, best OpenDRIVE's type of a lane (``driving``,
     ``biking``, ``sidewalk``, ``shoulder``, ...) or ``border``; ``points_xyz`` (P, 3) float64, m,
-    global frame, at least two; ``width`` m of the lane around the line, 0 of a mere line.
+    global frame, at least two; ``width`` m of the lane around the line, 0 of a mere line;
+    ``road`` id of the road in the map and ``lane_id`` of the lane, as lane states have them, ''
+    and 0 where the map has none.
     """
 
     kind: str
     points_xyz: Floats
     width: float = 0.0
+    road: str = ''
+    lane_id: int = 0
 
     def __post_init__(self) -> None:
         """

@@ -146,7 +146,8 @@ class Settings:
     joint_states: bool = parameter(False, 'Wheel angles as joint states.', dynamic=True)
     odometry: bool = parameter(True, 'The topics of each actor.', dynamic=True)
     frame: bool = parameter(True, 'The topic ~/frame with everything.', dynamic=True)
-    map_file: str = parameter('', 'Map for ~/map, NAME.net.xml; empty: that of the source.')
+    map_file: str = parameter('', 'Map for ~/map, NAME.xodr or NAME.net.xml; empty: that of the '
+                              'source.')
     max_actor_topics: int = parameter(1024, 'Actors with topics of their own.', low=0, high=65536)
     actor_timeout: float = parameter(
         5.0, 'Stream time without an actor before its topics are removed, s.',
