@@ -76,7 +76,7 @@ def _with_objects(frame: Frame, perceived: Perceived) -> Frame:
     kinematics[rows, :3] = objects.poses[:, :3] + arms
     kinematics[rows, 3:7] = objects.poses[:, 3:]
     kinematics[rows, 7:] = transported(objects.twists, arms, is_finite=True)
-    return replace(frame, kinematics=kinematics, forward_speed=None,
+    return replace(frame, kinematics=kinematics, forward_speed=None, accelerations=None,
                    boxes=_with_boxes(frame.boxes or NO_BOXES, rows, objects))
 
 
@@ -111,6 +111,7 @@ def _with_ghosts(frame: Frame, perceived: Perceived) -> Frame:
         kinds=np.append(frame.kinds, np.full(n_ghosts, KIND_VEHICLE, np.uint8)),
         tags=(*frame.tags, *[_GHOST_TAGS] * n_ghosts),
         kinematics=np.concatenate((_full(frame), kinematics)), forward_speed=None,
+        accelerations=None,
         boxes=_with_boxes(frame.boxes or NO_BOXES, rows, ghosts),
         inputs=None if frame.inputs is None else np.concatenate(
             (frame.inputs, np.full((n_ghosts, 4), np.nan))),

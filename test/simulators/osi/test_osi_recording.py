@@ -103,6 +103,28 @@ def test_osi_trace_works_in_every_command(trace, words, library, monkeypatch, tm
             assert len(recording) == 12
 
 
+def test_osi_actors_that_come_and_go(tmp_path, capsys):
+    messages = osi_traces.drive(20)
+    for message in messages[5:9]:
+        del message.moving_object[2]
+    for message in messages[12:]:
+        del message.moving_object[0]
+    path = osi_traces.write_plain(tmp_path / 'a_gt_.osi', messages)
+    assert main(['inspect', str(path)]) == 0
+    for name in ('o.mcap', 'o.json', 'o.parquet'):
+        assert main(['convert', str(path), str(tmp_path / name)]) == 0
+    assert main(['convert', str(path), str(tmp_path / 'stack.mcap'), '--outputs', 'autoware']) == 0
+    assert 'error' not in capsys.readouterr().err
+    with sensor.open_recording(path) as recording:
+        kept = [frame.acceleration_xyz[:, 0].tolist() for frame in recording]
+        part = [len(frame.select(np.arange(1, 2)).acceleration_xyz) for frame in recording]
+        # A sensor does not measure accelerations, nor those of ghosts.
+        seen = list(recording.perceived(position_std=0.2, ghosts=2.0, seed=3))
+    assert [len(row) for row in kept] == [4] * 5 + [3] * 4 + [4] * 3 + [3] * 8
+    assert part == [1] * 20
+    assert len(seen) == 20
+
+
 def test_osi_many_at_once(tmp_path):
     folder = tmp_path / 'in'
     folder.mkdir()
