@@ -39,7 +39,7 @@ MAY_IMPORT = {
                              'emulator'},
     'simulators/carla': {'json_forms', 'schemas', 'cdr', 'topics', 'pipeline', 'connections',
                          'files', 'simulators', 'emulator'},
-    'simulators/sumo': {'files', 'simulators'},
+    'simulators/sumo': {'files', 'simulators', 'emulator'},
     'simulators/osi': {'files', 'files/osi', 'simulators'},
     'library': {'perception', 'pipeline', 'connections', 'files', 'files/tables', 'simulators'},
     'drawing': set(),

@@ -10,5 +10,5 @@
 Eclipse SUMO as one of the simulators: live, joined, and its FCD output.
 
 SUMO runs in a process of its own (sumo_process.py): its step holds the interpreter lock. It may
-import simulators/, files/ and the modules directly in the package.
+import simulators/, files/, emulator/ and the modules directly in the package.
 """

@@ -25,8 +25,10 @@ import time
 from typing import cast
 
 from state_sensor_ros.errors import ConfigError, importing
+from state_sensor_ros.simulators import EgoCommand
 from state_sensor_ros.simulators.sumo.road_network import read_network
 from state_sensor_ros.simulators.sumo.step_reader import StepReader, Sumo
+from state_sensor_ros.simulators.sumo.sumo_ego import SumoEgo
 from state_sensor_ros.simulators.sumo.sumo_frames import StepFrames
 from state_sensor_ros.simulators.sumo.sumo_messages import (
     Ended,
@@ -86,12 +88,14 @@ def _serve_once(run: Run, clock: Clock, requests: Connection, frames: Connection
         frames.send(Started(sumo.getVersion()[1], network, step_s))
         reader, maker = StepReader(sumo, constants), StepFrames(network, run.ego)
         lights: dict[str, str] = {}
+        ego, frame = SumoEgo(sumo), None
         while _goes_on(sumo):
             if not clock.wait(requests, step_s):
                 return True
+            ego.advance(clock.command, frame, step_s)
             sumo.simulationStep()
             # After a step SUMO's clock shows the next one.
-            frame = maker.frame(sumo.simulation.getTime() - step_s, *reader.read())
+            frame = ego.shown(maker.frame(sumo.simulation.getTime() - step_s, *reader.read()))
             changed = reader.lights()
             # The names of the roads were sent before, and a read-only mapping cannot be pickled.
             frame = replace(frame, lanes=replace(frame.lanes, road_names={}))
@@ -106,6 +110,7 @@ class Clock:
 
     :param rate: times real time, 0 as fast as possible.
     :param is_paused: whether steps are made only on request.
+    :ivar command: the newest one to the ego, None before the first.
     """
 
     def __init__(self, rate: float, *, is_paused: bool = False) -> None:
@@ -113,6 +118,7 @@ class Clock:
         self._is_paused = is_paused
         self._n_steps = 0
         self._due = time.monotonic()
+        self.command: EgoCommand | None = None
 
     def reset(self) -> None:
         """Let the first step of a run be due at once, even in a pause."""
@@ -131,7 +137,7 @@ class Clock:
         while True:
             left = self._left()
             if requests.poll(left):
-                request = cast(Request, requests.recv())
+                request = cast('Request | EgoCommand', requests.recv())
                 if isinstance(request, Reset):
                     return False
                 self._take(request)
@@ -150,7 +156,10 @@ class Clock:
             return 0.0 if self._n_steps else None
         return max(self._due - time.monotonic(), 0.0) if self._rate else 0.0
 
-    def _take(self, request: Request) -> None:
+    def _take(self, request: Request | EgoCommand) -> None:
+        if isinstance(request, EgoCommand):
+            self.command = request
+            return
         self._due = time.monotonic()
         if isinstance(request, NewRate):
             self._rate = request.rate

@@ -22,6 +22,7 @@ from state_sensor_ros.errors import importing
 from state_sensor_ros.share import share_file
 from state_sensor_ros.simulators import (
     ConfigError,
+    EgoCommands,
     Format,
     LIVE,
     parameter,
@@ -71,10 +72,21 @@ class SumoSimulator(Simulator):
         ('.net.xml', '.net.xml.gz'), 'state_sensor_ros.simulators.sumo.road_network:read_lanes'))
     parameters: ClassVar[type] = SumoParameters
     uses: ClassVar[frozenset[str]] = frozenset({'rate'})
+    takes_commands: ClassVar[bool] = True
     aliases: ClassVar[Mapping[str, str]] = MappingProxyType({'host': 'host', 'port': 'port'})
     formats: ClassVar[tuple[Format, ...]] = (Format(
         name='fcd', noun="SUMO's FCD output", suffixes=('.xml', '.xml.gz'),
         recognised_by=f'{_FCD}:is_fcd', reader=f'{_FCD}:open_fcd'),)
+
+    def check(self, settings: Settings) -> None:
+        """
+        Check that there is an ego that commands can drive.
+
+        :raises ConfigError: if there is none.
+        """
+        if settings.control_input and not settings.of(SumoParameters).ego:
+            raise ConfigError('sumo.ego', "''", '`first` or the id of a vehicle where '
+                              'control_input is set')
 
     def address(self, settings: Settings) -> str:
         """Return the scenario, or host and port of a running SUMO."""
@@ -109,3 +121,10 @@ class SumoSimulator(Simulator):
                   own.ego, settings.rate, is_paced=not own.port or own.step_it)
         new_source = StartedSumo if run.config else SumoSource
         return new_source(run, settings, report, reconnect=reconnect)
+
+    def open_commands(self, settings: Settings, source: Source, report: Report) -> EgoCommands:
+        """Make what moves the ego in SUMO."""
+        from state_sensor_ros.simulators.sumo.sumo_commands import SumoCommands
+        from state_sensor_ros.simulators.sumo.sumo_source import SumoSource
+        assert isinstance(source, SumoSource)
+        return SumoCommands(source)

@@ -22,8 +22,10 @@ import sys
 import threading
 from typing import IO
 
+from state_sensor_ros.errors import reason_of
 from state_sensor_ros.simulators import (
     Decoded,
+    EgoCommand,
     Frame,
     LiveSource,
     Packet,
@@ -187,6 +189,28 @@ class SumoSource(LiveSource):
         if self.health.state in (SourceState.CONNECTED, SourceState.PAUSED):
             self.health.state = SourceState.PAUSED if self.is_paused else SourceState.CONNECTED
             self.health.silence = 'SUMO is paused' if self.is_paused else ''
+
+    def drive(self, command: EgoCommand) -> None:
+        """
+        Drive the ego from the next step on; from any thread.
+
+        :param command: counts until the next call.
+        :raises TransportError: if the process does not run, or has not read many commands.
+        """
+        with self._lock:
+            if self._process is None or self._process.stdin is None:
+                raise TransportError(self._place, 'no process', 'a SUMO that runs')
+            pipe = self._process.stdin.fileno()
+            try:
+                # A full pipe must not hold up close(); what is written is whole or nothing.
+                os.set_blocking(pipe, False)
+                with Connection(os.dup(pipe), readable=False) as writer:
+                    writer.send(command)
+            except OSError as error:
+                raise TransportError(self._place, reason_of(error),
+                                     'a SUMO that takes commands') from error
+            finally:
+                os.set_blocking(pipe, True)
 
     def _send(self, request: Run | Request) -> None:
         with self._lock, suppress(OSError):

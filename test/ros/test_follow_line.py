@@ -1,0 +1,138 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""The example that drives the ego along a recorded line, on every simulator."""
+
+from contextlib import contextmanager, ExitStack
+import math
+import os
+import subprocess
+import sys
+
+from budgets import is_large
+from commands_rig import FAST
+import numpy as np
+from paths import ROOT
+import pytest
+from rig import NodeProcess
+
+import state_sensor_ros as sensor
+from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.emulator.carla_server.episode_settings import EpisodeSettings
+from state_sensor_ros.emulator.carla_server.town_server import CarlaOptions, CarlaServer
+from state_sensor_ros.emulator.monodrive_server.frame_server import (
+    MonodriveOptions,
+    MonodriveServer,
+)
+from state_sensor_ros.emulator.monodrive_server.frame_source import IteratorSource
+from state_sensor_ros.emulator.traffic.frame_generator import generate
+
+EXAMPLE = ROOT / 'examples' / 'follow_line.py'
+MAX_LINES = 60
+# Simulated time of a drive, s; it begins with the first command.
+DRIVE_S = 60.0 if is_large() else 20.0
+# Times real time.
+PACE = 2.0
+
+
+@contextmanager
+def monodrive(folder):
+    """Provide the line of an undriven run and parameters of a node."""
+    line = folder / 'line.json'
+    assert main(['synth', str(line), '--vehicles', '1', '--objects', '0', '--frames', '1400',
+                 '--rate', '20', '--seed', '1']) == 0
+    with MonodriveServer(IteratorSource(generate(1, 0, 20.0, 1, 'v2')), MonodriveOptions(
+            control_port=0, rate=20.0 * PACE)) as server:
+        yield line, {'port': server.port, 'control_port': server.control_port,
+                     'desired_tags': ['vehicle']}
+
+
+@contextmanager
+def carla(folder):
+    """Provide the same of CARLA's stand-in."""
+    line, episode = folder / 'line.json', EpisodeSettings(n_vehicles=0, n_pedestrians=0)
+    with CarlaServer(CarlaOptions(rate='max', period_s=0.05, episode=episode)) as server:
+        assert main(['record', str(line), '--source', 'carla', '--port', str(server.port),
+                     '--frames', '2000']) == 0
+    with CarlaServer(CarlaOptions(rate=20.0 * PACE, period_s=0.05, episode=episode)) as server:
+        yield line, {'source': 'carla', 'port': server.port, 'control_port': server.world_port}
+
+
+@contextmanager
+def sumo(folder):
+    """Provide the same of SUMO, with the ego alone on the roads of the shipped scenario."""
+    pytest.importorskip('libsumo')
+    line, config = folder / 'line.json', folder / 'alone.sumocfg'
+    routes = (ROOT / 'resource' / 'sumo' / 'grid.rou.xml').read_text().splitlines()
+    (folder / 'alone.rou.xml').write_text('\n'.join(
+        each for each in routes if '<flow' not in each and '<personFlow' not in each
+        and '<walk' not in each and '</personFlow' not in each))
+    config.write_text(f"""<configuration><input>
+  <net-file value="{ROOT / 'resource' / 'sumo' / 'grid.net.xml.gz'}"/>
+  <route-files value="alone.rou.xml"/></input></configuration>""")
+    own = ['-p', f'sumo.config:={config}', '-p', 'sumo.ego:=ego']
+    assert main(['record', str(line), '--source', 'sumo', *own, '-p', 'rate:=0.0',
+                 '--frames', '4000']) == 0
+    yield line, {'source': 'sumo', 'sumo.config': str(config), 'sumo.ego': 'ego', 'rate': PACE}
+
+
+def deviations(driven_xy, line_xy):
+    """Return the distance of each point to the line, m."""
+    starts, ways = line_xy[:-1], np.diff(line_xy, axis=0)
+    squares = np.maximum((ways ** 2).sum(axis=1), 1e-12)
+    found = []
+    for point in driven_xy:
+        share = np.clip(((point - starts) * ways).sum(axis=1) / squares, 0.0, 1.0)
+        found.append(np.hypot(*(point - starts - share[:, None] * ways).T).min())
+    return np.array(found)
+
+
+def test_example_is_short():
+    assert len(EXAMPLE.read_text(encoding='utf-8').splitlines()) <= MAX_LINES
+
+
+@pytest.mark.parametrize('simulator', [monodrive, carla, sumo])
+def test_example_follows_the_line(domain, listener, tmp_path, simulator):
+    odometry = listener.subscribe('/state_sensor/ego/odometry', 'nav_msgs/Odometry')
+    sent = listener.subscribe('/state_sensor/command_status', 'state_sensor_ros/VehicleControl')
+    with ExitStack() as stack:
+        line, parameters = stack.enter_context(simulator(tmp_path))
+        node = stack.enter_context(NodeProcess(
+            domain, control_input='twist', **FAST, **parameters))
+        # The node finds the example when it has read the line.
+        example = stack.enter_context(subprocess.Popen(
+            [sys.executable, str(EXAMPLE), str(line)], env={
+                **os.environ, 'ROS_DOMAIN_ID': str(domain),
+                'ROS_AUTOMATIC_DISCOVERY_RANGE': 'LOCALHOST'}))
+        stack.callback(example.kill)
+        listener.until(lambda: sent, what='the first command')
+        n_before = len(odometry)
+
+        def seconds():
+            stamps = [each.header.stamp for each in (odometry[n_before], odometry[-1])]
+            first, last = (stamp.sec + stamp.nanosec / 1e9 for stamp in stamps)
+            return last - first
+        listener.until(lambda: len(odometry) > n_before and seconds() > DRIVE_S,
+                       seconds=4 * DRIVE_S, what='the drive')
+        assert 'Traceback' not in node.log
+    driven = odometry[n_before:]
+    xy = np.array([(each.pose.pose.position.x, each.pose.pose.position.y) for each in driven])
+    with sensor.open_recording(str(line)) as recording:
+        away = deviations(xy, recording.ego_track().position_xyz[:, :2])
+    # It takes the ego over at up to 27 m/s.
+    driven = driven[len(driven) // 3:]
+    speeds = np.array([each.twist.twist.linear.x for each in driven])
+    turns = np.array([each.pose.pose.orientation for each in driven])
+    yaws = np.unwrap([2 * math.atan2(each.z, each.w) for each in turns])
+    times = np.array([each.header.stamp.sec + each.header.stamp.nanosec / 1e9 for each in driven])
+    lateral = np.abs(speeds[1:] * np.diff(yaws) / np.diff(times))
+    assert away.max() < 0.5
+    assert 5.0 < speeds.max() < 15.5
+    # The command of a step turns the wheel at once: the mean of half a second.
+    assert np.convolve(lateral, np.full(10, 0.1), 'valid').max() < 3.0
+    assert math.dist(xy[-1], xy[0]) > 20.0
