@@ -309,6 +309,7 @@ def test_limits_of_speed_and_angle(domain, listener):
     ({'source': 'monodrive'}, 'control_port: found 0; expected the port that takes commands'),
     ({'source': 'carla'}, "control_port: found 0; expected the server's world port"),
     ({'source': 'carla', 'relay_port': 9000}, 'control_input: found twist; expected'),
+    ({'source': 'sumo'}, "sumo.ego: found ''; expected `first` or the id of a vehicle"),
     ({'source': 'file', 'trajectory_file': 'drive.json'},
      "control_input: found twist; expected '' where source is file: it takes no commands"),
     ({'control_input': 'joystick'}, "control_input: found 'joystick'; expected one of"),

@@ -78,16 +78,6 @@ class SumoSimulator(Simulator):
         name='fcd', noun="SUMO's FCD output", suffixes=('.xml', '.xml.gz'),
         recognised_by=f'{_FCD}:is_fcd', reader=f'{_FCD}:open_fcd'),)
 
-    def check(self, settings: Settings) -> None:
-        """
-        Check that there is an ego that commands can drive.
-
-        :raises ConfigError: if there is none.
-        """
-        if settings.control_input and not settings.of(SumoParameters).ego:
-            raise ConfigError('sumo.ego', "''", '`first` or the id of a vehicle where '
-                              'control_input is set')
-
     def address(self, settings: Settings) -> str:
         """Return the scenario, or host and port of a running SUMO."""
         own = settings.of(SumoParameters)
@@ -95,9 +85,9 @@ class SumoSimulator(Simulator):
 
     def check(self, settings: Settings) -> None:
         """
-        Check that SUMO is installed, and that files exist.
+        Check that SUMO is installed, that files exist, and that commands have an ego.
 
-        :raises StateSensorError: if it is not, or for a file that does not exist.
+        :raises StateSensorError: if it is not, for a file that does not exist, or without an ego.
         """
         own = settings.of(SumoParameters)
         with importing('source sumo'):
@@ -110,6 +100,9 @@ class SumoSimulator(Simulator):
         for name, path in (('sumo.config', own.config), ('sumo.net', own.net)):
             if path and not Path(path).is_file():
                 raise ConfigError(name, path, 'an existing file')
+        if settings.control_input and not own.ego:
+            raise ConfigError('sumo.ego', "''", '`first` or the id of a vehicle where '
+                              'control_input is set')
 
     def open_source(self, settings: Settings, report: Report, *,
                     reconnect: bool = True) -> Source:
