@@ -15,6 +15,7 @@ The minimum over the rounds is taken: other programs can only make one slower. O
 one the median of pairs is taken: the second core of a virtual machine is not always a whole one.
 """
 
+from importlib.util import find_spec
 from itertools import count, takewhile
 import os
 from pathlib import Path
@@ -122,6 +123,56 @@ def peak_mb(*words):
     return int(done.stdout) / 1024
 
 
+# Of the largest recording: time of the index, and of a frame by its number where it takes longest.
+BY_NUMBER = """
+import sys, time
+import state_sensor_ros as sensor
+
+def taken_s(work, rounds=5):
+    taken = []
+    for _ in range(rounds):
+        began_s = time.process_time()
+        work()
+        taken.append(time.process_time() - began_s)
+    return min(taken)
+
+recording = sensor.open_recording(sys.argv[1])
+index_s = taken_s(lambda: len(recording), 1)
+first_s = taken_s(lambda: next(iter(sensor.open_recording(sys.argv[1]))))
+places = (0, len(recording) // 2, len(recording) - 1)
+print(index_s, max(taken_s(lambda: recording[i]) for i in places) / first_s)
+"""
+CHILD_S = """
+import resource, subprocess, sys
+subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, check=True)
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(used.ru_utime + used.ru_stime)
+"""
+
+
+def cpu_s(*words):
+    """Run a command; return its time of CPU."""
+    return float(subprocess.run([sys.executable, '-S', '-c', CHILD_S, 'state_sensor', *words],
+                                capture_output=True, text=True, timeout=LIMIT_S,
+                                check=True).stdout)
+
+
+def library_rows(path, size_mb):
+    """Compare an index with an inspection, any frame with the first one, the viewer with a bag."""
+    done = subprocess.run([sys.executable, '-c', BY_NUMBER, path], capture_output=True, text=True,
+                          timeout=LIMIT_S, check=True)
+    index_s, share = map(float, done.stdout.split())
+    scene, bag = path.parent / 'scene.rrd', path.parent / 'viewed'
+    rows = [Row(f'index / inspect, {size_mb} MB', N_ACTORS, index_s / cpu_s('inspect', path),
+                '<= 1'),
+            Row(f'recording[i] / first frame, {size_mb} MB', N_ACTORS, share, '<= 3')]
+    if find_spec('rerun') is not None:
+        viewed_s = cpu_s('view', path, '--save', scene)
+        rows.append(Row(f'view --save / convert to a bag, {size_mb} MB', N_ACTORS,
+                        viewed_s / cpu_s('convert', path, bag), '<= 2'))
+    return show(rows)
+
+
 def memory_rows():
     """Inspect and convert recordings of 10 MB to 1 GB, which takes 3 GB on the disk."""
     rows, least = [], {}
@@ -140,4 +191,5 @@ def memory_rows():
                 least.setdefault(what, found_mb)
                 rows += show([Row(f'{what}, {size_mb} MB: peak memory', N_ACTORS, found_mb,
                                   f'<= {least[what] + GROWTH_MB:.0f}', 'MB')])
+        rows += library_rows(path, max(SIZES_MB))
     return rows

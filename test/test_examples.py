@@ -9,8 +9,10 @@
 """The scripts in examples/, as a user runs them; that with ROS is in ros/test_example_node.py."""
 
 import itertools
+import json
 
 from budgets import AWAIT_S
+import numpy as np
 from paths import ROOT
 from programs import ENVIRONMENT, PIPES, start_script
 import pytest
@@ -37,7 +39,8 @@ def test_examples_are_short():
     scripts = sorted(EXAMPLES.glob('*.py'))
     assert len(scripts) == 4
     for path in scripts:
-        assert len(path.read_text(encoding='utf-8').splitlines()) <= 30
+        limit = 35 if path.name == 'analysis.py' else 30
+        assert len(path.read_text(encoding='utf-8').splitlines()) <= limit
 
 
 def test_example_plots_a_recording(tmp_path):
@@ -48,14 +51,81 @@ def test_example_plots_a_recording(tmp_path):
     assert (tmp_path / 'paths.png').read_bytes().startswith(b'\x89PNG')
 
 
-def test_example_looks_into_a_recording(tmp_path):
-    assert main(['synth', str(tmp_path / 'drive.json'), '--frames', '10']) == 0
-    code, output, errors = run('look_into_recording.py', tmp_path / 'drive.json')
+# At most so many lines for each question to a recording.
+QUESTIONS = {'nearest vehicle': 4, 'lane changes': 1, 'against that of another': 2, 'DataFrame': 3}
+
+
+def cells_of(path):
+    """Return the lines of code of each cell by its title."""
+    found, title = {}, ''
+    for line in path.read_text(encoding='utf-8').splitlines():
+        if line.startswith('# %% '):
+            title = line.removeprefix('# %% ')
+        elif title and line.strip() and not line.startswith('#'):
+            found.setdefault(title, []).append(line)
+    return found
+
+
+@pytest.mark.parametrize('question', QUESTIONS)
+def test_example_of_analysis_takes_few_lines(question):
+    cells = cells_of(EXAMPLES / 'analysis.py').items()
+    [(title, lines)] = [(title, lines) for title, lines in cells if question in title]
+    assert len(lines) <= QUESTIONS[question]
+    assert title.endswith(f': {len(lines)} line' + 's' * (len(lines) > 1))
+
+
+def test_example_of_analysis_answers(tmp_path):
+    pytest.importorskip('pyarrow')
+    pytest.importorskip('pandas')
+    drive = tmp_path / 'drive.json'
+    assert main(['synth', str(drive), '--frames', '10']) == 0
+    frames = list(itertools.islice(generate(3, 2, 20.0, 1, 'v2'), 60))
+    with MonodriveServer(frames, MonodriveOptions(rate='max')) as simulator:
+        code, output, errors = run('analysis.py', drive, '127.0.0.1', simulator.port)
     assert (code, errors) == (0, '')
-    lines = output.splitlines()
-    assert lines[0].endswith("drive.json', v2, 10 frames, 0.45 s)")
-    assert lines[1].startswith('nearest at the end: ')
-    assert lines[2].startswith('[')
+    shown, nearest, apart, changes, n_rows = output.splitlines()
+    assert shown.endswith("drive.json', v2, 10 frames, 0.45 s)")
+    actors = [{name: np.array(list(xyz)) for name, xyz in places(frame)}
+              for frame in json.loads(drive.read_text())]
+    ego = ego_name(drive)
+    expected = [min(np.linalg.norm(xyz - each[ego]) for name, xyz in each.items()
+                    if name != ego and name in vehicles(drive)) / 100.0 for each in actors]
+    np.testing.assert_allclose(json.loads(nearest), expected, atol=2e-3)
+    assert changes == '[]'
+    last = list(actors[0])[-1]
+    np.testing.assert_allclose(json.loads(apart), [
+        np.linalg.norm(each[last] - each[ego]) / 100.0 for each in actors], atol=2e-3)
+    assert int(n_rows) == 21 * 5
+
+
+def states(frame, kinds=('objects', 'vehicles')):
+    return [each.get('state', each) for kind in kinds for each in frame['frame'][kind]]
+
+
+def places(frame):
+    """Yield name and position, cm, of each actor of a v2 frame, from its text."""
+    for state in states(frame):
+        yield state['name'], state['odometry']['pose']['position'].values()
+
+
+def vehicles(path):
+    """Return the names of the vehicles of the first frame."""
+    return {state['name'] for state in states(json.loads(path.read_text())[0], ['vehicles'])}
+
+
+def ego_name(path):
+    return next(state['name'] for state in states(json.loads(path.read_text())[0])
+                if 'ego' in state['tags'])
+
+
+def test_the_speed_of_the_ego_is_one_command(tmp_path):
+    parquet = pytest.importorskip('pyarrow.parquet')
+    drive, out = tmp_path / 'drive.json', tmp_path / 'ego.parquet'
+    assert main(['synth', str(drive), '--frames', '10']) == 0
+    assert main(['convert', str(drive), str(out), '--desired-tags', 'ego', '--columns',
+                 'game_time,speed']) == 0
+    table = parquet.read_table(out)
+    assert (table.num_rows, table.column_names) == (10, ['game_time', 'speed'])
 
 
 def test_example_makes_a_table_of_a_stream():

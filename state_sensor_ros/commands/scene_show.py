@@ -25,6 +25,7 @@ from state_sensor_ros.commands.summary import show_result, size_of, Summary
 from state_sensor_ros.errors import one_line, reason_of, SinkError, TransportError
 from state_sensor_ros.files.recording import RecordingReader, STANDARD_INPUT
 from state_sensor_ros.files.whole.whole_file import WholeFile
+from state_sensor_ros.frame import Needs
 from state_sensor_ros.library.frame_recording import Recording
 from state_sensor_ros.library.lane_changes import LaneChangeFinder
 from state_sensor_ros.settings import Settings
@@ -40,6 +41,7 @@ _N_TOGETHER = 64
 _LIVE_FLUSH_S = 1.0
 _FLUSH_LIMIT_S = 60.0
 _PROBE = bytes(4096)
+_NEEDS = Needs.of(boxes=True, inputs=True, lanes=True)
 
 
 class ViewerClosedError(Exception):
@@ -168,6 +170,7 @@ class SceneShow:
         source = None if self._is_live else self._reader
         sensor_data = simulator.sensor_reader(
             self._settings, lambda kind, text: log.note(text), source)
+        recording.needs = _NEEDS
         finder, n_changes, n_faults = LaneChangeFinder(), 0, 0
         for frame in read_frames(recording, 'view', is_quiet=self._args.quiet):
             self._summary.add(frame)
