@@ -342,4 +342,4 @@ def test_a_scheduler_that_is_not_there_is_an_error(drives, tmp_path, capsys, mon
     assert main(['convert', str(drives), str(tmp_path / 'out'), '--to', 'json', '--dask',
                  address]) == 1
     [line] = capsys.readouterr().err.splitlines()
-    assert line.startswith(f'error: {address}: found ')
+    assert line.startswith(f'error: cannot connect to the scheduler {address}: ')

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 import json
 from pathlib import Path
+import re
 import shutil
 import signal
 import subprocess
@@ -205,7 +206,8 @@ def check_full(trial, runs):
         assert ended.code == 1, what
         # Only the end of the last line may be missing in a recording.
         assert found[-1] != 'new' or trial.case.words[0] == 'record', what
-        assert ended.errors.startswith(f'error: {trial.out.name}: found '), what
+        assert ended.errors.startswith(f'error: {trial.out.name}: '), what
+        assert re.search('file too large|disk I/O error', ended.errors), what
         assert ended.errors.count('\n') == 1, what
         for name in trial.beside():
             # Only a recording leaves a file, and prints its name.

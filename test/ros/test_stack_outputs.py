@@ -84,7 +84,7 @@ def test_outputs_are_on_topics(domain, listener, simulator):
 def test_second_publisher_is_named(domain, listener, simulator):
     other = listener.node.create_publisher(PredictedObjects, PREDICTED, 1)
     with NodeProcess(domain, port=simulator.port, outputs=['autoware']) as node:
-        listener.until(lambda: 'found another publisher' in node.log or listener.spin(0.1),
+        listener.until(lambda: 'another publisher' in node.log or listener.spin(0.1),
                        what='a warning')
         line = next(line for line in node.log.splitlines() if 'another publisher' in line)
     assert PREDICTED in line
