@@ -35,6 +35,8 @@ ABSENT = absent_modules({
     'ros/test_sumo_faults.py': ('libsumo', 'sumolib', 'traci'),
     'ros/test_sumo_node.py': ('libsumo', 'sumolib', 'traci'),
     'ros/test_simulation_services.py': ('simulation_interfaces',),
+    'ros/test_command_inputs.py': ('ackermann_msgs', 'autoware_control_msgs',
+                                   'autoware_vehicle_msgs'),
     'ros/test_stack_outputs.py': ('autoware_perception_msgs', 'autoware_vehicle_msgs',
                                   'derived_object_msgs', 'shape_msgs', 'vision_msgs')})
 collect_ignore = list(ABSENT)

@@ -1,0 +1,191 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""Each input for commands with messages of its own type, on the stand-ins of simulators."""
+
+from contextlib import ExitStack
+import math
+
+from commands_rig import (
+    controls,
+    driven,
+    FAST,
+    is_brake,
+    message_of,
+    Stack,
+    twist,
+    VELOCITY,
+)
+import pytest
+from rig import NodeProcess, statuses
+
+from state_sensor_ros.emulator.carla_server.episode_settings import EpisodeSettings
+from state_sensor_ros.emulator.carla_server.town_server import CarlaOptions, CarlaServer
+from state_sensor_ros.emulator.monodrive_server.frame_server import (
+    MonodriveOptions,
+    MonodriveServer,
+)
+from state_sensor_ros.emulator.monodrive_server.frame_source import IteratorSource
+from state_sensor_ros.emulator.traffic.frame_generator import generate
+from state_sensor_ros.errors import ConfigError
+from state_sensor_ros.ros.commanding import check_input
+from state_sensor_ros.settings import parse_settings
+
+ACKERMANN = 'ackermann_msgs/AckermannDriveStamped'
+CONTROL = 'autoware_control_msgs/Control'
+GEAR = 'autoware_vehicle_msgs/GearCommand'
+REVERSE, PARK = 20, 22
+# From autoware_msgs 1.12.0 and the branch ros2 of ackermann_msgs.
+HASHES = {
+    CONTROL: '7818be59aa790ebb777db06e55a2c15e3756de4cc35c80b1e8271afc5bab2e9d',
+    GEAR: '4aa982c6505fafa9bdca2d243d0a71e46ff9a1e7013767f13a533d0a5d30a1a6',
+    ACKERMANN: '48ca7612a08d3bb72744fd98b71b7cf2ea24c6ad50fa4e1aa0bbad963c90d8cf'}
+
+
+def control(velocity, angle=0.0, **fields):
+    """Make Autoware's command."""
+    return message_of(CONTROL, longitudinal__velocity=float(velocity),
+                      lateral__steering_tire_angle=float(angle), **fields)
+
+
+class Loop:
+    """A node on a stand-in, the ego's odometry and the stack."""
+
+    def __init__(self, listener, topic, sample):
+        self.listener = listener
+        self.odometry = listener.subscribe('/state_sensor/ego/odometry', 'nav_msgs/Odometry')
+        self.stack = Stack(listener, topic, sample).matched()
+
+    @property
+    def speed(self):
+        return self.odometry[-1].twist.twist.linear.x if self.odometry else math.nan
+
+    def drives(self, message, speed):
+        """Publish a message until the ego has a speed and holds it."""
+        n_before = len(self.odometry)
+
+        def holds():
+            recent = self.odometry[n_before:][-40:]
+            return len(recent) == 40 and all(
+                abs(each.twist.twist.linear.x - speed) < 0.3 for each in recent)
+        self.stack.publish_until(message, holds, what=f'{speed} m/s for 2 s')
+
+
+@pytest.fixture
+def monodrive(domain):
+    """Provide a function that starts a node with an input on monoDrive's stand-in."""
+    with ExitStack() as stack:
+        server = stack.enter_context(MonodriveServer(
+            IteratorSource(generate(1, 0, 20.0, 1, 'v2')),
+            MonodriveOptions(control_port=0, rate=40.0)))
+        yield lambda name, **more: stack.enter_context(NodeProcess(
+            domain, port=server.port, control_port=server.control_port,
+            desired_tags=['vehicle'], control_input=name, **FAST, **more))
+
+
+def test_ackermann_drives_forward_and_backward(listener, monodrive):
+    monodrive('ackermann')
+    loop = Loop(listener, '/state_sensor/command_ackermann', message_of(ACKERMANN))
+    loop.drives(message_of(ACKERMANN, drive__speed=6.0, drive__steering_angle=0.05), 6.0)
+    rate = loop.odometry[-1].twist.twist.angular.z
+    assert rate == pytest.approx(loop.speed * math.tan(0.05) / 2.86, rel=0.05)
+    # Speed 0 with acceleration 0 means stop.
+    loop.drives(message_of(ACKERMANN), 0.0)
+    loop.drives(message_of(ACKERMANN, drive__speed=-2.0), -2.0)
+
+
+def test_autoware_drives_with_its_gear(listener, monodrive):
+    monodrive('autoware')
+    loop = Loop(listener, '/control/command/control_cmd', control(0))
+    gear = listener.node.create_publisher(type(message_of(GEAR)), '/control/command/gear_cmd', 1)
+    listener.until(gear.get_subscription_count, what='the node')
+    # Without a gear: drive.
+    loop.drives(control(5, longitudinal__acceleration=1.0,
+                        longitudinal__is_defined_acceleration=True), 5.0)
+    # Backward in a gear forward is no command that can be followed: the ego stops.
+    loop.drives(control(-3), 0.0)
+    gear.publish(message_of(GEAR, command=REVERSE))
+    loop.drives(control(-3), -3.0)
+    gear.publish(message_of(GEAR, command=PARK))
+    loop.drives(control(-3), 0.0)
+    loop.stack.publish_until(control(-3), lambda: loop.stack.sent[-1].hand_brake)
+
+
+def test_second_publisher_of_the_gear_is_refused(domain, listener):
+    with driven(domain, control_input='autoware') as (peer, node):
+        stack = Stack(listener, '/control/command/control_cmd', control(0)).matched()
+        stack.publish_until(control(0), lambda: controls(peer))
+        gears = [listener.node.create_publisher(
+            type(message_of(GEAR)), '/control/command/gear_cmd', 1) for _ in range(2)]
+        stack.publish_until(control(5), lambda: '/control/command/gear_cmd has 2 publishers'
+                            in node.log, what='the warning')
+        assert is_brake(controls(peer)[-1])
+        for gear in gears:
+            listener.node.destroy_publisher(gear)
+
+
+def test_types_have_the_hashes_of_the_originals(listener, monodrive):
+    monodrive('autoware')
+    for type_name, hash_ in HASHES.items():
+        topic = f'/types/{type_name.replace("/", "_").lower()}'
+        publisher = listener.node.create_publisher(type(message_of(type_name)), topic, 1)
+        listener.matched(topic)
+        [found] = listener.node.get_publishers_info_by_topic(topic)
+        assert found.topic_type_hash.value.hex() == hash_
+        listener.node.destroy_publisher(publisher)
+
+
+@pytest.mark.parametrize('is_synchronous', [False, True])
+def test_carla_is_driven_in_place_of_its_autopilot(domain, listener, is_synchronous):
+    episode = EpisodeSettings(n_vehicles=0, n_pedestrians=0, is_synchronous=is_synchronous)
+    with CarlaServer(CarlaOptions(rate=20.0, period_s=0.05, episode=episode)) as server, \
+            NodeProcess(domain, source='carla', port=server.port, control_input='twist',
+                        control_port=server.world_port, **FAST) as node:
+        diagnostics = listener.subscribe('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
+        loop = Loop(listener, VELOCITY, twist(0))
+        # Before the first command the autopilot drives.
+        listener.until(lambda: loop.speed > 3.0, what='the autopilot')
+        loop.drives(twist(12.0), 12.0)
+        loop.drives(twist(-2.0), -2.0)
+        # The stack is lost: the ego stops.
+        listener.until(lambda: loop.speed == 0.0, what='a stop')
+        # A new episode begins with the brake, not with the autopilot.
+        server.disconnect()
+        n_before = len(loop.odometry)
+        listener.until(lambda: len(loop.odometry) > n_before + 20, what='frames again')
+        assert all(each.twist.twist.linear.x < 0.5 for each in loop.odometry[n_before:])
+        listener.until(lambda: any(each['level'] == 1 for each in statuses(
+            diagnostics, 'control')), what='the warning')
+        assert node.end()[0] == 0
+        assert 'Traceback' not in node.log
+
+
+def test_pedals_reach_carla_unchanged(domain, listener):
+    episode = EpisodeSettings(n_vehicles=0, n_pedestrians=0)
+    with CarlaServer(CarlaOptions(rate=20.0, period_s=0.05, episode=episode)) as server, \
+            NodeProcess(domain, source='carla', port=server.port, **FAST,
+                        control_port=server.world_port, control_input='vehicle_control') as node:
+        stack = Stack(listener).matched()
+        message = message_of('state_sensor_ros/VehicleControl', steer=0.25, throttle=0.5,
+                             brake=0.125, hand_brake=True, reverse=True)
+        stack.publish_until(message, lambda: server._control and server._control.throttle == 0.5)
+        pedals = server._control
+        assert (pedals.steer, pedals.throttle, pedals.brake, pedals.hand_brake,
+                pedals.reverse) == (-0.25, 0.5, 0.125, True, True)
+        # The last answer before the end is the brake.
+        assert node.end()[0] == 0
+        assert (server._control.throttle, server._control.brake) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize(('name', 'package'), [
+    ('ackermann', 'ackermann_msgs'), ('autoware', 'autoware_control_msgs')])
+def test_input_without_its_package_is_refused(monkeypatch, name, package):
+    monkeypatch.setattr('state_sensor_ros.ros.stack_checks.find_spec', lambda name: None)
+    with pytest.raises(ConfigError, match=f'control_input: found {name} without the package '
+                       f'{package}; expected it installed: apt install ros-'):
+        check_input(parse_settings({'control_input': name}))
