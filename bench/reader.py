@@ -26,7 +26,7 @@ from rclpy.signals import SignalHandlerOptions
 from tf2_msgs.msg import TFMessage
 from visualization_msgs.msg import MarkerArray
 
-from state_sensor_ros.msg import ControlStateArray
+from state_sensor_ros.msg import ControlStateArray, StateFrame
 from state_sensor_ros.ros.topic_sink import message_class
 
 SCAN_S = 0.5
@@ -57,6 +57,12 @@ class Reader(Node):
         self.subscribe('/tf', TFMessage)
         self.subscribe(f'/{self._owner}/control_states', ControlStateArray)
 
+    def subscribe_to_scene(self):
+        """Subscribe to the topics that show and hold all of a frame."""
+        self.subscribe('/tf', TFMessage)
+        self.subscribe(f'/{self._owner}/markers', MarkerArray)
+        self.subscribe(f'/{self._owner}/frame', StateFrame)
+
     def subscribe_to_all(self):
         """Subscribe to all topics that exist."""
         for topic, types in self.get_topic_names_and_types():
@@ -65,7 +71,12 @@ class Reader(Node):
 
 
 def main():
-    """Read ``rviz``: /tf, markers, one odometry; ``arrays``: /tf, lanes; or ``all`` topics."""
+    """
+    Read some topics.
+
+    ``rviz``: /tf, markers, one odometry; ``arrays``: /tf, lanes; ``scene``: /tf, markers, ~/frame;
+    or ``all`` topics.
+    """
     ended = []
     signal.signal(signal.SIGTERM, lambda *_: ended.append(True))
     rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
@@ -73,6 +84,8 @@ def main():
     reader = Reader(owner)
     if kind == 'rviz':
         reader.subscribe_like_rviz()
+    if kind == 'scene':
+        reader.subscribe_to_scene()
     if kind == 'arrays':
         reader.subscribe_to_arrays()
     next_scan_s = 0.0

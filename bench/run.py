@@ -31,6 +31,7 @@ from evaluation_cost import evaluation_rows
 from in_process import frame_rows, spawn_rows
 from processes import BenchError
 from stack_cost import stack_rows
+from sumo_cost import sumo_rows
 from whole_node import (
     latency_rows,
     overload_rows,
@@ -44,7 +45,7 @@ HERE = Path(__file__).parent
 # (actors, Hz), as the goals name them.
 SIZES = ((10, 50.0), (100, 50.0), (1000, 60.0))
 PARTS = ('frame', 'process', 'cpp', 'latency', 'spawn', 'start', 'overload', 'soak', 'scale',
-         'carla', 'stacks', 'convert', 'memory', 'evaluate')
+         'carla', 'stacks', 'convert', 'memory', 'evaluate', 'sumo')
 
 
 def plot(scaling, machine, path):
@@ -108,7 +109,8 @@ def measured(args):
         'stacks': stack_rows,
         'convert': lambda: conversion_rows(args.rounds),
         'memory': memory_rows,
-        'evaluate': lambda: evaluation_rows(args.rounds)}
+        'evaluate': lambda: evaluation_rows(args.rounds),
+        'sumo': sumo_rows}
     rows = []
     for name, part in parts.items():
         if name in args.only and name not in args.skip:

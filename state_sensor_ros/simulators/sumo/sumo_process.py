@@ -42,8 +42,9 @@ from state_sensor_ros.simulators.sumo.sumo_messages import (
     Steps,
 )
 
-# A SUMO that was held up does not make up for more than this, s.
-_LONGEST_DELAY_S = 0.5
+# A SUMO that was held up makes up for no more than this, s: a longer burst of frames would be
+# dropped by the node.
+_LONGEST_DELAY_S = 0.2
 
 
 def main() -> None:
