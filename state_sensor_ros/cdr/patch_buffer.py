@@ -42,6 +42,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from state_sensor_ros.cdr.array_cut import ArrayCut
 from state_sensor_ros.cdr.templates import ALIGNMENT, ENCAPSULATION, Layout, MessageInstance, Table
 from state_sensor_ros.common_ends import common_ends
 from state_sensor_ros.frame import Rows
@@ -176,6 +177,10 @@ class PatchBuffer:
         starts = starts[:len(ends)]
         # Padding precedes the encapsulation header, which is at 4 modulo 8.
         return starts + (len(ENCAPSULATION) - starts) % ALIGNMENT, ends
+
+    def array_cut(self) -> ArrayCut | None:
+        """Return what leaves out elements; None of an array whose elements cannot be moved."""
+        return ArrayCut.of(self._instances, self._starts.numbers.tolist())
 
     def tobytes(self, begin: int, end: int) -> bytes:
         """Return a copy of the bytes from ``begin`` to ``end``."""

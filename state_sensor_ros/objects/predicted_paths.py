@@ -77,7 +77,7 @@ class ConstantPaths:
     def __init__(self) -> None:
         self._poses: Floats = np.empty((0, _N_POSES, 7))
 
-    def paths(self, objects: Objects) -> Paths:
+    def paths(self, objects: Objects, poses_now: Floats | None = None) -> Paths:
         """
         Return paths that are valid until the next call.
 
@@ -87,8 +87,9 @@ class ConstantPaths:
         v h Im(h) 2 / w, which loses no digits where a is small.
 
         :param objects: K objects.
+        :param poses_now: (K, 7) float64, where they begin; None for the poses of the objects.
         """
-        twists, now = objects.twists, objects.poses
+        twists, now = objects.twists, objects.poses if poses_now is None else poses_now
         rates = twists[:, 5]
         are_straight = np.abs(rates) < _STRAIGHT
         half_turns = _half_turns(rates)

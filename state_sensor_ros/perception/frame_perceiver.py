@@ -60,12 +60,13 @@ class FramePerceiver:
         if perceived.are_seen is not None:
             missed = perceived.truth.rows[~perceived.are_seen]
             frame = frame.select(np.delete(np.arange(frame.n_actors), missed))
-        return _with_ghosts(frame, perceived) if perceived.ghosts else frame
+        return frame if perceived.ghost_objects is None \
+            else _with_ghosts(frame, perceived, perceived.ghost_objects)
 
 
 def _with_objects(frame: Frame, perceived: Perceived) -> Frame:
     """Return a frame whose seen objects are where they are perceived, with one box each."""
-    objects = perceived.objects.at(slice(perceived.n_seen))
+    objects = perceived.seen()
     rows = objects.rows
     truth = perceived.truth if perceived.are_seen is None \
         else perceived.truth.at(perceived.are_seen)
@@ -99,9 +100,9 @@ def _with_boxes(boxes: Boxes, rows: Rows, objects: Objects) -> Boxes:
     return Boxes(owners[order], tuple([names[i] for i in order.tolist()]), numbers[order])
 
 
-def _with_ghosts(frame: Frame, perceived: Perceived) -> Frame:
+def _with_ghosts(frame: Frame, perceived: Perceived, ghosts: Objects) -> Frame:
     """Return a frame with the ghosts as its last actors; they stand on the ground."""
-    ghosts, n_ghosts = perceived.objects.at(slice(perceived.n_seen, None)), len(perceived.ghosts)
+    n_ghosts = len(perceived.ghosts)
     rows = frame.n_actors + np.arange(n_ghosts)
     kinematics = np.column_stack((ghosts.poses, ghosts.twists))
     kinematics[:, 2] -= ghosts.sizes[:, 2] / 2.0

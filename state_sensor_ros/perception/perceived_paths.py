@@ -16,26 +16,34 @@ from state_sensor_ros.perception.perceiver import Perceived, turn
 
 def perceived_paths(paths: Paths, perceived: Perceived) -> Paths:
     """
-    Return the paths of perceived objects.
+    Return the paths of all objects as they are perceived, also where they are not seen.
 
-    :param paths: of all objects as they are; their poses may be changed.
+    :param paths: of the objects as they are; their poses are changed.
     :param perceived: of the same frame.
     """
-    objects, truth, n_seen = perceived.objects, perceived.truth, perceived.n_seen
-    poses, lengths = paths
-    now = truth.poses
-    if perceived.are_seen is not None:
-        poses, lengths = poses[perceived.are_seen], lengths[perceived.are_seen]
-        now = now[perceived.are_seen]
+    objects, truth, poses = perceived.objects, perceived.truth, paths.poses
     if objects.poses is not truth.poses:
-        poses[:, :, :2] += (objects.poses[:n_seen, :2] - now[:, :2])[:, None]
+        poses[:, :, :2] += (objects.poses[:, :2] - truth.poses[:, :2])[:, None]
         if perceived.turns is not None:
             turn(poses[:, :, 3:], perceived.turns[:, None])
         # Without the rounding of the difference.
-        poses[:, 0] = objects.poses[:n_seen]
-    if not perceived.ghosts:
+        poses[:, 0] = objects.poses
+    return paths
+
+
+def reported_paths(paths: Paths, perceived: Perceived) -> Paths:
+    """
+    Return the paths of the objects that are seen, and then those of the ghosts.
+
+    :param paths: of all objects as they are perceived.
+    :param perceived: of the same frame.
+    """
+    poses, lengths = paths
+    if perceived.are_seen is not None:
+        poses, lengths = poses[perceived.are_seen], lengths[perceived.are_seen]
+    if perceived.ghost_objects is None:
         return Paths(poses, lengths)
-    of_ghosts = ConstantPaths().paths(objects.at(slice(n_seen, None)))
-    joined = np.zeros((len(objects.rows), len(TIMES_S), 7))
-    joined[:n_seen, :poses.shape[1]], joined[n_seen:] = poses, of_ghosts.poses
-    return Paths(joined, np.concatenate((lengths, of_ghosts.lengths)))
+    ghosts = ConstantPaths().paths(perceived.ghost_objects)
+    joined = np.zeros((len(poses) + len(ghosts.poses), len(TIMES_S), 7))
+    joined[:len(poses), :poses.shape[1]], joined[len(poses):] = poses, ghosts.poses
+    return Paths(joined, np.concatenate((lengths, ghosts.lengths)))

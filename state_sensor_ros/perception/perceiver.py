@@ -37,7 +37,6 @@ from state_sensor_ros.perception.actor_noise import (
 from state_sensor_ros.perception.ghosts import ghosts_of, NO_EGO, Viewpoint
 from state_sensor_ros.perception.occlusion import visible_shares
 from state_sensor_ros.perception.philox import Words
-from state_sensor_ros.rotations import global_from_body, normalised
 from state_sensor_ros.settings import Perception, Settings
 
 # An edge is never shorter, m.
@@ -53,22 +52,29 @@ class Perceived:
     """
     The objects of a frame that a sensor reports.
 
-    ``objects`` K that are there, then G ghosts, whose ``rows`` are -1; ``truth`` all T objects as
-    they are; ``are_seen`` (T,) bool, the K of these, None for all; ``turns`` (K,) by how much
-    their yaw is off, rad, None for not at all; ``ghosts`` G names and ids that no actor of the
-    frame has.
+    ``truth`` all T objects as they are; ``objects`` the same as they are perceived, also where
+    they are not seen; ``are_seen`` (T,) bool, None for all; ``turns`` (T,) by how much their yaw
+    is off, rad, None for not at all; ``ghosts`` G names and ids that no actor of the frame has,
+    ``ghost_objects`` their objects, whose ``rows`` are -1, None without any.
     """
 
-    objects: Objects
     truth: Objects
+    objects: Objects
     are_seen: Bools | None = None
     turns: Floats | None = None
     ghosts: tuple[Actor, ...] = ()
+    ghost_objects: Objects | None = None
 
-    @property
-    def n_seen(self) -> int:
-        """Return the number of objects that are there, K."""
-        return len(self.objects.rows) - len(self.ghosts)
+    def seen(self) -> Objects:
+        """Return the objects that are seen, without ghosts."""
+        return self.objects if self.are_seen is None else self.objects.at(self.are_seen)
+
+    def reported(self) -> Objects:
+        """Return the objects that are seen, and then the ghosts."""
+        seen, ghosts = self.seen(), self.ghost_objects
+        return seen if ghosts is None else Objects(*(
+            np.concatenate((getattr(seen, name), getattr(ghosts, name))) for name in (
+                'rows', 'classes', 'poses', 'axes', 'sizes', 'twists', 'accelerations')))
 
 
 class Perceiver:
@@ -78,6 +84,7 @@ class Perceiver:
     :param settings: parameters; :meth:`reconfigure` replaces the dynamic ones.
     :param objects: of the same frames.
     :param report: called with a kind and a line, once where the ego is missing.
+    :ivar changes_who_is_there: whether objects may be missing, or ghosts be there.
     """
 
     def __init__(self, settings: Settings, objects: FrameObjects, report: Report) -> None:
@@ -96,6 +103,9 @@ class Perceiver:
         classes = settings.object_classes
         self._has_ghosts = self._perception.ghosts > 0.0 and (
             not classes or CLASSES[CAR].name in classes)
+        self.changes_who_is_there = self._has_ghosts or any((
+            self._perception.range, self._perception.field_of_view, self._perception.occlusion,
+            self._perception.missing))
         self._object_range = settings.object_range
         self._frame: Frame | None = None
         self._perceived: Perceived | None = None
@@ -124,27 +134,26 @@ class Perceiver:
             if self._has_noise or perception.missing else None
         if words is not None and perception.missing:
             are_seen &= chances_of(words) >= perception.missing
-        seen = objects
         if are_seen.all():
             are_seen = None
-        else:
-            seen = objects.at(are_seen)
-        perceived, turns = seen, None
+        perceived, turns = objects, None
         if words is not None and self._has_noise:
-            perceived, turns = _noisy(seen, deviates_of(
-                words if are_seen is None else words[:, are_seen]), perception)
-        if not self._has_ghosts:
-            return Perceived(perceived, objects, are_seen, turns)
-        ghosts, identities = self._ghosts(number, viewpoint)
-        return Perceived(_joined(perceived, ghosts), objects, are_seen, turns,
-                         _named(identities, actor_list))
+            perceived, turns = _noisy(objects, deviates_of(words), perception)
+        if self._has_ghosts:
+            ghosts, identities = self._ghosts(number, viewpoint)
+            if len(identities):
+                return Perceived(objects, perceived, are_seen, turns,
+                                 _named(identities, actor_list), ghosts)
+        return Perceived(objects, perceived, are_seen, turns)
 
     def _viewpoint(self, frame: Frame, actor_list: ActorList) -> Viewpoint | None:
         """Return where the ego is, None without one."""
         i_ego, perception = actor_list.i_ego, self._perception
         if i_ego >= 0 and frame.has_pose()[i_ego]:
-            x_axis = global_from_body(normalised(frame.orientation_xyzw[i_ego:i_ego + 1]))[0, :, 0]
-            return Viewpoint(frame.position_xyz[i_ego], math.atan2(x_axis[1], x_axis[0]))
+            x, y, z, w = frame.orientation_xyzw[i_ego].tolist()
+            # Of the x axis, whatever the length of the quaternion.
+            return Viewpoint(frame.position_xyz[i_ego], math.atan2(
+                2.0 * (x * y + z * w), x * x - y * y - z * z + w * w))
         if not self._is_reported and (
                 perception.range or perception.field_of_view or perception.occlusion):
             self._is_reported = True
@@ -195,26 +204,28 @@ class Perceiver:
         return ghosts.at(are_near), identities[are_near]
 
 
-def _noisy(seen: Objects, deviates: Deviates,
+def _noisy(truth: Objects, deviates: Deviates,
            perception: Perception) -> tuple[Objects, Floats | None]:
     """Return objects that are off by noise, and by how much their yaw is."""
-    poses, axes, sizes, twists, turns = seen.poses, seen.axes, seen.sizes, seen.twists, None
+    poses, axes, sizes, twists, turns = truth.poses, truth.axes, truth.sizes, truth.twists, None
     if perception.position_std or perception.yaw_std:
         poses = poses.copy()
         poses[:, :2] += perception.position_std * deviates.position.T
     if perception.yaw_std:
         turns = perception.yaw_std * deviates.yaw
         turn(poses[:, 3:], turns)
-        x_rows, y_rows = seen.axes[:, 0], seen.axes[:, 1]
-        cosine, sine = np.cos(turns)[:, None], np.sin(turns)[:, None]
-        axes = np.stack((cosine * x_rows - sine * y_rows, sine * x_rows + cosine * y_rows,
-                         seen.axes[:, 2]), axis=1)
+        rotations = np.empty((len(turns), 2, 2))
+        rotations[:, 0, 0] = rotations[:, 1, 1] = np.cos(turns)
+        rotations[:, 1, 0] = np.sin(turns)
+        rotations[:, 0, 1] = -rotations[:, 1, 0]
+        axes = axes.copy()
+        axes[:, :2] = rotations @ axes[:, :2]
     if perception.size_std:
         sizes = np.maximum(sizes + perception.size_std * deviates.size.T, _LEAST_EDGE)
     if perception.velocity_std:
         twists = twists.copy()
         twists[:, :2] += perception.velocity_std * deviates.velocity.T
-    return replace(seen, poses=poses, axes=axes, sizes=sizes, twists=twists), turns
+    return replace(truth, poses=poses, axes=axes, sizes=sizes, twists=twists), turns
 
 
 def turn(orientations_xyzw: Floats, angles: Floats) -> None:
@@ -224,13 +235,10 @@ def turn(orientations_xyzw: Floats, angles: Floats) -> None:
     :param orientations_xyzw: (..., 4) float64.
     :param angles: (...) float64, rad.
     """
-    # Of the product with the half turn, in complex numbers: (x + i y) h and (z + i w) conj(h).
-    cosine, sine = np.cos(angles / 2.0), np.sin(angles / 2.0)
-    x, y, z, w = np.moveaxis(orientations_xyzw, -1, 0).copy()
-    orientations_xyzw[..., 0], orientations_xyzw[..., 1] = x * cosine - y * sine, \
-        x * sine + y * cosine
-    orientations_xyzw[..., 2], orientations_xyzw[..., 3] = z * cosine + w * sine, \
-        w * cosine - z * sine
+    # The product with the half turn, in complex numbers: (x + i y) h and (z + i w) conj(h).
+    half_turns = np.exp(0.5j * angles)
+    orientations_xyzw[..., 0:2].view(np.complex128)[..., 0] *= half_turns
+    orientations_xyzw[..., 2:4].view(np.complex128)[..., 0] *= half_turns.conj()
 
 
 def _named(identities: Words, actor_list: ActorList) -> tuple[Actor, ...]:
@@ -242,11 +250,3 @@ def _named(identities: Words, actor_list: ActorList) -> tuple[Actor, ...]:
             name += '_'
         ghosts.append(Actor(name, '', '', _LEAST_GHOST_ID + identity % _LEAST_GHOST_ID, False))
     return tuple(ghosts)
-
-
-def _joined(objects: Objects, ghosts: Objects) -> Objects:
-    """Return the objects of both."""
-    if not len(ghosts.rows):
-        return objects
-    return Objects(*(np.concatenate((getattr(objects, name), getattr(ghosts, name))) for name in (
-        'rows', 'classes', 'poses', 'axes', 'sizes', 'twists', 'accelerations')))

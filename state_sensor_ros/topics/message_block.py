@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
@@ -28,7 +28,8 @@ class MessageBlock:
 
     ``patches`` table, rows or None for all, function and its first argument, of each table in the
     buffer: the look-ups of each frame are done once, as they take as long as the patches.
-    ``data`` the bytes; ``parts`` topic, begin and end of each message in them.
+    ``data`` the bytes; ``parts`` topic, begin and end of each message in them; ``edit`` returns a
+    message as it is sent, None for as it is.
 
     :param buffer: the messages.
     :param rows: by table, (R,) int64, the rows of the table in the order of the buffer; a table
@@ -37,10 +38,11 @@ class MessageBlock:
     :param also: further topics, each with the index of the message that it shares.
     """
 
-    __slots__ = ('data', 'parts', 'patches')
+    __slots__ = ('data', 'edit', 'parts', 'patches')
 
     def __init__(self, buffer: PatchBuffer, rows: Mapping[Table, Rows], topics: Iterable[Topic],
                  also: Iterable[tuple[Topic, int]] = ()) -> None:
+        self.edit: Callable[[bytes], bytes] | None = None
         self.patches = [(table, rows.get(table), *buffer.patcher(table))
                         for table in buffer.tables]
         begins, ends = buffer.message_bounds()

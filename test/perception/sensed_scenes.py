@@ -58,8 +58,7 @@ class Sensor:
     def by_name(self, frame):
         """Return by name of an actor its pose, size and twist, as bytes."""
         actor_list = self._registry.update(frame)
-        found = self._perceiver.of(frame, actor_list)
-        objects = found.objects.at(slice(found.n_seen))
+        objects = self._perceiver.of(frame, actor_list).seen()
         return {actor_list.names[row]: b''.join((pose.tobytes(), size.tobytes(), twist.tobytes()))
                 for row, pose, size, twist in zip(
                     objects.rows.tolist(), objects.poses, objects.sizes, objects.twists,

@@ -50,10 +50,10 @@ def test_noise_is_the_same_whatever_else_is_on():
     alone = Sensor(seed=4, position_std=0.3).perceived(frame).objects
     among = Sensor(seed=4, range=200.0, field_of_view=200.0, missing=0.4, ghosts=5.0, **NOISE
                    ).perceived(frame)
-    rows = among.objects.rows[:among.n_seen]
+    rows = among.seen().rows
     assert 0 < len(rows) < 40
     places = np.searchsorted(alone.rows, rows)
-    assert among.objects.poses[:among.n_seen, :3].tolist() == alone.poses[places, :3].tolist()
+    assert among.seen().poses[:, :3].tolist() == alone.poses[places, :3].tolist()
     # Who is missed does not depend on the others either.
     first = Sensor(seed=4, missing=0.4).names(frame)
     assert Sensor(seed=4, missing=0.4).names(scene(PLACES[:20])) \
@@ -153,7 +153,7 @@ def test_occlusion_hides_by_boxes_of_all_objects():
 def test_missing_is_a_probability_of_each_object_and_frame(missing):
     found, _ = errors(missing=missing)
     n = 60 * 40
-    share = 1.0 - sum(each.n_seen for each in found) / n
+    share = 1.0 - sum(len(each.seen().rows) for each in found) / n
     assert share == pytest.approx(missing, abs=4 * (missing * (1.0 - missing) / n) ** 0.5)
 
 
@@ -171,8 +171,9 @@ def ghosts(n_frames=400, places=(), ego=(0.0, 0.0, 0.0), **perception):
     """Return the ghosts of many frames, and how many there are in each."""
     sensor = Sensor(seed=2, ghosts=3.0, **perception)
     found = [sensor.perceived(scene(places, ego=ego, game_time=0.1 * i)) for i in range(n_frames)]
-    assert all((each.objects.rows[each.n_seen:] == -1).all() for each in found)
-    return (np.concatenate([each.objects.poses[each.n_seen:] for each in found]),
+    objects = [each.ghost_objects for each in found if each.ghosts]
+    assert all((each.rows == -1).all() for each in objects)
+    return (np.concatenate([np.zeros((0, 7)), *[each.poses for each in objects]]),
             np.array([len(each.ghosts) for each in found]), found)
 
 

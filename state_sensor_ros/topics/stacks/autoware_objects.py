@@ -24,7 +24,7 @@ from state_sensor_ros.naming import Actor
 from state_sensor_ros.objects.object_maker import Objects
 from state_sensor_ros.objects.predicted_paths import ConstantPaths, Paths, STEP_S, TruePaths
 from state_sensor_ros.payloads import Report
-from state_sensor_ros.perception.perceived_paths import perceived_paths
+from state_sensor_ros.perception.perceived_paths import perceived_paths, reported_paths
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.stacks.object_topic import (
     CENTRE,
@@ -141,10 +141,10 @@ class AutowareObjectEncoder(ObjectTopicEncoder):
         return {**{f'id_{i}': byte for i, byte in enumerate(object_id(actor.name))},
                 'label': CLASSES[class_].autoware, 'path': [{}] * n_poses}
 
-    def numbers(self, now: FrameToSend, numbers: Numbers) -> None:
+    def tables(self, now: FrameToSend, objects: Objects, numbers: Numbers) -> None:
         """Add the motion in the objects' own axes."""
-        super().numbers(now, numbers)
-        objects, forward_speed = self._objects(now), now.frame.forward_speed
+        super().tables(now, objects, numbers)
+        forward_speed = now.frame.forward_speed
         # The same objects have the same motion: computed for the first of the topics.
         if numbers.get(OWN_TWIST) is not objects.own_motion[0]:
             numbers[OWN_TWIST], numbers[OWN_ACCELERATION] = objects.own_motion
@@ -205,7 +205,6 @@ class PredictionEncoder(AutowareObjectEncoder):
         super().__init__(settings, definitions, report)
         self._constant_paths, self._true_paths = ConstantPaths(), TruePaths()
         self._paths: Paths | None = None
-        self._lengths: Rows = np.zeros(0, np.int64)
 
     def kinematics(self, with_pose: Fields, with_twist: Fields, with_accel: Fields) -> Fields:
         """Return the kinematics of a predicted object."""
@@ -221,19 +220,28 @@ class PredictionEncoder(AutowareObjectEncoder):
         perceived = self._perceived(now)
         truth = perceived.truth
         if now.upcoming is None:
-            paths = self._constant_paths.paths(truth)
+            # From where the object is perceived, with its true velocity.
+            self._paths = self._constant_paths.paths(truth, perceived.objects.poses)
         else:
             names = tuple([now.actor_list.names[row] for row in truth.rows.tolist()])
-            paths = self._true_paths.paths(truth, names, now.upcoming)
-        self._lengths, self._paths = paths.lengths, perceived_paths(paths, perceived)
-        return super().key(now), paths.lengths.tobytes()
+            self._paths = perceived_paths(
+                self._true_paths.paths(truth, names, now.upcoming), perceived)
+        return super().key(now), self._paths.lengths.tobytes()
 
     def path_lengths(self, truth: Objects) -> Rows:
         """Return (T,) lengths of the paths."""
-        return self._lengths
-
-    def numbers(self, now: FrameToSend, numbers: Numbers) -> None:
-        """Add the poses of the paths."""
-        super().numbers(now, numbers)
         assert self._paths is not None
-        numbers[PATH] = self._paths.rows()
+        return self._paths.lengths
+
+    def tables(self, now: FrameToSend, objects: Objects, numbers: Numbers) -> None:
+        """Add the poses of the paths."""
+        super().tables(now, objects, numbers)
+        assert self._paths is not None
+        perceived = self._perceived(now)
+        if objects is perceived.objects:
+            paths = self._paths
+        elif len(objects.rows) and (objects.rows < 0).all() and self._cut is not None:
+            paths = ConstantPaths().paths(objects)
+        else:
+            paths = reported_paths(self._paths, perceived)
+        numbers[PATH] = paths.rows()

@@ -15,6 +15,7 @@ from typing import Final
 from state_sensor_ros.cdr.templates import Given, Slot, Table, Values
 from state_sensor_ros.classes import CLASSES, UNKNOWN
 from state_sensor_ros.naming import Actor
+from state_sensor_ros.objects.object_maker import Objects
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.stacks.object_topic import CENTRE, ObjectTopicEncoder, SIZE
 from state_sensor_ros.topics.tables import Fields, header, pose, twist
@@ -51,8 +52,7 @@ class DerivedObjectsEncoder(ObjectTopicEncoder):
         return {'id': actor.id, 'is_classified': is_classified, 'class': CLASSES[class_].derived,
                 'certainty': _CERTAIN if is_classified else 0}
 
-    def numbers(self, now: FrameToSend, numbers: Numbers) -> None:
+    def tables(self, now: FrameToSend, objects: Objects, numbers: Numbers) -> None:
         """Add the motion in the global frame."""
-        super().numbers(now, numbers)
-        objects = self._objects(now)
+        super().tables(now, objects, numbers)
         numbers[GLOBAL_TWIST], numbers[GLOBAL_ACCELERATION] = objects.twists, objects.accelerations

@@ -16,9 +16,11 @@ from typing import Any
 
 import numpy as np
 
+from state_sensor_ros.cdr.array_cut import ArrayCut
 from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.cdr.patch_buffer import PatchBuffer
 from state_sensor_ros.cdr.templates import MessageInstance, Slot, Table, Template, Values
+from state_sensor_ros.classes import CAR
 from state_sensor_ros.frame import Needs, Rows
 from state_sensor_ros.naming import Actor
 from state_sensor_ros.objects.object_maker import Objects
@@ -28,7 +30,13 @@ from state_sensor_ros.perception.perceiver import Perceived
 from state_sensor_ros.settings import PERCEPTION, Settings
 from state_sensor_ros.topics.message_block import MessageBlock
 from state_sensor_ros.topics.per_actor import Column, PerActor
-from state_sensor_ros.topics.tables import Fields, header, UNKNOWN_VARIANCE
+from state_sensor_ros.topics.tables import (
+    Fields,
+    header,
+    STAMP,
+    stamp_numbers,
+    UNKNOWN_VARIANCE,
+)
 from state_sensor_ros.topics.topic_encoder import FrameToSend, Numbers, TopicEncoder
 
 # Of objects: centre xyz, orientation xyzw.
@@ -71,10 +79,12 @@ class ObjectTopicEncoder(TopicEncoder):
     """
     One array of objects for each frame.
 
-    ``is_true`` whether it has the truth, whatever ``perception.*`` are.
+    ``is_true`` whether it has the truth, whatever ``perception.*`` are; ``is_cut`` whether
+    elements can be cut out of the message, as they end at the same phase whatever they contain.
     """
 
     is_true = False
+    is_cut = True
     uses_perception = frozenset(PERCEPTION)
 
     def __init__(self, settings: Settings, definitions: Definitions, report: Report) -> None:
@@ -85,7 +95,9 @@ class ObjectTopicEncoder(TopicEncoder):
                                        {'header': header(settings.global_frame)}, is_message=True)
         self._element_type = definitions[type_name][-1].type_name
         self._head = MessageInstance(self._head_template, {})
-        self._buffer = PatchBuffer(is_array=True)
+        self._buffer, self._ghost_buffer = PatchBuffer(is_array=True), PatchBuffer(is_array=True)
+        self._cut: ArrayCut | None = None
+        self._now: FrameToSend | None = None
         self._make_templates(settings)
 
     def _make_templates(self, settings: Settings) -> None:
@@ -130,33 +142,58 @@ class ObjectTopicEncoder(TopicEncoder):
         return [[self._head_template, template, template] for template in self._templates]
 
     def key(self, now: FrameToSend) -> object:
-        """Return the objects, their classes, and the ghosts."""
+        """Return the objects and their classes; where they cannot be cut out, which are seen."""
         perceived = self._perceived(now)
-        objects = perceived.objects
-        return objects.rows.tobytes(), objects.classes.tobytes(), perceived.ghosts
+        key = perceived.truth.rows.tobytes(), perceived.truth.classes.tobytes()
+        if self._cut is not None:
+            return key
+        # Never that of a layout with a cut, which may have been the last one.
+        return key, perceived.ghosts, \
+            None if perceived.are_seen is None else perceived.are_seen.tobytes()
 
     def blocks(self, now: FrameToSend) -> list[MessageBlock]:
-        """Lay out the array."""
+        """Lay out the array, of all objects if those that are not seen can be cut out."""
         if now.settings.perception != self._perception:
             self._make_templates(now.settings)
-        perceived, n_actors = self._perceived(now), len(now.usable)
-        objects, truth, n_seen = perceived.objects, perceived.truth, perceived.n_seen
+        perceived = self._perceived(now)
+        elements = self._instances(now, perceived.truth)
+        self._buffer.update([self._head, *elements])
+        self._cut = self._buffer.array_cut() if self.is_cut and not self.is_true \
+            and now.perceiver.changes_who_is_there else None
+        if self._cut is None and (perceived.are_seen is not None or perceived.ghosts):
+            if perceived.are_seen is not None:
+                elements = [elements[i] for i in np.flatnonzero(perceived.are_seen).tolist()]
+            self._buffer.update([self._head, *elements, *self._ghost_instances(now, perceived)])
+        block = MessageBlock(self._buffer, {}, self.topics)
+        if self._cut is not None:
+            block.edit = self._edited
+        return [block]
+
+    def _instances(self, now: FrameToSend, truth: Objects) -> list[MessageInstance]:
+        n_actors = len(now.usable)
         classes, n_poses = np.zeros(n_actors, np.uint8), np.zeros(n_actors, np.uint8)
-        # Of those that are not seen as well, so that they are not laid out again when they are.
         classes[truth.rows], n_poses[truth.rows] = truth.classes, self.path_lengths(truth)
-        i_template = now.frame.forward_speed is not None
-        elements = self._elements[i_template].of(
+        elements = self._elements[now.frame.forward_speed is not None].of(
             now.actor_list, Column(classes.tobytes()), Column(n_poses.tobytes()))
-        make = self._maker(self._templates[i_template])
-        ghosts = [make(ghost, (class_, GHOST_POSES), None) for ghost, class_ in zip(
-            perceived.ghosts, objects.classes[n_seen:].tolist(), strict=True)]
-        self._buffer.update([self._head, *[
-            elements[row] for row in objects.rows[:n_seen].tolist()], *ghosts])
-        return [MessageBlock(self._buffer, {}, self.topics)]
+        return [elements[row] for row in truth.rows.tolist()]
+
+    def _ghost_instances(self, now: FrameToSend, perceived: Perceived) -> list[MessageInstance]:
+        make = self._maker(self._templates[now.frame.forward_speed is not None])
+        return [make(ghost, (CAR, GHOST_POSES), None) for ghost in perceived.ghosts]
 
     def numbers(self, now: FrameToSend, numbers: Numbers) -> None:
-        """Add centres and sizes."""
-        objects = self._objects(now)
+        """Compute the numbers of the objects in the buffer."""
+        self._now = now
+        self.tables(now, self._objects(now), numbers)
+
+    def tables(self, now: FrameToSend, objects: Objects, numbers: Numbers) -> None:
+        """
+        Compute the numbers of some objects: centres and sizes here.
+
+        :param now: their frame.
+        :param objects: of it.
+        :param numbers: tables are added.
+        """
         numbers[CENTRE], numbers[SIZE] = objects.poses, objects.sizes
 
     def path_lengths(self, truth: Objects) -> Rows:
@@ -175,7 +212,34 @@ class ObjectTopicEncoder(TopicEncoder):
         return now.perceiver.of(now.frame, now.actor_list)
 
     def _objects(self, now: FrameToSend) -> Objects:
-        return self._perceived(now).objects
+        """Return the objects in the buffer."""
+        perceived = self._perceived(now)
+        return perceived.objects if self._cut is not None else perceived.reported()
+
+    def _edited(self, data: bytes) -> bytes:
+        """Return the message of all objects without those that are not seen, and with ghosts."""
+        assert self._now is not None
+        assert self._cut is not None
+        now, perceived = self._now, self._perceived(self._now)
+        if perceived.ghost_objects is None:
+            return data if perceived.are_seen is None \
+                else self._cut.message(data, perceived.are_seen, 0, ())
+        # The first one twice: the second follows an element, as all of them will.
+        n_ghosts = len(perceived.ghosts)
+        instances = self._ghost_instances(now, perceived)
+        self._ghost_buffer.update([self._head, instances[0], *instances])
+        rows = np.maximum(np.arange(-1, n_ghosts), 0)
+        numbers: Numbers = {STAMP: stamp_numbers(now.stamp_ns)}
+        self.tables(now, perceived.ghost_objects.at(rows), numbers)
+        for table in self._ghost_buffer.tables:
+            self._ghost_buffer.patch(table, numbers[table])
+        [begin], [end] = self._ghost_buffer.message_bounds()
+        ghosts, cut = self._ghost_buffer.tobytes(begin, end), self._ghost_buffer.array_cut()
+        assert cut is not None
+        if perceived.are_seen is not None and not perceived.are_seen.any():
+            return cut.message(ghosts, np.arange(-1, n_ghosts) >= 0, 0, ())
+        return self._cut.message(data, perceived.are_seen, n_ghosts,
+                                 cut.elements(ghosts, None))
 
     def _maker(self, template: Template) -> Callable[
             [Actor, Sequence[Any], MessageInstance | None], MessageInstance]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from state_sensor_ros.cdr.templates import Given, Table, Values
 from state_sensor_ros.classes import CLASSES
 from state_sensor_ros.naming import Actor
+from state_sensor_ros.objects.object_maker import Objects
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.stacks.object_topic import CENTRE, ObjectTopicEncoder, SIZE
 from state_sensor_ros.topics.tables import diagonal, Fields, header, pose, xyz
@@ -27,6 +28,8 @@ class DetectionsEncoder(ObjectTopicEncoder):
     """One Detection3DArray."""
 
     topics = (Topic('~/detections', 'vision_msgs/msg/Detection3DArray', is_perceived=True),)
+    # An element ends with a text, whose length moves what follows.
+    is_cut = False
     uses_perception = ObjectTopicEncoder.uses_perception - {'perception.velocity_std'}
 
     def element(self, settings: Settings, is_forward_only: bool) -> Fields:
@@ -42,7 +45,7 @@ class DetectionsEncoder(ObjectTopicEncoder):
         """Return the givens of a detection."""
         return {'id': actor.name, 'class': CLASSES[class_].name}
 
-    def numbers(self, now: FrameToSend, numbers: Numbers) -> None:
+    def tables(self, now: FrameToSend, objects: Objects, numbers: Numbers) -> None:
         """Add the centres twice."""
-        super().numbers(now, numbers)
+        super().tables(now, objects, numbers)
         numbers[CENTRE_AGAIN] = numbers[CENTRE]

@@ -1,0 +1,128 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""
+Arrays with some of their elements, cut out of a serialised array whose layout stays.
+
+An element can be moved where it begins at the same phase as before. All but the first one do if
+their lengths are multiples of 8. The first one begins behind the count: its padding may differ::
+
+    head | count | a at phase 4 | b at 0 | c at 0          without a:    head | count | b at 4 | c
+
+The bytes of b up to its first slot are those of phase 4; the bytes behind are the same at both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from state_sensor_ros.cdr.cdr_writer import COUNT, Layout
+from state_sensor_ros.cdr.templates import ALIGNMENT, MessageInstance
+from state_sensor_ros.frame import Bools
+
+
+class ArrayCut:
+    """
+    Leave out elements of an array.
+
+    :param instances: the head and the elements, at least one.
+    :param starts: where each instance begins, and where the last one ends, bytes.
+    """
+
+    def __init__(self, instances: Sequence[MessageInstance], starts: Sequence[int]) -> None:
+        self._instances = instances
+        # Padding precedes the encapsulation header, which is at 4 modulo 8.
+        self._offset = starts[0] + (4 - starts[0]) % ALIGNMENT
+        self._starts = [start - self._offset for start in starts[1:]]
+        self._phases = starts[1] % ALIGNMENT, starts[2] % ALIGNMENT
+
+    @classmethod
+    def of(cls, instances: Sequence[MessageInstance], starts: Sequence[int]) -> ArrayCut | None:
+        """
+        Return a cut of an array, None where its elements cannot be moved.
+
+        :param instances: the head and the elements.
+        :param starts: as of the constructor.
+        """
+        if len(instances) < 2:
+            return None
+        first, other = starts[1] % ALIGNMENT, starts[2] % ALIGNMENT
+        if any((start - other) % ALIGNMENT for start in starts[3:]):
+            return None
+        # Equal layouts share their offsets.
+        known: set[tuple[int, ...]] = set()
+        for instance in instances[1:] if first != other else ():
+            layouts = instance.layout_at(first), instance.layout_at(other)
+            offsets = tuple([id(each) for layout in layouts
+                             for each in layout.slot_offsets.values()])
+            if offsets not in known and not _differ_in_front(*layouts):
+                return None
+            known.add(offsets)
+        return cls(instances, starts)
+
+    def elements(self, data: bytes, kept: Bools | None) -> list[bytes]:
+        """
+        Return the bytes of elements that follow other ones.
+
+        :param data: the message.
+        :param kept: (K,) bool, which of the elements; None for all, the first one excepted.
+        """
+        starts = self._starts
+        if kept is None:
+            return [data[starts[1]:]]
+        # Neighbours are copied at once.
+        edges = np.flatnonzero(np.diff(kept, prepend=False, append=False)).tolist()
+        return [data[starts[begin]:starts[end]]
+                for begin, end in zip(edges[::2], edges[1::2], strict=True)]
+
+    def message(self, data: bytes, kept: Bools | None, n_others: int,
+                others: Sequence[bytes]) -> bytes:
+        """
+        Return a message with some of the elements, and others behind them.
+
+        :param data: the whole message.
+        :param kept: (K,) bool, which of its elements; None for all.
+        :param n_others: number of the others, 0 if no element is kept.
+        :param others: bytes of these, which follow another element.
+        """
+        n_kept = len(self._starts) - 1 if kept is None else int(np.count_nonzero(kept))
+        head = [data[:self._starts[0] - COUNT.size], COUNT.pack(n_kept + n_others)]
+        if kept is None or kept[0]:
+            end = self._starts[1]
+            rest = None if kept is None else np.concatenate(((False,), kept[1:]))
+            return b''.join((*head, data[self._starts[0]:end], *self.elements(data, rest),
+                             *others))
+        if not n_kept:
+            return b''.join(head)
+        first = int(kept.argmax())
+        rest = kept.copy()
+        rest[first] = False
+        return b''.join((*head, *self._as_first(data, first), *self.elements(data, rest),
+                         *others))
+
+    def _as_first(self, data: bytes, i: int) -> tuple[bytes, bytes]:
+        """Return the bytes of an element at the place of the first one."""
+        begin, end = self._starts[i], self._starts[i + 1]
+        if self._phases[0] == self._phases[1]:
+            return b'', data[begin:end]
+        first, other = (self._instances[1 + i].layout_at(phase) for phase in self._phases)
+        return first.data[:_first_slot(first)], data[begin + _first_slot(other):end]
+
+
+def _first_slot(layout: Layout) -> int:
+    return min(int(np.frombuffer(each, np.int64)[0]) for each in layout.slot_offsets.values())
+
+
+def _differ_in_front(first: Layout, other: Layout) -> bool:
+    """Return whether two layouts of an instance differ only in the length before all slots."""
+    shift = len(first.data) - len(other.data)
+    return first.slot_offsets.keys() == other.slot_offsets.keys() and all(
+        (np.frombuffer(each, np.int64) - np.frombuffer(other.slot_offsets[table], np.int64)
+         == shift).all() for table, each in first.slot_offsets.items())
