@@ -47,7 +47,7 @@ def out(request, tmp_path):
     if request.param.endswith(('.parquet', '.csv', '.gz')):
         pytest.importorskip('pyarrow')
     if '.osi' in request.param:
-        pytest.importorskip('betterosi')
+        pytest.importorskip('osi3')
     (tmp_path / 'work').mkdir()
     return tmp_path / 'work' / request.param
 
