@@ -30,6 +30,7 @@ ABSENT = absent_modules({
     'viewing': ('rerun',),
     'commands/test_view.py': ('rerun',),
     'simulators/osi': ('osi3',),
+    'ros/test_osi_node.py': ('osi3',),
     'simulators/sumo': ('libsumo', 'sumolib', 'traci'),
     'simulators/test_map_files.py': ('sumolib',),
     'ros/test_sumo_faults.py': ('libsumo', 'sumolib', 'traci'),

@@ -25,8 +25,8 @@ from state_sensor_ros.simulators import (
 from state_sensor_ros.simulators.osi.message_parts import MessageParts
 from state_sensor_ros.simulators.osi.osi_parameters import OsiParameters
 
-# Without messages for this long, it is said what may be the reason, s.
-_SILENCE_S = 2.0
+# Whether the stream is over is checked as often, s.
+_WAIT_S = 1.0
 # A stream that is not to be continued is over after this silence: UDP has no end, s.
 _END_S = 5.0
 
@@ -58,26 +58,21 @@ class OsiSource(LiveSource):
         own = self.settings.of(OsiParameters)
         self._port = port = DatagramPort(own.bind, own.port)
         parts = MessageParts(self.settings.max_frame_bytes)
-        heard_s = time.monotonic()
-        is_connected = False
+        self.connected()
+        self.health.silence = (f'nothing has arrived at {self._address}: does the program send '
+                               'there? (esmini: --osi_receiver_ip)')
+        heard_s = math.inf
         while not self.is_closing:
-            datagram = port.receive(_SILENCE_S)
+            datagram = port.receive(_WAIT_S)
             if self.is_closing:
                 break
             if datagram is None:
-                if not is_connected:
-                    self.health.silence = (
-                        f'nothing has arrived at {self._address}: does the program send there? '
-                        '(esmini: --osi_receiver_ip)')
-                elif not self._is_endless and time.monotonic() - heard_s > _END_S:
+                if not self._is_endless and time.monotonic() - heard_s > _END_S:
                     self.finish(f'no message for {_END_S:g} s')
                     break
                 continue
             heard_s = time.monotonic()
-            if not is_connected:
-                is_connected = True
-                self.connected()
-                self.health.silence = ''
+            self.health.silence = ''
             self.health.n_bytes += len(datagram)
             message = parts.add(datagram)
             self._count(parts)

@@ -8,7 +8,6 @@
 # language governing permissions and limitations under the License.
 """Ground truth over UDP as esmini sends it: parts, lost ones, and the commands that receive it."""
 
-from contextlib import contextmanager
 import json
 import socket
 import subprocess
@@ -25,42 +24,6 @@ import state_sensor_ros as sensor
 from state_sensor_ros.simulators.osi.message_parts import MessageParts
 
 LIMIT = 100_000
-PART_BYTES = 8192
-
-
-def large_drive():
-    """Messages of three parts each."""
-    messages = [osi_traces.ground_truth(i / 20, objects=100) for i in range(400)]
-    osi_traces.add_lanes(messages[0])
-    messages[0].host_vehicle_id.value = 1
-    return [message.SerializeToString() for message in messages]
-
-
-@contextmanager
-def esmini(port, messages, *, loses=lambda i, part: False):
-    """Send messages for ever, as esmini does, in a thread; parts that ``loses`` names are lost."""
-    ended = threading.Event()
-
-    def send():
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
-            while not ended.is_set():
-                for i, message in enumerate(messages):
-                    for part, datagram in enumerate(osi_traces.datagrams(message, PART_BYTES)):
-                        if not loses(i, part):
-                            try:
-                                sender.sendto(datagram, ('127.0.0.1', port))
-                            except ConnectionRefusedError:
-                                continue
-                    if ended.wait(0.005):
-                        return
-
-    thread = threading.Thread(target=send)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
 
 
 def test_osi_parts_make_messages():
@@ -122,7 +85,8 @@ def test_osi_datagrams_that_are_no_parts_are_counted(data):
 def test_osi_stream_of_the_library():
     port = osi_traces.free_udp_port()
     # Each tenth message loses its second part.
-    with esmini(port, large_drive(), loses=lambda i, part: i % 10 == 9 and part == 1), \
+    with osi_traces.esmini(port, osi_traces.large_drive(),
+                           loses=lambda i, part: i % 10 == 9 and part == 1), \
             sensor.open_stream(source='osi', port=port) as stream:
         frames = [frame for frame, _ in zip(stream, range(60), strict=False)]
         assert [len(frame) for frame in frames] == [100] * 60
@@ -133,16 +97,26 @@ def test_osi_stream_of_the_library():
     assert {round(time_s * 20) % 10 for time_s in times} == set(range(9))
 
 
-def test_osi_stream_ends_some_time_after_the_last_message():
+def test_osi_stream_ends_some_time_after_the_last_message(monkeypatch):
+    from state_sensor_ros.simulators.osi import osi_source
+    monkeypatch.setattr(osi_source, '_END_S', 0.3)
+    monkeypatch.setattr(osi_source, '_WAIT_S', 0.1)
     port = osi_traces.free_udp_port()
-    frames = []
     with sensor.open_stream(source='osi', port=port) as stream:
-        with esmini(port, large_drive()):
-            frames.append(next(iter(stream)))
+        frames = iter(stream)
+        with osi_traces.esmini(port, osi_traces.large_drive()):
+            next(frames)
+        # The rest that has arrived, and then the end.
+        assert sum(1 for _ in frames) < 400
+
+
+def test_osi_stream_is_closed_from_another_thread():
+    port = osi_traces.free_udp_port()
+    with sensor.open_stream(source='osi', port=port) as stream:
+        threading.Timer(0.5, stream.close).start()
         began_s = time.monotonic()
-        stream.close()
-    assert time.monotonic() - began_s < 1.0
-    assert len(frames) == 1
+        assert not list(stream)
+    assert time.monotonic() - began_s < 5.0
 
 
 def run(*words):
@@ -152,7 +126,7 @@ def run(*words):
 
 def test_osi_record_and_inspect(tmp_path):
     port = osi_traces.free_udp_port()
-    with esmini(port, large_drive()):
+    with osi_traces.esmini(port, osi_traces.large_drive()):
         recorded = run('record', tmp_path / 'a.json', '--source', 'osi', '--port', port,
                        '--frames', '10')
         inspected = run('inspect', '--live', '--source', 'osi', '-p', f'osi.port:={port}',

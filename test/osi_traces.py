@@ -8,9 +8,11 @@
 # language governing permissions and limitations under the License.
 """Messages of ASAM OSI for tests, made with ASAM's own package."""
 
+from contextlib import contextmanager
 import math
 import socket
 import struct
+import threading
 
 
 def ground_truth(time_s, objects=3, **members):
@@ -130,3 +132,38 @@ def datagrams(data, part_bytes=8192):
     parts = [data[i:i + part_bytes] for i in range(0, len(data), part_bytes)]
     return [struct.pack('<iI', -i if i == len(parts) else i, len(part)) + part
             for i, part in enumerate(parts, 1)]
+
+
+def large_drive():
+    """Messages of three parts each."""
+    messages = [ground_truth(i / 20, objects=100) for i in range(400)]
+    add_lanes(messages[0])
+    messages[0].host_vehicle_id.value = 1
+    return [message.SerializeToString() for message in messages]
+
+
+@contextmanager
+def esmini(port, messages, *, loses=lambda i, part: False):
+    """Send messages for ever, as esmini does, in a thread; parts that ``loses`` names are lost."""
+    ended = threading.Event()
+
+    def send():
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+            while not ended.is_set():
+                for i, message in enumerate(messages):
+                    for part, datagram in enumerate(datagrams(message)):
+                        if not loses(i, part):
+                            try:
+                                sender.sendto(datagram, ('127.0.0.1', port))
+                            except ConnectionRefusedError:
+                                continue
+                    if ended.wait(0.005):
+                        return
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()

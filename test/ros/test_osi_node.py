@@ -1,0 +1,59 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""Ground truth of OSI on the topics of the node: live over UDP, and of a trace."""
+
+import osi_traces
+import pytest
+from rig import NodeProcess, Remote, statuses
+
+OWN = 'state_sensor_ros'
+
+
+def test_osi_live_is_on_topics_and_losses_are_counted(domain, listener):
+    port = osi_traces.free_udp_port()
+    frames = listener.subscribe('/state_sensor/frame', f'{OWN}/StateFrame')
+    ego = listener.subscribe('/state_sensor/ego/odometry', 'nav_msgs/Odometry')
+    diagnostics = listener.subscribe('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
+    with NodeProcess(domain, source='osi', **{'osi.port': port}) as node, \
+            osi_traces.esmini(port, osi_traces.large_drive(),
+                              loses=lambda i, part: i % 10 == 9 and part == 1):
+        listener.until(lambda: len(frames) > 20 and ego)
+        listener.until(lambda: any(int(each.get('cut packets', 0)) > 0
+                                   for each in statuses(diagnostics)))
+        assert 'lost, of which a part was missing or out of order' in node.log
+        assert node.end()[0] == 0
+    assert frames[-1].generation == 'osi'
+    assert len(frames[-1].actors) == 100
+    assert ego[-1].pose.pose.position.y == 3.5
+
+
+def test_osi_live_without_a_program_says_so(domain, listener):
+    port = osi_traces.free_udp_port()
+    with NodeProcess(domain, source='osi', port=port) as node:
+        listener.until(lambda: 'does the program send there?' in node.log)
+        assert node.end()[0] == 0
+
+
+@pytest.mark.parametrize('name', ['plain.osi', 'foreign.mcap'])
+def test_osi_trace_plays_and_is_steered(domain, listener, tmp_path, name):
+    messages = osi_traces.drive(40)
+    write = osi_traces.write_mcap if name.endswith('mcap') else osi_traces.write_plain
+    path = write(tmp_path / name, messages)
+    frames = listener.subscribe('/state_sensor/frame', f'{OWN}/StateFrame')
+    with NodeProcess(domain, source='file', trajectory_file=str(path), loop=True) as node:
+        remote = Remote(listener)
+        listener.until(lambda: len(frames) > 3)
+        assert remote.set('playback.paused', True).successful
+        assert remote.set('playback.seek', 1.5).successful
+        listener.until(lambda: frames[-1].game_time == 1.5)
+        assert node.end()[0] == 0
+    # What only the first message has is there.
+    assert [actor.name for actor in frames[-1].actors] == [
+        'car_0', 'car_1', 'car_2', 'building_50']
+    assert frames[-1].actors[1].has_control_state
