@@ -17,7 +17,7 @@ import numpy as np
 from PIL import Image
 import pytest
 
-from state_sensor_ros.drawing import palette
+from state_sensor_ros.drawing import inks
 from state_sensor_ros.drawing.animation import write_animation
 from state_sensor_ros.drawing.areas import Area
 from state_sensor_ros.drawing.film import write_gif
@@ -98,7 +98,7 @@ def test_lanes_are_in_pictures_films_and_animations():
         file = io.BytesIO()
         write(file)
         drawn[name] = file.getvalue()
-    road = palette.ROADS[1]
+    road = inks.ROADS[1]
     assert road in colors_of(Image.open(io.BytesIO(drawn['png'])))
     assert f'fill: {road}' in drawn['svg'].decode()
     assert re.search(rf'"fillcolor":\s*"{road}"', drawn['html'].decode())

@@ -22,7 +22,7 @@ from PIL import Image
 import pytest
 from rosbags.highlevel import AnyReader
 
-from state_sensor_ros.drawing.palette import ROADS
+from state_sensor_ros.drawing.inks import ROADS
 
 DEMO = ROOT / 'scripts' / 'demo.py'
 END_S = 10.0

@@ -102,6 +102,16 @@ class Bag:
         for _, _, data in islice(self._bag.messages({key}), self._bag.count(key)):
             yield data
 
+    def latched(self, name: str, type_name: str) -> Iterator[bytes]:
+        """
+        Yield the messages of a topic of the node that published the StateFrames.
+
+        :param name: as of :meth:`has`, of a topic that has few messages.
+        :param type_name: ``package/msg/Name``.
+        :raises TrajectoryFormatError: where the bag is damaged.
+        """
+        return self.messages_of(f'{self._node}/{name}', type_name)
+
     def close(self) -> None:
         """Close the bag; a second call has no effect."""
         self._bag.close()

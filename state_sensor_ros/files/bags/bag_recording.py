@@ -15,6 +15,7 @@ from pathlib import Path
 
 from state_sensor_ros.errors import TruncatedError
 from state_sensor_ros.files.bags.bag_reader import Bag
+from state_sensor_ros.files.bags.road_messages import roads_of
 from state_sensor_ros.files.bags.state_frames import stamp_s, StateFrameDecoder
 from state_sensor_ros.files.formats import ReadOptions
 from state_sensor_ros.files.recording import RecordedFrame
@@ -38,12 +39,13 @@ class BagRecording:
         self.form = f'bag, topic {bag.topic}'
         self.total: int | None = bag.n_messages
         self.cut: TruncatedError | None = None
-        self.decoder = self.new_decoder()
         self.bag = bag
+        self._roads = roads_of(bag)
+        self.decoder = self.new_decoder()
 
     def new_decoder(self) -> PayloadDecoder:
         """Make a decoder of StateFrames."""
-        return StateFrameDecoder()
+        return StateFrameDecoder(*self._roads)
 
     def frames(self) -> Iterator[RecordedFrame]:
         """Yield all frames in the order of their log times."""

@@ -14,7 +14,8 @@ No unit or axis is converted: a StateFrame is in SI units and REP-103 axes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 import math
 import struct
 from typing import Any
@@ -24,7 +25,17 @@ from rosbags.serde import SerdeError
 
 from state_sensor_ros.errors import counted, DecodeError
 from state_sensor_ros.files.bags.bag_types import typestore
-from state_sensor_ros.frame import Appearance, Boxes, Floats, Frame, Lanes, Rows, Wheels
+from state_sensor_ros.frame import (
+    Appearance,
+    Boxes,
+    Floats,
+    Frame,
+    Lanes,
+    MapLine,
+    NO_ROADS,
+    Rows,
+    Wheels,
+)
 from state_sensor_ros.payloads import Decoded, SingleFrameDecoder
 
 STATE_FRAME = 'state_sensor_ros/msg/StateFrame'
@@ -50,10 +61,17 @@ def stamp_s(data: bytes) -> float:
 
 
 class StateFrameDecoder(SingleFrameDecoder):
-    """A PayloadDecoder of serialised StateFrames; each is decoded as a whole."""
+    """
+    A PayloadDecoder of serialised StateFrames; each is decoded as a whole.
 
-    def __init__(self) -> None:
+    :param road_names: names of the roads of all frames by their numbers.
+    :param map_lines: the map of all frames.
+    """
+
+    def __init__(self, road_names: Mapping[int, str] = NO_ROADS,
+                 map_lines: tuple[MapLine, ...] = ()) -> None:
         self._store = typestore()
+        self._road_names, self._map_lines = road_names, map_lines
 
     def decode(self, payload: bytes | bytearray | memoryview, *, game_time: float = math.nan,
                time: int = 0, sample_count: int = 0) -> list[Decoded]:
@@ -66,7 +84,11 @@ class StateFrameDecoder(SingleFrameDecoder):
         """
         try:
             message = self._store.deserialize_cdr(bytes(payload), STATE_FRAME)
-            return [Decoded(_frame(message), ())]
+            frame = _frame(message)
+            if self._road_names or self._map_lines:
+                frame = replace(frame, map_lines=self._map_lines, lanes=replace(
+                    frame.lanes, road_names=self._road_names))
+            return [Decoded(frame, ())]
         except NOT_SUCH as error:
             raise DecodeError('~/frame', f'{counted(len(payload), "byte")} but no StateFrame '
                               f'({error})', 'a message of that definition') from error

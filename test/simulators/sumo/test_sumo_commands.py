@@ -16,12 +16,14 @@ import time
 
 from budgets import AWAIT_S
 import pytest
-from sumo_runs import GRID, write_hill
+from sumo_runs import GRID, HILL, write_hill
 import sumolib.net
 
 from state_sensor_ros import open_recording, open_stream
 from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.drawing.inks import ROADS
 from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators.sumo.road_network import read_network
 from state_sensor_ros.simulators.sumo.sumo_messages import Run
 from state_sensor_ros.simulators.sumo.sumo_source import SumoSource
 
@@ -66,6 +68,38 @@ def test_sumo_roads_are_in_tables(tmp_path):
     assert main(['convert', str(out), str(tmp_path / 'b.csv'), '--columns', 'name,road',
                  '-q']) == 0
     assert any(edge in (tmp_path / 'b.csv').read_text() for edge in edges)
+
+
+def test_sumo_roads_and_map_come_back_from_a_bag(tmp_path):
+    first, second = tmp_path / 'a.mcap', tmp_path / 'b'
+    assert main(['record', str(first), *UNPACED, '--frames', '20', '-q']) == 0
+    assert main(['convert', str(first), str(second), '-q']) == 0
+    expected = read_network(GRID.with_name('grid.net.xml.gz'))
+    for path in (first, second):
+        with open_recording(path) as recording:
+            frame = recording[-1]
+        assert dict(frame.lanes.road_names) == expected.road_names
+        found = {(line.kind, tuple(map(tuple, line.points_xyz))) for line in frame.map_lines}
+        for line in expected.lines:
+            points = tuple(map(tuple, line.points_xyz))
+            # Lanes that end where the next one in the file begins are one line.
+            assert (line.kind, points) in found or any(
+                kind == line.kind and set(points) <= set(joined) for kind, joined in found)
+    assert main(['render', str(first), str(tmp_path / 'a.svg'), '-q']) == 0
+    assert f'fill: {ROADS[2]}' in (tmp_path / 'a.svg').read_text()
+
+
+def test_sumo_fcd_output_brings_roads_and_map_into_a_bag(tmp_path):
+    config = write_hill(tmp_path)
+    (tmp_path / 'hill.net.xml').write_bytes(HILL.read_bytes())
+    assert main(['record', str(tmp_path / 'live.json'), *UNPACED, '--seconds', '5', '-q', '-p',
+                 f'sumo.config:={config}', '-p',
+                 f'sumo.args:=[--fcd-output, {tmp_path / "fcd.xml"}]']) == 0
+    assert main(['convert', str(tmp_path / 'fcd.xml'), str(tmp_path / 'bag'), '-q']) == 0
+    with open_recording(tmp_path / 'bag') as recording:
+        frame = recording[-1]
+    assert {'up', 'down', 'turn'} <= set(frame.lanes.road_names.values())
+    assert len(frame.map_lines) > 3
 
 
 def test_sumo_seconds_are_those_of_the_clock_with_a_pace(tmp_path):
