@@ -6,6 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
+# flake8: noqa: I100
 """
 How many files an addition touches: those of today, and examples that are added from outside.
 

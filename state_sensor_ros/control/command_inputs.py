@@ -57,7 +57,8 @@ class CommandInput(ABC):
         self._own = own
 
     @abstractmethod
-    def wanted(self, topic: InputTopic, message: Any) -> Setpoint | EgoCommand | None:  # noqa: ANN401
+    def wanted(self, topic: InputTopic,
+               message: Any) -> Setpoint | EgoCommand | None:  # noqa: ANN401
         """
         Return what a message asks for, None if it is no command by itself.
 

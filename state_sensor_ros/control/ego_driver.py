@@ -125,7 +125,7 @@ class EgoDriver:
 
     @property
     def state(self) -> DriverState:
-        """What the driver does."""
+        """Return what the driver does."""
         return self._state
 
     def accept(self, wanted: Setpoint | EgoCommand, received_ns: int) -> None:

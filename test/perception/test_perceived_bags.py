@@ -84,8 +84,8 @@ def pose_of(item):
     kinematics = getattr(item, 'kinematics', None)
     if kinematics is None:
         return item.pose
-    return (getattr(kinematics, 'pose_with_covariance', None) and \
-        kinematics.pose_with_covariance.pose) or kinematics.initial_pose_with_covariance.pose
+    of = getattr(kinematics, 'pose_with_covariance', None)
+    return (of or kinematics.initial_pose_with_covariance).pose
 
 
 def numbers_of(pose):

@@ -70,7 +70,7 @@ def test_silence_brakes_to_a_stop_and_is_named(domain, listener):
             assert time.monotonic() - began < TIMEOUT_S + 0.5
             # The wheel stays where it was.
             assert controls(peer)[-1]['right_amount'] == -0.25
-            listener.until(lambda: stack.status().get('time-outs') == str(n_timeouts),  # noqa: B023
+            listener.until(lambda n=n_timeouts: stack.status().get('time-outs') == str(n),
                            what='the count')
             assert stack.status()['level'] == 1
             assert 'no command arrives' in stack.status()['message']

@@ -86,9 +86,9 @@ def test_opendrive_spirals_are_integrals_of_their_curvature(tmp_path):
 @pytest.mark.parametrize('shape', [
     '<poly3 a="0" b="0" c="0.02" d="-0.0003"/>',
     ('<paramPoly3 pRange="arcLength" aU="0" bU="1" cU="0" dU="0" '
-    'aV="0" bV="0" cV="0.02" dV="-0.0003"/>'),
+     'aV="0" bV="0" cV="0.02" dV="-0.0003"/>'),
     ('<paramPoly3 pRange="normalized" aU="0" bU="30" cU="0" dU="0" '
-    'aV="0" bV="0" cV="18" dV="-8.1"/>')])
+     'aV="0" bV="0" cV="18" dV="-8.1"/>')])
 def test_opendrive_polynomials(tmp_path, shape):
     lanes = lanes_of(tmp_path, road([(0, 0, 0, shape)]))
     points = lanes['7', -1].points_xyz
