@@ -24,3 +24,9 @@ def test_workflow_runs_the_checks_of_contributors_on_every_distribution():
     named = re.findall(r'Jazzy|Kilted|Lyrical|Rolling', workspace.splitlines()[2].split('.')[0])
     assert jobs['workspace']['strategy']['matrix']['distribution'] == [
         name.lower() for name in named]
+
+
+def test_selected_tests_of_ci_are_there():
+    [selected] = re.findall(r"TESTS='(test/[^']*)'", (ROOT / '.ci' / 'run').read_text('utf-8'))
+    for path in selected.split():
+        assert (ROOT / path).exists(), path
