@@ -54,9 +54,14 @@ def write_gif(scene: Scene, handle: BinaryIO, style: PictureStyle) -> None:
     """
     from PIL import Image
     pictures = (Image.fromarray(pixels) for pixels in film(scene, style, GIF_HZ))
-    first = next(pictures).quantize(256, dither=Image.Dither.NONE)
-    # One palette, so that what stands still has one colour.
-    others = (picture.quantize(palette=first, dither=Image.Dither.NONE) for picture in pictures)
+    begin = next(pictures)
+    # One palette, so that what stands still has one colour. It has the colours of few pixels, too.
+    own = bytes(channel for color in inks.MARKS for channel in bytes.fromhex(color[1:]))
+    common = begin.quantize(256 - len(inks.MARKS), dither=Image.Dither.NONE).getpalette() or []
+    colors = Image.new('P', (1, 1))
+    colors.putpalette(own + bytes(common[:3 * 256 - len(own)]))
+    first = begin.quantize(palette=colors, dither=Image.Dither.NONE)
+    others = (picture.quantize(palette=colors, dither=Image.Dither.NONE) for picture in pictures)
     first.save(handle, format='GIF', save_all=True, append_images=others,
                duration=round(1000 / GIF_HZ), loop=0)
 

@@ -23,6 +23,8 @@ UNKNOWN = '#9aa5b1'
 RED, YELLOW, GREEN = '#e03131', '#ffd43b', '#2f9e44'
 # A sign and its ring.
 SIGN, SIGN_EDGE = '#ffffff', '#c92a2a'
+# Of marks that may be as small as a few pixels.
+MARKS = (EGO, OBJECT, PEDESTRIAN, UNKNOWN, RED, YELLOW, GREEN, SIGN_EDGE)
 # Of vehicles in the viewer, on a dark ground; pictures colour them by speed.
 VEHICLE = '#4dabf7'
 # Eight colours of vehicles. These, EGO, OBJECT, PEDESTRIAN and UNKNOWN differ by a CIEDE2000 of

@@ -164,6 +164,9 @@ def draw_page(scene: Scene, style: PictureStyle, instant: int, fonts: Fonts, *,
                               f'{max(maps_height, 0.0):.2g} inches are left for the map')
         layout, gap = layout_of(
             scene, instant, width, maps_height, has_detail=not is_ground), GAP / 2 + bottom
+        if guess.detail is not None and layout.detail is None:
+            # Without the entry of a close-up, for which a low page has no place.
+            head = Entries(map_entries(scene, shown, [layout.whole], coloring, fonts), width)
     strip_top = maps_top + layout.height + gap + over_strip.height + _SPACE / 2
     key_top = strip_top + strip + bottom if strip else maps_top + layout.height + bottom
     page = _Page(size, key_top + key.height + (_SPACE if key.height else 0.0))

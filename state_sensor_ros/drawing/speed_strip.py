@@ -38,6 +38,8 @@ LINE_NAME_GID = 'name of a line'
 _MANY = 40
 # Numbers on an axis per inch.
 _TICKS_PER_INCH = 1.7
+# Numbers on the axes are multiples of these times a power of ten.
+_STEPS = (1, 2, 5, 10)
 _NAME_PT = 6.5
 _HALO = [patheffects.withStroke(linewidth=1.5, foreground='white')]
 # Distance of a name from its line, points; shares of the line where it may be.
@@ -62,9 +64,9 @@ def draw_strip(axes: Axes, scene: Scene, instant: int, coloring: str, *, fonts: 
     axes.set(xlim=(0.0, scene.duration_s or 1.0), xlabel=TIME_TITLE, ylim=(low, high),
              ylabel='' if size.is_compact else SPEED_TITLE, facecolor=inks.GROUND)
     box = axes.get_window_extent().transformed(axes.figure.dpi_scale_trans.inverted())
-    axes.xaxis.set_major_locator(MaxNLocator(max(int(_TICKS_PER_INCH * box.width), 3)))
-    axes.yaxis.set_major_locator(MaxNLocator(max(int(2.5 * _TICKS_PER_INCH * box.height), 3)))
-    for axis in (axes.xaxis, axes.yaxis):
+    for axis, n_ticks in ((axes.xaxis, _TICKS_PER_INCH * box.width),
+                          (axes.yaxis, 2.5 * _TICKS_PER_INCH * box.height)):
+        axis.set_major_locator(MaxNLocator(max(int(n_ticks), 3), steps=_STEPS))
         axis.set_minor_locator(AutoMinorLocator())
     axes.grid(color='white', linewidth=1.0)
     axes.set_axisbelow(True)

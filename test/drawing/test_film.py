@@ -18,8 +18,8 @@ from PIL import Image
 import pytest
 
 from state_sensor_ros.drawing.film import film, write_gif, write_mp4
+from state_sensor_ros.drawing.inks import EGO, OBJECT
 from state_sensor_ros.drawing.page_size import FILM_SIZE, PageSize
-from state_sensor_ros.drawing.palette import EGO
 from state_sensor_ros.drawing.picture import PictureStyle
 
 SMALL = PageSize(4.0, 3.0, 100.0)
@@ -112,3 +112,14 @@ def test_mp4_is_read_by_another_library(can_seek, tmp_path):
 
 def test_film_size_is_that_of_a_screen():
     assert FILM_SIZE.width * FILM_SIZE.dpi == 800
+
+
+def test_film_as_gif_keeps_the_colours_of_small_marks():
+    out = io.BytesIO()
+    write_gif(scene_of(*ride(11)), out, PictureStyle('test', names=False))
+    with Image.open(out) as read:
+        read.seek(5)
+        pixels = np.asarray(read.convert('RGB'))
+    for color in (EGO, OBJECT):
+        target = np.round(255 * np.array(to_rgb(color)))
+        assert (pixels == target).all(axis=2).sum() > 10, color

@@ -147,6 +147,13 @@ def pair(extent, apart):
         Agent('other', extent * i / 9, apart, speed=extent / 9)) for i in range(10)))
 
 
+def test_picture_without_a_place_for_the_close_up_has_no_entry_of_it():
+    scene = pair(2000.0, 5.0)
+    assert 'close-up' in legend_texts(page_of(scene))
+    low = page_of(scene, size=PageSize(4.2, 2.8, 100.0))
+    assert 'close-up' not in legend_texts(low)
+
+
 @pytest.mark.parametrize(('extent', 'apart', 'has_close_up'), [
     (2000.0, 5.0, True), (100.0, 5.0, False), (2000.0, 300.0, False)])
 def test_picture_has_a_close_up_only_where_it_shows_more(extent, apart, has_close_up):
@@ -270,6 +277,9 @@ def test_picture_names_the_lines_of_the_strip():
     assert abs(names['hero'].y1 - high) < abs(names['hero'].y1 - low)
     assert abs(names['other'].y0 - low) < abs(names['other'].y0 - high)
     assert len(strip.get_xticks()) > 7
+    for ticks in (strip.get_xticks(), strip.get_yticks()):
+        step = f'{ticks[1] - ticks[0]:.0e}'
+        assert step[0] in '125'
     assert len(strip.get_yticks()) >= 5
 
 
