@@ -27,7 +27,7 @@ help:
 	@echo 'make test-all  the same with endurance tests and large budgets of random inputs, as in CI'
 	@echo 'make coverage  the tests of `make test` with the coverage of the package'
 	@echo 'make demo      setup, then simulator, node and bag on this machine; DURATION=60 (s) for longer; SUMO=1 with'
-	@echo '               SUMO as the simulator, which it then installs (0.3 GB)'
+	@echo '               SUMO as the simulator, which it then installs (0.3 GB); DRIVE=1 drives the ego along a line'
 	@echo 'make bench     setup, then the benchmark; where rclcpp is sourced, beside a driver in C++'
 	@echo 'make bench-quick  setup, then what a change can spoil, two minutes; fails where a figure is a quarter worse than'
 	@echo '               stored; STORE=1 stores the figures'
@@ -60,7 +60,7 @@ coverage: setup-all
 	@$(ENTER) && $(APART) $(CACHED) pytest $(SIDE_BY_SIDE) --cov --cov-report=term $(TESTS)
 
 demo: setup
-	@$(ENTER) && $(APART) $(CACHED) python3 scripts/demo.py --duration $(DURATION) $(if $(SUMO),--sumo)
+	@$(ENTER) && $(APART) $(CACHED) python3 scripts/demo.py --duration $(DURATION) $(if $(SUMO),--sumo) $(if $(DRIVE),--drive)
 
 bench: setup-all
 	@$(ENTER) && $(APART) python3 bench/run.py

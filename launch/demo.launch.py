@@ -6,9 +6,11 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""A simulator with endless traffic, the driver on it, and RViz."""
+"""A simulator with endless traffic, the driver on it, and RViz; the ego driven on request."""
 
 from __future__ import annotations
+
+import sys
 
 from launch import LaunchContext, LaunchDescription
 from launch.actions import (
@@ -22,6 +24,7 @@ from launch.conditions import IfCondition
 from launch.event_handlers import OnProcessExit
 from launch.events.process import ProcessExited
 from launch.substitutions import LaunchConfiguration, PathJoinSubstitution, PythonExpression
+from launch_ros.actions import SetParameter
 from launch_ros.substitutions import ExecutableInPackage, FindPackageShare
 
 PACKAGE = 'state_sensor_ros'
@@ -39,12 +42,12 @@ def generate_launch_description() -> LaunchDescription:
         DeclareLaunchArgument('simulator', default_value='monodrive',
                               choices=['monodrive', 'carla', 'sumo'],
                               description='stand-in of monoDrive or CARLA, or SUMO itself'),
-        ExecuteProcess(
-            # The driver itself starts SUMO.
-            condition=IfCondition(PythonExpression(["'", simulator, "' != 'sumo'"])),
-            cmd=[ExecutableInPackage(package=PACKAGE, executable='state_sensor'),
-                 'simulate', '--source', simulator, '--port', port],
-            name='simulator', output='both', on_exit=Shutdown(reason='the simulator has ended')),
+        DeclareLaunchArgument('drive', default_value='false', choices=['true', 'false'],
+                              description='drive the ego along a recorded line'),
+        # The driver itself starts SUMO.
+        _simulator('monodrive', '--control-port', _sum(port, 1)),
+        _simulator('carla'),
+        *_driven(port),
         IncludeLaunchDescription(
             PathJoinSubstitution([share, 'launch', 'state_sensor.launch.py']),
             launch_arguments={
@@ -55,6 +58,45 @@ def generate_launch_description() -> LaunchDescription:
             }.items()),
         RegisterEventHandler(OnProcessExit(on_exit=_end_with_driver)),
     ])
+
+
+def _simulator(name: str, *options: str | PythonExpression) -> ExecuteProcess:
+    """Return the stand-in of a simulator, if it is chosen."""
+    return ExecuteProcess(
+        condition=IfCondition(_is_chosen(name)),
+        cmd=[ExecutableInPackage(package=PACKAGE, executable='state_sensor'), 'simulate',
+             '--source', name, '--port', LaunchConfiguration('port'), *options],
+        name='simulator', output='both', on_exit=Shutdown(reason='the simulator has ended'))
+
+
+def _driven(port: LaunchConfiguration) -> list[SetParameter | ExecuteProcess]:
+    """Return the parameters and the program that drive the ego, if that is chosen."""
+    share = FindPackageShare(PACKAGE)
+    # CARLA's world port is the one before that of the measurements.
+    ports = {'monodrive': _sum(port, 1), 'carla': _sum(port, -1)}
+    is_chosen = LaunchConfiguration('drive')
+    return [
+        SetParameter('control_input', 'twist', condition=IfCondition(is_chosen)),
+        *[SetParameter('control_port', value, condition=IfCondition(_is_chosen(
+            name, is_chosen))) for name, value in ports.items()],
+        SetParameter('desired_tags', ['vehicle'],
+                     condition=IfCondition(_is_chosen('monodrive', is_chosen))),
+        ExecuteProcess(
+            condition=IfCondition(is_chosen), name='line_follower', output='both',
+            cmd=[sys.executable, PathJoinSubstitution([share, 'examples', 'follow_line.py']),
+                 PathJoinSubstitution([share, 'resource', 'lines',
+                                       [LaunchConfiguration('simulator'), '.json.gz']])])]
+
+
+def _is_chosen(name: str, further: LaunchConfiguration | None = None) -> PythonExpression:
+    """Return whether a simulator is chosen, and a further argument is true."""
+    more = [] if further is None else [" and '", further, "' == 'true'"]
+    return PythonExpression(
+        ["'", LaunchConfiguration('simulator'), f"' == '{name}'", *more])
+
+
+def _sum(port: LaunchConfiguration, number: int) -> PythonExpression:
+    return PythonExpression([port, f' + {number}'])
 
 
 def _chosen(simulator: LaunchConfiguration, name: str, then: str,

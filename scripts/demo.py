@@ -18,6 +18,7 @@ from pathlib import Path
 import re
 import shutil
 import signal
+import socket
 import statistics
 import subprocess
 import sys
@@ -40,6 +41,9 @@ EXPECTED = ('/tf', '/diagnostics', f'{NODE}/frame', f'{NODE}/actors', f'{NODE}/m
             f'{NODE}/actors/*/odometry', f'{NODE}/actors/*/control_state')
 # What SUMO has besides, and the parameters of the driver for it.
 EXPECTED_OF_SUMO = tuple(f'{NODE}/{name}' for name in ('roads', 'traffic_lights', 'map'))
+# What there is besides if the ego is driven, and what drives it along which line.
+EXPECTED_IF_DRIVEN = (f'{NODE}/command_status',)
+EXAMPLE, LINES = ROOT / 'examples' / 'follow_line.py', ROOT / 'resource' / 'lines'
 SUMO = ('-p', 'source:=sumo', '-p', 'sumo.ego:=ego')
 NETWORK = ROOT / 'resource' / 'sumo' / 'grid.net.xml.gz'
 START_TIMEOUT_S = 30.0
@@ -76,11 +80,14 @@ def main() -> int:
                         help='folder of all output, emptied first (default: demo)')
     parser.add_argument('--sumo', action='store_true',
                         help='with SUMO in place of the stand-in simulator')
+    parser.add_argument('--drive', action='store_true',
+                        help='drive the ego along a recorded line')
     args = parser.parse_args()
     # Keeps the demonstration apart from other ROS nodes on the network.
     os.environ.setdefault('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')
     try:
-        run(args.output, args.duration, Interruption(), with_sumo=args.sumo)
+        run(args.output, args.duration, Interruption(), with_sumo=args.sumo,
+            is_driven=args.drive)
     except KeyboardInterrupt:
         print('interrupted')
     except (DemoError, StateSensorError, OSError) as error:
@@ -98,24 +105,34 @@ def seconds(text: str) -> float:
 
 
 def run(folder: Path, duration_s: float, interruption: Interruption, *,
-        with_sumo: bool) -> None:
+        with_sumo: bool, is_driven: bool) -> None:
     """Make the demonstration and print the paths of its files."""
     prepare(folder)
     with ExitStack() as stack:
         programs = []
         if not with_sumo:
             # It has no part in ROS: it starts while the domain is searched.
+            control = ('--control-port', str(free_port())) if is_driven else ()
             programs.append(Program(stack, interruption, folder / 'simulator.log',
-                                    'state_sensor', 'simulate', '--port', '0'))
+                                    'state_sensor', 'simulate', '--port', '0', *control))
         os.environ['ROS_DOMAIN_ID'] = str(empty_domain(stack, interruption))
         source, where = SUMO, 'SUMO'
         if not with_sumo:
             port = programs[0].wait_for(r'listening on 127\.0\.0\.1:(\d+)')
             source, where = ('-p', f'port:={port}'), f'simulator on 127.0.0.1:{port}'
+            if is_driven:
+                source += ('-p', f'control_port:={control[1]}', '-p', 'desired_tags:=[vehicle]')
+        if is_driven:
+            source += ('-p', 'control_input:=twist')
         programs.append(Program(stack, interruption, folder / 'driver.log', 'state_sensor_node',
                                 '--ros-args', *source, '-p', 'debug_drawing:=true',
                                 # The frame that the configurations of viewers follow.
                                 '-p', 'ego_frame:=base_link'))
+        if is_driven:
+            name = 'sumo' if with_sumo else 'monodrive'
+            programs.append(Program(stack, interruption, folder / 'line_follower.log',
+                                    sys.executable, str(EXAMPLE),
+                                    str(LINES / f'{name}.json.gz')))
         print(f'{where}, driver {NODE}, recording for {duration_s:g} s …', flush=True)
         recording = record(folder / 'bag', NODE, duration_s, lambda: check_all(*programs))
     show(recording)
@@ -130,10 +147,16 @@ def run(folder: Path, duration_s: float, interruption: Interruption, *,
     print(f'\nbag        {folder / "bag"}\npicture    {pictures[0]}\n'
           f'animation  {pictures[1]}  (open it in a browser)\n'
           f'logs       {", ".join(str(program.log) for program in programs)}')
-    expected = EXPECTED + EXPECTED_OF_SUMO * with_sumo
+    expected = EXPECTED + EXPECTED_OF_SUMO * with_sumo + EXPECTED_IF_DRIVEN * is_driven
     silent = [name for name in expected if not recording.rows.get(name, Row()).n_messages]
     if silent:
         raise DemoError(f'found no message on {", ".join(silent)}; see {folder / "driver.log"}')
+
+
+def free_port() -> int:
+    """Return the number of a port that is free now."""
+    with socket.create_server(('127.0.0.1', 0)) as server:
+        return int(server.getsockname()[1])
 
 
 def empty_domain(stack: ExitStack, interruption: Interruption) -> int:
@@ -167,7 +190,7 @@ def prepare(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(folder / 'bag', ignore_errors=True)
     for name in ('picture.png', 'animation.html', 'simulator.log', 'driver.log', 'picture.log',
-                 'animation.log'):
+                 'line_follower.log', 'animation.log'):
         (folder / name).unlink(missing_ok=True)
 
 

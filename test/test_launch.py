@@ -22,7 +22,7 @@ FILES = sorted(LAUNCH.glob('*.py'))
 ARGUMENTS = {
     'state_sensor.launch.py': ['host', 'port', 'config_file', 'params_file', 'namespace', 'name',
                                'use_sim_time', 'rviz', 'autoware', 'record', 'log_level'],
-    'demo.launch.py': ['rviz', 'port', 'simulator'],
+    'demo.launch.py': ['rviz', 'port', 'simulator', 'drive'],
 }
 
 

@@ -9,6 +9,7 @@
 """The demonstration, as `make demo` runs it."""
 
 from importlib.util import find_spec
+import math
 import os
 from pathlib import Path
 import re
@@ -22,6 +23,7 @@ from PIL import Image
 import pytest
 from rosbags.highlevel import AnyReader
 
+import state_sensor_ros as sensor
 from state_sensor_ros.drawing.inks import ROADS
 
 DEMO = ROOT / 'scripts' / 'demo.py'
@@ -96,6 +98,25 @@ def test_demo_of_sumo_records_its_topics_and_draws_its_map(domain, tmp_path):
     with Image.open(tmp_path / 'picture.png') as picture:
         colors = {color[:3] for _, color in picture.convert('RGB').getcolors(1 << 24)}
     assert tuple(bytes.fromhex(ROADS[1].removeprefix('#'))) in colors
+
+
+def test_demo_drives_the_ego_along_a_line(domain, tmp_path):
+    process = demo(domain, '--duration', 4, '--output', tmp_path, '--drive')
+    text, error = process.communicate(timeout=RUN_S)
+    assert (process.returncode, error) == (0, '')
+    assert rows(text)['/state_sensor/command_status'][2] > 40
+    assert str(tmp_path / 'line_follower.log') in text
+    with AnyReader([tmp_path / 'bag']) as bag:
+        sent = [bag.deserialize(data, one.msgtype) for one, _, data in bag.messages(
+            [one for one in bag.connections if one.topic == '/state_sensor/command_status'])]
+        odometry = [bag.deserialize(data, one.msgtype) for one, _, data in bag.messages(
+            [one for one in bag.connections if one.topic == '/state_sensor/ego/odometry'])]
+    assert {each.origin for each in sent} == {3}
+    at = odometry[-1].pose.pose.position
+    with sensor.open_recording(ROOT / 'resource' / 'lines' / 'monodrive.json.gz') as line:
+        track = line.ego_track().position_xyz
+    # Its points are some metres apart.
+    assert min(math.dist((at.x, at.y), point[:2]) for point in track) < 6.5
 
 
 def wait_for(condition):
