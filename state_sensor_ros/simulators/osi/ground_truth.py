@@ -52,6 +52,15 @@ class TimedTruth:
     host: int | None
 
 
+def text_of(value: str | bytes) -> str:
+    """
+    Return a text of a message.
+
+    :param value: bytes where it is not UTF-8.
+    """
+    return value.decode(errors='replace') if isinstance(value, bytes) else value
+
+
 def kind_of_name(name: str) -> MessageKind | None:
     """
     Return the kind of the messages of a trace, None if its name does not say it.

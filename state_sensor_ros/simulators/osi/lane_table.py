@@ -21,6 +21,8 @@ import math
 from typing import TYPE_CHECKING
 from zlib import crc32
 
+from state_sensor_ros.simulators.osi.ground_truth import text_of
+
 if TYPE_CHECKING:
     from osi3.osi_common_pb2 import ExternalReference
     from osi3.osi_groundtruth_pb2 import GroundTruth
@@ -101,5 +103,6 @@ def _place_of(references: Iterable[ExternalReference]) -> _Place | None:
 _NAMES = ('road_id:', 'road_s:', 'lane_id:')
 
 
-def _values(identifiers: Sequence[str]) -> list[str]:
-    return [text.removeprefix(name) for text, name in zip(identifiers, _NAMES, strict=False)]
+def _values(identifiers: Sequence[str | bytes]) -> list[str]:
+    return [text_of(text).removeprefix(name)
+            for text, name in zip(identifiers, _NAMES, strict=False)]

@@ -25,6 +25,7 @@ from state_sensor_ros.files.osi.osi_types import (
     moving_tags,
     stationary_tags,
 )
+from state_sensor_ros.simulators.osi.ground_truth import text_of
 
 if TYPE_CHECKING:
     from osi3.osi_common_pb2 import ExternalReference
@@ -112,10 +113,11 @@ def _scenario_name(references: Iterable[ExternalReference]) -> str:
     for reference in references:
         if reference.type != _OPENSCENARIO:
             continue
-        for text in reference.identifier:
+        texts = [text_of(text) for text in reference.identifier]
+        for text in texts:
             for mark in _NAME_MARKS:
                 if text.startswith(mark):
-                    return str(text.removeprefix(mark))
-        if len(reference.identifier) > 1 and ':' not in reference.identifier[0]:
-            return str(reference.identifier[1])
+                    return text.removeprefix(mark)
+        if len(texts) > 1 and ':' not in texts[0]:
+            return texts[1]
     return ''

@@ -75,7 +75,7 @@ def read_lanes(path: str) -> Sequence[MapLine]:
         return lines
     except OSError as error:
         raise ConfigError('map_file', f'{path}: {reason_of(error)}', 'a map') from error
-    except (ElementTree.ParseError, ValueError) as error:
+    except (ElementTree.ParseError, LookupError, ValueError) as error:
         raise ConfigError('map_file', f'{path}: {error}', 'a map of OpenDRIVE') from error
 
 

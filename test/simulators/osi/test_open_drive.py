@@ -155,7 +155,8 @@ LINE = '<line/>'
 
 
 @pytest.mark.parametrize(('text', 'reason'), [
-    ('', 'no element found'), ('<a/>', 'an element <a>'), (f'{HEAD}</OpenDRIVE>', 'no lanes'),
+    ('', 'no element found'), ('<?xml version="1.0" encoding="utf-h"?><a/>', 'utf-h'),
+    ('<a/>', 'an element <a>'), (f'{HEAD}</OpenDRIVE>', 'no lanes'),
     (f'{HEAD}{road([(0, 0, 0, "<banana/>")])}</OpenDRIVE>', 'road 7: a geometry of banana'),
     (f'{HEAD}{road([("nan", 0, 0, LINE)])}</OpenDRIVE>', 'road 7: <geometry> with x nan'),
     (f'{HEAD}{road([(0, 0, "x", LINE)])}</OpenDRIVE>', 'could not convert string to float'),

@@ -50,6 +50,16 @@ def cyclic_trailers(message):
         each.vehicle_classification.type = 9
 
 
+def wrong_text(message):
+    osi_traces.add_lanes(message)
+    for i in range(3):
+        message.logical_lane[i].source_reference[0].identifier[i] = '@@@'
+    for each in message.moving_object:
+        reference = each.source_reference.add()
+        reference.type = 'net.asam.openscenario'
+        reference.identifier.extend(['Vehicle', '@@@'])
+
+
 def far_lane(message):
     osi_traces.add_lanes(message, road='9' * 5000)
     for lane, s in zip(message.logical_lane, ('nan', 'x', '0'), strict=True):
@@ -60,7 +70,7 @@ def far_lane(message):
 @pytest.mark.parametrize(('change', 'n_usable', 'kinds'), [
     (without_id, 1, ['duplicate', 'duplicate']),
     (lambda message: setattr(message.moving_object[2].id, 'value', 0), 2, ['duplicate']),
-    (cyclic_trailers, 3, []), (far_lane, 3, []),
+    (cyclic_trailers, 3, []), (far_lane, 3, []), (wrong_text, 3, []),
     (set_base('position', x=math.nan), 2, []), (set_base('position', z=math.inf), 2, []),
     (set_base('position', x=1e308, y=-1e308), 3, []),
     (set_base('orientation', yaw=math.nan), 2, []), (set_base('orientation', roll=1e300), 3, []),
@@ -71,7 +81,9 @@ def far_lane(message):
     (lambda message: message.moving_object[1].base.ClearField('orientation'), 3, []),
     (lambda message: setattr(message.host_vehicle_id, 'value', 77), 3, ['left_out'])])
 def test_osi_hostile_objects(tmp_path, capsys, change, n_usable, kinds):
-    messages = [changed(osi_traces.ground_truth(i / 20), change) for i in range(3)]
+    # Not UTF-8.
+    messages = [changed(osi_traces.ground_truth(i / 20), change).SerializeToString().replace(
+        b'@@@', b'\xff\xfe@') for i in range(3)]
     path = osi_traces.write_plain(tmp_path / 'a_gt_.osi', messages)
     frames, faults = frames_and_faults(path)
     assert [int(frame.has_pose().sum()) for frame in frames] == [n_usable] * 3
