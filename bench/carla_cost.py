@@ -32,7 +32,7 @@ from row import Row, show
 from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.emulator.carla_server.message_bytes import measurements_bytes
 from state_sensor_ros.emulator.carla_server.town import Town
-from state_sensor_ros.emulator.monodrive_server.packet_bytes import encode_json
+from state_sensor_ros.emulator.json_bytes import encode_json
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.payloads import Packet
 from state_sensor_ros.pipeline.interfaces import Codec

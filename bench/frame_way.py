@@ -26,7 +26,7 @@ from carla_cost import NoSink
 
 import state_sensor_ros
 from state_sensor_ros.cdr.definitions import load_definitions
-from state_sensor_ros.emulator.monodrive_server.packet_bytes import encode_json
+from state_sensor_ros.emulator.json_bytes import encode_json
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.payloads import Packet
 from state_sensor_ros.pipeline.interfaces import Codec

@@ -24,18 +24,27 @@ from carla_cost import NoSink
 from row import Row, show
 
 from state_sensor_ros.cdr.definitions import load_definitions
-from state_sensor_ros.emulator.monodrive_server.packet_bytes import encode_json
+from state_sensor_ros.emulator.json_bytes import encode_json
 from state_sensor_ros.emulator.traffic.frame_generator import generate
+from state_sensor_ros.naming import Registry
 from state_sensor_ros.payloads import Packet
 from state_sensor_ros.pipeline.interfaces import Codec
 from state_sensor_ros.pipeline.pipeline import Pipeline
-from state_sensor_ros.settings import OUTPUTS, Settings
+from state_sensor_ros.settings import OUTPUTS, parse_settings, Settings
 from state_sensor_ros.simulators.monodrive.decoder import Decoder
 from state_sensor_ros.topics.encoder import Encoder
-from state_sensor_ros.topics.topic import EVERYTHING
+from state_sensor_ros.topics.topic import Demand, EVERYTHING
+from state_sensor_ros.topics.topic_list import output_topics
 
 N_ACTORS, N_FRAMES, N_WARM, N_ROUNDS = 100, 40, 5, 25
 GOAL = '<= 1.6'
+PERIOD_NS = 50_000_000
+ALL_KINDS = 'all kinds at once'
+NOISE = {'position_std': 0.2, 'yaw_std': 0.05, 'size_std': 0.1, 'velocity_std': 0.3}
+VIEW = {'range': 100.0, 'field_of_view': 200.0, 'occlusion': 0.2}
+CHANCE = {'missing': 0.1, 'ghosts': 1.0}
+PERCEPTION = {'noise': NOISE, 'range, view, occlusion': VIEW, 'misses, ghosts': CHANCE,
+              ALL_KINDS: {**NOISE, **VIEW, **CHANCE}}
 
 
 def frame_ms(packets, outputs):
@@ -52,6 +61,35 @@ def frame_ms(packets, outputs):
     return (time.process_time() - begin) * 1e3 / (N_FRAMES - N_WARM)
 
 
+def encode_ms(frames, perception, names):
+    """Return the least time of a frame's messages on some topics, with perception, ms."""
+    settings = parse_settings({'outputs': ('autoware',), **{
+        f'perception.{name}': value for name, value in perception.items()}})
+    encoder, registry = Encoder(settings, load_definitions()), Registry()
+    demand, times = Demand(names, {}), []
+    for i, frame in enumerate(frames):
+        actor_list = registry.update(frame)
+        begin = time.perf_counter()
+        encoder.encode(frame, actor_list, i * PERIOD_NS + 1, demand)
+        times.append(time.perf_counter() - begin)
+    return min(times[N_WARM:]) * 1e3
+
+
+def perception_rows(packets, n_actors):
+    """Measure what imperfection adds to the messages of the output autoware, kind by kind."""
+    decoder = Decoder()
+    frames = [decoder.decode(packet.payload)[0].frame for packet in packets]
+    names = frozenset(topic.name for topic in output_topics(Settings(outputs=('autoware',))))
+    added = {kind: [] for kind in PERCEPTION}
+    for _ in range(N_ROUNDS):
+        without = encode_ms(frames, {}, names)
+        for kind, perception in PERCEPTION.items():
+            added[kind].append(encode_ms(frames, perception, names) / without - 1.0)
+    return show([Row(f'perception, {kind}: added / encoding autoware without', n_actors,
+                     median(ratios), '<= 2' if kind == ALL_KINDS else '<= 1')
+                 for kind, ratios in added.items()])
+
+
 def stack_rows(n_actors=N_ACTORS):
     """Measure and print; return the rows."""
     packets = [Packet(encode_json(frame), math.nan, 0, 0)
@@ -60,8 +98,9 @@ def stack_rows(n_actors=N_ACTORS):
     without, with_all = map(min, zip(*pairs, strict=True))
     print(f'    every topic subscribed: {without:.3f} CPU ms per frame, with outputs '
           f'{with_all:.3f}', flush=True)
-    return show([Row('with all outputs for autonomy stacks / without, every topic subscribed',
+    rows = show([Row('with all outputs for autonomy stacks / without, every topic subscribed',
                      n_actors, median(both / one for one, both in pairs), GOAL)])
+    return rows + perception_rows(packets, n_actors)
 
 
 if __name__ == '__main__':

@@ -20,12 +20,16 @@ The bytes of b up to its first slot are those of phase 4; the bytes behind are t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from state_sensor_ros.cdr.cdr_writer import COUNT, Layout
 from state_sensor_ros.cdr.templates import ALIGNMENT, MessageInstance
 from state_sensor_ros.frame import Bools
+
+Octets = npt.NDArray[np.uint8]
 
 
 class ArrayCut:
@@ -67,47 +71,36 @@ class ArrayCut:
             known.add(offsets)
         return cls(instances, starts)
 
-    def elements(self, data: bytes, kept: Bools | None) -> list[bytes]:
-        """
-        Return the bytes of elements that follow other ones.
-
-        :param data: the message.
-        :param kept: (K,) bool, which of the elements; None for all, the first one excepted.
-        """
-        starts = self._starts
-        if kept is None:
-            return [data[starts[1]:]]
-        # Neighbours are copied at once.
-        edges = np.flatnonzero(np.diff(kept, prepend=False, append=False)).tolist()
-        return [data[starts[begin]:starts[end]]
-                for begin, end in zip(edges[::2], edges[1::2], strict=True)]
-
-    def message(self, data: bytes, kept: Bools | None, n_others: int,
-                others: Sequence[bytes]) -> bytes:
+    def message(self, data: Octets, kept: Bools | None, n_others: int = 0,
+                others: bytes = b'') -> bytes:
         """
         Return a message with some of the elements, and others behind them.
 
-        :param data: the whole message.
+        :param data: the bytes of the whole message.
         :param kept: (K,) bool, which of its elements; None for all.
         :param n_others: number of the others, 0 if no element is kept.
         :param others: bytes of these, which follow another element.
         """
         n_kept = len(self._starts) - 1 if kept is None else int(np.count_nonzero(kept))
-        head = [data[:self._starts[0] - COUNT.size], COUNT.pack(n_kept + n_others)]
-        if kept is None or kept[0]:
-            end = self._starts[1]
-            rest = None if kept is None else np.concatenate(((False,), kept[1:]))
-            return b''.join((*head, data[self._starts[0]:end], *self.elements(data, rest),
-                             *others))
+        # Arrays are buffers, which their types do not say for all versions of Python.
+        head: list[Any] = [data[:self._starts[0] - COUNT.size], COUNT.pack(n_kept + n_others)]
         if not n_kept:
             return b''.join(head)
+        if kept is None:
+            head += [data[self._starts[0]:], others]
+            return b''.join(head)
         first = int(kept.argmax())
+        front: tuple[Any, ...] = self._as_first(data, first) if first else (
+            b'', data[self._starts[0]:self._starts[1]])
         rest = kept.copy()
         rest[first] = False
-        return b''.join((*head, *self._as_first(data, first), *self.elements(data, rest),
-                         *others))
+        # Neighbours are copied at once.
+        edges = np.flatnonzero(np.diff(rest, prepend=False, append=False)).tolist()
+        pieces: list[Any] = [data[self._starts[begin]:self._starts[end]]
+                             for begin, end in zip(edges[::2], edges[1::2], strict=True)]
+        return b''.join((*head, *front, *pieces, others))
 
-    def _as_first(self, data: bytes, i: int) -> tuple[bytes, bytes]:
+    def _as_first(self, data: Octets, i: int) -> tuple[bytes, Octets]:
         """Return the bytes of an element at the place of the first one."""
         begin, end = self._starts[i], self._starts[i + 1]
         if self._phases[0] == self._phases[1]:

@@ -182,6 +182,15 @@ class PatchBuffer:
         """Return what leaves out elements; None of an array whose elements cannot be moved."""
         return ArrayCut.of(self._instances, self._starts.numbers.tolist())
 
+    def array_bytes(self, n_left_out: int) -> bytes:
+        """
+        Return the array, or the bytes of its elements without the first ones.
+
+        :param n_left_out: number of the first elements, 0 for the whole message.
+        """
+        [begin], [end] = self.message_bounds()
+        return self.tobytes(self._starts.numbers[1 + n_left_out] if n_left_out else begin, end)
+
     def tobytes(self, begin: int, end: int) -> bytes:
         """Return a copy of the bytes from ``begin`` to ``end``."""
         return self.section(begin, end).tobytes()

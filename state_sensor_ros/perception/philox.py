@@ -13,6 +13,7 @@ The words are those of ``numpy.random.Philox``, which has one counter. The gener
 Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011).
 """
 
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -28,7 +29,6 @@ _FACTORS: Words = np.array([[0xD2E7470EE14C6C93], [0xCA5A826395121157]], np.uint
 _KEY_STEPS: Words = np.array([[0x9E3779B97F4A7C15], [0xBB67AE8584CAA73B]], np.uint64)
 _HALF: Final = np.uint64(32)
 _LOW: Final = np.uint64(0xFFFFFFFF)
-_LOW_FACTORS, _HIGH_FACTORS = _FACTORS & _LOW, _FACTORS >> _HALF
 
 
 def philox(key: tuple[int, int], counters: Words) -> Words:
@@ -39,33 +39,45 @@ def philox(key: tuple[int, int], counters: Words) -> Words:
     :param counters: (4, R) uint64; each is the counter of numpy's generator plus one.
     :returns: (4, R) uint64.
     """
-    keys: Words = np.array([[key[0]], [key[1]]], np.uint64)
-    evens, odds = counters[::2], counters[1::2]
-    high, carried, halves = (np.empty(evens.shape, np.uint64) for _ in range(3))
-    # Sums and products wrap around; in place, as these arrays are short.
+    evens, odds = counters[::2].copy(), counters[1::2]
+    factors, low_factors, high_factors, key_steps, lows, halves = _constants(evens.shape[1])
+    keys = np.repeat(np.array([[key[0]], [key[1]]], np.uint64), evens.shape[1], axis=1)
+    low, high, carried, part = (np.empty_like(evens) for _ in range(4))
+    # Sums and products wrap around. In place and without broadcasting, which take longer than the
+    # numbers of 100 counters.
     with np.errstate(over='ignore'):
         for _ in range(_N_ROUNDS):
-            products = evens * _FACTORS
+            products = evens * factors
             # The upper halves of the products of 128 bits, by products of halves of words.
-            low = evens & _LOW
-            np.right_shift(evens, _HALF, out=high)
-            np.multiply(low, _LOW_FACTORS, out=carried)
-            carried >>= _HALF
-            carried += np.multiply(high, _LOW_FACTORS, out=halves)
-            low *= _HIGH_FACTORS
-            low += np.bitwise_and(carried, _LOW, out=halves)
-            low >>= _HALF
-            carried >>= _HALF
-            high *= _HIGH_FACTORS
-            high += carried
-            high += low
-            evens = high[::-1] ^ odds
-            evens ^= keys
+            np.bitwise_and(evens, lows, out=low)
+            np.right_shift(evens, halves, out=high)
+            np.multiply(low, low_factors, out=carried)
+            np.right_shift(carried, halves, out=carried)
+            np.multiply(high, low_factors, out=part)
+            np.add(carried, part, out=carried)
+            np.multiply(low, high_factors, out=low)
+            np.bitwise_and(carried, lows, out=part)
+            np.add(low, part, out=low)
+            np.right_shift(low, halves, out=low)
+            np.right_shift(carried, halves, out=carried)
+            np.multiply(high, high_factors, out=high)
+            np.add(high, carried, out=high)
+            np.add(high, low, out=high)
+            np.bitwise_xor(high[::-1], odds, out=evens)
+            np.bitwise_xor(evens, keys, out=evens)
             odds = products[::-1]
-            keys += _KEY_STEPS
+            np.add(keys, key_steps, out=keys)
     words = np.empty_like(counters)
     words[::2], words[1::2] = evens, odds
     return words
+
+
+@lru_cache(maxsize=8)
+def _constants(n_counters: int) -> tuple[Words, ...]:
+    """Return what the words of so many counters are combined with, (2, n_counters) each."""
+    return tuple([np.repeat(column, n_counters, axis=1) for column in (
+        _FACTORS, _FACTORS & _LOW, _FACTORS >> _HALF, _KEY_STEPS,
+        np.full((2, 1), _LOW), np.full((2, 1), _HALF))])
 
 
 def uniforms(words: Words) -> Floats:

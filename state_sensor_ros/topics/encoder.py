@@ -207,13 +207,13 @@ class Encoder:
                 for block in layout.blocks:
                     for table, chosen, put, targets in block.patches:
                         put(targets, numbers[table] if chosen is None else numbers[table][chosen])
+                    if block.edit is not None:
+                        edited = block.edit(block.data)
+                        messages += [(topic, edited) for topic, _, _ in block.parts]
+                        continue
                     # A copy of the block and slices of it take less time than a copy of each
                     # message. A slice of all bytes is the object itself.
                     data = block.data.tobytes()
-                    if block.edit is not None:
-                        data = block.edit(data)
-                        messages += [(topic, data) for topic, _, _ in block.parts]
-                        continue
                     for topic, begin, end in block.parts:
                         messages.append((topic, data[begin:end]))
                 if layout.messages is not None:

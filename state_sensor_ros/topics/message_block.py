@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
+import numpy.typing as npt
 
 from state_sensor_ros.cdr.patch_buffer import PatchBuffer
 from state_sensor_ros.cdr.templates import Table
@@ -28,8 +29,8 @@ class MessageBlock:
 
     ``patches`` table, rows or None for all, function and its first argument, of each table in the
     buffer: the look-ups of each frame are done once, as they take as long as the patches.
-    ``data`` the bytes; ``parts`` topic, begin and end of each message in them; ``edit`` returns a
-    message as it is sent, None for as it is.
+    ``data`` the bytes; ``parts`` topic, begin and end of each message in them; ``edit`` returns
+    the message as it is sent, from all bytes; None for as it is.
 
     :param buffer: the messages.
     :param rows: by table, (R,) int64, the rows of the table in the order of the buffer; a table
@@ -42,7 +43,7 @@ class MessageBlock:
 
     def __init__(self, buffer: PatchBuffer, rows: Mapping[Table, Rows], topics: Iterable[Topic],
                  also: Iterable[tuple[Topic, int]] = ()) -> None:
-        self.edit: Callable[[bytes], bytes] | None = None
+        self.edit: Callable[[npt.NDArray[np.uint8]], bytes] | None = None
         self.patches = [(table, rows.get(table), *buffer.patcher(table))
                         for table in buffer.tables]
         begins, ends = buffer.message_bounds()

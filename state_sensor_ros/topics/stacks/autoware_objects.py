@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 import hashlib
 from typing import Final
 from uuid import UUID
@@ -53,6 +54,8 @@ OWN_ACCELERATION = Table('object acceleration, own axes', 8, 6)
 # component only. A message has a row of a table once.
 SPEED_VARIANCE = Table('object speed variance', 8, 1)
 CHANGE_VARIANCE = Table('object acceleration variance', 8, 1)
+# Of ghosts: the bytes of their ids.
+GHOST_UUID = Table('ghost id', 1, 16)
 # Of predicted poses, object by object: position xyz, orientation xyzw.
 PATH = Table('predicted path', 8, 7)
 
@@ -112,6 +115,15 @@ class AutowareObjectEncoder(ObjectTopicEncoder):
         """Return an object with its identity."""
         return {'object_id': {'uuid': [Given(f'id_{i}') for i in range(_UUID_BYTES)]},
                 **self.nameless_element(settings, is_forward_only)}
+
+    def ghost_fields(self) -> Fields:
+        """Return the identity of a ghost."""
+        return {'object_id': {'uuid': [Slot(GHOST_UUID, i) for i in range(_UUID_BYTES)]}}
+
+    def ghost_ids(self, ghosts: Sequence[Actor]) -> Numbers:
+        """Return the identities of ghosts."""
+        ids = b''.join([object_id(ghost.name) for ghost in ghosts])
+        return {GHOST_UUID: np.frombuffer(ids, np.uint8).reshape(-1, _UUID_BYTES)}
 
     def nameless_element(self, settings: Settings, is_forward_only: bool) -> Fields:
         """Return an object without an identity."""
@@ -187,6 +199,10 @@ class DetectionEncoder(AutowareObjectEncoder):
         """Return an object without an identity."""
         return self.nameless_element(settings, is_forward_only)
 
+    def ghost_fields(self) -> Fields:
+        """Return no other fields: a ghost has no identity either."""
+        return {}
+
     def kinematics(self, with_pose: Fields, with_twist: Fields, with_accel: Fields) -> Fields:
         """Return the kinematics of a detected object."""
         return {'pose_with_covariance': with_pose, 'has_position_covariance': True,
@@ -204,6 +220,7 @@ class PredictionEncoder(AutowareObjectEncoder):
     def __init__(self, settings: Settings, definitions: Definitions, report: Report) -> None:
         super().__init__(settings, definitions, report)
         self._constant_paths, self._true_paths = ConstantPaths(), TruePaths()
+        self._ghost_paths = ConstantPaths()
         self._paths: Paths | None = None
 
     def kinematics(self, with_pose: Fields, with_twist: Fields, with_accel: Fields) -> Fields:
@@ -241,7 +258,7 @@ class PredictionEncoder(AutowareObjectEncoder):
         if objects is perceived.objects:
             paths = self._paths
         elif len(objects.rows) and (objects.rows < 0).all() and self._cut is not None:
-            paths = ConstantPaths().paths(objects)
+            paths = self._ghost_paths.paths(objects)
         else:
             paths = reported_paths(self._paths, perceived)
         numbers[PATH] = paths.rows()

@@ -10,7 +10,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
+
+import numpy as np
 
 from state_sensor_ros.cdr.templates import Given, Slot, Table, Values
 from state_sensor_ros.classes import CLASSES, UNKNOWN
@@ -25,6 +28,8 @@ from state_sensor_ros.topics.topic_encoder import FrameToSend, Numbers
 # Of objects: linear xyz, angular xyz, in the axes of the global frame.
 GLOBAL_TWIST = Table('object twist, global axes', 8, 6)
 GLOBAL_ACCELERATION = Table('object acceleration, global axes', 8, 6)
+# Of ghosts, a uint32 by its bits.
+GHOST_ID = Table('ghost number', 4, 1)
 
 _TRACKED: Final = 1
 _BOX: Final = 1
@@ -51,6 +56,14 @@ class DerivedObjectsEncoder(ObjectTopicEncoder):
         is_classified = class_ != UNKNOWN
         return {'id': actor.id, 'is_classified': is_classified, 'class': CLASSES[class_].derived,
                 'certainty': _CERTAIN if is_classified else 0}
+
+    def ghost_fields(self) -> Fields:
+        """Return the id of a ghost."""
+        return {'id': Slot(GHOST_ID, 0)}
+
+    def ghost_ids(self, ghosts: Sequence[Actor]) -> Numbers:
+        """Return the ids of ghosts."""
+        return {GHOST_ID: np.array([[ghost.id] for ghost in ghosts], np.uint32).view(np.int32)}
 
     def tables(self, now: FrameToSend, objects: Objects, numbers: Numbers) -> None:
         """Add the motion in the global frame."""

@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from state_sensor_ros.cdr.array_cut import ArrayCut
 from state_sensor_ros.cdr.definitions import Definitions
@@ -43,6 +44,8 @@ from state_sensor_ros.topics.topic_encoder import FrameToSend, Numbers, TopicEnc
 CENTRE = Table('object centre', 8, 7)
 # Of the predicted path of a ghost, where the topic has paths.
 GHOST_POSES = len(TIMES_S)
+# In the place of a ghost in the layout of all.
+_ANY_GHOST = Actor('ghost', '', '', 0, False)
 # Of objects: length, width, height.
 SIZE = Table('object size', 8, 3)
 
@@ -109,6 +112,26 @@ class ObjectTopicEncoder(TopicEncoder):
                      self.element(settings, is_forward_only))
             for is_forward_only in (False, True)]
         self._elements = [PerActor(self._maker(template)) for template in self._templates]
+        # Of ghosts, whose ids are numbers: their layout is always the same.
+        self._ghost_templates = [
+            Template(self._definitions, self._element_type,
+                     {**self.element(settings, is_forward_only), **self.ghost_fields()})
+            for is_forward_only in (False, True)]
+        self._ghosts = [self._maker(template)(_ANY_GHOST, (CAR, GHOST_POSES), None)
+                        for template in self._ghost_templates]
+
+    def ghost_fields(self) -> Fields:
+        """Return the fields of an object that are others for a ghost: its id as numbers."""
+        return {}
+
+    def ghost_ids(self, ghosts: Sequence[Actor]) -> Numbers:
+        """
+        Return the numbers of the tables in :meth:`ghost_fields`.
+
+        :param ghosts: G ghosts.
+        :returns: G rows of each.
+        """
+        return {}
 
     def measured(self, settings: Settings) -> Settings:
         """Return settings with the covariances of what is measured here."""
@@ -139,7 +162,8 @@ class ObjectTopicEncoder(TopicEncoder):
 
     def samples(self) -> list[list[Template]]:
         """Return an array of two of each template."""
-        return [[self._head_template, template, template] for template in self._templates]
+        return [[self._head_template, template, template]
+                for template in (*self._templates, *self._ghost_templates)]
 
     def key(self, now: FrameToSend) -> object:
         """Return the objects and their classes; where they cannot be cut out, which are seen."""
@@ -216,30 +240,39 @@ class ObjectTopicEncoder(TopicEncoder):
         perceived = self._perceived(now)
         return perceived.objects if self._cut is not None else perceived.reported()
 
-    def _edited(self, data: bytes) -> bytes:
+    def _edited(self, data: npt.NDArray[np.uint8]) -> bytes:
         """Return the message of all objects without those that are not seen, and with ghosts."""
         assert self._now is not None
         assert self._cut is not None
         now, perceived = self._now, self._perceived(self._now)
         if perceived.ghost_objects is None:
-            return data if perceived.are_seen is None \
-                else self._cut.message(data, perceived.are_seen, 0, ())
-        # The first one twice: the second follows an element, as all of them will.
-        n_ghosts = len(perceived.ghosts)
-        instances = self._ghost_instances(now, perceived)
-        self._ghost_buffer.update([self._head, instances[0], *instances])
-        rows = np.maximum(np.arange(-1, n_ghosts), 0)
-        numbers: Numbers = {STAMP: stamp_numbers(now.stamp_ns)}
-        self.tables(now, perceived.ghost_objects.at(rows), numbers)
+            return data.tobytes() if perceived.are_seen is None \
+                else self._cut.message(data, perceived.are_seen)
+        has_others = perceived.are_seen is None or bool(perceived.are_seen.any())
+        ghosts = self._ghosts_after(now, perceived, n_before=int(has_others))
+        return ghosts if not has_others else self._cut.message(
+            data, perceived.are_seen, len(perceived.ghosts), ghosts)
+
+    def _ghosts_after(self, now: FrameToSend, perceived: Perceived, *, n_before: int) -> bytes:
+        """
+        Return the bytes of the ghosts.
+
+        :param n_before: 1 for elements that follow another one, 0 for a message of ghosts alone.
+        """
+        ghosts, objects = perceived.ghosts, perceived.ghost_objects
+        assert objects is not None
+        ghost = self._ghosts[now.frame.forward_speed is not None]
+        # In the place of the other one is the first ghost once more.
+        layout = [self._head, *[ghost] * (n_before + len(ghosts))]
+        self._ghost_buffer.update(layout)
+        if n_before:
+            ghosts, objects = (ghosts[0], *ghosts), objects.at(
+                np.maximum(np.arange(-1, len(ghosts)), 0))
+        numbers: Numbers = {STAMP: stamp_numbers(now.stamp_ns), **self.ghost_ids(ghosts)}
+        self.tables(now, objects, numbers)
         for table in self._ghost_buffer.tables:
             self._ghost_buffer.patch(table, numbers[table])
-        [begin], [end] = self._ghost_buffer.message_bounds()
-        ghosts, cut = self._ghost_buffer.tobytes(begin, end), self._ghost_buffer.array_cut()
-        assert cut is not None
-        if perceived.are_seen is not None and not perceived.are_seen.any():
-            return cut.message(ghosts, np.arange(-1, n_ghosts) >= 0, 0, ())
-        return self._cut.message(data, perceived.are_seen, n_ghosts,
-                                 cut.elements(ghosts, None))
+        return self._ghost_buffer.array_bytes(n_before)
 
     def _maker(self, template: Template) -> Callable[
             [Actor, Sequence[Any], MessageInstance | None], MessageInstance]:
