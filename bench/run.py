@@ -25,6 +25,7 @@ import sys
 import time
 
 from carla_cost import carla_rows
+from command_cost import command_rows
 from conversion import conversion_rows, memory_rows
 from cpp_rival import cpp_rows
 from evaluation_cost import evaluation_rows
@@ -45,7 +46,7 @@ HERE = Path(__file__).parent
 # (actors, Hz), as the goals name them.
 SIZES = ((10, 50.0), (100, 50.0), (1000, 60.0))
 PARTS = ('frame', 'process', 'cpp', 'latency', 'spawn', 'start', 'overload', 'soak', 'scale',
-         'carla', 'stacks', 'convert', 'memory', 'evaluate', 'sumo')
+         'carla', 'stacks', 'convert', 'memory', 'evaluate', 'sumo', 'commands')
 
 
 def plot(scaling, machine, path):
@@ -110,7 +111,8 @@ def measured(args):
         'convert': lambda: conversion_rows(args.rounds),
         'memory': memory_rows,
         'evaluate': lambda: evaluation_rows(args.rounds),
-        'sumo': sumo_rows}
+        'sumo': sumo_rows,
+        'commands': command_rows}
     rows = []
     for name, part in parts.items():
         if name in args.only and name not in args.skip:
