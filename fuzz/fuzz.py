@@ -14,6 +14,7 @@ Coverage-guided fuzzing of input from the network and from files, with atheris.
     python3 fuzz/fuzz.py framing -runs=300000 CORPUS_FOLDER
     python3 fuzz/fuzz.py trajectory -runs=300000 CORPUS_FOLDER
     python3 fuzz/fuzz.py bag -runs=100000 CORPUS_FOLDER
+    python3 fuzz/fuzz.py osi -runs=100000 CORPUS_FOLDER
     python3 fuzz/fuzz.py sqlite -runs=100000 CORPUS_FOLDER
     python3 fuzz/fuzz.py table -runs=100000 CORPUS_FOLDER
     python3 fuzz/fuzz.py zstd -runs=100000 CORPUS_FOLDER
@@ -23,7 +24,7 @@ which belongs into ``test/data/bad`` together with the correction. ``make test``
 budget of the same kind without atheris (test/simulators/monodrive/test_fuzz.py).
 """
 
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import partial
 import io
 from pathlib import Path
@@ -34,9 +35,10 @@ import atheris
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 with atheris.instrument_imports(include=['state_sensor_ros']):
-    from state_sensor_ros.errors import StateSensorError
+    from state_sensor_ros.errors import DecodeError, StateSensorError
     from state_sensor_ros.files.storage.bag_limits import DEFAULT_LIMITS
     from state_sensor_ros.files.storage.mcap_salvage import McapSalvage
+    from state_sensor_ros.payloads import decode_packet
     from state_sensor_ros.simulators.monodrive.decoder import Decoder, format_payload
     from state_sensor_ros.simulators.monodrive.sensor_framing import PacketFramer
     from state_sensor_ros.simulators.monodrive.trajectory import read_payloads
@@ -44,7 +46,8 @@ with atheris.instrument_imports(include=['state_sensor_ros']):
 
 LIMIT = 1 << 16
 # Targets that only read a file.
-FILES = {'sqlite': 'bag.db3', 'table': 'table.parquet', 'zstd': 'drive.json.zst'}
+FILES = {'osi': 'drive.osi', 'sqlite': 'bag.db3', 'table': 'table.parquet',
+         'zstd': 'drive.json.zst'}
 
 
 def fuzz_framing(data: bytes) -> None:
@@ -97,8 +100,9 @@ def read_file(path: Path, data: bytes) -> None:
     path.write_bytes(data)
     try:
         with closing(open_any(str(path))) as recording:
-            for _ in recording.frames():
-                pass
+            for recorded in recording.frames():
+                with suppress(DecodeError):
+                    decode_packet(recording.decoder, recorded.packet)
     except StateSensorError:
         pass
 
