@@ -146,6 +146,7 @@ def run(folder: Path, duration_s: float, interruption: Interruption, *,
             renderer.wait()
     print(f'\nbag        {folder / "bag"}\npicture    {pictures[0]}\n'
           f'animation  {pictures[1]}  (open it in a browser)\n'
+          f'in 3D      state_sensor view {folder / "bag"}  (extra `view`: doc/guide/viewer.md)\n'
           f'logs       {", ".join(str(program.log) for program in programs)}')
     expected = EXPECTED + EXPECTED_OF_SUMO * with_sumo + EXPECTED_IF_DRIVEN * is_driven
     silent = [name for name in expected if not recording.rows.get(name, Row()).n_messages]

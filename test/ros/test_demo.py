@@ -70,6 +70,7 @@ def test_demo_records_all_topics_in_a_domain_of_its_own(domain, listener, tmp_pa
     for name in ('bag', 'picture.png', 'animation.html', 'driver.log', 'simulator.log'):
         assert str(tmp_path / name) in text
         assert (tmp_path / name).exists()
+    assert f'state_sensor view {tmp_path / "bag"} ' in text
     with Image.open(tmp_path / 'picture.png') as picture:
         assert picture.size[0] == 1650
     with AnyReader([tmp_path / 'bag']) as bag:
