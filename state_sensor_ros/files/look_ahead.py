@@ -28,7 +28,7 @@ from state_sensor_ros.files.recording import RecordedFrame, RecordingReader
 from state_sensor_ros.frame import Frame, Kinds, Needs
 from state_sensor_ros.objects.object_maker import centres_of, default_sizes
 from state_sensor_ros.objects.predicted_paths import HORIZON_S
-from state_sensor_ros.payloads import FutureFrame, PayloadDecoder
+from state_sensor_ros.payloads import decode_packet, FutureFrame, PayloadDecoder
 from state_sensor_ros.settings import Settings
 
 
@@ -113,11 +113,8 @@ class LookAhead:
             return
 
     def _decoded(self, recorded: RecordedFrame) -> Frame | None:
-        packet = recorded.packet
         try:
-            decoded = self._decoder.decode(
-                packet.payload, game_time=packet.game_time, time=packet.time,
-                sample_count=packet.sample_count)
+            decoded = decode_packet(self._decoder, recorded.packet)
         except DecodeError:
             return None
         return decoded[0].frame if decoded else None

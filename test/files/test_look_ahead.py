@@ -18,7 +18,7 @@ import pytest
 from state_sensor_ros.files.look_ahead import is_needed, LookAhead
 from state_sensor_ros.files.recording import RecordedFrame
 from state_sensor_ros.objects.predicted_paths import HORIZON_S
-from state_sensor_ros.payloads import Packet
+from state_sensor_ros.payloads import decode_packet, FrameDecoder, Packet, packet_of
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.carla.carla_decoder import CarlaDecoder
 from state_sensor_ros.simulators.carla.measurement_framing import join_messages
@@ -103,6 +103,15 @@ def test_another_frame_at_the_same_time_ends_the_chain():
         None, CarlaDecoder(), Settings()).follow(iter(frames))]
     assert [chain(link) for link in found] == [[0.5], [0.5], [0.5]]
     assert found[0] is not found[1] is found[2]
+
+
+def test_recordings_of_frames_are_followed_as_those_of_payloads():
+    """As those of SUMO and of OSI, which have frames in the place of payloads."""
+    frames = [RecordedFrame(packet_of(decode_packet(Decoder(), each.packet)[0]), 0.0, each.index,
+                            '', each.index + 1) for each in recorded([1.0, 1.5, 2.0])]
+    found = LookAhead(None, FrameDecoder(), Settings()).follow(iter(frames))
+    assert [chain(frame.packet.upcoming) for frame in found] == [[1.0, 1.5, 2.0], [1.5, 2.0],
+                                                                 [2.0]]
 
 
 def test_repeated_and_bad_frames_are_no_links():
