@@ -137,8 +137,10 @@ class BatchOutputs:
             os.makedirs(self._folder, exist_ok=True)
             # A line that a crash has cut ends here.
             with open(self.path, 'ab', buffering=0) as file:
-                file.write(b'\n' * bool(file.tell())
-                           + ''.join(f'{line}\n' for line in lines).encode())
+                data = b'\n' * bool(file.tell()) + ''.join(f'{line}\n' for line in lines).encode()
+                # Less is written where the disk becomes full; the next call then fails.
+                while data:
+                    data = data[file.write(data) or 0:]
         except OSError as error:
             raise self._error(error) from error
 

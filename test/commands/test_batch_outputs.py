@@ -17,6 +17,7 @@ import sys
 
 from budgets import AWAIT_S
 from paths import ROOT
+from programs import run_cut_short, start
 import pytest
 
 from state_sensor_ros.commands import batch
@@ -230,3 +231,50 @@ def test_the_result_of_a_job_that_runs_again_is_that_of_before(drives, tmp_path)
                    part=str(tmp_path / '.a.json.part'))
     assert run_job(job).code == 0
     assert out.stat().st_mtime_ns == before
+
+
+@pytest.mark.parametrize('form', ['json', 'mcap'])
+def test_two_batches_at_once_share_a_folder(form, drives, tmp_path):
+    """Each output is whole; a batch names those that the other one was writing."""
+    for name in 'bcdef':
+        shutil.copy(drives / 'a.json', drives / f'{name}.json')
+    words = ('convert', drives, tmp_path / 'out', '--to', form, '--jobs', '2')
+    processes = [start(*words), start(*words)]
+    for process in processes:
+        with process:
+            _, errors = process.communicate(timeout=4 * AWAIT_S)
+        assert process.returncode == bool(errors)
+        # Between the heading and the line of the error.
+        for line in errors.splitlines()[1:-1]:
+            assert 'found another program that writes it' in line or \
+                'of that name' in line, errors
+    alone = tmp_path / 'alone'
+    assert main([*map(str, (*words[:2], alone, *words[3:])), '-q']) == 0
+    assert written(tmp_path / 'out') == [
+        name.replace(str(alone), str(tmp_path / 'out')) for name in written(alone)]
+    again = start(*words)
+    with again:
+        assert again.communicate(timeout=AWAIT_S)[0].endswith(
+            ': 0 recordings converted, 6 done before\n')
+
+
+def test_a_batch_on_a_full_disk_leaves_no_output(drives, tmp_path):
+    """The list of the outputs has room, an output has not."""
+    shutil.copy(drives / 'a.json', drives / 'b.json')
+    words = ('convert', 'drives', 'out', '--to', 'json', '--jobs', '1')
+    ended = run_cut_short(*words, folder=tmp_path, limit=1000)
+    assert (ended.code, ended.output) == (1, '')
+    assert ended.errors.splitlines()[1:] == [
+        'drives/a.json  out/a.json: file too large', 'drives/b.json  out/b.json: file too large',
+        'error: out: found 2 of 2 recordings that could not be converted; expected all of them']
+    assert written(tmp_path / 'out') == []
+    ended = run_cut_short(*words, folder=tmp_path)
+    assert ended.output == 'out: 2 recordings converted, 0 done before\n'
+
+
+def test_a_batch_without_room_for_its_list_is_one_line(drives, tmp_path):
+    ended = run_cut_short('convert', 'drives', 'out', '--to', 'json', '--jobs', '1',
+                          folder=tmp_path, limit=20)
+    assert (ended.code, ended.output) == (1, '')
+    assert ended.errors == f'error: out/{NAME}: file too large\n'
+    assert written(tmp_path / 'out') == []
