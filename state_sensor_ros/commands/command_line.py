@@ -30,6 +30,7 @@ from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.parser import Parser, WRONG_USAGE
 from state_sensor_ros.commands.printing import discard_output, print_line
 from state_sensor_ros.errors import importing, reason_of, StateSensorError, UsageError
+from state_sensor_ros.files.whole.standard_output import reserve, standard_output
 from state_sensor_ros.version import __version__
 
 # The help of each sub-command, so that only the module of the one that runs is imported.
@@ -85,7 +86,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     # Before its module is imported, which sets it again.
     interruption.is_endless = _named(words) == ['simulate']
     return interruption.run(lambda: _code(
-        _named(words), lambda: _run(words, interruption), interruption))
+        _named(words), lambda: _run(words, interruption, is_program=argv is None),
+        interruption))
 
 
 def run_parsed(name: str, args: argparse.Namespace) -> int:
@@ -101,8 +103,9 @@ def run_parsed(name: str, args: argparse.Namespace) -> int:
     def work() -> None:
         command = _load(name)
         interruption.begin()
+        reserve()
         command.run(args, interruption)
-        sys.stdout.flush()
+        standard_output().flush()
 
     return interruption.run(lambda: _code([name], work, interruption))
 
@@ -137,7 +140,7 @@ def _code(named: list[str], work: Callable[[], None], interruption: Interruption
         text = error if isinstance(error, StateSensorError) else _in_words(error)
         print_line(f'error: {usage}{text}')
         try:
-            sys.stdout.flush()
+            standard_output().flush()
         except OSError:
             discard_output()
         return code
@@ -154,7 +157,7 @@ def _named(words: list[str]) -> list[str]:
     return [word for word in words if word in COMMANDS][:1]
 
 
-def _run(words: list[str], interruption: Interruption) -> None:
+def _run(words: list[str], interruption: Interruption, *, is_program: bool) -> None:
     """Run the sub-command that ``words`` name with the rest of them."""
     parser = Parser(
         prog='state_sensor', description='Ground truth of a driving simulator: simulate, record, '
@@ -176,8 +179,10 @@ def _run(words: list[str], interruption: Interruption) -> None:
     if unknown:
         subparsers.choices[args.command].unrecognized(unknown)
     interruption.begin()
+    if is_program:
+        reserve()
     command.run(args, interruption)
-    sys.stdout.flush()
+    standard_output().flush()
 
 
 def _complete(parser: argparse.ArgumentParser) -> None:

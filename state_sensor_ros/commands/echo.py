@@ -16,6 +16,7 @@ from typing import Any
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.waiting import waiting_named
 from state_sensor_ros.errors import ConfigError
+from state_sensor_ros.files.whole.standard_output import print_output
 
 _FIND_S = 5.0
 _FOREVER_S = 1e9
@@ -91,11 +92,11 @@ class _Printer:
             return
         self.n_messages += 1
         if not self._is_csv:
-            print(message_words(message), end='\n' if self._is_once else '\n---\n', flush=True)
+            print_output(message_words(message), end='\n' if self._is_once else '\n---\n')
             return
         header, rows = csv_table(message)
         if rows and not self._header:
             self._header = header
             rows = [header, *rows]
         if rows:
-            print(csv_text(rows), flush=True)
+            print_output(csv_text(rows))

@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 import json
 from pathlib import Path
-import sys
 from typing import Any, TYPE_CHECKING
 
 from state_sensor_ros.commands.format_options import FormatsHelp
@@ -40,6 +39,7 @@ from state_sensor_ros.errors import (
     UsageError,
 )
 from state_sensor_ros.files.bags.bag_form import is_bag
+from state_sensor_ros.files.whole.standard_output import print_output
 from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.settings import NAMES
 from state_sensor_ros.simulators.opening import format_of
@@ -151,10 +151,9 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
         _warn(stack, verdict)
     _write_outputs(args, interruption, stack, verdicts, result)
     if args.json:
-        print(json.dumps(result, indent=2, allow_nan=False))
+        print_output(json.dumps(result, indent=2, allow_nan=False))
     elif not args.quiet:
-        print('\n'.join(lines_of(result)))
-    sys.stdout.flush()
+        print_output('\n'.join(lines_of(result)))
     check_bounds(args, stack, result)
 
 

@@ -20,6 +20,7 @@ from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.errors import ConfigError, one_line, TrajectoryFormatError
 from state_sensor_ros.files.bags.bag_form import is_bag
+from state_sensor_ros.files.whole.standard_output import print_output
 from state_sensor_ros.simulators.search import find_recordings, FoundRecording
 
 # Heading and path of the numbers in a row.
@@ -60,7 +61,7 @@ def evaluate_many(args: argparse.Namespace, interruption: Interruption) -> None:
     records = [results[job.source] for job in jobs]
     if args.json:
         for record in records:
-            print(json.dumps(record, allow_nan=False))
+            print_output(json.dumps(record, allow_nan=False))
     elif not args.quiet:
         _print_rows(records)
     n_failed = sum(record['error'] is not None for record in records)
@@ -96,11 +97,11 @@ def _record(job: BatchJob, result: BatchResult) -> dict[str, Any]:
 
 def _print_rows(records: list[dict[str, Any]]) -> None:
     width = max(len('bag'), *(len(one_line(record['file'])) for record in records))
-    print(f'{"bag":{width}}' + ''.join(f'  {heading:>7}' for heading, _ in _SHOWN))
+    print_output(f'{"bag":{width}}' + ''.join(f'  {heading:>7}' for heading, _ in _SHOWN))
     for record in records:
         cells = ''.join(f'  {_text(record, path):>7}' for _, path in _SHOWN)
         error = f'  {one_line(record["error"])}' if record['error'] else ''
-        print(f'{one_line(record["file"]):{width}}{cells}{error}')
+        print_output(f'{one_line(record["file"]):{width}}{cells}{error}')
 
 
 def _text(record: dict[str, Any], path: str) -> str:

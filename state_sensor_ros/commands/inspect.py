@@ -22,7 +22,6 @@ from dataclasses import asdict
 from datetime import datetime, timezone
 import json
 import math
-import sys
 
 from state_sensor_ros.commands.format_options import (
     add_selection,
@@ -49,6 +48,7 @@ from state_sensor_ros.commands.reading import read_frames
 from state_sensor_ros.drawing.wording import figure, seconds, size
 from state_sensor_ros.errors import counted, one_line, UsageError
 from state_sensor_ros.files.formats import ReadOptions
+from state_sensor_ros.files.whole.standard_output import print_output
 from state_sensor_ros.library.frame_recording import Recording
 from state_sensor_ros.pipeline.consistency import SLOW
 from state_sensor_ros.settings import Settings
@@ -115,12 +115,11 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
         inspector.evaluate(read_frames(recording, 'inspect', is_quiet=args.quiet,
                                        warns=False))
     if args.json:
-        print(json.dumps(_record(recording, inspector), indent=2, allow_nan=False))
+        print_output(json.dumps(_record(recording, inspector), indent=2, allow_nan=False))
     elif inspector.n_frames:
-        print('\n'.join([f'{heading:<12}{one_line(text)}'
+        print_output('\n'.join([f'{heading:<12}{one_line(text)}'
                          for heading, text in _screen(recording, inspector)]))
     if inspector.refusal is not None:
-        sys.stdout.flush()
         raise inspector.refusal
 
 

@@ -22,6 +22,7 @@ from state_sensor_ros.commands.summary import show_result
 from state_sensor_ros.drawing.wording import figure, seconds
 from state_sensor_ros.errors import ConfigError, counted, one_line, TrajectoryFormatError
 from state_sensor_ros.files.recording import STANDARD_INPUT
+from state_sensor_ros.files.whole.standard_output import print_output
 from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.simulators.search import find_recordings
 
@@ -70,7 +71,7 @@ def inspect_many(args: argparse.Namespace, interruption: Interruption) -> None:
     records = [results[job.source] for job in jobs]
     if args.json:
         for record in records:
-            print(json.dumps(record, allow_nan=False))
+            print_output(json.dumps(record, allow_nan=False))
     if args.parquet:
         with interruption.writing(lambda: WholeFile(args.parquet, force=args.force)) as file:
             _write_rows([_row(record) for record in records], file)
@@ -130,11 +131,12 @@ def _write_rows(rows: Sequence[dict[str, object]], file: WholeFile) -> None:
 
 def _print_rows(rows: Sequence[dict[str, object]]) -> None:
     width = max(len('recording'), *(len(one_line(str(row['file']))) for row in rows))
-    print(f'{"recording":{width}}' + ''.join(f'  {heading:>9}' for heading, _ in _SHOWN[:-1]))
+    headings = ''.join(f'  {heading:>9}' for heading, _ in _SHOWN[:-1])
+    print_output(f'{"recording":{width}}{headings}')
     for row in rows:
         cells = ''.join(f'  {_text(key, row[key]):>9}' for _, key in _SHOWN[:-1])
         error = f'  {one_line(str(row["error"]))}' if row['error'] else ''
-        print(f'{one_line(str(row["file"])):{width}}{cells}{error}')
+        print_output(f'{one_line(str(row["file"])):{width}}{cells}{error}')
 
 
 def _text(key: str, value: object) -> str:

@@ -41,6 +41,7 @@ from typing import TypeVar
 from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.errors import one_line
 from state_sensor_ros.files.whole.output import Output
+from state_sensor_ros.files.whole.standard_output import standard_output
 from state_sensor_ros.files.whole.temporary import remove_folders
 
 AnyOutput = TypeVar('AnyOutput', bound=Output)
@@ -115,7 +116,7 @@ class Interruption:
                     sys.stderr.write(line)
                 if self._is_program:
                     # Buffered output is discarded: a flush could block without a reader.
-                    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                    os.dup2(os.open(os.devnull, os.O_WRONLY), standard_output().fileno())
                 return self._signal_code()
 
     def begin(self) -> None:

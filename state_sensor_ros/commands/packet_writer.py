@@ -96,16 +96,15 @@ class PacketWriter(ABC):
             return
         with interruption.committing():
             try:
-                if isinstance(error, OSError):
+                if isinstance(error, SinkError):
                     raise error
                 self.output.complete()
             except BrokenPipeError:
                 self.output.abort()
                 raise
             except OSError as failure:
-                reason = failure.found if isinstance(failure, SinkError) else reason_of(failure)
                 kept = self.output.salvage()
-                raise SinkError(self.output.name, reason + (
+                raise SinkError(self.output.name, _reason(failure) + (
                     f'; what there was room for is in {kept}' if kept else '')) from failure
             self.output.finish()
             self.is_saved = True
@@ -131,7 +130,12 @@ class FramesWriter(PacketWriter):
         decoder.needs = self.output.needs
         selecting = SelectingDecoder(decoder, self._selector, times=True)
         for decoded in decode_packet(selecting, packet):
-            self.output.write(decoded.frame)
+            try:
+                self.output.write(decoded.frame)
+            except BrokenPipeError:
+                raise
+            except OSError as error:
+                raise SinkError(self.output.name, _reason(error)) from error
             self._n_frames += 1
             yield decoded.frame, len(packet.payload)
 
@@ -266,3 +270,7 @@ class PacketsWriter(PacketWriter):
                 self._file.commit()
             self.is_saved = True
         raise SinkError(error.where, f'{error.found}; {kept}') from error
+
+
+def _reason(error: OSError) -> str:
+    return error.found if isinstance(error, SinkError) else reason_of(error)

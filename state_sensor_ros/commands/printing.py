@@ -15,6 +15,7 @@ import os
 import sys
 
 from state_sensor_ros.errors import one_line
+from state_sensor_ros.files.whole.standard_output import standard_output
 
 _MAX_LISTED = 8
 
@@ -26,7 +27,7 @@ def print_line(text: str) -> None:
 
 def discard_output() -> None:
     """Discard what is buffered for standard output: Python would report it at exit, too."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    os.dup2(os.open(os.devnull, os.O_WRONLY), standard_output().fileno())
 
 
 def listed(items: Sequence[str], separator: str = ', ', rest: str = ' and {} more') -> str:

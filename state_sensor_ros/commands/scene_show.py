@@ -24,6 +24,7 @@ from state_sensor_ros.commands.reading import read_frames
 from state_sensor_ros.commands.summary import show_result, size_of, Summary
 from state_sensor_ros.errors import one_line, reason_of, SinkError, TransportError
 from state_sensor_ros.files.recording import RecordingReader, STANDARD_INPUT
+from state_sensor_ros.files.whole.standard_output import print_output
 from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.frame import Needs
 from state_sensor_ros.library.frame_recording import Recording
@@ -88,7 +89,7 @@ class SceneShow:
         try:
             opened.connect(self._stream)
             if args.web:
-                print(f'the page of the viewer: {opened.serve_page()}', flush=True)
+                print_output(f'the page of the viewer: {opened.serve_page()}')
             is_complete = self._send_to(lambda: opened.is_over)
             if args.web and is_complete and not interruption.number:
                 # Without a viewer to serve, the frames would be gone.

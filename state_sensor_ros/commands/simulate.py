@@ -21,6 +21,7 @@ from state_sensor_ros.commands.options import add_quiet, count
 from state_sensor_ros.commands.parameter_options import add_any_parameter
 from state_sensor_ros.commands.synth import add_traffic_arguments, frame_rate
 from state_sensor_ros.emulator.threaded_server import Rate
+from state_sensor_ros.files.whole.standard_output import print_output
 from state_sensor_ros.simulators.simulator_list import find_simulator, simulators
 from state_sensor_ros.simulators.stand_in_options import (
     Objection,
@@ -86,7 +87,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     with find_simulator(args.source).stand_in(args) as server:
         for name, port in server.addresses():
             if not args.quiet:
-                print(f'{name} on {args.bind}:{port}', flush=True)
+                print_output(f'{name} on {args.bind}:{port}')
         server.wait()
 
 

@@ -15,11 +15,11 @@ import math
 import os
 from pathlib import Path
 import stat
-import sys
 
 from state_sensor_ros.commands.printing import discard_output, print_line
 from state_sensor_ros.drawing.wording import seconds, size
 from state_sensor_ros.errors import counted, one_line
+from state_sensor_ros.files.whole.standard_output import print_output, standard_output
 from state_sensor_ros.files.whole.whole_file import STANDARD_OUTPUT
 from state_sensor_ros.frame import Frame
 
@@ -89,7 +89,7 @@ def show_result(output: str, facts: list[str], *, is_quiet: bool) -> None:
         print_line(line)
         return
     try:
-        print(one_line(line), flush=True)
+        print_output(one_line(line))
     except OSError:
         # The work is done: a reader that has closed the pipe, or a full disk, is no failure.
         discard_output()
@@ -100,7 +100,7 @@ def _is_standard_output(output: str) -> bool:
     if output == STANDARD_OUTPUT:
         return True
     with suppress(OSError, ValueError):
-        mine = os.fstat(sys.stdout.fileno())
+        mine = os.fstat(standard_output().fileno())
         return not stat.S_ISCHR(mine.st_mode) and os.path.samestat(mine, os.stat(output))
     return False
 

@@ -16,6 +16,7 @@ import time
 
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.options import seconds
+from state_sensor_ros.files.whole.standard_output import print_output
 
 _FIND_S, _MEASURE_S = 5.0, 2.0
 _EPILOG = """The rate is that of messages received within --seconds; topics without a reader are
@@ -69,5 +70,5 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
         rows.append((name, type_name, rate_text(times), readers[name]))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for name, type_name, rate, number in rows:
-        print(f'{name:<{widths[0]}}  {type_name:<{widths[1]}}  {rate:>{widths[2]}}  '
+        print_output(f'{name:<{widths[0]}}  {type_name:<{widths[1]}}  {rate:>{widths[2]}}  '
               f'{number:>{widths[3]}}')

@@ -94,8 +94,10 @@ def _by_content(path: Path, found: Format) -> Format:
     """Return the format that recognises a file among those that share its suffix."""
     suffix = max((each for each in found.suffixes if path.name.endswith(each)), key=len,
                  default='')
+    # Formats of this package save the search for other simulators.
+    known = _own_formats() if found in _own_formats() else formats()
     try:
-        return next((each for each in formats() if each is not found and each.recognised_by
+        return next((each for each in known if each is not found and each.recognised_by
                      and suffix in each.suffixes and each.is_of(path)), found)
     except OSError:
         # The reader gives the reason.

@@ -154,7 +154,7 @@ from state_sensor_ros.commands import synth
 def stuck(*_):
     while True:
         try:
-            print('stuck', flush=True)
+            print('stuck', file=sys.__stdout__, flush=True)
             time.sleep(60)
         {handler}:
             time.sleep(60)

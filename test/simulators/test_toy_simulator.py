@@ -249,3 +249,23 @@ def test_simulator_that_prints_leaves_standard_output_clean(tmp_path, recording)
     assert ended.returncode == 0
     assert json.loads(ended.stdout)['frames'] == 5
     assert ended.stderr.count('noise') == 3
+
+
+def test_simulator_that_prints_while_it_runs_leaves_the_data_clean(tmp_path, recording):
+    """Each frame is made with a line of output, in the thread that reads and in that of a file."""
+    content = (HERE / 'toy_simulator.py').read_text()
+    begin = '    builder = FrameBuilder('
+    site = installed_toy(tmp_path / 'site', content=content.replace(
+        begin, f'    print("noise")\n{begin}'))
+    ended = state_sensor(site, 'inspect', '--json', recording)
+    assert json.loads(ended.stdout)['frames'] == 5
+    ended = state_sensor(site, 'convert', recording, '-')
+    assert len(json.loads(ended.stdout)) == 5
+    assert ended.stderr.count('noise\n') >= 5
+    for words in (['record', '-', '--frames', '3'],
+                  ['inspect', '--live', '--json', '--frames', '3']):
+        with toy_stand_in(site, '--frames', '20', '--speed', '2') as port:
+            ended = state_sensor(site, *words, '--source', 'toy', '--port', port)
+        assert (ended.returncode, 'noise' in ended.stdout) == (0, False)
+        json.loads(ended.stdout)
+        assert ended.stderr.count('noise\n') >= 3

@@ -36,6 +36,7 @@ from state_sensor_ros.errors import reason_of, SinkError
 from state_sensor_ros.files.whole.output import Output
 from state_sensor_ros.files.whole.part import Part
 from state_sensor_ros.files.whole.renaming import rename_new, sync_folder
+from state_sensor_ros.files.whole.standard_output import standard_output
 
 STANDARD_OUTPUT = '-'
 # At 9, the default of the library, writing takes three times as long for 3 % less.
@@ -85,7 +86,7 @@ class WholeFile(Output):
         """
         if self._handle is None:
             try:
-                self._handle = sys.stdout.buffer if self.name == STANDARD_OUTPUT \
+                self._handle = standard_output().buffer if self.name == STANDARD_OUTPUT \
                     else self._path.open('wb')
             except OSError as error:
                 raise self.error(error) from error
