@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 import math
@@ -71,24 +71,36 @@ def kind_of_name(name: str) -> MessageKind | None:
     return None if found is None else _KINDS_OF_NAMES[found[1]]
 
 
-def kind_of_message(data: bytes) -> MessageKind | None:
+def kind_of_messages(messages: Iterable[bytes]) -> tuple[MessageKind | None, bool]:
     """
-    Return as which kind a message makes sense, None for neither.
+    Return as which kind messages make sense, None for neither, and whether that is certain.
 
     Protobuf's messages do not name their type, and skip members that a type does not have: the
-    kind that has more objects with a base counts.
+    kind of the first message that has objects with places counts.
 
-    :param data: serialised.
+    :param messages: serialised, the first ones of a trace or stream.
     """
-    scores: dict[MessageKind, int] = {}
-    for kind in MessageKind:
-        try:
-            truth = parse_truth(data, kind).truth
-        except DecodeError:
-            continue
-        scores[kind] = sum(each.HasField('base') and each.base.HasField('position')
-                           for each in truth.moving_object) + truth.HasField('timestamp')
-    return max(scores, key=scores.__getitem__) if scores else None
+    guess = None
+    for data in messages:
+        scores = {kind: _score(data, kind) for kind in MessageKind}
+        best = max(scores, key=scores.__getitem__)
+        if scores[best] > 1:
+            return best, True
+        if scores[best] >= 0 and guess is None:
+            guess = best
+    return guess, False
+
+
+def _score(data: bytes, kind: MessageKind) -> int:
+    """Return -1 for what cannot be parsed; more than 1 for a message with objects."""
+    try:
+        truth = parse_truth(data, kind).truth
+    except DecodeError:
+        return -1
+    n_placed = sum(each.HasField('base') and each.base.HasField('position')
+                   for objects in (truth.moving_object, truth.stationary_object)
+                   for each in objects)
+    return 2 * n_placed + int(truth.HasField('timestamp'))
 
 
 def parse_truth(data: bytes, kind: MessageKind) -> TimedTruth:

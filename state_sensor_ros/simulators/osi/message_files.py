@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 import os
 from pathlib import Path
 import struct
@@ -24,13 +25,15 @@ from state_sensor_ros.files.storage.mcap_records import HEAD, MAGIC, parse_heade
 from state_sensor_ros.files.storage.positioned_file import open_positioned
 from state_sensor_ros.simulators import TrajectoryFormatError
 from state_sensor_ros.simulators.osi.ground_truth import (
-    kind_of_message,
+    kind_of_messages,
     kind_of_name,
     MessageKind,
 )
 
 _LENGTH = struct.Struct('<I')
 _PROTOBUF = 'protobuf'
+# Messages of a file whose name does not say their type, until one has objects.
+_N_TRIED = 50
 # The first record of an MCAP file has its profile.
 _BEGIN_BYTES = 4096
 _FORMAT = 'a trace of ASAM OSI'
@@ -110,15 +113,22 @@ class PlainTrace:
             raise
 
     def _kind(self) -> MessageKind:
-        first = next(self.messages(), None)
-        if first is None:
+        if not self.total:
             raise TrajectoryFormatError(self._name, 'an empty file', _FORMAT)
-        kind = kind_of_message(first.data)
+        kind, _ = kind_of_messages(self._first_messages())
         if kind is None:
             raise TrajectoryFormatError(
-                f'{self._name}: message 1', f'{len(first.data)} bytes that cannot be parsed',
+                f'{self._name}: message 1', 'bytes that cannot be parsed',
                 f'an {" or ".join(each.value for each in MessageKind)}')
         return kind
+
+    def _first_messages(self) -> Iterator[bytes]:
+        try:
+            for stored in islice(self.messages(), _N_TRIED):
+                yield stored.data
+        except TruncatedError as error:
+            if not error.n_frames:
+                raise
 
     def messages(self) -> Iterator[StoredTruth]:
         """Yield all messages."""

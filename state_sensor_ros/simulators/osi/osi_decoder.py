@@ -15,7 +15,7 @@ import math
 
 from state_sensor_ros.simulators import Decoded, SingleFrameDecoder
 from state_sensor_ros.simulators.osi.ground_truth import (
-    kind_of_message,
+    kind_of_messages,
     MessageKind,
     parse_truth,
 )
@@ -26,7 +26,7 @@ class OsiDecoder(SingleFrameDecoder):
     """
     Decodes the messages of one trace or stream, in any order.
 
-    :param kind: of the messages; None if the first one shows it.
+    :param kind: of the messages; None if the first ones show it.
     :param ego: name or id of the ego of a trace without a host, empty for none.
     :param first: message whose lanes, stationary objects and host are used until another one has
         them; empty for none.
@@ -46,9 +46,11 @@ class OsiDecoder(SingleFrameDecoder):
         :raises DecodeError: if it cannot be parsed, or has too many objects.
         """
         data = bytes(payload)
-        if self._kind is None:
-            self._kind = kind_of_message(data)
-        timed = parse_truth(data, self._kind or MessageKind.GROUND_TRUTH)
+        kind = self._kind
+        if kind is None:
+            kind, is_certain = kind_of_messages((data,))
+            self._kind = kind if is_certain else None
+        timed = parse_truth(data, kind or MessageKind.GROUND_TRUTH)
         if math.isnan(timed.game_time):
             timed = replace(timed, game_time=game_time)
         return [self._frames.decoded(timed, self.needs)]

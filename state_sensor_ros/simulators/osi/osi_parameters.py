@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 import re
 
-from state_sensor_ros.simulators import parameter
+from state_sensor_ros.simulators import LIVE, parameter
 
 # esmini's.
 DEFAULT_PORT = 48198
@@ -24,7 +24,7 @@ class OsiParameters:
     """What only OSI needs."""
 
     bind: str = parameter('127.0.0.1', 'Address at which ground truth is received over UDP.',
-                          pattern=re.compile(r'\S+'))
+                          pattern=re.compile(r'\S+'), used_by=LIVE)
     port: int = parameter(DEFAULT_PORT, 'UDP port at which ground truth is received.',
-                          low=1, high=65535)
+                          low=1, high=65535, used_by=LIVE)
     ego: str = parameter('', 'Name or id of the ego where the messages name no host.')

@@ -100,6 +100,9 @@ def open_trace(path: str, options: ReadOptions) -> OsiRecording:
     where = Path(path)
     file: MessageFile
     if where.name.endswith(PLAIN):
+        if options.topic:
+            raise TrajectoryFormatError(path, f'a trace without channels for {options.topic}',
+                                        'an MCAP file, or no topic')
         file = PlainTrace(where, options.limits.n_bytes)
     else:
         file = McapTrace(where, options.topic, options.limits)

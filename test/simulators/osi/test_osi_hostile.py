@@ -122,7 +122,7 @@ def test_osi_message_that_cannot_be_parsed_is_one_fault(tmp_path):
     (struct.pack('<I', 5) + b'abc',
      'message 1: found a length of 5 bytes 7 bytes before the end; expected a whole message'),
     (struct.pack('<I', 9) + b'\xff' * 9,
-     ('message 1: found 9 bytes that cannot be parsed; expected an osi3.GroundTruth or '
+     ('message 1: found bytes that cannot be parsed; expected an osi3.GroundTruth or '
      'osi3.SensorView'))])
 def test_osi_file_without_a_message_is_one_line(tmp_path, capsys, content, text):
     path = tmp_path / 'a.osi'
@@ -131,6 +131,14 @@ def test_osi_file_without_a_message_is_one_line(tmp_path, capsys, content, text)
     [line] = capsys.readouterr().err.splitlines()
     assert line.startswith('error: ')
     assert line.endswith(text)
+
+
+def test_osi_cut_trace_without_objects_has_its_whole_frames(tmp_path):
+    path = osi_traces.write_plain(
+        tmp_path / 'a.osi', [osi_traces.ground_truth(i / 20, objects=0) for i in range(3)])
+    path.write_bytes(path.read_bytes()[:-1])
+    frames, [fault] = frames_and_faults(path)
+    assert (len(frames), fault.kind) == (2, 'cut')
 
 
 @pytest.mark.parametrize('n_bytes', [1, 3, 4, 60])

@@ -203,3 +203,22 @@ def test_osi_tilted_boxes_stand_on_the_ground(tmp_path):
     assert frame.position_xyz[0] == pytest.approx(
         frame.boxes.position_xyz[0] - 0.75 * up, abs=1e-12)
     assert frame.boxes.position_xyz[0].tolist() == [base.position.x, base.position.y, 0.75]
+
+
+@pytest.mark.parametrize('is_view', [False, True])
+def test_osi_type_of_messages_by_the_first_with_objects(tmp_path, is_view):
+    messages = [osi_traces.ground_truth(i / 20, objects=0 if i < 3 else 2) for i in range(6)]
+    path = osi_traces.write_plain(
+        tmp_path / 'a.osi', map(osi_traces.view_of, messages) if is_view else messages)
+    with sensor.open_recording(path) as recording:
+        assert [len(frame) for frame in recording] == [0, 0, 0, 2, 2, 2]
+        assert recording.form.endswith('SensorView' if is_view else 'GroundTruth')
+
+
+def test_osi_options_without_effect_are_refused(tmp_path, capsys):
+    path = osi_traces.write_plain(tmp_path / 'a.osi', osi_traces.drive(3))
+    assert main(['inspect', str(path), '--topic', 'one']) == 1
+    assert 'found a trace without channels for one' in capsys.readouterr().err
+    assert main(['inspect', str(path), '-p', 'osi.port:=4000']) == 2
+    assert 'osi.port' in capsys.readouterr().err
+    assert main(['inspect', str(path), '-p', 'osi.ego:=car_2']) == 0
