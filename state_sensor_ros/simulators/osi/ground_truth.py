@@ -100,7 +100,8 @@ def _score(data: bytes, kind: MessageKind) -> int:
     n_placed = sum(each.HasField('base') and each.base.HasField('position')
                    for objects in (truth.moving_object, truth.stationary_object)
                    for each in objects)
-    return 2 * n_placed + int(truth.HasField('timestamp'))
+    score: int = 2 * n_placed + truth.HasField('timestamp')
+    return score
 
 
 def parse_truth(data: bytes, kind: MessageKind) -> TimedTruth:
