@@ -25,16 +25,17 @@ from state_sensor_ros.frame import Floats
 
 _Complex = npt.NDArray[np.complex128]
 
-# Half a turn, rad, and of an edge that a box has at least, m.
+# Half a turn, rad; an edge that a box has at least, and how far it is away at most, m.
 _HALF_TURN = np.pi
 _LEAST_EDGE = 1e-3
+_FARTHEST = 1e9
 
 
 def visible_shares(centres_xy: Floats, headings_xy: Floats, sizes_xy: Floats) -> Floats:
     """
     Return which share of its angle is seen of each box from the origin.
 
-    A box around the origin is seen and hides nothing.
+    A box around the origin, and one that is too far away for an angle, is seen and hides nothing.
 
     :param centres_xy: (K, 2) float64, m, from the origin.
     :param headings_xy: (K, 2) float64, of unit length: directions of the lengths of the boxes.
@@ -48,7 +49,7 @@ def visible_shares(centres_xy: Floats, headings_xy: Floats, sizes_xy: Floats) ->
     are_around = (np.abs(own_origins.real) <= halves[:, 0]) \
         & (np.abs(own_origins.imag) <= halves[:, 1])
     shares = np.ones(len(centres))
-    rows = np.flatnonzero(~are_around)
+    rows = np.flatnonzero(~are_around & (np.abs(centres) <= _FARTHEST))
     if len(rows) > 1:
         shares[rows] = _shares(centres[rows], headings[rows], halves[rows], own_origins[rows])
     return shares
@@ -89,7 +90,7 @@ def _shares(centres: _Complex,
     widths = widths[places]
     seen = np.bincount(boxes, widths * (distances <= nearest[places]), n_boxes)
     whole = np.bincount(boxes, widths, n_boxes)
-    # Too far away for an angle.
+    # Rounding may leave no angle.
     return np.where(whole > 0.0, seen / np.where(whole > 0.0, whole, 1.0), 1.0)
 
 

@@ -119,8 +119,13 @@ class Perceiver:
         """
         if frame is not self._frame or self._perceived is None:
             objects = self._objects.of(frame, actor_list)
-            self._frame, self._perceived = frame, Perceived(objects, objects) \
-                if self._is_off else self._perceive(objects, frame, actor_list)
+            self._frame = frame
+            if self._is_off:
+                self._perceived = Perceived(objects, objects)
+            else:
+                # Positions are finite, and may be large.
+                with np.errstate(all='ignore'):
+                    self._perceived = self._perceive(objects, frame, actor_list)
         return self._perceived
 
     def _perceive(self, objects: Objects, frame: Frame, actor_list: ActorList) -> Perceived:
@@ -157,9 +162,9 @@ class Perceiver:
         if not self._is_reported and (
                 perception.range or perception.field_of_view or perception.occlusion):
             self._is_reported = True
-            self._report('perception', 'perception: found no ego, so range, field_of_view and '
-                         'occlusion have no effect; expected an actor with ego_tag (reported '
-                         'once)')
+            self._report('perception', 'perception: found no ego with a pose, so range, '
+                         'field_of_view and occlusion have no effect; expected an actor with '
+                         'ego_tag (reported once)')
         return None
 
     def _look(self, objects: Objects, viewpoint: Viewpoint, are_seen: Bools) -> None:

@@ -69,7 +69,7 @@ def test_single_boxes_none_and_boxes_without_extent_are_seen():
     assert shares((5.0, 0.0, 0.0, 4.0, 2.0)) == [1.0]
     assert visible_shares(*np.zeros((3, 0, 2))).tolist() == []
     assert shares((5.0, 0.0, 0.0, 0.0, 0.0), (5.0, 3.0, 0.0, 0.0, 0.0), (0.0, 1e15, 0.0, 1.0, 1.0),
-                  (-1e15, 0.0, 0.0, 1.0, 1.0)) == pytest.approx([1.0] * 4)
+                  (-1e300, 0.0, 0.0, 1.0, 1.0)) == pytest.approx([1.0] * 4)
 
 
 def cast(boxes, n_rays):

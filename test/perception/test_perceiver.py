@@ -227,3 +227,17 @@ def test_ghosts_do_not_depend_on_the_actors():
     one, _, _ = ghosts(20)
     other, _, _ = ghosts(20, PLACES, missing=0.5, position_std=0.4)
     assert one.tolist() == other.tolist()
+
+
+@pytest.mark.filterwarnings('error')
+def test_positions_without_sense_are_no_crash():
+    frame = scene([(10.0, 0.0, 0.0), (math.nan, 0.0, 0.0), (1e300, 5.0, 0.0), (3.0, 3.0, 0.0),
+                   (20.0, 0.0, 0.0)])
+    everything = {'range': 100.0, 'field_of_view': 300.0, 'occlusion': 0.1, 'missing': 0.1,
+                  'ghosts': 2.0, **NOISE}
+    for perception in (everything, *({name: value} for name, value in everything.items())):
+        assert 'car_1' not in Sensor(**perception).names(frame)
+    # car_0 hides car_4; what has no place or is beyond all sense hides nothing.
+    assert Sensor(occlusion=0.1).names(frame) == {'car_0', 'car_2', 'car_3'}
+    assert Sensor(range=100.0).names(frame) == {'car_0', 'car_3', 'car_4'}
+    assert Sensor(**everything).names(frame.select([])) == set()
