@@ -68,7 +68,15 @@ class Commanding:
         new_input: type[CommandInput] = INPUTS[settings.control_input]
         self._topics = CommandTopics(node, new_input(own), self._driver, log.warn)
         self._last = CommandCounters()
-        self.frame_arrived = self._driver.frame_arrived
+        self._seen: Snapshot | None = None
+        self._needs_speed = settings.control_input != 'vehicle_control'
+
+    def frame_arrived(self) -> None:
+        """Evaluate a wanted speed again, if there is a new frame; called by one thread."""
+        snapshot = self._snapshot()
+        if snapshot is not self._seen:
+            self._seen = snapshot
+            self._driver.frame_arrived()
 
     def close(self) -> None:
         """Brake, if commands were sent before, and end."""
@@ -88,6 +96,9 @@ class Commanding:
             found.append(state.value)
         elif counters.n_timeouts > last.n_timeouts:
             found.append('no command for a while')
+        elif state is DriverState.DRIVING and self._needs_speed \
+                and math.isnan(self._motion().speed):
+            found.append('the ego brakes: its speed is not known')
         if counters.n_refused > last.n_refused and state is not DriverState.BLOCKED:
             found.append(f'{counters.n_refused - last.n_refused} commands refused: '
                          f'{counters.last_refusal}')

@@ -305,6 +305,16 @@ def test_limits_of_speed_and_angle(domain, listener):
         assert controls(peer)[-1]['right_amount'] == -1.0
 
 
+def test_ego_without_a_speed_brakes_and_is_named(domain, listener):
+    # The frames have no velocity.
+    with driven(domain, control_input='twist', undesired_tags=['ego']) as (peer, _):
+        stack = Stack(listener, VELOCITY, twist(0)).matched()
+        stack.publish_until(twist(5.0), lambda: 'its speed is not known'
+                            in stack.status().get('message', ''))
+        assert stack.status()['level'] == 1
+        assert all(map(is_brake, controls(peer)))
+
+
 @pytest.mark.parametrize(('parameters', 'text'), [
     ({'source': 'monodrive'}, 'control_port: found 0; expected the port that takes commands'),
     ({'source': 'carla'}, "control_port: found 0; expected the server's world port"),
