@@ -13,6 +13,7 @@ from __future__ import annotations
 from contextlib import suppress
 import os
 from pathlib import Path
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -29,7 +30,9 @@ DEFAULT_PORT = 9876
 _HOST = '127.0.0.1'
 # The viewer starts in a second or two; a busy machine takes longer.
 _START_S, _SETTLED_S, _POLL_S = 30.0, 0.5, 0.05
-_STOP_S = 1.0
+_STOP_S, _REPLY_S = 1.0, 10.0
+# Of Linux: runs a program that gets a signal when its parent ends.
+_SETPRIV = 'setpriv'
 # A recording that is served is kept in memory as a whole.
 _SERVER_MEMORY = '50%'
 
@@ -48,11 +51,14 @@ class Viewer:
         self._page: PageServer | None = None
         self._log = tempfile.TemporaryFile()  # noqa: SIM115
         page = ['--serve-web', '--web-viewer-port', str(self._page_port)] if is_page else []
+        # The window outlives this process. The server of a page ends with it, even if it is
+        # killed.
+        tied = [_SETPRIV, '--pdeathsig', 'TERM'] if is_page and shutil.which(_SETPRIV) else []
         self._process = subprocess.Popen(
-            [str(_executable()), '--bind', _HOST, '--port', str(self._port),
+            [*tied, str(_executable()), '--bind', _HOST, '--port', str(self._port),
              '--hide-welcome-screen', '--server-memory-limit', _SERVER_MEMORY, *page],
             env=_environment(), stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log,
-            # A signal from the terminal is handled by the command, and the window outlives it.
+            # A signal from the terminal is handled by the command.
             start_new_session=True)
 
     @property
@@ -126,7 +132,19 @@ def connect_to_open(stream: rr.RecordingStream, port: int) -> None:
 
 
 def _connect(stream: rr.RecordingStream, port: int) -> None:
+    """
+    Connect a stream to the program that listens on a port.
+
+    :raises TransportError: if it is not a viewer.
+    """
     stream.connect_grpc(f'rerun+http://{_HOST}:{port}/proxy')
+    try:
+        # Something to send: a flush of nothing succeeds.
+        stream.log('world', rr.ViewCoordinates.RIGHT_HAND_Z_UP, static=True, strict=True)
+        stream.flush(timeout_sec=_REPLY_S)
+    except RuntimeError as error:
+        raise TransportError(f'{_HOST}:{port}', 'a program that is not a viewer',
+                             'another --viewer-port') from error
 
 
 def _environment() -> dict[str, str]:

@@ -9,6 +9,7 @@
 """`state_sensor view`: where the frames go, wrong options, signals, full disks, hostile input."""
 
 import base64
+from contextlib import suppress
 import io
 import json
 import os
@@ -17,6 +18,7 @@ import re
 import select
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -142,6 +144,34 @@ def test_view_without_a_viewer_is_one_line_at_once(capsys):
     assert capsys.readouterr().err == (
         f'error: 127.0.0.1:{port}: found no viewer; expected one that is open; without '
         '--no-spawn the command opens one\n')
+
+
+def test_view_connects_to_viewers_only(capsys):
+    with socket.create_server(('127.0.0.1', 0)) as server:
+        port = server.getsockname()[1]
+
+        def refuse():
+            with suppress(OSError):
+                while True:
+                    server.accept()[0].close()
+
+        with InBackground(refuse):
+            assert code_of(SAMPLE, '--no-spawn', '--viewer-port', port) == 1
+            server.shutdown(socket.SHUT_RDWR)
+    assert capsys.readouterr().err == (f'error: 127.0.0.1:{port}: found a program that is not a '
+                                       'viewer; expected another --viewer-port\n')
+
+
+@pytest.mark.skipif(shutil.which('setpriv') is None, reason='no setpriv')
+def test_view_leaves_no_server_when_it_is_killed():
+    served = Served(SAMPLE)
+    served.line()
+    children = Path(f'/proc/{served.process.pid}/task/{served.process.pid}/children').read_text()
+    assert served.stop(signal.SIGKILL)[0] == -signal.SIGKILL
+    end_s = time.monotonic() + AWAIT_S
+    while any(Path(f'/proc/{child}').exists() for child in children.split()):
+        assert time.monotonic() < end_s
+        time.sleep(0.01)
 
 
 def test_view_without_a_display_names_the_ways_without_one():
