@@ -22,8 +22,8 @@ from state_sensor_ros.frame import Bools, EVERYTHING, Floats, Frame, Needs
 Report: TypeAlias = Callable[[str, str], None]
 
 
-def ignore(kind: str, text: str) -> None:
-    """Report nowhere: a :data:`Report` for what is not to be reported."""
+def ignore(*text: str) -> None:
+    """Report nowhere: a :data:`Report`, or another call with texts, without effect."""
 
 
 LEFT_OUT = 'left_out'

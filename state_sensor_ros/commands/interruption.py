@@ -43,6 +43,7 @@ from state_sensor_ros.errors import one_line
 from state_sensor_ros.files.whole.output import Output
 from state_sensor_ros.files.whole.standard_output import standard_output
 from state_sensor_ros.files.whole.temporary import remove_folders
+from state_sensor_ros.pipeline.ending_signals import EndingSignals
 
 AnyOutput = TypeVar('AnyOutput', bound=Output)
 
@@ -203,30 +204,17 @@ class Interruption:
     @contextmanager
     def _receiving(self) -> Iterator[None]:
         """Receive signals while the block runs."""
-        numbers = [signal.SIGINT, signal.SIGTERM]
-        # Sent when the terminal is closed; not on every operating system, and ignored by nohup.
-        if hasattr(signal, 'SIGHUP') and signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:
-            numbers.append(signal.SIGHUP)
-        reader, writer = os.pipe()
-        os.set_blocking(writer, False)
-        thread = threading.Thread(target=self._receive, args=(reader, numbers), daemon=True,
-                                  name='signals')
-        thread.start()
         hook = sys.unraisablehook
-        wakeup = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-        # Also SIGINT where the shell ignores it, as it does for a program started with &.
-        before = [signal.signal(number, self._handle) for number in numbers]
+        signals = EndingSignals(self._receive, self._handle)
         try:
             yield
         finally:
             self._ended.set()
-            for number, handler in zip(numbers, before, strict=True):
-                signal.signal(number, signal.SIG_IGN if self._is_program else handler)
-            if not self._is_program:
-                signal.set_wakeup_fd(wakeup)
+            if self._is_program:
+                signals.ignore()
+            else:
+                signals.restore()
                 sys.unraisablehook = hook
-                os.close(writer)
-                thread.join()
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         """Raise KeyboardInterrupt in the main thread, once, where the work is being ended."""
@@ -234,20 +222,11 @@ class Interruption:
             self._state = _State.RAISED
             raise KeyboardInterrupt
 
-    def _receive(self, reader: int, numbers: list[signal.Signals]) -> None:
-        """
-        Handle the first of the signals.
-
-        :param reader: of a pipe with a byte for each signal.
-        :param numbers: the signals to handle.
-        """
-        try:
-            while byte := os.read(reader, 1):
-                if byte[0] in numbers and not self.number:
-                    self.number = byte[0]
-                    self._end_work()
-        finally:
-            os.close(reader)
+    def _receive(self, number: int) -> None:
+        """Handle the first of the signals."""
+        if not self.number:
+            self.number = number
+            self._end_work()
 
     def _end_work(self) -> None:
         """End the work within two seconds."""

@@ -24,6 +24,7 @@ import time
 from typing import TypeVar
 
 from state_sensor_ros.errors import TransportError
+from state_sensor_ros.payloads import ignore
 
 # A reply of a simulator that is not busy takes milliseconds.
 SILENCE_S = 1.0
@@ -32,10 +33,6 @@ _SHORTEST_S = 1e-3
 
 OnSilence = Callable[[str], None]
 _Result = TypeVar('_Result')
-
-
-def ignore_silence(text: str) -> None:
-    """Discard ``text``, the report of a silence."""
 
 
 class Wait:
@@ -49,7 +46,7 @@ class Wait:
     """
 
     def __init__(self, where: str, missing: str, timeout_s: float,
-                 on_silence: OnSilence = ignore_silence) -> None:
+                 on_silence: OnSilence = ignore) -> None:
         self._where, self._missing, self._timeout_s = where, missing, timeout_s
         self._on_silence = on_silence
         self._is_reported = False

@@ -13,23 +13,16 @@ from __future__ import annotations
 import gc
 import os
 import select
-import signal
 import sys
 import threading
 from types import FrameType
 from typing import NoReturn
 
+from state_sensor_ros.pipeline.ending_signals import EndingSignals
+
 # Every program ends within 2 s of a signal; the system needs the rest to remove the process.
 END_S = 1.3
 _STANDARD_ERROR = 2
-
-
-def ending_signals() -> list[signal.Signals]:
-    """Return the signals that end a program; SIGHUP only where it is not ignored, as by nohup."""
-    signals = [signal.SIGINT, signal.SIGTERM]
-    if hasattr(signal, 'SIGHUP') and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
-        signals.append(signal.SIGHUP)
-    return signals
 
 
 class Ending:
@@ -44,14 +37,7 @@ class Ending:
     def __init__(self) -> None:
         self._is_wanted = threading.Event()
         self._is_over = threading.Event()
-        reader, writer = os.pipe()
-        os.set_blocking(writer, False)
-        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-        self._thread = threading.Thread(target=self._watch, args=(reader,), daemon=True,
-                                        name='end')
-        self._thread.start()
-        for number in ending_signals():
-            signal.signal(number, self._on_signal)
+        self._signals = EndingSignals(self._end, self._on_signal)
 
     def is_wanted(self) -> bool:
         """Return whether a signal has been received."""
@@ -64,7 +50,7 @@ class Ending:
         The interpreter must not be finalised while a thread is inside a library.
         """
         self._is_over.set()
-        known = (threading.main_thread(), self._thread)
+        known = (threading.main_thread(), self._signals.thread)
         if any(thread not in known for thread in threading.enumerate()):
             sys.stdout.flush()
             os._exit(code)
@@ -73,8 +59,7 @@ class Ending:
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         self._is_wanted.set()
 
-    def _watch(self, reader: int) -> None:
-        os.read(reader, 1)
+    def _end(self, number: int) -> None:
         self._is_wanted.set()
         # With the objects of a large frame, a collection would stop all threads for a second.
         gc.disable()

@@ -41,9 +41,9 @@ import threading
 import time
 from typing import TypeAlias
 
-from state_sensor_ros.connections.wait import ignore_silence, OnSilence
+from state_sensor_ros.connections.wait import OnSilence
 from state_sensor_ros.errors import RefusalError, TransportError
-from state_sensor_ros.payloads import Report
+from state_sensor_ros.payloads import ignore, Report
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.monodrive.control_messages import (
     CONFIGURE_SENSORS,
@@ -93,7 +93,7 @@ class ControlClient:
     """
 
     def __init__(self, settings: Settings, report: Report, *,
-                 on_silence: OnSilence = ignore_silence,
+                 on_silence: OnSilence = ignore,
                  reply_timeout_s: float | None = None,
                  packet_timeout_s: float = _PACKET_TIMEOUT_S) -> None:
         self._settings = settings

@@ -18,7 +18,7 @@ from __future__ import annotations
 import threading
 
 from state_sensor_ros.connections.connection import Connection
-from state_sensor_ros.connections.wait import ignore_silence, OnSilence, Wait
+from state_sensor_ros.connections.wait import OnSilence, Wait
 from state_sensor_ros.errors import (
     cannot_connect,
     DecodeError,
@@ -27,6 +27,7 @@ from state_sensor_ros.errors import (
     RefusalError,
     TransportError,
 )
+from state_sensor_ros.payloads import ignore
 from state_sensor_ros.simulators.monodrive.control_messages import (
     CONFIGURE_SIMULATOR,
     CONFIGURE_TRAJECTORY,
@@ -59,7 +60,7 @@ class ControlSession:
     """
 
     def __init__(self, host: str, port: int, *, reply_timeout_s: float | None = None,
-                 on_silence: OnSilence = ignore_silence) -> None:
+                 on_silence: OnSilence = ignore) -> None:
         self._connection = Connection(host, port)
         self.where = self._connection.where
         self._reply_timeout_s = reply_timeout_s

@@ -32,8 +32,9 @@ import time
 import msgspec
 
 from state_sensor_ros.connections.tcp import TcpSource
-from state_sensor_ros.connections.wait import ignore_silence, OnSilence
+from state_sensor_ros.connections.wait import OnSilence
 from state_sensor_ros.errors import ConfigError, failed_stream, TransportError
+from state_sensor_ros.payloads import ignore
 from state_sensor_ros.settings import parse_settings
 from state_sensor_ros.simulators.monodrive.control_messages import (
     CONFIGURE_SENSORS,
@@ -95,7 +96,7 @@ class ReplayClient:
     """
 
     def __init__(self, trajectory: Trajectory, plan: Plan,
-                 on_silence: OnSilence = ignore_silence) -> None:
+                 on_silence: OnSilence = ignore) -> None:
         last = trajectory.n_frames - 1
         start = plan.start
         if start is None:
