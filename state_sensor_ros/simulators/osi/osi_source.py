@@ -48,6 +48,7 @@ class OsiSource(LiveSource):
         self._is_endless = reconnect
         self._report = report
         self._port: DatagramPort | None = None
+        self._parts = MessageParts(settings.max_frame_bytes)
 
     def receive(self) -> Iterator[Packet]:
         """
@@ -57,7 +58,6 @@ class OsiSource(LiveSource):
         """
         own = self.settings.of(OsiParameters)
         self._port = port = DatagramPort(own.bind, own.port)
-        parts = MessageParts(self.settings.max_frame_bytes)
         self.connected()
         self.health.silence = (f'nothing has arrived at {self._address}: does the program send '
                                'there? (esmini: --osi_receiver_ip)')
@@ -74,8 +74,8 @@ class OsiSource(LiveSource):
             heard_s = time.monotonic()
             self.health.silence = ''
             self.health.n_bytes += len(datagram)
-            message = parts.add(datagram)
-            self._count(parts)
+            message = self._parts.add(datagram)
+            self._count(self._parts)
             if message is not None:
                 yield Packet(message, math.nan, 0, 0)
 
