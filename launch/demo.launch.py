@@ -79,13 +79,11 @@ def _driven(port: LaunchConfiguration) -> list[SetParameter | ExecuteProcess]:
         SetParameter('control_input', 'twist', condition=IfCondition(is_chosen)),
         *[SetParameter('control_port', value, condition=IfCondition(_is_chosen(
             name, is_chosen))) for name, value in ports.items()],
-        SetParameter('desired_tags', ['vehicle'],
-                     condition=IfCondition(_is_chosen('monodrive', is_chosen))),
         ExecuteProcess(
             condition=IfCondition(is_chosen), name='line_follower', output='both',
             cmd=[sys.executable, PathJoinSubstitution([share, 'examples', 'follow_line.py']),
-                 PathJoinSubstitution([share, 'resource', 'lines',
-                                       [LaunchConfiguration('simulator'), '.json.gz']])])]
+                 PathJoinSubstitution([share, 'resource', 'lines', PythonExpression(
+                     ["'", LaunchConfiguration('simulator'), ".json.gz'"])])])]
 
 
 def _is_chosen(name: str, further: LaunchConfiguration | None = None) -> PythonExpression:

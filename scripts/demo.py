@@ -43,6 +43,8 @@ EXPECTED = ('/tf', '/diagnostics', f'{NODE}/frame', f'{NODE}/actors', f'{NODE}/m
 EXPECTED_OF_SUMO = tuple(f'{NODE}/{name}' for name in ('roads', 'traffic_lights', 'map'))
 # What there is besides if the ego is driven, and what drives it along which line.
 EXPECTED_IF_DRIVEN = (f'{NODE}/command_status',)
+# All tags of the stand-in: with a control port the driver requests them.
+TAGS = '[vehicle, cone, traffic_sign]'
 EXAMPLE, LINES = ROOT / 'examples' / 'follow_line.py', ROOT / 'resource' / 'lines'
 SUMO = ('-p', 'source:=sumo', '-p', 'sumo.ego:=ego')
 NETWORK = ROOT / 'resource' / 'sumo' / 'grid.net.xml.gz'
@@ -121,7 +123,7 @@ def run(folder: Path, duration_s: float, interruption: Interruption, *,
             port = programs[0].wait_for(r'listening on 127\.0\.0\.1:(\d+)')
             source, where = ('-p', f'port:={port}'), f'simulator on 127.0.0.1:{port}'
             if is_driven:
-                source += ('-p', f'control_port:={control[1]}', '-p', 'desired_tags:=[vehicle]')
+                source += ('-p', f'control_port:={control[1]}', '-p', f'desired_tags:={TAGS}')
         if is_driven:
             source += ('-p', 'control_input:=twist')
         programs.append(Program(stack, interruption, folder / 'driver.log', 'state_sensor_node',

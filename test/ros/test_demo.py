@@ -106,6 +106,7 @@ def test_demo_drives_the_ego_along_a_line(domain, tmp_path):
     text, error = process.communicate(timeout=RUN_S)
     assert (process.returncode, error) == (0, '')
     assert rows(text)['/state_sensor/command_status'][2] > 40
+    assert rows(text)['/state_sensor/actors/*/odometry'][1] == 21
     assert str(tmp_path / 'line_follower.log') in text
     with AnyReader([tmp_path / 'bag']) as bag:
         sent = [bag.deserialize(data, one.msgtype) for one, _, data in bag.messages(
