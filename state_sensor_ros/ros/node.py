@@ -67,7 +67,7 @@ _DIAGNOSTICS_PERIOD_S = 1.0
 # Period of the log of a stream until its rate is known, and while it is not connected.
 _STREAM_LOG_PERIOD_S = 0.2
 # Kinds of reports that are not errors.
-_REMARKS = frozenset({'unknown', 'clocks', 'restart', 'base_link',
+_REMARKS = frozenset({'unknown', 'clocks', 'restart', 'base_link', 'lights',
                       'perception'})
 _SUCCESS = TransitionCallbackReturn.SUCCESS
 

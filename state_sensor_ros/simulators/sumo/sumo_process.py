@@ -22,6 +22,7 @@ from multiprocessing.connection import Connection
 import os
 import signal
 import time
+from types import FrameType
 from typing import cast
 
 from state_sensor_ros.errors import ConfigError, importing
@@ -45,12 +46,14 @@ from state_sensor_ros.simulators.sumo.sumo_messages import (
 # A SUMO that was held up makes up for no more than this, s: a longer burst of frames would be
 # dropped by the node.
 _LONGEST_DELAY_S = 0.2
+_END_S = 1
 
 
 def main() -> None:
     """Serve the driver that started this process."""
     # Ctrl-C in a terminal is for the driver, which closes the pipe.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, _end)
     frames = Connection(os.dup(1), readable=False)
     os.dup2(2, 1)
     requests = Connection(os.dup(0), writable=False)
@@ -60,6 +63,16 @@ def main() -> None:
         pass
     except Exception as error:  # noqa: BLE001  # SUMO's errors have no common base
         frames.send(Ended(' '.join(str(error).split()) or type(error).__name__, is_failure=True))
+
+
+def _end(signum: int, frame: FrameType | None) -> None:
+    """
+    Close SUMO: its files get their ends, and a joined one goes on with its other clients.
+
+    :raises SystemExit: always; the process ends after a second even if SUMO does not answer.
+    """
+    signal.alarm(_END_S)
+    raise SystemExit
 
 
 def serve(run: Run, requests: Connection, frames: Connection) -> None:

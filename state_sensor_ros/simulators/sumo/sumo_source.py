@@ -22,7 +22,7 @@ import sys
 import threading
 from typing import IO
 
-from state_sensor_ros.errors import reason_of
+from state_sensor_ros.errors import counted, reason_of
 from state_sensor_ros.simulators import (
     Decoded,
     EgoCommand,
@@ -137,6 +137,9 @@ class SumoSource(LiveSource):
                     self.health.silence = ''
                 frame = replace(with_roads(message.frame, network),
                                 traffic_lights=signals.lights(message.lights))
+                if message.lights is not None and signals.n_left_out:
+                    self._report('lights', f'{counted(signals.n_left_out, "traffic light")} '
+                                 'without a colour, off or blinking: left out')
                 begin_s = frame.game_time if math.isnan(begin_s) else begin_s
                 self.position = frame.game_time - begin_s
                 yield Packet(b'', frame.game_time, 0, 0, is_behind_gap=True,

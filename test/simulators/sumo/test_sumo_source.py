@@ -272,3 +272,28 @@ def test_sumo_that_is_over_cannot_be_reset(tmp_path):
         for request in (source.restart, source.pause, source.resume, source.step):
             with pytest.raises(TransportError, match='the scenario is over'):
                 request()
+
+
+def test_sumo_lights_without_a_colour_are_left_out_and_counted():
+    lines = []
+    run = Run(str(GRID), arguments=('--tls.all-off', 'true'))
+    with closing(SumoSource(run, FAST, lambda *line: lines.append(line))) as source:
+        lights = take(source.packets(), 3)[-1].traffic_lights
+    assert lights.names == ()
+    [text] = [text for kind, text in lines if kind == 'lights']
+    with source_of(Run(str(GRID))) as source:
+        n_lights = len(take(source.packets(), 1)[0].traffic_lights.names)
+    assert text == f'{n_lights} traffic lights without a colour, off or blinking: left out'
+    assert n_lights > 10
+
+
+def test_sumo_closes_its_files_when_the_source_is_closed(tmp_path):
+    run = Run(str(GRID), arguments=('--fcd-output', str(tmp_path / 'fcd.xml')))
+    with source_of(run) as source:
+        packets = source.packets()
+        take(packets, 50)
+        begun = time.monotonic()
+        source.close()
+        assert not [packet for packet in packets if packet.game_time > 100]
+        assert time.monotonic() - begun < 2.0
+    assert (tmp_path / 'fcd.xml').read_text().rstrip().endswith('</fcd-export>')
