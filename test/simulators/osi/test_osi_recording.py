@@ -78,6 +78,32 @@ def test_osi_table_has_the_accelerations_of_the_trace(trace):
         assert recording.track('car_2').acceleration_xyz[:, 0].tolist() == [1.0] * 12
 
 
+def test_osi_accelerations_of_the_trace_are_those_of_outputs(trace, tmp_path):
+    from message_store import typestore
+    from rosbags.rosbag2 import Reader
+    assert main(['convert', str(trace), str(tmp_path / 'bag'), '--outputs', 'autoware',
+                 '--autoware-objects', 'ground_truth']) == 0
+    found = []
+    with Reader(tmp_path / 'bag') as reader:
+        for connection, _, data in reader.messages():
+            if connection.topic == '/localization/acceleration':
+                message = typestore().deserialize_cdr(data, connection.msgtype)
+                found.append(message.accel.accel.linear.x)
+    # Of the first message as well, which has no difference.
+    assert found == pytest.approx([1.0] * 12)
+
+
+def test_osi_accelerations_of_objects_are_those_of_the_trace(trace):
+    from state_sensor_ros.naming import Registry
+    from state_sensor_ros.objects.object_maker import ObjectMaker
+    from state_sensor_ros.settings import DEFAULTS
+    maker, registry = ObjectMaker(DEFAULTS), Registry(ego_tag='ego')
+    with sensor.open_recording(trace) as recording:
+        for frame in recording:
+            objects = maker.make(frame, registry.update(frame))
+            assert objects.accelerations[:2, 0].tolist() == [1.0, 1.0]
+
+
 @pytest.mark.parametrize(('words', 'library'), [
     (['inspect', '{}'], ''), (['convert', '{}', 'bag'], ''), (['convert', '{}', 'o.mcap'], ''),
     (['convert', '{}', 'o.json'], ''), (['convert', '{}', 'o.parquet'], 'pyarrow'),
