@@ -22,7 +22,9 @@ option     the frames go to                     the command ends
 from __future__ import annotations
 
 import argparse
+from importlib.util import find_spec
 import os
+import sys
 
 from state_sensor_ros.commands.format_options import (
     add_selection,
@@ -42,7 +44,7 @@ from state_sensor_ros.commands.live import (
 )
 from state_sensor_ros.commands.options import add_bag_limit, add_quiet, port
 from state_sensor_ros.commands.parameter_options import add_parameters, settings_of
-from state_sensor_ros.errors import UsageError
+from state_sensor_ros.errors import MissingLibraryError, UsageError
 from state_sensor_ros.files.formats import ReadOptions, VIEW
 from state_sensor_ros.files.recording import RecordingReader
 from state_sensor_ros.library.frame_recording import Recording
@@ -60,6 +62,7 @@ examples:
   state_sensor view drive_bag --save drive.rrd --start 10 --end 20"""
 _PARAMETERS = ('ego_tag', 'obb_extents')
 _DEFAULT_PORT = 9876
+_LEAST_PYTHON = (3, 11)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -104,6 +107,10 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     :raises KeyboardInterrupt: if a signal came before the end set by the options.
     """
     _check_options(args)
+    if sys.version_info < _LEAST_PYTHON and find_spec('rerun') is None:
+        raise MissingLibraryError(
+            'state_sensor view', 'Python {}.{}'.format(*sys.version_info[:2]), 'Python {}.{} or '
+            'newer, as the library rerun-sdk'.format(*_LEAST_PYTHON), library='rerun-sdk')
     # The library logs what this command reports.
     os.environ.setdefault('RUST_LOG', 'off')
     from state_sensor_ros.commands.scene_show import SceneShow

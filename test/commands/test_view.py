@@ -115,6 +115,14 @@ def test_view_without_its_library_is_one_line(tmp_path):
                            'pip install rerun-sdk)\n')
 
 
+def test_view_names_the_python_that_its_library_needs(monkeypatch, capsys):
+    monkeypatch.setattr(sys, 'version_info', (3, 10, 12))
+    monkeypatch.setattr('state_sensor_ros.commands.view.find_spec', lambda name: None)
+    assert code_of(SAMPLE) == 1
+    assert capsys.readouterr().err == ('error: state_sensor view: found Python 3.10; expected '
+                                       'Python 3.11 or newer, as the library rerun-sdk\n')
+
+
 def test_view_help_needs_no_library(tmp_path):
     done = subprocess.run(
         [sys.executable, '-m', 'state_sensor_ros', 'view', '--help'], text=True,
