@@ -181,10 +181,11 @@ class ObjectTopicEncoder(TopicEncoder):
             self._make_templates(now.settings)
         perceived = self._perceived(now)
         elements = self._instances(now, perceived.truth)
-        self._buffer.update([self._head, *elements])
-        self._cut = self._buffer.array_cut() if self.is_cut and not self.is_true \
-            and now.perceiver.changes_who_is_there else None
-        if self._cut is None and (perceived.are_seen is not None or perceived.ghosts):
+        self._cut = None
+        if self.is_cut and not self.is_true and now.perceiver.changes_who_is_there:
+            self._buffer.update([self._head, *elements])
+            self._cut = self._buffer.array_cut()
+        if self._cut is None:
             if perceived.are_seen is not None:
                 elements = [elements[i] for i in np.flatnonzero(perceived.are_seen).tolist()]
             self._buffer.update([self._head, *elements, *self._ghost_instances(now, perceived)])
