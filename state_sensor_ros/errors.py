@@ -172,6 +172,17 @@ class TrajectoryFormatError(StateSensorError, ValueError):
     """A recording cannot be read, or cannot be replayed by the simulator."""
 
 
+def no_frames(where: str, *, is_part: bool = False) -> TrajectoryFormatError:
+    """
+    Return the error for a recording without frames.
+
+    :param where: the recording.
+    :param is_part: whether only a part of its time was read.
+    """
+    return TrajectoryFormatError(
+        where, f'no frames{" in the selected time" if is_part else ""}', 'at least one frame')
+
+
 class MissingFileError(TrajectoryFormatError, FileNotFoundError):
     """There is no such recording; a FileNotFoundError, too."""
 

@@ -38,7 +38,11 @@ from state_sensor_ros.commands.parameter_options import settings_of
 from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.commands.reading import progress_bar, read_frames, reading, warn_of_missing
 from state_sensor_ros.commands.summary import show_result, size_of, Summary
-from state_sensor_ros.errors import ConfigError, TrajectoryFormatError, UsageError
+from state_sensor_ros.errors import (
+    ConfigError,
+    no_frames,
+    UsageError,
+)
 from state_sensor_ros.files.formats import BAG, Format, ReadOptions, WriteOptions
 from state_sensor_ros.files.frame_selection import (
     FrameSelector,
@@ -169,9 +173,7 @@ def _to_bag(recording: RecordingReader, output: Format, options: WriteOptions,
 
 def _check_any(n_frames: int, recording: RecordingReader, selection: RecordingSelection) -> None:
     if not n_frames:
-        raise TrajectoryFormatError(
-            recording.name, 'no frames' if selection.has_all_frames else
-            'no frames in the selected time', 'at least one frame')
+        raise no_frames(recording.name, is_part=not selection.has_all_frames)
 
 
 @contextmanager

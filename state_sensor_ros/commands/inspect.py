@@ -111,7 +111,8 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     args.file = args.file[0] if args.file else None
     settings = settings_of(args, _PARAMETERS)
     with _opened(args, settings, interruption) as recording:
-        inspector = Inspector(recording, trajectory_format().generations, settings.ego_tag)
+        inspector = Inspector(recording, trajectory_format().generations, settings.ego_tag,
+                              is_part=not selection_of(args).has_all_frames)
         inspector.evaluate(read_frames(recording, 'inspect', is_quiet=args.quiet,
                                        warns=False))
     if args.json:

@@ -24,7 +24,12 @@ import msgspec
 import numpy as np
 
 from state_sensor_ros.classes import ego_row, EGO_TAG, has_ego_tag
-from state_sensor_ros.errors import counted, DecodeError, TrajectoryFormatError
+from state_sensor_ros.errors import (
+    counted,
+    DecodeError,
+    no_frames,
+    TrajectoryFormatError,
+)
 from state_sensor_ros.files.pacing import Pacing
 from state_sensor_ros.frame import Bools, Frame, KIND_VEHICLE
 from state_sensor_ros.library.faults import PAYLOAD
@@ -79,11 +84,13 @@ class Inspector:
     :param recording: whose frames are evaluated.
     :param replayable: generations of frames that Replay Mode takes.
     :param ego_tag: tag that marks the ego; Replay Mode needs EGO_TAG, whatever this is.
+    :param is_part: whether only a part of the time of the recording is read.
     """
 
     def __init__(self, recording: Recording, replayable: Collection[str],
-                 ego_tag: str = EGO_TAG) -> None:
+                 ego_tag: str = EGO_TAG, *, is_part: bool = False) -> None:
         self._recording = recording
+        self._is_part = is_part
         self._ego_tag = ego_tag
         # Replay Mode has an ego tag of its own.
         self._replay_kind = NO_EGO if has_ego_tag([ego_tag]) else NO_REPLAY_EGO
@@ -265,7 +272,7 @@ class Inspector:
                 self.refusal = TrajectoryFormatError(f'{name}: {first.place}', first.text,
                                                      expected)
         if self.refusal is None and not self.n_frames:
-            self.refusal = TrajectoryFormatError(name, 'no frames', 'at least one frame')
+            self.refusal = no_frames(name, is_part=self._is_part)
 
     def _no_frame(self) -> TrajectoryFormatError | None:
         """Return the error of the first payload that is no frame, None without one."""

@@ -43,7 +43,11 @@ from state_sensor_ros.drawing.page_size import (
 from state_sensor_ros.drawing.scene import Scene
 from state_sensor_ros.drawing.scene_builder import SceneBuilder
 from state_sensor_ros.drawing.wording import seconds
-from state_sensor_ros.errors import ConfigError, one_line, TrajectoryFormatError
+from state_sensor_ros.errors import (
+    ConfigError,
+    no_frames,
+    one_line,
+)
 from state_sensor_ros.files.formats import ANIMATION, FILM, ReadOptions, RENDER
 from state_sensor_ros.files.recording import STANDARD_INPUT
 from state_sensor_ros.files.whole.whole_file import WholeFile
@@ -138,7 +142,7 @@ def _scene(args: argparse.Namespace) -> Scene:
         name = recording.name
     scene = builder.finish()
     if not len(scene.time_s):
-        raise TrajectoryFormatError(name, 'no frames', 'at least one frame')
+        raise no_frames(name, is_part=not selection_of(args).has_all_frames)
     if args.at is not None and args.at > scene.duration_s + _AT_TOLERANCE_S:
         raise ConfigError('--at', f'{args.at:g} s', f'0 to {seconds(scene.duration_s)}, the '
                           f'duration of {name}')

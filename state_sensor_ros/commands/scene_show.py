@@ -17,12 +17,19 @@ import time
 
 import rerun as rr
 
+from state_sensor_ros.commands.format_options import selection_of
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.live import LiveRecording
 from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.commands.reading import read_frames
 from state_sensor_ros.commands.summary import show_result, size_of, Summary
-from state_sensor_ros.errors import one_line, reason_of, SinkError, TransportError
+from state_sensor_ros.errors import (
+    no_frames,
+    one_line,
+    reason_of,
+    SinkError,
+    TransportError,
+)
 from state_sensor_ros.files.recording import RecordingReader, STANDARD_INPUT
 from state_sensor_ros.files.whole.standard_output import print_output
 from state_sensor_ros.files.whole.whole_file import WholeFile
@@ -186,6 +193,9 @@ class SceneShow:
             n_changes = len(finder.changes)
         for fault in faults[n_faults:]:
             log.note(str(fault))
+        if not self._summary.n_frames and not self._is_live:
+            raise no_frames(recording.name,
+                            is_part=not selection_of(self._args).has_all_frames)
         log.send()
 
 

@@ -22,7 +22,12 @@ from state_sensor_ros.commands.parameter_options import given_parameters, parame
 from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.commands.reading import read_frames
 from state_sensor_ros.commands.warnings import Warnings
-from state_sensor_ros.errors import ConfigError, DecodeError, TrajectoryFormatError
+from state_sensor_ros.errors import (
+    ConfigError,
+    DecodeError,
+    no_frames,
+    TrajectoryFormatError,
+)
 from state_sensor_ros.evaluation.flat_messages import decode_flat, stamp_of
 from state_sensor_ros.evaluation.judged_topics import EGO_TOPIC, ODOMETRY, truth_topic
 from state_sensor_ros.evaluation.stack_messages import objects_in, TRACKED
@@ -173,5 +178,5 @@ def _check_actors(actors: frozenset[str], found: set[str]) -> None:
 
 def _checked(truth: Truth) -> Truth:
     if not len(truth.stamps_ns):
-        raise TrajectoryFormatError(truth.name, 'no frames', 'at least one frame')
+        raise no_frames(truth.name)
     return truth

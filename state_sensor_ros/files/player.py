@@ -33,7 +33,11 @@ import math
 import threading
 from typing import Protocol
 
-from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
+from state_sensor_ros.errors import (
+    ConfigError,
+    no_frames,
+    TrajectoryFormatError,
+)
 from state_sensor_ros.files.recording import PERIOD_S, RecordedFrame, RecordingReader
 from state_sensor_ros.payloads import Packet
 from state_sensor_ros.pipeline.schedule import Schedule
@@ -240,7 +244,7 @@ class FileSource:
             # A line in the log; what was recorded has been played.
             self.health.last_error = self._recording.cut.warning
         if self._position < 0.0:
-            raise TrajectoryFormatError(self._recording.name, 'no frames', 'at least one frame')
+            raise no_frames(self._recording.name)
         return self._turn_at_end()
 
     def _frames(self) -> Iterator[RecordedFrame]:

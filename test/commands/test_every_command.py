@@ -18,7 +18,7 @@ from ports import free_port
 from programs import start
 import pytest
 
-from state_sensor_ros.commands.command_line import COMMANDS
+from state_sensor_ros.commands.command_line import COMMANDS, main
 
 # Words that make each command fail on what it reads or connects to.
 FAILING = {
@@ -87,6 +87,42 @@ def test_command_fails_in_one_line(run, name, tmp_path):
     assert (code, output) == (1, '')
     assert errors.startswith('error: ')
     assert errors.count('\n') == 1
+    assert os.listdir(tmp_path / 'work') == []
+
+
+# Words of each command that reads a recording, {in}, and needs a frame of it.
+READING = {
+    'convert': ['{in}', 'out.mcap'], 'convert to a table': ['{in}', 'out.csv'],
+    'convert to a trajectory': ['{in}', 'out.json'], 'inspect': ['{in}'],
+    'render': ['{in}', 'out.png'], 'render an animation': ['{in}', 'out.html'],
+    'replay': ['{in}'], 'simulate': ['{in}', '--port', '0'], 'evaluate': ['{in}', '{bag}'],
+    'view': ['{in}', '--save', 'out.rrd']}
+
+
+@pytest.fixture(scope='module')
+def stack_bag(tmp_path_factory):
+    bag = tmp_path_factory.mktemp('stack') / 'bag'
+    assert main(['convert', str(SAMPLE), str(bag), '--outputs', 'autoware', '--end', '0',
+                 '-q']) == 0
+    return bag
+
+
+# `replay`, `simulate` and `evaluate` have no --start, or that of something else.
+@pytest.mark.parametrize(('name', 'is_part'), [
+    *((name, False) for name in READING),
+    *((name, True) for name in READING if name not in ('replay', 'simulate', 'evaluate'))])
+def test_command_names_a_recording_without_frames(run, name, is_part, tmp_path, stack_bag):
+    if name == 'view':
+        pytest.importorskip('rerun')
+    source = SAMPLE if is_part else tmp_path / 'none.json'
+    if not is_part:
+        source.write_text('[]')
+    words = [{'{in}': str(source), '{bag}': str(stack_bag)}.get(word, word)
+             for word in READING[name]]
+    code, output, errors = ended(run(name, [*words, *(['--start', '1000'] if is_part else [])]))
+    assert (code, output) == (1, '')
+    part = ' in the selected time' if is_part else ''
+    assert errors == f'error: {source}: found no frames{part}; expected at least one frame\n'
     assert os.listdir(tmp_path / 'work') == []
 
 

@@ -87,8 +87,11 @@ def test_convert_names_the_command_that_makes_a_scene(tmp_path, capsys):
 def test_view_of_what_is_no_recording_is_one_line(tmp_path, capsys, content):
     source, out = tmp_path / 'in.json', tmp_path / 'out.rrd'
     source.write_bytes(content)
-    assert code_of(source, '--save', out) in (0, 1)
-    assert len(capsys.readouterr().err.splitlines()) == 1
+    assert code_of(source, '--save', out) == 1
+    *warnings, error = capsys.readouterr().err.splitlines()
+    assert error.startswith(f'error: {source}: ')
+    assert all(line.startswith(f'warning: {source}: ') for line in warnings)
+    assert not out.exists()
     assert code_of(tmp_path / 'none.json', '--save', out, '--force') == 1
     assert 'none.json' in capsys.readouterr().err
 

@@ -208,7 +208,7 @@ def processor_s(pid):
 @pytest.mark.parametrize(('text', 'message'), [
     (b'', r'bad.json: found an empty file; expected a JSON array of frames'),
     (b'[{"frame": [\n {', r'line 2 column 3: found '),
-    (b'[]', r'found no frames; expected an array of frames'),
+    (b'[]', r'found no frames; expected at least one frame'),
     (b'5', r'expected a JSON array of frames'),
     (b'{"vehicles": [], "trigger_boxes": []}',
      r'found a closed-loop scenario \(trigger_boxes, vehicles\); expected an array of frames'),

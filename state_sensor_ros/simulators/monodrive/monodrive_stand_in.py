@@ -32,7 +32,13 @@ from state_sensor_ros.emulator.monodrive_server.frame_source import (
     TrajectorySource,
 )
 from state_sensor_ros.emulator.traffic.frame_generator import generate, WARM_UP_S
-from state_sensor_ros.errors import one_line, reason_of, TrajectoryFormatError, TruncatedError
+from state_sensor_ros.errors import (
+    no_frames,
+    one_line,
+    reason_of,
+    TrajectoryFormatError,
+    TruncatedError,
+)
 from state_sensor_ros.files.formats import ReadOptions
 from state_sensor_ros.files.storage.compressed_form import compression_of
 from state_sensor_ros.simulators.monodrive.json_recording import (
@@ -82,7 +88,7 @@ def read_trajectory(path: str) -> list[EmulatedFrame]:
         raise TrajectoryFormatError(path, reason_of(error)) from error
     frames = _parsed(path, _plain(path, text).removeprefix(b'\xef\xbb\xbf'))
     if not frames:
-        raise TrajectoryFormatError(path, 'no frames', 'an array of frames')
+        raise no_frames(path)
     if len(frames) == 1 and (scenario := SCENARIO_KEYS & set(frames[0].members or ())):
         found = ', '.join(sorted(scenario))
         raise TrajectoryFormatError(path, f'a closed-loop scenario ({found})',
@@ -123,7 +129,7 @@ def read_recording(path: str, generation: str,
     finally:
         recording.close()
     if not frames:
-        raise TrajectoryFormatError(path, 'no frames', 'at least one frame')
+        raise no_frames(path)
     if recording.lost:
         sys.stderr.write(one_line(f'warning: {path}: {generation} does not carry: '
                                   f'{", ".join(recording.lost)}') + '\n')

@@ -20,7 +20,11 @@ from dataclasses import dataclass
 import io
 
 from state_sensor_ros.classes import EGO_TAG, has_ego_tag
-from state_sensor_ros.errors import DecodeError, TrajectoryFormatError
+from state_sensor_ros.errors import (
+    DecodeError,
+    no_frames,
+    TrajectoryFormatError,
+)
 from state_sensor_ros.files.recording import PERIOD_S, RecordedFrame
 from state_sensor_ros.frame import Needs
 from state_sensor_ros.json_forms.json_text import is_strict_json
@@ -78,7 +82,7 @@ def read_trajectory(name: str, entries: Iterable[RecordedFrame]) -> Trajectory:
         game_times.append(entry.clock_s)
         writer.write(payload)
     if not game_times:
-        raise TrajectoryFormatError(name, 'no frames', 'at least one frame')
+        raise no_frames(name)
     writer.close()
     return Trajectory(name, text.getvalue(), tuple(game_times),
                       tuple(tag for tag in tags if tag))
