@@ -273,13 +273,13 @@ def read_options_of(args: argparse.Namespace, file: str | None) -> ReadOptions:
     if not parameter_names(args):
         return options
     found = None if file is None else format_of(file)
-    is_sent = found is None or found is trajectory_format()
-    refuse_unused(args, getattr(args, 'given', frozenset()) | (
-        frozenset() if is_sent or found is None else found.reads), 'no FILE is read'
-        if found is None else f'FILE {file} is {found.noun}')
-    if is_sent or file is None:
+    given: frozenset[str] = getattr(args, 'given', frozenset())
+    if file is None or found is None or found is trajectory_format():
+        refuse_unused(args, given, 'no FILE is read' if file is None
+                      else f'FILE {file} is sent as it is')
         refuse_of_others(args, '')
         return options
+    refuse_unused(args, given | found.reads, f'FILE {file} is {found.noun}')
     with closing(open_any(file, options)) as recording:
         refuse_of_others(args, recording.simulator)
     return options

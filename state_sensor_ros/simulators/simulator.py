@@ -28,7 +28,7 @@ from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.files.formats import Format
 from state_sensor_ros.files.recording import RecordedFrame, RecordingReader
 from state_sensor_ros.frame import Frame
-from state_sensor_ros.payloads import FrameDecoder, PayloadDecoder, Report
+from state_sensor_ros.payloads import decode_packet, FrameDecoder, PayloadDecoder, Report
 from state_sensor_ros.settings import Settings
 
 if TYPE_CHECKING:
@@ -275,7 +275,7 @@ class Simulator:
         :raises StateSensorError: where a frame cannot be decoded.
         """
         for recorded in recording.frames():
-            for decoded in recording.decoder.decode(recorded.packet.payload):
+            for decoded in decode_packet(recording.decoder, recorded.packet, is_timed=False):
                 yield decoded.frame
 
     def add_stand_in_options(self, options: StandInOptions) -> None:

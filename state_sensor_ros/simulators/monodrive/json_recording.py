@@ -17,7 +17,7 @@ from pathlib import Path
 from state_sensor_ros.errors import DecodeError, TrajectoryFormatError, TruncatedError
 from state_sensor_ros.files.formats import PARQUET, ReadOptions
 from state_sensor_ros.files.recording import RecordedFrame, RecordingReader, STANDARD_INPUT
-from state_sensor_ros.payloads import Packet
+from state_sensor_ros.payloads import decode_packet, Packet
 from state_sensor_ros.simulators.monodrive.decoder import conversion_losses, format_payload
 from state_sensor_ros.simulators.monodrive.generations.wire import GENERATIONS
 from state_sensor_ros.simulators.monodrive.trajectory_recording import TrajectoryRecording
@@ -103,8 +103,7 @@ class JsonRecording:
     def _payloads(self, recorded: RecordedFrame) -> Iterator[bytes]:
         """Yield the frames of a bag as JSON."""
         try:
-            decoded = self.decoder.decode(recorded.packet.payload,
-                                          game_time=recorded.packet.game_time)
+            decoded = decode_packet(self.decoder, recorded.packet)
         except DecodeError as error:
             raise TrajectoryFormatError(f'{self.name}: {recorded.place}: {error.where}',
                                         error.found, error.expected) from error

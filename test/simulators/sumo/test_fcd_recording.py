@@ -11,6 +11,7 @@
 import gzip
 from pathlib import Path
 
+from ports import free_port
 import pytest
 
 import state_sensor_ros as sensor
@@ -33,6 +34,14 @@ def test_fcd_recording_has_the_ego_of_the_parameter(capsys):
     assert frame.names[frame.ego] == 'b'
     with sensor.open_recording('fcd.xml', parameters={'sumo.ego': 'first'}) as recording:
         assert recording[0].names[recording[0].ego] == 'a'
+
+
+def test_fcd_recording_is_replayed_with_the_ego_of_the_parameter(capsys):
+    words = ['replay', 'fcd.xml', '--control-port', str(free_port())]
+    assert main(words) == 1
+    assert 'no actor tagged ego' in capsys.readouterr().err
+    assert main([*words, '-p', 'sumo.ego:=b']) == 1
+    assert 'refused' in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(('name', 'text'), [
