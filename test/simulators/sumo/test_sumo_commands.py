@@ -18,7 +18,6 @@ import time
 from budgets import AWAIT_S
 import pytest
 from sumo_runs import GRID, HILL, write_hill
-import sumolib.net
 
 from state_sensor_ros import open_recording, open_stream
 from state_sensor_ros.commands.command_line import main
@@ -54,6 +53,7 @@ def test_sumo_is_recorded_for_simulated_seconds(tmp_path, name):
 
 def test_sumo_roads_are_in_tables(tmp_path):
     import pyarrow.parquet
+    import sumolib.net
     out = tmp_path / 'a.parquet'
     assert main(['record', str(out), *UNPACED, '--frames', '20', '-q']) == 0
     table = pyarrow.parquet.read_table(out)
