@@ -71,4 +71,4 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for name, type_name, rate, number in rows:
         print_output(f'{name:<{widths[0]}}  {type_name:<{widths[1]}}  {rate:>{widths[2]}}  '
-              f'{number:>{widths[3]}}')
+                     f'{number:>{widths[3]}}')

@@ -287,7 +287,7 @@ class Browser:
         line, _, self._rest = self._rest.partition(b'\0')
         return json.loads(line)
 
-    def open(self, address):
+    def show(self, address):
         """Show a page."""
         [page] = [each for each in self.call('Target.getTargets')['targetInfos']
                   if each['type'] == 'page']
@@ -319,7 +319,7 @@ def test_view_shows_the_scene_in_a_browser_and_connects_to_this_machine_only(tmp
     served, browser = Served(SAMPLE), Browser(program, tmp_path)
     try:
         served.line()
-        browser.open(served.address)
+        browser.show(served.address)
         # The line of the ego's trail, without transparency, and the ground of the scene.
         ego, ground = (214, 51, 108), (31, 41, 51)
         end_s = time.monotonic() + AWAIT_S
