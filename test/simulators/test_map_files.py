@@ -15,6 +15,7 @@ import numpy as np
 from paths import ROOT
 import pytest
 
+from state_sensor_ros import open_recording
 from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.errors import ConfigError, StateError
 from state_sensor_ros.frame import MapLine
@@ -72,3 +73,14 @@ def test_map_that_is_none_is_refused_in_one_line(tmp_path, capsys, name, content
 def test_map_line_needs_two_points_in_space(shape):
     with pytest.raises(StateError, match='two points'):
         MapLine('driving', np.zeros(shape))
+
+
+def test_map_file_of_a_conversion_is_in_the_bag(tmp_path):
+    sample = str(ROOT / 'resource' / 'sample.v2.json')
+    assert main(['convert', sample, str(tmp_path / 'bag'), '--map-file', str(HILL), '-q']) == 0
+    with open_recording(tmp_path / 'bag') as recording:
+        found = {tuple(point) for line in recording[0].map_lines for point in line.points_xyz}
+    assert found == {tuple(point) for line in read_map(str(HILL)) for point in line.points_xyz}
+    assert main(['convert', sample, str(tmp_path / 'plain'), '-q']) == 0
+    with open_recording(tmp_path / 'plain') as recording:
+        assert recording[0].map_lines == ()
