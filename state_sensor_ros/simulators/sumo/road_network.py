@@ -20,7 +20,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from state_sensor_ros.errors import importing
+from state_sensor_ros.errors import importing, reason_of
 from state_sensor_ros.simulators import ConfigError, MapLine
 
 if TYPE_CHECKING:
@@ -80,6 +80,9 @@ def read_network(path: str | Path) -> RoadNetwork:
     try:
         is_left_hand = _is_left_hand(path)
         net = sumolib.net.readNet(str(path), withPrograms=True, withInternal=True)
+    except OSError as error:
+        raise ConfigError('network', f'{path} ({reason_of(error)})',
+                          'a network of SUMO') from error
     except Exception as error:  # sumolib raises what its parsers and floats raise
         raise ConfigError('network', str(path), f'a network of SUMO ({error})') from error
     edges = list(net.getEdges())

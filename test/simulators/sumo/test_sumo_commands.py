@@ -103,6 +103,25 @@ def test_sumo_fcd_output_brings_roads_and_map_into_a_bag(tmp_path):
     assert len(frame.map_lines) > 3
 
 
+def test_sumo_network_and_ego_of_fcd_output_are_parameters(tmp_path, capsys):
+    fcd = tmp_path / 'fcd.xml'
+    assert main(['record', str(tmp_path / 'live.json'), *UNPACED, '--seconds', '2', '-q', '-p',
+                 f'sumo.args:=[--fcd-output, {fcd}]']) == 0
+    with open_recording(fcd) as recording:
+        assert (len(recording[-1].lanes), recording[-1].ego) == (0, None)
+    network = str(GRID.with_name('grid.net.xml.gz'))
+    with open_recording(fcd, parameters={'sumo.net': network, 'sumo.ego': 'ego'}) as recording:
+        frame = recording[-1]
+    assert frame.names[frame.ego] == 'ego'
+    assert len(frame.lanes) > 20
+    capsys.readouterr()
+    assert main(['convert', str(fcd), str(tmp_path / 'bag'), '-q', '-p',
+                 f'sumo.net:={tmp_path / "none.net.xml"}']) == 1
+    error = capsys.readouterr().err
+    assert error.count('\n') == 1
+    assert 'none.net.xml (no such file or directory); expected a network of SUMO' in error
+
+
 def test_sumo_seconds_are_those_of_the_clock_with_a_pace(tmp_path):
     begun = time.monotonic()
     assert main(['record', str(tmp_path / 'a.json'), '--source', 'sumo', '-p', 'rate:=2',
