@@ -15,7 +15,7 @@ from typing import Any
 
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.waiting import waiting_named
-from state_sensor_ros.errors import ConfigError
+from state_sensor_ros.errors import ConfigError, UsageError
 from state_sensor_ros.files.whole.standard_output import print_output
 
 _FIND_S = 5.0
@@ -55,6 +55,8 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     :raises StateSensorError: if nothing publishes the topic.
     :raises KeyboardInterrupt: if a signal came before the one message of ``--once``.
     """
+    if args.node and args.topic.startswith('/'):
+        raise UsageError(f'--node is for a name below the node; {args.topic} is a full name')
     from state_sensor_ros.ros.graph import looking
     interruption.is_endless = not args.once
     interruption.describe(lambda: '')

@@ -155,6 +155,20 @@ def test_render_refuses_what_it_does_not_use(folder, capsys, read, written):
           SELECTION | ROWS[read].reads | ROWS[written].writes, capsys)
 
 
+@pytest.mark.parametrize('read', READ)
+def test_view_of_a_file_refuses_what_it_does_not_use(folder, capsys, read):
+    check('view', [READ[read], '--save', 'out.rrd'], SELECTION | ROWS[read].reads | {
+        'names', 'map', 'ego_tag', 'save', 'parameter',
+        # They exclude each other and --save.
+        'web', 'no_spawn'}, capsys)
+
+
+def test_view_of_a_stream_refuses_what_it_does_not_use(folder, capsys):
+    used = SELECTION | LIVE_OPTIONS | {
+        'names', 'map', 'ego_tag', 'obb_extents', 'save', 'web', 'no_spawn'}
+    check('view', ['--save', 'out.rrd', '--seconds', '0.01'], used - {'start', 'end'}, capsys)
+
+
 @pytest.mark.parametrize('written', [name for name, row in ROWS.items() if row.is_written])
 def test_record_refuses_what_it_does_not_use(folder, capsys, written):
     row = ROWS[written]
@@ -261,6 +275,9 @@ RUNS |= {
         'parquet', 'html', 'obb_extents'}),
     'evaluate by a bag': (['bag', 'bag'], OF_EVALUATE | {'parquet', 'html', 'truth_topic'}),
     'evaluate many': ([str(SAMPLE), 'bag', 'bag'], OF_EVALUATE | {'truth_topic', 'obb_extents'})}
+RUNS |= {
+    'topics': ([], {'node', 'seconds'}),
+    'echo a full name': (['/tf'], {'once', 'csv'})}
 OF_STAND_INS = {'port', 'bind', 'rate', 'frames', 'vehicles', 'objects', 'seed', 'source'}
 OF_CONTROL = {'on_sample', 'reply_magic', 'no_success'}
 RUNS |= {
@@ -299,7 +316,7 @@ def test_command_without_formats_refuses_what_it_does_not_use(folder, capsys, na
 
 def test_every_command_is_in_this_file():
     """Those that read a stream or write any format are tried above."""
-    tried = {'convert', 'inspect', 'render', 'record', *(name.split()[0] for name in RUNS)}
+    tried = {'view', 'convert', 'inspect', 'render', 'record', *(name.split()[0] for name in RUNS)}
     assert tried == COMMANDS.keys()
 
 
