@@ -1,0 +1,161 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""The thread that sends commands, without ROS: newest wins, failures, defects, end."""
+
+import threading
+import time
+
+from budgets import AWAIT_S
+import pytest
+
+from state_sensor_ros.control.control_parameters import ControlParameters
+from state_sensor_ros.control.ego_commands import EgoCommand
+from state_sensor_ros.control.ego_driver import DriverState, EgoDriver, EgoMotion
+from state_sensor_ros.control.setpoint import Setpoint
+from state_sensor_ros.errors import TransportError
+
+
+def pedal(throttle):
+    return EgoCommand(throttle=throttle, brake=0.0, steer=0.5, steering_angle=0.6)
+
+
+class Peer:
+    """Commands that the test lets through, holds up or refuses."""
+
+    def __init__(self):
+        self.sent, self.failures = [], []
+        self.is_closed = False
+        self.may_pass = threading.Event()
+        self.may_pass.set()
+        self.entered = threading.Event()
+
+    def send(self, command):
+        self.entered.set()
+        assert self.may_pass.wait(AWAIT_S)
+        if self.failures:
+            raise self.failures.pop(0)
+        self.sent.append(command)
+
+    def close(self):
+        self.is_closed = True
+
+
+class Rig:
+
+    def __init__(self, **own):
+        self.peer, self.lines, self.defects, self.shown = Peer(), [], [], []
+        self.motion = EgoMotion(3.0, 1.0)
+        self.driver = EgoDriver(
+            ControlParameters(**own), self.peer, lambda: self.motion, on_sent=self.shown.append,
+            report=lambda kind, text: self.lines.append(text), on_defect=self.defects.append)
+
+    def until(self, condition):
+        deadline = time.monotonic() + AWAIT_S
+        while not condition():
+            assert time.monotonic() < deadline
+            time.sleep(0.002)
+
+
+@pytest.fixture
+def rig():
+    """Provide a function that makes a driver; each is closed at the end."""
+    made = []
+
+    def make(**own):
+        made.append(Rig(**own))
+        return made[-1]
+    yield make
+    for each in made:
+        each.peer.may_pass.set()
+        each.driver.close()
+
+
+def is_full_brake(command):
+    return (command.throttle, command.brake) == (0.0, 1.0)
+
+
+def test_newest_command_wins_and_none_queues(rig):
+    rig = rig(timeout=60.0)
+    rig.peer.may_pass.clear()
+    rig.driver.accept(pedal(0.0), 1)
+    assert rig.peer.entered.wait(AWAIT_S)
+    for i in range(1, 100):
+        rig.driver.accept(pedal(i / 100), 1)
+    rig.peer.may_pass.set()
+    rig.until(lambda: len(rig.peer.sent) == 2)
+    assert [each.throttle for each in rig.peer.sent] == [0.0, 0.99]
+    assert rig.shown == rig.peer.sent
+    assert rig.driver.counters.n_received == 100
+
+
+def test_command_that_failed_is_sent_again_while_it_is_fresh(rig):
+    rig = rig(timeout=60.0)
+    rig.peer.failures = [TransportError('peer', 'nothing', 'a reply') for _ in range(3)]
+    rig.driver.accept(pedal(0.5), 1)
+    rig.until(lambda: rig.peer.sent)
+    assert rig.peer.sent == [pedal(0.5)]
+    assert rig.driver.counters.n_unsent == 3
+    assert rig.lines[0] == 'a command was not sent: peer: found nothing; expected a reply'
+
+
+def test_command_that_failed_for_too_long_becomes_a_brake(rig):
+    rig = rig(timeout=0.2)
+    rig.peer.failures = [TransportError('peer', 'nothing', 'a reply') for _ in range(5)]
+    rig.driver.accept(pedal(0.5), 1)
+    rig.until(lambda: rig.peer.sent)
+    assert is_full_brake(rig.peer.sent[0])
+    # With the wheel where it was.
+    assert rig.peer.sent[0].steer == 0.5
+    assert rig.driver.state is DriverState.TIMED_OUT
+
+
+def test_defect_of_the_simulator_does_not_end_the_thread(rig):
+    rig = rig(timeout=0.2)
+    rig.peer.failures = [ValueError('a defect')]
+    rig.driver.accept(pedal(0.5), 1)
+    rig.until(lambda: any(map(is_full_brake, rig.peer.sent)))
+    assert [str(each) for each in rig.defects] == ['a defect']
+
+
+def test_blocked_driver_brakes_until_the_next_command(rig):
+    rig = rig()
+    rig.driver.refuse('two publishers')
+    rig.driver.block()
+    rig.until(lambda: rig.peer.sent)
+    assert is_full_brake(rig.peer.sent[0])
+    assert (rig.driver.state, rig.driver.counters.n_refused) == (DriverState.BLOCKED, 1)
+    rig.driver.accept(pedal(0.25), 1)
+    rig.until(lambda: rig.peer.sent[-1] == pedal(0.25))
+
+
+def test_frame_evaluates_a_speed_again_and_no_pedals(rig):
+    rig = rig(timeout=60.0)
+    rig.driver.accept(Setpoint(speed=5.0), 1)
+    rig.until(lambda: rig.peer.sent)
+    assert rig.peer.sent[0].throttle == 0.75
+    rig.motion = EgoMotion(5.0, 1.05)
+    rig.driver.frame_arrived()
+    rig.until(lambda: len(rig.peer.sent) == 2)
+    assert rig.peer.sent[1].throttle < 0.1
+    rig.driver.accept(pedal(0.5), 1)
+    rig.until(lambda: len(rig.peer.sent) == 3)
+    rig.driver.frame_arrived()
+    assert rig.driver.counters.n_sent == 3
+
+
+def test_end_brakes_only_after_a_command(rig):
+    idle, driven = rig(), rig(timeout=60.0)
+    driven.driver.accept(pedal(1.0), 1)
+    driven.until(lambda: driven.peer.sent)
+    for each in (idle, driven):
+        each.driver.close()
+        assert each.peer.is_closed
+        each.driver.accept(pedal(1.0), 1)
+    assert idle.peer.sent == []
+    assert is_full_brake(driven.peer.sent[-1])
