@@ -20,10 +20,6 @@ import struct
 import threading
 
 from budgets import AWAIT_S
-from mcap.exceptions import McapError
-from mcap.reader import make_reader
-from mcap.records import Message
-from mcap.stream_reader import StreamReader
 from programs import run_cut_short, start
 import pytest
 from scripted_simulator import frame, InBackground, ScriptedSimulator
@@ -68,6 +64,7 @@ def n_rows(lines):
 
 def n_frames(path):
     """Return the number of frames in a file or a bag, by a reader that is not this package's."""
+    from mcap.reader import make_reader
     if path.suffix == '.parquet':
         from pyarrow import parquet
         return parquet.read_table(path).num_rows
@@ -196,6 +193,9 @@ def test_recorded_format_on_a_full_disk_is_one_line(out):
 
 def n_kept(out, part, line):
     """Return the number of frames in what was kept, up to its cut."""
+    from mcap.exceptions import McapError
+    from mcap.records import Message
+    from mcap.stream_reader import StreamReader
     if out.suffix == '.csv':
         return n_rows(part.read_text().splitlines()[:-1])
     if out.suffix == '.gz':
