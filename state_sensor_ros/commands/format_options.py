@@ -267,7 +267,7 @@ def read_options_of(args: argparse.Namespace, file: str | None) -> ReadOptions:
     :param args: the parsed options.
     :param file: the recording, None for none; a trajectory is sent as it is.
     :raises UsageError: naming the first parameter that it does not use.
-    :raises ConfigError: where a value is out of its range.
+    :raises ConfigError: if a value is out of its range.
     """
     options = ReadOptions(settings_of(args, ()))
     if not parameter_names(args):

@@ -53,7 +53,7 @@ class LiveSource(ABC):
     :param reconnect: whether to connect again after a failure; otherwise the first failure is
         raised, and the source ends with the connection.
     :ivar health: the number of packets and reconnects, and the last error, are counted here; a
-        subclass counts ``n_bytes`` and ``n_cut_packets``, where it has any.
+        subclass counts ``n_bytes`` and ``n_cut_packets``, if it has any.
     """
 
     def __init__(self, settings: Settings = DEFAULTS, address: str = 'source', *,
@@ -74,7 +74,7 @@ class LiveSource(ABC):
 
         It is called again for each further connection.
 
-        :raises StateSensorError: where connecting or receiving fails, as does OSError.
+        :raises StateSensorError: if connecting or receiving fails, as does OSError.
         """
 
     def disconnect(self) -> None:  # noqa: B027
@@ -84,7 +84,7 @@ class LiveSource(ABC):
         """
         End a wait of :meth:`receive`; called from any thread by :meth:`close`.
 
-        :raises OSError: where the connection has ended by itself; ignored.
+        :raises OSError: if the connection has ended by itself; ignored.
         """
 
     def end_reason(self) -> str:
@@ -125,7 +125,7 @@ class LiveSource(ABC):
         """
         Wait until a frame is due, for a simulator that runs faster than its clock.
 
-        :param game_time: of the frame, s; the first one is due at once, as are all where the
+        :param game_time: of the frame, s; the first one is due at once, as are all if the
             parameter ``rate`` is 0.
         :returns: whether the source is to go on.
         """
@@ -141,7 +141,7 @@ class LiveSource(ABC):
         """
         Yield what arrives; connect, wait and connect again until closed.
 
-        :raises StateSensorError: where the connection fails, unless it is to be made again.
+        :raises StateSensorError: if the connection fails, unless it is to be made again.
         """
         delay_s = self.settings.reconnect_min
         while not self.is_closing:
@@ -172,7 +172,7 @@ class LiveSource(ABC):
         self.health.state = SourceState.ENDED if self.is_over else SourceState.CLOSED
 
     def _failed(self, why: str, error: Exception | None = None) -> None:
-        """Note the end of a connection; raise its error where there is no other connection."""
+        """Note the end of a connection; raise its error if there is no other connection."""
         if not self.is_closing:
             self.health.fail(why)
             if error is not None and not self._reconnect:

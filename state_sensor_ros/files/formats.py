@@ -104,7 +104,7 @@ class Format:
 
     ``name`` value of the option --to; ``noun`` with its article; ``suffixes`` of its files, the
     first one that of new files, none for a folder; ``reader`` and ``writer`` as ``module:name``,
-    empty where the format cannot be read or is not written frame by frame (pictures; bags, which
+    empty if the format cannot be read or is not written frame by frame (pictures; bags, which
     are written by the pipeline of the node into ``storage``); ``command`` that writes it;
     ``generations`` schemas of its frames, the newest first, values of the option --generation;
     ``reads`` and ``writes`` names of the options and parameters that the reader and the writer
@@ -148,7 +148,7 @@ class Format:
         """
         Return whether an existing file with a suffix of this format, or a folder, is of it.
 
-        :raises OSError: where it cannot be read.
+        :raises OSError: if it cannot be read.
         """
         if self.recognised_by:
             return bool(_named(self.recognised_by)(path))
@@ -158,7 +158,7 @@ class Format:
         """
         Open a recording of this format, which has a reader.
 
-        :raises TrajectoryFormatError: where it cannot be read.
+        :raises TrajectoryFormatError: if it cannot be read.
         """
         return cast('RecordingReader', _named(self.reader)(path, options))
 
@@ -166,13 +166,13 @@ class Format:
         """
         Begin a recording of this format, which has a writer.
 
-        :raises StateSensorError: where it cannot be written, or an option is out of its range.
+        :raises StateSensorError: if it cannot be written, or an option is out of its range.
         """
         return cast('FrameWriter', _named(self.writer)(path, options))
 
     def keep(self, file: BinaryIO, selector: FrameSelector) -> PayloadWriter:
         """
-        Begin a recording of packets as they are received, where the format has ``payloads``.
+        Begin a recording of packets as they are received, if the format has ``payloads``.
 
         :param file: open for writing.
         :param selector: of the frames that are written.
@@ -181,13 +181,13 @@ class Format:
 
     def copy_whole(self, cut: BinaryIO, target: BinaryIO, name: str) -> tuple[int, str]:
         """
-        Copy the whole frames of a file that was cut, where the format has ``repair``.
+        Copy the whole frames of a file that was cut, if the format has ``repair``.
 
         :param cut: open for reading, seekable.
         :param target: open for writing.
         :param name: of the file, for errors.
         :returns: their number; the loss in words, empty for none.
-        :raises TrajectoryFormatError: where there is no whole frame.
+        :raises TrajectoryFormatError: if there is no whole frame.
         """
         return cast('tuple[int, str]', _named(self.repair)(cut, target, name))
 

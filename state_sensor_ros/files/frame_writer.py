@@ -48,8 +48,8 @@ class FrameWriter(Output):
         Append a frame.
 
         :param frame: SI, REP-103 axes; converted to the units and axes of the format.
-        :raises SinkError: where that fails.
-        :raises StateError: where the format cannot hold the frame.
+        :raises SinkError: if that fails.
+        :raises StateError: if the format cannot hold the frame.
         """
 
 
@@ -62,8 +62,8 @@ class PayloadWriter(Protocol):
 
         :param packet: as received.
         :returns: each frame after it was written, and its size, bytes.
-        :raises DecodeError: after the others, where it has a frame that cannot be decoded.
-        :raises OSError: where it cannot be written.
+        :raises DecodeError: after the others, if it has a frame that cannot be decoded.
+        :raises OSError: if it cannot be written.
         """
 
     def close(self) -> None:

@@ -20,7 +20,7 @@ Handler = Callable[[int, FrameType | None], None]
 
 
 def ending_signals() -> list[signal.Signals]:
-    """Return the signals that end a program; SIGHUP only where it is not ignored, as by nohup."""
+    """Return the signals that end a program; SIGHUP only if it is not ignored, as by nohup."""
     signals = [signal.SIGINT, signal.SIGTERM]
     # Sent when the terminal is closed; not on every operating system.
     if hasattr(signal, 'SIGHUP') and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
@@ -32,7 +32,7 @@ class EndingSignals:
     """
     The receiver of :func:`ending_signals`, made in the main thread.
 
-    It receives SIGINT also where the shell ignores it, as for a program started with ``&``.
+    It receives SIGINT also if the shell ignores it, as for a program started with ``&``.
 
     :param receive: called by a thread with the number of each signal.
     :param handle: called by the main thread as soon as it runs Python code.

@@ -73,7 +73,7 @@ def format_of(path: str) -> Format:
     Return the format of a recording.
 
     :param path: of a file or a folder, or ``-`` for a trajectory on standard input.
-    :raises TrajectoryFormatError: where it is a folder of no known format.
+    :raises TrajectoryFormatError: if it is a folder of no known format.
     """
     where = Path(path)
     if path == STANDARD_INPUT:
@@ -109,7 +109,7 @@ def folder_format(folder: Path) -> Format | None:
     Return the format of a folder that is a recording, None for another one.
 
     :param folder: an existing one.
-    :raises OSError: where it cannot be read.
+    :raises OSError: if it cannot be read.
     """
     # A format of this package saves the search for other simulators.
     return next((each for known in (lambda: FORMATS, formats) for each in known()
@@ -126,7 +126,7 @@ def open_any(path: str, options: ReadOptions = READ_DEFAULTS) -> RecordingReader
 
     :param path: a file, a folder, or ``-`` for a trajectory on standard input.
     :param options: of its reader.
-    :raises TrajectoryFormatError: where it has no known format, or cannot be read.
+    :raises TrajectoryFormatError: if it has no known format, or cannot be read.
     """
     found = format_of(path)
     if not found.reader:
@@ -157,7 +157,7 @@ class Input:
     for a later one.
 
     :param report: called with a kind and a line about what was found beside the frames.
-    :raises StateSensorError: where a recording cannot be opened.
+    :raises StateSensorError: if a recording cannot be opened.
     """
 
     def __init__(self, settings: Settings, report: Report) -> None:
@@ -187,7 +187,7 @@ class Input:
         """
         Make the source.
 
-        :raises StateSensorError: where it cannot be opened.
+        :raises StateSensorError: if it cannot be opened.
         """
         settings = self._settings
         if settings.source != FILE:
@@ -206,7 +206,7 @@ class Input:
         return self._simulator.open_commands(self._settings, source, self._report)
 
     def _follower(self, recording: RecordingReader) -> Follower | None:
-        """Return what reads a recording ahead, where an output has predicted paths."""
+        """Return what reads a recording ahead, if an output has predicted paths."""
         from state_sensor_ros.files.look_ahead import is_needed, LookAhead
         if not is_needed(self._settings):
             return None

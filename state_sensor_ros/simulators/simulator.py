@@ -71,7 +71,7 @@ class SensorImage:
     An image of a camera on the ego, to look at.
 
     ``name`` such as ``central/rgb``; ``pixels`` (H, W, 3) uint8 red, green, blue, or (H, W)
-    float32 depth, m; None where ``png`` has a PNG file in their place.
+    float32 depth, m; None if ``png`` has a PNG file in their place.
     """
 
     name: str
@@ -85,7 +85,7 @@ class SensorPoints:
     The points of a lidar on the ego, to look at.
 
     ``name``; ``points_xyz`` (P, 3) float32, m, axes of the lidar; ``pose`` its position xyz, m,
-    and orientation xyzw on the ego, None where it is unknown.
+    and orientation xyzw on the ego, None if it is unknown.
     """
 
     name: str
@@ -130,7 +130,7 @@ class Replay(Protocol):
         """Return whether there is no further frame in its direction."""
 
     def run(self) -> None:
-        """Replay to the end, or to :meth:`stop`; raise TransportError where that fails."""
+        """Replay to the end, or to :meth:`stop`; raise TransportError if that fails."""
 
     def pause_or_resume(self) -> None:
         """Pause before the next step, or resume."""
@@ -154,12 +154,12 @@ class Simulator:
     :func:`parameter`, whose names have that of the simulator in front: a field ``speed`` of the
     simulator ``toy`` is ``toy.speed``; ``settings.of(parameters)`` returns their values.
     ``aliases`` other names of these parameters: names of earlier versions, and ``host`` and
-    ``port`` where the simulator declares its own, which they then mean. ``default_port`` of its
-    live frames, None where it has none. ``uses`` those of :data:`SOURCE_PARAMETERS` that its live
+    ``port`` if the simulator declares its own, which they then mean. ``default_port`` of its
+    live frames, None if it has none. ``uses`` those of :data:`SOURCE_PARAMETERS` that its live
     source uses. ``has_wall_time`` whether its frames have a ``time``.
     ``has_stand_in`` whether the command `simulate` knows it. ``takes_commands`` whether it has
     :meth:`open_commands`. ``bag_topic`` name below the node and
-    type of a topic by which a bag of this simulator is recognised, None where its bags need no
+    type of a topic by which a bag of this simulator is recognised, None if its bags need no
     reader of their own. ``formats`` those that only its recordings have: one without suffixes is
     a folder, the format in which its frames are recorded. ``map_files`` by the suffix of the files
     that hold its maps, such as ``.net.xml``, the function that reads one, ``module:function``: it
@@ -200,8 +200,8 @@ class Simulator:
         Return the parameters that the file of the parameter ``config_file`` sets.
 
         :param path: of the file, not empty.
-        :returns: values by parameter; empty where the file sets none.
-        :raises ConfigError: where the file cannot be read.
+        :returns: values by parameter; empty if the file sets none.
+        :raises ConfigError: if the file cannot be read.
         """
         return {}
 
@@ -220,9 +220,9 @@ class Simulator:
 
         :param settings: of the node; :meth:`Source.reconfigure` replaces the dynamic ones.
         :param report: called with a kind and a line about what was found beside the frames.
-        :param reconnect: whether it connects again where the connection ends or fails; otherwise
+        :param reconnect: whether it connects again if the connection ends or fails; otherwise
             it ends with the connection, and raises its failure.
-        :raises StateSensorError: where it cannot be opened at all.
+        :raises StateSensorError: if it cannot be opened at all.
         """
         raise ConfigError('source', self.name, 'a simulator that sends frames')
 
@@ -253,7 +253,7 @@ class Simulator:
         :param settings: of the command.
         :param report: called with a kind and a line about what cannot be decoded.
         :param recording: that the frames come from, None for a live source.
-        :returns: None where the frames of the simulator have none.
+        :returns: None if the frames of the simulator have none.
         """
         return None
 
@@ -272,7 +272,7 @@ class Simulator:
 
         :param recording: open; its frames are read from the first one on.
         :returns: SI, REP-103 axes.
-        :raises StateSensorError: where a frame cannot be decoded.
+        :raises StateSensorError: if a frame cannot be decoded.
         """
         for recorded in recording.frames():
             for decoded in decode_packet(recording.decoder, recorded.packet, is_timed=False):
@@ -290,7 +290,7 @@ class Simulator:
         Start the stand-in.
 
         :param options: of the command `simulate`; ``read_options`` are those of its recording.
-        :raises StateSensorError: where a file or port is not usable.
+        :raises StateSensorError: if a file or port is not usable.
         """
         raise ConfigError('--source', self.name, 'a simulator that has a stand-in')
 
@@ -302,6 +302,6 @@ class Simulator:
         :param options: of the command `replay`; ``read_options`` are those of its recording.
         :param reading: shows the progress of a recording that is read.
         :param warn: called with a line about what is lost or late.
-        :raises StateSensorError: where the recording or an option is not usable.
+        :raises StateSensorError: if the recording or an option is not usable.
         """
         raise ConfigError('--source', self.name, 'a simulator that replays recordings')

@@ -11,7 +11,7 @@ The simulators by name: those of this package, and those that other packages add
 
 Another package adds one by an entry point of the group ``state_sensor_ros.simulators``, named as
 the parameter ``source`` is to name it, whose value is a subclass of :class:`Simulator`. One that
-cannot be loaded is left out with a warning; it is an error where it is selected.
+cannot be loaded is left out with a warning; it is an error if it is selected.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 ENTRY_POINTS = 'state_sensor_ros.simulators'
 # Prefix of the parameters of commands to the ego.
 CONTROL = 'control'
-# Names of parameters that mean the source's own where it declares such.
+# Names of parameters that mean the source's own if it declares such.
 _GENERAL = ('host', 'port')
 
 
@@ -97,7 +97,7 @@ def find_simulator(name: str) -> Simulator:
     Return the simulator whose frames a source receives.
 
     :param name: value of the parameter ``source``; of ``file`` or of none, the default one.
-    :raises ConfigError: where there is none of that name, or it cannot be loaded.
+    :raises ConfigError: if there is none of that name, or it cannot be loaded.
     """
     if name in ('', FILE):
         return default_simulator()
@@ -164,7 +164,7 @@ def schema_of(source: str = DEFAULTS.source, *, with_added: bool = False) -> Par
     :param source: the selected simulator, whose own host and port the general ones mean.
     :param with_added: whether those of all added simulators are included, not only those of
         this package and of ``source``.
-    :raises ConfigError: where ``source`` is no simulator.
+    :raises ConfigError: if ``source`` is no simulator.
     """
     selected = find_simulator(source)
     found = simulators() if with_added else {name: _built_in(name) for name in SIMULATORS}
@@ -212,7 +212,7 @@ def unused_parameters(names: Iterable[str], source: str, *,
     :param names: of parameters, or their aliases.
     :param source: name of a simulator, or ``file``.
     :param with_added: as of :func:`schema_of`.
-    :raises ConfigError: where there is no such source or parameter.
+    :raises ConfigError: if there is no such source or parameter.
     """
     schema, simulator = schema_of(source, with_added=with_added), find_simulator(source)
 
@@ -240,7 +240,7 @@ def implied_values(values: Mapping[str, object], base: Settings) -> dict[str, ob
 
     :param values: by name.
     :param base: settings before.
-    :raises ConfigError: where the source is no simulator.
+    :raises ConfigError: if the source is no simulator.
     """
     source = values.get('source')
     if not isinstance(source, str) or source in ('', FILE):
