@@ -31,6 +31,7 @@ from state_sensor_ros.frame import (
     Floats,
     Frame,
     Lanes,
+    MapLine,
     NO_BOXES,
     NO_LANES,
     NO_ROADS,
@@ -92,6 +93,7 @@ def build_frame(generation: str, game_time: float, names: Sequence[str],
                 lanes: Lanes = NO_LANES, wheels: Wheels = NO_WHEELS,
                 inputs: npt.ArrayLike | None = None,
                 traffic_lights: TrafficLights | None = None,
+                map_lines: tuple[MapLine, ...] = (),
                 time: int = 0, sample_count: int = 0) -> Frame:
     """
     Make a frame of N actors from arrays.
@@ -116,6 +118,7 @@ def build_frame(generation: str, game_time: float, names: Sequence[str],
     :param inputs: (N, 4) throttle 0..1, brake 0..1, steering -1..1 (+ = left), steering angle
         (rad, + = left); unknown by default.
     :param traffic_lights: those that are no actors.
+    :param map_lines: the map, best the same object for all frames.
     :param time: s since the Unix epoch; 0 where the simulator has no wall time.
     :param sample_count: number of the frame; 0 where the simulator does not count.
     :raises StateError: on unequal lengths or a wrong shape.
@@ -136,7 +139,7 @@ def build_frame(generation: str, game_time: float, names: Sequence[str],
             np.uint8),
         ((),) * n_actors if tags is None else tuple(map(tuple, tags)), kinematics, lanes, boxes,
         wheels, _rows('inputs', inputs, n_actors, 4), Appearance(blank, blank),
-        has_exact_time=True, traffic_lights=traffic_lights)
+        has_exact_time=True, traffic_lights=traffic_lights, map_lines=map_lines)
 
 
 def lane_states(actor: npt.ArrayLike, ids: npt.ArrayLike, s: npt.ArrayLike,
@@ -177,10 +180,12 @@ class FrameBuilder:
 
     def __init__(self, generation: str, game_time: float, *, time: int = 0, sample_count: int = 0,
                  road_names: Mapping[int, str] = NO_ROADS,
-                 traffic_lights: TrafficLights | None = None) -> None:
+                 traffic_lights: TrafficLights | None = None,
+                 map_lines: tuple[MapLine, ...] = ()) -> None:
         self._generation, self._game_time = generation, game_time
         self._time, self._sample_count = time, sample_count
         self._road_names, self._traffic_lights = road_names, traffic_lights
+        self._map_lines = map_lines
         self._names: list[str] = []
         self._tags: list[tuple[str, ...]] = []
         self._is_vehicle: list[bool] = []
@@ -222,7 +227,8 @@ class FrameBuilder:
             angular_velocity_xyz=numbers[:, 9:12], tags=self._tags, is_vehicle=self._is_vehicle,
             size_xyz=numbers[:, 12:15], box_center_xyz=numbers[:, 15:18],
             lanes=self._lane_states(), wheels=self._wheel_states(), inputs=numbers[:, 18:22],
-            traffic_lights=self._traffic_lights, time=self._time, sample_count=self._sample_count)
+            traffic_lights=self._traffic_lights, map_lines=self._map_lines, time=self._time,
+            sample_count=self._sample_count)
 
     def _lane_states(self) -> Lanes:
         lanes = [lane for _, lane in self._lanes]
