@@ -78,11 +78,13 @@ class Viewer:
             if self._process.poll() is not None or time.monotonic() > end_s:
                 raise self._failure()
             time.sleep(_POLL_S)
-        _connect(stream, self._port)
-        # A window without a display listens for a moment before it ends.
-        with suppress(subprocess.TimeoutExpired):
-            if self._process.wait(_SETTLED_S):
-                raise self._failure()
+        try:
+            _connect(stream, self._port)
+        finally:
+            # A window without a display listens for a moment before it ends.
+            with suppress(subprocess.TimeoutExpired):
+                if self._process.wait(_SETTLED_S):
+                    raise self._failure()
 
     def _failure(self) -> TransportError:
         self._log.seek(0)
