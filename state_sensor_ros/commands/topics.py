@@ -70,5 +70,6 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
         rows.append((name, type_name, rate_text(times), readers[name]))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for name, type_name, rate, number in rows:
-        print_output(f'{name:<{widths[0]}}  {type_name:<{widths[1]}}  {rate:>{widths[2]}}  '
-                     f'{number:>{widths[3]}}')
+        texts = (f'{name:<{widths[0]}}', f'{type_name:<{widths[1]}}', f'{rate:>{widths[2]}}',
+                 f'{number:>{widths[3]}}')
+        print_output('  '.join(texts))
