@@ -112,8 +112,9 @@ def stack_bag(tmp_path_factory):
     *((name, False) for name in READING),
     *((name, True) for name in READING if name not in ('replay', 'simulate', 'evaluate'))])
 def test_command_names_a_recording_without_frames(run, name, is_part, tmp_path, stack_bag):
-    if name == 'view':
-        pytest.importorskip('rerun')
+    for word, library in (('view', 'rerun'), ('table', 'pyarrow')):
+        if word in name:
+            pytest.importorskip(library)
     source = SAMPLE if is_part else tmp_path / 'none.json'
     if not is_part:
         source.write_text('[]')

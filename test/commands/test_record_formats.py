@@ -44,6 +44,8 @@ def out(request, tmp_path):
         pytest.importorskip('pyarrow')
     if '.osi' in request.param:
         pytest.importorskip('osi3')
+    if 'mcap' in request.param or request.param == 'bag':
+        pytest.importorskip('mcap')
     (tmp_path / 'work').mkdir()
     return tmp_path / 'work' / request.param
 
