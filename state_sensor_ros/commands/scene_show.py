@@ -206,5 +206,5 @@ def _failed_write(name: str, part: Path, error: RuntimeError) -> SinkError:
         with part.open('ab', buffering=0) as file:
             file.write(_PROBE)
     except OSError as reason:
-        return SinkError(name, reason_of(reason), 'a place to write to')
+        return SinkError(name, reason_of(reason))
     return SinkError(name, str(error), 'a file that can be written')
