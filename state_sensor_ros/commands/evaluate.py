@@ -92,10 +92,10 @@ def _add_selection(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group('what is judged')
     group.add_argument('--range', type=above_zero, metavar='M', default=0.0,
                        help="greatest distance of an object from the ego's origin, m")
-    group.add_argument('--classes', action='append', default=[], choices=_CLASSES,
-                       metavar='CLASS', help=f'only this one of {", ".join(_CLASSES)}; repeatable')
-    group.add_argument('--actors', action='append', default=[], metavar='NAME',
-                       help='only this actor of the truth; repeatable')
+    group.add_argument('--classes', nargs='+', action='extend', default=[], choices=_CLASSES,
+                       metavar='CLASS', help=f'only these of {", ".join(_CLASSES)}')
+    group.add_argument('--actors', nargs='+', action='extend', default=[], metavar='NAME',
+                       help='only actors of the truth of these names')
     group.add_argument('--start', type=number, metavar='S',
                        help='from so many seconds after the first frame of the truth')
     group.add_argument('--end', type=number, metavar='S',

@@ -214,6 +214,20 @@ def test_selection_by_actor_ignores_detections_of_others(tmp_path, judge, stack,
         80, 160, 1.0, 0.5)
 
 
+@pytest.mark.parametrize('order', [['TRUTH', 'STACK', '--actors', 'NAMES'],
+                                   ['--actors', 'NAMES', 'TRUTH', 'STACK'],
+                                   ['--actors', 'NAMES', '--classes', 'car', 'bus', 'TRUTH',
+                                    'STACK']], ids=' '.join)
+def test_options_with_several_values_leave_truth_and_stack(capsys, drive, stack, order):
+    with sensor.open_recording(drive) as recording:
+        names = next(iter(recording)).names[1:3]
+    values = {'TRUTH': [drive], 'STACK': [stack], 'NAMES': names}
+    words = [str(value) for word in order for value in values.get(word, [word])]
+    assert main(['evaluate', *words, '--json']) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result['detection']['classes']['car']['truths'] == 2 * 80
+
+
 def test_selection_by_tags(judge, stack):
     assert judge(stack, '--topic', TRACKING, '--undesired-tags', 'vehicle')['detection'] == {
         'map': None, 'classes': {}}
