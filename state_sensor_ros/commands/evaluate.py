@@ -53,6 +53,9 @@ if TYPE_CHECKING:
 # The parameters of the node that change the truth.
 _PARAMETERS = ('stamp_source', 'global_frame', 'ego_tag', 'base_link_xyz', 'obb_extents',
                'default_sizes', 'desired_tags', 'undesired_tags')
+# Options that only topics of objects use.
+_OF_OBJECTS = frozenset(('range', 'classes', 'actors', 'desired_tags', 'undesired_tags',
+                         'default_sizes', 'obb_extents'))
 _CLASSES = ('person', 'cyclist', 'motorcycle', 'bus', 'truck', 'trailer', 'car', 'unknown')
 
 _EPILOG = """examples:
@@ -195,6 +198,8 @@ def judged(args: argparse.Namespace, stack: str) -> tuple[Truth, list[TopicVerdi
         keys = chosen_topics(stack, bag.with_messages(), args.topic)
         for key in keys:
             bag.check_definition(key)
+        if {type_name for _, type_name in keys} == {ODOMETRY}:
+            _refuse_of_objects(args, stack)
         truth = read_truth(args, settings)
         selection = _selection(args, truth)
         judge = Judge(truth, selection, at=args.at, global_frame=settings.global_frame,
@@ -211,6 +216,15 @@ def judged(args: argparse.Namespace, stack: str) -> tuple[Truth, list[TopicVerdi
                 raise TrajectoryFormatError(f'{stack}: {key[0]}', error.found,
                                             error.expected) from error
     return truth, verdicts
+
+
+def _refuse_of_objects(args: argparse.Namespace, stack: str) -> None:
+    """Refuse options of objects beside one STACK, of which only the odometry is judged."""
+    # None in a job of many: the other bags may have objects.
+    given: frozenset[str] | None = getattr(args, 'given', None)
+    for name in () if given is None else sorted(_OF_OBJECTS & given.union(parameter_names(args))):
+        raise UsageError(f'--{name.replace("_", "-")} is for topics of objects; of {stack} only '
+                         'the odometry of the ego is judged')
 
 
 @contextmanager

@@ -216,7 +216,7 @@ def refuse_alone(args: argparse.Namespace, output: Format, settings: Settings) -
 def _is_on(settings: Settings, text: str) -> bool:
     name, _, item = text.partition(' ')
     value = getattr(settings, name)
-    return item in value if item else bool(value)
+    return item in (value if isinstance(value, tuple) else (value,)) if item else bool(value)
 
 
 def _option(name: str) -> str:

@@ -109,7 +109,7 @@ class Format:
     ``generations`` schemas of its frames, the newest first, values of the option --generation;
     ``reads`` and ``writes`` names of the options and parameters that the reader and the writer
     use; ``needs`` names of the parameters that the writer uses only beside another one, each with
-    those, such as ``outputs`` or, for one item of a list, ``outputs autoware``.
+    those, such as ``outputs`` or, for one value or item of a list, ``outputs autoware``.
 
     ``recognised_by`` names, in the same way, a function that says of an existing path, as a Path,
     whether it is of this format: needed for a folder, and for a suffix that other files have too.
@@ -201,11 +201,15 @@ _FILES = 'state_sensor_ros.files'
 _BAG_READER = f'{_FILES}.bags.bag_recording:open_bag'
 _BAG_READS = frozenset(('topic', 'max_bag_bytes'))
 _BAG_WRITES = frozenset((*BAG_PARAMETERS, *PERCEPTION, 'clock', 'name', 'namespace'))
-_OF_OBJECTS = ('outputs',)
+_OF_OBJECTS, _OF_POSES = ('outputs',), ('odometry', 'outputs')
 _BAG_NEEDS = {
     'autoware_objects': ('outputs autoware',), 'base_link_xyz': ('outputs autoware', 'ego_frame'),
     'default_sizes': _OF_OBJECTS, 'object_classes': _OF_OBJECTS, 'object_range': _OF_OBJECTS,
-    'global_frame_pose': ('parent_frame',), 'labels': ('debug_drawing',)}
+    'global_frame_pose': ('parent_frame',), 'labels': ('debug_drawing',),
+    'debug_drawing': ('include_obb',), 'include_obb': ('frame', 'debug_drawing', 'outputs'),
+    'wheel_tf': ('tf all', 'tf ego'), 'twist_frame': ('odometry',),
+    'max_actor_topics': ('odometry', 'joint_states'),
+    'pose_covariance_diagonal': _OF_POSES, 'twist_covariance_diagonal': _OF_POSES}
 _TABLE_WRITER = f'{_FILES}.tables.table_output:new_table'
 _TABLE_WRITES = frozenset(('columns', 'default_sizes', 'ego_tag'))
 _DRAWN = frozenset(('color', 'title', 'ego_tag', 'names', 'map'))

@@ -239,7 +239,12 @@ def test_option_of_a_format_has_an_effect(folder, written, option):
     ['--no-labels'], ['--labels'], ['--object-range', '0'], ['--object-range', '50'],
     ['-p', 'object_range:=50'], ['--object-classes', 'car'], ['--base-link-xyz', '1', '0', '0'],
     ['--autoware-objects', 'tracking'], ['--autoware-objects', 'tracking', '--outputs', 'vision'],
-    ['--default-sizes', *['1'] * 21], ['--global-frame-pose', *['1'] * 6]],
+    ['--default-sizes', *['1'] * 21], ['--global-frame-pose', *['1'] * 6],
+    ['--twist-frame', 'global', '--no-odometry'], ['--wheel-tf', '--tf', 'none'],
+    ['-p', 'wheel_tf:=true', '-p', 'tf:=none'], ['--max-actor-topics', '5', '--no-odometry'],
+    ['--debug-drawing', '--no-include-obb'], ['--no-include-obb', '--no-frame'],
+    ['--pose-covariance-diagonal', *['1'] * 6, '--no-odometry'],
+    ['--twist-covariance-diagonal', *['1'] * 6, '--no-odometry']],
     ids=lambda words: ' '.join(words[:2]))
 @pytest.mark.parametrize('command', [
     ['convert', str(SAMPLE), 'out'], ['convert', str(SAMPLE), 'out.db3'],

@@ -214,6 +214,22 @@ def test_selection_by_actor_ignores_detections_of_others(tmp_path, judge, stack,
         80, 160, 1.0, 0.5)
 
 
+@pytest.mark.parametrize('words', [
+    ['--classes', 'car'], ['--range', '50'], ['--actors', 'a'], ['--desired-tags', 'car'],
+    ['--undesired-tags', 'car'], ['-p', 'desired_tags:=[car]'], ['--obb-extents', 'half'],
+    ['--default-sizes', *['1'] * 21]], ids=lambda words: ' '.join(words[:2]))
+def test_options_of_objects_are_refused_beside_odometry_alone(judge, stack, words):
+    name = words[0] if words[0] != '-p' else '--desired-tags'
+    assert f'{name} is for topics of objects; of {stack} only the odometry of the ego is ' in \
+        judge(stack, '--topic', EGO, *words, code=2)
+
+
+def test_options_of_objects_may_be_beside_odometry_of_one_of_many(tmp_path, capsys, drive, stack):
+    ego = write_bag(tmp_path / 'ego', messages_of(stack, (EGO,)))
+    assert main(['evaluate', str(drive), str(stack), str(ego), '--classes', 'car', '-q']) == 0
+    assert capsys.readouterr().err == ''
+
+
 @pytest.mark.parametrize('order', [['TRUTH', 'STACK', '--actors', 'NAMES'],
                                    ['--actors', 'NAMES', 'TRUTH', 'STACK'],
                                    ['--actors', 'NAMES', '--classes', 'car', 'bus', 'TRUTH',
