@@ -10,9 +10,13 @@
 
 import gzip
 from pathlib import Path
+import re
 
+from budgets import AWAIT_S
 from ports import free_port
+from programs import start
 import pytest
+from simulator_peer import Reader
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.command_line import main
@@ -42,6 +46,19 @@ def test_fcd_recording_is_replayed_with_the_ego_of_the_parameter(capsys):
     assert 'no actor tagged ego' in capsys.readouterr().err
     assert main([*words, '-p', 'sumo.ego:=b']) == 1
     assert 'refused' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize('ego', ['a', 'b'])
+def test_fcd_recording_is_simulated_with_the_ego_of_the_parameter(ego):
+    words = ['simulate', 'fcd.xml', '--port', '0', '--rate', 'max', '-p', f'sumo.ego:={ego}']
+    with start(*words) as process:
+        port = re.fullmatch(r'listening on 127\.0\.0\.1:(\d+)\n', process.stdout.readline())[1]
+        with Reader(int(port)) as reader:
+            [frame] = reader.frames_until_end()
+        assert process.wait(AWAIT_S) == 0
+    states = [vehicle['state'] for vehicle in frame['frame']['vehicles']]
+    assert [(state['name'], 'ego' in state['tags']) for state in states] == [
+        ('a', ego == 'a'), ('b', ego == 'b')]
 
 
 @pytest.mark.parametrize(('name', 'text'), [
