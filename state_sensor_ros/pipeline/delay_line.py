@@ -21,16 +21,17 @@ class DelayLine:
     """
     Hold messages back until the clock of the stamps has reached their time.
 
-    They leave in the order in which they came, also where the delay becomes shorter.
+    They leave in the order in which they came, also if the delay becomes shorter. ``held`` is
+    empty while there is nothing to hold back.
     """
 
     def __init__(self) -> None:
         # Stamp at which each is due, and the messages of one frame.
-        self._held: deque[tuple[int, Messages]] = deque()
+        self.held: deque[tuple[int, Messages]] = deque()
 
     def clear(self) -> None:
         """Forget what is held."""
-        self._held.clear()
+        self.held.clear()
 
     def hold(self, messages: Messages, stamp_ns: int, delay_s: float) -> Messages:
         """
@@ -40,11 +41,9 @@ class DelayLine:
         :param stamp_ns: its stamp.
         :param delay_s: how long to hold them.
         """
-        if not delay_s and not self._held:
-            return messages
         late = [message for message in messages if message[0].is_perceived]
         if late:
-            self._held.append((stamp_ns + round(delay_s * _NS_PER_S), late))
+            self.held.append((stamp_ns + round(delay_s * _NS_PER_S), late))
         return [message for message in messages if not message[0].is_perceived]
 
     def due(self, stamp_ns: int | None) -> Iterator[tuple[int, Sequence[tuple[Topic, bytes]]]]:
@@ -53,5 +52,5 @@ class DelayLine:
 
         :param stamp_ns: of now; None for all.
         """
-        while self._held and (stamp_ns is None or self._held[0][0] <= stamp_ns):
-            yield self._held.popleft()
+        while self.held and (stamp_ns is None or self.held[0][0] <= stamp_ns):
+            yield self.held.popleft()

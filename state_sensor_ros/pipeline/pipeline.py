@@ -99,7 +99,7 @@ class Pipeline:
         self._actor_topics = ActorTopics(self._codec.encoder, sink, self._registry,
                                          settings.actor_timeout)
         self._tag_rule = TagRule(settings.desired_tags, settings.undesired_tags)
-        self._delay_line = DelayLine()
+        self._delay_line, self._delay_s = DelayLine(), settings.perception.delay
         self._demand: Demand | None = None
         self._needs = Needs()
         # Number of the last frame with a stamp, -1 where the next one is the first of a stream.
@@ -357,7 +357,7 @@ class Pipeline:
         with self._sending:
             if not self._is_cancelled:
                 self._close_topics(settings)
-            self._settings = settings
+            self._settings, self._delay_s = settings, settings.perception.delay
             self._codec.encoder.reconfigure(settings)
         self._tag_rule = TagRule(settings.desired_tags, settings.undesired_tags)
         self._demand = None
@@ -375,8 +375,9 @@ class Pipeline:
             if self._is_cancelled:
                 raise _Cancelled
             stamp_ns = max(self.stamper.stamp_ns, 0)
-            messages = self._delay_line.hold(messages, stamp_ns, self._settings.perception.delay)
-            self._publish_due(stamp_ns)
+            if self._delay_s or self._delay_line.held:
+                messages = self._delay_line.hold(messages, stamp_ns, self._delay_s)
+                self._publish_due(stamp_ns)
             self._sink.publish(messages, stamp_ns)
 
     def _publish_due(self, stamp_ns: int | None) -> None:

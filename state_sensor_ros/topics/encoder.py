@@ -95,8 +95,8 @@ class Encoder:
                 self._encoders[i] = encoder
             if not replaced:
                 self._encoders.append(encoder)
-        self._unopened = [encoder for encoder in self._encoders if encoder.opens_with_frames]
-        self.topics = tuple(topic for encoder in self._encoders if not encoder.opens_with_frames
+        self._unopened = [encoder for encoder in self._encoders if encoder.opens_with]
+        self.topics = tuple(topic for encoder in self._encoders if not encoder.opens_with
                             for topic in encoder.topics)
         self._settings = settings
         # The last one whose topics were all encoded.
@@ -120,9 +120,11 @@ class Encoder:
 
         :param frame: the next one to encode.
         """
-        opened = [encoder for encoder in self._unopened if encoder.is_in(frame)]
+        opened = [encoder for encoder in self._unopened
+                  if encoder.opens_with and encoder.opens_with(frame)]
         if opened:
             self._unopened = [each for each in self._unopened if each not in opened]
+            self._set_demand(self._demand)
         return [topic for encoder in opened for topic in encoder.topics]
 
     def actor_topics(self, actor: Actor, *, has_lanes: bool,
@@ -242,7 +244,8 @@ class Encoder:
         self._demand = demand
         self._actor_list = EMPTY_ACTOR_LIST
         self._all_layouts = [_Layout(encoder) for encoder in self._encoders
-                             if encoder.is_wanted(self._settings, demand)]
+                             if encoder.is_wanted(self._settings, demand)
+                             and encoder not in self._unopened]
         self._layouts = [layout for layout in self._all_layouts
                          if not layout.encoder.is_of_new_actors]
         self._layouts_of_every_frame = [layout for layout in self._layouts

@@ -45,9 +45,9 @@ class LightMarkers:
         self._key: object = None
         self._instance: MessageInstance | None = None
 
-    def key(self, lights: TrafficLights | None) -> object:
+    def key(self, lights: TrafficLights) -> object:
         """Return what the marker depends on."""
-        return None if lights is None else (lights.states.tobytes(), lights.poses.tobytes())
+        return lights.states.tobytes(), lights.poses.tobytes()
 
     def of(self, lights: TrafficLights | None) -> list[MessageInstance]:
         """Return the marker, the same object while it does not change; none without lights."""

@@ -10,7 +10,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from operator import attrgetter
 
 import numpy as np
 
@@ -40,12 +41,14 @@ class MapEncoder(TopicEncoder):
     """
 
     topics = (Topic('~/map', 'visualization_msgs/msg/MarkerArray', LATCHED),)
-    opens_with_frames = True
+    opens_with: Callable[[Frame], object] | None = attrgetter('map_lines')
 
     def __init__(self, settings: Settings, definitions: Definitions, report: Report,
                  lines: tuple[MapLine, ...] = ()) -> None:
         super().__init__(settings, definitions, report)
         self._lines = lines
+        if lines:
+            self.opens_with = None
         self._message = self.message(self.topics[0].type_name, {'markers': Each('markers', {
             'header': {'frame_id': settings.global_frame}, 'ns': Given('kind'),
             'type': _LINE_LIST, 'action': Given('action'), 'pose': {'orientation': {'w': 1.0}},
@@ -58,10 +61,6 @@ class MapEncoder(TopicEncoder):
     def restart(self) -> None:
         """Send the map of the next frame, whether it changed or not."""
         self._sent: tuple[MapLine, ...] = ()
-
-    def is_in(self, frame: Frame) -> bool:
-        """Return whether there is a map."""
-        return bool(self._lines or frame.map_lines)
 
     def messages(self, now: FrameToSend) -> Messages:
         """Return the map if it is another one than that sent last."""

@@ -193,8 +193,9 @@ class MarkerEncoder(TopicEncoder):
         boxes = now.frame.boxes
         if boxes is None:
             return None
+        lights = now.frame.traffic_lights
         return (boxes.actor.tobytes(), now.frame.bodies().drawable_boxes().tobytes(),
-                self._lights.key(now.frame.traffic_lights))
+                lights if lights is None else self._lights.key(lights))
 
     def blocks(self, now: FrameToSend) -> list[MessageBlock]:
         """Lay out the array; markers that only arrays of the last second have are deleted."""

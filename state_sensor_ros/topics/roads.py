@@ -11,10 +11,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import attrgetter
 
 from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.cdr.templates import Each, Given, MESSAGE_PHASE
-from state_sensor_ros.frame import Frame, NO_ROADS
+from state_sensor_ros.frame import NO_ROADS
 from state_sensor_ros.payloads import Report
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.message_block import Messages
@@ -27,7 +28,7 @@ class RoadsEncoder(TopicEncoder):
     """One RoadArray for each frame with further roads, with all until then."""
 
     topics = (Topic('~/roads', 'state_sensor_ros/msg/RoadArray', LATCHED),)
-    opens_with_frames = True
+    opens_with = attrgetter('lanes.road_names')
 
     def __init__(self, settings: Settings, definitions: Definitions, report: Report) -> None:
         super().__init__(settings, definitions, report)
@@ -40,10 +41,6 @@ class RoadsEncoder(TopicEncoder):
         """Forget the roads of the run before."""
         self._newest: Mapping[int, str] = NO_ROADS
         self._names: dict[int, str] = {}
-
-    def is_in(self, frame: Frame) -> bool:
-        """Return whether roads have names."""
-        return bool(frame.lanes.road_names)
 
     def messages(self, now: FrameToSend) -> Messages:
         """Return the array if there are further roads."""

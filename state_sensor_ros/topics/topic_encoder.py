@@ -73,8 +73,8 @@ class TopicEncoder:
     ``topics`` those that exist from the start; ``kind`` and ``type_name`` of those that belong to
     single actors, as of :attr:`Topic.kind`, empty for none; ``is_of_every_frame`` whether a frame
     whose clock did not advance has a message, too; ``is_of_new_actors`` whether only a frame with
-    another actor list than the one before may have one; ``opens_with_frames`` whether the topics
-    exist only from the first frame on that :meth:`is_in` is true of; ``uses_rows`` whether
+    another actor list than the one before may have one; ``opens_with`` what of a frame has to be
+    there before the topics exist, None if they exist from the start; ``uses_rows`` whether
     :attr:`FrameToSend.rows` or POSE are used, ``uses_lanes`` whether LANE_TABLES are;
     ``uses_perception`` which of the parameters ``perception.*``, by name;
     ``expires_ns`` stamp of the last frame that the layout of :meth:`blocks` is valid for.
@@ -89,7 +89,7 @@ class TopicEncoder:
     type_name = ''
     is_of_every_frame = False
     is_of_new_actors = False
-    opens_with_frames = False
+    opens_with: Callable[[Frame], object] | None = None
     uses_rows = False
     uses_lanes = False
     uses_perception: frozenset[str] = frozenset()
@@ -107,10 +107,6 @@ class TopicEncoder:
 
     def is_on(self, settings: Settings) -> bool:
         """Return whether ``settings`` switch :attr:`topics` on."""
-        return True
-
-    def is_in(self, frame: Frame) -> bool:
-        """Return whether a frame has something for these topics; some sources never have."""
         return True
 
     def is_on_for_actors(self, settings: Settings) -> bool:

@@ -84,7 +84,7 @@ def fixed_topics(settings: Settings) -> tuple[Topic, ...]:
 
     :param settings: parameters at the start; dynamic ones have no effect.
     """
-    return tuple(topic for each in TOPICS if not each.opens_with_frames
+    return tuple(topic for each in TOPICS if each.opens_with is None
                  for topic in each.topics_of(settings))
 
 

@@ -10,10 +10,11 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.cdr.patch_buffer import PatchBuffer
 from state_sensor_ros.cdr.templates import Given, MessageInstance, Slot, Table, Template
-from state_sensor_ros.frame import Frame
 from state_sensor_ros.payloads import Report
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.message_block import MessageBlock
@@ -30,7 +31,7 @@ class LightsEncoder(TopicEncoder):
     """One TrafficLightStateArray for each frame of a source with lights that are not actors."""
 
     topics = (Topic('~/traffic_lights', 'state_sensor_ros/msg/TrafficLightStateArray'),)
-    opens_with_frames = True
+    opens_with = attrgetter('traffic_lights')
 
     def __init__(self, settings: Settings, definitions: Definitions, report: Report) -> None:
         super().__init__(settings, definitions, report)
@@ -39,10 +40,6 @@ class LightsEncoder(TopicEncoder):
         self._element = Template(definitions, 'state_sensor_ros/msg/TrafficLightState', {
             'name': Given('name'), 'id': Given('id'), 'frame_id': settings.global_frame,
             'state': Slot(SIGNAL_STATES, 0), 'pose': pose(SIGNAL_POSES)})
-
-    def is_in(self, frame: Frame) -> bool:
-        """Return whether the source has such lights."""
-        return frame.traffic_lights is not None
 
     def samples(self) -> list[list[Template]]:
         """Return an array of two."""

@@ -49,6 +49,7 @@ def test_message_is_the_golden_one(name):
     frame = exact_actors()
     actor_list = Registry().update(frame)
     encoder = Encoder(ALL_ON, definitions())
+    encoder.new_topics(frame)
     messages = dict(encoder.encode(frame, actor_list, STAMP_NS, EVERYTHING))
     found = {topic.name: data for topic, data in messages.items()}
     assert found[topic_of(name)].hex(' ') == golden(name).hex(' ')

@@ -61,8 +61,10 @@ class Rig:
 
     def __init__(self, further=()):
         self.sink, self.time = Record(), 1.0
-        self.pipeline = Pipeline(ALL_ON, lambda settings: Codec(
-            FrameDecoder(), Encoder(settings, definitions(), further=further)), self.sink,
+        self.encoder = Encoder(ALL_ON, definitions(), further=further)
+        encoders = iter((self.encoder,))
+        self.pipeline = Pipeline(ALL_ON, lambda settings: Codec(FrameDecoder(), next(
+            encoders, None) or Encoder(settings, definitions(), further=further)), self.sink,
             report=lambda kind, text: None)
 
     def send(self, frame=None, **parts):
@@ -179,6 +181,8 @@ def test_another_map_replaces_the_one_before():
 def test_map_of_a_file_takes_the_place_of_that_of_the_frames():
     given = lines('border')
     rig = Rig((lambda *args: MapEncoder(*args, lines=given),))
+    # It exists from the start.
+    rig.sink.open([topic for topic in rig.encoder.topics if topic.name in NEW])
     [(_, array)] = rig.send(map_lines=lines('driving'))
     assert [marker.ns for marker in array.markers] == ['border']
     assert rig.send(map_lines=lines('driving')) == []
