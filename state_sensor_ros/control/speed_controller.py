@@ -14,7 +14,7 @@ Accelerations are along the engaged gear, speeds in it positive::
     a = a_wanted + kp (v_ref - v) + integral of ki (v_ref - v)
     throttle = a / full_throttle where a > 0,   brake = -a / full_brake where a < 0
 
-``v_ref`` is the wanted speed, or a ramp towards it. The integral stands still while a pedal is at
+``v_ref`` is the wanted speed, or a ramp towards it; at ``v_ref = 0`` the brake has a least value. The integral stands still while a pedal is at
 its limit (anti-windup), and is 0 at standstill, where the brake holds the ego. The gear changes
 at standstill only.
 """
@@ -31,6 +31,8 @@ from state_sensor_ros.control.setpoint import Setpoint
 STANDSTILL_SPEED = 0.1
 # Brake that holds the ego at standstill.
 HOLDING_BRAKE = 0.5
+# Least deceleration of an ego that is to stop, m/s2; with the error alone it creeps for seconds.
+_STOPPING = 1.0
 # A longer time between two calls is not integrated, s.
 _LONGEST_STEP_S = 0.5
 # Accelerations and speeds beyond these are errors of the source; they only have to stay finite.
@@ -109,7 +111,8 @@ class SpeedController:
         asked = forward + own.kp * error + integral
         if -own.full_brake < asked < own.full_throttle:
             self._integral = _clamped(integral, own.full_throttle)
-        return forward + own.kp * error + self._integral
+        asked = forward + own.kp * error + self._integral
+        return asked if reference else min(asked, -min(_STOPPING, limit))
 
     def _pedals(self, acceleration: float, steering_angle: float, *,
                 hand_brake: bool = False) -> EgoCommand:

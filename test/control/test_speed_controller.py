@@ -60,9 +60,18 @@ def test_step_of_speed_settles_without_overshoot(first, second, timing):
     for before, target in ((0.0, first), (first, second)):
         speeds = drive.speeds(Setpoint(speed=target), 40.0)
         assert abs(speeds[-1] - target) < 0.3
-        assert all(abs(speed - target) < 0.3 for speed in speeds[-200:])
+        settled = speeds[-round(10.0 / drive.period):]
+        assert all(abs(speed - target) < 0.3 for speed in settled)
         if abs(target - before) > 0.5:
             assert overshoot(speeds, before, target) < 0.1 * abs(target - before)
+
+
+@pytest.mark.parametrize('second', [0.0, -15.0])
+def test_ego_does_not_creep_before_it_stops(second):
+    drive = Drive(0.0, 0.1, 2)
+    drive.speeds(Setpoint(speed=27.0), 40.0)
+    speeds = drive.speeds(Setpoint(speed=second), 6.0)
+    assert speeds[-1] <= 0.1
 
 
 @settings(max_examples=tries(50), deadline=None)
