@@ -14,9 +14,9 @@ Accelerations are along the engaged gear, speeds in it positive::
     a = a_wanted + kp (v_ref - v) + integral of ki (v_ref - v)
     throttle = a / full_throttle where a > 0,   brake = -a / full_brake where a < 0
 
-``v_ref`` is the wanted speed, or a ramp towards it; at ``v_ref = 0`` the brake has a least value. The integral stands still while a pedal is at
-its limit (anti-windup), and is 0 at standstill, where the brake holds the ego. The gear changes
-at standstill only.
+``v_ref`` is the wanted speed, or a ramp towards it; at ``v_ref = 0`` the brake has a least value.
+The integral stands still while a pedal is at its limit (anti-windup), and is 0 at standstill,
+where the brake holds the ego. The gear changes at standstill only.
 """
 
 from __future__ import annotations

@@ -25,11 +25,13 @@ from state_sensor_ros.control.ego_commands import EgoCommand
 from state_sensor_ros.control.ego_driver import EgoDriver
 from state_sensor_ros.errors import StateError
 from state_sensor_ros.payloads import Report
-from state_sensor_ros.ros.stack_checks import publisher_name
+from state_sensor_ros.ros.stack_checks import publisher_name, UNDISCOVERED
 from state_sensor_ros.ros.topic_sink import message_class
 
 _STATUS_TYPE = 'state_sensor_ros/msg/VehicleControl'
 _STATUS_DEPTH = 10
+# Commands that the report waits for the name of a publisher that is discovered before its node.
+_N_WAITS = 20
 
 
 class CommandTopics:
@@ -45,7 +47,7 @@ class CommandTopics:
     def __init__(self, node: Node, command_input: CommandInput, driver: EgoDriver,
                  report: Report) -> None:
         self._node, self._input, self._driver, self._report = node, command_input, driver, report
-        self._rivals = ''
+        self._forget_rivals()
         self._subscriptions = [node.create_subscription(
             message_class(topic.type_name), topic.name, partial(self._take, topic), _qos(topic),
             qos_overriding_options=QoSOverridingOptions.with_default_policies())
@@ -76,6 +78,9 @@ class CommandTopics:
         if wanted is not None:
             self._driver.accept(wanted, received_ns)
 
+    def _forget_rivals(self) -> None:
+        self._rivals, self._reported, self._n_waits = '', '', _N_WAITS
+
     def _has_rivals(self) -> bool:
         """Return whether a topic has several publishers; name them when that begins."""
         for subscription in self._subscriptions:
@@ -83,13 +88,15 @@ class CommandTopics:
             if self._node.count_publishers(name) > 1:
                 names = sorted(map(publisher_name,
                                    self._node.get_publishers_info_by_topic(name)))
-                rivals = (f'{name} has {len(names)} publishers, {", ".join(names)}; expected one: '
-                          'every command is refused')
-                if rivals != self._rivals:
-                    self._rivals = rivals
-                    self._report('command publishers', rivals)
+                self._rivals = (f'{name} has {len(names)} publishers, {", ".join(names)}; '
+                                'expected one: every command is refused')
+                self._n_waits -= 1
+                is_named = UNDISCOVERED not in names or self._n_waits < 0
+                if is_named and self._rivals != self._reported:
+                    self._reported = self._rivals
+                    self._report('command publishers', self._rivals)
                 return True
-        self._rivals = ''
+        self._forget_rivals()
         return False
 
 

@@ -54,12 +54,14 @@ def check_package(parameter: str, value: str, package: str) -> None:
 
 # rmw's name of the node of a publisher that is discovered before its node.
 _UNKNOWN = '_NODE_NAME_UNKNOWN_'
+# The text for it.
+UNDISCOVERED = 'of a node that is not discovered yet'
 
 
 def publisher_name(publisher: TopicEndpointInfo) -> str:
     """Return the name of the node of a publisher, with its namespace."""
     if publisher.node_name == _UNKNOWN:
-        return 'of a node that is not discovered yet'
+        return UNDISCOVERED
     return f'{publisher.node_namespace.rstrip("/")}/{publisher.node_name}'
 
 
