@@ -221,6 +221,7 @@ class Recorder:
             row.type_name = topic.type_name
             row.n_topics += 1
             row.n_messages += len(times_ns)
-            if len(times_ns) > 1:
+            # A latched topic has a message when something changes: it has no rate.
+            if len(times_ns) > 1 and not topic.qos.latched:
                 row.rates_hz.append((len(times_ns) - 1) * 1e9 / (times_ns[-1] - times_ns[0]))
         return rows
