@@ -433,11 +433,13 @@ def test_replay_ends_in_time_while_a_port_does_not_accept(peer, five, number, po
 def _wait_for_connect(port, n_others):
     """Wait until one more client than ``n_others`` is connecting to ``port``."""
     deadline_s = time.monotonic() + AWAIT_S
-    remote, asking = f':{port:04X}', '02'
+    # Without those in TIME_WAIT, which an earlier server of this port has left.
+    remote, connected, asking = f':{port:04X}', '01', '02'
     while True:
         rows = [line.split() for line in Path('/proc/net/tcp').read_text().splitlines()[1:]]
-        pids = [row for row in rows if row[2].endswith(remote)]
-        if len(pids) > n_others and any(row[3] == asking for row in pids):
+        states = [row[3] for row in rows if row[2].endswith(remote)
+                  and row[3] in (connected, asking)]
+        if len(states) > n_others and asking in states:
             return
         assert time.monotonic() < deadline_s
         time.sleep(0.01)
