@@ -17,7 +17,6 @@ recording between two packets.
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
 import threading
 import time
 
@@ -142,8 +141,6 @@ def _writer(output: Format, args: argparse.Namespace, stream: LiveStream,
     if not output.payloads:
         return FramesWriter(interruption.made(lambda: output.create(args.out, options)), selection)
     if output not in simulator.formats or args.generation:
-        options = replace(options, values={
-            **options.values, 'generation': args.generation or output.generations[0]})
         return FramesWriter(interruption.made(lambda: output.create(args.out, options)), selection)
     file = interruption.made(lambda: WholeFile(args.out, force=args.force))
     for part in file.left_behind:
