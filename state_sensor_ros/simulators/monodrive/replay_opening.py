@@ -14,14 +14,12 @@ import argparse
 from collections.abc import Callable
 
 from state_sensor_ros.errors import ConfigError
+from state_sensor_ros.simulators.monodrive.generations.wire import V2
 from state_sensor_ros.simulators.monodrive.json_recording import JsonRecording
 from state_sensor_ros.simulators.monodrive.replay_client import Plan, ReplayClient
 from state_sensor_ros.simulators.monodrive.replay_trajectory import read_trajectory, Trajectory
 from state_sensor_ros.simulators.monodrive.sensor_config import read_json
 from state_sensor_ros.simulators.simulator import Reading
-
-# In which frames of other simulators are sent.
-_GENERATION = 'v2'
 
 
 def open_replay(options: argparse.Namespace, reading: Reading,
@@ -37,14 +35,15 @@ def open_replay(options: argparse.Namespace, reading: Reading,
 
 def _read(options: argparse.Namespace, reading: Reading,
           warn: Callable[[str], None]) -> Trajectory:
-    recording = JsonRecording(options.file, _GENERATION, options.read_options)
+    # Frames of other simulators are sent as V2.
+    recording = JsonRecording(options.file, V2, options.read_options)
     try:
         with reading(recording) as frames:
             trajectory = read_trajectory(options.file, frames)
     finally:
         recording.close()
     if recording.lost:
-        warn(f'{options.file}: {_GENERATION} does not carry: {", ".join(recording.lost)}')
+        warn(f'{options.file}: {V2} does not carry: {", ".join(recording.lost)}')
     return trajectory
 
 
