@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from state_sensor_ros.frame import Frame
+from state_sensor_ros.simulators import EgoCommand, Frame
 from state_sensor_ros.simulators.sumo.road_network import RoadNetwork
 
 
@@ -47,11 +47,9 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """SUMO runs; ``version`` of it, ``network`` of its roads, ``step`` s."""
+    """SUMO runs; ``network`` of its roads."""
 
-    version: str
     network: RoadNetwork
-    step: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,4 +100,4 @@ class Reset:
     """A request to the process: begin the scenario again, with a first step even while paused."""
 
 
-Request: TypeAlias = NewRate | Paused | Steps | Reset
+Request: TypeAlias = NewRate | Paused | Steps | Reset | EgoCommand

@@ -99,7 +99,7 @@ def _serve_once(run: Run, clock: Clock, requests: Connection, frames: Connection
         from traci import constants
         network = read_network(run.network or _network_of(sumo))
         step_s = sumo.simulation.getDeltaT()
-        frames.send(Started(sumo.getVersion()[1], network, step_s))
+        frames.send(Started(network))
         reader, maker = StepReader(sumo, constants), StepFrames(network, run.ego)
         lights: dict[str, str] = {}
         ego, frame = SumoEgo(sumo), None
@@ -151,7 +151,7 @@ class Clock:
         while True:
             left = self._left()
             if requests.poll(left):
-                request = cast('Request | EgoCommand', requests.recv())
+                request = cast(Request, requests.recv())
                 if isinstance(request, Reset):
                     return False
                 self._take(request)
@@ -170,7 +170,7 @@ class Clock:
             return 0.0 if self._n_steps else None
         return max(self._due - time.monotonic(), 0.0) if self._rate else 0.0
 
-    def _take(self, request: Request | EgoCommand) -> None:
+    def _take(self, request: Request) -> None:
         if isinstance(request, EgoCommand):
             self.command = request
             return

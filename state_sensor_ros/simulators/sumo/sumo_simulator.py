@@ -31,7 +31,6 @@ from state_sensor_ros.simulators import (
     Simulator,
     Source,
 )
-from state_sensor_ros.simulators.sumo.sumo_messages import Run
 
 _SHIPPED = 'resource', 'sumo', 'grid.sumocfg'
 _FCD = 'state_sensor_ros.simulators.sumo.fcd_recording'
@@ -107,6 +106,7 @@ class SumoSimulator(Simulator):
     def open_source(self, settings: Settings, report: Report, *,
                     reconnect: bool = True) -> Source:
         """Make the source; SUMO starts when its frames are iterated over."""
+        from state_sensor_ros.simulators.sumo.sumo_messages import Run
         from state_sensor_ros.simulators.sumo.sumo_source import StartedSumo, SumoSource
         own = settings.of(SumoParameters)
         config = '' if own.port else own.config or str(share_file(*_SHIPPED))

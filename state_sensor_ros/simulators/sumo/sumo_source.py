@@ -71,7 +71,7 @@ class SumoSource(LiveSource):
 
     def __init__(self, run: Run, settings: Settings, report: Report, *,
                  reconnect: bool = True) -> None:
-        super().__init__(settings, reconnect=reconnect)
+        super().__init__(settings, run.config or f'{run.host}:{run.port}', reconnect=reconnect)
         self._run = run
         self._report = report
         self._lock = threading.Lock()
@@ -105,7 +105,7 @@ class SumoSource(LiveSource):
             with suppress(subprocess.TimeoutExpired):
                 process.wait(_END_S)
             listener.join(_END_S)
-            raise TransportError(self._place, self._reason(failure, process.returncode))
+            raise TransportError(self._address, self._reason(failure, process.returncode))
 
     def _frames(self, pipe: Connection) -> Generator[Frame | Packet, None, str]:
         """Yield the frames; return why the process failed, if it said so."""
@@ -113,7 +113,7 @@ class SumoSource(LiveSource):
         while not self.is_closing:
             if not (self._run.config or self.health.n_packets or pipe.poll(_SILENCE_S)):
                 self.health.silence = (
-                    f'{self._place} has not answered: it may wait for other clients '
+                    f'{self._address} has not answered: it may wait for other clients '
                     '(--num-clients), or for one that steps it')
                 self._report('silence', self.health.silence)
             try:
@@ -183,10 +183,6 @@ class SumoSource(LiveSource):
         with self._lock:
             return self._process.pid if self._process is not None else 0
 
-    @property
-    def _place(self) -> str:
-        return self._run.config or f'{self._run.host}:{self._run.port}'
-
     def _show_pause(self) -> None:
         """Have the diagnostics show whether SUMO is paused."""
         if self.health.state in (SourceState.CONNECTED, SourceState.PAUSED):
@@ -202,7 +198,7 @@ class SumoSource(LiveSource):
         """
         with self._lock:
             if self._process is None or self._process.stdin is None:
-                raise TransportError(self._place, 'no process', 'a SUMO that runs')
+                raise TransportError(self._address, 'no process', 'a SUMO that runs')
             pipe = self._process.stdin.fileno()
             try:
                 # A full pipe must not hold up close(); what is written is whole or nothing.
@@ -210,7 +206,7 @@ class SumoSource(LiveSource):
                 with Connection(os.dup(pipe), readable=False) as writer:
                     writer.send(command)
             except OSError as error:
-                raise TransportError(self._place, reason_of(error),
+                raise TransportError(self._address, reason_of(error),
                                      'a SUMO that takes commands') from error
             finally:
                 os.set_blocking(pipe, True)
@@ -278,5 +274,5 @@ class StartedSumo(SumoSource):
         :raises TransportError: if the scenario is over.
         """
         if self.is_over:
-            raise TransportError(self._place, self.health.loss)
+            raise TransportError(self._address, self.health.loss)
         self._send(request)
