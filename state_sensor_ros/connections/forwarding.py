@@ -14,8 +14,8 @@ Forwarding between two connected sockets, each direction of which ends by itself
     source is reset         both
 
 Both sockets are closed when both directions are over, or one peer is gone and the other one has
-everything that was sent to it. A socket that is closed earlier, or with bytes that nobody has
-read, resets its connection, and the end of the other direction is lost.
+everything that was sent to it. A socket that is closed earlier, or with bytes
+that were not read, resets its connection, and the end of the other direction is lost.
 """
 
 from __future__ import annotations

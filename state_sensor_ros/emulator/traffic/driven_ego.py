@@ -76,11 +76,11 @@ class DrivenEgo:
         drivers.place(self.row, self._s, max((self._s - before) / elapsed_s, 0.0),
                       min(max(lane, 0), self._road.n_lanes - 1))
 
-    def show(self, motion: Motion, kinematics: Kinematics) -> Motion:
+    def show(self, motion: Motion, kinematics: Kinematics) -> None:
         """
-        Return the motion of all vehicles with that of the ego.
+        Replace the ego's motion.
 
-        :param motion: of all, with the ego as a driver would drive it.
+        :param motion: of all vehicles, with the ego as a driver would drive it.
         :param kinematics: of the fleet.
         """
         row, body = self.row, self._body
@@ -102,7 +102,6 @@ class DrivenEgo:
         speed[row] = body.speed
         motion.steering[row] = kinematics.steer(curvature)[row]
         motion.wheel_speed[row] = kinematics.wheel_speed(curvature, speed)[row]
-        return motion
 
     def _pose(self, distance: float) -> tuple[FloatArray, FloatArray]:
         """Return origin (3,) and axes (3, 3), ``distance`` metres ahead on the path."""
