@@ -13,17 +13,10 @@ How long tests wait, and how much the tests with random or many inputs try.
 endurance too. ``make test-all`` sets 8.
 """
 
-import os
-
 # How long tests wait for what has to happen; only a failure takes that long.
-AWAIT_S = 60.0
+AWAIT_S = 180.0
 
 _budget = 1.0
-
-
-def slack():
-    """Return by how much limits are stretched: 1 unless more waits than runs on this machine."""
-    return max(1.0, os.getloadavg()[0] / os.cpu_count())
 
 
 def set_budget(budget):

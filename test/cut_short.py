@@ -23,10 +23,12 @@ import resource
 import signal
 import sys
 import tempfile
+import threading
 
 from budgets import AWAIT_S
 
 from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.commands.interruption import Interruption
 
 # Functions that change a folder or sync, by the module in which they are found.
 CALLS = (('os', 'fsync'), ('os', 'open'), ('os', 'rename'), ('os', 'replace'), ('os', 'unlink'),
@@ -34,7 +36,31 @@ CALLS = (('os', 'fsync'), ('os', 'open'), ('os', 'rename'), ('os', 'replace'), (
          ('state_sensor_ros.files.whole.renaming', '_renameat2'))
 
 
-def watch_calls(report, at_call, number):
+def watch_decisions():
+    """Return a function that sends a signal and waits until the program has decided about it."""
+    decided, interruptions = threading.Event(), []
+    begin, decide = Interruption.__init__, Interruption._decide
+
+    def noted(self, **options):
+        interruptions.append(self)
+        begin(self, **options)
+
+    def deciding(self, **options):
+        decide(self, **options)
+        decided.set()
+
+    Interruption.__init__, Interruption._decide = noted, deciding
+
+    def send(number):
+        os.kill(os.getpid(), number)
+        # A program at its end ignores it; one that commits the work decides after that.
+        if callable(signal.getsignal(number)) and not interruptions[-1]._deciding.locked():
+            decided.wait(AWAIT_S)
+
+    return send
+
+
+def watch_calls(report, at_call, send, number):
     """Report each call by a byte; send the signal at one of them."""
     n_calls = 0
 
@@ -44,10 +70,10 @@ def watch_calls(report, at_call, number):
             os.write(report, b'.')
             n_calls += 1
             if n_calls - 1 == at_call:
-                os.kill(os.getpid(), number)
+                send(number)
             result = function(*args, **options)
             if n_calls == at_call:
-                os.kill(os.getpid(), number)
+                send(number)
             return result
         return call
 
@@ -57,7 +83,7 @@ def watch_calls(report, at_call, number):
         setattr(where, name, watched(getattr(where, name)))
 
 
-def watch_events(at_event, number):
+def watch_events(at_event, send, number):
     """Send a signal at an event of the main thread."""
     n_events = 0
 
@@ -66,7 +92,7 @@ def watch_events(at_event, number):
         n_events += 1
         if n_events == at_event:
             sys.setprofile(None)
-            os.kill(os.getpid(), number)
+            send(number)
 
     sys.setprofile(count)
 
@@ -87,9 +113,10 @@ def run(memory, limit, is_killed, at_call, at_event, number):
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     report = os.dup(0)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    watch_calls(report, at_call, number)
+    send = watch_decisions()
+    watch_calls(report, at_call, send, number)
     if at_event is not None:
-        watch_events(at_event, number)
+        watch_events(at_event, send, number)
     with suppress(SystemExit):
         return main()
     return 1

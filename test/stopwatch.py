@@ -22,12 +22,14 @@ class Stopwatch:
     """
     Measures time without that in which a process was ready to run and all cores were taken.
 
-    :param process: the :class:`subprocess.Popen` to measure; the own process if it is left out.
+    The own process, which has to notice the end of what is measured, is one of them.
+
+    :param processes: the others, as :class:`subprocess.Popen` or numbers.
     """
 
-    def __init__(self, process=None):
-        self._process = process
-        self._pid = process.pid if process else os.getpid()
+    def __init__(self, *processes):
+        self._process = next(iter(processes), None)
+        self._pids = [os.getpid(), *(getattr(each, 'pid', each) for each in processes)]
         self._before = self._delays_s()
         self._after = dict(self._before)
         self._began_s = time.monotonic()
@@ -35,21 +37,27 @@ class Stopwatch:
     def _delays_s(self):
         """Return the time on run queues, of each thread."""
         delays_s = {}
-        for path in Path(f'/proc/{self._pid}/task').glob('*/schedstat'):
-            with suppress(OSError):
-                delays_s[path.parent.name] = int(path.read_text().split()[1]) / 1e9
+        for pid in self._pids:
+            for path in Path(f'/proc/{pid}/task').glob('*/schedstat'):
+                with suppress(OSError):
+                    delays_s[path.parent.name] = int(path.read_text().split()[1]) / 1e9
         return delays_s
 
     @property
     def seconds(self):
         """Return the time since the start."""
         elapsed_s = time.monotonic() - self._began_s
+        return elapsed_s - self.delay_s
+
+    @property
+    def delay_s(self):
+        """Return how long threads have been ready to run without a core since the start."""
         self._after |= self._delays_s()
-        return elapsed_s - sum(delay_s - self._before.get(thread, 0.0)
-                               for thread, delay_s in self._after.items())
+        return sum(delay_s - self._before.get(thread, 0.0)
+                   for thread, delay_s in self._after.items())
 
     def wait(self):
-        """Wait until the process has ended; return its exit code."""
+        """Wait until the first of the processes has ended; return its exit code."""
         deadline_s = time.monotonic() + AWAIT_S
         while self._process.poll() is None:
             assert time.monotonic() < deadline_s, f'no end in {AWAIT_S} s'

@@ -23,6 +23,7 @@ import time
 
 from budgets import AWAIT_S, tries
 from ports import free_ports
+from process_state import cpu_s, wait_until_asleep
 import pytest
 from relay_rig import echo_server, process_of_relay, relayed, until
 
@@ -211,11 +212,6 @@ def test_relay_passes_on_a_reset(side, number):
                 assert client.recv(1) == b''
 
 
-def cpu_s(process):
-    fields = Path(f'/proc/{process}/stat').read_text().rpartition(') ')[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf('SC_CLK_TCK')
-
-
 def test_relay_waits_without_work_for_a_server_that_does_not_read():
     """Its client is reset meanwhile: what it sent stays for the server."""
     read = threading.Event()
@@ -231,8 +227,10 @@ def test_relay_waits_without_work_for_a_server_that_does_not_read():
         client.settimeout(0.5)
         with pytest.raises(TimeoutError):
             client.sendall(bytes(2 ** 26))
-        reset(client)
         process = process_of_relay()
+        # It has taken in what it can.
+        wait_until_asleep(process)
+        reset(client)
         before = cpu_s(process)
         time.sleep(1.0)
         assert cpu_s(process) - before < 0.3

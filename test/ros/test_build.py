@@ -18,6 +18,7 @@ import shutil
 import subprocess
 import sys
 
+from budgets import AWAIT_S
 from paths import DATA, ROOT
 import pytest
 
@@ -97,8 +98,8 @@ def test_entered_shell_has_programs_and_messages(shell, folder):
 
 def test_shell_of_another_distribution_is_refused_where_it_is_not_set_up():
     printed = subprocess.run(
-        ['sh', '-c', '. ./scripts/env.sh'], cwd=ROOT, capture_output=True, text=True, timeout=60,
-        env={'PATH': os.environ['PATH'], 'ROS_DISTRO_WHEELS': 'turtle'})
+        ['sh', '-c', '. ./scripts/env.sh'], cwd=ROOT, capture_output=True, text=True,
+        timeout=AWAIT_S, env={'PATH': os.environ['PATH'], 'ROS_DISTRO_WHEELS': 'turtle'})
     assert printed.returncode == 1
     assert printed.stderr.startswith('error: env.sh: found no finished set-up of turtle in ')
     assert printed.stderr.count('\n') == 1

@@ -298,7 +298,7 @@ def test_what_the_queue_drops_is_not_missed_and_what_the_simulator_leaves_out_is
         else:
             rig.send_packet(arrayed(*contents), len(contents))
     rig.send()
-    values = rig.wait_until_counted(60.0)
+    values = rig.wait_until_counted()
     changed = difference(before, values)
     if overflow == 'block':
         assert changed['dropped'] == 0

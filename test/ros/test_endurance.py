@@ -53,7 +53,7 @@ def test_pressure_block_publishes_every_sample(domain, listener, simulator):
                 room.release()
             return counts[-1] == first + n
 
-        listener.until(all_received, 60.0, 'every sample')
+        listener.until(all_received, what='every sample')
         assert counts[-n:] == list(range(first + 1, first + n + 1))
         values = listener.until(lambda: [each for each in statuses(diagnostics)
                                          if each['frames received'] == str(first + n)])[0]
@@ -85,7 +85,7 @@ def test_pressure_drop_oldest_counts_exactly(domain, listener, simulator):
                     return values
             return None
 
-        values = listener.until(all_counted, 30.0, 'the end of the burst')
+        values = listener.until(all_counted, what='the end of the burst')
         # The last one is never dropped; the simulator left out none of the dropped ones.
         listener.until(lambda: frames[-1].sample_count == n_sent)
         assert int(values['frames dropped']) >= 1
@@ -159,7 +159,7 @@ def test_churn_of_actors(domain, listener, simulator):
 
         remaining = {'/state_sensor/actors/ego_car/odometry',
                      '/state_sensor/actors/ego_car/control_state'}
-        listener.until(lambda: topics() == remaining, 30.0,
+        listener.until(lambda: topics() == remaining,
                        'the removal of topics of absent actors')
 
 

@@ -9,16 +9,16 @@
 # flake8: noqa: A003
 """Limits hold for any change of actors; the work for a frame is linear in its actors."""
 
-import os
-from pathlib import Path
 from statistics import median
 import time
 
-from budgets import slack, tries
+from budgets import tries
+from process_state import cpu_s
 from rig import check_counters_never_decrease, crowded, frame, packet, state
 
 ACTOR_TOPICS = '/state_sensor/actors/'
 N_KINDS = 2  # odometry and lane state of each actor
+MAX_ATTEMPTS = 12
 
 
 def topics_of_actors(rig):
@@ -132,19 +132,13 @@ def test_a_waiting_actor_gets_the_place_of_one_that_leaves(bench):
     rig.finish()
 
 
-def cpu_s(rig):
-    """Return the processor time that the node has used; it does not depend on other programs."""
-    fields = Path(f'/proc/{rig.node.process.pid}/stat').read_text().rpartition(')')[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf('SC_CLK_TCK')
-
-
 def cost_s(rig, *payloads):
     """Return the processor time of frames, until all are processed."""
-    before = cpu_s(rig)
+    before = cpu_s(rig.node.process.pid)
     for payload in payloads:
         rig.send_packet(packet(payload))
-    rig.wait_until_counted(120.0)
-    return cpu_s(rig) - before
+    rig.wait_until_counted()
+    return cpu_s(rig.node.process.pid) - before
 
 
 def test_names_that_are_equal_after_cleaning_cost_what_others_do(bench):
@@ -202,7 +196,7 @@ def test_ten_thousand_actors_leave_in_linear_time(bench):
     assert many[0] < 12.0 * few[0]
     # Publishers are destroyed for as many as the limit allows, in both cases.
     assert many[1] < 4.0 * few[1] + few[0]
-    rig.listener.until(lambda: len(topics_of_actors(rig)) == N_KINDS, 60.0, what='one actor left')
+    rig.listener.until(lambda: len(topics_of_actors(rig)) == N_KINDS, what='one actor left')
     rig.finish()
 
 
@@ -226,17 +220,18 @@ def test_actors_that_leave_together_do_not_delay_the_next_frames(bench):
                                 rig.listener.spin(0.1), odometry)[-1])
     rig.wait_until_counted()
     ratios = []
-    for _ in range(round(3 * slack())):
+    # A frame may wait for a core: the least of some attempts counts.
+    for _ in range(MAX_ATTEMPTS):
         delay_s(ego, *crowd)
         # As many topics as the limit allows, at both ends.
-        rig.listener.until(lambda: len(topics_of_actors(rig)) == N_KINDS * (n + 1), 60.0)
+        rig.listener.until(lambda: len(topics_of_actors(rig)) == N_KINDS * (n + 1))
         steady_s = median(delay_s(ego, *crowd) for _ in range(n_frames))
         gone_s = [delay_s(ego) for _ in range(n_frames)]
         assert len(topics_of_actors(rig)) <= N_KINDS * (n + 1)
         ratios.append(max(gone_s) / steady_s)
         if ratios[-1] < 3.0:
             break
-        rig.listener.until(lambda: len(topics_of_actors(rig)) == N_KINDS, 60.0)
+        rig.listener.until(lambda: len(topics_of_actors(rig)) == N_KINDS)
     # The frames without them are hundreds of times smaller than the steady one.
     assert min(ratios) < 3.0, ratios
     rig.finish()

@@ -1,0 +1,61 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""What a process does, as the system knows it: its processor time, its threads, its signals."""
+
+from contextlib import suppress
+import os
+from pathlib import Path
+import time
+
+from budgets import AWAIT_S
+
+_PERIOD_S = 0.005
+# So many looks find it asleep, which is 0.2 s.
+_N_LOOKS = 40
+
+
+def cpu_s(pid):
+    """Return the processor time of a process; it does not depend on other programs."""
+    fields = _fields(Path(f'/proc/{pid}/stat'))
+    return (int(fields[11]) + int(fields[12])) / os.sysconf('SC_CLK_TCK')
+
+
+def handles(pid, number):
+    """Return whether a process handles a signal."""
+    status = Path(f'/proc/{pid}/status').read_text()
+    caught = next(line.split()[1] for line in status.splitlines() if line.startswith('SigCgt'))
+    return bool(int(caught, 16) >> (number - 1) & 1)
+
+
+def wait_until_asleep(process):
+    """
+    Wait until all threads of a process have been waiting for something, not a core, for a while.
+
+    :param process: :class:`subprocess.Popen`, which may not end meanwhile, or a number.
+    """
+    pid = getattr(process, 'pid', process)
+    deadline_s = time.monotonic() + AWAIT_S
+    seen, n_same = None, 0
+    while n_same < _N_LOOKS:
+        assert time.monotonic() < deadline_s
+        assert pid is process or process.poll() is None
+        states, used = set(), {}
+        for path in Path(f'/proc/{pid}/task').glob('*/stat'):
+            with suppress(OSError):
+                fields = _fields(path)
+                states.add(fields[0])
+                used[path] = fields[11:13]
+        n_same = n_same + 1 if used == seen and states <= {'S'} else 0
+        seen = used
+        time.sleep(_PERIOD_S)
+
+
+def _fields(path):
+    """Return what follows the name in a file `stat`."""
+    return path.read_text().rpartition(')')[2].split()
