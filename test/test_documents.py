@@ -16,6 +16,7 @@ import shlex
 import subprocess
 import sys
 
+from budgets import AWAIT_S
 from paths import ROOT
 import pytest
 
@@ -75,7 +76,7 @@ def test_readme_renders_elsewhere():
     program = ('import setuptools; setuptools.setup = lambda **options: '
                'print(options["long_description"])\n' + text_of('setup.py'))
     done = subprocess.run([sys.executable, '-c', program], cwd=ROOT, capture_output=True,
-                          text=True, timeout=60, check=True)
+                          text=True, timeout=AWAIT_S, check=True)
     links = re.findall(r'\]\(([^)\s]+)\)', done.stdout)
     assert len(links) == len(re.findall(r'\]\(([^)\s]+)\)', text_of('README.md')))
     assert [link for link in links if not link.startswith(('https://', '#'))] == []
@@ -212,7 +213,7 @@ def test_dead_links_of_the_site_are_found(tmp_path):
     (tmp_path / 'sub').mkdir()
     (tmp_path / 'sub' / 'index.html').write_text('<a href="../index.html#top">6</a>')
     done = subprocess.run([sys.executable, str(ROOT / 'doc' / 'check_links.py'), str(tmp_path)],
-                          capture_output=True, text=True, timeout=60, check=False)
+                          capture_output=True, text=True, timeout=AWAIT_S, check=False)
     assert done.returncode == 1
     assert re.findall('found no (.*);', done.stderr) == [
         '#none', 'sub/index.html#top', 'none.png']

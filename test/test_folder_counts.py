@@ -13,6 +13,7 @@ import re
 import subprocess
 import sys
 
+from budgets import AWAIT_S
 from paths import ROOT
 import pytest
 
@@ -62,7 +63,7 @@ def run(tmp_path):
         done = subprocess.run(
             [sys.executable, '-m', 'pytest', '-p', 'no:cacheprovider', *words], cwd=tmp_path,
             env={'PYTHONPATH': str(ROOT / 'test'), 'PYTEST_DISABLE_PLUGIN_AUTOLOAD': '1'},
-            capture_output=True, text=True, timeout=120)
+            capture_output=True, text=True, timeout=AWAIT_S)
         return done.returncode, done.stdout
 
     return run_

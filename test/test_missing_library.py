@@ -15,6 +15,7 @@ import subprocess
 import sys
 
 from blocked_modules import environment_without
+from budgets import AWAIT_S
 from paths import ROOT, SAMPLE
 import pytest
 
@@ -30,7 +31,7 @@ def run_without(modules, folder, *words):
     """Run a program in a Python without some modules."""
     environment = environment_without(modules, folder)
     return subprocess.run([sys.executable, *map(str, words)], cwd=folder, capture_output=True,
-                          text=True, timeout=60, env=environment)
+                          text=True, timeout=AWAIT_S, env=environment)
 
 
 @pytest.mark.parametrize(('module', 'library', 'extra', 'words'), [

@@ -17,6 +17,7 @@ import subprocess
 import sys
 from xml.etree import ElementTree
 
+from budgets import AWAIT_S
 from paths import ROOT
 import pytest
 
@@ -82,7 +83,7 @@ def test_setuptools_reads_the_version_without_importing_the_package():
                'heavy = {"argparse", "matplotlib", "msgspec", "numpy", "rclpy"}\n'
                'print(package.__version__, heavy & set(sys.modules))')
     found = subprocess.run([sys.executable, '-S', '-c', program], cwd=ROOT, capture_output=True,
-                           text=True, timeout=60, check=True)
+                           text=True, timeout=AWAIT_S, check=True)
     assert found.stdout == f'{text_of("version")} set()\n'
 
 
@@ -90,7 +91,7 @@ def test_old_python_is_refused_with_one_line():
     program = ('import sys\nsys.version_info = (3, 9, 2)\n'
                'try:\n    import state_sensor_ros\nexcept ImportError as error:\n    print(error)')
     found = subprocess.run([sys.executable, '-S', '-c', program], cwd=ROOT, capture_output=True,
-                           text=True, timeout=60, check=True)
+                           text=True, timeout=AWAIT_S, check=True)
     assert found.stdout == 'state_sensor_ros: found Python 3.9; expected 3.10 or newer\n'
 
 
@@ -102,7 +103,8 @@ def test_programs_print_the_version(program):
         pytest.importorskip('rclpy')
     found = subprocess.run(
         [sys.executable, *program, '--version'], cwd=ROOT, capture_output=True, text=True,
-        timeout=60, env=os.environ | {'PYTHONPATH': f'{ROOT}:{os.environ.get("PYTHONPATH", "")}'})
+        timeout=AWAIT_S,
+        env=os.environ | {'PYTHONPATH': f'{ROOT}:{os.environ.get("PYTHONPATH", "")}'})
     name = 'state_sensor_node' if 'node' in program[0] else 'state_sensor'
     assert (found.returncode, found.stderr, found.stdout) == (
         0, '', f'{name} {text_of("version")}\n')
@@ -158,7 +160,7 @@ foreach(exported "" "/usr/include/python")
   message(NOTICE "folders: ${{folders}}")
 endforeach()
 """, encoding='utf-8')
-    done = subprocess.run(['cmake', '-S', tmp_path, '-B', tmp_path / 'build'], timeout=120,
+    done = subprocess.run(['cmake', '-S', tmp_path, '-B', tmp_path / 'build'], timeout=AWAIT_S,
                           capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert re.findall('folders: (.*)', done.stderr) == [

@@ -26,6 +26,7 @@ import sys
 import tempfile
 import time
 
+from budgets import AWAIT_S
 from paths import ROOT
 import pytest
 
@@ -167,5 +168,5 @@ def test_readme_block_connects_and_ends_with_ctrl_c(script, start):
         assert time.monotonic() < until, output.read_text()
         time.sleep(0.05)
     os.killpg(process.pid, signal.SIGINT)
-    assert process.wait(timeout=60) == 0, output.read_text()
+    assert process.wait(timeout=AWAIT_S) == 0, output.read_text()
     assert 'error' not in output.read_text().lower()

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 
+from budgets import AWAIT_S
 from paths import ROOT
 import pytest
 
@@ -43,7 +44,7 @@ def commit(tree):
 
 def check(tree, *words):
     done = subprocess.run([sys.executable, 'scripts/release_check.py', *words], cwd=tree,
-                          text=True, capture_output=True, timeout=60, check=False)
+                          text=True, capture_output=True, timeout=AWAIT_S, check=False)
     return done.returncode, done.stdout.splitlines(), done.stderr
 
 

@@ -18,6 +18,7 @@ import sys
 import sysconfig
 from types import SimpleNamespace
 
+from budgets import AWAIT_S
 import numpy as np
 from paths import ROOT
 import pytest
@@ -47,7 +48,7 @@ def set_up(folder: Path, patch: str = '', **variables: str) -> subprocess.Comple
                    # Otherwise the Python of the ROS wheels would start itself again.
                    '_ROS_WHEELS_BOOTSTRAP_COMPLETE': '1', **variables}
     return subprocess.run([sys.executable, copy / 'scripts' / 'set_up.py'], env=environment,
-                          capture_output=True, text=True, timeout=120)
+                          capture_output=True, text=True, timeout=AWAIT_S)
 
 
 @pytest.mark.parametrize(('patch', 'variables', 'message'), [

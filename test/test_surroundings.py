@@ -14,6 +14,7 @@ import pty
 import subprocess
 import sys
 
+from budgets import AWAIT_S
 from paths import ROOT
 
 # As in the shell of a user, and as `make` sets them on a terminal.
@@ -37,5 +38,5 @@ def test_suite_is_green_on_a_terminal():
         while part := os.read(primary, 65536):
             output += part
     os.close(primary)
-    assert process.wait(60) == 0, output.decode(errors='replace')
+    assert process.wait(AWAIT_S) == 0, output.decode(errors='replace')
     assert b'\x1b[' in output

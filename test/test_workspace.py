@@ -19,6 +19,7 @@ import re
 import subprocess
 import zipfile
 
+from budgets import AWAIT_S
 from paths import ROOT
 import pytest
 
@@ -48,7 +49,7 @@ def is_managed():
     program = ('import ensurepip, os, sysconfig; print(os.path.exists('
                'os.path.join(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED")))')
     found = subprocess.run([SYSTEM_PYTHON, '-c', program], capture_output=True, text=True,
-                           timeout=60, check=False)
+                           timeout=AWAIT_S, check=False)
     return found.stdout == 'True\n'
 
 
@@ -79,7 +80,7 @@ def test_workspace_block_runs_with_an_externally_managed_python(tmp_path):
                    'PIP_NO_INDEX': '1', 'PIP_FIND_LINKS': str(wheels), 'LANG': 'C.UTF-8',
                    'TMPDIR': os.environ.get('TMPDIR', '/tmp'), 'PIP_CONFIG_FILE': os.devnull}
     refused = subprocess.run([SYSTEM_PYTHON, '-m', 'pip', 'install', 'msgspec'], env=environment,
-                             capture_output=True, text=True, timeout=120, check=False)
+                             capture_output=True, text=True, timeout=AWAIT_S, check=False)
     assert refused.returncode
     # The place of the repository is the only part that is not written out.
     script = workspace_block().replace('<this repository>', 'REPOSITORY')

@@ -13,6 +13,7 @@ import os
 import subprocess
 import sys
 
+from budgets import AWAIT_S
 from paths import ROOT
 import pytest
 
@@ -27,7 +28,7 @@ pytestmark = pytest.mark.skipif(not find_spec('argcomplete'),
 def test_completion_of_a_line(tmp_path, line, expected):
     out = tmp_path / 'out'
     subprocess.run(
-        [sys.executable, '-m', 'state_sensor_ros'], cwd=ROOT, timeout=60, check=False,
+        [sys.executable, '-m', 'state_sensor_ros'], cwd=ROOT, timeout=AWAIT_S, check=False,
         env=os.environ | {'_ARGCOMPLETE': '1', '_ARGCOMPLETE_IFS': '\n', 'COMP_LINE': line,
                           'COMP_POINT': str(len(line)), '_ARGCOMPLETE_STDOUT_FILENAME': str(out)})
     assert {word.strip() for word in out.read_text().split('\n')} == expected

@@ -183,7 +183,7 @@ def test_record_carla_names_sensors_that_it_leaves_out(tmp_path, capsys):
 
 def test_record_carla_of_nothing(tmp_path, capsys):
     port = free_ports(3)
-    assert record(tmp_path / 'drive', port, '--seconds', '0.3') == 1
+    assert record(tmp_path / 'drive', port, '--seconds', '1') == 1
     assert f'127.0.0.1:{port}: connection refused' in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
@@ -208,7 +208,7 @@ def test_inspect_carla_live(server, capsys):
     found = inspected(capsys, '--protocol', 'carla', '--port', str(server.port), '--frames', '12')
     assert (found['frames'], found['form'], found['replayable']) == (12, 'stream', None)
     assert main(['inspect', '--live', '--protocol', 'carla', '--port', str(server.port),
-                 '--seconds', '0.5']) == 0
+                 '--seconds', '2']) == 0
     assert 'generation  carla' in capsys.readouterr().out
 
 
@@ -221,7 +221,7 @@ def test_inspect_live_of_the_state_sensor(capsys):
 
 def test_inspect_live_of_nothing(capsys):
     port = free_ports(1)
-    assert main(['inspect', '--live', '--port', str(port), '--seconds', '0.3']) == 1
+    assert main(['inspect', '--live', '--port', str(port), '--seconds', '1']) == 1
     assert f'127.0.0.1:{port}: connection refused; is the ' in capsys.readouterr().err
 
 

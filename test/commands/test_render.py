@@ -142,7 +142,7 @@ def test_render_interrupted_leaves_nothing(tmp_path):
     process.stdin.write(SAMPLE.read_bytes()[:2_000_000])
     process.stdin.flush()
     process.send_signal(signal.SIGINT)
-    assert process.wait(60) == 130
+    assert process.wait(AWAIT_S) == 130
     process.stdin.close()
     assert process.stderr.read().decode() == f'interrupted: nothing was written to {out}\n'
     assert list(tmp_path.iterdir()) == []

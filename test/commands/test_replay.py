@@ -461,9 +461,12 @@ def test_replay_reacts_to_the_keys_of_a_terminal(peer, five):
     with start('replay', str(five), *options_for(peer), '--loop', '--rate', '20',
                stdin=slave) as process:
         peer.wait_for_requests(4)
-        # All steps after the pause are in the other direction.
-        os.write(master, b'b ')
-        steps_before = _wait_for_last_step(peer)
+        # All steps from then on are in the other direction.
+        os.write(master, b'b')
+        peer.wait_for(lambda p: amounts(p)[-1] in {-1, 4})
+        steps_before = len(amounts(peer))
+        os.write(master, b' ')
+        _wait_for_last_step(peer)
         os.write(master, b'x ')
         peer.wait_for_requests(len(peer.requests) + 3)
         assert set(amounts(peer)[steps_before:]) <= {-1, 4}

@@ -14,6 +14,7 @@ import re
 import subprocess
 import sys
 
+from budgets import AWAIT_S
 from paths import CARLA, ROOT
 from ports import free_port
 import pytest
@@ -62,7 +63,7 @@ def test_result_of_a_dataset_is_one_line(tmp_path, capsys):
 def test_result_on_standard_output_leaves_it_to_the_data(drive):
     found = subprocess.run(
         [sys.executable, '-m', 'state_sensor_ros', 'convert', drive, '-', '--generation', 'v2'],
-        cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+        cwd=ROOT, capture_output=True, text=True, timeout=AWAIT_S, check=False)
     assert (found.returncode, len(json.loads(found.stdout))) == (0, 5)
     assert found.stderr == 'standard output: 5 frames, 0.2 s, 4 actors\n'
 
@@ -70,7 +71,7 @@ def test_result_on_standard_output_leaves_it_to_the_data(drive):
 @pytest.mark.parametrize('closed', ['>&-', '2>&-', '<&-', '>/dev/full', '>&- 2>&- <&-'])
 def test_result_needs_no_reader(tmp_path, closed):
     command = f'"$0" -m state_sensor_ros synth out.json --frames 2 {closed}'
-    found = subprocess.run(['sh', '-c', command, sys.executable], cwd=tmp_path, timeout=60,
+    found = subprocess.run(['sh', '-c', command, sys.executable], cwd=tmp_path, timeout=AWAIT_S,
                            env=os.environ | {'PYTHONPATH': str(ROOT)}, capture_output=True,
                            text=True, check=False)
     assert (found.returncode, found.stderr) == (0, '')
@@ -81,7 +82,7 @@ def test_result_needs_no_reader(tmp_path, closed):
     ('>&-', 'bad file descriptor'), ('>/dev/full', 'no space left on device')])
 def test_data_without_room_is_an_error(tmp_path, end, reason):
     command = f'"$0" -m state_sensor_ros synth - --frames 2 {end}'
-    found = subprocess.run(['sh', '-c', command, sys.executable], cwd=tmp_path, timeout=60,
+    found = subprocess.run(['sh', '-c', command, sys.executable], cwd=tmp_path, timeout=AWAIT_S,
                            env=os.environ | {'PYTHONPATH': str(ROOT)}, capture_output=True,
                            text=True, check=False)
     assert (found.returncode, found.stderr) == (
@@ -116,6 +117,6 @@ def test_inspect_and_simulate_take_quiet(drive, capsys):
 
 def test_live_recording_without_frames_names_the_place_once(capsys):
     port = free_port()
-    assert main(['inspect', '--live', '--port', str(port), '--seconds', '0.3']) == 1
+    assert main(['inspect', '--live', '--port', str(port), '--seconds', '1']) == 1
     assert capsys.readouterr().err == (f'error: cannot connect to 127.0.0.1:{port}: '
                                        'connection refused; is the simulator running?\n')

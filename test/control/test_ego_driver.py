@@ -88,7 +88,7 @@ def test_newest_command_wins_and_none_queues(rig):
     for i in range(1, 100):
         rig.driver.accept(pedal(i / 100), 1)
     rig.peer.may_pass.set()
-    rig.until(lambda: len(rig.peer.sent) == 2)
+    rig.until(lambda: len(rig.shown) == 2)
     assert [each.throttle for each in rig.peer.sent] == [0.0, 0.99]
     assert rig.shown == rig.peer.sent
     assert rig.driver.counters.n_received == 100
@@ -124,7 +124,7 @@ def test_defect_of_the_simulator_does_not_end_the_thread(rig):
 
 
 def test_blocked_driver_brakes_until_the_next_command(rig):
-    rig = rig()
+    rig = rig(timeout=60.0)
     rig.driver.refuse('two publishers')
     rig.driver.block()
     rig.until(lambda: rig.peer.sent)
@@ -146,7 +146,7 @@ def test_frame_evaluates_a_speed_again_and_no_pedals(rig):
     rig.driver.accept(pedal(0.5), 1)
     rig.until(lambda: len(rig.peer.sent) == 3)
     rig.driver.frame_arrived()
-    assert rig.driver.counters.n_sent == 3
+    rig.until(lambda: rig.driver.counters.n_sent == 3)
 
 
 def test_end_brakes_only_after_a_command(rig):

@@ -17,6 +17,7 @@ import re
 import shutil
 import subprocess
 
+from budgets import AWAIT_S
 from drawn_scenes import Agent, box, frame, invalid_scenes, ride, scene_of, scene_of_file
 import numpy as np
 from paths import CARLA, DATA
@@ -201,7 +202,7 @@ def played(scene, actions, **options):
     result = subprocess.run(
         ['node', str(STUB)], input=json.dumps({
             'player': page.player, 'data': page.data, 'actions': actions}),
-        capture_output=True, text=True, check=True, timeout=60)
+        capture_output=True, text=True, check=True, timeout=AWAIT_S)
     return page, json.loads(result.stdout)
 
 

@@ -187,7 +187,7 @@ def test_carla_server_waits_for_commands_in_synchronous_mode():
             reader.settimeout(0.2)
             with pytest.raises(TimeoutError):
                 reader.recv(1)
-            reader.settimeout(10.0)
+            reader.settimeout(AWAIT_S)
             send(control, wire.control(throttle=1.0) if i < 2 else wire.control(brake=1.0))
         assert server.n_sent <= 6
     assert 0.0 == speeds[0] < speeds[1] < speeds[2] > speeds[3] == speeds[4] == 0.0

@@ -98,7 +98,8 @@ def measured(frame):
     return Measurements.FromString(frame[0])
 
 
-def test_stand_in_opens_its_ports_late_for_one_client_each():
+def test_stand_in_opens_its_ports_late_for_one_client_each(monkeypatch):
+    monkeypatch.setattr(f'{CarlaServer.__module__}.LATE_PORT_S', 1.0)
     with town() as server, Client(server.world_port) as client:
         assert client.n_refused >= 1
         client.frame()
@@ -268,7 +269,10 @@ def test_stand_in_keeps_the_newest_frame_for_a_slow_client():
         'ImageSizeX=8', 'ImageSizeX=1024').replace('ImageSizeY=6', 'ImageSizeY=1024')
     with town(rate=50.0) as server, Client(server.world_port, ini=ini) as client:
         numbers = [number_of(client.frame()[0])]
-        time.sleep(1.5)
+        until = time.monotonic() + AWAIT_S
+        while server.n_sent < 75:
+            assert time.monotonic() < until
+            time.sleep(0.01)
         n_made = server.n_sent
         while numbers[-1] < n_made:
             numbers.append(number_of(client.frame()[0]))

@@ -9,6 +9,7 @@
 # flake8: noqa: I100
 """The sensor ports of the monoDrive server: packets, rates, readers, end of the stream."""
 
+from concurrent.futures import ThreadPoolExecutor
 import contextlib
 import functools
 import itertools
@@ -182,14 +183,18 @@ def test_time_advances_only_while_a_reader_is_connected():
 
 
 def test_every_reader_receives_all_frames_after_it_connects():
-    with played(traffic(60), MonodriveOptions(rate=50.0)) as (simulator, early):
+    n_frames = 400
+    source = CycleSource(generate(40, 0, 20.0, 1, 'v2'), 4, 0.05)
+    # The server waits for the early reader, while the late one connects.
+    with played(source, MonodriveOptions(rate='max', n_frames=n_frames)) as (simulator, early):
         first, *_ = [early.frame() for _ in range(5)]
-        with Reader(simulator.port) as late:
-            rest, tail = early.frames_until_end(), late.frames_until_end()
+        with Reader(simulator.port) as late, ThreadPoolExecutor() as pool:
+            both = [pool.submit(reader.frames_until_end) for reader in (early, late)]
+            rest, tail = (each.result() for each in both)
     assert first['sample_count'] == 1
-    assert [frame['sample_count'] for frame in rest] == list(range(6, 61))
+    assert [frame['sample_count'] for frame in rest] == list(range(6, n_frames + 1))
     assert tail == rest[-len(tail):]
-    assert 0 < len(tail) < 57
+    assert 0 < len(tail) < n_frames - 3
 
 
 def test_a_slow_reader_blocks_the_server_and_receives_all_frames():

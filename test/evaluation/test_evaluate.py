@@ -17,6 +17,7 @@ import subprocess
 import sys
 
 from blocked_modules import environment_without
+from budgets import AWAIT_S
 import numpy as np
 from paths import ROOT
 import pytest
@@ -442,7 +443,7 @@ def test_missing_trackeval_is_one_line(tmp_path, drive, stack):
     def run(*words):
         return subprocess.run(
             [sys.executable, '-m', 'state_sensor_ros', 'evaluate', str(drive), str(stack), *words],
-            cwd=tmp_path, capture_output=True, text=True, timeout=60,
+            cwd=tmp_path, capture_output=True, text=True, timeout=AWAIT_S,
             env=environment_without('trackeval', tmp_path) | {'PYTHONPATH': f'{tmp_path}:{ROOT}'},
             check=False)
     found = run()

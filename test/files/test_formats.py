@@ -18,6 +18,7 @@ import signal
 import subprocess
 import sys
 
+from budgets import AWAIT_S
 from paths import CARLA, SAMPLE
 from programs import STATE_SENSOR
 import pytest
@@ -162,7 +163,7 @@ def test_format_that_is_interrupted_leaves_nothing(row, drive, tmp_path):
         while not os.listdir(folder):
             assert process.poll() is None
         process.send_signal(signal.SIGINT)
-        assert process.wait(20) == 130
+        assert process.wait(AWAIT_S) == 130
     assert os.listdir(folder) == []
 
 

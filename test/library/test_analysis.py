@@ -16,6 +16,7 @@ import sys
 import time
 import tracemalloc
 
+from budgets import AWAIT_S
 import numpy as np
 from paths import CARLA, ROOT, SAMPLE
 import pytest
@@ -278,7 +279,7 @@ def test_standard_input_is_read_once():
                'print(sum(1 for frame in recording))\n'
                'try:\n    len(recording)\nexcept sensor.StateError as error:\n    print(error)')
     found = subprocess.run([sys.executable, '-c', program], cwd=ROOT, stdin=SAMPLE.open('rb'),
-                           capture_output=True, text=True, timeout=60, check=True)
+                           capture_output=True, text=True, timeout=AWAIT_S, check=True)
     n_frames, refusal = found.stdout.splitlines()
     assert int(n_frames) > 10
     assert refusal.startswith('-: found a second use of what can be read once')

@@ -15,6 +15,7 @@ import os
 import subprocess
 import sys
 
+from budgets import AWAIT_S
 from paths import ROOT, SAMPLE
 import pytest
 
@@ -70,7 +71,7 @@ def test_library_has_the_names_of_the_interface():
 
 def test_library_is_light():
     found = subprocess.run([sys.executable, '-c', LIGHT], cwd=ROOT, capture_output=True,
-                           text=True, timeout=60, check=True,
+                           text=True, timeout=AWAIT_S, check=True,
                            env=os.environ | {'PYTHONPATH': str(ROOT)})
     assert found.stdout == 'True True []\nTrue []\n'
 

@@ -169,7 +169,7 @@ def test_toy_parameters_change_its_recordings(site, recording, tmp_path):
 
 def test_toy_that_does_not_run_is_named(site):
     ended = state_sensor(site, 'record', 'x.json', '--source', 'toy', '--port', '1', '--once',
-                         '--seconds', '0.3')
+                         '--seconds', '1')
     assert ended.returncode == 1
     assert '127.0.0.1:1' in ended.stderr
     assert 'refused' in ended.stderr

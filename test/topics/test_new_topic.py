@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 
+from budgets import AWAIT_S
 from encode_world import ALL_ON, box_at, boxes_of, definitions, make_frame
 from message_store import typestore
 import numpy as np
@@ -88,7 +89,7 @@ def copied(tmp_path_factory):
 
 def run(folder, *words):
     return subprocess.run([sys.executable, '-m', *map(str, words)], cwd=folder, text=True,
-                          capture_output=True, timeout=120, check=False,
+                          capture_output=True, timeout=AWAIT_S, check=False,
                           env={**os.environ, 'PYTHONPATH': str(folder)})
 
 

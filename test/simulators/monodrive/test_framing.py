@@ -12,6 +12,7 @@ import struct
 import subprocess
 import sys
 
+from budgets import AWAIT_S
 from hypothesis import given
 from hypothesis import strategies as st
 import pytest
@@ -143,6 +144,6 @@ def test_framing_accepts_a_packet_of_exactly_the_limit():
 @pytest.mark.skipif(not sys.platform.startswith('linux'), reason='reads /proc')
 def test_framing_packets_that_wait_take_their_own_memory_and_an_eighth():
     done = subprocess.run([sys.executable, '-c', WAITING], capture_output=True, text=True,
-                          timeout=60, check=True)
+                          timeout=AWAIT_S, check=True)
     # Nine, and what the thread needs.
     assert 9 * LONG < int(done.stdout) < 9 * LONG * 1.125 + 2 ** 23
