@@ -175,17 +175,6 @@ def to_text(value: Json, where: str) -> str:
     return value
 
 
-def to_tags(value: Json, where: str) -> Tags:
-    """
-    Return an array of strings as a tuple.
-
-    :param value: parsed JSON; ``null`` is an empty array.
-    :param where: its key path.
-    :raises DecodeError: where it is no array, or an element is no string.
-    """
-    return tuple(to_text(tag, f'{where}[{i}]') for i, tag in enumerate(to_list(value, where)))
-
-
 def to_triple(value: Json, where: str, *, complete: bool = False) -> Triple:
     """
     Return a vector from ``{x, y, z}`` or ``[x, y, z]``; ``null`` is all NaN.

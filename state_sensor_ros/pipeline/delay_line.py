@@ -12,9 +12,8 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 
 from state_sensor_ros.topics.message_block import Messages
+from state_sensor_ros.topics.tables import NS_PER_S
 from state_sensor_ros.topics.topic import Topic
-
-_NS_PER_S = 1_000_000_000
 
 
 class DelayLine:
@@ -43,7 +42,7 @@ class DelayLine:
         """
         late = [message for message in messages if message[0].is_perceived]
         if late:
-            self.held.append((stamp_ns + round(delay_s * _NS_PER_S), late))
+            self.held.append((stamp_ns + round(delay_s * NS_PER_S), late))
         return [message for message in messages if not message[0].is_perceived]
 
     def due(self, stamp_ns: int | None) -> Iterator[tuple[int, Sequence[tuple[Topic, bytes]]]]:
