@@ -201,7 +201,7 @@ def _lanes(control_states: list[ControlState | UnreadControlState | None], i_fir
     lanes: Sequence[Any] = control_states if is_complete else [
         lane for lane in control_states if lane is not None]
     return Lanes(actor, *table.lane_columns(lanes),
-                 to_rep103_road_s(as_rows([lane.s for lane in lanes], 1)[:, 0], units))
+                 to_rep103_road_s(np.array([lane.s for lane in lanes], np.float64), units))
 
 
 @lru_cache(maxsize=16)
