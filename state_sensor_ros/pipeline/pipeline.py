@@ -18,8 +18,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 import threading
 import time
+from typing import TypeVar
 
 import numpy as np
 
@@ -37,6 +39,8 @@ from state_sensor_ros.pipeline.tag_rule import TagRule
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.message_block import Messages
 from state_sensor_ros.topics.topic import Demand
+
+Result = TypeVar('Result')
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,22 +124,13 @@ class Pipeline:
 
     def apply_settings(self) -> None:
         """Apply changed settings; called by the thread that processes frames."""
-        try:
-            self._apply_settings()
-        except Exception as error:  # noqa: BLE001
-            # A defect in the use of new settings must not end the node.
-            self._note_defect(error)
-            self._recover()
+        self.contain(self._apply_settings, recover=self._recover)
 
     def split(self, packet: Packet) -> Sequence[Packet]:
         """Return a packet for each frame of ``packet``; may be called from any thread."""
-        try:
-            payloads = self._codec.decoder.split(packet.payload)
-        except Exception as error:  # noqa: BLE001
-            # A defect of the decoder must not end the node; the packet counts as one frame.
-            self._note_defect(error)
-            return (packet,)
-        if len(payloads) == 1:
+        payloads = self.contain(partial(self._codec.decoder.split, packet.payload))
+        # After a defect of the decoder the packet counts as one frame.
+        if payloads is None or len(payloads) == 1:
             return (packet,)
         # The constructor takes a tenth of the time of replace().
         return [Packet(payload, packet.game_time, packet.time, packet.sample_count, False)
@@ -191,18 +186,21 @@ class Pipeline:
             self._recover()
         return True
 
-    def contain(self, work: Callable[[], bool]) -> bool:
+    def contain(self, work: Callable[[], Result],
+                recover: Callable[[], None] = lambda: None) -> Result | None:
         """
         Do work outside of a frame; an unexpected exception is counted and reported.
 
-        :returns: the result of ``work``, False where it failed.
+        :param recover: called after an unexpected exception.
+        :returns: the result of ``work``, None if it failed.
         """
         try:
             return work()
         except Exception as error:  # noqa: BLE001
             # As a defect in a frame, one outside of it must not end the node.
             self._note_defect(error)
-            return False
+            recover()
+            return None
 
     def _note_defect(self, error: Exception) -> None:
         """

@@ -279,7 +279,7 @@ class StateSensorNode(ManagedNode):
         commanding = self._commanding
         if commanding is not None:
             commanding.frame_arrived()
-        return pipeline.contain(sink.catch_up)
+        return bool(pipeline.contain(sink.catch_up))
 
     def _silence_s(self) -> float:
         """Return the time since the last packet of the stream, s; infinity without a stream."""
