@@ -434,21 +434,14 @@ class Frame:
         if len(self.kinds) != n_actors or len(self.tags) != n_actors:
             raise StateError('kinds, tags', f'{len(self.kinds)}, {len(self.tags)} entries',
                              f'{n_actors}, one an actor')
-        if self.inputs is not None and self.inputs.shape != (n_actors, 4):
-            raise StateError('inputs', f'shape {self.inputs.shape}', f'({n_actors}, 4)')
-        if self.forward_speed is not None and self.forward_speed.shape != (n_actors,):
-            raise StateError('forward_speed', f'shape {self.forward_speed.shape}',
-                             f'({n_actors},)')
-        if self.accelerations is not None and self.accelerations.shape != (n_actors, 3):
-            raise StateError('accelerations', f'shape {self.accelerations.shape}',
-                             f'({n_actors}, 3)')
         _freeze(self.kinds, self.kinematics)
-        if self.inputs is not None:
-            _freeze(self.inputs)
-        if self.forward_speed is not None:
-            _freeze(self.forward_speed)
-        if self.accelerations is not None:
-            _freeze(self.accelerations)
+        for name, column, shape in (('inputs', self.inputs, (n_actors, 4)),
+                                    ('forward_speed', self.forward_speed, (n_actors,)),
+                                    ('accelerations', self.accelerations, (n_actors, 3))):
+            if column is not None:
+                if column.shape != shape:
+                    raise StateError(name, f'shape {column.shape}', str(shape))
+                _freeze(column)
 
     @property
     def n_actors(self) -> int:
@@ -613,26 +606,6 @@ class Frame:
             forward_speed=None if self.forward_speed is None else self.forward_speed[rows],
             accelerations=None if self.accelerations is None else self.accelerations[rows],
             extension=None if self.extension is None else self.extension.select(rows))
-
-
-def frame_of_poses(generation: str, game_time: float, names: tuple[str, ...],
-                   tags: tuple[tuple[str, ...], ...], kinematics: Floats) -> Frame:
-    """
-    Make a frame of objects with poses and velocities alone.
-
-    :param generation: name of the form of the payload.
-    :param game_time: s, NaN for none.
-    :param names: of N actors.
-    :param tags: N tuples.
-    :param kinematics: (N, 13) float64, as :class:`Frame` has them.
-    :returns: a frame without boxes, wheels, lanes, inputs and appearance.
-    :raises StateError: on unequal lengths or a wrong shape.
-    """
-    n_actors = len(names)
-    blank = ('',) * n_actors
-    return Frame(generation, game_time, 0, 0, names, np.full(n_actors, KIND_OBJECT, np.uint8),
-                 tags, kinematics, NO_LANES, NO_BOXES, NO_WHEELS, np.full((n_actors, 4), np.nan),
-                 Appearance(blank, blank))
 
 
 Part = TypeVar('Part', Boxes, Wheels, Lanes)
