@@ -122,9 +122,10 @@ class Encoder:
         """
         opened = [encoder for encoder in self._unopened
                   if encoder.opens_with and encoder.opens_with(frame)]
-        if opened:
-            self._unopened = [each for each in self._unopened if each not in opened]
-            self._set_demand(self._demand)
+        if not opened:
+            return []
+        self._unopened = [encoder for encoder in self._unopened if encoder not in opened]
+        self._set_demand(self._demand)
         return [topic for encoder in opened for topic in encoder.topics]
 
     def actor_topics(self, actor: Actor, *, has_lanes: bool,
