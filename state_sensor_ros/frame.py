@@ -9,8 +9,8 @@
 """
 One frame of ground truth as a struct of arrays, in SI units and REP-103 axes.
 
-A part that is not decoded because nothing uses it is ``None``; a number that the source does not
-have is NaN. All arrays of a frame are read-only, so that results computed from them stay valid.
+A part that nothing uses is not decoded and ``None``; a number that the source does not have is
+NaN. All arrays of a frame are read-only, so that results computed from them stay valid.
 """
 
 from __future__ import annotations
@@ -91,10 +91,9 @@ class Boxes:
     """
     Oriented bounding boxes of all actors, in the order of the actors.
 
-    ``actor`` (M,) int64 row of the owner, ascending; ``names`` M strings, blank where the
-    appearance is not decoded; ``rows`` (M, 13) float64: centre xyz (m) and orientation xyzw of the
-    box's own axes, global frame, full edge lengths xyz (m) along the box's own axes, coefficients
-    xyz as sent.
+    ``actor`` (M,) int64 row of the owner, ascending; ``names`` M strings, empty if the appearance
+    is not decoded; ``rows`` (M, 13) float64: centre xyz (m) and orientation xyzw of the axes of
+    the box, global frame; full edge lengths xyz (m) along these axes; scale factors xyz as sent.
 
     >>> import state_sensor_ros as sensor
     >>> with sensor.open_recording('drive.json') as recording:
@@ -125,17 +124,17 @@ class Boxes:
 
     @property
     def orientation_xyzw(self) -> Floats:
-        """(M, 4) float64, of the box's own axes, global frame, not normalised."""
+        """(M, 4) float64, axes of the box in the global frame, not normalised."""
         return self.rows[:, 3:7]
 
     @property
     def size_xyz(self) -> Floats:
-        """(M, 3) float64, full edge lengths, metres, along the box's own axes."""
+        """(M, 3) float64, full edge lengths, metres, along the axes of the box."""
         return self.rows[:, 7:10]
 
     @property
     def scale_xyz(self) -> Floats:
-        """(M, 3) float64, coefficient as sent."""
+        """(M, 3) float64, scale factors as sent."""
         return self.rows[:, 10:13]
 
 
@@ -145,12 +144,12 @@ NO_BOXES = Boxes(np.zeros(0, np.int64), (), np.zeros((0, 13)))
 @dataclass(frozen=True, slots=True)
 class Wheels:
     """
-    Wheels of all actors, in the order of the actors and, within one, of the source.
+    Wheels of all actors, in the order of the actors; those of one actor as in the source.
 
     ``actor`` (W,) int64 row of the owner, ascending; ``wheel`` (W,) uint8 FRONT_LEFT …
-    REAR_RIGHT; ``source_id`` (W,) int32 id of the source's own entry, -1 where it has none;
-    ``position_xyz`` (W, 3) metres and ``orientation_xyzw`` (W, 4), both in the actor's frame
-    and meaningful where ``position_known``/``orientation_known`` (W,) say so;
+    REAR_RIGHT; ``source_id`` (W,) int32 id of the wheel in the source, -1 if it has none;
+    ``position_xyz`` (W, 3) metres and ``orientation_xyzw`` (W, 4), both in the actor's frame and
+    valid only in rows whose ``position_known`` or ``orientation_known`` (W,) is true;
     ``speed`` (W,) rad/s, + = forward, NaN unknown.
 
     >>> import state_sensor_ros as sensor
@@ -176,7 +175,7 @@ class Wheels:
                 self.position_known, self.orientation_known, self.speed)
 
     def known_orientation_xyzw(self) -> Floats:
-        """(W, 4) float64, actor's frame, not normalised; the identity where it is unknown."""
+        """(W, 4) float64, actor's frame, not normalised; the identity if it is unknown."""
         return np.where(self.orientation_known[:, None], self.orientation_xyzw, _IDENTITY_XYZW)
 
     def __len__(self) -> int:
@@ -199,13 +198,13 @@ NO_WHEELS = Wheels(np.zeros(0, np.int64), np.zeros(0, np.uint8), np.zeros(0, np.
 @dataclass(frozen=True, slots=True)
 class Lanes:
     """
-    OpenDRIVE lane state (``control_state``) of the actors that carry one.
+    OpenDRIVE lane state (``control_state``) of the actors that have one.
 
     ``actor`` (L,) int64 row of the owner, ascending; ``is_changing`` (L, 2) bool, whether a lane
     change to the left and to the right is under way; ``ids`` (L, 3) int32 of road, section and
-    lane; ``s`` (L,) float64, metres along the road. All but ``actor`` is blank (false, zero, NaN)
-    where lanes are not decoded. ``road_names`` the names of the roads so far by their ids, from a
-    source whose roads have names instead of numbers, also of roads that no actor is on.
+    lane; ``s`` (L,) float64, metres along the road. If lanes are not decoded, all arrays but
+    ``actor`` are blank (false, zero, NaN). ``road_names`` by id the names of all roads so far,
+    also of those without actors, from a source whose roads have names instead of numbers.
 
     >>> import state_sensor_ros as sensor
     >>> with sensor.open_recording('drive.json') as recording:
@@ -267,11 +266,10 @@ class MapLine:
     """
     One line of the map, such as the middle of a lane.
 
-    ``kind`` one word for all lines alike, best OpenDRIVE's type of a lane (``driving``,
+    ``kind`` a word that similar lines share, preferably a lane type of OpenDRIVE (``driving``,
     ``biking``, ``sidewalk``, ``shoulder``, ...) or ``border``; ``points_xyz`` (P, 3) float64, m,
-    global frame, at least two; ``width`` m of the lane around the line, 0 of a mere line;
-    ``road`` id of the road in the map and ``lane_id`` of the lane, as lane states have them, ''
-    and 0 where the map has none.
+    global frame, at least two; ``width`` m, of the lane whose middle the line is, 0 for any other
+    line; ``road`` and ``lane_id`` the ids that lane states have, '' and 0 if the map has none.
     """
 
     kind: str
@@ -298,7 +296,7 @@ LIGHT_GREEN, LIGHT_YELLOW, LIGHT_RED = range(3)
 @dataclass(frozen=True, slots=True)
 class TrafficLights:
     """
-    Traffic lights that are no actors, such as one for each lane at its stop line.
+    Traffic lights that are not actors, such as one for each lane at its stop line.
 
     ``ids`` (K,) int64, 0 to 2^32 - 1, the same in each frame; ``names`` K strings; ``states``
     (K,) uint8 LIGHT_GREEN, LIGHT_YELLOW or LIGHT_RED; ``poses`` (K, 7) float64, position xyz (m)
@@ -329,14 +327,14 @@ class TrafficLights:
 
 def direction_of_change(last: tuple[int, int, int], now: tuple[int, int, int]) -> str | None:
     """
-    Return to which side an actor has changed its lane, in the direction of driving.
+    Return the direction of a lane change, as the driver sees it.
 
-    OpenDRIVE numbers lanes from the middle of the road: negative to the right, in the direction
-    of driving; positive to the left, against it.
+    OpenDRIVE numbers lanes from the middle of the road: negative to the right, for traffic along
+    the road; positive to the left, for traffic against it.
 
     :param last: road, section and lane before.
     :param now: road, section and lane.
-    :returns: ``left`` or ``right``; None without a change, or of another section or road.
+    :returns: ``left`` or ``right``; None without a change, or if the road or section is another.
     """
     if last[:2] != now[:2] or last[2] == now[2]:
         return None
@@ -345,7 +343,7 @@ def direction_of_change(last: tuple[int, int, int], now: tuple[int, int, int]) -
 
 @dataclass(frozen=True, slots=True)
 class Appearance:
-    """Paint and blueprint of each actor, ``''`` where the source has none: N strings each."""
+    """Paint and blueprint of each actor, ``''`` if the source has none: N strings each."""
 
     colors: tuple[str, ...]
     replay_classes: tuple[str, ...]
@@ -361,8 +359,8 @@ class Extension(Protocol):
         """
         Return what each of the N actors displays, for pictures.
 
-        :returns: ``red``, ``yellow`` or ``green`` of a traffic light, the number of a sign, ``''``
-            of any other actor: N strings.
+        :returns: N strings: ``red``, ``yellow`` or ``green`` for a traffic light, the number on a
+            sign, ``''`` for any other actor.
         """
 
 
@@ -375,17 +373,17 @@ class Frame:
     Unix epoch and ``sample_count`` (0: the source has none); ``names`` N raw names; ``kinds`` (N,)
     uint8; ``tags`` N tuples of strings as sent. ``kinematics`` (N, 13) float64: position xyz
     (m), orientation xyzw (not normalised), velocity xyz (m/s), angular velocity xyz
-    (rad/s), all in the axes of the global frame, NaN where unknown. ``inputs`` (N, 4): throttle
-    0..1, brake 0..1, steering -1..1 (+ = left), steering angle (rad, + = left), NaN where the
-    frame has none. ``forward_speed`` (N,) m/s along the actor's own x axis, from a source that
-    measures this one component only: then all velocities in ``kinematics`` are NaN.
-    ``accelerations`` (N, 3) m/s2, axes of the global frame, NaN where unknown, from a source that
-    has them; None: they are computed from the velocities.
-    ``has_exact_time`` whether ``game_time`` is free of the rounding to a 32-bit number.
-    ``identity`` a number that no other frame of the simulator has, None for none: of two frames
-    with one ``game_time`` it tells a repeated one from the first one of another run.
-    ``traffic_lights`` those that are no actors, None where the source has none. ``map_lines`` the
-    lines of the map so far, the same object until there are more, none from most sources.
+    (rad/s), all in the axes of the global frame, NaN if unknown. ``inputs`` (N, 4): throttle
+    0..1, brake 0..1, steering -1..1 (+ = left), steering angle (rad, + = left), NaN if unknown.
+    ``forward_speed`` (N,) m/s along the actor's own x axis, from a source that measures only this
+    component: then all velocities in ``kinematics`` are NaN.
+    ``accelerations`` (N, 3) m/s2, axes of the global frame, NaN if unknown; None from a source
+    without them: they are computed from the velocities.
+    ``has_exact_time`` whether ``game_time`` was never rounded to a 32-bit number.
+    ``identity`` a number that no other frame of the simulator has, None for none: if two frames
+    have the same ``game_time``, it shows whether the second one is the first again or another run.
+    ``traffic_lights`` those that are not actors, None if the source has none. ``map_lines`` the
+    lines of the map so far, the same object until there are more; empty from most sources.
 
     >>> import state_sensor_ros as sensor
     >>> with sensor.open_recording('drive.json') as recording:
@@ -504,7 +502,7 @@ class Frame:
 
     @property
     def ego(self) -> int | None:
-        """Row of the first actor tagged ``ego`` in any case, None where there is none."""
+        """Row of the first actor tagged ``ego``, ignoring case; None if there is none."""
         return first_ego(self.tags)
 
     @property
@@ -512,8 +510,8 @@ class Frame:
         """
         Row of the ego; raises StateError in a frame without one.
 
-        ``frame.position_xyz[frame.ego]`` of a frame without an ego is an array with one dimension
-        more, as None is for numpy: check ``frame.ego is not None``, or use this.
+        In a frame without an ego, ``frame.position_xyz[frame.ego]`` is not an error: numpy takes
+        None as a new axis. Check ``frame.ego is not None``, or use this property.
         """
         row = self.ego
         if row is None:
@@ -522,9 +520,9 @@ class Frame:
 
     def to_pandas(self) -> pd.DataFrame:
         """
-        Return a table with a row for each actor, of the columns of `state_sensor convert`.
+        Return a table with a row for each actor and the columns of `state_sensor convert`.
 
-        Accelerations are NaN unless the source has them: to compute them needs the frames before
+        Accelerations are NaN unless the source has them: computing them needs the frames before
         and after. Needs pandas and pyarrow.
 
         :raises MissingLibraryError: if one of them is not installed.
@@ -538,9 +536,9 @@ class Frame:
         """
         Return whether this frame begins another run of the simulator, by its clock.
 
-        :param game_time: of the frame before, s.
-        :param identity: of the frame before.
-        :returns: True where the clock went back, and where another frame has the same time.
+        :param game_time: time of the frame before, s.
+        :param identity: identity of the frame before.
+        :returns: True if the clock went back, or if a different frame has the same time.
         """
         if self.game_time == game_time:
             return None not in (self.identity, identity) and self.identity != identity
@@ -574,10 +572,10 @@ class Frame:
 
     def set_rows(self, rows: Floats, *, has_lengths: bool | None = None) -> None:
         """
-        Compute the poses from ``rows``, which saves a copy where they are in one block.
+        Compute the poses from ``rows``, which saves a copy if they are in one block.
 
         :param rows: (N + M, 13) float64, ``kinematics`` and the ``rows`` of the boxes, if any.
-        :param has_lengths: as :class:`Bodies` has it.
+        :param has_lengths: argument of :class:`Bodies`.
         """
         object.__setattr__(self, '_bodies', Bodies(rows, self.n_actors, has_lengths))
 
@@ -612,7 +610,7 @@ Part = TypeVar('Part', Boxes, Wheels, Lanes)
 
 
 def _select_part(part: Part, new_row: Rows) -> Part:
-    """Keep the entries whose actor stays; ``new_row`` maps old rows to new ones, -1 = gone."""
+    """Keep the entries whose actor stays; ``new_row`` maps old rows to new ones, -1 = removed."""
     actor = new_row[part.actor]
     keep = np.flatnonzero(actor >= 0)
     columns: dict[str, Any] = {

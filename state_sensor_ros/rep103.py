@@ -7,7 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-Simulator axes and units to REP-103 and back: the only sign flips and factors of the package.
+Conversion between the simulator's axes and units and REP-103: all signs and factors of it.
 
 The simulator is left-handed (x forward, y right, z up), in centimetres and degrees, including
 wheels and lanes (doc/protocol/units.md).
@@ -27,19 +27,19 @@ from state_sensor_ros.rotations import quaternion_from_rpy, rpy_from_quaternion
 _CM = 100.0
 _DEG = 180.0 / math.pi
 
-# One SI unit in the units of the simulator, with the sign that the mirror S = diag(1, -1, 1) gives
-# it: y of a polar vector changes its sign; x and z of a rotation, an axial vector, do.
+# One SI unit in the units of the simulator, with the sign of the mirror S = diag(1, -1, 1): it
+# negates y of a polar vector, and x and z of a rotation, which is an axial vector.
 _LENGTH = (_CM, -_CM, _CM)
 _QUATERNION = (-1.0, 1.0, -1.0, 1.0)
 _RATE = (-1.0, 1.0, -1.0)
 
 # position, orientation, velocity, angular velocity
 _KINEMATICS: Floats = np.array(_LENGTH + _QUATERNION + _LENGTH + _RATE)
-# centre, orientation, edge lengths, coefficients
+# centre, orientation, edge lengths, scale factors
 _BOX: dict[str, Floats] = {
     'full': np.array((*_LENGTH, *_QUATERNION, _CM, _CM, _CM, 1.0, 1.0, 1.0)),
     'half': np.array((*_LENGTH, *_QUATERNION, _CM / 2, _CM / 2, _CM / 2, 1.0, 1.0, 1.0))}
-# position, orientation, spin: + about +y in both, right is -left but forward stays forward
+# position, orientation, speed: + is forward in both, as +y changes its side with the handedness
 _WHEEL: Floats = np.array((*_LENGTH, *_QUATERNION, 1.0))
 # throttle, brake, steering wheel, steering angle
 _INPUTS: Floats = np.array((1.0, 1.0, -1.0, -_DEG))
@@ -54,8 +54,8 @@ class Units:
     """
     Units that differ between simulators and cannot be derived from a frame.
 
-    ``obb_extents`` ``full`` edge lengths of a box or ``half`` of them; ``road_s_unit`` ``cm`` or
-    ``m``, of ``control_state.s``.
+    ``obb_extents`` whether extents of boxes are ``full`` or ``half`` edge lengths;
+    ``road_s_unit`` unit of ``control_state.s``, ``cm`` or ``m``.
     """
 
     obb_extents: str = 'full'
@@ -71,7 +71,7 @@ def to_rep103_kinematics(rows: Floats) -> Floats:
 
     :param rows: (N, 13) float64, source: position xyz cm, orientation xyzw, velocity xyz cm/s,
         angular velocity xyz rad/s.
-    :returns: (N, 13) float64, REP-103: the same in m, m/s, rad/s.
+    :returns: (N, 13) float64, REP-103: the same columns in m, m/s, rad/s.
     """
     return rows / _KINEMATICS
 
@@ -90,8 +90,9 @@ def to_rep103_boxes(rows: Floats, units: Units) -> Floats:
     """
     Convert oriented bounding boxes.
 
-    :param rows: (M, 13) float64, source: centre xyz cm, orientation xyzw, extents xyz cm (full or
-        half edge lengths, as ``units`` say), scale xyz.
+    :param rows: (M, 13) float64, source: centre xyz cm, orientation xyzw, extents xyz cm, scale
+        xyz.
+    :param units: units of the source.
     :returns: (M, 13) float64, REP-103: centre m, orientation, full edge lengths m, scale.
     """
     return rows / _BOX[units.obb_extents]
@@ -109,16 +110,18 @@ def from_rep103_boxes(rows: Floats, units: Units) -> Floats:
 
 def to_rep103_bodies(rows: Floats, n_actors: int, units: Units) -> Floats:
     """
-    Convert actors and boxes in one.
+    Convert actors and boxes in one step.
 
-    :param rows: (N + M, 13) float64, source: N as :func:`to_rep103_kinematics` takes them, then
-        M as :func:`to_rep103_boxes` does.
-    :returns: (N + M, 13) float64, REP-103, as those return them.
+    :param rows: (N + M, 13) float64, source: N rows for :func:`to_rep103_kinematics`, then M rows
+        for :func:`to_rep103_boxes`.
+    :param n_actors: N.
+    :param units: units of the source.
+    :returns: (N + M, 13) float64, REP-103: the rows that the two functions would return.
     """
     return rows / _bodies(n_actors, len(rows) - n_actors, units.obb_extents)
 
 
-# Frames of a run mostly have the same actors and boxes.
+# Successive frames usually have the same numbers of actors and boxes.
 @lru_cache(maxsize=4)
 def _bodies(n_actors: int, n_boxes: int, obb_extents: str) -> Floats:
     return np.repeat((_KINEMATICS, _BOX[obb_extents]), (n_actors, n_boxes), axis=0)
@@ -146,9 +149,9 @@ def from_rep103_wheels(rows: Floats) -> Floats:
 
 def to_rep103_inputs(rows: Floats) -> Floats:
     """
-    Convert what the driver does.
+    Convert the inputs of drivers.
 
-    Recordings send the brake as -1..0, the documentation says 0..1: its amount counts.
+    Recordings have the brake as -1..0, the documentation says 0..1: its absolute value is used.
 
     :param rows: (N, 4) float64, source: throttle, brake, steering wheel -1..1 (+ = right),
         steering direction degrees (+ = right).
@@ -162,7 +165,7 @@ def to_rep103_inputs(rows: Floats) -> Floats:
 
 def from_rep103_inputs(rows: Floats) -> Floats:
     """
-    Undo :func:`to_rep103_inputs`, but for the sign and the excess of the brake.
+    Undo :func:`to_rep103_inputs`, except that a brake stays within 0..1.
 
     :param rows: (N, 4) float64, REP-103: throttle, brake, steering, steering angle rad.
     :returns: (N, 4) float64, source: + = right, degrees.
@@ -175,6 +178,7 @@ def to_rep103_road_s(road_s: Floats, units: Units) -> Floats:
     Convert distances along a road.
 
     :param road_s: (L,) float64, in ``units.road_s_unit``.
+    :param units: units of the source.
     :returns: (L,) float64, metres.
     """
     return road_s / _ROAD_S[units.road_s_unit]
@@ -192,7 +196,7 @@ def from_rep103_road_s(road_s: Floats, units: Units) -> Floats:
 
 def mirrored_orientation(orientation_xyzw: Floats) -> Floats:
     """
-    Take rotations from one handedness to the other; doing so twice changes nothing.
+    Convert rotations from one handedness to the other; the function is its own inverse.
 
     :param orientation_xyzw: (..., 4) float64, source or REP-103.
     :returns: (..., 4) float64, REP-103 or source.
@@ -202,18 +206,18 @@ def mirrored_orientation(orientation_xyzw: Floats) -> Floats:
 
 def mirrored_vectors(vectors_xyz: Floats) -> Floats:
     """
-    Take positions, velocities or accelerations from one handedness to the other, and back.
+    Convert positions, velocities or accelerations from one handedness to the other.
 
     :param vectors_xyz: (..., 3) float64, any unit, source or REP-103.
-    :returns: (..., 3) float64, the same unit, REP-103 or source.
+    :returns: (..., 3) float64, the same unit, REP-103 or source; the function is its own inverse.
     """
-    # Adding 0.0 turns the -0.0 that 0.0 becomes into 0.0.
+    # The product of 0.0 and -1.0 is -0.0; adding 0.0 makes it 0.0.
     return vectors_xyz * _REFLECTION + 0.0
 
 
 def to_rep103_rotator(roll_pitch_yaw_deg: Floats) -> Floats:
     """
-    Convert rotators: + pitch lifts the nose, + yaw turns right, + roll lowers the right side.
+    Convert rotators: + pitch raises the nose, + yaw turns right, + roll lowers the right side.
 
     :param roll_pitch_yaw_deg: (..., 3) float64, degrees, source.
     :returns: (..., 4) float64, orientation xyzw, REP-103, unit length.

@@ -7,7 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-Quaternions and rotation matrices: products, angles, interpolation, vectors of body and world.
+Rotations: quaternions, matrices and angles, interpolation, vectors in axes of body and world.
 
 Quaternions are xyzw; axes follow REP 103.
 """
@@ -21,13 +21,13 @@ import numpy as np
 
 from state_sensor_ros.bodies import Floats
 
-# Below this angle, rad, the chord of a slerp is as long as its arc.
+# Below this angle, rad, linear interpolation differs from a slerp by less than 1e-13 rad.
 _SMALL_ANGLE = 1e-4
 
 
 def quaternion_from_rpy(roll_pitch_yaw: Floats) -> Floats:
     """
-    Make quaternions of fixed-axis roll, pitch and yaw, as REP-103 orders them.
+    Return quaternions of fixed-axis roll, pitch and yaw, in the order of REP-103.
 
     :param roll_pitch_yaw: (..., 3) float64, rad, REP-103.
     :returns: (..., 4) float64, orientation xyzw, unit length.
@@ -48,15 +48,15 @@ def rpy_from_quaternion(orientation_xyzw: Floats) -> Floats:
     """
     Undo :func:`quaternion_from_rpy`.
 
-    :param orientation_xyzw: (..., 4) float64, of any length but zero.
+    :param orientation_xyzw: (..., 4) float64, of any length above zero.
     :returns: (..., 3) float64, rad: roll and yaw in -pi..pi, pitch in -pi/2..pi/2.
     """
     x, y, z, w = np.moveaxis(np.asarray(orientation_xyzw), -1, 0)
-    # The half-angle sums keep full precision at a pitch of 90 degrees, where an arcsine has half
-    # of it: tan(half pitch + 45 deg) is the ratio of these two lengths.
+    # tan(pitch / 2 + 45 deg) is the ratio of these two lengths. It keeps full precision near a
+    # pitch of 90 degrees, where an arcsine loses half of its digits.
     up, down = np.hypot(w + y, x - z), np.hypot(w - y, x + z)
     pitch = 2.0 * np.arctan2(up, down) - math.pi / 2.0
-    # Half the difference and half the sum of roll and yaw.
+    # (roll - yaw) / 2 and (roll + yaw) / 2
     minus, plus = np.arctan2(x - z, w + y), np.arctan2(x + z, w - y)
     angles: Floats = np.stack((plus + minus, pitch, plus - minus), axis=-1)
     return angles - math.tau * np.round(angles / math.tau)
@@ -64,7 +64,7 @@ def rpy_from_quaternion(orientation_xyzw: Floats) -> Floats:
 
 def slerp(first_xyzw: Floats, last_xyzw: Floats, shares: Floats) -> Floats:
     """
-    Interpolate rotations along the shorter way, at a constant rate.
+    Interpolate rotations the shorter way round, at a constant rate.
 
     :param first_xyzw: (R, 4) float64, of unit length.
     :param last_xyzw: (R, 4) float64, of unit length.
@@ -72,7 +72,7 @@ def slerp(first_xyzw: Floats, last_xyzw: Floats, shares: Floats) -> Floats:
     :returns: (R, 4) float64, of unit length.
     """
     cosine = np.einsum('ij,ij->i', first_xyzw, last_xyzw)
-    # q and -q are the same rotation: the shorter way.
+    # q and -q are the same rotation; the sign selects the shorter way.
     sign = np.where(cosine < 0.0, -1.0, 1.0)
     angle = np.arccos(np.minimum(np.abs(cosine), 1.0))
     is_small = angle < _SMALL_ANGLE
@@ -88,11 +88,11 @@ CONJUGATE_XYZW = (-1.0, -1.0, -1.0, 1.0)
 
 def quaternion_product(left_xyzw: Floats, right_xyzw: Floats) -> Floats:
     """
-    Turn first by ``right_xyzw``, then by ``left_xyzw``.
+    Return the rotation by ``right_xyzw`` followed by that by ``left_xyzw``.
 
     :param left_xyzw: (N, 4) or (4,) float64, such as global from body.
     :param right_xyzw: (N, 4) or (4,) float64, such as body from box.
-    :returns: (N, 4) or (4,) float64, then global from box.
+    :returns: (N, 4) or (4,) float64, in this example global from box.
     """
     x0, y0, z0, w0 = left_xyzw.T
     x1, y1, z1, w1 = right_xyzw.T
@@ -115,7 +115,7 @@ def normalised(orientation_xyzw: Floats) -> Floats:
 
 def _rotation_terms() -> Floats:
     """
-    Write the rotation matrix as a linear map of the products of the quaternion's components.
+    Return the rotation matrix as a linear map of the products of a quaternion's components.
 
     :returns: (16, 9) float64; outer(q, q) flattened, times this, is |q|^2 times the matrix
         flattened row by row.
@@ -128,8 +128,8 @@ def _rotation_terms() -> Floats:
     for (row, column), (plus, minus, also_minus) in diagonal.items():
         terms[w, w, row, column] = terms[plus, plus, row, column] = 1.0
         terms[minus, minus, row, column] = terms[also_minus, also_minus, row, column] = -1.0
-    for (row, column), (one, other, axis, sign) in mixed.items():
-        terms[one, other, row, column] = 2.0
+    for (row, column), (left, right, axis, sign) in mixed.items():
+        terms[left, right, row, column] = 2.0
         terms[axis, w, row, column] = 2.0 * sign
     return terms.reshape(16, 9)
 
@@ -139,9 +139,9 @@ _ROTATION_TERMS = _rotation_terms()
 
 def global_from_body(orientation_xyzw: Floats) -> Floats:
     """
-    Make rotation matrices.
+    Return the rotation matrices of quaternions.
 
-    :param orientation_xyzw: (N, 4) float64, REP-103, of any length but zero.
+    :param orientation_xyzw: (N, 4) float64, REP-103, of any length above zero.
     :returns: (N, 3, 3) float64; each takes a column vector of the body into the global frame.
     """
     norm2 = np.einsum('ij,ij->i', orientation_xyzw, orientation_xyzw)
@@ -151,7 +151,7 @@ def global_from_body(orientation_xyzw: Floats) -> Floats:
 
 def global_from_unit(orientation_xyzw: Floats) -> Floats:
     """
-    Make rotation matrices of quaternions that are known to be normalised.
+    Return the rotation matrices of quaternions that are known to be normalised.
 
     :param orientation_xyzw: (N, 4) float64, REP-103, of unit length.
     :returns: (N, 3, 3) float64; each takes a column vector of the body into the global frame.
@@ -164,7 +164,7 @@ def global_from_unit(orientation_xyzw: Floats) -> Floats:
 def body_from_unit(orientation_xyzw: Sequence[float],
                    vector_xyz: Sequence[float]) -> tuple[float, float, float]:
     """
-    Rotate one vector by the inverse of its body's orientation, without numpy.
+    Rotate a single vector by the inverse of its body's orientation, without numpy.
 
     :param orientation_xyzw: 4, REP-103, of unit length.
     :param vector_xyz: 3, axes of the global frame.
@@ -172,7 +172,7 @@ def body_from_unit(orientation_xyzw: Sequence[float],
     """
     x, y, z, w = orientation_xyzw
     a, b, c = vector_xyz
-    # v' = v + w t + t u, where t = 2 v u; u is the vector part, products are cross products.
+    # v' = v + w t + t x u with t = 2 v x u; u is the vector part of the quaternion.
     d, e, f = 2.0 * (b * z - c * y), 2.0 * (c * x - a * z), 2.0 * (a * y - b * x)
     return a + w * d + e * z - f * y, b + w * e + f * x - d * z, c + w * f + d * y - e * x
 
@@ -181,9 +181,8 @@ def body_from_global(orientation_xyzw: Floats, vectors_xyz: Floats) -> Floats:
     """
     Rotate vectors by the inverse of their body's orientation.
 
-    :param orientation_xyzw: (N, 4) float64, REP-103, of any length but zero.
-    :param vectors_xyz: (N, K, 3) float64, K vectors a body, axes of the global frame; any
-        reshape of (N, 3 K) will do.
+    :param orientation_xyzw: (N, 4) float64, REP-103, of any length above zero.
+    :param vectors_xyz: (N, K, 3) float64, K vectors for each body, axes of the global frame.
     :returns: (N, K, 3) float64, axes of the body.
     """
     # A row vector times the matrix is the column vector times its transpose, the inverse.
