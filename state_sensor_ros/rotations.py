@@ -56,7 +56,7 @@ def rpy_from_quaternion(orientation_xyzw: Floats) -> Floats:
     # pitch of 90 degrees, where an arcsine loses half of its digits.
     up, down = np.hypot(w + y, x - z), np.hypot(w - y, x + z)
     pitch = 2.0 * np.arctan2(up, down) - math.pi / 2.0
-    # (roll - yaw) / 2 and (roll + yaw) / 2
+    # Half the difference of roll and yaw, and half their sum.
     minus, plus = np.arctan2(x - z, w + y), np.arctan2(x + z, w - y)
     angles: Floats = np.stack((plus + minus, pitch, plus - minus), axis=-1)
     return angles - math.tau * np.round(angles / math.tau)
