@@ -260,22 +260,16 @@ class Listener:
         self.node = rclpy.create_node(name, context=self._context)
         self._executor = SingleThreadedExecutor(context=self._context)
         self._executor.add_node(self.node)
-        self._n_received = 0
 
     def subscribe(self, topic, type_name, *, depth=1000, latched=False):
         """Subscribe; returns the list that messages are added to."""
         package, name = type_name.split('/')
         received = []
-
-        def take(message):
-            self._n_received += 1
-            received.append(message)
-
         qos = QoSProfile(depth=depth)
         if latched:
             qos.durability = DurabilityPolicy.TRANSIENT_LOCAL
         self.node.create_subscription(getattr(import_module(f'{package}.msg'), name), topic,
-                                      take, qos)
+                                      received.append, qos)
         return received
 
     def spin(self, seconds=0.05):
@@ -313,11 +307,11 @@ class Listener:
 
         self.until(is_answered, what='an answer to each client')
 
-    def receive_all(self):
-        """Take in what has been sent, until nothing comes for half a second."""
-        n_before = -1
-        while n_before != self._n_received:
-            n_before, until_s = self._n_received, time.monotonic() + 0.5
+    def receive_all(self, *topics):
+        """Take in what has been sent, until for half a second nothing more is in the lists."""
+        n_before = None
+        while n_before != (n_now := [len(received) for received in topics]):
+            n_before, until_s = n_now, time.monotonic() + 0.5
             while time.monotonic() < until_s:
                 self.spin()
 

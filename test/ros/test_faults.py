@@ -122,7 +122,7 @@ def test_fault_simulator_restarts_with_its_clock(bench):
     rig.listener.until(lambda: (rig.send(), rig.listener.spin(0.05), len(markers) > 3)[-1])
     # Nothing of this run is on its way any more.
     rig.wait_until_counted()
-    rig.listener.receive_all()
+    rig.listener.receive_all(markers, actors)
     rig.simulator.hang_up()
     rig.n_sent = 0
     n_markers, n_actors = len(markers), len(actors)

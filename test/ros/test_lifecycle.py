@@ -99,7 +99,7 @@ def test_lifecycle_nothing_comes_after_deactivate_but_delete_all(domain, listene
         listener.until(lambda: [each.action for each in markers[-1].markers] == [3],
                        what='the array that empties displays')
         # What was sent before may come on another topic after that.
-        listener.receive_all()
+        listener.receive_all(frames, markers)
         n_frames, n_markers = len(frames), len(markers)
         for _ in range(20):
             listener.spin(0.05)

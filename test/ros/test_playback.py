@@ -23,7 +23,7 @@ def recorded(tmp_path, n=N_FRAMES):
     return str(path)
 
 
-def spun(listener, received, spins=20):
+def spun(listener, received, spins):
     """Spin for a while; return the number of messages received."""
     for _ in range(spins):
         listener.spin(0.05)
@@ -52,7 +52,8 @@ def test_playback_is_steered_by_parameters(domain, listener, tmp_path):
         remote = Remote(listener)
         listener.until(lambda: len(frames) > 3)
         assert remote.set('playback.paused', True).successful
-        n_held = spun(listener, frames)
+        listener.receive_all(frames)
+        n_held = len(frames)
         assert spun(listener, frames, 10) == n_held
         last = frames[-1].sample_count
         assert remote.set('playback.step', 3).successful
