@@ -48,7 +48,7 @@ class ActorArrayEncoder(TopicEncoder):
 
     def restart(self) -> None:
         """Send the actors of the next frame, whether they changed or not."""
-        # Version of the actor list, and the last message after its stamp.
+        # The version of the last actor list, and the bytes of the last message after its stamp.
         self._version: int | None = None
         self._sent = b''
 
@@ -57,7 +57,7 @@ class ActorArrayEncoder(TopicEncoder):
         return [[self._head_template, self._element_template, self._element_template]]
 
     def messages(self, now: FrameToSend) -> Messages:
-        """Return the array if it differs from the last one in more than its stamp."""
+        """Return the array if more than its stamp differs from the last one."""
         actor_list = now.actor_list
         if actor_list.version == self._version:
             return []

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The frame base_link of an autonomy stack: its place on the ego, poses and velocities there."""
+"""The frame base_link of an autonomy stack: its position on the ego, and motion at this point."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from state_sensor_ros.frame import Floats, Frame, REAR_LEFT, REAR_RIGHT, Wheels
 from state_sensor_ros.rotations import global_from_unit
 from state_sensor_ros.settings import Settings
 
-# Child frame of the ego's pose for a stack where ``ego_frame`` is empty.
+# Child frame of the ego's pose for a stack if ``ego_frame`` is empty.
 BASE_LINK = 'base_link'
 _ORIGIN: Floats = np.zeros(3)
 
@@ -28,8 +28,8 @@ class BaseLink:
     """
     The origin of base_link in the axes of the ego.
 
-    :param settings: of which ``base_link_xyz`` is used.
-    :param report: called with a kind and a line, once where the ego's origin is taken.
+    :param settings: parameters; ``base_link_xyz`` is used.
+    :param report: called with a kind and a line, once if the ego's origin is used.
     """
 
     def __init__(self, settings: Settings, report: Callable[[str, str], None]) -> None:
@@ -39,9 +39,9 @@ class BaseLink:
 
     def offset(self, frame: Frame, i_ego: int) -> Floats:
         """
-        Return where base_link is on the ego of a frame.
+        Return the position of base_link on the ego.
 
-        :param frame: with wheels, where it has any.
+        :param frame: a frame with the wheels of the ego, if it has any.
         :param i_ego: row of the ego.
         :returns: (3,) float64, m, axes of the ego.
         """
@@ -51,36 +51,36 @@ class BaseLink:
         if middle is None:
             if not self._is_reported:
                 self._is_reported = True
-                self._report('base_link', 'base_link: found no position of rear wheels, so the '
-                             "ego's origin is taken; expected base_link_xyz (reported once)")
+                self._report('base_link', 'base_link: no rear wheel has a position, so the '
+                             "ego's origin is used; set base_link_xyz (reported once)")
             return _ORIGIN
         return middle
 
 
 def is_measured(settings: Settings) -> bool:
     """
-    Return whether the place of base_link is found by the wheels: ``base_link_xyz`` is NaN.
+    Return whether the position of base_link follows from wheels: ``base_link_xyz`` is NaN.
 
-    :param settings: of which base_link_xyz is used.
+    :param settings: parameters; ``base_link_xyz`` is used.
     """
     return math.isnan(settings.base_link_xyz[0])
 
 
 def is_on_wheels(settings: Settings) -> bool:
     """
-    Return whether the frame of the ego is base_link at a place that follows from its wheels.
+    Return whether the frame of the ego is base_link at a position that follows from its wheels.
 
-    :param settings: of which ego_frame and base_link_xyz are used.
+    :param settings: parameters; ``ego_frame`` and ``base_link_xyz`` are used.
     """
     return bool(settings.ego_frame) and is_measured(settings)
 
 
 def _rear_middle(wheels: Wheels, i_ego: int) -> Floats | None:
-    places = {int(wheels.wheel[row]): row for row in wheels.rows_of(i_ego)
-              if wheels.position_known[row]}
-    if REAR_LEFT not in places or REAR_RIGHT not in places:
+    rows = {int(wheels.wheel[row]): row for row in wheels.rows_of(i_ego)
+            if wheels.position_known[row]}
+    if REAR_LEFT not in rows or REAR_RIGHT not in rows:
         return None
-    left, right = wheels.position_xyz[places[REAR_LEFT]], wheels.position_xyz[places[REAR_RIGHT]]
+    left, right = wheels.position_xyz[rows[REAR_LEFT]], wheels.position_xyz[rows[REAR_RIGHT]]
     middle: Floats = (left + right) / 2.0
     return middle
 
@@ -89,8 +89,9 @@ def move_to(numbers: Floats, offset: Floats) -> None:
     """
     Move a pose and its velocity to another point of the body.
 
-    :param numbers: (13,) float64, changed: position, orientation of unit length, velocity, angular
-        velocity; global frame. Where a number of the velocities is NaN, the velocity stays.
+    :param numbers: (13,) float64, changed in place: position, orientation of unit length,
+        velocity, angular velocity; global frame. The velocity stays if one of its numbers or of
+        those of the angular velocity is NaN.
     :param offset: (3,) float64, the new point in the axes of the body, m.
     """
     move_by(numbers, global_from_unit(numbers[None, 3:7])[0] @ offset)
@@ -98,13 +99,13 @@ def move_to(numbers: Floats, offset: Floats) -> None:
 
 def move_by(numbers: Floats, arm: Floats) -> None:
     """
-    Do the same with the way to the other point in the global frame.
+    Do what :func:`move_to` does, with the new point in the axes of the global frame.
 
-    :param numbers: as of :func:`move_to`.
-    :param arm: (3,) float64, m, axes of the global frame.
+    :param numbers: (13,) float64, as for :func:`move_to`.
+    :param arm: (3,) float64, from the old point to the new one, m, axes of the global frame.
     """
     numbers[0:3] += arm
-    # Without numpy, whose calls take longer for one body.
+    # Without numpy: its calls take longer for a single body.
     (x, y, z), (a, b, c) = numbers[10:13].tolist(), arm.tolist()
     v_x, v_y, v_z = numbers[7:10].tolist()
     moved = v_x + (y * c - z * b), v_y + (z * a - x * c), v_z + (x * b - y * a)

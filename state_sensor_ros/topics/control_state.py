@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Lane state of each vehicle that has one, and of the ego under a name that never changes."""
+"""Lane state of each vehicle that has one; that of the ego also has a topic of a fixed name."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class ControlStateEncoder(TopicEncoder):
 
 
 def names_in_lane(actor: Actor) -> dict[str, str]:
-    """Return the givens of STAMPED_LANE for ``actor``."""
+    """Return the given values of STAMPED_LANE for ``actor``."""
     return {'frame': actor.frame_id, 'name': actor.name}
 
 

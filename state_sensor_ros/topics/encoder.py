@@ -9,8 +9,8 @@
 """
 Encode a frame to the serialised messages of all topics.
 
-The messages of a topic have a layout: all bytes but the numbers. It is kept until its key changes;
-a frame with the same key only patches numbers into it.
+The layout of a topic's messages is all their bytes except the numbers. It is kept until its key
+changes; a frame with the same key only patches numbers into it.
 """
 
 from __future__ import annotations
@@ -50,20 +50,20 @@ _NO_ROWS: Floats = np.zeros((0, 13))
 
 class _Layout:
     """
-    The layout of the messages of one topic encoder, and those of its methods that it defines.
+    The layout of the messages of one topic encoder, and the methods that the encoder overrides.
 
-    A call of a method that does nothing would cost as much as one that does.
+    Methods of the base class do nothing, and their calls in each frame are saved.
     """
 
     __slots__ = ('blocks', 'encoder', 'key', 'key_of', 'messages', 'numbers')
 
     def __init__(self, encoder: TopicEncoder) -> None:
-        own = {name: getattr(encoder, name) for name in ('key', 'numbers', 'messages')
-               if getattr(type(encoder), name) is not getattr(TopicEncoder, name)}
+        overridden = {name: getattr(encoder, name) for name in ('key', 'numbers', 'messages')
+                      if getattr(type(encoder), name) is not getattr(TopicEncoder, name)}
         self.encoder = encoder
-        self.key_of: Callable[[FrameToSend], object] | None = own.get('key')
-        self.numbers: Callable[[FrameToSend, Numbers], None] | None = own.get('numbers')
-        self.messages: Callable[[FrameToSend], Messages] | None = own.get('messages')
+        self.key_of: Callable[[FrameToSend], object] | None = overridden.get('key')
+        self.numbers: Callable[[FrameToSend, Numbers], None] | None = overridden.get('numbers')
+        self.messages: Callable[[FrameToSend], Messages] | None = overridden.get('messages')
         self.key: object = None
         self.blocks: Sequence[MessageBlock] = ()
 
@@ -72,13 +72,12 @@ class Encoder:
     """
     Encode frames.
 
-    ``topics`` those that exist from the start.
-
     :param settings: parameters; :meth:`reconfigure` replaces the dynamic ones.
     :param definitions: definitions of the messages.
     :param report: called with a kind, for throttling, and a line about what went wrong.
-    :param further: topics of the simulator; a subclass of a common topic takes its place.
+    :param further: topics of the simulator; a subclass of a common topic replaces it.
     :raises EncodeError: if a definition is missing or is not as expected.
+    :ivar topics: topics that exist from the start.
     """
 
     def __init__(self, settings: Settings, definitions: Definitions, report: Report = ignore,
@@ -99,7 +98,7 @@ class Encoder:
         self.topics = tuple(topic for encoder in self._encoders if not encoder.opens_with
                             for topic in encoder.topics)
         self._settings = settings
-        # The last one whose topics were all encoded.
+        # The last list whose topics were all encoded, also those of new actors only.
         self._actor_list: ActorList = EMPTY_ACTOR_LIST
         self._all_layouts: list[_Layout] = []
         self._set_demand(NOTHING)
@@ -116,9 +115,9 @@ class Encoder:
 
     def new_topics(self, frame: Frame) -> list[Topic]:
         """
-        Return the topics that exist from a frame on.
+        Return the topics that exist from this frame on.
 
-        :param frame: the next one to encode.
+        :param frame: the next frame to encode.
         """
         opened = [encoder for encoder in self._unopened
                   if encoder.opens_with and encoder.opens_with(frame)]
@@ -133,10 +132,10 @@ class Encoder:
         """
         Return the topics that an actor has of its own, with the current settings.
 
-        :param actor: the owner, whose ``topic_name`` is a part of their names.
+        :param actor: owner of the topics; its ``topic_name`` is a part of their names.
         :param has_lanes: whether a frame had a lane state of the actor.
         :param has_wheels: whether the actor is a vehicle.
-        :returns: none for an actor without ``has_topics``.
+        :returns: the topics, none for an actor without ``has_topics``.
         """
         return tuple([
             own_topic(actor, encoder.kind, encoder.type_name) for encoder in self._encoders
@@ -165,7 +164,7 @@ class Encoder:
         Return what is to be sent before topics are switched off; may be called from any thread.
 
         :param stamp_ns: ns since the epoch of the messages' clock.
-        :param settings: the next ones; None if the stream ends.
+        :param settings: the next settings; None if the stream ends.
         """
         return [message for encoder in self._encoders if encoder.is_on(self._settings)
                 and (settings is None or not encoder.is_on(settings))
@@ -176,12 +175,12 @@ class Encoder:
         """
         Encode the topics that ``demand`` names.
 
-        :param frame: SI, REP-103 axes, with the parts of :meth:`needs`.
-        :param actor_list: the actors of the registry, rows as in ``frame``.
+        :param frame: frame with the parts of :meth:`needs`.
+        :param actor_list: actors of the frame, in the order of its rows.
         :param stamp_ns: ns since the epoch of the messages' clock.
         :param demand: topics that have a reader.
-        :param advanced: False for a frame whose clock did not advance: only few topics have it.
-        :param upcoming: the frame in its recording, None of a live stream.
+        :param advanced: False for a frame whose clock did not advance: few topics publish it.
+        :param upcoming: the frame in its recording, None for a live stream.
         :returns: the messages in the order in which they are to be sent.
         :raises EncodeError: if a message cannot be laid out.
         """
@@ -193,12 +192,12 @@ class Encoder:
         if not layouts:
             return []
         bodies = frame.bodies()
-        # The actor list is compared by identity. It is immutable, and the key references it: the
-        # same object has the same actors, and a copy with equal actors only costs a new layout.
+        # The actor list is immutable and compared by identity: the same object has the same
+        # actors, and an equal copy only costs a new layout.
         common = (actor_list, bodies.usable.tobytes(), frame.lanes.actor.tobytes(),
                   frame.forward_speed is None)
         messages: Messages = []
-        # Rows that are not sent are computed, too; their values have no meaning.
+        # Rows that are not sent are computed, too, whatever they hold.
         with _NOTHING if bodies.is_plain else np.errstate(all='ignore'):
             now, numbers = self._begin(frame, actor_list, stamp_ns, upcoming)
             for layout in layouts:
@@ -225,7 +224,7 @@ class Encoder:
 
     def _begin(self, frame: Frame, actor_list: ActorList, stamp_ns: int,
                upcoming: FutureFrame | None) -> tuple[FrameToSend, Numbers]:
-        """Return the frame with what several topics use, and the numbers of common tables."""
+        """Return the frame with the data that several topics use, and the common tables."""
         bodies, i_ego = frame.bodies(), actor_list.i_ego
         numbers: Numbers = {STAMP: stamp_numbers(stamp_ns)}
         if self._uses_lanes:

@@ -20,7 +20,7 @@ from state_sensor_ros.topics.tables import header
 
 LIGHTS_NS = 'traffic_lights'
 _SPHERE_LIST = 7
-# m: visible in a view of a whole crossing, above the stop line.
+# m: the spheres are above the stop line, and visible in a view of a whole crossing.
 _DIAMETER, _ABOVE = 1.0, 1.0
 # rgba 0..1 by state: green, yellow, red.
 STATE_COLORS = np.array(((0.0, 0.8, 0.2, 1.0), (1.0, 0.8, 0.0, 1.0), (0.9, 0.1, 0.1, 1.0)),
@@ -31,9 +31,9 @@ class LightMarkers:
     """
     The marker of the lights of a frame.
 
-    :param settings: with the frame of the message.
+    :param settings: parameters; ``global_frame`` is used.
     :param definitions: definitions of the messages.
-    :param marker: type of a marker.
+    :param marker: type name of a marker.
     """
 
     def __init__(self, settings: Settings, definitions: Definitions, marker: str) -> None:
@@ -46,7 +46,7 @@ class LightMarkers:
         self._instance: MessageInstance | None = None
 
     def key(self, lights: TrafficLights) -> object:
-        """Return what the marker depends on."""
+        """Return what the bytes of the marker depend on."""
         return lights.states.tobytes(), lights.poses.tobytes()
 
     def of(self, lights: TrafficLights | None) -> list[MessageInstance]:

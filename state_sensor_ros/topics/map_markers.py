@@ -25,7 +25,7 @@ from state_sensor_ros.topics.topic import LATCHED, Topic
 from state_sensor_ros.topics.topic_encoder import FrameToSend, TopicEncoder
 
 _LINE_LIST, _ADD, _DELETE = 5, 0, 2
-# Width of the lines, m: they are the middles of lanes.
+# Width of the drawn lines, m.
 _WIDTH_M = 0.15
 # Colours by kind, rgb 0..1; all others are grey.
 _COLORS = {'driving': (0.75, 0.78, 0.82), 'junction': (0.45, 0.5, 0.55),
@@ -35,9 +35,9 @@ _GREY = 0.55, 0.58, 0.62
 
 class MapEncoder(TopicEncoder):
     """
-    One MarkerArray for each map; its stamp is zero, as it holds at any time.
+    One MarkerArray for each map; its stamp is zero, as a map is valid at any time.
 
-    :param lines: the map; none for that of the frames.
+    :param lines: the map; empty for that of the frames.
     """
 
     topics = (Topic('~/map', 'visualization_msgs/msg/MarkerArray', LATCHED),)
@@ -63,7 +63,7 @@ class MapEncoder(TopicEncoder):
         self._sent: tuple[MapLine, ...] = ()
 
     def messages(self, now: FrameToSend) -> Messages:
-        """Return the map if it is another one than that sent last."""
+        """Return the map if it is not the one that was sent last."""
         lines = self._lines or now.frame.map_lines
         if lines is self._sent or not lines:
             return []
@@ -83,5 +83,5 @@ def _marker(kind: str, action: int, points_xyz: Floats) -> dict[str, object]:
 
 
 def _segments(lines: Sequence[Floats]) -> Floats:
-    """Return begin and end of each part of some lines, one after the other, (2 M, 3)."""
+    """Return (2 M, 3), begin and end of each of the M segments of some lines."""
     return np.concatenate([np.repeat(points, 2, axis=0)[1:-1] for points in lines])

@@ -25,17 +25,18 @@ Messages = list[tuple[Topic, bytes]]
 
 class MessageBlock:
     """
-    All messages of one patch buffer, for as long as their layout holds.
+    All messages of one patch buffer, valid until their layout changes.
 
-    ``patches`` table, rows or None for all, function and its first argument, of each table in the
-    buffer: the look-ups of each frame are done once, as they take as long as the patches.
-    ``data`` the bytes; ``parts`` topic, begin and end of each message in them; ``edit`` returns
-    the message as it is sent, from all bytes; None for as it is.
+    ``patches`` for each table in the buffer: the table, its rows or None for all, and the function
+    that patches them with its first argument. They are looked up once for a layout: in each frame,
+    that would take as long as the patches.
+    ``data`` the bytes; ``parts`` topic, begin and end of each message in them; ``edit`` makes the
+    message that is sent from all bytes, None if they are sent unchanged.
 
-    :param buffer: the messages.
-    :param rows: by table, (R,) int64, the rows of the table in the order of the buffer; a table
-        that is left out is held completely.
-    :param topics: the topic of each message.
+    :param buffer: buffer of the messages.
+    :param rows: by table (R,) int64, the rows of the table in the order of the buffer; a table
+        without an entry has all its rows in the buffer.
+    :param topics: topic of each message.
     :param also: further topics, each with the index of the message that it shares.
     """
 
@@ -58,7 +59,8 @@ def rows_where(are_chosen: Bools, *tables: Table) -> dict[Table, Rows]:
     """
     Return the ``rows`` of a :class:`MessageBlock`.
 
-    :param are_chosen: (rows of the tables,) bool; if all are True the tables are left out, which
-        saves the copy of the chosen rows in each frame.
+    :param are_chosen: (R,) bool, for each row of the tables; if all are True the tables have no
+        entry, which saves a copy of the rows in each frame.
+    :param tables: tables with R rows.
     """
     return {} if are_chosen.all() else dict.fromkeys(tables, np.flatnonzero(are_chosen))

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Odometry of each actor, and of the ego on a topic whose name does not depend on the actor."""
+"""Odometry of each actor; that of the ego also has a topic of a fixed name."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from state_sensor_ros.topics.topic_encoder import FrameToSend, Numbers, TopicEnc
 ODOMETRY = 'nav_msgs/msg/Odometry'
 # Of actors with a message: linear xyz, angular xyz, in the axes of ``twist_frame``.
 TWIST = Table('twist', 8, 6)
-# Of actors with a message: variance of linear x, of a source that measures this component only.
+# Of actors with a message: variance of linear x, for a source that measures only this component.
 FORWARD_VARIANCE = Table('forward variance', 8, 1)
 
 
@@ -51,13 +51,13 @@ class OdometryEncoder(TopicEncoder):
 
     def __init__(self, settings: Settings, definitions: Definitions, report: Report) -> None:
         super().__init__(settings, definitions, report)
-        # By whether only the speed forward is measured.
+        # Index 1 if only the forward speed is measured.
         self._templates = [
             _template(settings, definitions, settings.twist_covariance_diagonal),
             _template(settings, definitions,
                       (Slot(FORWARD_VARIANCE, 0), *[UNKNOWN_VARIANCE] * 5))]
         self._actor_topics = [self._topic(template) for template in self._templates]
-        # Rows of the actors that have a message, None for all.
+        # Rows of the actors with a message, None for all.
         self._moving: Rows | None = None
 
     def is_on_for_actors(self, settings: Settings) -> bool:
@@ -91,7 +91,7 @@ class OdometryEncoder(TopicEncoder):
             return
         forward = forward_speed if self._moving is None else forward_speed[self._moving]
         numbers[TWIST] = _forward_twists(forward, actors[:, 3:7], in_body)
-        # In global axes the unknown lateral speed is a part of every component.
+        # In global axes every component depends on the unknown lateral speed.
         numbers[FORWARD_VARIANCE] = np.where(
             np.isnan(forward) | (not in_body), UNKNOWN_VARIANCE,
             now.settings.twist_covariance_diagonal[0])[:, None]
@@ -128,7 +128,7 @@ def _twists(actors: Floats, is_finite: bool, in_body: bool) -> Floats:
 
 
 def _forward_twists(forward_speed: Floats, orientation_xyzw: Floats, in_body: bool) -> Floats:
-    """Return (K, 6) twists of which only the speed along the actor's own x axis is known."""
+    """Return (K, 6) twists of actors whose speed along their own x axis alone is known."""
     forward = np.where(np.isnan(forward_speed), 0.0, forward_speed)
     twists = np.zeros((len(forward), TWIST.width))
     if in_body:

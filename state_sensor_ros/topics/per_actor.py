@@ -47,7 +47,7 @@ class Column:
     first: Rows | None = None
 
     def at(self, i: int) -> object:
-        """Return the entry of actor ``i``, with ``first`` its entries."""
+        """Return the entry of actor ``i``, or its entries if there is a ``first``."""
         if self.first is None:
             return self.entries[i]
         return self.entries[int(self.first[i]):int(self.first[i + 1])]
@@ -63,11 +63,11 @@ class Column:
         """
         end, other_end = begin + n_actors, other_begin + n_actors
         if self.first is not None and other.first is not None:
-            own, others = self.first[begin:end + 1], other.first[other_begin:other_end + 1]
-            if not np.array_equal(own - own[0], others - others[0]):
+            first, other_first = self.first[begin:end + 1], other.first[other_begin:other_end + 1]
+            if not np.array_equal(first - first[0], other_first - other_first[0]):
                 return False
-            begin, end = int(own[0]), int(own[-1])
-            other_begin, other_end = int(others[0]), int(others[-1])
+            begin, end = int(first[0]), int(first[-1])
+            other_begin, other_end = int(other_first[0]), int(other_first[-1])
         return self.entries[begin:end] == other.entries[other_begin:other_end]
 
 
@@ -91,9 +91,9 @@ class PerActor(Generic[Item]):
         """
         Return the items in the order of the actors.
 
-        :param actor_list: the actors.
-        :param columns: of their appearance, the same in each call.
-        :returns: one list, updated by the next call; the caller must not change it.
+        :param actor_list: actors of the frame.
+        :param columns: columns of their appearance, the same properties in each call.
+        :returns: a list that the next call updates; the caller must not change it.
         """
         n_old, n_new = len(self._items), len(actor_list.actors)
         head, tail = common_actors(self._actor_list, actor_list)
@@ -128,7 +128,10 @@ class PerActor(Generic[Item]):
         """
         Return how many of ``n_most`` actors have the appearance of the last call, by bisection.
 
-        :param begins: returns where that many actors begin, now and in the last call.
+        :param columns: columns of this call.
+        :param n_most: greatest number of actors to compare.
+        :param begins: returns, for a number of actors, the index of the first of them, now and in
+            the last call.
         """
         n_equal, beyond, n_actors = 0, n_most + 1, n_most
         while beyond - n_equal > 1:

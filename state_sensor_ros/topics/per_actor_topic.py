@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""A topic for each actor, and one for the ego whose name does not depend on the actor."""
+"""A topic for each actor, and one of a fixed name for the ego."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from state_sensor_ros.topics.topic_encoder import FrameToSend, TopicEncoder
 
 def own_topic(actor: Actor, kind: str, type_name: str) -> Topic:
     """
-    Return the topic of one kind that belongs to one actor alone.
+    Return the topic of a kind for a single actor.
 
-    :param actor: the owner.
-    :param kind: last part of the name.
-    :param type_name: ``package/msg/Name``.
+    :param actor: owner of the topic.
+    :param kind: last part of its name.
+    :param type_name: type of its messages, ``package/msg/Name``.
     """
     return Topic(f'~/actors/{actor.topic_name}/{kind}', type_name, actor=actor.topic_name)
 
@@ -42,8 +42,8 @@ class PerActorTopic:
     """
     The messages of one kind of topic.
 
-    :param encoder: whose ``kind`` and ``type_name`` the topics have; the only one of its
-        ``topics``, if any, is that of the ego.
+    :param encoder: encoder with ``kind`` and ``type_name`` of the topics; its ``topics`` are that
+        of the ego, or none.
     :param make: returns the message of an actor, as for :class:`PerActor`.
     """
 
@@ -53,7 +53,7 @@ class PerActorTopic:
         self._instances = PerActor(make)
         self._topics = PerActor(lambda actor, *_: own_topic(
             actor, encoder.kind, encoder.type_name))
-        # Blank for actors without topics of their own: no reader has that name.
+        # Empty for actors without topics of their own: no reader has that name.
         self._names = PerActor(lambda actor, *_: actor.topic_name if actor.has_topics else '')
         self._read: frozenset[str] | None = frozenset()
         self._actor_list = EMPTY_ACTOR_LIST
@@ -66,16 +66,17 @@ class PerActorTopic:
         Lay out the messages: one block, or none.
 
         :param present: (N,) bool, actors that can have a message.
+        :param tables: tables in the messages.
         :param owners: (R,) int64, row of the actor that each row of ``tables`` belongs to.
         :param columns: columns of the actors' appearance.
         """
         actor_list, ego_topics = now.actor_list, self._encoder.topics
         i_ego = actor_list.i_ego
         with_ego = i_ego >= 0 and any(map(now.demand.has, ego_topics)) and bool(present[i_ego])
-        own = self._which_are_read(now) & present
-        chosen = own
-        if with_ego and not own[i_ego]:
-            chosen = own.copy()
+        are_read = self._which_are_read(now) & present
+        chosen = are_read
+        if with_ego and not are_read[i_ego]:
+            chosen = are_read.copy()
             chosen[i_ego] = True
         if not chosen.any():
             return []
@@ -85,7 +86,7 @@ class PerActorTopic:
         also = []
         if with_ego:
             i_message = int(np.count_nonzero(chosen[:i_ego]))
-            if own[i_ego]:
+            if are_read[i_ego]:
                 also = [(ego_topics[0], i_message)]
             else:
                 topics[i_message] = ego_topics[0]

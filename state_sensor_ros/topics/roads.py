@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""~/roads: names of the roads by their numbers, sent when there are more."""
+"""~/roads: names of the roads by their ids, sent again when there are more."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from state_sensor_ros.topics.topic_encoder import FrameToSend, TopicEncoder
 
 
 class RoadsEncoder(TopicEncoder):
-    """One RoadArray for each frame with further roads, with all until then."""
+    """One RoadArray for each frame with further roads; it has all roads so far."""
 
     topics = (Topic('~/roads', 'state_sensor_ros/msg/RoadArray', LATCHED),)
     opens_with = attrgetter('lanes.road_names')
@@ -38,7 +38,7 @@ class RoadsEncoder(TopicEncoder):
         self.restart()
 
     def restart(self) -> None:
-        """Forget the roads of the run before."""
+        """Remove the roads of the previous run."""
         self._newest: Mapping[int, str] = NO_ROADS
         self._names: dict[int, str] = {}
 

@@ -52,7 +52,7 @@ _WHEEL = np.dtype([('wheel', 'u1'), ('position_known', '?'), ('orientation_known
 
 
 class StateFrameEncoder(TopicEncoder):
-    """One StateFrame for each frame that has all parts."""
+    """One StateFrame for each frame in which all parts are decoded."""
 
     topics = (FRAME_TOPIC,)
     is_of_every_frame = True
@@ -64,7 +64,7 @@ class StateFrameEncoder(TopicEncoder):
             'header': header(settings.global_frame), 'generation': Given('generation'),
             'game_time': Slot(RAW_TIME, 0), 'time': Slot(RAW_TIME, 1),
             'sample_count': Slot(RAW_COUNT, 0)}, is_message=True)
-        # By whether the actor has a lane state.
+        # Index 1 for an actor with a lane state.
         self._actors = [Template(definitions, 'state_sensor_ros/msg/ActorState', _actor(has_lane))
                         for has_lane in (False, True)]
         self._head = MessageInstance(self._head_template, {'generation': ''})
@@ -84,7 +84,7 @@ class StateFrameEncoder(TopicEncoder):
         return [[self._head_template, *self._actors, *self._actors]]
 
     def key(self, now: FrameToSend) -> object:
-        """Return all but the numbers of boxes, wheels and appearance."""
+        """Return what the bytes depend on: boxes, wheels and appearance without their numbers."""
         frame = now.frame
         boxes, wheels, appearance = frame.boxes, frame.wheels, frame.appearance
         if boxes is None or wheels is None or appearance is None:
@@ -95,7 +95,7 @@ class StateFrameEncoder(TopicEncoder):
                 appearance.colors, appearance.replay_classes)
 
     def blocks(self, now: FrameToSend) -> list[MessageBlock]:
-        """Lay out the message; there is none without the parts of the frame."""
+        """Lay out the message; there is none if a part of the frame is not decoded."""
         frame, actor_list = now.frame, now.actor_list
         boxes, wheels, appearance = frame.boxes, frame.wheels, frame.appearance
         if boxes is None or wheels is None or appearance is None or frame.inputs is None:
@@ -116,7 +116,7 @@ class StateFrameEncoder(TopicEncoder):
         return [MessageBlock(self._buffer, {}, self.topics)]
 
     def numbers(self, now: FrameToSend, numbers: Numbers) -> None:
-        """Add all numbers as received; a known ``forward_speed`` is the velocity x."""
+        """Add all numbers as received; ``forward_speed``, if known, is the velocity x."""
         frame = now.frame
         boxes, wheels = frame.boxes, frame.wheels
         assert boxes is not None

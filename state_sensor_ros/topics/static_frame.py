@@ -41,11 +41,11 @@ def encode_static_frames(settings: Settings, definitions: Definitions,
     """
     Return the topic and the message, or None without static transforms.
 
-    The stamp is zero: the transforms hold at any time.
+    The stamp is zero: the transforms are valid at any time.
 
-    :param settings: frames, and poses in m and rad.
+    :param settings: parameters; the global and the parent frame are used.
     :param definitions: definitions of the messages.
-    :param transforms: those of the simulator.
+    :param transforms: transforms of the simulator.
     """
     if settings.parent_frame:
         transforms = (StaticTransform(settings.parent_frame, settings.global_frame,

@@ -34,8 +34,8 @@ LANE_ID = Table('lane id', 4, 3)
 LANE_S = Table('lane s', 8, 1)
 LANE_TABLES = (LANE_CHANGE, LANE_ID, LANE_S)
 
-# (m/s)2 and (rad/s)2 of a component that is unknown and published as 0: any vehicle's speed is a
-# small fraction of its square root.
+# (m/s)2 or (rad/s)2, of a component that is unknown and published as 0. The standard deviation is
+# far above the speed of any vehicle.
 UNKNOWN_VARIANCE = 1e6
 
 NS_PER_S = 1_000_000_000
@@ -54,7 +54,7 @@ def header(frame_id: Prototype) -> Fields:
     """
     Return a header with the stamp of the frame.
 
-    :param frame_id: name of a frame, or a Given for one.
+    :param frame_id: name of a frame, or a Given for it.
     :returns: prototype of a std_msgs/Header.
     """
     return {'stamp': {'sec': Slot(STAMP, 0), 'nanosec': Slot(STAMP, 1)}, 'frame_id': frame_id}
@@ -62,10 +62,10 @@ def header(frame_id: Prototype) -> Fields:
 
 def given_header(frame_id: Prototype) -> Fields:
     """
-    Return a header of a message that is sent once, whose stamp is given.
+    Return a header for a message that is sent once; its stamp is a given value.
 
-    :param frame_id: name of a frame, or a Given for one.
-    :returns: prototype of a std_msgs/Header; its givens are ``sec`` and ``nanosec``.
+    :param frame_id: name of a frame, or a Given for it.
+    :returns: prototype of a std_msgs/Header with the givens ``sec`` and ``nanosec``.
     """
     return {'stamp': {'sec': Given('sec'), 'nanosec': Given('nanosec')}, 'frame_id': frame_id}
 
@@ -85,7 +85,7 @@ def xyz(table: Table, column: int) -> Fields:
     """
     Return a vector or point from three columns.
 
-    :param table: that holds x, y, z.
+    :param table: table with x, y, z.
     :param column: index of x.
     :returns: prototype of a Vector3 or Point.
     """
@@ -96,7 +96,7 @@ def xyzw(table: Table, column: int) -> Fields:
     """
     Return a quaternion from four columns.
 
-    :param table: that holds x, y, z, w.
+    :param table: table with x, y, z, w.
     :param column: index of x.
     :returns: prototype of a Quaternion.
     """
@@ -107,8 +107,8 @@ def pose(table: Table, column: int = 0) -> Fields:
     """
     Return a pose from seven columns.
 
-    :param table: that holds position xyz, then orientation xyzw.
-    :param column: index of the first of them.
+    :param table: table with position xyz, then orientation xyzw.
+    :param column: index of the first of these columns.
     :returns: prototype of a Pose.
     """
     return {'position': xyz(table, column), 'orientation': xyzw(table, column + 3)}
@@ -118,8 +118,8 @@ def twist(table: Table, column: int) -> Fields:
     """
     Return a twist, or an acceleration, from six columns.
 
-    :param table: that holds linear xyz, then angular xyz.
-    :param column: index of the first of them.
+    :param table: table with linear xyz, then angular xyz.
+    :param column: index of the first of these columns.
     :returns: prototype of a Twist or an Accel.
     """
     return {'linear': xyz(table, column), 'angular': xyz(table, column + 3)}
@@ -137,7 +137,7 @@ def diagonal(variances: Sequence[float | Slot]) -> list[float | Slot]:
 
 
 def lane() -> Fields:
-    """Return a ControlState."""
+    """Return the prototype of a ControlState."""
     return {'lane_change_left': Slot(LANE_CHANGE, 0), 'lane_change_right': Slot(LANE_CHANGE, 1),
             'road_id': Slot(LANE_ID, 0), 'section_id': Slot(LANE_ID, 1),
             'lane_id': Slot(LANE_ID, 2), 's': Slot(LANE_S, 0)}

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-# In the place of the actors whose topic of a kind has a reader.
+# If no actor has a topic with a reader.
 NO_ACTORS: frozenset[str] = frozenset()
 
 
@@ -36,9 +36,10 @@ class Topic:
     A topic.
 
     ``name`` absolute or with ``~`` for the node's own; ``type_name`` ``package/msg/Name``;
-    ``qos`` of its publisher, unless it is overridden; ``actor`` the ``Actor.topic_name`` of a
-    topic that belongs to one actor; ``is_exclusive`` whether a second publisher is an error;
-    ``is_perceived`` whether it has the objects that a sensor would report, not the truth.
+    ``qos`` of its publisher, unless it is overridden; ``actor`` the ``Actor.topic_name`` of the
+    owner, '' for a topic that is not of a single actor; ``is_exclusive`` whether a second
+    publisher is an error; ``is_perceived`` whether it has the objects that a sensor would report,
+    not the ground truth.
     """
 
     name: str
@@ -62,7 +63,7 @@ class Demand:
     """
     The topics that have a reader: only they have to be decoded and encoded.
 
-    ``names`` topics that belong to no actor, None for all; ``actors`` by kind of topic the
+    ``names`` topics that are not of single actors, None for all; ``actors`` by kind of topic the
     ``Actor.topic_name`` of the actors whose topic has a reader, None for all.
     """
 
@@ -74,7 +75,7 @@ class Demand:
         """
         Return the demand for exactly these topics.
 
-        :param topics: the topics that have a reader.
+        :param topics: topics that have a reader.
         """
         names: set[str] = set()
         actors: dict[str, set[str]] = {}
@@ -83,10 +84,11 @@ class Demand:
                 actors.setdefault(topic.kind, set()).add(topic.actor)
             else:
                 names.add(topic.name)
-        return cls(frozenset(names), {kind: frozenset(own) for kind, own in actors.items()})
+        return cls(frozenset(names), {kind: frozenset(of_kind)
+                                      for kind, of_kind in actors.items()})
 
     def has(self, topic: Topic) -> bool:
-        """Return whether ``topic``, which belongs to no actor, has a reader."""
+        """Return whether ``topic``, which is not of a single actor, has a reader."""
         return self.names is None or topic.name in self.names
 
     def actors_of(self, kind: str) -> frozenset[str] | None:

@@ -7,10 +7,10 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-The base of all topics: what a topic says about itself, each in a module of its own.
+The base class of the encoders of all topics; each encoder has a module of its own.
 
 A subclass declares name, type and quality of service of its topics, when they are switched on,
-what of a frame they need, how their messages are laid out, the numbers in them, and a sample.
+which parts of a frame they need, the layout of their messages, the numbers in them, and a sample.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ NO_PARTS = Needs.of()
 @dataclass(slots=True, eq=False)
 class FrameToSend:
     """
-    A frame whose messages are encoded.
+    The frame that is encoded, with the data that several topics use.
 
     ``actor_list`` its N actors; ``stamp_ns`` ns since the epoch of the messages' clock;
     ``usable`` (N,) bool, actors with a pose; ``rows`` (N + M, 13) float64, actors then boxes as in
-    :class:`Bodies`, orientations of unit length, the ego's row at base_link; (0, 13) where no
-    topic ``uses_rows``; ``base_link`` row of the ego and (3,) the place of base_link in its axes,
-    None at its origin; ``objects`` of the frame, ``perceiver`` of these; ``upcoming`` the frame in
-    its recording.
+    :class:`Bodies`, orientations of unit length, the ego's row at base_link; (0, 13) if no topic
+    ``uses_rows``; ``base_link`` row of the ego and (3,) position of base_link in its axes, None if
+    that is its origin; ``objects`` makes the objects of the frame, ``perceiver`` those that a
+    sensor reports; ``upcoming`` the frame in its recording, None for a live stream.
     """
 
     settings: Settings
@@ -70,14 +70,14 @@ class TopicEncoder:
     """
     The messages of one topic, or of topics whose messages are alike.
 
-    ``topics`` those that exist from the start; ``kind`` and ``type_name`` of those that belong to
-    single actors, as of :attr:`Topic.kind`, empty for none; ``is_of_every_frame`` whether a frame
-    whose clock did not advance has a message, too; ``is_of_new_actors`` whether only a frame with
-    another actor list than the one before may have one; ``opens_with`` what of a frame has to be
-    there before the topics exist, None if they exist from the start; ``uses_rows`` whether
-    :attr:`FrameToSend.rows` or POSE are used, ``uses_lanes`` whether LANE_TABLES are;
-    ``uses_perception`` which of the parameters ``perception.*``, by name;
-    ``expires_ns`` stamp of the last frame that the layout of :meth:`blocks` is valid for.
+    ``topics`` topics that are not of single actors; ``kind`` and ``type_name`` of the topics of
+    single actors, :attr:`Topic.kind`, empty for none; ``is_of_every_frame`` whether there is also
+    a message for a frame whose clock did not advance; ``is_of_new_actors`` whether there are
+    messages only for frames whose actor list has changed; ``opens_with`` returns the part of a
+    frame with which the topics begin to exist, None if they exist from the start; ``uses_rows``
+    whether :attr:`FrameToSend.rows` or POSE are used, ``uses_lanes`` whether LANE_TABLES are;
+    ``uses_perception`` names of the parameters ``perception.*`` that are used; ``expires_ns``
+    stamp of the last frame for which the layout of :meth:`blocks` is valid.
 
     :param settings: parameters at the start.
     :param definitions: definitions of the messages.
@@ -102,7 +102,7 @@ class TopicEncoder:
 
     @classmethod
     def topics_of(cls, settings: Settings) -> tuple[Topic, ...]:
-        """Return those of :attr:`topics` that exist with ``settings``."""
+        """Return the :attr:`topics` that exist with ``settings``."""
         return cls.topics
 
     def is_on(self, settings: Settings) -> bool:
@@ -123,7 +123,7 @@ class TopicEncoder:
         return True
 
     def is_wanted(self, settings: Settings, demand: Demand) -> bool:
-        """Return whether there is anything to encode; a latched topic has later readers, too."""
+        """Return whether there is anything to encode; a latched topic may have later readers."""
         return (self.is_on(settings) and any(demand.has(topic) or topic.qos.latched
                                              for topic in self.topics)) or bool(
             self.kind and self.is_on_for_actors(settings)
@@ -137,13 +137,13 @@ class TopicEncoder:
         """
         Return the templates of a sample of each message, which is verified at start.
 
-        :returns: of each message its template; or the head of an array and its elements.
+        :returns: for each message its template, or the templates of an array's head and elements.
         """
         return self._samples
 
     def message(self, type_name: str, prototype: Fields) -> Template:
         """
-        Return the template of a whole message, which is a sample as well.
+        Return the template of a whole message, and add it to the samples.
 
         :param type_name: ``package/msg/Name``.
         :param prototype: the fields that are not zero or empty.
@@ -154,15 +154,16 @@ class TopicEncoder:
 
     def key(self, now: FrameToSend) -> object:
         """
-        Return what the layout depends on beside the actors, their poses and lanes.
+        Return what the layout depends on besides the actors, their poses and lanes.
 
+        :param now: the frame.
         :returns: a value that is compared with that of the frame before.
         """
         return None
 
     def blocks(self, now: FrameToSend) -> Sequence[MessageBlock]:
         """
-        Lay out the messages, whose numbers are patched into them in each frame.
+        Lay out the messages; their numbers are patched in each frame.
 
         :param now: the first frame with a new key.
         """
@@ -172,16 +173,17 @@ class TopicEncoder:
         """
         Compute the numbers of the tables in the blocks.
 
-        :param numbers: STAMP, POSE, LANE_TABLES and what other topics computed; tables are added.
+        :param now: the frame.
+        :param numbers: STAMP, POSE, LANE_TABLES and the tables of other topics; is added to.
         """
 
     def messages(self, now: FrameToSend) -> Messages:
-        """Return the messages that are made anew for a frame."""
+        """Return the messages of a frame that have no layout that is kept."""
         return []
 
     def closing(self, stamp_ns: int) -> Messages:
         """
-        Return what is sent when the topics are switched off or the stream ends.
+        Return the messages to send when the topics are switched off or the stream ends.
 
         May be called from any thread.
 

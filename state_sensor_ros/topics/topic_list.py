@@ -18,8 +18,8 @@ from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.topic import Topic
 from state_sensor_ros.topics.topic_encoder import NewTopicEncoder, TopicEncoder
 
-# Module and class of each, in the order in which their messages are sent: a transform precedes the
-# data that refers to it.
+# Module and class of each, in the order in which messages are sent: a transform precedes the data
+# that refers to it.
 _TOPICS = (
     'clock:ClockEncoder',
     'transforms:TransformEncoder',
@@ -35,7 +35,7 @@ _TOPICS = (
     'actor_array:ActorArrayEncoder',
 )
 
-# By member of the parameter ``outputs``: those in stacks/, imported when they are used.
+# By value of the parameter ``outputs``: topics in stacks/, which are imported when they are used.
 _OUTPUTS = {
     'autoware': (
         'autoware_objects:GroundTruthEncoder',
@@ -59,9 +59,9 @@ TOPICS = tuple([_encoder(line, str(__package__)) for line in _TOPICS])
 
 def output_encoders(output: str) -> list[type[TopicEncoder]]:
     """
-    Return the topics of one of ``outputs``.
+    Return the topics of an output.
 
-    :param output: its name.
+    :param output: value of the parameter ``outputs``.
     """
     return [_encoder(line, f'{__package__}.stacks') for line in _OUTPUTS[output]]
 
@@ -71,7 +71,7 @@ def topic_encoders(settings: Settings,
     """
     Return all topics that can be switched on.
 
-    :param settings: parameters at the start, of which ``outputs`` is used.
+    :param settings: parameters at the start; ``outputs`` is used.
     :param further: topics of the simulator.
     """
     return [*TOPICS, *further,
@@ -92,7 +92,7 @@ def output_topics(settings: Settings) -> tuple[Topic, ...]:
     """
     Return the topics of the outputs for autonomy stacks that are switched on.
 
-    :param settings: parameters at the start, of which ``outputs`` and what each uses are read.
+    :param settings: parameters at the start; ``outputs`` and what each of them needs are used.
     """
     return tuple(topic for output in settings.outputs for each in output_encoders(output)
                  for topic in each.topics_of(settings))
@@ -102,7 +102,7 @@ def perception_used(settings: Settings) -> frozenset[str]:
     """
     Return the names of the parameters ``perception.*`` that the outputs use.
 
-    :param settings: parameters at the start, of which ``outputs`` and what each uses are read.
+    :param settings: parameters at the start; ``outputs`` and what each of them needs are used.
     """
     return frozenset(name for output in settings.outputs for each in output_encoders(output)
                      if each.topics_of(settings) for name in each.uses_perception)
@@ -110,9 +110,9 @@ def perception_used(settings: Settings) -> frozenset[str]:
 
 def packages_of(output: str) -> list[str]:
     """
-    Return the packages of the messages of one of ``outputs``, some of which a ROS may not have.
+    Return the message packages of an output; a ROS may lack some of them.
 
-    :param output: its name.
+    :param output: value of the parameter ``outputs``.
     """
     return sorted({topic.type_name.partition('/')[0] for each in output_encoders(output)
                    for topic in each.topics})

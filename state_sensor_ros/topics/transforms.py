@@ -60,7 +60,7 @@ class TransformEncoder(TopicEncoder):
         self._buffer = PatchBuffer(is_array=True)
 
     def is_on(self, settings: Settings) -> bool:
-        """Return whether ``tf`` has any transforms."""
+        """Return whether ``tf`` is not ``none``."""
         return settings.tf != 'none'
 
     def needs(self, settings: Settings) -> Needs:
@@ -72,7 +72,7 @@ class TransformEncoder(TopicEncoder):
         return [[self._head_template, self._actor, self._wheel, self._actor]]
 
     def key(self, now: FrameToSend) -> object:
-        """Return the wheels that have a place, None without frames of wheels."""
+        """Return the wheels that have a position, None if wheels have no frames."""
         wheels = now.frame.wheels
         if wheels is None or not now.settings.wheel_tf:
             return None
@@ -106,7 +106,7 @@ class TransformEncoder(TopicEncoder):
         poses[:, :3] = wheels.position_xyz
         if now.base_link is not None:
             poses[wheels.actor == now.base_link[0], :3] -= now.base_link[1]
-        # Rows that are not sent have no meaning.
+        # Rows that are not sent may hold anything.
         with np.errstate(all='ignore'):
             poses[:, 3:] = normalised(wheels.known_orientation_xyzw())
         numbers[WHEEL_POSE] = poses
@@ -116,10 +116,10 @@ class TransformEncoder(TopicEncoder):
         by_actor, instances = self._wheels.of(actor_list), []
         for i, wheel in zip(wheels.actor[are_placed].tolist(), wheels.wheel[are_placed].tolist(),
                             strict=True):
-            actor, own = actor_list.actors[i], by_actor[i]
-            if wheel not in own:
-                own[wheel] = MessageInstance(self._wheel, {
+            actor, of_actor = actor_list.actors[i], by_actor[i]
+            if wheel not in of_actor:
+                of_actor[wheel] = MessageInstance(self._wheel, {
                     'parent': actor.frame_id,
                     'child': f'{self._prefix}{actor.topic_name}/wheel_{wheel}'})
-            instances.append(own[wheel])
+            instances.append(of_actor[wheel])
         return instances

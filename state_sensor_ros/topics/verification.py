@@ -7,10 +7,10 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-Check at start that an independent deserialiser finds the same values in the messages.
+Check at start that an independent deserialiser reads the same values from the messages.
 
-In a sample each slot has a number of its own and each given a value. A changed definition, or a
-middleware with another serialisation, is then an error at start and never a wrong number.
+In a sample each slot has a number that occurs once, and each given field a value. So a changed
+definition, or a middleware with another serialisation, is an error at start, not a wrong number.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ Leaf = bool | int | float | str
 
 def sample_settings(settings: Settings) -> Settings:
     """
-    Return settings with which all constants of messages are easy to tell apart.
+    Return settings with which all constants of messages differ.
 
-    :param settings: those of the node.
+    :param settings: settings of the node.
     """
     return replace(settings, global_frame='world',
                    pose_covariance_diagonal=(1.0, 2.0, 3.0, 4.0, 5.0, 6.0),
@@ -59,7 +59,7 @@ def sample_settings(settings: Settings) -> Settings:
 @dataclass(frozen=True, slots=True, eq=False)
 class Sample:
     """
-    A serialised message and the fields that must be found in it.
+    A serialised message and the values that a deserialiser must read from it.
 
     ``leaves`` path (names of fields and indices) and value of each field that a prototype names.
     """
@@ -97,7 +97,7 @@ def sample_of(templates: Sequence[Template]) -> Sample:
     """
     Return a sample of one message.
 
-    :param templates: one of a whole message; or the head of an array, whose last field is the
+    :param templates: that of a whole message; or that of an array's head, whose last field is the
         sequence, and one for each element.
     """
     walker = _PrototypeWalker(templates[0].definitions)
@@ -118,19 +118,19 @@ def sample_of(templates: Sequence[Template]) -> Sample:
 
 
 def _read(number: int, table: Table, type_name: str) -> Leaf:
-    """Return the value that a reader finds where ``number`` is patched into a field."""
+    """Return the value that a reader finds in a field into which ``number`` was patched."""
     held = np.array(number, WORD_DTYPES[table.word])
     view = _VIEWS.get(type_name)
     return cast(Leaf, (held if view is None else held.view(view)).item())
 
 
 class _PrototypeWalker:
-    """Walk prototypes along the definitions, without the code that serialises templates."""
+    """Walk along prototypes and definitions, independently of the code that serialises."""
 
     def __init__(self, definitions: Definitions) -> None:
         self._definitions = definitions
         self._salt = 0
-        # By table: rows of the instances before, and of this one.
+        # By table: number of rows in the instances before, and in this one.
         self._n_before: dict[Table, int] = {}
         self._n_rows: dict[Table, int] = {}
 
@@ -139,8 +139,9 @@ class _PrototypeWalker:
         """
         Return path and value of each field that the prototype names.
 
-        :param values: receives a value for each given.
-        :param salt: added to the length of texts, which moves the fields behind them.
+        :param template: template of the instance.
+        :param values: receives a value for each given field.
+        :param salt: added to the length of texts, which moves the fields after them.
         """
         self._salt, self._n_rows = salt, {}
         found = list(self._of_message(template.type_name, template.prototype, values, 0))
@@ -191,9 +192,9 @@ class _PrototypeWalker:
         else:
             parts = cast(Sequence[Prototype], part)
             elements = [values] * len(parts)
-        for i, (item, own) in enumerate(zip(parts, elements, strict=True)):
+        for i, (item, givens) in enumerate(zip(parts, elements, strict=True)):
             i_row = row + i if isinstance(part, Each) else row
-            for path, leaf in self._of_value(field.type_name, item, own, i_row):
+            for path, leaf in self._of_value(field.type_name, item, givens, i_row):
                 yield (i, *path), leaf
 
     def _of_value(self, type_name: str, part: Prototype, values: dict[str, object],
