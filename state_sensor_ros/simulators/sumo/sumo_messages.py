@@ -16,6 +16,7 @@ from typing import TypeAlias
 
 from state_sensor_ros.simulators import EgoCommand, Frame
 from state_sensor_ros.simulators.sumo.road_network import RoadNetwork
+from state_sensor_ros.simulators.sumo.sumo_simulator import SumoParameters
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,31 +24,19 @@ class Run:
     """
     What the process does.
 
-    ``config`` path of the `.sumocfg` to start, empty for a running SUMO at ``host`` and ``port``,
-    which the process joins as client number ``order``; ``step`` s and ``seed`` of a started one;
-    ``arguments`` of its command line; ``network`` path of the network file, empty: that of
-    the configuration; ``ego`` as :class:`StepFrames` takes it; ``rate`` times real time, 0 as
-    fast as possible; ``is_paced`` whether this process decides when the next step is made;
-    ``is_paused`` whether it makes steps only on request.
+    ``own`` parameters of SUMO: it starts the scenario ``config``, or joins a running SUMO if that
+    is empty; ``rate`` times real time, 0 as fast as possible; ``is_paused`` whether it makes steps
+    only on request.
     """
 
-    config: str = ''
-    host: str = ''
-    port: int = 0
-    order: int = 1
-    step: float = 0.05
-    seed: int = 0
-    arguments: tuple[str, ...] = ()
-    network: str = ''
-    ego: str = ''
-    rate: float = 1.0
-    is_paced: bool = True
-    is_paused: bool = False
+    own: SumoParameters
+    rate: float
+    is_paused: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """SUMO runs; ``network`` of its roads."""
+    """SUMO runs; ``network`` its roads."""
 
     network: RoadNetwork
 
@@ -57,7 +46,7 @@ class Stepped:
     """
     One step.
 
-    ``frame`` its actors; ``lights`` states of traffic lights by id, None where no light changed;
+    ``frame`` its actors; ``lights`` states of traffic lights by id, None if no light changed;
     ``is_first`` whether it is the first one after :class:`Reset`.
     """
 
@@ -68,7 +57,7 @@ class Stepped:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The scenario is over, or SUMO failed: ``reason`` one line, ``is_failure``."""
+    """The scenario is over, or SUMO failed, if ``is_failure``; ``reason`` one line."""
 
     reason: str
     is_failure: bool

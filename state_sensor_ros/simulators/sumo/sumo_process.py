@@ -42,6 +42,7 @@ from state_sensor_ros.simulators.sumo.sumo_messages import (
     Stepped,
     Steps,
 )
+from state_sensor_ros.simulators.sumo.sumo_simulator import SumoParameters
 
 # A SUMO that was held up makes up for no more than this, s: a longer burst of frames would be
 # dropped by the node.
@@ -84,23 +85,24 @@ def serve(run: Run, requests: Connection, frames: Connection) -> None:
     :param frames: connection to the driver.
     :raises EOFError, BrokenPipeError: if the driver has closed its end.
     """
-    clock = Clock(run.rate if run.is_paced else 0, is_paused=run.is_paused)
+    clock = Clock(run.rate, is_paused=run.is_paused)
     is_reset = False
-    while _serve_once(run, clock, requests, frames, is_reset=is_reset):
+    while _serve_once(run.own, clock, requests, frames, is_reset=is_reset):
         is_reset = True
         clock.reset()
     frames.send(Ended('the scenario is over', is_failure=False))
 
 
-def _serve_once(run: Run, clock: Clock, requests: Connection, frames: Connection, *,
+def _serve_once(own: SumoParameters, clock: Clock, requests: Connection, frames: Connection, *,
                 is_reset: bool) -> bool:
     """Run the scenario until it is over, or is to begin again: then return True."""
-    with _opened(run) as sumo:
+    with _opened(own) as sumo:
         from traci import constants
-        network = read_network(run.network or _network_of(sumo))
+        # SUMO resolves the path of the network of a configuration.
+        network = read_network(own.net or sumo.simulation.getOption('net-file'))
         step_s = sumo.simulation.getDeltaT()
         frames.send(Started(network))
-        reader, maker = StepReader(sumo, constants), StepFrames(network, run.ego)
+        reader, maker = StepReader(sumo, constants), StepFrames(network, own.ego)
         lights: dict[str, str] = {}
         ego, frame = SumoEgo(sumo), None
         while _goes_on(sumo):
@@ -184,14 +186,13 @@ class Clock:
 
 
 @contextmanager
-def _opened(run: Run) -> Iterator[Sumo]:
+def _opened(own: SumoParameters) -> Iterator[Sumo]:
     """Start SUMO in this process, or join one; close it afterwards."""
-    if run.config:
+    if own.config:
         with importing('source sumo'):
             import libsumo
-        libsumo.start(['sumo', '-c', run.config, '--step-length', str(run.step), '--seed',
-                       str(run.seed), '--no-step-log', '--duration-log.disable',
-                       *run.arguments])
+        libsumo.start(['sumo', '-c', own.config, '--step-length', str(own.step), '--seed',
+                       str(own.seed), '--no-step-log', '--duration-log.disable', *own.args])
         try:
             yield libsumo
         finally:
@@ -200,19 +201,14 @@ def _opened(run: Run) -> Iterator[Sumo]:
     with importing('source sumo'):
         import traci
     try:
-        sumo = traci.connect(run.port, numRetries=0, host=run.host)
+        sumo = traci.connect(own.port, numRetries=0, host=own.host)
     except (OSError, traci.exceptions.FatalTraCIError) as error:
-        raise ConfigError('sumo.port', f'{run.host}:{run.port}', f'a SUMO ({error})') from error
-    sumo.setOrder(run.order)
+        raise ConfigError('sumo.port', f'{own.host}:{own.port}', f'a SUMO ({error})') from error
+    sumo.setOrder(own.order)
     try:
         yield sumo
     finally:
         sumo.close()
-
-
-def _network_of(sumo: Sumo) -> str:
-    """Return the path of the network of a configuration, resolved as SUMO resolves it."""
-    return cast(str, sumo.simulation.getOption('net-file'))
 
 
 def _goes_on(sumo: Sumo) -> bool:

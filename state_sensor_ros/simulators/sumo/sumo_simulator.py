@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 import re
@@ -106,18 +106,15 @@ class SumoSimulator(Simulator):
     def open_source(self, settings: Settings, report: Report, *,
                     reconnect: bool = True) -> Source:
         """Make the source; SUMO starts when its frames are iterated over."""
-        from state_sensor_ros.simulators.sumo.sumo_messages import Run
         from state_sensor_ros.simulators.sumo.sumo_source import StartedSumo, SumoSource
         own = settings.of(SumoParameters)
-        config = '' if own.port else own.config or str(share_file(*_SHIPPED))
-        run = Run(config, own.host, own.port, own.order, own.step, own.seed, own.args, own.net,
-                  own.ego, settings.rate, is_paced=not own.port or own.step_it)
-        new_source = StartedSumo if run.config else SumoSource
-        return new_source(run, settings, report, reconnect=reconnect)
+        if own.port:
+            return SumoSource(own, settings, report, reconnect=reconnect)
+        own = replace(own, config=own.config or str(share_file(*_SHIPPED)))
+        return StartedSumo(own, settings, report, reconnect=reconnect)
 
     def open_commands(self, settings: Settings, source: Source, report: Report) -> EgoCommands:
-        """Make what moves the ego in SUMO."""
-        from state_sensor_ros.simulators.sumo.sumo_commands import SumoCommands
-        from state_sensor_ros.simulators.sumo.sumo_source import SumoSource
+        """Make what sends commands to the process that runs SUMO."""
+        from state_sensor_ros.simulators.sumo.sumo_source import SumoCommands, SumoSource
         assert isinstance(source, SumoSource)
         return SumoCommands(source)

@@ -15,7 +15,7 @@ from collections.abc import Generator, Iterator
 from contextlib import suppress
 from dataclasses import replace
 import math
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, Pipe
 import os
 import subprocess
 import sys
@@ -47,35 +47,38 @@ from state_sensor_ros.simulators.sumo.sumo_messages import (
     Stepped,
     Steps,
 )
+from state_sensor_ros.simulators.sumo.sumo_simulator import SumoParameters
 
 # A SUMO that was joined and has not answered for this long waits for something, s.
 _SILENCE_S = 2.0
-# Time for SUMO to close its files after the pipe is closed, s.
+# Time for SUMO to close its files after the pipe for requests is closed, s.
 _END_S = 1.0
-# Of what SUMO prints, for an error.
+# Last lines that SUMO has printed, for an error.
 _LAST_LINES = 5
 _MAX_LINE = 300
 
 
 class SumoSource(LiveSource):
     """
-    One frame a step.
+    Yield a frame for each step of SUMO.
 
-    :param run: what to start or to join.
-    :param settings: waits before the process is started again, and ``rate``.
+    :param own: ``config`` of the scenario to start; empty to join a running SUMO.
+    :param settings: ``rate``, and waits before the process is started again.
     :param report: called with SUMO's warnings.
     :param reconnect: whether to start again after SUMO has failed.
     :ivar is_paused: whether steps are made only on request.
     :ivar position: simulated time since the first step of the run, s.
     """
 
-    def __init__(self, run: Run, settings: Settings, report: Report, *,
+    def __init__(self, own: SumoParameters, settings: Settings, report: Report, *,
                  reconnect: bool = True) -> None:
-        super().__init__(settings, run.config or f'{run.host}:{run.port}', reconnect=reconnect)
-        self._run = run
+        super().__init__(settings, own.config or f'{own.host}:{own.port}', reconnect=reconnect)
+        self._own = own
         self._report = report
+        # Guards the process and the pipe to it.
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
+        self._requests: Connection | None = None
         self._lines: deque[str] = deque(maxlen=_LAST_LINES)
         self.is_paused = False
         self.position = 0.0
@@ -89,17 +92,22 @@ class SumoSource(LiveSource):
         with self._lock:
             if self.is_closing:
                 return
-            self._process = process = subprocess.Popen(
-                [sys.executable, '-m', f'{__package__}.sumo_process'], stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
-        assert process.stdout is not None
+            requests, self._requests = Pipe(duplex=False)
+            frames, sent = Pipe(duplex=False)
+            with requests, sent:
+                self._process = process = subprocess.Popen(
+                    [sys.executable, '-m', f'{__package__}.sumo_process'],
+                    stdin=requests.fileno(), stdout=sent.fileno(), stderr=subprocess.PIPE,
+                    start_new_session=True)
+                self._requests.send(Run(self._own, self._rate(self.settings), self.is_paused))
+            # A full pipe must not hold up close(); a request is short: written whole, or not.
+            os.set_blocking(self._requests.fileno(), False)
         assert process.stderr is not None
         self._lines.clear()
         listener = threading.Thread(target=self._listen, args=(process.stderr,), daemon=True)
         listener.start()
-        self._send(replace(self._run, rate=self.settings.rate, is_paused=self.is_paused))
-        with Connection(os.dup(process.stdout.fileno()), writable=False) as pipe:
-            failure = yield from self._frames(pipe)
+        with frames:
+            failure = yield from self._frames(frames)
         if not self.is_closing and not self.is_over:
             # The pipe ends before the process, and what SUMO printed arrives after it.
             with suppress(subprocess.TimeoutExpired):
@@ -107,11 +115,15 @@ class SumoSource(LiveSource):
             listener.join(_END_S)
             raise TransportError(self._address, self._reason(failure, process.returncode))
 
+    def _rate(self, settings: Settings) -> float:
+        """Return the pace of the steps, 0 if the other clients of a joined SUMO set it."""
+        return settings.rate if self._own.config or self._own.step_it else 0.0
+
     def _frames(self, pipe: Connection) -> Generator[Frame | Packet, None, str]:
         """Yield the frames; return why the process failed, if it said so."""
         network, signals, begin_s = None, None, math.nan
         while not self.is_closing:
-            if not (self._run.config or self.health.n_packets or pipe.poll(_SILENCE_S)):
+            if not (self._own.config or self.health.n_packets or pipe.poll(_SILENCE_S)):
                 self.health.silence = (
                     f'{self._address} has not answered: it may wait for other clients '
                     '(--num-clients), or for one that steps it')
@@ -153,18 +165,19 @@ class SumoSource(LiveSource):
         :param settings: all parameters.
         """
         super().reconfigure(settings)
-        self._send(NewRate(settings.rate))
+        # A process that does not run is started with the new rate.
+        with suppress(TransportError):
+            self.send(NewRate(self._rate(settings)))
 
     def disconnect(self) -> None:
-        """End the process, and free its pipes."""
+        """End the process, and free its pipe."""
         with self._lock:
             process, self._process = self._process, None
+            requests, self._requests = self._requests, None
+        if requests is not None:
+            requests.close()
         if process is None:
             return
-        for pipe in (process.stdin, process.stdout):
-            assert pipe
-            with suppress(OSError):
-                pipe.close()
         try:
             process.wait(_END_S)
         except subprocess.TimeoutExpired:
@@ -189,34 +202,21 @@ class SumoSource(LiveSource):
             self.health.state = SourceState.PAUSED if self.is_paused else SourceState.CONNECTED
             self.health.silence = 'SUMO is paused' if self.is_paused else ''
 
-    def drive(self, command: EgoCommand) -> None:
+    def send(self, request: Request) -> None:
         """
-        Drive the ego from the next step on; from any thread.
+        Send a request to the process, which takes it before its next step; from any thread.
 
-        :param command: counts until the next call.
-        :raises TransportError: if the process does not run, or has not read many commands.
+        :param request: a command to the ego counts until the next one.
+        :raises TransportError: if the process does not run, or has not read many requests.
         """
         with self._lock:
-            if self._process is None or self._process.stdin is None:
+            if self._requests is None:
                 raise TransportError(self._address, 'no process', 'a SUMO that runs')
-            pipe = self._process.stdin.fileno()
             try:
-                # A full pipe must not hold up close(); what is written is whole or nothing.
-                os.set_blocking(pipe, False)
-                with Connection(os.dup(pipe), readable=False) as writer:
-                    writer.send(command)
+                self._requests.send(request)
             except OSError as error:
                 raise TransportError(self._address, reason_of(error),
                                      'a SUMO that takes commands') from error
-            finally:
-                os.set_blocking(pipe, True)
-
-    def _send(self, request: Run | Request) -> None:
-        with self._lock, suppress(OSError):
-            if self._process is not None and self._process.stdin is not None:
-                pipe = Connection(os.dup(self._process.stdin.fileno()), readable=False)
-                with pipe:
-                    pipe.send(request)
 
     def _listen(self, output: IO[bytes]) -> None:
         """Report SUMO's warnings, and keep its last lines; ends with the process."""
@@ -275,4 +275,28 @@ class StartedSumo(SumoSource):
         """
         if self.is_over:
             raise TransportError(self._address, self.health.loss)
-        self._send(request)
+        with suppress(TransportError):
+            self.send(request)
+
+
+class SumoCommands:
+    """
+    Send commands to the process that runs SUMO.
+
+    :param source: runs the process.
+    """
+
+    def __init__(self, source: SumoSource) -> None:
+        self._source = source
+
+    def send(self, command: EgoCommand) -> None:
+        """
+        Send a command; the next step uses the newest one.
+
+        :param command: counts until the next.
+        :raises TransportError: if SUMO does not run, or does not read commands any more.
+        """
+        self._source.send(command)
+
+    def close(self) -> None:
+        """Do nothing: the command is in the pipe, and a started SUMO ends with the source."""

@@ -6,12 +6,14 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Small scenarios of SUMO, and its own account of them (FCD output) read by ElementTree."""
+"""Small scenarios of SUMO, its own account of them (FCD output), and the packets of a source."""
 
-from contextlib import contextmanager
 import random
+import threading
+import time
 from xml.etree import ElementTree
 
+from budgets import AWAIT_S
 from paths import ROOT
 
 GRID = ROOT / 'resource' / 'sumo' / 'grid.sumocfg'
@@ -72,10 +74,31 @@ def read_fcd(path):
     return account
 
 
-@contextmanager
-def closing(source):
-    """Close a source at the end of a block."""
-    try:
-        yield source
-    finally:
-        source.close()
+def await_true(claim):
+    deadline = time.monotonic() + AWAIT_S
+    while not claim():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+class Collector:
+    """Takes the packets of a source in a thread."""
+
+    def __init__(self, source):
+        self.packets = []
+        self._source = source
+        self._thread = threading.Thread(target=self._collect)
+        self._thread.start()
+
+    def _collect(self):
+        for packet in self._source.packets():
+            self.packets.append(packet)
+
+    @property
+    def times(self):
+        return [round(packet.game_time, 3) for packet in self.packets]
+
+    def close(self):
+        self._source.close()
+        self._thread.join(AWAIT_S)
+        assert not self._thread.is_alive()

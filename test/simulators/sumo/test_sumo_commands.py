@@ -24,7 +24,7 @@ from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.drawing.inks import ROADS
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.sumo.road_network import read_network
-from state_sensor_ros.simulators.sumo.sumo_messages import Run
+from state_sensor_ros.simulators.sumo.sumo_simulator import SumoParameters
 from state_sensor_ros.simulators.sumo.sumo_source import SumoSource
 
 UNPACED = ('--source', 'sumo', '-p', 'rate:=0')
@@ -203,8 +203,8 @@ def test_sumo_without_frames_is_one_line(tmp_path, capsys):
 
 
 def test_sumo_ego_of_the_shipped_scenario_never_leaves():
-    run = Run(str(GRID), ego='ego', step=1.0, rate=0.0)
-    source = SumoSource(run, Settings(rate=0.0), lambda kind, text: None, reconnect=False)
+    own = SumoParameters(str(GRID), ego='ego', step=1.0)
+    source = SumoSource(own, Settings(rate=0.0), lambda kind, text: None, reconnect=False)
     roads, times = set(), []
     for packet in source.packets():
         frame = packet.decoded.frame

@@ -21,33 +21,26 @@ import time
 from budgets import AWAIT_S
 import pytest
 from stopwatch import Stopwatch
-from sumo_runs import GRID, write_hill
+from sumo_runs import await_true, Collector, GRID, write_hill
 
 from state_sensor_ros.settings import Settings  # noqa: I100
 from state_sensor_ros.simulators import SourceState, TransportError
-from state_sensor_ros.simulators.sumo.sumo_messages import Run
+from state_sensor_ros.simulators.sumo.sumo_simulator import SumoParameters
 from state_sensor_ros.simulators.sumo.sumo_source import StartedSumo, SumoSource
 
 FAST = Settings(rate=0.0, reconnect_min=0.01, reconnect_max=0.05)
 
 
-def source_of(run, *, reconnect=False, settings=FAST):
-    return closing(SumoSource(run, settings, lambda kind, text: None, reconnect=reconnect))
+def source_of(own, *, reconnect=False, settings=FAST):
+    return closing(SumoSource(own, settings, lambda kind, text: None, reconnect=reconnect))
 
 
 def take(packets, n_frames):
     return [next(packets).decoded.frame for _ in range(n_frames)]
 
 
-def await_true(claim):
-    deadline = time.monotonic() + AWAIT_S
-    while not claim():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 def test_sumo_that_is_killed_is_started_again_and_counted():
-    with source_of(Run(str(GRID)), reconnect=True) as source:
+    with source_of(SumoParameters(str(GRID)), reconnect=True) as source:
         packets = source.packets()
         assert take(packets, 3)[2].game_time == pytest.approx(0.1)
         os.kill(source.process_id, signal.SIGKILL)
@@ -62,7 +55,7 @@ def test_sumo_scenario_that_is_over_ends_the_stream(tmp_path):
     config = write_hill(tmp_path)
     config.write_text(config.read_text().replace(
         '<processing>', '<time><end value="5"/></time><processing>'))
-    with source_of(Run(str(config)), reconnect=True) as source:
+    with source_of(SumoParameters(str(config)), reconnect=True) as source:
         frames = [packet.decoded.frame for packet in source.packets()]
         assert len(frames) == 100
         assert source.health.state is SourceState.ENDED
@@ -79,7 +72,8 @@ def test_sumo_names_a_wrong_scenario(tmp_path, file, text, words):
     path = tmp_path / file
     if text is not None:
         path.write_text(text)
-    with source_of(Run(str(path))) as source, pytest.raises(TransportError, match=words) as error:
+    with source_of(SumoParameters(str(path))) as source, \
+            pytest.raises(TransportError, match=words) as error:
         next(source.packets())
     assert '\n' not in str(error.value)
 
@@ -90,7 +84,7 @@ def test_sumo_that_fails_in_the_middle_keeps_its_reason(tmp_path):
     routes.write_text(routes.read_text().replace(
         '</routes>', '<vehicle id="z" type="car" depart="2"><route edges="turn up"/></vehicle>'
         '</routes>'))
-    with source_of(Run(str(config))) as source:
+    with source_of(SumoParameters(str(config))) as source:
         with pytest.raises(TransportError, match="'z'") as error:
             for _ in source.packets():
                 pass
@@ -100,7 +94,7 @@ def test_sumo_that_fails_in_the_middle_keeps_its_reason(tmp_path):
 
 def test_sumo_network_that_is_none_is_named(tmp_path):
     (tmp_path / 'x.net.xml').write_text('<net')
-    with source_of(Run(str(GRID), network=str(tmp_path / 'x.net.xml'))) as source, \
+    with source_of(SumoParameters(str(GRID), net=str(tmp_path / 'x.net.xml'))) as source, \
             pytest.raises(TransportError, match=r'x\.net\.xml'):
         next(source.packets())
 
@@ -109,14 +103,14 @@ def test_sumo_port_that_nothing_listens_on_is_named():
     with socket.socket() as free:
         free.bind(('127.0.0.1', 0))
         port = free.getsockname()[1]
-    with source_of(Run(host='127.0.0.1', port=port)) as source, \
+    with source_of(SumoParameters(host='127.0.0.1', port=port)) as source, \
             pytest.raises(TransportError, match=f'127.0.0.1:{port}'):
         next(source.packets())
 
 
 def test_sumo_that_waits_for_other_clients_is_named_and_can_be_closed():
     with socket.create_server(('127.0.0.1', 0)) as server, source_of(
-            Run(host='127.0.0.1', port=server.getsockname()[1])) as source:
+            SumoParameters(host='127.0.0.1', port=server.getsockname()[1])) as source:
         reader = threading.Thread(target=lambda: list(source.packets()))
         reader.start()
         try:
@@ -133,9 +127,9 @@ def test_sumo_ends_with_a_driver_that_is_killed(tmp_path):
     program = """
 import sys
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.simulators.sumo.sumo_messages import Run
+from state_sensor_ros.simulators.sumo.sumo_simulator import SumoParameters
 from state_sensor_ros.simulators.sumo.sumo_source import SumoSource
-source = SumoSource(Run(sys.argv[1]), Settings(rate=0.0), print)
+source = SumoSource(SumoParameters(sys.argv[1]), Settings(rate=0.0), print)
 for packet in source.packets():
     print(source.process_id, flush=True)
 """
@@ -148,7 +142,7 @@ for packet in source.packets():
 
 
 def test_sumo_pace_follows_the_rate():
-    with source_of(Run(str(GRID)), settings=Settings(rate=2.0)) as source:
+    with source_of(SumoParameters(str(GRID)), settings=Settings(rate=2.0)) as source:
         packets = source.packets()
         take(packets, 5)
         begun = time.monotonic()
@@ -161,7 +155,7 @@ def test_sumo_pace_follows_the_rate():
 
 def test_sumo_first_vehicle_is_the_ego_and_the_next_one_after_it(tmp_path):
     config = write_hill(tmp_path)
-    with source_of(Run(str(config), ego='first')) as source:
+    with source_of(SumoParameters(str(config), ego='first')) as source:
         egos = [frame.names[frame.ego] for packet in source.packets()
                 if (frame := packet.decoded.frame).ego is not None]
     changes = [name for name, before in zip(egos, [None, *egos], strict=False) if name != before]
@@ -171,39 +165,16 @@ def test_sumo_first_vehicle_is_the_ego_and_the_next_one_after_it(tmp_path):
 
 def test_sumo_gives_the_same_frames_for_the_same_seed():
     def positions(seed):
-        with source_of(Run(str(GRID), seed=seed)) as source:
+        with source_of(SumoParameters(str(GRID), seed=seed)) as source:
             return take(source.packets(), 200)[-1].position_xyz.tolist()
     assert positions(5) == positions(5)
     assert positions(5) != positions(6)
 
 
-class Collector:
-    """Takes the packets of a source in a thread."""
-
-    def __init__(self, source):
-        self.packets = []
-        self._source = source
-        self._thread = threading.Thread(target=self._collect)
-        self._thread.start()
-
-    def _collect(self):
-        for packet in self._source.packets():
-            self.packets.append(packet)
-
-    @property
-    def times(self):
-        return [round(packet.game_time, 3) for packet in self.packets]
-
-    def close(self):
-        self._source.close()
-        self._thread.join(AWAIT_S)
-        assert not self._thread.is_alive()
-
-
 @pytest.fixture
 def held():
     """Return a started SUMO that is paused, and what it sends."""
-    source = StartedSumo(Run(str(GRID), step=0.1), FAST, lambda kind, text: None)
+    source = StartedSumo(SumoParameters(str(GRID), step=0.1), FAST, lambda kind, text: None)
     source.pause()
     with closing(Collector(source)) as collector:
         await_true(lambda: source.health.state is SourceState.PAUSED)
@@ -267,7 +238,7 @@ def test_sumo_that_is_over_cannot_be_reset(tmp_path):
     config = write_hill(tmp_path)
     config.write_text(config.read_text().replace(
         '<processing>', '<time><end value="1"/></time><processing>'))
-    source = StartedSumo(Run(str(config)), FAST, lambda kind, text: None)
+    source = StartedSumo(SumoParameters(str(config)), FAST, lambda kind, text: None)
     with closing(source):
         assert len(list(source.packets())) == 20
         for request in (source.restart, source.pause, source.resume, source.step):
@@ -277,20 +248,20 @@ def test_sumo_that_is_over_cannot_be_reset(tmp_path):
 
 def test_sumo_lights_without_a_colour_are_left_out_and_counted():
     lines = []
-    run = Run(str(GRID), arguments=('--tls.all-off', 'true'))
-    with closing(SumoSource(run, FAST, lambda *line: lines.append(line))) as source:
+    own = SumoParameters(str(GRID), args=('--tls.all-off', 'true'))
+    with closing(SumoSource(own, FAST, lambda *line: lines.append(line))) as source:
         lights = take(source.packets(), 3)[-1].traffic_lights
     assert lights.names == ()
     [text] = [text for kind, text in lines if kind == 'lights']
-    with source_of(Run(str(GRID))) as source:
+    with source_of(SumoParameters(str(GRID))) as source:
         n_lights = len(take(source.packets(), 1)[0].traffic_lights.names)
     assert text == f'{n_lights} traffic lights without a colour, off or blinking: left out'
     assert n_lights > 10
 
 
 def test_sumo_closes_its_files_when_the_source_is_closed(tmp_path):
-    run = Run(str(GRID), arguments=('--fcd-output', str(tmp_path / 'fcd.xml')))
-    with source_of(run) as source:
+    own = SumoParameters(str(GRID), args=('--fcd-output', str(tmp_path / 'fcd.xml')))
+    with source_of(own) as source:
         packets = source.packets()
         take(packets, 50)
         watch = Stopwatch(source.process_id)

@@ -8,17 +8,18 @@
 # language governing permissions and limitations under the License.
 """Frames of SUMO equal its own FCD output of the same run, read by ElementTree."""
 
+from contextlib import closing
 from itertools import pairwise
 
 import numpy as np
 from paths import ROOT
 import pytest
-from sumo_runs import closing, GRID, HILL, read_fcd, write_crowd, write_hill
+from sumo_runs import GRID, HILL, read_fcd, write_crowd, write_hill
 
 from state_sensor_ros.settings import Settings  # noqa: I100
 from state_sensor_ros.simulators.sumo.fcd_recording import FcdRecording
 from state_sensor_ros.simulators.sumo.road_network import read_network
-from state_sensor_ros.simulators.sumo.sumo_messages import Run
+from state_sensor_ros.simulators.sumo.sumo_simulator import SumoParameters
 from state_sensor_ros.simulators.sumo.sumo_source import SumoSource
 
 FCD = ('--fcd-output', 'fcd.xml', '--precision', '9', '--fcd-output.attributes',
@@ -28,7 +29,7 @@ FCD = ('--fcd-output', 'fcd.xml', '--precision', '9', '--fcd-output.attributes',
 def run(config, n_frames, folder, *, ego=''):
     """Return frames of a run, and SUMO's own account of it."""
     words = [str(folder / word) if word == 'fcd.xml' else word for word in FCD]
-    source = SumoSource(Run(str(config), ego=ego, arguments=tuple(words), seed=3),
+    source = SumoSource(SumoParameters(str(config), ego=ego, args=tuple(words), seed=3),
                         Settings(rate=0.0), print, reconnect=False)
     frames = []
     with closing(source):
