@@ -471,6 +471,15 @@ def test_half_requests_share_their_memory():
         assert n_ended() < 12
 
 
+def test_one_long_request_is_answered_beside_an_incomplete_one():
+    with MonodriveServer(traffic(), WITH_CONTROL) as simulator, \
+            socket.create_connection(('127.0.0.1', simulator.control_port), AWAIT_S) as half, \
+            Controller(simulator.control_port) as control:
+        half.sendall(struct.pack('>II', 0x6d6f6e6f, 100) + b'{')
+        # A trajectory of an hour is longer still.
+        assert control.request('GetVersion', 'x' * 2 ** 26)['success']
+
+
 def test_connections_are_limited_and_the_port_stays_open(monkeypatch):
     monkeypatch.setattr('state_sensor_ros.emulator.threaded_server.MAX_SESSIONS', 3)
     with MonodriveServer(traffic(), WITH_CONTROL) as simulator:

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The memory for incomplete requests of all control connections together."""
+"""A limit on the memory for incomplete requests of all control connections together."""
 
 from __future__ import annotations
 
@@ -14,21 +14,18 @@ from contextlib import suppress
 import socket
 import threading
 
-# Four requests of the greatest size.
-MAX_WAITING_BYTES = 2 ** 26
+# Three requests of 16 MiB beside the longest one, which may be a trajectory of an hour.
+MAX_OTHER_BYTES = 3 * 2 ** 24
 
 
 class RequestMemory:
     """
     Counts the bytes of requests that are being received.
 
-    Where they are too many, the connection that has most of them is ended.
-
-    :param max_bytes: of all connections.
+    If all of them but the longest one have too many, the longest of these others is ended.
     """
 
-    def __init__(self, max_bytes: int = MAX_WAITING_BYTES) -> None:
-        self._max_bytes = max_bytes
+    def __init__(self) -> None:
         self._held: dict[socket.socket, int] = {}
         self._lock = threading.Lock()
 
@@ -36,17 +33,18 @@ class RequestMemory:
         """
         Note how much of a request has been received.
 
-        :param connection: that it is received from.
-        :param n_bytes: so far.
+        :param connection: connection from which it is received.
+        :param n_bytes: number of bytes so far.
         """
         with self._lock:
             self._held[connection] = n_bytes
-            while sum(self._held.values()) > self._max_bytes:
-                greatest = max(self._held, key=self._held.__getitem__)
-                del self._held[greatest]
+            *others, _ = sorted(self._held, key=self._held.__getitem__)
+            while sum(self._held[other] for other in others) > MAX_OTHER_BYTES:
+                ended = others.pop()
+                del self._held[ended]
                 # Its thread, which waits for more, finds the end of the stream and closes it.
                 with suppress(OSError):
-                    greatest.shutdown(socket.SHUT_RDWR)
+                    ended.shutdown(socket.SHUT_RDWR)
 
     def release(self, connection: socket.socket) -> None:
         """Note that no request of a connection is being received."""
