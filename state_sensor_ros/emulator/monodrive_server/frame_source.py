@@ -10,10 +10,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Protocol
 
 import msgspec
 import numpy as np
@@ -22,9 +22,9 @@ from state_sensor_ros.emulator.bicycle import Pedals
 from state_sensor_ros.emulator.monodrive_server.emulated_frame import EmulatedFrame, FrameClock
 from state_sensor_ros.emulator.traffic.frame_generator import TrafficFrames
 
-# The period of frames whose clocks do not define it: trajectories run at 20 Hz.
+# Period of frames whose clocks do not define one: trajectories run at 20 Hz.
 DEFAULT_PERIOD_S = 0.05
-# Traffic is simulated frame by frame, also where a step skips them: at most this many per step.
+# Most frames of one step: traffic is simulated frame by frame, even if a step skips frames.
 MAX_SKIPPED = 1000
 
 
@@ -44,32 +44,34 @@ class TimedFrame:
     is_verbatim: bool
 
 
-class FrameSource(Protocol):
+class FrameSource(ABC):
     """A sequence of frames with a current position."""
 
+    @abstractmethod
     def advance(self) -> TimedFrame | None:
         """Return the next frame, or None at the end."""
 
+    @abstractmethod
     def step(self, amount: int) -> TimedFrame | None:
         """
         Move by a number of frames, as far as possible, and return the frame there.
 
         :param amount: frames, negative ones backwards; the first step of 1 returns the first one.
-        :returns: the frame, None where there are none.
+        :returns: the frame, None if there are none.
         """
 
-    def rewind(self) -> None:
-        """Return to the position before the first frame, if possible."""
+    def rewind(self) -> None:  # noqa: B027
+        """Return to the position before the first frame, if the source can go back."""
 
-    def drive(self, pedals: Pedals) -> None:
+    def drive(self, pedals: Pedals) -> None:  # noqa: B027
         """
         Drive the ego from now on, if it can be driven.
 
-        :param pedals: + to the right; they count until the next call.
+        :param pedals: pedals until the next call; steering to the right is positive.
         """
 
 
-class TrajectorySource:
+class TrajectorySource(FrameSource):
     """
     A list of frames, sent verbatim.
 
@@ -89,7 +91,7 @@ class TrajectorySource:
         return TimedFrame(frame, frame.clock, is_verbatim=True)
 
     def advance(self) -> TimedFrame | None:
-        """Return the next frame, or None behind the last one."""
+        """Return the next frame, or None after the last one."""
         if self._index + 1 >= len(self._frames):
             if not self._loop:
                 return None
@@ -114,15 +116,8 @@ class TrajectorySource:
         """Return to the position before the first frame."""
         self._index = -1
 
-    def drive(self, pedals: Pedals) -> None:
-        """
-        Do nothing: the ego of a recording drives as it did.
 
-        :param pedals: not used.
-        """
-
-
-class IteratorSource:
+class IteratorSource(FrameSource):
     """
     Frames of an iterator, which cannot go back.
 
@@ -153,22 +148,19 @@ class IteratorSource:
             current = self.advance() or current
         return current
 
-    def rewind(self) -> None:
-        """Do nothing: an iterator cannot go back."""
-
     def drive(self, pedals: Pedals) -> None:
         """
-        Drive the ego of traffic; other frames are what they are.
+        Drive the ego of generated traffic; other frames do not change.
 
-        :param pedals: + to the right; they count until the next call.
+        :param pedals: pedals until the next call; steering to the right is positive.
         """
         if isinstance(self._frames, TrafficFrames):
             self._frames.drive(pedals)
 
 
-class CycleSource:
+class CycleSource(FrameSource):
     """
-    A few frames, encoded once and sent over and over under a clock that increases.
+    A few frames, encoded once and sent again and again with a clock that increases.
 
     The cost per frame does not depend on its size; vehicles jump when the cycle begins again.
 
@@ -188,7 +180,7 @@ class CycleSource:
             frame.freeze()
 
     def advance(self) -> TimedFrame | None:
-        """Return the next frame under its new clock."""
+        """Return the next frame with its new clock."""
         self._index += 1
         elapsed_s = self._index * self._period_s
         clock = FrameClock(float(np.float32(self._start_s + elapsed_s)),
@@ -205,16 +197,6 @@ class CycleSource:
         self._index += max(amount, 0 if self._index >= 0 else 1) - 1
         return self.advance()
 
-    def rewind(self) -> None:
-        """Do nothing: the clock only increases."""
-
-    def drive(self, pedals: Pedals) -> None:
-        """
-        Do nothing: the frames are made already.
-
-        :param pedals: not used.
-        """
-
 
 def frame_period_s(before: FrameClock, after: FrameClock) -> float:
     """
@@ -222,7 +204,7 @@ def frame_period_s(before: FrameClock, after: FrameClock) -> float:
 
     :param before: clock of the first frame.
     :param after: clock of the second frame.
-    :returns: seconds; 0.05 where game_time is missing or does not increase.
+    :returns: seconds; 0.05 if game_time is missing or does not increase.
     """
     if before.game_time is None or after.game_time is None:
         return DEFAULT_PERIOD_S
