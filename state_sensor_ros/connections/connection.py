@@ -56,7 +56,7 @@ class Connection:
         """
         Return the connected socket, for the thread that uses the connection.
 
-        :raises OSError: when it is not connected or was shut down.
+        :raises OSError: if it is not connected or was shut down.
         """
         connected = self._socket
         self._check_open()
@@ -71,8 +71,8 @@ class Connection:
         The connected socket keeps :data:`CONNECT_TIMEOUT_S` as its time-out.
 
         :param before_connect: called with each new socket, to set its options.
-        :raises OSError: when no address accepts, with the error of the last one;
-            ``ConnectionAbortedError`` when the connection was shut down.
+        :raises OSError: if no address accepts, with the error of the last one;
+            ``ConnectionAbortedError`` if the connection was shut down.
         """
         failure = OSError('no address')
         for family, kind, protocol, _, address in look_up(*self._address,
@@ -103,8 +103,8 @@ class Connection:
         """
         Connect to a port that may open a little later: a refused connect is tried again.
 
-        :param patience_s: how long, s; 0 tries once.
-        :param before_connect: as :meth:`connect` has it.
+        :param patience_s: time for which a refused connect is tried again, s; 0 tries once.
+        :param before_connect: as in :meth:`connect`.
         :raises OSError: as :meth:`connect` does.
         """
         until_s = time.monotonic() + patience_s
@@ -119,11 +119,11 @@ class Connection:
 
     def watch(self, on_end: Callable[[], None]) -> None:
         """
-        Have the end of the connection reported while no other call waits for it.
+        Report the end of the connection while no other call waits for it.
 
-        :param on_end: called once, from another thread, where the peer closes the connection;
+        :param on_end: called once, from another thread, when the peer closes the connection;
             what the peer sends is not kept.
-        :raises OSError: when it is not connected or was shut down.
+        :raises OSError: if it is not connected or was shut down.
         """
         connected = self.open_socket
         self._is_watched = True

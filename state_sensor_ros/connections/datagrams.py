@@ -17,7 +17,7 @@ import threading
 
 from state_sensor_ros.errors import reason_of, TransportError
 
-# A program that sends a message of many parts at once sends them faster than they are read.
+# Room for all parts of a message, which a program sends faster than they are read.
 _RECEIVE_BUFFER_BYTES = 8 * 1024 * 1024
 _MAX_DATAGRAM_BYTES = 65536
 
@@ -28,7 +28,7 @@ class DatagramPort:
 
     :param host: address of this machine at which datagrams are received.
     :param port: 1 to 65535.
-    :raises TransportError: where it cannot be opened.
+    :raises TransportError: if it cannot be opened.
     """
 
     def __init__(self, host: str, port: int) -> None:
@@ -49,7 +49,7 @@ class DatagramPort:
             raise TransportError(where, reason_of(error),
                                  'a free port at an address of this machine') from error
         self._socket.setblocking(False)
-        # Writing to the one end wakes a thread that waits at the other.
+        # A byte written to one end wakes a thread that waits at the other.
         self._waker, self._wakened = socket.socketpair()
         self._lock = threading.Lock()
         self._is_closed = False
@@ -59,7 +59,7 @@ class DatagramPort:
         Return the next datagram.
 
         :param timeout_s: longest wait.
-        :returns: None where none arrives in time, or after :meth:`interrupt`.
+        :returns: None if none arrives in time, or after :meth:`interrupt`.
         """
         ready, _, _ = select.select((self._socket, self._wakened), (), (), timeout_s)
         if self._wakened in ready or self._socket not in ready:
@@ -80,5 +80,5 @@ class DatagramPort:
         """Close the port, from the thread that receives; a second call has no effect."""
         with self._lock:
             self._is_closed = True
-            for each in (self._socket, self._waker, self._wakened):
-                each.close()
+            for end in (self._socket, self._waker, self._wakened):
+                end.close()

@@ -7,15 +7,15 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-Forwarding between two connected sockets, each direction of which ends by itself.
+Forwarding between two connected sockets; each direction ends by itself.
 
     source ends in order    what waits is sent, then the target is shut down for writing
     target is gone          what the source still sends is read and discarded
     source is reset         both
 
-Both sockets are closed when both directions are over, or one peer is gone and the other one has
-everything that was sent to it. A socket that is closed earlier, or with bytes
-that were not read, resets its connection, and the end of the other direction is lost.
+Both sockets are closed when both directions are over, or when one peer is gone and the other one
+has everything that was sent to it. Closing a socket earlier, or with unread bytes, resets its
+connection, and the end of the other direction is lost.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ import time
 from typing import Protocol
 
 _CHUNK_BYTES = 2 ** 18
-# What was sent to a peer that remains is acknowledged; it has this long to read the end.
+# Time for a peer that remains to read the end, once it has acknowledged what was sent to it.
 _LINGER_S = 1.0
-# A peer that remains, and takes no byte for so long, is given up.
+# A peer that remains and takes no byte for this long is given up.
 _STALL_S = 120.0
 _CHECK_MS = 50
 
@@ -53,9 +53,9 @@ class Direction:
     """
     The bytes from one socket to another one; at most one chunk waits.
 
-    :param source: not blocking.
-    :param target: not blocking.
-    :param copier: takes what the target has got, None for nothing.
+    :param source: socket to read from, non-blocking.
+    :param target: socket to write to, non-blocking.
+    :param copier: receives a copy of what the target has got, None for no copy.
     :param on_end: called when the direction is over or lost, before the target can notice.
     :ivar is_over: whether the source has ended and the target has all of it.
     :ivar is_lost: whether the target is gone.
@@ -130,11 +130,11 @@ class Exchange:
     """
     Both directions between a client and a server.
 
-    :param client: connected; closed by the caller.
-    :param server: connected; closed by the caller.
-    :param copier: takes what the client gets, None for nothing.
-    :param on_end: called once with the side that has ended first, `client` or `server`: before the
-        other side can notice, and where that is the server, when the client has all of it.
+    :param client: connected socket, closed by the caller.
+    :param server: connected socket, closed by the caller.
+    :param copier: receives a copy of what the client has got, None for no copy.
+    :param on_end: called once with the side that has ended first, `client` or `server`, before the
+        other side can notice; if it is the server, only when the client has all of its bytes.
     """
 
     def __init__(self, client: socket.socket, server: socket.socket, copier: Copier | None,
@@ -153,7 +153,7 @@ class Exchange:
         up, down = self._up, self._down
         if (up.is_lost or down.is_lost) and self._is_delivered():
             return False
-        # The client first: a server ends a connection behind a client that does.
+        # The client first: a server ends a connection after its client has ended it.
         has_moved = up.move()
         has_moved = down.move() or has_moved
         for way, back in ((up, down), (down, up)):
@@ -166,7 +166,7 @@ class Exchange:
         return True
 
     def end(self) -> None:
-        """Note that both sockets are closed next, also where no side has ended in order."""
+        """Note that both sockets are closed next, even if no side has ended in order."""
         if not self._has_ended:
             self._has_ended = True
             self._on_end('server')
@@ -180,7 +180,7 @@ class Exchange:
             # The server may have ended it because the client did.
             by = 'client' if has_ended(self._client) else 'server'
         else:
-            return  # what the server has sent before it went is on its way
+            return  # the last bytes of the server are not sent to the client yet
         self._has_ended = True
         self._on_end(by)
 

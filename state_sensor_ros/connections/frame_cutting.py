@@ -9,8 +9,8 @@
 """
 What a relay copies for the node: the frames of one port, the messages of another.
 
-Messages have their lengths in front, uint32 little-endian. The frames of the copied port are
-messages of which an empty one ends a frame. Those of the described port are single messages.
+A message begins with its length, uint32 little-endian. A frame of the copied port is a sequence of
+messages that ends with an empty one; the messages of the described port stand alone.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ MAX_MESSAGE_BYTES = 2 ** 22
 
 class CopyMemory:
     """
-    The memory for what is incomplete on all connections together.
+    The memory for incomplete frames and messages of all connections together.
 
-    Where it is full, the other connection that has most of it gives its bytes up.
+    When it is full, the other connection that uses most of it gives up its bytes.
 
-    :param max_bytes: of all connections.
+    :param max_bytes: most bytes of all connections together.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -44,12 +44,12 @@ class CopyMemory:
         """
         Have other connections give up bytes; called with the lock.
 
-        :param cutter: that takes the bytes next.
-        :param n_bytes: their number.
+        :param cutter: cutter that stores the bytes next.
+        :param n_bytes: number of these bytes.
         """
         self._cutters.add(cutter)
-        while sum(each.n_held for each in self._cutters) + n_bytes > self._max_bytes:
-            greatest = max(self._cutters, key=lambda each: each is not cutter and each.n_held)
+        while sum(other.n_held for other in self._cutters) + n_bytes > self._max_bytes:
+            greatest = max(self._cutters, key=lambda other: other is not cutter and other.n_held)
             if greatest is cutter or not greatest.n_held:
                 return
             greatest.give_up()
@@ -64,7 +64,7 @@ class Cutter(ABC):
     """
     Cut the bytes of one connection.
 
-    :param link: that takes what is complete.
+    :param link: queue for what is complete.
     :param memory: shared with the other connections.
     """
 
@@ -75,7 +75,7 @@ class Cutter(ABC):
         """
         Take the next bytes of the stream.
 
-        :param data: of any length.
+        :param data: bytes, any number.
         """
         with self._memory.lock:
             self._feed(data)
@@ -107,7 +107,7 @@ class FrameCutter(Cutter):
     """
     Cut the bytes of one connection into frames.
 
-    :param link: that takes the frames.
+    :param link: queue for the frames.
     :param memory: shared with the other connections.
     :param max_frame_bytes: longer frames are not copied.
     """
@@ -181,9 +181,9 @@ class FrameCutter(Cutter):
 
 class MessageCutter(Cutter):
     """
-    Cut the bytes of one connection into messages; none after one that is too long.
+    Cut the bytes of one connection into messages, up to the first one that is too long.
 
-    :param link: that takes the messages.
+    :param link: queue for the messages.
     :param memory: shared with the other connections.
     """
 

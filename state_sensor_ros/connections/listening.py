@@ -32,7 +32,7 @@ def is_listening(host: str, port: int) -> bool:
     Return whether a connection can be made.
 
     :param host: address of this machine.
-    :param port: of the program.
+    :param port: port that a program may listen on.
     """
     try:
         with socket.create_connection((host, port), _REPLY_S):

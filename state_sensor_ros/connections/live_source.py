@@ -48,12 +48,12 @@ class LiveSource(ABC):
 
     :param settings: ``reconnect_min`` is the first wait before connecting again, doubled up to
         ``reconnect_max``; ``rate`` is the pace of :meth:`pace`.
-    :param address: what it connects to, as :meth:`Simulator.address` returns it, for errors of
-        the operating system.
+    :param address: address that it connects to, as :meth:`Simulator.address` returns it, for
+        errors of the operating system.
     :param reconnect: whether to connect again after a failure; otherwise the first failure is
         raised, and the source ends with the connection.
-    :ivar health: the number of packets and reconnects, and the last error, are counted here; a
-        subclass counts ``n_bytes`` and ``n_cut_packets``, if it has any.
+    :ivar health: packets, reconnects and the last error are noted by this class, ``n_bytes`` and
+        ``n_cut_packets`` by a subclass that has any.
     """
 
     def __init__(self, settings: Settings = DEFAULTS, address: str = 'source', *,
@@ -125,8 +125,8 @@ class LiveSource(ABC):
         """
         Wait until a frame is due, for a simulator that runs faster than its clock.
 
-        :param game_time: of the frame, s; the first one is due at once, as are all if the
-            parameter ``rate`` is 0.
+        :param game_time: game time of the frame, s; the first one is due at once, as are all if
+            the parameter ``rate`` is 0.
         :returns: whether the source is to go on.
         """
         gap_s = game_time - self._last_game_time
@@ -172,7 +172,7 @@ class LiveSource(ABC):
         self.health.state = SourceState.ENDED if self.is_over else SourceState.CLOSED
 
     def _failed(self, why: str, error: Exception | None = None) -> None:
-        """Note the end of a connection; raise its error if there is no other connection."""
+        """Note the end of a connection; raise its error if no further connection is made."""
         if not self.is_closing:
             self.health.fail(why)
             if error is not None and not self._reconnect:

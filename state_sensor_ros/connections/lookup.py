@@ -9,8 +9,8 @@
 """
 Addresses of a host name, looked up in a thread so that the caller's wait can be cancelled.
 
-The system's resolver may block for minutes and cannot be interrupted. A thread that is still in
-it when the wait is cancelled is left behind as a daemon.
+The system's resolver may block for minutes and cannot be interrupted. If the wait is cancelled
+meanwhile, its thread, a daemon, is left to itself.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 
 from state_sensor_ros.errors import reason_of
 
-# How often a wait checks whether it was cancelled.
+# Time between two checks whether the wait was cancelled.
 _PERIOD_S = 0.05
 
 # Family, kind, protocol, canonical name, address.
@@ -39,7 +39,7 @@ def look_up(host: str, port: int, is_closed: Callable[[], bool]) -> Addresses:
     :param port: TCP port, part of each address.
     :param is_closed: returns whether the addresses are no longer needed; called every 50 ms.
     :returns: at least one address, in the order in which they are to be tried.
-    :raises OSError: when the host has no address, its name is not valid, or ``is_closed`` returns
+    :raises OSError: if the host has no address, its name is not valid, or ``is_closed`` returns
         true before the addresses are found.
     """
     try:
@@ -51,12 +51,12 @@ def look_up(host: str, port: int, is_closed: Callable[[], bool]) -> Addresses:
                      name='look up').start()
     while not is_closed():
         try:
-            found = results.get(timeout=_PERIOD_S)
+            result = results.get(timeout=_PERIOD_S)
         except Empty:
             continue
-        if isinstance(found, OSError):
-            raise found
-        return found
+        if isinstance(result, OSError):
+            raise result
+        return result
     raise ConnectionAbortedError('ended on request')
 
 
@@ -64,8 +64,8 @@ def _resolve(host: str, port: int, results: SimpleQueue[Addresses | OSError]) ->
     try:
         results.put(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
     except socket.gaierror as error:
-        unknown = error.errno in (socket.EAI_NONAME, getattr(socket, 'EAI_NODATA', None))
-        results.put(OSError(f'host name {host} is not known' if unknown else
+        is_unknown = error.errno in (socket.EAI_NONAME, getattr(socket, 'EAI_NODATA', None))
+        results.put(OSError(f'host name {host} is not known' if is_unknown else
                             f'the host name {host} cannot be looked up: {reason_of(error)}'))
     except OSError as error:
         results.put(error)

@@ -7,9 +7,9 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-The queue of a relay's frames, messages and events, and their way from its process to the node.
+The queue of a relay's frames, messages and events, which it writes to the node.
 
-What is written to the node is laid out as:
+Layout of what is written to the node:
 
     0 kind uint8 | 1 length uint64 | 9 body
 
@@ -27,10 +27,10 @@ import threading
 
 EVENT, FRAME, MESSAGE = 0, 1, 2
 HEAD = struct.Struct('<BQ')
-# The newest frame, and the newest message, always have room in the queue.
+# Limits for what waits; the newest frame and the newest message are always kept.
 _MAX_BYTES = {FRAME: 2 ** 24, MESSAGE: 2 ** 23}
 _MAX_FRAMES = 4096
-# Of a node that has not read for thousands of connections.
+# So many events wait only if the node has not read during thousands of connections.
 _MANY_EVENTS = 2 ** 16
 
 
@@ -38,7 +38,7 @@ class NodeLink:
     """
     The queue and its writer.
 
-    :param link: connected to the node.
+    :param link: socket connected to the node.
     """
 
     def __init__(self, link: socket.socket) -> None:
@@ -61,9 +61,9 @@ class NodeLink:
 
     def put_message(self, message: bytes) -> None:
         """
-        Append a message of the described port; drop the oldest ones where there is no room.
+        Append a message of the described port; drop the oldest ones if there is no room.
 
-        :param message: without its length.
+        :param message: body of the message, without its length.
         """
         with self._changed:
             self._make_room(MESSAGE, len(message))
@@ -71,16 +71,16 @@ class NodeLink:
 
     def put_frame(self, frame: bytes | bytearray) -> None:
         """
-        Append a frame; drop the oldest ones where there is no room.
+        Append a frame; drop the oldest ones if there is no room.
 
-        :param frame: of the copied port, complete.
+        :param frame: complete frame of the copied port.
         """
         with self._changed:
             self._n_dropped += self._make_room(FRAME, len(frame))
             self._append(FRAME, frame)
 
     def count_dropped_frame(self) -> None:
-        """Count a frame that was left out before it was complete."""
+        """Count a frame that was given up before it was complete."""
         with self._changed:
             self._n_dropped += 1
 
@@ -95,7 +95,7 @@ class NodeLink:
         n_dropped = 0
         while self._n_items[kind] and (self._n_bytes[kind] + n_bytes > _MAX_BYTES[kind]
                                        or self._n_items[kind] >= _MAX_FRAMES):
-            oldest = next(i for i, (each, _) in enumerate(self._queue) if each == kind)
+            oldest = next(i for i, (other, _) in enumerate(self._queue) if other == kind)
             self._note_removed(*self._queue[oldest])
             del self._queue[oldest]
             n_dropped += 1

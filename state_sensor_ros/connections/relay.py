@@ -39,11 +39,11 @@ from state_sensor_ros.settings import Settings
 _BACKLOG = 16
 # The server opens its ports a little after it has announced them.
 _LATE_PORT_S = 10.0
-# The process has the standard library and this package alone: the rest of an installation takes
-# longer to find than the process to start.
+# The process imports only the standard library and this package: searching the other installed
+# packages would take longer than its start.
 _PROGRAM = ('import sys; sys.path.append(sys.argv[2]); '
             'from state_sensor_ros.connections.relay_process import main; main()')
-# glibc would keep the memory of a great frame for the thread that freed it.
+# Otherwise glibc would keep the memory of a large frame for the thread that freed it.
 _ENVIRONMENT = {'MALLOC_MMAP_THRESHOLD_': str(2 ** 20), 'MALLOC_ARENA_MAX': '1'}
 _PACKAGE_PARENT = Path(__file__).resolve().parents[2]
 # The process ends at once when its link is closed.
@@ -54,8 +54,8 @@ class Relay:
     """
     Packets of one port of a server, while its client connects through this relay.
 
-    :param host: of the server.
-    :param first_port: of the server; the others follow it.
+    :param host: host of the server.
+    :param first_port: first port of the server; the others follow it.
     :param bind: address of the relay's own ports.
     :param relay_port: the first of them.
     :param report: called with a kind, for throttling, and a line about what is lost.
@@ -64,13 +64,13 @@ class Relay:
     :param described: number of the port whose messages describe the frames.
     :param description_of: returns what is appended to the frames after such a message, None for
         a message that changes nothing.
-    :param max_frame_bytes: longer frames are forwarded, but are no packets.
+    :param max_frame_bytes: most bytes of a packet; longer frames are only forwarded.
     :param reconnect_min: first wait before the ports are opened again, s; doubled up to
         ``reconnect_max``.
     :param reconnect: whether to relay further clients when the first one has left; otherwise the
         packets end then, and a port that cannot be opened is an error, as is the end of the
-        process behind the first frame.
-    :param silence: what it suggests that the server sends nothing, for diagnostics.
+        process after the first frame.
+    :param silence: likely reason if the server sends nothing, for diagnostics.
     """
 
     def __init__(self, host: str, first_port: int, bind: str, relay_port: int, report: Report, *,
@@ -99,8 +99,8 @@ class Relay:
         """
         Yield packets; open the ports and the process again until closed.
 
-        :raises TransportError: where a port cannot be opened or the process ends, unless it is
-            to be tried again.
+        :raises TransportError: if a port cannot be opened or the process ends, and the relay
+            is not to try again.
         """
         delay_s = self._reconnect_min
         while not self._closing.is_set():
@@ -138,7 +138,7 @@ class Relay:
         """
         Note that the process has ended.
 
-        :raises TransportError: where it has served the client that was to be relayed.
+        :raises TransportError: if it has served the client that was to be relayed.
         """
         if self._closing.is_set():
             return
@@ -151,7 +151,7 @@ class Relay:
         """
         Open the ports of the relay.
 
-        :raises TransportError: where one cannot be opened.
+        :raises TransportError: if one cannot be opened.
         """
         with ExitStack() as stack:
             listeners = []
@@ -207,7 +207,7 @@ class Relay:
         """
         Start the process.
 
-        :raises TransportError: where the system cannot.
+        :raises TransportError: if the system cannot.
         """
         descriptors = [listener.fileno() for listener in listeners]
         options = json.dumps({
@@ -245,7 +245,7 @@ def _listening(bind: str, port: int) -> socket.socket:
 
 
 def _read(link: socket.socket) -> tuple[int, bytearray] | None:
-    """Return the next kind and body, None where the process has ended."""
+    """Return the next kind and body, None if the process has ended."""
     head = _receive(link, HEAD.size)
     if head is None:
         return None

@@ -39,10 +39,10 @@ class RelayHealth:
     :param own: ``host:port`` of each port of the relay.
     :param copied: number of the port whose frames are copied.
     :param described: number of the port that a client keeps open over all of its episodes.
-    :param max_frame_bytes: longer frames are not copied.
-    :param silence: what it suggests that the server sends nothing, for diagnostics.
-    :param patience_s: how long a refused connect is tried again, s.
-    :ivar health: of the source.
+    :param max_frame_bytes: most bytes of a frame that is copied.
+    :param silence: likely reason if the server sends nothing, for diagnostics.
+    :param patience_s: time for which a refused connect is tried again, s.
+    :ivar health: health of the source.
     """
 
     def __init__(self, report: Report, servers: Sequence[str], own: Sequence[str], *,
@@ -66,7 +66,7 @@ class RelayHealth:
         self.health.fail(self._no_client())
 
     def note_frame(self, n_bytes: int) -> None:
-        """Note a frame of the copied port; the last one may come behind the end of its episode."""
+        """Note a frame of the copied port; the last one may come after the end of its episode."""
         if self._n_copied:
             self.health.silence = ''
         self.health.n_packets += 1
@@ -76,7 +76,7 @@ class RelayHealth:
         """
         Note an event of the process.
 
-        :param event: its members by name.
+        :param event: members of the event by name.
         """
         kind, where = event['event'], self._servers[event.get('port', self._copied)]
         if kind == 'dropped':
@@ -106,7 +106,7 @@ class RelayHealth:
         health = self.health
         if event['event'] == 'connected':
             self._n_copied += 1
-            # The next episode of a client is no other connection.
+            # The next episode of a client does not count as another connection.
             health.n_connects += health.state is not SourceState.CONNECTED
             health.silence = self._silence
             health.state = SourceState.CONNECTED

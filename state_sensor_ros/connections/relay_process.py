@@ -14,10 +14,10 @@ The process of a relay: forwards TCP connections, and copies what the node reads
                                      v
                                    node
 
-It is a process of its own, so that the interpreter lock of the node delays no byte, and imports
-the standard library alone besides its three neighbours, so that it starts in a few milliseconds.
-Each connection of a client gets a connection to the server, and a thread. What waits for the node
-is limited, and so are the connections: further ones are closed.
+It is a process of its own, so that the interpreter lock of the node delays no byte. Besides its
+three neighbours it imports only the standard library, so that it starts in a few milliseconds.
+Each connection of a client gets a connection to the server, and a thread. The bytes that wait for
+the node are limited, and so are the connections: further ones are closed.
 
 The process ends when the node closes its end, or ends in any way.
 """
@@ -45,7 +45,7 @@ from state_sensor_ros.connections.node_link import NodeLink
 
 _RETRY_S = 0.05
 _CONNECT_TIMEOUT_S = 5.0
-# A client has three connections, and so have those that are still ending.
+# Enough for many clients: each has three connections, also while they end.
 MAX_CONNECTIONS = 64
 # Small buffers: what waits in them is old when a slow client reads it.
 _SOCKET_BUFFER_BYTES = 2 ** 19
@@ -58,12 +58,12 @@ class ClientConnection:
     """
     One connection of a client, and its connection to the server.
 
-    :param client: accepted.
-    :param address: of the server's port.
-    :param number: of the port, from 0.
-    :param link: that takes the events.
-    :param cutter: takes what the server sends; None where it is not copied.
-    :param patience_s: how long a refused connect is tried again, s.
+    :param client: accepted socket.
+    :param address: host and port of the server.
+    :param number: number of the port, from 0.
+    :param link: queue for the events.
+    :param cutter: receives a copy of what the server sends, None for no copy.
+    :param patience_s: time for which a refused connect is tried again, s.
     """
 
     def __init__(self, client: socket.socket, address: tuple[str, int], number: int,
@@ -102,7 +102,7 @@ class ClientConnection:
         """
         Connect to the server; a refused connect is tried again while the client stays.
 
-        :returns: None where the client has closed its connection.
+        :returns: None if the client has closed its connection.
         """
         until_s = time.monotonic() + self._patience_s
         is_reported = False
@@ -163,11 +163,11 @@ class RelayProcess:
         self._link = NodeLink(self._node)
         self._memory = CopyMemory(options['max_frame_bytes'] + MAX_MESSAGE_BYTES)
         self._places = threading.BoundedSemaphore(MAX_CONNECTIONS)
-        self._listeners = [socket.socket(fileno=each) for each in options['listeners']]
+        self._listeners = [socket.socket(fileno=descriptor) for descriptor in options['listeners']]
 
     def run(self) -> None:
         """Accept clients; return when the node has closed its end."""
-        # Before the first event: without it the process is of no use.
+        # Before the first event: without this thread the node would receive nothing.
         threading.Thread(target=self._link.run, daemon=True).start()
         poll = select.poll()
         poll.register(self._node, select.POLLIN)
@@ -187,7 +187,7 @@ class RelayProcess:
         try:
             client, _ = self._listeners[number].accept()
         except BlockingIOError:
-            return  # the client has left again
+            return  # the client has closed its connection already
         except OSError:
             time.sleep(_RETRY_S)  # no free file descriptor
             return
@@ -200,15 +200,15 @@ class RelayProcess:
             self._places.release()
             self._turn_away(client, number, str(error))
 
-    def _turn_away(self, client: socket.socket, number: int, found: str) -> None:
+    def _turn_away(self, client: socket.socket, number: int, reason: str) -> None:
         client.close()
         if self._link.has_room_for_events:
-            self._link.put_event(event='turned away', port=number, error=found)
+            self._link.put_event(event='turned away', port=number, error=reason)
 
     def _serve(self, client: socket.socket, number: int) -> None:
         options, link = self._options, self._link
         try:
-            with suppress(OSError):  # the client has left again
+            with suppress(OSError):  # the client has closed its connection already
                 client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SOCKET_BUFFER_BYTES)
                 _set_options(client)
             cutter: FrameCutter | MessageCutter | None = None
@@ -226,7 +226,7 @@ class RelayProcess:
 
 def main() -> None:
     """Run the process with the options of its command line, as JSON."""
-    with suppress(RuntimeError):  # no thread for the link: the node tries again
+    with suppress(RuntimeError):  # no thread for the link: the node starts another process
         RelayProcess(json.loads(sys.argv[1])).run()
-    # Connections that are still open have threads, and end at once.
+    # Do not wait for the threads of connections that are still open.
     os._exit(0)

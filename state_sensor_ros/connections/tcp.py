@@ -25,8 +25,8 @@ from state_sensor_ros.settings import DEFAULTS, Settings
 
 # The kernel buffers this much while a frame is decoded: a few frames of a thousand actors.
 _RECEIVE_BUFFER_BYTES = 8 * 1024 * 1024
-# Where a header of at most _HEADER_BYTES is missing, so much is read at once: a packet that is
-# shorter then needs one system call and one wake-up of the thread.
+# While at most _HEADER_BYTES of a header are missing, this much is read at once: a shorter packet
+# then needs one system call and one wake-up of the thread.
 _AHEAD_BYTES = 64 * 1024
 _HEADER_BYTES = 16
 # Keep-alive probes begin after a silence of stale_after; the connection fails when none of them
@@ -47,14 +47,14 @@ class Framer(Protocol):
 
         :param n_bytes: their number, from the start of the buffer.
         :returns: the packet that they complete, if any.
-        :raises FramingError: when the length of a packet is impossible.
+        :raises FramingError: if the length of a packet is impossible.
         """
 
     def end(self) -> None:
         """
         Process the end of the stream.
 
-        :raises TransportError: when it is inside a packet.
+        :raises TransportError: if it is inside a packet.
         """
 
 
@@ -62,18 +62,18 @@ class TcpSource(LiveSource):
     """
     Packets of one TCP port, until :meth:`close`.
 
-    :param host: of the simulator.
+    :param host: host of the simulator.
     :param port: its sensor port.
-    :param new_framer: makes what cuts the bytes of a new connection into packets, of
-        ``host:port`` for its errors.
-    :param settings: of which ``reconnect_min`` and ``reconnect_max`` are used, and
-        ``stale_after``: after that silence the peer is probed by TCP keep-alive.
-    :param reconnect: as :class:`LiveSource` has it.
+    :param new_framer: makes the framer of a new connection from ``host:port``, which its errors
+        name.
+    :param settings: ``reconnect_min`` and ``reconnect_max`` are used, and ``stale_after``: after
+        that silence the peer is probed by TCP keep-alive.
+    :param reconnect: as in :class:`LiveSource`.
     :param before_connect: called before each connect, for example to configure the simulator;
         its :class:`TransportError` counts as a failed connect.
     :param after_connect: called after each connect, for example to start the sampling.
-    :param patience_s: how long a connect that is refused, or closed before its first byte, is
-        tried again before it counts as failed, s: for a port that opens a little after
+    :param patience_s: time for which a connect that is refused, or closed before its first byte,
+        is tried again before it counts as failed, s: for a port that opens a little after
         ``before_connect``.
     """
 
@@ -94,7 +94,7 @@ class TcpSource(LiveSource):
         """
         Connect, and yield the packets of the connection.
 
-        :raises StateSensorError: where it fails.
+        :raises StateSensorError: if it fails.
         """
         if self._before_connect is not None:
             self._before_connect()
@@ -117,7 +117,7 @@ class TcpSource(LiveSource):
         """
         End the current connection, from any thread; the next one is made as after a loss.
 
-        :param why: reason, in words.
+        :param why: reason, one line.
         """
         self._drop_reason = why
         self._connection.interrupt()
@@ -146,7 +146,7 @@ class TcpSource(LiveSource):
                 unconnected.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
 
     def _receive_late(self) -> Iterator[Packet]:
-        """Yield the packets of a connection; connect again where it is closed at its start."""
+        """Yield the packets of a connection; connect again if it is closed at its start."""
         until_s = time.monotonic() + self._patience_s
         n_bytes = self.health.n_bytes
         while True:
@@ -214,7 +214,7 @@ def _packets_of(framer: Framer, data: memoryview) -> Iterator[Packet | None]:
 
 def _acknowledgement(connected: socket.socket) -> Callable[[], object]:
     """
-    Return what has the kernel acknowledge the received bytes at once; it lasts for one time.
+    Return a function that has the kernel acknowledge at once the bytes received last.
 
     A peer with Nagle's algorithm holds a frame back until the previous one is acknowledged, and
     the kernel delays an acknowledgement without data by up to 40 ms.

@@ -39,8 +39,8 @@ class Wait:
     """
     Wait for a peer; the time-out counts from the construction.
 
-    :param where: named in errors, such as ``host:port``.
-    :param missing: what is waited for, such as ``reply to X``.
+    :param where: peer as errors name it, such as ``host:port``.
+    :param missing: what the peer is to send or take, such as ``reply to X``.
     :param timeout_s: longest wait.
     :param on_silence: called with one line after :data:`SILENCE_S`, at most once.
     """
@@ -58,8 +58,8 @@ class Wait:
 
         :param n_bytes: the most to receive.
         :returns: 1 to ``n_bytes`` bytes; none at the end of the stream.
-        :raises TransportError: when no byte arrives in time.
-        :raises OSError: when the connection fails.
+        :raises TransportError: if no byte arrives in time.
+        :raises OSError: if the connection fails.
         """
         return self._attempt(connection, lambda: connection.recv(n_bytes))
 
@@ -69,8 +69,8 @@ class Wait:
 
         :param data: at least one byte.
         :returns: the number of bytes sent.
-        :raises TransportError: when the peer accepts no byte in time.
-        :raises OSError: when the connection fails.
+        :raises TransportError: if the peer accepts no byte in time.
+        :raises OSError: if the connection fails.
         """
         return self._attempt(connection, lambda: connection.send(data))
 
